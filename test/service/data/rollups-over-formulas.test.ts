@@ -102,7 +102,7 @@ describe(`rollups over formulas (ROLLUP_SEED=${seed})`, function () {
         fieldFile(
           'Parent__c',
           name,
-          `fieldType: rollup\nrollup:\n  childObject: Child__c\n  referenceField: Ref__c\n  function: ${fn}\n${field ? `  field: ${field}\n` : ''}${criteria ? `  criteria: ${JSON.stringify(criteria)}\n` : ''}`,
+          `fieldType: rollup\nrollup:\n  childObject: Child__c\n  referenceField: Ref__c\n  function: ${fn}\n${field ? `  field: ${field}\n` : ''}${criteria ? `  criteria: ${quoted(criteria)}\n` : ''}`,
         ),
       ),
     );
@@ -147,7 +147,7 @@ describe(`rollups over formulas (ROLLUP_SEED=${seed})`, function () {
           fieldFile(
             'Child__c',
             name,
-            `fieldType: formula\n${digits}formula:\n  expression: ${JSON.stringify(expression)}\n  resultType: ${resultType}`,
+            `fieldType: formula\n${digits}formula:\n  expression: ${quoted(expression)}\n  resultType: ${resultType}`,
           ),
         );
         break;
@@ -239,6 +239,13 @@ describe(`rollups over formulas (ROLLUP_SEED=${seed})`, function () {
     assert.ok(figures > 200, `only ${figures} figures were over something`);
   });
 });
+
+/** Text of YAML in double quotes; what YAML does not take as it is, JSON does not escape. */
+const quoted = (text: string): string =>
+  JSON.stringify(text).replaceAll(
+    /[\u007f-\u009f\ufeff\ufffe\uffff]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 
 /** SQL of a figure as text, in the form of `figureOf`. */
 function asText({ apiName, rollup }: FieldMeta): string {
