@@ -25,7 +25,7 @@ describe('the acts of an operator', function () {
   const entries = async (key: string, operationId: string): Promise<Record<string, unknown>[]> => {
     const { rows } = await owner.query(
       `SELECT channel, user_id AS "userId", outcome, object, record_id AS "recordId", changes
-        FROM ${tenantSchema(tenants.get(key)!)}._audit WHERE operation_id = $1 ORDER BY audit_id`,
+        FROM ${tenantSchema(tenants.get(key)!)}._audit WHERE operation_id = $1 ORDER BY tx, audit_id`,
       [operationId],
     );
     return rows;

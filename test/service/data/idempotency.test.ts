@@ -74,7 +74,7 @@ describe('idempotency of record mutations', () => {
     for (let attempt = 0; attempt < 3; attempt++)
       await refusal(world.clerk.create('Company__c', {}, { key: 'first-request' }));
     const [first] = await world.rows(
-      `SELECT request_id FROM $schema._audit WHERE idempotency_key = 'first-request' ORDER BY audit_id LIMIT 1`,
+      `SELECT request_id FROM $schema._audit WHERE idempotency_key = 'first-request' ORDER BY tx LIMIT 1`,
     );
     const error = await refusal(world.clerk.create('Company__c', { name: 'Other' }, { key: 'first-request' }));
     assert.equal(error.details!['firstRequestId'], first!['request_id']);

@@ -85,7 +85,9 @@ describe('the frame of mutations', () => {
   const names = async (service = 'shop'): Promise<unknown[]> =>
     (await world.database.query(`SELECT name FROM ${service}.rows ORDER BY name`)).rows.map((row) => row['name']);
   const audited = (key: string): Promise<Record<string, unknown>[]> =>
-    world.rows('SELECT outcome, code, changes FROM $schema._audit WHERE idempotency_key = $1 ORDER BY audit_id', [key]);
+    world.rows('SELECT outcome, code, changes FROM $schema._audit WHERE idempotency_key = $1 ORDER BY tx, audit_id', [
+      key,
+    ]);
   const events = async (): Promise<unknown[]> =>
     (await world.rows("SELECT data FROM $schema._outbox WHERE type = 'shop.row.created'")).map(({ data }) => data);
   const textOf = ({ body }: OperationReply): string => {
