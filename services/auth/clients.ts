@@ -97,6 +97,9 @@ interface Configuration {
   secondFactor: SecondFactorPolicy | null;
 }
 
+/** Of a version that is kept no longer: nobody gets in, and nobody loses what they have. */
+const UNKNOWN: Configuration = { version: -1, clients: new Map(), secondFactor: null };
+
 export class Clients {
   readonly #store: AuthStore;
   readonly #source: TenantSource;
@@ -166,15 +169,20 @@ export class Clients {
     return listed;
   }
 
-  /** Stores the origins of a tenant whose configuration has just changed. */
+  /** Stores the origins of a tenant whose configuration has just changed; grants of clients that are gone end. */
   async refreshOrigins(tenantId: string): Promise<void> {
     this.forget(tenantId);
     const tenant = await this.tenant({ tenantId });
     if (!tenant) return;
     const origins = new Set<string>();
-    for (const meta of (await this.#clientsOf(tenant)).values())
-      if (meta.active) for (const origin of meta.origins) origins.add(origin);
-    await this.#store.origins.save(tenantId, tenant.metadataVersion, [...origins]);
+    const configuration = await this.#configurationOf(tenant);
+    if (configuration === UNKNOWN) return;
+    const { clients } = configuration;
+    for (const meta of clients.values()) if (meta.active) for (const origin of meta.origins) origins.add(origin);
+    await this.#store.origins.save(tenantId, tenant.metadataVersion, {
+      origins: [...origins],
+      clientIds: [...BUILT_IN.keys(), ...clients.keys()],
+    });
     this.#origins.clear();
   }
 
@@ -246,8 +254,9 @@ export class Clients {
     const known = this.#configurations.get(tenant.id);
     if (known?.version === tenant.metadataVersion) return known;
     const snapshot = await this.#source.snapshot(tenant.id, tenant.metadataVersion);
-    const clients = new Map(Object.values(snapshot?.externalClients ?? {}).map((meta) => [meta.clientId, meta]));
-    const read = { version: tenant.metadataVersion, clients, secondFactor: snapshot?.secondFactor ?? null };
+    if (!snapshot) return UNKNOWN;
+    const clients = new Map(Object.values(snapshot.externalClients).map((meta) => [meta.clientId, meta]));
+    const read = { version: tenant.metadataVersion, clients, secondFactor: snapshot.secondFactor };
     this.#configurations.set(tenant.id, read);
     return read;
   }

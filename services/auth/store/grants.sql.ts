@@ -125,3 +125,13 @@ export function deleteGrantsOfUser(tenantId: string, userId: string): Statement 
      WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} RETURNING id`,
   );
 }
+
+/** Grants of clients that are neither the platform's nor among those that the tenant's configuration declares. */
+export function deleteGrantsOfOtherClients(tenantId: string, clientIds: readonly string[]): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `DELETE FROM auth.grants
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND client_id <> ALL(${sql.bind(clientIds, 'text[]')})
+     RETURNING id`,
+  );
+}

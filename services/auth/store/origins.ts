@@ -1,9 +1,11 @@
-/** Browser origins that the clients of each tenant list. */
+/** What auth keeps of each tenant's clients: the browser origins that they list, and grants of those that there are. */
 import { Op } from 'sequelize';
 import type { Database } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
+import { ArtifactModel } from '../models/artifact.ts';
 import { TenantOriginsModel } from '../models/tenant-origins.ts';
+import { deleteGrantsOfOtherClients } from './grants.sql.ts';
 
 export class Origins {
   readonly #database: Database;
@@ -12,8 +14,15 @@ export class Origins {
     this.#database = database;
   }
 
-  /** Stores the origins as of a version of the tenant's configuration; those of a newer version stay. */
-  async save(tenantId: string, metadataVersion: number, origins: readonly string[]): Promise<void> {
+  /**
+   * Stores the origins as of a version of the tenant's configuration; those of a newer version stay. Ends the grants of
+   * clients that are no longer in it, so that they do not work again for a later client of that name.
+   */
+  async save(
+    tenantId: string,
+    metadataVersion: number,
+    { origins, clientIds }: { origins: readonly string[]; clientIds: readonly string[] },
+  ): Promise<void> {
     const sql = new Sql();
     const statement = sql.statement(
       `INSERT INTO auth.tenant_origins AS stored (tenant_id, metadata_version, origins)
@@ -22,7 +31,12 @@ export class Origins {
          SET metadata_version = excluded.metadata_version, origins = excluded.origins
          WHERE stored.metadata_version < excluded.metadata_version`,
     );
-    await this.#database.shared('auth', tenantId, (tx) => tx.query(statement));
+    await this.#database.shared('auth', tenantId, async (tx) => {
+      const { rowCount } = await tx.query(statement);
+      if (rowCount === 0) return;
+      const ended = await tx.all<{ id: string }>(deleteGrantsOfOtherClients(tenantId, clientIds));
+      if (ended.length > 0) await ArtifactModel.destroy({ where: { grantId: ended.map(({ id }) => id) }, ...on(tx) });
+    });
   }
 
   /** The tenant is not known: a preflight names none. Says only whether any tenant lists the origin. */

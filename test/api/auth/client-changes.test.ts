@@ -56,6 +56,9 @@ describe('a client whose declaration changes after people said yes to it', () =>
     return found;
   };
 
+  const grantsOfPortal = async (): Promise<number> =>
+    (await auth.database.query("SELECT FROM auth.grants WHERE client_id = 'demo-Portal'")).rowCount;
+
   it('is not asked about again while it stays the same', async () => {
     const { browser } = await consented();
     assert.ok((await silent(browser)).get('code'));
@@ -116,6 +119,17 @@ describe('a client whose declaration changes after people said yes to it', () =>
     await auth.bump();
     assert.equal((await state(tokens)).active, false);
     assert.equal((await renew(tokens.refresh_token)).status, 401);
+  });
+
+  it('has nothing of its grants either when it is declared again as it was', async () => {
+    const { browser, tokens } = await consented();
+    delete auth.clients['Portal'];
+    await auth.bump();
+    while ((await grantsOfPortal()) > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    await declare({});
+    assert.equal((await state(tokens)).active, false);
+    assert.equal((await renew(tokens.refresh_token)).body.error, 'invalid_grant');
+    assert.equal((await silent(browser)).get('error'), 'consent_required');
   });
 
   it('loses its grants when it proves itself in another way, or becomes an agent', async () => {
