@@ -35,10 +35,12 @@ describe('long work in pieces', () => {
 
   it('is long only when it has worked for some milliseconds since its last turn', async () => {
     const work = new LongWork();
-    assert.equal(work.isLong, false);
     busy(8);
     assert.equal(work.isLong, true);
-    await work.turn();
-    assert.equal(work.isLong, false);
+    // A machine that does other things in between makes it long; it does not do so each time.
+    for (let attempt = 0; work.isLong; attempt++) {
+      assert.ok(attempt < 50);
+      await work.turn();
+    }
   });
 });
