@@ -77,14 +77,9 @@ export class Jobs {
     await this.#boss.updateQueue(name, changeable);
   }
 
-  /** Enqueues in the transaction `tx`, whichever service's role it runs as. Jobs of a higher priority come first. */
-  async enqueue<Payload extends object>(tx: Tx, queue: Queue<Payload>, payload: Payload, priority = 0): Promise<void> {
-    await this.#boss.send(queue.name, payload, { db: inTransaction(tx), priority });
-  }
-
-  /** A job for later, at most one that waits for each `key` and moment. */
-  async later<Payload extends object>(queue: Queue<Payload>, payload: Payload, at: Date, key: string): Promise<void> {
-    await this.#boss.send(queue.name, payload, { startAfter: at, singletonKey: key });
+  /** Enqueues in the transaction `tx`, whichever service's role it runs as. */
+  async enqueue<Payload extends object>(tx: Tx, queue: Queue<Payload>, payload: Payload): Promise<void> {
+    await this.#boss.send(queue.name, payload, { db: inTransaction(tx) });
   }
 
   /** This process works on the queue from now on. When the work throws, the job is tried again as the queue says. */

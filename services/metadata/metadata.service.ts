@@ -3,13 +3,14 @@ import { type ActionHandlers, broadcast, type Caller, call } from '../../contrac
 import type { MetadataActions } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
+import { Database } from '../../mixins/database/database.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { giveManageAccess } from './access-managers.ts';
 import { MetadataOperations } from './actions/operations.ts';
 import { tenantActions } from './actions/tenants.ts';
-import { DeploymentJobs } from './deployments/jobs.ts';
 import { LEASE_SECONDS } from './deployments/lease.ts';
+import { DeploymentQueue } from './deployments/queue.ts';
 import { DeploymentWorker } from './deployments/run.ts';
 import { IndexUpkeep } from './indexes.ts';
 import type { FindUser } from './permission.ts';
@@ -25,24 +26,34 @@ export default function metadataService(platform: Platform): ServiceSchema {
   let changed: (tenantId: string, metadataVersion: number) => void = () => {};
   let warn: (error: unknown, message: string) => void = () => {};
   let keys: SealingKeys;
-  const jobs = new DeploymentJobs(platform.jobs);
   const planning = new Planning();
+  const leases = new Database(database.url, {
+    size: 1,
+    applicationName: `erp metadata leases ${platform.config.nodeId}`,
+    onError: (error) => warn(error, 'The connection that keeps the leases of deployments was lost; it is made anew.'),
+  });
   const worker = new DeploymentWorker(database, {
+    leases,
     planning,
     leaseSeconds: LEASE_SECONDS,
     rateLimits: platform.config.rateLimits,
     committed: (tenantId, version) => changed(tenantId, version),
-    next: async (tx, tenantId) => {
-      await jobs.enqueue(tx, tenantId);
-      jobs.wake();
-    },
-    later: (tenantId, at) => jobs.enqueueLater(tenantId, at),
     failed: (error, deploymentId) => warn(error, `Deployment ${deploymentId} was not applied.`),
+  });
+  const queue = new DeploymentQueue(leases, {
+    run: (tenantId) => worker.run(tenantId),
+    failed: (error, tenantId) =>
+      warn(
+        error,
+        tenantId === null
+          ? 'The database does not say which deployments wait; it is asked again every second.'
+          : `The deployments of tenant ${tenantId} are tried again.`,
+      ),
   });
   const indexes = new IndexUpkeep(database, (tenantId, error) =>
     warn(error, `The indexes of ${tenantId === null ? 'the tenants' : `tenant ${tenantId}`} are not up to date.`),
   );
-  const operations = new MetadataOperations(platform, { jobs, planning, sealingKeys: () => keys });
+  const operations = new MetadataOperations(platform, { queue, planning, sealingKeys: () => keys });
   const findUser =
     (ctx: Caller): FindUser =>
     (tenantId, userId) =>
@@ -75,13 +86,16 @@ export default function metadataService(platform: Platform): ServiceSchema {
       });
       if (given > 0) this.logger.info(`Gave manageAccess to the administrators of ${given} tenants.`);
       indexes.start();
-      await jobs.start((tenantId) => worker.run(tenantId));
+      queue.start();
       await purgePeriodically(database, platform.jobs, this.broker);
     },
     async stopped() {
+      const givenBack = queue.stop();
       worker.stop();
       await indexes.stop();
+      await givenBack;
       await planning.close();
+      await leases.close();
     },
   };
 }

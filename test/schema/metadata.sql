@@ -197,6 +197,10 @@ CREATE POLICY tenant ON metadata.components AS PERMISSIVE FOR ALL TO public USIN
 
 CREATE POLICY tenant ON metadata.deleted_components AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
+CREATE POLICY directory ON metadata.deployments AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON metadata.deployments AS PERMISSIVE FOR ALL TO login_metadata USING true WITH CHECK true;
+
 CREATE POLICY tenant ON metadata.deployments AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY tenant ON metadata.snapshots AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);

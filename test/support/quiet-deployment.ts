@@ -1,7 +1,16 @@
-/** A deployment that no job leads to, so that only the workers of a test take it. */
+/** A deployment that the platform leaves alone, so that only the workers of a test take it. */
 import { uuidv7 } from '../../lib/values/ids.ts';
+import type { Tx } from '../../mixins/database/database.ts';
 import { insertDeployment } from '../../services/metadata/deployments/store.ts';
 import { type MetadataTenant, wholePackage } from './metadata-tenant.ts';
+
+/** Queues leave what they find under a lease, whatever its state; a worker that is sent to the tenant takes it. */
+export const leaveAlone = async (tx: Pick<Tx, 'query'>, deploymentId: string): Promise<void> => {
+  await tx.query(
+    "UPDATE metadata.deployments SET status = 'QUEUED', lease_until = now() + interval '1 h' WHERE deployment_id = $1",
+    [deploymentId],
+  );
+};
 
 /** Stores it as the administrator of the tenant would, and answers its id. */
 export async function insertQuietly(
@@ -10,8 +19,8 @@ export async function insertQuietly(
   { checkOnly = false }: { checkOnly?: boolean } = {},
 ): Promise<string> {
   const deploymentId = uuidv7();
-  await database.shared('metadata', tenantId, (tx) =>
-    insertDeployment(tx, {
+  await database.shared('metadata', tenantId, async (tx) => {
+    await insertDeployment(tx, {
       tenantId,
       deploymentId,
       kind: checkOnly ? 'validation' : 'deploy',
@@ -32,7 +41,8 @@ export async function insertQuietly(
       },
       requestId: 'req_test',
       idempotencyKey: deploymentId,
-    }),
-  );
+    });
+    await leaveAlone(tx, deploymentId);
+  });
   return deploymentId;
 }

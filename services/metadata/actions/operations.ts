@@ -21,7 +21,7 @@ import { mayCount } from '../counts.ts';
 import { count } from '../data-checks.ts';
 import { acceptDeployment, type Requested } from '../deployments/accept.ts';
 import { cancelDeployment, deploymentNotFound } from '../deployments/cancel.ts';
-import type { DeploymentJobs } from '../deployments/jobs.ts';
+import type { DeploymentQueue } from '../deployments/queue.ts';
 import {
   inverseStatement,
   type KeptValidation,
@@ -60,16 +60,16 @@ const TYPES = {
 
 export class MetadataOperations {
   readonly #platform: Platform;
-  readonly #jobs: DeploymentJobs;
+  readonly #queue: DeploymentQueue;
   readonly #planning: Planning;
   readonly #sealingKeys: () => SealingKeys;
 
   constructor(
     platform: Platform,
-    { jobs, planning, sealingKeys }: { jobs: DeploymentJobs; planning: Planning; sealingKeys: () => SealingKeys },
+    { queue, planning, sealingKeys }: { queue: DeploymentQueue; planning: Planning; sealingKeys: () => SealingKeys },
   ) {
     this.#platform = platform;
-    this.#jobs = jobs;
+    this.#queue = queue;
     this.#planning = planning;
     this.#sealingKeys = sealingKeys;
   }
@@ -135,9 +135,9 @@ export class MetadataOperations {
     const reply = await runIdempotent(mutation, async ({ inUnit }) => {
       const user = await requirePermission(findUser, request, 'metadataManage');
       const { requested } = await this.#request(request, call.body, accepted);
-      return inUnit(async (unit) => (await unit.claim()) ?? acceptDeployment(unit, this.#jobs, user, requested));
+      return inUnit(async (unit) => (await unit.claim()) ?? acceptDeployment(unit, user, requested));
     });
-    this.#jobs.wake();
+    this.#queue.wake();
     return reply;
   }
 

@@ -1,5 +1,5 @@
 /**
- * Accepts a deployment: the key, the deployment, its job and the audit entry are one transaction, so that the same key
+ * Accepts a deployment: the key, the deployment and the audit entry are one transaction, so that the same key
  * twice is one deployment. Source: docs/reference/idempotency.md.
  */
 import type { UserIdentity } from '../../../contracts/data.ts';
@@ -7,8 +7,6 @@ import type { OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import { type NewDeployment, useValidationStatement } from './accept.sql.ts';
-import type { DeploymentJobs } from './jobs.ts';
-import { openCount } from './lease.ts';
 import { quickDeployRefusal } from './standing.ts';
 import { insertDeployment } from './store.ts';
 
@@ -30,10 +28,9 @@ export interface Requested
   readonly validationId: string | null;
 }
 
-/** Stores the deployment and enqueues its job in the unit that has claimed the key. */
+/** Stores the deployment, which is its place in the queue, in the unit that has claimed the key. */
 export async function acceptDeployment(
   unit: Unit,
-  jobs: DeploymentJobs,
   user: UserIdentity,
   { validationId, ...requested }: Requested,
 ): Promise<OperationReply> {
@@ -58,7 +55,6 @@ export async function acceptDeployment(
     requestId,
     idempotencyKey: key.key,
   });
-  await jobs.enqueue(tx, tenantId, (await openCount(tx, tenantId)) - 1);
   unit.audit({
     changes: {
       deploymentId,

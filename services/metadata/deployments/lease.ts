@@ -6,9 +6,13 @@ import type { DeploymentError, DeploymentStatus } from '../../../contracts/metad
 import { literal } from '../../../lib/values/sql-text.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
+import { OPEN } from './queue.sql.ts';
 
-/** A worker that has not renewed its lease for so long is taken for lost. */
-export const LEASE_SECONDS = 60;
+/**
+ * A worker that has not renewed its lease for so long is taken for lost. Short, because all that a mistake costs is that
+ * the work is begun again: only who has the lease commits.
+ */
+export const LEASE_SECONDS = 3;
 
 /**
  * What workers can do. Raised, here and in a migration that replaces the function `metadata.fence_workers`, when they
@@ -37,18 +41,14 @@ export interface Claimed {
   takes: number;
 }
 
-const OPEN = "('QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING')";
-
-/**
- * Takes the tenant's first open deployment, when it waits or its worker was lost. `busyUntil`: another worker has it.
- */
-export async function claimDeployment(
+/** Takes the tenant's first open deployment, when it waits or its worker was lost; null: another worker has it. */
+export function claimDeployment(
   tx: Tx,
   tenantId: string,
   token: string,
   leaseSeconds: number,
-): Promise<{ claimed: Claimed | null; busyUntil: Date | null }> {
-  const { rows } = await tx.query<Claimed>({
+): Promise<Claimed | null> {
+  return tx.first<Claimed>({
     text: `UPDATE metadata.deployments SET
         status = CASE WHEN status = 'CANCELING' THEN status ELSE 'VALIDATING' END,
         stage = CASE WHEN status = 'CANCELING' THEN stage ELSE 'validate' END,
@@ -64,22 +64,6 @@ export async function claimDeployment(
         takes`,
     values: [tenantId, token, leaseSeconds],
   });
-  if (rows[0]) return { claimed: rows[0], busyUntil: null };
-  const { rows: open } = await tx.query<{ lease_until: string | null }>({
-    text: `SELECT lease_until FROM metadata.deployments WHERE tenant_id = $1 AND status IN ${OPEN}
-      ORDER BY queue_number LIMIT 1`,
-    values: [tenantId],
-  });
-  return { claimed: null, busyUntil: open[0] ? new Date(open[0].lease_until ?? Date.now()) : null };
-}
-
-/** Deployments of the tenant that have not ended. */
-export async function openCount(tx: Tx, tenantId: string): Promise<number> {
-  const { open } = await tx.one<{ open: number }>({
-    text: `SELECT count(*)::integer AS open FROM metadata.deployments WHERE tenant_id = $1 AND status IN ${OPEN}`,
-    values: [tenantId],
-  });
-  return open;
 }
 
 /** How far the work on a deployment is. */

@@ -31,7 +31,6 @@ import {
   markApplying,
   nameTransaction,
   type Outcome,
-  openCount,
   watchLease,
 } from './lease.ts';
 import { revertStatement } from './standing.sql.ts';
@@ -45,12 +44,10 @@ interface WorkerOptions {
   readonly rateLimits: RateDefaults;
   readonly planning: Planning;
   readonly leaseSeconds: number;
+  /** Connections for leases alone, so that keeping one waits for no other work; those of the work when absent. */
+  readonly leases?: Database;
   /** Called after a commit that made a new version. */
   readonly committed: (tenantId: string, metadataVersion: number) => void;
-  /** Asks for another turn of a tenant that has further deployments. */
-  readonly next: (tx: Tx, tenantId: string) => Promise<void>;
-  /** Asks for another look at a tenant later. */
-  readonly later: (tenantId: string, at: Date) => Promise<void>;
   readonly failed: (error: unknown, deploymentId: string) => void;
 }
 
@@ -98,32 +95,28 @@ export class DeploymentWorker {
   }
 
   /**
-   * The first open deployment of the tenant, unless somebody else has it; then it is the turn of other tenants. Throws
-   * when it should be called again.
+   * The first open deployment of the tenant, unless somebody else has it. Throws when the deployment has not ended and
+   * should be taken again.
    */
   async run(tenantId: string): Promise<void> {
     if (this.#stopping) throw new Error('The worker is stopping.');
     const token = randomUUID();
-    const { claimed, busyUntil } = await this.#database.shared('metadata', tenantId, (tx) =>
+    const claimed = await this.#database.shared('metadata', tenantId, (tx) =>
       claimDeployment(tx, tenantId, token, this.#options.leaseSeconds),
     );
-    if (!claimed) {
-      if (busyUntil) await this.#options.later(tenantId, new Date(busyUntil.getTime() + 1_000));
-      return;
-    }
+    if (!claimed) return;
     await this.#runUnderLease(tenantId, claimed, token);
     await this.#database.shared('metadata', tenantId, async (tx) => {
       // Bounds the room that the ended deployments of the tenant take.
       await tx.query(forgetStatement(tenantId));
       await tx.query(forgetVersionsStatement(tenantId));
-      if ((await openCount(tx, tenantId)) > 0) await this.#options.next(tx, tenantId);
     });
   }
 
   async #runUnderLease(tenantId: string, deployment: Claimed, token: string): Promise<void> {
     const { deployment_id: deploymentId } = deployment;
     const { leaseSeconds } = this.#options;
-    const watch = new Watch(this.#database, { tenantId, deploymentId, token, leaseSeconds });
+    const watch = new Watch(this.#options.leases ?? this.#database, { tenantId, deploymentId, token, leaseSeconds });
     this.#watches.add(watch);
     if (this.#stopping) watch.end();
     try {

@@ -9,6 +9,8 @@ import { type Progressed, renewLease, watchLease } from './lease.ts';
 
 /** How often a worker looks whether it still may. */
 const LOOK_MS = 400;
+/** How often the lease is renewed before it would end. */
+const RENEWALS = 4;
 /** How often a statement is stopped that goes on. */
 const STOP_AGAIN_MS = 250;
 
@@ -23,6 +25,7 @@ export interface Held {
 }
 
 export class Watch {
+  /** Connections that nothing else waits for, or a busy process would lose its lease. */
   readonly #database: Database;
   readonly #held: Held;
   readonly #withdrawn = new AbortController();
@@ -98,7 +101,7 @@ export class Watch {
     const { tenantId, deploymentId, token, leaseSeconds } = this.#held;
     const now = performance.now();
     const progress = this.#progress;
-    const renews = progress !== this.#shown || now - this.#renewed > (leaseSeconds * 1_000) / 3;
+    const renews = progress !== this.#shown || now - this.#renewed > (leaseSeconds * 1_000) / RENEWALS;
     const status = await this.#database.shared(
       'metadata',
       tenantId,

@@ -234,8 +234,6 @@ describe('metadata: deployments of large tables', () => {
         leaseSeconds: 60,
         rateLimits: platform.config.rateLimits,
         committed: () => {},
-        later: async () => {},
-        next: async () => {},
         failed: (error) => assert.fail(String(error)),
       }).run(t.tenantId);
     } finally {
@@ -270,7 +268,7 @@ describe('metadata: deployments of large tables', () => {
       assert.equal((await hidden(t.database, t.tenantId)).length, 1);
       await set(deploymentId, `${sql}, lease_until = now() - interval '1 s'`);
       await workOff();
-      assert.equal(await t.state(deploymentId), ends);
+      assert.equal((await t.finished(deploymentId)).status, ends);
       assert.deepEqual(await hidden(t.database, t.tenantId), []);
     });
 

@@ -104,8 +104,6 @@ describe('metadata: a worker that is lost', () => {
       leaseSeconds: 60,
       rateLimits: t.platform.config.rateLimits,
       committed: () => assert.fail('committed without the lease'),
-      next: async () => {},
-      later: async () => {},
       failed: (error) => assert.fail(String(error)),
     });
     const running = runner.run(t.tenantId);
@@ -140,8 +138,6 @@ describe('metadata: a worker that is lost', () => {
       leaseSeconds: 60,
       rateLimits: t.platform.config.rateLimits,
       committed: () => assert.fail('committed'),
-      later: async () => {},
-      next: async () => {},
       failed: (error) => assert.fail(String(error)),
     });
     const running = runner.run(t.tenantId);

@@ -11,8 +11,6 @@ const runner = new DeploymentWorker(new Database(url, { size: 4, applicationName
   leaseSeconds: Number(leaseSeconds),
   rateLimits: readConfig({}).rateLimits,
   committed: () => {},
-  next: async () => {},
-  later: async () => {},
   failed: (error) => console.error(error),
 });
 await runner.run(tenantId);
