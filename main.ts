@@ -3,6 +3,7 @@
  * starts the broker, seeds the demo tenants where they are missing, and says `ready`.
  */
 
+import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -29,6 +30,7 @@ import { Jobs } from './mixins/jobs/jobs.ts';
 import { Metrics } from './mixins/metrics/metrics.ts';
 import type { Platform } from './mixins/platform.ts';
 import { pulse } from './mixins/pulse.ts';
+import { AT_ONCE, type Edge, endWork, type ShutdownTimes } from './mixins/shutdown.ts';
 import { namedWork, Watchdog } from './mixins/watchdog/watchdog.ts';
 import { seedDemo } from './templates/seed.ts';
 
@@ -38,7 +40,17 @@ export interface Running {
   readonly broker: ServiceBroker;
   readonly config: Config;
   readonly baseUrl: string | null;
-  stop(): Promise<void>;
+  /** Ends in order; without `times` nobody is given time to notice. */
+  stop(times?: ShutdownTimes): Promise<void>;
+}
+
+export interface StartOptions {
+  /** A platform without NATS opens its control socket, so that `npm run repl` finds it. */
+  readonly control?: boolean;
+  /** Aborted when the process is to end before it has started: the start closes what it has opened, and throws. */
+  readonly stopped?: AbortSignal;
+  /** Told what a stop waits for. */
+  readonly step?: (name: string) => void;
 }
 
 const migrationsOf = (service: string): string => join(root, 'services', service, 'migrations');
@@ -79,14 +91,14 @@ async function checkMigrated(database: Database, service: ServiceName): Promise<
 
 /**
  * Starts the services of `config` in this process; resolves when they answer and the demo data is there.
- * `control`: a platform without NATS opens its control socket, so that `npm run repl` finds it.
  */
-export async function start(config: Config, options: { control?: boolean } = {}): Promise<Running> {
-  const closers: (() => Promise<void>)[] = [];
-  const stop = async (): Promise<void> => {
+export async function start(config: Config, options: StartOptions = {}): Promise<Running> {
+  const { stopped, step = () => {} } = options;
+  const closers: ((times: ShutdownTimes) => Promise<void>)[] = [];
+  const stop = async (times = AT_ONCE): Promise<void> => {
     // Last opened, first closed; what fails to close does not keep the rest open.
     let failure: unknown;
-    for (const close of closers.splice(0).reverse()) await close().catch((error) => (failure ??= error));
+    for (const close of closers.splice(0).reverse()) await close(times).catch((error) => (failure ??= error));
     if (failure) throw failure;
   };
   try {
@@ -101,14 +113,22 @@ export async function start(config: Config, options: { control?: boolean } = {})
           log: (line) => broker?.logger.debug(line),
           warn: (message) => broker?.logger.warn(message),
         });
-    if (embedded) closers.push(embedded.stop);
-    const databases = await openDatabases(config, {
+    if (embedded)
+      closers.push(() => {
+        step('the embedded database to stop');
+        return embedded.stop();
+      });
+    const opening = openDatabases(config, {
       url: config.databaseUrl ?? embedded?.url ?? null,
       prepare: (owner) => migrateServices(owner, config.services),
       check: checkMigrated,
       warn: (message) => (broker ? broker.logger.warn(message) : console.warn(message)),
     });
-    closers.push(async () => void (await Promise.all([...databases.values()].map((database) => database.close()))));
+    const databases = await unlessStopped(opening, stopped);
+    closers.push(async () => {
+      step('the database connections to close');
+      await Promise.all([...databases.values()].map((database) => database.close()));
+    });
     const databaseOf = (service: ServiceName): Database => databases.get(service)!;
 
     broker = new ServiceBroker({
@@ -137,15 +157,15 @@ export async function start(config: Config, options: { control?: boolean } = {})
       broker.createService(module.default(platform(name)));
     }
     let health: HealthServer | undefined;
-    closers.push(async () => {
-      health?.drain();
-      // Together: jobs under way may need the services, and both have the same seconds to end.
-      await Promise.all([jobs.stop(), broker.stop()]);
-      await health?.close();
-    });
+    const gatewayService = (): Partial<GatewayService> | undefined => broker?.getLocalService('gateway') as never;
+    const services = broker;
+    closers.push((times) =>
+      endWork(
+        { broker: services, jobs, health, edge: gatewayService()?.edge, onBus: config.bus !== null, step },
+        times,
+      ),
+    );
     let started = false;
-    const gatewayService = (): { baseUrl?: string; readiness?: () => Promise<Record<string, boolean>> } | undefined =>
-      broker?.getLocalService('gateway') as never;
     if (config.healthPort !== null) {
       const address = { port: config.healthPort, host: config.healthHost };
       // Before the bus is there: a process that waits for it is alive, and must not be killed for its silence.
@@ -153,14 +173,32 @@ export async function start(config: Config, options: { control?: boolean } = {})
         started ? (gatewayService()?.readiness ?? own)() : own().then((checks) => ({ ...checks, started })),
       );
     }
-    await broker.start();
-    if (config.seedDemo && config.services.includes('metadata')) await seedDemo(broker, config, databaseOf('metadata'));
+    await unlessStopped(broker.start(), stopped);
+    if (config.seedDemo && config.services.includes('metadata'))
+      await unlessStopped(seedDemo(broker, config, databaseOf('metadata')), stopped);
     started = true;
     return { broker, config, baseUrl: gatewayService()?.baseUrl ?? null, stop };
   } catch (error) {
     await stop().catch(() => {});
     throw error;
   }
+}
+
+/** What the service that listens for callers tells of itself. */
+interface GatewayService {
+  readonly baseUrl: string;
+  readonly readiness: () => Promise<Record<string, boolean>>;
+  readonly edge: Edge;
+}
+
+/** Waits for a part of the start; rejects when the process is to end before. */
+async function unlessStopped<T>(work: PromiseLike<T>, stopped: AbortSignal | undefined): Promise<T> {
+  if (!stopped) return work;
+  stopped.throwIfAborted();
+  const end = new AbortController();
+  const ended = once(stopped, 'abort', { signal: end.signal }).then(() => stopped.throwIfAborted());
+  ended.catch(() => {});
+  return Promise.race([work, ended as Promise<never>]).finally(() => end.abort());
 }
 
 /** A process that is given no database has one of its own. */
@@ -177,31 +215,66 @@ function explain(error: unknown): unknown {
   return error;
 }
 
+/** Signals of one intention: npm and the terminal hand over the same Ctrl-C each. */
+const SAME_SIGNAL_MS = 500;
+const NOTICE_MS = 1_000;
+/** Of the whole time, kept for the end of the process itself. */
+const EXIT_MS = 500;
+
+/** Starts what the environment says, and ends it in order at the first signal, and at once at a second one. */
+async function run(): Promise<void> {
+  const stopped = new AbortController();
+  let running: Running | undefined;
+  let signalledAt: number | undefined;
+  let step = 'the start';
+  let times = AT_ONCE;
+  const abandon = (why: string): never => {
+    console.error(`${why}; it was waiting for ${step}.`);
+    process.exit(1);
+  };
+  const end = (signal: NodeJS.Signals): void => {
+    const now = performance.now();
+    if (signalledAt !== undefined) {
+      if (now - signalledAt > SAME_SIGNAL_MS) abandon(`A second signal (${signal}) has ended the process at once`);
+      return;
+    }
+    signalledAt = now;
+    // A person at a terminal has no load balancer.
+    if (signal !== 'SIGTERM') times = { ...times, graceMs: 0 };
+    setTimeout(() => abandon(`The process did not end within ${times.totalMs / 1_000} s`), times.totalMs - EXIT_MS);
+    if (!running) stopped.abort();
+    else
+      running.stop(times).then(
+        () => process.exit(0),
+        (error) => {
+          console.error(explain(error));
+          process.exit(1);
+        },
+      );
+  };
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, end);
+  try {
+    const config = readConfig();
+    times = {
+      graceMs: config.shutdownGraceSeconds * 1_000,
+      noticeMs: NOTICE_MS,
+      totalMs: config.shutdownSeconds * 1_000,
+    };
+    const started = await start(config, { control: true, stopped: stopped.signal, step: (name) => (step = name) });
+    running = started;
+    console.log(
+      `ready ${started.baseUrl ?? `${started.config.services.join(',')} on ${busAddress(started.config.bus!)}`}`,
+    );
+  } catch (error) {
+    if (stopped.signal.aborted) process.exit(0);
+    console.error(explain(error));
+    process.exit(1);
+  }
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   // V8 would look through the whole heap for every 64 MiB of buffers, which bodies of a megabyte soon are: stops of 10 to
   // 30 ms that free nothing. Now buffers count towards the one limit that grows with the heap.
   setFlagsFromString('--external-memory-accounted-in-global-limit');
-  try {
-    const running = await start(readConfig(), { control: true });
-    let stopping = false;
-    const shutdown = (): void => {
-      if (stopping) return;
-      stopping = true;
-      const limit = setTimeout(() => process.exit(1), 9_500);
-      limit.unref();
-      running.stop().then(
-        () => process.exit(0),
-        () => process.exit(1),
-      );
-    };
-    process.on('SIGTERM', shutdown);
-    process.on('SIGINT', shutdown);
-    process.on('SIGHUP', shutdown);
-    console.log(
-      `ready ${running.baseUrl ?? `${running.config.services.join(',')} on ${busAddress(running.config.bus!)}`}`,
-    );
-  } catch (error) {
-    console.error(explain(error));
-    process.exit(1);
-  }
+  await run();
 }

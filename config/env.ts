@@ -43,6 +43,10 @@ export interface Config {
   secret: string | null;
   /** A second secret while the first is replaced: what was sealed with it still opens. */
   previousSecret: string | null;
+  /** From SIGTERM to the end of the process, whatever is under way. */
+  shutdownSeconds: number;
+  /** Of it, the time in which a gateway goes on answering, so that load balancers notice. */
+  shutdownGraceSeconds: number;
   nodeId: string;
   region: string;
   rateLimits: {
@@ -55,6 +59,9 @@ export interface Config {
   };
 }
 
+const SHUTDOWN_GRACE_SECONDS = 5;
+/** Kept for requests in flight and for what ends after them. */
+const SHUTDOWN_RESERVE_SECONDS = 4;
 /** Shorter ones can be guessed. */
 const SECRET_MIN_CHARS = 32;
 
@@ -113,7 +120,17 @@ function servicesOf(names: readonly string[]): readonly ServiceName[] {
   return names.length ? [...new Set(names.filter(isServiceName))] : ALL_SERVICES;
 }
 
-/**
+/** A person who stops the one process of a trial waits for nothing; that of a cluster leaves its load balancers time. */
+function shutdownOf(
+  env: NodeJS.ProcessEnv,
+  behindBalancer: boolean,
+): Pick<Config, 'shutdownSeconds' | 'shutdownGraceSeconds'> {
+  const shutdownSeconds = integer(env, 'SHUTDOWN_SECONDS', 10, SHUTDOWN_RESERVE_SECONDS + 1, 3_600);
+  const most = shutdownSeconds - SHUTDOWN_RESERVE_SECONDS;
+  const grace = behindBalancer ? Math.min(SHUTDOWN_GRACE_SECONDS, most) : 0;
+  return { shutdownSeconds, shutdownGraceSeconds: integer(env, 'SHUTDOWN_GRACE_SECONDS', grace, 0, most) };
+}
+
 /** Addresses of the services' own logins. When there is no DATABASE_URL, all services have one or none. */
 function databaseUrlsOf(env: NodeJS.ProcessEnv, services: readonly ServiceName[]): Config['databaseUrls'] {
   const schemes = ['postgres', 'postgresql'];
@@ -186,6 +203,7 @@ export function readConfig(
     demoPassword: env['DEMO_PASSWORD'] || 'demo-password',
     trustedProxies: integer(env, 'TRUSTED_PROXIES', 0, 0, 10),
     ...secrets,
+    ...shutdownOf(env, bus !== null && services.includes('gateway')),
     nodeId: bus ? busNodeId(bus.identity, name) : name,
     region: env['REGION'] || 'local',
     rateLimits: {

@@ -93,8 +93,9 @@ ${ports}          volumeMounts:
             timeoutSeconds: 3
           readinessProbe:
             httpGet: { path: /readyz, port: health }
-            periodSeconds: 5
-            timeoutSeconds: 3
+            periodSeconds: 2
+            timeoutSeconds: 2
+            failureThreshold: 2
           resources:
             requests: { cpu: "${requests.cpu}", memory: ${requests.memory} }
             limits: { cpu: "${limits.cpu}", memory: ${limits.memory} }

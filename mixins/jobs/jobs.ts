@@ -24,7 +24,7 @@ export interface JobsOptions {
   readonly warn: (error: unknown, message: string) => void;
 }
 
-/** Work that is under way when the process stops has this long to end; then it goes to another process. */
+/** Work that is under way when the queue is closed has this long to end; then it goes to another process. */
 const STOP_TIMEOUT_MS = 8_000;
 /** Between attempts to offer periodic work while the database is away. */
 const OFFER_AGAIN_MS = 5_000;
@@ -40,6 +40,7 @@ export class Jobs {
   readonly #workers = new Map<string, string[]>();
   readonly #timers = new Set<NodeJS.Timeout>();
   #started: Promise<void> | undefined;
+  #left: Promise<void> | undefined;
   #stopped: Promise<void> | undefined;
 
   constructor(database: Database, options: JobsOptions) {
@@ -118,19 +119,28 @@ export class Jobs {
     this.#after(queue.firstAfterSeconds * 1_000 * (1 + 2 * Math.random()), begin);
   }
 
-  /** No further job begins; what is under way is asked to end and gets some time for it. */
+  /** No further job begins, and what is under way is asked to end; resolves when it has. Jobs can still be enqueued. */
+  leave(): Promise<void> {
+    return (this.#left ??= this.#leave());
+  }
+
+  /** Closes the queue; what is under way gets some time to end. */
   stop(): Promise<void> {
     return (this.#stopped ??= this.#stop());
   }
 
-  async #stop(): Promise<void> {
+  async #leave(): Promise<void> {
     this.#stopping.abort();
     for (const timer of this.#timers) clearTimeout(timer);
     if (!this.#started) return;
     await this.#started.catch(() => {});
-    const ended = Promise.all([...this.#workers.keys()].map((name) => this.#boss.offWork(name)));
-    await Promise.race([ended, pause(STOP_TIMEOUT_MS, undefined, { ref: false })]);
-    await this.#boss.stop({ graceful: false });
+    await Promise.all([...this.#workers.keys()].map((name) => this.#boss.offWork(name)));
+  }
+
+  async #stop(): Promise<void> {
+    const left = this.leave();
+    await Promise.race([left, pause(STOP_TIMEOUT_MS, undefined, { ref: false })]);
+    if (this.#started) await this.#boss.stop({ graceful: false });
   }
 
   async #start(): Promise<void> {

@@ -10,9 +10,10 @@ import type { GatewayActions } from '../../contracts/gateway.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
 import type { Platform } from '../../mixins/platform.ts';
+import { Departure } from './departure.ts';
 import type { Exchange } from './exchange.ts';
 import { Gateway } from './gateway.ts';
-import { createHttpServer, listen, stopListening } from './http-server.ts';
+import { createHttpServer, listen } from './http-server.ts';
 import { type PageRequest, pageRoute } from './pages.ts';
 import { publicAliases } from './public/aliases.ts';
 import { PublicDocuments } from './public/documents.ts';
@@ -23,6 +24,9 @@ import { PublicDocuments } from './public/documents.ts';
  */
 const { started: _listens, events: _regeneratesAliases, ...apiGateway } = ApiGateway;
 
+/** How long a stop waits for requests when nobody has asked for it before. */
+const DRAIN_MS = 8_000;
+
 /** The Moleculer schema of gateway: it declares and delegates. */
 export default function gatewayService(
   platform: Platform,
@@ -30,6 +34,7 @@ export default function gatewayService(
 ): ServiceSchema {
   const { port, host } = platform.config;
   let gateway: Gateway;
+  let departure: Departure;
   let documents: PublicDocuments;
   const document =
     (name: 'openapi' | 'scopes' | 'capabilities') =>
@@ -87,6 +92,7 @@ export default function gatewayService(
           },
           platform.config,
         );
+        departure = new Departure(this.server);
       },
       httpHandler(req: IncomingMessage, res: ServerResponse) {
         gateway.take(req, res);
@@ -107,15 +113,15 @@ export default function gatewayService(
         const answered = await this.actions['rest']?.(params, { requestID: x.requestId, tracking: false });
         return answered === true;
       };
-      gateway = new Gateway(platform, this, { baseUrl, operations, answerPage });
+      gateway = new Gateway(platform, this, { baseUrl, operations, departure, answerPage });
       documents = new PublicDocuments(operations, baseUrl, platform.config);
       this['baseUrl'] = baseUrl;
       this['readiness'] = () => gateway.readiness();
+      this['edge'] = gateway;
     },
     async stopped() {
-      const closeConnections = stopListening(this.server);
-      await gateway?.drain();
-      await closeConnections();
+      const until = performance.now() + DRAIN_MS;
+      await (gateway ? gateway.drain(until) : departure.end(until));
     },
   };
 }

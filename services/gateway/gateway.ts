@@ -5,7 +5,6 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Service, ServiceBroker } from 'moleculer';
 import { LIMITS } from '../../config/limits.ts';
 import { ALL_SERVICES, SERVICES } from '../../config/services.ts';
@@ -23,11 +22,13 @@ import {
   rememberedBriefly,
 } from '../../mixins/health.ts';
 import type { Platform } from '../../mixins/platform.ts';
+import type { Edge } from '../../mixins/shutdown.ts';
 import { type TurnLimits, Turns } from '../../mixins/turns.ts';
 import { mark, workOn } from '../../mixins/watchdog/work.ts';
 import { AccessLog } from './access-log.ts';
 import { ClusterView } from './cluster.ts';
 import { Denials } from './denials.ts';
+import type { Departure } from './departure.ts';
 import { prefersPage, sendErrorPage } from './error-page.ts';
 import { Exchange } from './exchange.ts';
 import { pageNotFound, TimeLimit, toPlatformError } from './failures.ts';
@@ -44,8 +45,6 @@ import { Sessions } from './session.ts';
 
 const WATCH_MS = 100;
 const SWEEP_MS = 1_000;
-const DRAIN_MS = 8_000;
-const DRAIN_CHECK_MS = 20;
 const DATABASE_ANSWER_MS = 2_000;
 /** Answered without a look at anything: the answer costs less than counting it. */
 const FREE_PAGES: ReadonlySet<string> = new Set(['/healthz']);
@@ -59,18 +58,20 @@ export interface GatewayOptions {
   /** Public address of the platform. */
   readonly baseUrl: string;
   readonly operations: readonly Operation[];
+  readonly departure: Departure;
   /** Answers a request that is no operation; false when there is no page at its path. */
   readonly answerPage: (x: Exchange) => Promise<boolean>;
 }
 
 /** The gateway while it listens. */
-export class Gateway {
+export class Gateway implements Edge {
   readonly baseUrl: string;
   readonly broker: ServiceBroker;
   readonly budgets: Budgets;
   readonly #metrics = new RequestMetrics();
   readonly #platform: Platform;
   readonly #service: Service;
+  readonly #departure: Departure;
   readonly #answerPage: GatewayOptions['answerPage'];
   readonly #router: Router;
   readonly #cluster: ClusterView;
@@ -82,14 +83,16 @@ export class Gateway {
   readonly #scrape: () => Promise<string>;
   readonly #active = new Set<Exchange>();
   readonly #timers: readonly NodeJS.Timeout[];
-  #stopping = false;
+  #leaving = false;
+  #drained: Promise<void> | undefined;
 
-  constructor(platform: Platform, service: Service, { baseUrl, operations, answerPage }: GatewayOptions) {
+  constructor(platform: Platform, service: Service, { baseUrl, operations, departure, answerPage }: GatewayOptions) {
     const { logLevel, nodeId, rateLimits } = platform.config;
     this.baseUrl = baseUrl;
     this.broker = service.broker;
     this.#platform = platform;
     this.#service = service;
+    this.#departure = departure;
     this.#answerPage = answerPage;
     this.#router = new Router(operations);
     this.#cluster = new ClusterView(this.broker);
@@ -128,6 +131,7 @@ export class Gateway {
   /** Takes a request of the server and sees it through to its answer. */
   take(req: IncomingMessage, res: ServerResponse, expectsContinue = false): void {
     const x = this.#open(req, res);
+    if (!this.#departure.arrived(x)) return;
     x.expectsContinue = expectsContinue;
     const started = performance.now();
     this.#active.add(x);
@@ -142,6 +146,7 @@ export class Gateway {
       if (left) return;
       left = true;
       this.#active.delete(x);
+      this.#departure.answered(x);
       end();
       const milliseconds = performance.now() - started;
       const status = res.headersSent ? res.statusCode : 499;
@@ -152,7 +157,6 @@ export class Gateway {
     res.prependOnceListener('finish', () => discardRest(req));
     res.once('finish', leave);
     res.once('close', leave);
-    if (this.#stopping) res.shouldKeepAlive = false;
     workOn(x, () => this.#handle(x))
       .catch((error) => this.fail(x, error))
       .finally(end);
@@ -240,7 +244,7 @@ export class Gateway {
     // ready then, a cluster would take the whole API away.
     const seen = NEEDED_SERVICES.map((service) => [service, this.#cluster.wasSeen(service)]);
     return {
-      started: !this.#stopping,
+      started: !this.#leaving,
       database,
       bus: busConnected(this.broker),
       clock: clockAgrees(this.#platform, this.broker),
@@ -269,17 +273,32 @@ export class Gateway {
     this.#cluster.changed();
   }
 
+  leave(): void {
+    if (this.#leaving) return;
+    this.#leaving = true;
+    this.#departure.leave(this.#active);
+  }
+
   /** Lets the requests in flight finish, up to a limit, and returns the unused leases. */
-  async drain(): Promise<void> {
-    this.#stopping = true;
-    const limit = performance.now() + DRAIN_MS;
+  drain(until: number): Promise<void> {
+    return (this.#drained ??= this.#drain(until));
+  }
+
+  async #drain(until: number): Promise<void> {
+    this.leave();
     // At once: data may be stopping in the same process, and what is refused from now on is little.
     const reported = this.#denials.close();
-    while (this.#active.size > 0 && performance.now() < limit) await sleep(DRAIN_CHECK_MS);
+    await this.#departure.end(until, () => this.#noteCut());
     await reported;
     await Promise.all([this.budgets.close(), this.#denials.close()]);
     for (const timer of this.#timers) clearInterval(timer);
     this.#accessLog?.flush();
+  }
+
+  #noteCut(): void {
+    const operations: Record<string, number> = {};
+    for (const { label } of this.#active) operations[label] = (operations[label] ?? 0) + 1;
+    this.#service.logger.warn({ operations }, 'Requests were cut off: they did not end in the time to stop.');
   }
 
   #openSessions(): Sessions {

@@ -2,7 +2,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { isIP, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../config/limits.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { requestId } from '../../lib/values/ids.ts';
@@ -13,8 +12,6 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 65_000;
 const CHECK_INTERVAL_MS = 2_000;
 const LISTEN_BACKLOG = 1_024;
-const CLOSE_GRACE_MS = 200;
-const CLOSE_MAX_MS = 500;
 /** To read why, before the connection is closed. */
 const CLOSE_REFUSED_MS = 1_000;
 /** The longest IPv6 address with a zone, in brackets and with a port, is shorter. */
@@ -92,17 +89,6 @@ export async function listen(
   const address = server.address();
   const port = typeof address === 'object' && address ? address.port : options.port;
   return options.baseUrl ?? `http://localhost:${port}`;
-}
-
-/** Takes no more connections; the returned function closes those that are left once the requests are answered. */
-export function stopListening(server: Server): () => Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
-  return async () => {
-    const grace = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
-    await Promise.race([closed, sleep(CLOSE_MAX_MS, undefined, { ref: false })]);
-    clearTimeout(grace);
-  };
 }
 
 /** Answers 400 on the socket and closes it. Returns false when nobody is there to read the answer. */

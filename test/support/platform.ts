@@ -47,6 +47,7 @@ export function testEnvironment(databaseUrl: string, more: Record<string, string
     RATE_TENANT_UNITS: '1000000000',
     RATE_ANONYMOUS_REQUESTS: '1000000000',
     RATE_DAILY_UNITS: '1000000000',
+    SHUTDOWN_GRACE_SECONDS: '0',
     CONCURRENCY: '1000',
     CONCURRENCY_COSTLY: '1000',
     ...more,

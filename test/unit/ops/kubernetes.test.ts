@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { databaseVariable } from '../../../config/env.ts';
+import { LIMITS } from '../../../config/limits.ts';
 import { ALL_SERVICES } from '../../../config/services.ts';
 import { kubernetesFiles, migrationFile } from '../../../scripts/manifests.ts';
 import { environmentVariables } from '../../support/sources.ts';
@@ -164,6 +165,19 @@ describe('the Kubernetes manifests', function () {
           assert.equal(container.securityContext.allowPrivilegeEscalation, false);
           assert.equal(container.securityContext.readOnlyRootFilesystem, true);
           assert.deepEqual(container.securityContext.capabilities.drop, ['ALL']);
+        }
+      });
+
+      it('gives a process the time to stop that it takes, and its probes time to notice', () => {
+        const { SHUTDOWN_SECONDS, SHUTDOWN_GRACE_SECONDS } = find('ConfigMap', 'platform').data;
+        for (const deployment of deployments) {
+          const { name } = deployment.metadata;
+          const pod = deployment.spec.template.spec;
+          const { periodSeconds, timeoutSeconds, failureThreshold } = containerOf(deployment).readinessProbe;
+          assert.ok(pod.terminationGracePeriodSeconds >= Number(SHUTDOWN_SECONDS) + 5, name);
+          assert.ok(failureThreshold * (periodSeconds + timeoutSeconds) < Number(SHUTDOWN_GRACE_SECONDS), name);
+          const requestSeconds = LIMITS.request_timeout_ms / 1_000;
+          assert.ok(Number(SHUTDOWN_SECONDS) - Number(SHUTDOWN_GRACE_SECONDS) - 3 >= requestSeconds, name);
         }
       });
 
