@@ -81,7 +81,11 @@ export const LIMITS = {
   answer_included_bytes: 1024 * 1024,
   answer_mib_units: 3,
   request_timeout_ms: 30_000,
-  answer_timeout_ms: 60_000,
+  /** A client may take nothing of an answer for so long; beyond it the minimum rate counts, on average. */
+  answer_stall_ms: 60_000,
+  answer_min_bytes_per_second: 32 * 1024,
+  unsent_of_connection_max_bytes: 16 * 1024 * 1024,
+  unsent_of_caller_max_bytes: 32 * 1024 * 1024,
   unsent_max_bytes: 256 * 1024 * 1024,
   connections_of_network_max: 500,
   connections_max: 5_000,

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { UsedApproval } from '../../lib/context.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { requestId } from '../../lib/values/ids.ts';
+import type { Deliveries, Delivery } from './deliveries.ts';
 import type { Budget } from './rate/budget.ts';
 import type { Route } from './router.ts';
 import type { Session } from './session.ts';
@@ -77,13 +78,21 @@ export class Exchange {
   expectsContinue = false;
   #leaveFlight: (() => void) | null = null;
   answered = false;
+  readonly deliveries: Deliveries;
+  /** The answer while its client has not taken all of it. */
+  delivery: Delivery | null = null;
   /** Code of the error that was answered, for the log. */
   code: string | null = null;
 
-  constructor(req: IncomingMessage, res: ServerResponse, ip: string, now: number) {
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    { ip, now, deliveries }: { ip: string; now: number; deliveries: Deliveries },
+  ) {
     this.req = req;
     this.res = res;
     this.ip = ip;
+    this.deliveries = deliveries;
     this.startedAt = now;
     this.requestId = requestId(now, randomForId());
     this.method = req.method ?? 'GET';
@@ -119,6 +128,15 @@ export class Exchange {
   leaveFlight(): void {
     this.#leaveFlight?.();
     this.#leaveFlight = null;
+  }
+
+  /** Gives up what takes memory: Node keeps the last request of a connection until the next one comes. */
+  forget(): void {
+    this.body = null;
+    this.call = null;
+    this.outcome = null;
+    // It holds the promise of the answer, and that the answer.
+    this.abort = null;
   }
 
   get clientRequestId(): string | null {

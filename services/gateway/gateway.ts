@@ -27,6 +27,7 @@ import { type TurnLimits, Turns } from '../../mixins/turns.ts';
 import { mark, workOn } from '../../mixins/watchdog/work.ts';
 import { AccessLog } from './access-log.ts';
 import { ClusterView } from './cluster.ts';
+import { Deliveries } from './deliveries.ts';
 import { Denials } from './denials.ts';
 import type { Departure } from './departure.ts';
 import { prefersPage, sendErrorPage } from './error-page.ts';
@@ -82,6 +83,7 @@ export class Gateway implements Edge {
   readonly #databaseReady: () => Promise<boolean>;
   readonly #scrape: () => Promise<string>;
   readonly #active = new Set<Exchange>();
+  readonly #deliveries = new Deliveries(this.#active);
   readonly #timers: readonly NodeJS.Timeout[];
   #leaving = false;
   #drained: Promise<void> | undefined;
@@ -106,7 +108,8 @@ export class Gateway implements Edge {
     registerProcessMetrics(platform, this.broker);
     this.#metrics.register(platform.metrics, {
       inFlight: () => this.#active.size,
-      refusals: () => this.budgets.refusals,
+      deliveries: this.#deliveries,
+      refusals: () => this.budgets.refusals + this.#deliveries.refusals,
     });
     this.#sessions = this.#openSessions();
     const { broker } = this;
@@ -123,6 +126,7 @@ export class Gateway implements Edge {
       setInterval(() => this.#abortLate(), WATCH_MS).unref(),
       setInterval(() => {
         this.budgets.sweep();
+        this.#deliveries.sweep();
         this.#denials.sweep();
       }, SWEEP_MS).unref(),
     ];
@@ -139,13 +143,16 @@ export class Gateway implements Edge {
     // one that does not read would hold any number of answers.
     let open = 2;
     const end = (): void => {
-      if (--open === 0) x.leaveFlight();
+      if (--open > 0) return;
+      x.leaveFlight();
+      x.forget();
     };
     let left = false;
     const leave = (): void => {
       if (left) return;
       left = true;
       this.#active.delete(x);
+      this.#deliveries.end(x);
       this.#departure.answered(x);
       end();
       const milliseconds = performance.now() - started;
@@ -337,7 +344,8 @@ export class Gateway implements Edge {
   }
 
   #open(req: IncomingMessage, res: ServerResponse): Exchange {
-    return new Exchange(req, res, callerAddress(req, this.#platform.config.trustedProxies), Date.now());
+    const ip = callerAddress(req, this.#platform.config.trustedProxies);
+    return new Exchange(req, res, { ip, now: Date.now(), deliveries: this.#deliveries });
   }
 
   async #handle(x: Exchange): Promise<void> {
@@ -435,38 +443,8 @@ export class Gateway implements Edge {
   }
 
   #abortLate(): void {
-    const now = performance.now();
-    let unsent = 0;
-    for (const x of this.#active) {
-      const age = now - x.started;
-      if (age > LIMITS.request_timeout_ms) x.abort?.(new TimeLimit());
-      if (!x.answered) continue;
-      if (age > LIMITS.request_timeout_ms + LIMITS.answer_timeout_ms) x.res.destroy();
-      else unsent += x.res.writableLength;
-    }
-    if (unsent > LIMITS.unsent_max_bytes) this.#dropUnread(unsent);
-  }
-
-  /** Who asks for much and does not read must not take the memory of all: the oldest of the tenant that holds most. */
-  #dropUnread(unsent: number): void {
-    const holders = new Map<string, { bytes: number; answers: Exchange[] }>();
-    for (const x of this.#active) {
-      if (!x.answered) continue;
-      const key = x.session?.tenantId ?? x.ip;
-      const holder = holders.get(key) ?? { bytes: 0, answers: [] };
-      holder.bytes += x.res.writableLength;
-      holder.answers.push(x);
-      holders.set(key, holder);
-    }
-    for (let left = unsent; left > LIMITS.unsent_max_bytes; ) {
-      const most = [...holders.values()].reduce((a, b) => (b.bytes > a.bytes ? b : a));
-      const oldest = most.answers.shift();
-      if (!oldest) return;
-      const bytes = oldest.res.writableLength;
-      most.bytes -= bytes;
-      left -= bytes;
-      oldest.res.destroy();
-    }
+    const limit = performance.now() - LIMITS.request_timeout_ms;
+    for (const x of this.#active) if (x.started < limit) x.abort?.(new TimeLimit());
   }
 }
 

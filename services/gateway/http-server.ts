@@ -7,6 +7,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { requestId } from '../../lib/values/ids.ts';
 import { Connections } from './connections.ts';
 import { API_VERSION, errorBody } from './reply.ts';
+import { stateOf } from './socket-state.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 65_000;
@@ -57,9 +58,6 @@ export function createHttpServer(listeners: ServerListeners, options: { trustedP
   return server;
 }
 
-/** Requests of a connection that are not answered yet. */
-const unanswered = new WeakMap<Socket, number>();
-
 /**
  * Closes a connection that sends many requests ahead: Node hands over all that one packet holds in one turn of the
  * event loop, which thousands of the smallest would take for themselves.
@@ -68,13 +66,13 @@ function boundPipeline(listener: RequestListener): RequestListener {
   return (req, res) => {
     const { socket } = req;
     if (socket.destroyed) return;
-    const count = (unanswered.get(socket) ?? 0) + 1;
-    if (count > LIMITS.pipelined_requests_max) {
+    const state = stateOf(socket);
+    if (state.unanswered >= LIMITS.pipelined_requests_max) {
       socket.destroy();
       return;
     }
-    unanswered.set(socket, count);
-    res.once('close', () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
+    state.unanswered++;
+    res.once('close', () => state.unanswered--);
     listener(req, res);
   };
 }

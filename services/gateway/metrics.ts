@@ -4,6 +4,7 @@
  */
 import { Histogram } from 'prom-client';
 import type { Metrics, Sample } from '../../mixins/metrics/metrics.ts';
+import type { Deliveries } from './deliveries.ts';
 
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const DURATION = 'erp_http_request_duration_seconds';
@@ -21,6 +22,7 @@ interface Series {
 export interface Sources {
   /** Requests that are being answered. */
   inFlight: () => number;
+  deliveries: Deliveries;
   /** Requests refused by a limit so far. */
   refusals: () => number;
 }
@@ -52,6 +54,15 @@ export class RequestMetrics {
     metrics.counters('erp_http_requests_total', 'Requests by operation and status.', ['operation', 'status'], totals);
     metrics.register(new RequestDurations(each));
     metrics.gauge('erp_http_requests_in_flight', 'Requests that are being answered.', sources.inFlight);
+    const { deliveries } = sources;
+    metrics.gauge(
+      'erp_http_unsent_bytes',
+      'Bytes of answers that clients have not taken.',
+      () => deliveries.unsentBytes,
+    );
+    metrics.counters('erp_http_connections_cut_total', 'Connections closed with answers on them.', ['reason'], () =>
+      deliveries.cut.entries().map(([reason, count]): Sample => [{ reason }, count]),
+    );
     metrics.counter(
       'erp_rate_limit_refusals_total',
       'Requests refused by a rate or concurrency limit.',

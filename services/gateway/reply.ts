@@ -14,6 +14,7 @@ import { tightest } from './rate/budget.ts';
 export const API_VERSION = '1.0.0';
 const PROBLEM_JSON = 'application/problem+json';
 const COMPRESS_FROM_BYTES = 2_048;
+const PIECE_BYTES = 256 * 1024;
 
 /** For a year; other hosts of the same domain are not ours to speak for. Sent where callers reach us over https. */
 const HSTS = 'max-age=31536000';
@@ -129,17 +130,25 @@ export function commonHeaders(x: Exchange, options: ReplyOptions, own: Record<st
   return headers;
 }
 
-/** Writes status, headers and body; compresses a large one when the client asks for it. */
+/**
+ * Writes status, headers and body; compresses a large one when the client asks for it. Throws
+ * CONCURRENCY_LIMIT_EXCEEDED when too many answers wait for the caller to send another large one.
+ */
 export function send(x: Exchange, status: number, headers: string[], body: Uint8Array | null): void {
   if (x.answered) return;
+  const { res, deliveries } = x;
+  const isGone = res.destroyed || res.headersSent;
+  if (body && !isGone && x.method !== 'HEAD') deliveries.begin(x, body.length);
   x.answered = true;
-  const { res } = x;
-  if (res.destroyed || res.headersSent) return;
+  if (isGone) return;
   if (body && body.length >= COMPRESS_FROM_BYTES && acceptsGzip(x)) {
     gzip(body, { level: 1 }, (error, compressed) => {
       if (res.destroyed) return;
       if (error) write(x, status, headers, body);
-      else write(x, status, [...headers, 'Content-Encoding', 'gzip'], compressed);
+      else {
+        deliveries.shrink(x, compressed.length);
+        write(x, status, [...headers, 'Content-Encoding', 'gzip'], compressed);
+      }
     });
   } else write(x, status, headers, body);
 }
@@ -149,8 +158,24 @@ function write(x: Exchange, status: number, headers: string[], body: Uint8Array 
   if (body) headers.push('Content-Length', String(body.length));
   else if (status !== 204 && status !== 304) headers.push('Content-Length', '0');
   res.writeHead(status, headers);
-  if (body && x.method !== 'HEAD') res.end(body);
-  else res.end();
+  if (!body || x.method === 'HEAD') res.end();
+  else if (body.length <= PIECE_BYTES) res.end(body);
+  else writePieces(x, body);
+}
+
+/** Hands a large body over as fast as the client takes it, so that it is known how much it has taken. */
+function writePieces(x: Exchange, body: Uint8Array, from = 0): void {
+  const { res } = x;
+  const next = from + PIECE_BYTES;
+  if (next >= body.length) {
+    res.end(body.subarray(from));
+    return;
+  }
+  res.write(body.subarray(from, next), (error) => {
+    if (error || res.destroyed) return;
+    x.deliveries.sent(x, PIECE_BYTES);
+    writePieces(x, body, next);
+  });
 }
 
 /** True when the client accepts gzip at all, by name or by `*`; identity may rank higher. */

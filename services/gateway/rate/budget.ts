@@ -24,13 +24,22 @@ export type TakeLeases = (requests: LeaseRequest[]) => Promise<(Lease | undefine
 export interface Budget {
   readonly meters: readonly [Meter, ...Meter[]];
   readonly policyHeader: string;
+  readonly flight: Flight;
+}
+
+/** What a caller holds in this gateway. */
+interface Flight {
+  /** Requests in flight, and those of them that cost much. */
+  all: number;
+  costly: number;
+  /** Bytes of answers that the caller has not taken. */
+  unsentBytes: number;
 }
 
 export interface Connection extends Budget {
   readonly key: string;
   readonly limits: { all: number; costly: number };
   readonly grant: GrantState;
-  readonly flight: { all: number; costly: number };
 }
 
 const IDLE_RETURN_MS = 2_000;
@@ -52,7 +61,7 @@ export class Budgets {
   readonly #now: () => number;
   readonly #known = new Map<string, Meter>();
   readonly #networks = new LRUCache<string, Meter>({ max: NETWORKS_MAX });
-  readonly #flights = new LRUCache<string, { all: number; costly: number }>({ max: 100_000 });
+  readonly #flights = new LRUCache<string, Flight>({ max: 100_000 });
   readonly #polls = new LRUCache<string, number>({ max: POLLS_MAX });
   #asking: { meter: Meter; request: LeaseRequest | null; done: () => void }[] = [];
   #aloneUntil = 0;
@@ -70,12 +79,10 @@ export class Budgets {
     const policies = connectionPolicies(this.#defaults, who, grant.rateLimits);
     const [narrowest, ...wider] = policies;
     const { key } = narrowest;
-    let flight = this.#flights.get(key);
-    if (!flight) this.#flights.set(key, (flight = { all: 0, costly: 0 }));
     return {
       key,
       grant,
-      flight,
+      flight: this.#flight(key),
       limits: concurrencyLimits(this.#defaults, grant.rateLimits),
       meters: [this.#meter(narrowest), ...wider.map((policy) => this.#meter(policy))],
       policyHeader: policyHeader(policies),
@@ -84,7 +91,7 @@ export class Budgets {
 
   anonymous(ip: string): Budget {
     const policy = anonymousPolicy(this.#defaults, ip);
-    return { meters: [this.#meter(policy)], policyHeader: policyHeader([policy]) };
+    return { meters: [this.#meter(policy)], policyHeader: policyHeader([policy]), flight: this.#flight(policy.key) };
   }
 
   /** Spends `cost` on every meter of the budget or on none. Throws RATE_LIMIT_EXCEEDED or DAILY_LIMIT_EXCEEDED. */
@@ -166,6 +173,12 @@ export class Budgets {
     for (const meter of [...this.#known.values(), ...this.#networks.values()])
       if (meter.held > 0) requests.push({ ...base(meter), units: 0, returned: meter.held, held: 0 });
     if (requests.length) await this.#take(requests).catch(() => {});
+  }
+
+  #flight(key: string): Flight {
+    let flight = this.#flights.get(key);
+    if (!flight) this.#flights.set(key, (flight = { all: 0, costly: 0, unsentBytes: 0 }));
+    return flight;
   }
 
   #meter(policy: RatePolicy): Meter {

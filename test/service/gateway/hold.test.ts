@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { LIMITS } from '../../../config/limits.ts';
 import { type Stage, startStage } from './stage.ts';
 
@@ -28,7 +30,11 @@ describe('The edge: what callers can make it hold', function () {
     socket.write(`GET /api/v1/stub/A HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${bearer}\r\n\r\n`);
     return socket;
   };
-  /** The gateway looks at what is unread ten times a second. */
+  const metric = async (name: string): Promise<number> => {
+    const { text } = await stage.send('GET', '//metrics', { token: null });
+    return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
+  };
+  /** The gateway looks at what is unread once a second. */
   const looked = () => new Promise((resolve) => setTimeout(resolve, 1_000));
   const closed = (socket: Socket): boolean => socket.closed || socket.destroyed;
   const until = async (check: () => boolean | Promise<boolean>, seconds: number): Promise<void> => {
@@ -40,7 +46,7 @@ describe('The edge: what callers can make it hold', function () {
 
   it('counts a request as in flight until its answer is taken', async () => {
     stage = await startStage({ CONCURRENCY: '3' });
-    const big = Buffer.alloc(32 * 1024 * 1024, 'x');
+    const big = Buffer.alloc(10 * 1024 * 1024, 'x');
     stage.answer = ({ path }) => ({ body: path['objectApiName'] === 'A' ? big : {} });
     for (let i = 0; i < 3; i++) await askAndIgnore();
     await until(async () => (await stage.send('GET', '/stub/B')).status === 429, 5);
@@ -82,12 +88,71 @@ describe('The edge: what callers can make it hold', function () {
     await Promise.all(ended);
   });
 
+  it('tells a caller for whom too much waits to receive it first, and serves others and small answers', async () => {
+    stage = await startStage();
+    const big = Buffer.alloc(7 * 1024 * 1024, 'x');
+    stage.answer = ({ path }) => ({ body: path['objectApiName'] === 'A' ? big : {} });
+    for (let i = 0; i < 30; i++) await askAndIgnore();
+    const refused = await stage.send('GET', '/stub/A');
+    assert.deepEqual(
+      [refused.status, refused.json.code],
+      [429, 'CONCURRENCY_LIMIT_EXCEEDED'],
+      refused.text.slice(0, 99),
+    );
+    assert.deepEqual(refused.json.details, { maxBytes: LIMITS.unsent_of_caller_max_bytes });
+    assert.equal(refused.headers['retry-after'], '1');
+    const unsent = await metric('erp_http_unsent_bytes');
+    assert.ok(unsent > 0 && unsent <= LIMITS.unsent_of_caller_max_bytes, `${unsent} bytes`);
+    assert.equal((await stage.send('GET', '/stub/B')).status, 200);
+    const other = await stage.token({ sub: 'another user' });
+    assert.equal((await stage.send('GET', '/stub/A', { token: other })).status, 200);
+    for (const socket of sockets) socket.resetAndDestroy();
+    await until(async () => (await stage.send('GET', '/stub/A')).status === 200, 5);
+    await until(async () => (await metric('erp_http_unsent_bytes')) === 0, 5);
+  });
+
+  it('does the same for addresses of callers who are not signed in', async () => {
+    stage = await startStage();
+    stage.authAnswer = () => ({ status: 200, headers: {}, body: Buffer.alloc(7 * 1024 * 1024, 'x') });
+    for (let i = 0; i < 20; i++) (await open()).pause().write('GET /.well-known/x HTTP/1.1\r\nHost: x\r\n\r\n');
+    await until(async () => (await metric('erp_rate_limit_refusals_total')) > 0, 5);
+    assert.ok((await metric('erp_http_unsent_bytes')) <= LIMITS.unsent_of_caller_max_bytes);
+  });
+
+  it('tells what a write has done, however much waits for its caller', async () => {
+    stage = await startStage();
+    const big = Buffer.alloc(7 * 1024 * 1024, 'x');
+    stage.answer = () => ({ body: big });
+    for (let i = 0; i < 20; i++) await askAndIgnore();
+    assert.equal((await stage.send('GET', '/stub/A')).status, 429);
+    const written = await stage.send('POST', '/stub/A', { body: {}, headers: { 'idempotency-key': 'a-sound-key' } });
+    assert.deepEqual([written.status, written.body.length], [201, big.length]);
+  });
+
+  it('keeps no answer for a connection that is idle', async () => {
+    stage = await startStage();
+    const bodies: WeakRef<Buffer>[] = [];
+    stage.answer = () => {
+      const body = Buffer.alloc(1024 * 1024, 'x');
+      bodies.push(new WeakRef(body));
+      return { body };
+    };
+    for (let i = 0; i < 20; i++) (await askAndIgnore()).resume();
+    await until(async () => bodies.length === 20 && (await metric('erp_http_requests_in_flight')) === 1, 5);
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    await until(() => {
+      collect();
+      return bodies.filter((body) => body.deref()).length < 3;
+    }, 5);
+  });
+
   it('drops the oldest answers that nobody reads when they take too much memory', async () => {
     stage = await startStage({ CONCURRENCY: '100' });
     const big = Buffer.alloc(48 * 1024 * 1024, 'x');
     stage.answer = () => ({ body: big });
-    const [first] = [await askAndIgnore()];
-    for (let i = 0; i < 8; i++) await askAndIgnore();
+    const first = await askAndIgnore();
+    for (let i = 0; i < 8; i++) await askAndIgnore(await stage.token({ sub: `user-${i}` }));
     await looked();
     // The client learns of it when it reads on: the answer ends early.
     let received = 0;
@@ -108,7 +173,7 @@ describe('The edge: what callers can make it hold', function () {
     const other = await stage.token({ tenant_id: '00000000-0000-4000-8000-00000000000b' });
     const modest = await askAndIgnore(other);
     const greedy: Socket[] = [];
-    for (let i = 0; i < 8; i++) greedy.push(await askAndIgnore());
+    for (let i = 0; i < 8; i++) greedy.push(await askAndIgnore(await stage.token({ sub: `user-${i}` })));
     await looked();
     await until(() => {
       for (const socket of greedy) socket.resume();

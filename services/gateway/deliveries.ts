@@ -1,0 +1,197 @@
+/**
+ * Answers that are ready and that their clients have not taken yet: how many bytes wait for one caller, on one
+ * connection and in all, and the end of clients that take nothing or too little. A byte is taken when the operating
+ * system has it. One look per second at what is under way, no timer per answer.
+ * Source: docs/reference/limits.md, "Connections and slow clients".
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { LIMITS } from '../../config/limits.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { type SocketState, stateOf } from './socket-state.ts';
+
+export interface DeliveryLimits {
+  /** Bytes that may wait for one caller and on one connection, unless it is a single answer. */
+  readonly ofCallerBytes: number;
+  readonly ofConnectionBytes: number;
+  readonly allBytes: number;
+  /** How long a client may take nothing, and how long the minimum rate does not yet count. */
+  readonly stallMs: number;
+  readonly bytesPerSecond: number;
+}
+
+const DEFAULTS: DeliveryLimits = {
+  ofCallerBytes: LIMITS.unsent_of_caller_max_bytes,
+  ofConnectionBytes: LIMITS.unsent_of_connection_max_bytes,
+  allBytes: LIMITS.unsent_max_bytes,
+  stallMs: LIMITS.answer_stall_ms,
+  bytesPerSecond: LIMITS.answer_min_bytes_per_second,
+};
+
+/** Errors and the answers of most writes are smaller: they are sent in any case. */
+const SMALL_BYTES = 64 * 1024;
+
+/** Why a connection ended before its answers were taken. */
+export const CUT_REASONS = ['stalled', 'slow', 'memory'] as const;
+type CutReason = (typeof CUT_REASONS)[number];
+
+/** Whose answers are counted together: a connection of limits.md, or an address. */
+export interface Holder {
+  unsentBytes: number;
+}
+
+/** One answer under way. The times are those of the sweep that saw it first, and of the last one that saw it move. */
+export interface Delivery {
+  readonly holder: Holder;
+  readonly socket: SocketState;
+  /** Not yet taken. */
+  unsentBytes: number;
+  sentBytes: number;
+  seenBytes: number;
+  seenAt: number | null;
+  movedAt: number;
+}
+
+/** What is asked of a request about its answer. */
+export interface Recipient {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly method: string;
+  readonly ip: string;
+  readonly session: { readonly tenantId: string } | null;
+  readonly routeIfKnown: { readonly operation: { readonly mutation: boolean } } | null;
+  readonly budget: { readonly flight: Holder } | null;
+  /** The answer while its client has not taken all of it. */
+  delivery: Delivery | null;
+}
+
+export class Deliveries {
+  readonly #limits: DeliveryLimits;
+  readonly #active: Iterable<Recipient>;
+  readonly #cut = new Map<CutReason, number>(CUT_REASONS.map((reason) => [reason, 0]));
+  #unsentBytes = 0;
+  /** Answers in whose place their callers were told to receive earlier ones first. */
+  refusals = 0;
+
+  /** `active`: the requests that have not ended, oldest first. */
+  constructor(active: Iterable<Recipient>, limits: DeliveryLimits = DEFAULTS) {
+    this.#active = active;
+    this.#limits = limits;
+  }
+
+  /** Bytes of all answers that have not been taken. */
+  get unsentBytes(): number {
+    return this.#unsentBytes;
+  }
+
+  /** Connections that were closed with answers on them, by reason. */
+  get cut(): ReadonlyMap<string, number> {
+    return this.#cut;
+  }
+
+  /**
+   * Counts an answer as under way, from when its body is in memory. Throws CONCURRENCY_LIMIT_EXCEEDED in place of an
+   * answer that can be asked for again, when too much waits for its caller already.
+   */
+  begin(x: Recipient, bytes: number): void {
+    const socket = stateOf(x.req.socket);
+    const holder = x.budget?.flight ?? socket;
+    if (bytes > SMALL_BYTES && isRepeatable(x)) {
+      this.#checkRoom(holder, bytes, this.#limits.ofCallerBytes);
+      this.#checkRoom(socket, bytes, this.#limits.ofConnectionBytes);
+    }
+    x.delivery = { holder, socket, unsentBytes: 0, sentBytes: 0, seenBytes: 0, seenAt: null, movedAt: 0 };
+    this.#add(x.delivery, bytes);
+    if (this.#unsentBytes > this.#limits.allBytes) this.#makeRoom();
+  }
+
+  /** The body has become smaller before it was sent. */
+  shrink({ delivery }: Recipient, bytes: number): void {
+    if (delivery) this.#add(delivery, bytes - delivery.unsentBytes);
+  }
+
+  /** The operating system has taken so many bytes of it. */
+  sent({ delivery }: Recipient, bytes: number): void {
+    if (!delivery) return;
+    delivery.sentBytes += bytes;
+    this.#add(delivery, -bytes);
+  }
+
+  /** The answer is out, or its client is gone. */
+  end(x: Recipient): void {
+    if (!x.delivery) return;
+    this.#add(x.delivery, -x.delivery.unsentBytes);
+    x.delivery = null;
+  }
+
+  /** Once a second: ends clients that take nothing, or too little. */
+  sweep(now = performance.now()): void {
+    for (const x of this.#active) {
+      const { delivery } = x;
+      // An answer behind another one on its connection has no socket yet: it is not late.
+      if (!delivery || x.res.socket === null) continue;
+      delivery.seenAt ??= delivery.movedAt = now;
+      if (delivery.seenBytes !== delivery.sentBytes) delivery.movedAt = now;
+      delivery.seenBytes = delivery.sentBytes;
+      if (now - delivery.movedAt > this.#limits.stallMs) this.#cutOff(x, 'stalled');
+      else if (delivery.sentBytes < this.#owedBytes(now - delivery.seenAt)) this.#cutOff(x, 'slow');
+    }
+  }
+
+  /** What a client must have taken after so long. */
+  #owedBytes(milliseconds: number): number {
+    return ((milliseconds - this.#limits.stallMs) * this.#limits.bytesPerSecond) / 1_000;
+  }
+
+  #checkRoom({ unsentBytes }: Holder, bytes: number, maxBytes: number): void {
+    if (unsentBytes === 0 || unsentBytes + bytes <= maxBytes) return;
+    this.refusals++;
+    const message = `Receive the ${unsentBytes} bytes of earlier answers first: at most ${maxBytes} bytes may wait.`;
+    throw new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', message, { details: { maxBytes }, retryAfterSeconds: 1 });
+  }
+
+  #add(delivery: Delivery, bytes: number): void {
+    delivery.unsentBytes += bytes;
+    delivery.holder.unsentBytes += bytes;
+    if (delivery.socket !== delivery.holder) delivery.socket.unsentBytes += bytes;
+    this.#unsentBytes += bytes;
+  }
+
+  #cutOff(x: Recipient, reason: CutReason): void {
+    this.#cut.set(reason, (this.#cut.get(reason) ?? 0) + 1);
+    // At once, not when Node hears of it: the next look must not find it again.
+    this.end(x);
+    // A response that waits behind another one has none.
+    x.req.socket.destroy();
+  }
+
+  /**
+   * Who asks for much and does not read must not take the memory of all: of the tenant that holds most, the answers
+   * that have not moved for longest end.
+   */
+  #makeRoom(): void {
+    const tenants = new Map<string, { bytes: number; answers: Recipient[] }>();
+    for (const x of this.#active) {
+      if (!x.delivery) continue;
+      const key = x.session?.tenantId ?? x.ip;
+      const tenant = tenants.get(key) ?? { bytes: 0, answers: [] };
+      tenant.bytes += x.delivery.unsentBytes;
+      tenant.answers.push(x);
+      tenants.set(key, tenant);
+    }
+    for (const { answers } of tenants.values()) answers.sort((a, b) => lastMoved(a) - lastMoved(b));
+    while (this.#unsentBytes > this.#limits.allBytes) {
+      const most = [...tenants.values()].reduce((a, b) => (b.bytes > a.bytes ? b : a));
+      const stuck = most.answers.shift();
+      if (!stuck) return;
+      most.bytes -= stuck.delivery?.unsentBytes ?? 0;
+      this.#cutOff(stuck, 'memory');
+    }
+  }
+}
+
+/** What a write has answered was done, and is told. */
+const isRepeatable = ({ method, routeIfKnown }: Recipient): boolean =>
+  routeIfKnown ? !routeIfKnown.operation.mutation : method === 'GET';
+
+/** One that no sweep has seen is the newest. */
+const lastMoved = ({ delivery }: Recipient): number => (delivery?.seenAt == null ? Infinity : delivery.movedAt);

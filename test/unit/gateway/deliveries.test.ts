@@ -1,0 +1,141 @@
+/** Answers under way to clients that read slowly, or not at all: on real sockets, with limits that fit a test. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Deliveries, type DeliveryLimits } from '../../../services/gateway/deliveries.ts';
+import { Exchange } from '../../../services/gateway/exchange.ts';
+import { send } from '../../../services/gateway/reply.ts';
+
+const MIB = 1024 * 1024;
+const PATIENT: DeliveryLimits = {
+  ofCallerBytes: 64 * MIB,
+  ofConnectionBytes: 64 * MIB,
+  allBytes: 256 * MIB,
+  stallMs: 60_000,
+  bytesPerSecond: 1,
+};
+
+describe('answers under way', function () {
+  this.timeout(20_000);
+  let server: Server;
+  let deliveries: Deliveries;
+  const active = new Set<Exchange>();
+  const sockets: Socket[] = [];
+  /** A server that answers everything with a body of so many bytes. */
+  const serve = async (bytes: number, limits: Partial<DeliveryLimits> = {}): Promise<void> => {
+    deliveries = new Deliveries(active, { ...PATIENT, ...limits });
+    server = createServer((req, res) => {
+      const x = new Exchange(req, res, { ip: '192.0.2.1', now: Date.now(), deliveries });
+      active.add(x);
+      res.once('close', () => {
+        active.delete(x);
+        deliveries.end(x);
+      });
+      try {
+        send(x, 200, [], Buffer.alloc(bytes, 'x'));
+      } catch {
+        send(x, 429, [], Buffer.from('later'));
+      }
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  };
+  const ask = (...lines: string[]): Socket => {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').pause();
+    socket.on('error', () => {});
+    sockets.push(socket);
+    for (const line of lines) socket.write(`${line} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    return socket;
+  };
+  const until = async (check: () => boolean): Promise<void> => {
+    for (const end = performance.now() + 10_000; !check(); await pause(10)) assert.ok(performance.now() < end, 'late');
+  };
+  afterEach(async () => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+    await until(() => deliveries.unsentBytes === 0);
+    active.clear();
+  });
+
+  it('count what the system has not taken, and nothing once it has', async () => {
+    await serve(20 * MIB);
+    const socket = ask('GET /');
+    await until(() => deliveries.unsentBytes > 0 && deliveries.unsentBytes < 20 * MIB);
+    let received = 0;
+    socket.on('data', (chunk) => (received += chunk.length)).resume();
+    await until(() => received > 20 * MIB && deliveries.unsentBytes === 0);
+  });
+
+  it('have no bytes for HEAD', async () => {
+    await serve(20 * MIB);
+    const socket = ask('HEAD /').resume();
+    const [head] = await once(socket, 'data');
+    assert.match(String(head), /Content-Length: 20971520\r\n/);
+    assert.equal(deliveries.unsentBytes, 0);
+  });
+
+  it('wait on one connection up to its limit; beyond it the caller is told to read first', async () => {
+    await serve(6 * MIB, { ofConnectionBytes: 16 * MIB });
+    const socket = ask('GET /1', 'GET /2', 'GET /3', 'GET /4');
+    await until(() => deliveries.refusals > 0);
+    await pause(50);
+    assert.ok(deliveries.unsentBytes <= 16 * MIB, `${deliveries.unsentBytes} bytes`);
+    let text = '';
+    socket.on('data', (chunk) => (text += chunk.toString('latin1'))).resume();
+    await until(() => text.endsWith('later'));
+    assert.deepEqual([...text.matchAll(/HTTP\/1.1 (\d+)/g)].map(([, status]) => status).sort(), [
+      '200',
+      '200',
+      ...Array(2).fill('429'),
+    ]);
+  });
+
+  it('end when their client takes nothing, also those behind the first', async () => {
+    await serve(6 * MIB, { stallMs: 200 });
+    const stuck = ask('GET /1', 'GET /2');
+    await until(() => deliveries.unsentBytes > 6 * MIB);
+    for (const end = performance.now() + 1_000; performance.now() < end; await pause(20)) deliveries.sweep();
+    assert.equal(deliveries.cut.get('stalled'), 1, 'a connection is cut once');
+    assert.equal(active.size, 0);
+    stuck.resume();
+    await until(() => stuck.destroyed);
+  });
+
+  it('end when their client takes less than the minimum rate, not when it takes more', async () => {
+    await serve(20 * MIB, { stallMs: 500, bytesPerSecond: 8 * MIB });
+    const read = (socket: Socket, bytes: number): NodeJS.Timeout =>
+      setInterval(() => socket.read(bytes) ?? socket.read(), 50);
+    const [slow, steady] = [ask('GET /slow'), ask('GET /steady')];
+    await until(() => active.size === 2);
+    const readers = [read(slow, 64 * 1024), read(steady, MIB)];
+    for (let i = 0; i < 300 && active.size > 0; i++) {
+      deliveries.sweep();
+      await pause(10);
+    }
+    for (const reader of readers) clearInterval(reader);
+    assert.equal((deliveries.cut.get('slow') ?? 0) + (deliveries.cut.get('stalled') ?? 0), 1);
+    assert.equal(slow.bytesRead < 20 * MIB && steady.bytesRead > 16 * MIB, true);
+  });
+
+  it('of the caller that holds most end when all together take too much', async () => {
+    await serve(10 * MIB, { allBytes: 24 * MIB });
+    for (let i = 0; i < 5; i++) {
+      ask('GET /');
+      await pause(50);
+      deliveries.sweep();
+    }
+    assert.ok(deliveries.unsentBytes <= 24 * MIB, `${deliveries.unsentBytes} bytes`);
+    assert.ok((deliveries.cut.get('memory') ?? 0) >= 2);
+  });
+
+  it('are given up at once when the client resets the connection', async () => {
+    await serve(6 * MIB);
+    const socket = ask('GET /1', 'GET /2', 'GET /3');
+    await until(() => deliveries.unsentBytes > 12 * MIB);
+    socket.resetAndDestroy();
+    await until(() => deliveries.unsentBytes === 0);
+    assert.equal(active.size, 0);
+  });
+});
