@@ -13,9 +13,10 @@ import { brokerOptions } from './config/broker.ts';
 import { busAddress } from './config/bus.ts';
 import { type Config, ConfigError, readConfig } from './config/env.ts';
 import type { ServiceName } from './config/services.ts';
-import { BUS_POLICY } from './contracts/bus.ts';
+import { BUS_POLICY, isRepeatable } from './contracts/bus.ts';
 import { statementTimeoutOf } from './contracts/operations.ts';
 import { natsBus } from './mixins/bus/nats-bus.ts';
+import { takeover } from './mixins/bus/takeover.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
 import { type Database, isConnectionError } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
@@ -133,7 +134,13 @@ export async function start(config: Config, options: StartOptions = {}): Promise
 
     broker = new ServiceBroker({
       ...brokerOptions(config),
-      middlewares: [namedWork, databaseUnavailable, databaseMetering(statementTimeoutOf), pulse()],
+      middlewares: [
+        namedWork,
+        databaseUnavailable,
+        databaseMetering(statementTimeoutOf),
+        pulse(),
+        takeover(isRepeatable),
+      ],
       ...(config.bus
         ? { transporter: natsBus(config, BUS_POLICY) }
         : control && options.control

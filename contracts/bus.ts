@@ -5,6 +5,7 @@
  */
 import { OPERATOR } from '../config/bus.ts';
 import type { ServiceName } from '../config/services.ts';
+import type { OperationCall } from '../lib/operation.ts';
 import type { ActionMap, EventMap } from './call.ts';
 import { OPERATIONS, type PublicAction } from './operations.ts';
 
@@ -64,6 +65,33 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'ratelimit.leases.take': ['gateway'],
 };
 
+/** Internal actions that only read: whose call may be repeated on another process, whatever became of it. */
+const READING: ReadonlySet<string> = new Set<keyof typeof CALLERS>([
+  'agent.runs.state',
+  'agent.tenants.listRuns',
+  'analytics.access.check',
+  'auth.domains.list',
+  'auth.grants.check',
+  'auth.keys.list',
+  'auth.origins.check',
+  'data.access.check',
+  'data.audit.verify',
+  'data.objects.catalog',
+  'data.principals.check',
+  'data.records.aggregate',
+  'data.records.seen',
+  'data.trail.ofRequests',
+  'data.users.access',
+  'data.users.find',
+  'data.users.get',
+  'metadata.dashboards.list',
+  'metadata.snapshots.get',
+  'metadata.tenants.get',
+  'metadata.tenants.list',
+  'metadata.tenants.listLimits',
+  'ratelimit.leases.read',
+]);
+
 const EVENTS: Readonly<
   Record<keyof EventMap, { readonly from: readonly Caller[]; readonly to: readonly ServiceName[] }>
 > = {
@@ -90,3 +118,16 @@ export const BUS_POLICY = {
   mayHear: (receiver: readonly string[], event: string): boolean => meet(receiver, events.get(event)?.to),
   mayActForUsers: (caller: readonly string[]): boolean => caller.includes('gateway'),
 };
+
+const mutations = new Map(OPERATIONS.map(({ action, mutation }) => [action, mutation]));
+
+/**
+ * The call may be carried out again when its first fate is unknown: it reads, or it changes something under an
+ * idempotency key, which the database lets it do once.
+ */
+export function isRepeatable(action: string, params: unknown): boolean {
+  const mutation = mutations.get(action);
+  if (mutation === undefined) return READING.has(action);
+  const { headers } = (params ?? {}) as Partial<OperationCall>;
+  return !mutation || headers?.idempotencyKey !== undefined;
+}

@@ -6,6 +6,8 @@ import { createServer, type Server } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { ServiceBroker } from 'moleculer';
 import { CLOCK_SKEW_MS } from './bus/contexts.ts';
+import { availableNodes, lostNodes } from './bus/lost-nodes.ts';
+import { repeats } from './bus/takeover.ts';
 import type { Database } from './database/database.ts';
 import type { Metrics, Sample } from './metrics/metrics.ts';
 import type { Platform } from './platform.ts';
@@ -112,6 +114,12 @@ export function registerProcessMetrics(platform: Platform, broker: ServiceBroker
     'By how much the clock is ahead of the database, as readiness has last found it.',
     () => clockOffsetMs(platform) / 1_000,
   );
+  metrics.counters('erp_bus_nodes_lost_total', 'Processes lost, by how it was noticed.', ['detection'], () =>
+    Object.entries(lostNodes(broker)).map(([detection, count]): Sample => [{ detection }, count]),
+  );
+  metrics.counters('erp_bus_repeats_total', 'Calls of lost processes, by what became of them.', ['outcome'], () =>
+    Object.entries(repeats(broker)).map(([outcome, count]): Sample => [{ outcome }, count]),
+  );
   metrics.counter('erp_bus_refused_total', 'Packets from the bus that were refused.', () => refusedPackets(broker));
 }
 
@@ -152,11 +160,6 @@ function registerLoopDelay(metrics: Metrics): void {
     ];
   });
   metrics.gauge('nodejs_eventloop_lag_p99_seconds', 'Delay of the event loop since the last scrape.', () => p99);
-}
-
-function availableNodes(broker: ServiceBroker): number {
-  const nodes: readonly { available: boolean }[] = broker.registry.nodes.toArray();
-  return nodes.filter((node) => node.available).length;
 }
 
 export interface HealthServer {

@@ -1,18 +1,23 @@
 /**
- * Notices within a second that a process which was asked something has died. Heartbeats take seconds to say so; this
- * asks the process directly, but only while a call has been waiting for it unusually long. One that does not answer is
- * taken off the list, which fails what waits for it; one that was merely slow comes back with its next heartbeat.
+ * Notices within a moment that a process which was asked something has died. Heartbeats take seconds to say so; this
+ * asks the process directly, but only while a call has been waiting for it unusually long. NATS answers at once for a
+ * process whose connection ended (mixins/bus/nats-bus.ts). One that is connected and does not answer is taken off the
+ * list here, which fails what waits for it; one that was merely slow comes back with its next heartbeat.
  *
  * A process that was busy itself, or got no processor, looks again before it takes anybody off the list: what the
  * others said meanwhile lies unread before it, answers and heartbeats alike.
  */
 import type { Middleware, ServiceBroker } from 'moleculer';
+import { availableNodes, isAvailable, loseNode, lostNodes } from './bus/lost-nodes.ts';
 import { busConnected } from './health.ts';
 
-const WATCH_MS = 100;
-const UNUSUAL_MS = 300;
-const PING_TIMEOUT_MS = 600;
-const TRUSTED_MS = 500;
+const WATCH_MS = 50;
+const UNUSUAL_MS = 100;
+/** How long a process may take to answer, and how often it is asked meanwhile: its connection may end at any time. */
+const SILENT_MS = 600;
+const PING_MS = 100;
+/** One that has answered is asked again after so long. */
+const TRUSTED_MS = 100;
 /**
  * A timer of WATCH_MS that is so late says that this process was busy itself; it has caught up on the others some time
  * later.
@@ -23,7 +28,6 @@ const CATCHING_UP_MS = 2_000;
 const LOOKS_MAX = 3;
 
 interface Registry {
-  nodes: { disconnected(nodeId: string, unexpected: boolean): void };
   discoverer: { checkRemoteNodes(): void };
 }
 
@@ -48,7 +52,11 @@ class Pulse {
     const check = discoverer.checkRemoteNodes.bind(discoverer);
     const look = (looks: number): void => {
       if (looks < LOOKS_MAX && this.#wasBusy()) setTimeout(look, CATCHING_UP_MS, looks + 1).unref();
-      else check();
+      else {
+        const available = availableNodes(broker);
+        check();
+        lostNodes(broker).heartbeat += available - availableNodes(broker);
+      }
     };
     discoverer.checkRemoteNodes = () => look(1);
   }
@@ -57,7 +65,7 @@ class Pulse {
   track(call: PromiseLike<unknown> & { ctx?: { nodeID?: string | null } }): void {
     const nodeId = call.ctx?.nodeID;
     if (!nodeId || nodeId === this.#broker.nodeID) return;
-    const entry = { nodeId, since: Date.now() };
+    const entry = { nodeId, since: performance.now() };
     const end = (): void => {
       this.#waiting.delete(entry);
     };
@@ -92,25 +100,33 @@ class Pulse {
   #watch(): void {
     this.#wasBusy();
     this.#looked = performance.now();
-    const now = Date.now();
+    const now = performance.now();
     for (const { nodeId, since } of this.#waiting) if (now - since > UNUSUAL_MS) this.#ask(nodeId, now);
   }
 
   #ask(nodeId: string, now: number): void {
-    if (this.#asking.has(nodeId) || now - (this.#seen.get(nodeId) ?? 0) < TRUSTED_MS) return;
+    if (this.#asking.has(nodeId) || now - (this.#seen.get(nodeId) ?? Number.NEGATIVE_INFINITY) < TRUSTED_MS) return;
     this.#asking.add(nodeId);
     this.#answers(nodeId)
       .then((alive) => {
-        if (alive) this.#seen.set(nodeId, Date.now());
-        else this.#registry.nodes.disconnected(nodeId, true);
+        if (alive) this.#seen.set(nodeId, performance.now());
+        else loseNode(this.#broker, nodeId, 'silent');
       })
       .finally(() => this.#asking.delete(nodeId));
   }
 
   async #answers(nodeId: string): Promise<boolean> {
-    for (let ping = 1; busConnected(this.#broker); ping++) {
-      if ((await this.#broker.ping(nodeId, PING_TIMEOUT_MS)) !== null) return true;
-      if (ping === LOOKS_MAX || !this.#wasBusy()) return false;
+    for (let look = 1; busConnected(this.#broker) && isAvailable(this.#broker, nodeId); look++) {
+      if (await this.#answersWithin(SILENT_MS, nodeId)) return true;
+      if (look === LOOKS_MAX || !this.#wasBusy()) return false;
+    }
+    return false;
+  }
+
+  async #answersWithin(milliseconds: number, nodeId: string): Promise<boolean> {
+    for (const began = performance.now(); performance.now() - began < milliseconds; ) {
+      if ((await this.#broker.ping(nodeId, PING_MS)) !== null) return true;
+      if (!isAvailable(this.#broker, nodeId)) return false;
     }
     return false;
   }

@@ -8,6 +8,10 @@
  *
  * Packets too large for one message travel in parts. A lost connection is known at once, and after a reconnect the
  * processes find each other without waiting for heartbeats. Received bytes are used where they are, not copied.
+ *
+ * What is sent to one node names a subject for a reply, which no node uses: NATS itself answers there when nobody
+ * subscribes to the node's subject any more. So a process whose connection ended is known to be gone with the first
+ * thing that is sent to it, and the call that nobody received fails at once.
  */
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -29,8 +33,10 @@ import { type BusConfig, type BusLogin, OPERATOR } from '../../config/bus.ts';
 import type { Config } from '../../config/env.ts';
 import { isUntrustedCertificate } from '../certificates.ts';
 import { Admission, type BusPacket, CLOCKS_DIFFER, identityOfNode, Refused } from './admission.ts';
+import { loseNode } from './lost-nodes.ts';
 import { Joiner, split } from './parts.ts';
 import type { BusPolicy } from './policy.ts';
+import { CallUndelivered } from './takeover.ts';
 
 const MESSAGE_MAX_BYTES = 1_048_576;
 const SPARE_BYTES = 1_024;
@@ -40,6 +46,9 @@ const CONNECT_AGAIN_MS = 500;
 const CONNECT_TIMEOUT_MS = 5_000;
 /** At most one line of the log in so many milliseconds says that packets were refused. */
 const REFUSALS_LOGGED_MS = 1_000;
+/** Types of packets to one node whose loss matters. */
+const EXPECTED = new Set(['REQ', 'PING']);
+const NO_RESPONDERS = 503;
 
 interface Registry {
   nodes: {
@@ -50,7 +59,7 @@ interface Registry {
 
 /** What the declarations of Moleculer lack. */
 interface Transit {
-  pendingRequests: ReadonlyMap<string, { nodeID: string }>;
+  pendingRequests: Map<string, { nodeID: string; action: { name: string }; reject(error: Error): void }>;
   sendResponse(node: string, id: string, meta: object, headers: object, data: null, error: Error): PromiseLike<unknown>;
 }
 
@@ -105,6 +114,7 @@ class NatsBus extends Transporters.NATS {
     this.client = this.#connection;
     this.#linked = true;
     void this.#watch(this.#connection);
+    this.#hearReturned(this.#connection);
     await this.onConnected();
   }
 
@@ -184,6 +194,32 @@ class NatsBus extends Transporters.NATS {
     return Promise.resolve();
   }
 
+  /** The subject on which NATS returns what it could give to nobody: a call by its id, anything else by its node. */
+  #returnSubject(about: string): string {
+    return `${this.#subject(this.#bus.identity, 'UNHEARD', this.nodeID)}.${about}`;
+  }
+
+  #hearReturned(connection: NatsConnection): void {
+    const subject = this.#returnSubject('*');
+    connection.subscribe(subject, {
+      callback: (error, message) => {
+        if (!error && message.data.length === 0 && message.headers?.code === NO_RESPONDERS)
+          this.#noteReturned(message.subject.slice(subject.length - 1));
+      },
+    });
+  }
+
+  #noteReturned(about: string): void {
+    const { pendingRequests } = this.transit as unknown as Transit;
+    const call = pendingRequests.get(about);
+    const nodeID = call ? call.nodeID : about;
+    if (call) {
+      pendingRequests.delete(about);
+      call.reject(new CallUndelivered({ action: call.action.name, nodeID }));
+    }
+    loseNode(this.broker, nodeID, 'unsubscribed');
+  }
+
   #receive(command: string, sender: string, data: Buffer): void {
     const packet = this.#admitted(command, sender, data);
     if (!packet) return;
@@ -254,14 +290,22 @@ class NatsBus extends Transporters.NATS {
     return super.publish(packet);
   }
 
-  override send(subject: string, data: Buffer): Promise<void> {
+  override send(subject: string, data: Buffer, { packet }: Record<string, unknown> = {}): Promise<void> {
     const connection = this.#connection;
     if (!connection) return Promise.resolve();
     const most = (connection.info?.max_payload ?? MESSAGE_MAX_BYTES) - SPARE_BYTES;
-    if (data.length <= most) connection.publish(subject, data);
-    else for (const part of split(data, most)) connection.publish(subject, part);
+    const about = packet ? expectedBy(packet as BusPacket) : null;
+    const options = about ? { reply: this.#returnSubject(about) } : {};
+    if (data.length <= most) connection.publish(subject, data, options);
+    else for (const part of split(data, most)) connection.publish(subject, part, options);
     return Promise.resolve();
   }
+}
+
+/** What NATS names when it can give the packet to nobody: the call or the node. null: its loss does not matter. */
+function expectedBy({ type, target, payload }: BusPacket): string | null {
+  if (!target || !EXPECTED.has(type)) return null;
+  return type === 'REQ' ? String(payload['id']) : target;
 }
 
 function connectionOptions(bus: BusConfig, name: string): ConnectionOptions {
