@@ -34,6 +34,7 @@ const SUITES: readonly Suite[] = [
   { name: 'cli', jobs: 2, needsDatabase: true, needsNats: false },
   { name: 'isolation', jobs: 1, needsDatabase: true, needsNats: false },
   { name: 'cluster', jobs: 1, needsDatabase: true, needsNats: true },
+  { name: 'storm', jobs: 1, needsDatabase: false, needsNats: true },
   { name: 'browser', jobs: 1, needsDatabase: true, needsNats: false, needsChromium: true },
 ];
 const BROWSER_CODE = 'services/gateway/dashboards/browser';

@@ -47,7 +47,7 @@ export interface ProcessOptions {
 }
 
 /** Where the output of this run's processes goes. */
-const logs = join(tmpdir(), `erp-test-logs-${process.pid}`);
+export const logs = join(tmpdir(), `erp-test-logs-${process.pid}`);
 
 /** After a run without a failure nobody reads them. */
 export const removeLogs = (): void => rmSync(logs, { recursive: true, force: true });
