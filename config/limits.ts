@@ -59,7 +59,9 @@ export const LIMITS = {
   widget_result_age_max_s: 3_600,
   widget_results_max_bytes: 64 * 1024 * 1024,
   widget_results_tenant_max_bytes: 8 * 1024 * 1024,
+  /** Tenants may keep it longer. */
   audit_retention_days: 730,
+  event_retention_days: 7,
   agent_runs_of_user_max: 50,
   agent_runs_of_tenant_max: 1_000,
   agent_requests_of_run_max: 20_000,

@@ -8,6 +8,7 @@ import type { Component, State } from './kinds/component.ts';
 import { GROUP } from './kinds/group.ts';
 import { tableOf } from './kinds/registry.ts';
 import { ROLE } from './kinds/role.ts';
+import { auditDays } from './kinds/tenant-settings.ts';
 import { alteredModel } from './physical/altered.ts';
 import { type Ddl, ddl } from './physical/ddl.ts';
 import { droppedRollupsSql, restoringSql } from './physical/restored.ts';
@@ -30,6 +31,8 @@ export interface PreparedCommit {
   readonly touched: string;
   /** The tenant as the new snapshot says. */
   readonly tenant: TenantInfo;
+  /** How long its audit trail is kept. */
+  readonly auditDays: number;
   readonly snapshot: Uint8Array;
   /** For the audit trail; JSON. */
   readonly summary: string;
@@ -71,6 +74,7 @@ export function prepare(
       forgotten: namesOf([...plan.changed, ...plan.replaced]),
       touched: namesOf([...plan.creates, ...plan.updates, ...plan.deletes]),
       tenant: snapshot.tenant,
+      auditDays: auditDays(plan.after),
       snapshot: Buffer.from(JSON.stringify(snapshot)),
       summary: JSON.stringify({
         metadataVersion: version,

@@ -101,6 +101,16 @@ export async function storedRetained(tx: Tx, tenantId: string): Promise<string> 
   return retained;
 }
 
+/** How long the tenant's settings say that its audit trail is kept; null: they do not say. */
+export async function storedAuditDays(tx: Tx, tenantId: string): Promise<number | null> {
+  const found = await tx.first<{ days: number | null }>({
+    text: `SELECT (body -> 'retention' ->> 'auditDays')::integer AS days
+      FROM metadata.components WHERE tenant_id = $1 AND type = 'TenantSettings'`,
+    values: [tenantId],
+  });
+  return found?.days ?? null;
+}
+
 /** All components of a tenant. */
 export async function loadState(tx: Tx, tenantId: string): Promise<Map<string, Component>> {
   const { rows } = await tx.query<ComponentRow>({
@@ -206,7 +216,10 @@ function writeTrail(tx: Tx, commit: Commit): Promise<unknown>[] {
   const { schema } = tx;
   return [
     entered,
-    tx.query({ text: `UPDATE ${schema}._state SET metadata_version = $1`, values: [version] }),
+    tx.query({
+      text: `UPDATE ${schema}._state SET metadata_version = $1, audit_days = $2`,
+      values: [version, commit.auditDays],
+    }),
     tx.query({
       text: `INSERT INTO ${schema}._outbox (type, user_id, client_id, agent_run_id, request_id, data)
         VALUES ('metadata.schema.changed', $1, $2, $3, $4, $5)`,

@@ -21,7 +21,15 @@ import { isCurrency, isLocale } from './kinds/tenant-settings.ts';
 import { makePlan } from './planner/plan.ts';
 import { checkFiles, readProject } from './project/project.ts';
 import { heldByOthersSql } from './roles.sql.ts';
-import { findTenant, insertTenant, loadState, requireTenant, storedRetained, type Tenant } from './store.ts';
+import {
+  findTenant,
+  insertTenant,
+  loadState,
+  requireTenant,
+  storedAuditDays,
+  storedRetained,
+  type Tenant,
+} from './store.ts';
 import { parseComponents } from './stored-state.ts';
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -199,6 +207,16 @@ async function upgradeTenant(tx: Tx, tenantId: string): Promise<void> {
     values: [tenantId],
   });
   await upgradeSchema(tx, tenantId, version);
+  await bringSettings(tx, tenantId);
+}
+
+/** Puts what the schema keeps of the tenant's settings into a schema of a version that did not keep it. */
+async function bringSettings(tx: Tx, tenantId: string): Promise<void> {
+  tx.actAs(serviceRole('metadata', tenantId));
+  const days = await storedAuditDays(tx, tenantId);
+  if (days === null) return;
+  tx.actAs(ownerRole(tenantId));
+  await tx.query(`UPDATE ${tx.schema}._state SET audit_days = $1`, [days]);
 }
 
 const blockedError = (blocked: readonly object[]): PlatformError =>

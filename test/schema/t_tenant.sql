@@ -122,7 +122,7 @@ CREATE TABLE t_tenant._idempotency (
   completed_at timestamp with time zone,
   expires_at timestamp with time zone DEFAULT (now() + 'PT24H'::interval) NOT NULL,
   CONSTRAINT _idempotency_pkey PRIMARY KEY (client_id, user_id, key)
-) WITH (fillfactor=70);
+);
 ALTER TABLE t_tenant._idempotency OWNER TO t_tenant_owner;
 GRANT DELETE, INSERT, SELECT, UPDATE ON t_tenant._idempotency TO t_tenant;
 
@@ -200,6 +200,7 @@ CREATE TABLE t_tenant._state (
   singleton boolean DEFAULT true NOT NULL,
   metadata_version integer DEFAULT 0 NOT NULL,
   access_version integer DEFAULT 0 NOT NULL,
+  audit_days integer DEFAULT 730 NOT NULL,
   CONSTRAINT _state_singleton_check CHECK (singleton),
   CONSTRAINT _state_pkey PRIMARY KEY (singleton)
 );
@@ -216,13 +217,13 @@ CREATE INDEX _audit_tx ON t_tenant._audit USING btree (tx, object);
 
 CREATE INDEX _audit_user ON t_tenant._audit USING btree (user_id, audit_id);
 
-CREATE INDEX _confirmations_expires_at ON t_tenant._confirmations USING brin (expires_at);
+CREATE INDEX _confirmations_expiry ON t_tenant._confirmations USING btree (expires_at);
 
 CREATE INDEX "_i_b512d97e_createdAt" ON t_tenant."User" USING btree ("createdAt" DESC, id DESC);
 
 CREATE INDEX "_i_b512d97e_managerId" ON t_tenant."User" USING btree ("managerId");
 
-CREATE INDEX _idempotency_expires_at ON t_tenant._idempotency USING brin (expires_at);
+CREATE INDEX _idempotency_expiry ON t_tenant._idempotency USING btree (expires_at);
 
 CREATE INDEX _outbox_user_sync ON t_tenant._outbox USING btree (outbox_id) WHERE (type = 'auth.user.sync'::text);
 
@@ -230,9 +231,9 @@ CREATE INDEX _recycle_bin_root ON t_tenant._recycle_bin USING btree (root_id);
 
 CREATE INDEX _recycle_bin_until ON t_tenant._recycle_bin USING btree (restorable_until);
 
-CREATE INDEX _revoked_shares_tx ON t_tenant._revoked_shares USING btree (object, tx);
+CREATE INDEX _revoked_shares_expiry ON t_tenant._revoked_shares USING btree (kept_until);
 
-CREATE INDEX _revoked_shares_until ON t_tenant._revoked_shares USING brin (kept_until);
+CREATE INDEX _revoked_shares_tx ON t_tenant._revoked_shares USING btree (object, tx);
 
 CREATE INDEX _s_b512d97e_email ON t_tenant."User" USING gin (erp.search_text(email) public.gin_trgm_ops);
 
@@ -250,7 +251,7 @@ CREATE UNIQUE INDEX _u_b512d97e_username ON t_tenant."User" USING btree (lower(u
 
 CREATE TRIGGER _user_name BEFORE INSERT OR UPDATE OF name, "displayName" ON t_tenant."User" FOR EACH ROW EXECUTE FUNCTION t_tenant._user_name();
 
-CREATE FUNCTION t_tenant._remove_audit(bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=t_tenant, pg_temp -- body 74c69802405b
+CREATE FUNCTION t_tenant._remove_audit(bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=t_tenant, pg_temp -- body b4b255516528
 ALTER FUNCTION t_tenant._remove_audit(bigint) OWNER TO t_tenant_owner;
 
 CREATE FUNCTION t_tenant._rollup_trail(text,boolean,boolean,jsonb,jsonb) RETURNS void LANGUAGE plpgsql SET search_path=t_tenant, public -- body 21aeabb2f31b

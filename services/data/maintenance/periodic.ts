@@ -6,10 +6,12 @@ import { repeatForTenants } from '../../../mixins/jobs/tenants.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import { sealTenant } from '../trail/chain.ts';
 import type { UserSync } from '../users/sync.ts';
-import { sweepTenant } from './sweep.ts';
+import { sweepTenant, TENANT_MS, within } from './sweep.ts';
 
 const SWEEP = periodicQueue('data.sweep', { everySeconds: 600, pollSeconds: 60, firstAfterSeconds: 5 });
 const SEAL = periodicQueue('data.seal', { everySeconds: 30, pollSeconds: 15, firstAfterSeconds: 5 });
+
+const FALLEN_BEHIND = 'Expired rows of a tenant are left, because there are very many; the next round goes on.';
 
 const TENANTS_PER_PAGE = 500;
 
@@ -23,7 +25,11 @@ export async function startPeriodicWork(platform: Platform, broker: ServiceBroke
   await repeatForTenants(jobs, {
     queue: SWEEP,
     tenants,
-    work: (tenantId) => sweepTenant(database, tenantId, sync),
+    work: async (tenantId, signal) => {
+      const inTime = within(TENANT_MS);
+      const { unfinished } = await sweepTenant(database, tenantId, sync, () => !signal.aborted && inTime());
+      if (unfinished.length > 0 && !signal.aborted) broker.logger.warn({ tenantId, left: unfinished }, FALLEN_BEHIND);
+    },
     failed: failed('Expired rows of a tenant were not removed; the next run tries again.'),
   });
   await repeatForTenants(jobs, {

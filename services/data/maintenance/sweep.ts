@@ -1,68 +1,90 @@
 /**
- * Removes idempotency keys, confirmations and deleted records after their retention, and sends users to auth that a
- * crash kept from it. One process at a time does it; doing it twice does no harm.
+ * Removes what a tenant keeps for a while only, after its retention, and sends users to auth that a crash kept from it.
+ * One process at a time does it; doing it twice does no harm. Source: docs/reference/retention.md.
  */
 
 import type { Database } from '../../../mixins/database/database.ts';
 import { removeExpired } from '../trail/chain.ts';
 import { sendUnsentUsers, type UserSync } from '../users/sync.ts';
+import {
+  BATCH_ROWS,
+  EXPIRING,
+  type Expiring,
+  type RemovedEvents,
+  removeEventsStatement,
+  removeExpiredStatement,
+} from './sweep.sql.ts';
 
-interface SweepResult {
-  confirmations: number;
-  keys: number;
-  records: number;
-  shares: number;
-  users: number;
-  audit: number;
+/** What a sweep removes. */
+export const SWEPT = ['confirmations', 'keys', 'records', 'shares', 'events', 'audit'] as const;
+export type Swept = (typeof SWEPT)[number];
+
+export interface SweepResult {
+  /** Rows removed of each kind. */
+  readonly removed: Readonly<Record<Swept, number>>;
+  /** Users that were sent to auth. */
+  readonly users: number;
+  /** Kinds of which expired rows are left, because the time was up. */
+  readonly unfinished: readonly Swept[];
 }
 
-/** Rows deleted in one statement, so that a sweep never holds many locks. */
-const BATCH = 5_000;
+/** A tenant with very much to remove does not keep the others waiting; the next round goes on. */
+export const TENANT_MS = 30_000;
 
-export async function sweepTenant(database: Database, tenantId: string, sync: UserSync): Promise<SweepResult> {
-  const sweep = (expired: Expired): Promise<number> =>
-    database.tenant(tenantId, async (tx) => {
-      let deleted = 0;
-      for (;;) {
-        const { count } = await tx.one<{ count: number }>({ text: deleteExpiredSql(tx.schema, expired) });
-        deleted += count;
-        if (count < BATCH) return deleted;
-      }
-    });
-  return {
-    confirmations: await sweep({ table: '_confirmations', key: 'confirmation_id', column: 'expires_at' }),
-    keys: await sweep({ table: '_idempotency', key: 'client_id, user_id, key', column: 'expires_at' }),
-    records: await sweep({
-      table: '_recycle_bin',
-      key: 'object, record_id',
-      column: 'restorable_until',
-      deletedWith: sharesOfDeleted,
-    }),
-    shares: await sweep({ table: '_revoked_shares', key: 'share_id', column: 'kept_until' }),
-    users: await sendUnsentUsers(database, tenantId, sync),
-    audit: await removeExpired(database, tenantId),
+/** `mayGoOn`: asked before each batch but the first of each kind. */
+export async function sweepTenant(
+  database: Database,
+  tenantId: string,
+  sync: UserSync,
+  mayGoOn: () => boolean,
+): Promise<SweepResult> {
+  const removed: Record<Swept, number> = { confirmations: 0, keys: 0, records: 0, shares: 0, events: 0, audit: 0 };
+  const unfinished: Swept[] = [];
+  const work: Readonly<Record<Swept, Batch>> = {
+    confirmations: expired(database, tenantId, EXPIRING.confirmations),
+    keys: expired(database, tenantId, EXPIRING.keys),
+    records: expired(database, tenantId, EXPIRING.records),
+    shares: expired(database, tenantId, EXPIRING.shares),
+    events: expiredEvents(database, tenantId),
+    audit: () => removeExpired(database, tenantId),
+  };
+  for (const kind of SWEPT)
+    for (;;) {
+      const { count, more } = await work[kind]();
+      removed[kind] += count;
+      if (!more) break;
+      if (mayGoOn()) continue;
+      unfinished.push(kind);
+      break;
+    }
+  return { removed, unfinished, users: await sendUnsentUsers(database, tenantId, sync) };
+}
+
+/** True for so long. */
+export const within = (milliseconds: number): (() => boolean) => {
+  const end = performance.now() + milliseconds;
+  return () => performance.now() < end;
+};
+
+/** Removes some expired rows in a transaction of its own. */
+type Batch = () => Promise<{ readonly count: number; readonly more: boolean }>;
+
+const expired =
+  (database: Database, tenantId: string, rows: Expiring): Batch =>
+  async () => {
+    const { count } = await database.tenant(tenantId, (tx) =>
+      tx.one<{ count: number }>(removeExpiredStatement(tx.schema, rows)),
+    );
+    return { count, more: count === BATCH_ROWS };
+  };
+
+function expiredEvents(database: Database, tenantId: string): Batch {
+  let after = 0;
+  return async () => {
+    const { count, last } = await database.tenant(tenantId, (tx) =>
+      tx.one<RemovedEvents>(removeEventsStatement(tx.schema, after)),
+    );
+    after = last ?? after;
+    return { count, more: count === BATCH_ROWS };
   };
 }
-
-/** Rows of a table whose moment in `column` has passed. */
-interface Expired {
-  readonly table: string;
-  readonly key: string;
-  readonly column: string;
-  /** Another part of the statement, which deletes what belongs to the rows in `deleted_rows`. */
-  readonly deletedWith?: (schema: string) => string;
-}
-
-const deleteExpiredSql = (schema: string, { table, key, column, deletedWith }: Expired): string => `
-  WITH deleted_rows AS (
-    DELETE FROM ${schema}.${table} WHERE (${key}) IN (
-      SELECT ${key} FROM ${schema}.${table} WHERE ${column} < now() LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
-    RETURNING ${key}
-  )${deletedWith ? `, ${deletedWith(schema)}` : ''}
-  SELECT count(*)::int AS count FROM deleted_rows`;
-
-/** The shares of a record that can no longer be restored. */
-const sharesOfDeleted = (schema: string): string => `deleted_shares AS (
-    DELETE FROM ${schema}._shares AS share USING deleted_rows
-    WHERE share.record_id = deleted_rows.record_id AND share.object = deleted_rows.object
-  )`;

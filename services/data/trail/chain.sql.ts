@@ -1,4 +1,5 @@
 /** The statements that extend a tenant's chain of audit rows, and those that remove its expired beginning. */
+import { LIMITS } from '../../../config/limits.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
 /** Rows sealed or removed in one transaction. */
@@ -152,15 +153,26 @@ export interface OldestLinkRow {
   readonly expired: boolean | null;
 }
 
-export const oldestLinksStatement = (schema: string, anchor: number, retentionDays: number): Statement => ({
+/** SQL: the audit row has been kept for as long as the tenant's settings say. */
+const expiredSql = (schema: string, at: string): string =>
+  `${at} < now() - make_interval(days => (SELECT greatest(audit_days, ${LIMITS.audit_retention_days}) FROM ${schema}._state))`;
+
+/** Whether the oldest row of the chain has expired; no row when the chain is empty. */
+export const isDueStatement = (schema: string): Statement => ({
+  text: `SELECT ${expiredSql(schema, 'audit.at')} AS "isDue"
+    FROM ${schema}._audit_chain link JOIN ${schema}._audit audit ON audit.audit_id = link.audit_id
+    WHERE link.position = (SELECT anchor_position + 1 FROM ${schema}._audit_head)`,
+});
+
+export const oldestLinksStatement = (schema: string, anchor: number): Statement => ({
   text: `SELECT link.position, link.prev_hash AS "previousHash", link.hash, audited.digest,
-      audited.at < now() - make_interval(days => $2) AS expired
+      ${expiredSql(schema, 'audited.at')} AS expired
     FROM (SELECT * FROM ${schema}._audit_chain WHERE position > $1 ORDER BY position LIMIT ${BATCH_ROWS}) link
     LEFT JOIN LATERAL (
       SELECT ${digestSql('audit')} AS digest, audit.at
       FROM ${schema}._audit audit WHERE audit.audit_id = link.audit_id OFFSET 0) audited ON true
     ORDER BY link.position`,
-  values: [anchor, retentionDays],
+  values: [anchor],
 });
 
 /** Removes the audit rows up to a position and their links, and makes it the anchor. */

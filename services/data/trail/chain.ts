@@ -4,12 +4,12 @@
  * it. Source: docs/reference/audit.md.
  */
 import { createHash } from 'node:crypto';
-import { LIMITS } from '../../../config/limits.ts';
 import type { Database, Tx } from '../../../mixins/database/database.ts';
 import {
   BATCH_ROWS,
   type ChainEnd,
   insertLinksStatement,
+  isDueStatement,
   type Link,
   lockAnchorStatement,
   lockHeadStatement,
@@ -72,23 +72,25 @@ function linksAfter(end: ChainEnd, rows: readonly UnsealedRow[]): Link[] {
 }
 
 /**
- * Removes audit rows after their retention, oldest first and only as far as the chain is intact: rows that were
- * tampered with remain as evidence. The hash of the last removed row becomes the anchor of the rest. The tenant's role
- * cannot remove rows: a function of the schema's owner does, and looks at their age itself.
+ * Removes some audit rows after their retention, with the history of the same changes, oldest first and only as far as
+ * the chain is intact: rows that were tampered with remain as evidence. The hash of the last removed row becomes the
+ * anchor of the rest. The tenant's role cannot remove rows: a function of the schema's owner does, and looks at their
+ * age itself. `more`: there may be others to remove.
  */
-export async function removeExpired(database: Database, tenantId: string): Promise<number> {
-  let removed = 0;
-  for (;;) {
-    const count = await database.tenantTransaction(tenantId, removeBatch);
-    removed += count;
-    if (count < BATCH_ROWS) return removed;
-  }
+export async function removeExpired(
+  database: Database,
+  tenantId: string,
+): Promise<{ readonly count: number; readonly more: boolean }> {
+  const isDue = await database.tenant(tenantId, (tx) => tx.first<{ isDue: boolean }>(isDueStatement(tx.schema)));
+  if (!isDue?.isDue) return { count: 0, more: false };
+  const count = await database.tenantTransaction(tenantId, removeBatch);
+  return { count, more: count === BATCH_ROWS };
 }
 
 async function removeBatch(tx: Tx): Promise<number> {
   const { schema } = tx;
   const anchor = await tx.one<ChainEnd>(lockAnchorStatement(schema));
-  const links = await tx.all<OldestLinkRow>(oldestLinksStatement(schema, anchor.position, LIMITS.audit_retention_days));
+  const links = await tx.all<OldestLinkRow>(oldestLinksStatement(schema, anchor.position));
   let last: ChainEnd = anchor;
   for (const link of links) {
     if (!link.expired || link.digest === null || !follows(link, last, link.digest)) break;

@@ -1,10 +1,11 @@
 /** TenantSettings: what holds for the whole tenant. */
 import { isDeepStrictEqual } from 'node:util';
 import { Type } from 'typebox';
+import { LIMITS } from '../../../config/limits.ts';
 import { OWN_MINIMUM } from '../../../contracts/ratelimit.ts';
 import { RATE_LIMIT_NAMES, SECOND_FACTOR_POLICIES } from '../../../lib/schema/snapshot.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
-import { componentType, findComponent } from './component.ts';
+import { componentType, findComponent, type State } from './component.ts';
 import { checkLimits, limitsGroup, rateLimits } from './external-client.ts';
 import { defineKind } from './kind.ts';
 import { group, optional } from './schema.ts';
@@ -30,7 +31,11 @@ export const TENANT_SETTINGS = componentType('TenantSettings', {
     group(
       {
         auditDays: optional(
-          Type.Integer({ minimum: 730, maximum: 3_660, description: 'Days the audit trail is kept.' }),
+          Type.Integer({
+            minimum: LIMITS.audit_retention_days,
+            maximum: 3_660,
+            description: 'Days the audit trail is kept.',
+          }),
         ),
       },
       'How long what is kept.',
@@ -44,6 +49,10 @@ export const TENANT_SETTINGS = componentType('TenantSettings', {
     }),
   ),
 });
+
+/** Days that the audit trail is kept. */
+export const auditDays = (state: State): number =>
+  findComponent(state, TENANT_SETTINGS, 'General')?.body.retention?.auditDays ?? LIMITS.audit_retention_days;
 
 /** They bind administrators as well: who only deploys could let everybody in, or keep everybody out. */
 const DECIDED_BY_ACCESS_MANAGERS = {

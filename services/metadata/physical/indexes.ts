@@ -6,7 +6,7 @@ import type { Model } from './model.ts';
  * Raised whenever the same configuration calls for other indexes than before, or for others under the same names, so
  * that tenants which are there already get them.
  */
-export const INDEX_GENERATION = 3;
+export const INDEX_GENERATION = 4;
 
 export interface WantedIndex {
   readonly name: string;
@@ -35,10 +35,22 @@ export interface IndexChanges {
 /** Names that only the platform gives: what it is, the object in eight characters, the column or rule. */
 const OURS = /^_(?:u|i|s|r|de|dn|df)_[0-9a-f]{8}_/;
 
-export const wantedIndexes = (model: Model): WantedIndex[] =>
-  [...model.values()].flatMap((table) =>
+/**
+ * Indexes of what every tenant's schema holds beside its objects. The schema of a new tenant has them; a large table that
+ * was there before them gets them here.
+ */
+const COMPANION_INDEXES: readonly WantedIndex[] = [
+  { name: '_idempotency_expiry', unique: false, table: '_idempotency', on: '(expires_at)' },
+  { name: '_confirmations_expiry', unique: false, table: '_confirmations', on: '(expires_at)' },
+  { name: '_revoked_shares_expiry', unique: false, table: '_revoked_shares', on: '(kept_until)' },
+];
+
+export const wantedIndexes = (model: Model): WantedIndex[] => [
+  ...COMPANION_INDEXES,
+  ...[...model.values()].flatMap((table) =>
     [...table.indexes].map(([name, { unique, on }]) => ({ name, unique, table: table.name, on })),
-  );
+  ),
+];
 
 /** `definitions` are those of the wanted indexes, in the words of PostgreSQL. */
 export function indexChanges(

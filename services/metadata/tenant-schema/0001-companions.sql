@@ -6,7 +6,10 @@ CREATE TABLE _state (
   singleton        boolean PRIMARY KEY DEFAULT true CHECK (singleton),
   metadata_version integer NOT NULL DEFAULT 0,
   -- Rises with every change of who may do what: profile, role, permission sets, activity of a user.
-  access_version   integer NOT NULL DEFAULT 0
+  access_version   integer NOT NULL DEFAULT 0,
+  -- Days that the audit trail is kept, as the tenant's settings say; two years at least. Schemas that are older than the
+  -- column get it from 0015-retention.sql.
+  audit_days       integer NOT NULL DEFAULT 730
 );
 INSERT INTO _state DEFAULT VALUES;
 

@@ -36,6 +36,7 @@ describe('the chain over the audit trail', () => {
     }
   };
   const seal = () => sealTenant(database, world.tenantId);
+  const remove = () => removeExpired(database, world.tenantId);
   const write = async (count: number): Promise<void> => {
     for (let n = 0; n < count; n++) await world.clerk.create('Company__c', { name: `Company ${n}` });
   };
@@ -243,18 +244,42 @@ describe('the chain over the audit trail', () => {
     // In one go: the chain that grew beside writers may hold its first rows in another order.
     await rechain();
     const before = await verify();
-    const old = 4;
+    const old = 20;
     // Rows that were sealed two years ago: aged together with their links.
     await world.rows(
       `UPDATE $schema._audit SET at = at - interval '800 days' WHERE audit_id IN (SELECT audit_id FROM $schema._audit_chain WHERE position <= ${old})`,
     );
-    assert.equal(await removeExpired(database, world.tenantId), 0, 'altered rows stay');
+    assert.deepEqual(await remove(), { count: 0, more: false }, 'altered rows stay');
     await rechain();
     assert.equal((await verify()).broken, null);
-    assert.equal(await removeExpired(database, world.tenantId), old);
+    const histories = () => world.rows('SELECT record_id, record_version FROM $schema._history ORDER BY 1, 2');
+    const [known, gone] = [
+      await histories(),
+      await world.rows(
+        `SELECT audit.record_id, audit.record_version FROM $schema._audit audit JOIN $schema._audit_chain USING (audit_id)
+          WHERE position <= ${old}`,
+      ),
+    ];
+    const keep = (days: string) =>
+      world.deploy(world.tenantId, {
+        'settings/General.yaml': `type: TenantSettings\napiName: General\nlocale: en-US\ntimezone: Europe/Berlin\ncurrency: EUR\n${days}`,
+      });
+    await keep('retention:\n  auditDays: 1000\n');
+    assert.deepEqual(await remove(), { count: 0, more: false }, 'the tenant keeps them longer');
+    await keep('');
+    assert.deepEqual(await remove(), { count: old, more: false });
+    const keyOf = ({ record_id, record_version }: Record<string, unknown>): string => `${record_id} ${record_version}`;
+    const removed = new Set(gone.map(keyOf));
+    assert.deepEqual(
+      await histories(),
+      known.filter((row) => !removed.has(keyOf(row))),
+      'the history of a change goes with its entry',
+    );
+    assert.ok(known.some((row) => removed.has(keyOf(row))));
     const after = await verify();
     assert.deepEqual([after.broken, after.checked], [null, before.checked - old]);
-    assert.equal(await removeExpired(database, world.tenantId), 0);
+    assert.deepEqual(await remove(), { count: 0, more: false });
+    await seal();
     await write(1);
     assert.equal(await seal(), 1);
     assert.equal((await verify()).broken, null);

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import type { Statement } from '../../../mixins/database/statement.ts';
+import {
+  EXPIRING,
+  removeEventsStatement,
+  removeExpiredStatement,
+} from '../../../services/data/maintenance/sweep.sql.ts';
 import { sweepTenant } from '../../../services/data/maintenance/sweep.ts';
+import type { UserSync } from '../../../services/data/users/sync.ts';
 import { createWorld, type World } from './world.ts';
 
 describe('what the platform does with records by itself', () => {
@@ -10,6 +17,8 @@ describe('what the platform does with records by itself', () => {
     world = await createWorld();
   });
   after(() => world?.stop());
+  const sweep = (sync: UserSync = { send: async () => {}, failed: () => {} }, mayGoOn = () => true) =>
+    sweepTenant(world.database, world.tenantId, sync, mayGoOn);
 
   it('provisions users twice without making them twice', async () => {
     const users = [
@@ -90,8 +99,12 @@ describe('what the platform does with records by itself', () => {
       `INSERT INTO $schema._confirmations (confirmation_id, expires_at)
         SELECT gen_random_uuid(), now() + hours * interval '1 hour' FROM unnest(ARRAY[-1, 1]) hours`,
     );
-    const swept = await sweepTenant(world.database, world.tenantId, { send: async () => {}, failed: () => {} });
-    assert.deepEqual(swept, { keys: 1, records: 1, shares: 1, confirmations: 1, users: 0, audit: 0 });
+    const swept = await sweep();
+    assert.deepEqual(swept, {
+      removed: { keys: 1, records: 1, shares: 1, confirmations: 1, events: 0, audit: 0 },
+      unfinished: [],
+      users: 0,
+    });
     const keys = await world.rows(`SELECT key FROM $schema._idempotency WHERE key LIKE 'sweep-%'`);
     assert.deepEqual(
       keys.map((row) => row['key']),
@@ -105,5 +118,70 @@ describe('what the platform does with records by itself', () => {
     const shares = await world.rows('SELECT record_id FROM $schema._shares');
     assert.deepEqual(shares, [{ record_id: ids[1] }], 'a record takes its shares along when it goes for good');
     assert.equal((await world.rows('SELECT FROM $schema._revoked_shares')).length, 1);
+  });
+
+  it('removes events after seven days, however many there are, and no user that auth has not been informed of', async () => {
+    const refused: string[] = [];
+    const auth: UserSync = {
+      send: async () => {
+        throw new Error('Auth is away.');
+      },
+      failed: (_, userId) => refused.push(userId),
+    };
+    // By age, oldest first, as they were written: two batches of old ones, between them one that is still to be sent.
+    await world.rows('DELETE FROM $schema._outbox');
+    const insert = (type: string, days: number, count: number) =>
+      world.rows(
+        `INSERT INTO $schema._outbox (at, type, record_id, data)
+          SELECT now() - $2 * interval '1 day', $1, $4, '{}' FROM generate_series(1, $3)`,
+        [type, days, count, world.clerk.userId],
+      );
+    await insert('data.record.updated', 9, 5_000);
+    await insert('auth.user.sync', 30, 1);
+    await insert('data.record.updated', 8, 12);
+    await insert('data.record.updated', 6.9, 3);
+    const left = async () =>
+      (await world.rows('SELECT type, count(*)::int FROM $schema._outbox GROUP BY type ORDER BY type')).map((row) => [
+        row['type'],
+        row['count'],
+      ]);
+    const interrupted = await sweep(auth, () => false);
+    assert.deepEqual([interrupted.removed.events, interrupted.unfinished], [5_000, ['events']]);
+    assert.equal((await sweep(auth)).removed.events, 12);
+    assert.deepEqual(await left(), [
+      ['auth.user.sync', 1],
+      ['data.record.updated', 3],
+    ]);
+    assert.deepEqual(refused, [world.clerk.userId, world.clerk.userId]);
+    assert.equal((await sweep()).users, 1, 'once auth is back');
+    assert.deepEqual(await left(), [['data.record.updated', 3]]);
+  });
+
+  it('finds what has expired by an index, also in tables that have been used for long', async () => {
+    const schema = `"t_${world.tenantId.replaceAll('-', '')}"`;
+    const scans = ({ text, values }: Statement): Promise<string> =>
+      world.database.transaction(async (tx) => {
+        // Tables of tests are small.
+        await tx.query('SET LOCAL enable_seqscan = off');
+        await tx.query('SET LOCAL enable_bitmapscan = off');
+        const plan = await tx.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${text}`, values);
+        return plan.rows.map((row) => row['QUERY PLAN']).join('\n');
+      });
+    for (const rows of Object.values(EXPIRING)) {
+      const found = await scans(removeExpiredStatement(schema, rows));
+      const name = /Index Scan using (\w+)/.exec(found)?.[1];
+      const [index] = await world.rows(
+        `SELECT indexdef FROM pg_indexes WHERE schemaname = '${schema.slice(1, -1)}' AND indexname = $1`,
+        [name],
+      );
+      assert.match(
+        index?.['indexdef'] ?? '',
+        new RegExp(`ON \\S+\\.${rows.table} USING btree \\(${rows.column}\\)$`),
+        found,
+      );
+    }
+    const events = await scans(removeEventsStatement(schema, 0));
+    assert.match(events, /Index Scan using _outbox_pkey on _outbox /);
+    assert.doesNotMatch(events, /Seq Scan on _outbox /);
   });
 });

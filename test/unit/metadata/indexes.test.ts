@@ -44,16 +44,19 @@ describe('metadata: the indexes that a configuration calls for', () => {
     assert.deepEqual(
       { generation: INDEX_GENERATION, lines },
       {
-        generation: 3,
+        generation: 4,
         lines: [
+          '_confirmations_expiry (expires_at)',
           '_df_1d20383f_name USING gin (erp.fuzzy_text("name") public.gin_trgm_ops, erp.fuzzy_class("name")) WITH (fastupdate = off)',
           '_dn_1d20383f_Code__c ((erp.match_text("Code__c")), id)',
           '_i_1d20383f_Above__c ("Above__c")',
           '_i_1d20383f_Code__c ("Code__c")',
           '_i_1d20383f_createdAt ("createdAt" DESC, id DESC)',
           '_i_1d20383f_ownerId ("ownerId", "createdAt" DESC, id DESC)',
+          '_idempotency_expiry (expires_at)',
           `_r_1d20383f_Big ("createdAt" DESC, id DESC) WHERE (("Amount__c" > '1000'::numeric) AND (NOT coalesce(erp.expr_is_white("Code__c"), true)))`,
           `_r_1d20383f_Led ("createdAt" DESC, id DESC) WHERE ("Led__c"::numeric > '2'::numeric)`,
+          '_revoked_shares_expiry (kept_until)',
           '_s_1d20383f_name USING gin (erp.search_text("name") public.gin_trgm_ops)',
           '_u_1d20383f_Long__c unique (md5(lower("Long__c")))',
           '_u_1d20383f_Tax__c unique (lower("Tax__c"))',
