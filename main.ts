@@ -15,6 +15,7 @@ import { type Config, ConfigError, readConfig } from './config/env.ts';
 import type { ServiceName } from './config/services.ts';
 import { BUS_POLICY, isRepeatable } from './contracts/bus.ts';
 import { statementTimeoutOf } from './contracts/operations.ts';
+import { giveLibrariesPlatformTime } from './lib/values/clock.ts';
 import { natsBus } from './mixins/bus/nats-bus.ts';
 import { takeover } from './mixins/bus/takeover.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
@@ -25,6 +26,7 @@ import { ensureLogins } from './mixins/database/logins.ts';
 import { databaseMetering } from './mixins/database/metering.ts';
 import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
 import { openDatabases } from './mixins/database/open.ts';
+import { Timekeeper } from './mixins/database/timekeeper.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
 import { type HealthServer, startHealthServer } from './mixins/health.ts';
 import { Jobs } from './mixins/jobs/jobs.ts';
@@ -131,6 +133,8 @@ export async function start(config: Config, options: StartOptions = {}): Promise
       await Promise.all([...databases.values()].map((database) => database.close()));
     });
     const databaseOf = (service: ServiceName): Database => databases.get(service)!;
+    const timekeeper = await Timekeeper.start(databaseOf(config.services[0]!));
+    closers.push(async () => timekeeper.stop());
 
     broker = new ServiceBroker({
       ...brokerOptions(config),
@@ -142,7 +146,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
         takeover(isRepeatable),
       ],
       ...(config.bus
-        ? { transporter: natsBus(config, BUS_POLICY) }
+        ? { transporter: natsBus(config, BUS_POLICY, timekeeper) }
         : control && options.control
           ? { transporter: control.transporter }
           : {}),
@@ -154,7 +158,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
       install: false,
       warn: (error, message) => broker?.logger.warn({ err: error }, message),
     });
-    const shared = { config, databases, jobs, metrics: new Metrics() };
+    const shared = { config, databases, timekeeper, jobs, metrics: new Metrics() };
     const platform = (service: ServiceName): Platform => ({ ...shared, database: databaseOf(service) });
     const watchdog = new Watchdog((stall) => broker?.logger.warn(stall, 'The event loop was stopped.'));
     watchdog.register(shared.metrics);
@@ -283,5 +287,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   // V8 would look through the whole heap for every 64 MiB of buffers, which bodies of a megabyte soon are: stops of 10 to
   // 30 ms that free nothing. Now buffers count towards the one limit that grows with the heap.
   setFlagsFromString('--external-memory-accounted-in-global-limit');
+  giveLibrariesPlatformTime();
   await run();
 }

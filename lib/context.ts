@@ -43,7 +43,7 @@ export interface RequestContext {
   /** Network address of the caller, for the audit trail. */
   readonly ip: string | null;
   readonly channel: 'api' | 'cli' | 'mcp' | 'ui' | 'job';
-  /** Milliseconds since 1970 after which the caller no longer waits for the response. */
+  /** Until when the caller waits for the response, in the time of the platform (lib/values/clock.ts). */
   readonly deadline: number;
 }
 

@@ -3,6 +3,7 @@
  * have so many entries; the others are counted, and the count is one more entry when the minute is over. So a flood in
  * one tenant neither fills its trail nor takes anything from another's. Source: docs/reference/audit.md.
  */
+import { platformTime } from '../lib/values/clock.ts';
 import { formatTimestamp } from '../lib/values/time.ts';
 
 const WINDOW_MS = 60_000;
@@ -98,7 +99,7 @@ export class BoundedDenials<Entry> {
     if (!minute) {
       const [oldest] = this.#minutes;
       if (oldest && this.#minutes.size >= TENANTS_MAX) void this.#end(...oldest);
-      const [startedAt, started] = [Date.now(), this.#now()];
+      const [startedAt, started] = [platformTime(), this.#now()];
       minute = { startedAt, started, entries: 0, ofOrigins: new Map(), underWay: 0, suppressed: 0 };
       this.#minutes.set(tenantId, minute);
     }

@@ -5,7 +5,7 @@
 import { createServer, type Server } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { ServiceBroker } from 'moleculer';
-import { CLOCK_SKEW_MS } from './bus/contexts.ts';
+import { machineClockOffset } from '../lib/values/clock.ts';
 import { availableNodes, lostNodes } from './bus/lost-nodes.ts';
 import { repeats } from './bus/takeover.ts';
 import type { Database } from './database/database.ts';
@@ -15,9 +15,6 @@ import type { Platform } from './platform.ts';
 /** Milliseconds that an answer about readiness is believed, so that probes cost nothing. */
 const READY_FRESH_MS = 1_000;
 const DATABASE_ANSWER_MS = 1_000;
-
-/** Of two processes whose clocks differ too much for each other, one is at least so far from the database's. */
-const CLOCK_OFFSET_MS = CLOCK_SKEW_MS / 2;
 
 /** What must work before a process can, and whether it does. */
 type Checks = Readonly<Record<string, boolean>>;
@@ -31,21 +28,6 @@ export function busConnected(broker: ServiceBroker): boolean {
 function refusedPackets(broker: ServiceBroker): number {
   const transit = broker.transit as unknown as { tx: { refused?: number } } | null | undefined;
   return transit?.tx.refused ?? 0;
-}
-
-const clockOffsetMs = ({ databases }: Platform): number =>
-  databases.values().reduce((most, { clockOffsetMs: ms }) => (Math.abs(ms) > Math.abs(most) ? ms : most), 0);
-
-/**
- * Whether this process can call others for users, and be called: false after a call was refused for its time, for as
- * long as it is our clock that differs from the database's. That of the database alone takes nobody away.
- */
-export function clockAgrees(platform: Platform, broker: ServiceBroker): boolean {
-  const transit = broker.transit as unknown as { tx: { clocksDiffer?: boolean } } | null | undefined;
-  if (!transit?.tx.clocksDiffer) return true;
-  if (Math.abs(clockOffsetMs(platform)) > CLOCK_OFFSET_MS) return false;
-  transit.tx.clocksDiffer = false;
-  return true;
 }
 
 /** Whether the database answers all services of the process within the time limit. */
@@ -78,7 +60,7 @@ function readinessOf(platform: Platform, broker: ServiceBroker): () => Promise<C
   return async () => ({
     database: await databaseReady(),
     bus: busConnected(broker),
-    clock: clockAgrees(platform, broker),
+    clock: platform.timekeeper.agrees,
   });
 }
 
@@ -111,8 +93,8 @@ export function registerProcessMetrics(platform: Platform, broker: ServiceBroker
   metrics.gauge('erp_bus_nodes', 'Available nodes, this one included.', () => availableNodes(broker));
   metrics.gauge(
     'erp_clock_offset_seconds',
-    'By how much the clock is ahead of the database, as readiness has last found it.',
-    () => clockOffsetMs(platform) / 1_000,
+    'By how much the clock of the machine is ahead of the database.',
+    () => machineClockOffset() / 1_000,
   );
   metrics.counters('erp_bus_nodes_lost_total', 'Processes lost, by how it was noticed.', ['detection'], () =>
     Object.entries(lostNodes(broker)).map(([detection, count]): Sample => [{ detection }, count]),

@@ -2,6 +2,7 @@
 
 import type { Config } from '../config/env.ts';
 import type { Database } from './database/database.ts';
+import type { Timekeeper } from './database/timekeeper.ts';
 import type { Jobs } from './jobs/jobs.ts';
 import type { Metrics } from './metrics/metrics.ts';
 
@@ -11,6 +12,7 @@ export interface Platform {
   readonly database: Database;
   /** The doors of all services of this process, by service. */
   readonly databases: ReadonlyMap<string, Database>;
+  readonly timekeeper: Pick<Timekeeper, 'agrees'>;
   readonly jobs: Jobs;
   readonly metrics: Metrics;
 }

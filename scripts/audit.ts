@@ -70,14 +70,14 @@ async function verify(
   tenant: TenantInfo,
   expect: VerifyRequest['expect'] | null,
 ): Promise<Verification> {
-  let reportedAt = Date.now();
+  let reportedAt = performance.now();
   let request: VerifyRequest = { tenantId: tenant.id, ...(expect ? { expect } : {}) };
   for (;;) {
     const part = await call(broker, 'data.audit.verify', request);
     if (part.next === null) return part;
     request = { ...request, from: part.next };
-    if (Date.now() - reportedAt < PROGRESS_EVERY_MS) continue;
-    reportedAt = Date.now();
+    if (performance.now() - reportedAt < PROGRESS_EVERY_MS) continue;
+    reportedAt = performance.now();
     progress(
       part.checked < part.total
         ? `${tenant.key}: ${part.checked} of ${part.total} entries checked (${Math.floor((100 * part.checked) / part.total)} %)`

@@ -1,5 +1,7 @@
 /** Identifiers: pure functions of a time and random bytes, which services pass in (or use the defaults). */
+
 import { randomBytes } from 'node:crypto';
+import { platformTime } from './clock.ts';
 
 /** One call to the random source serves many ids, because it costs more than the rest of creating an id. */
 let pool: Uint8Array = new Uint8Array(0);
@@ -17,7 +19,7 @@ function randomFromPool(count: number): Uint8Array {
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
 /** UUIDv7 in lower case (RFC 9562 section 5.7). */
-export function uuidv7(now: number = Date.now(), random: Uint8Array = randomFromPool(10)): string {
+export function uuidv7(now: number = platformTime(), random: Uint8Array = randomFromPool(10)): string {
   const time = Math.trunc(now).toString(16).padStart(12, '0');
   const hex = Buffer.from(random).toString('hex');
   const variant = (8 + (Number.parseInt(hex[3]!, 16) & 3)).toString(16);
@@ -31,7 +33,7 @@ export function firstUuidv7(moment: number): string {
 }
 
 /** `req_` and 26 Crockford base32 characters: 48 bits of time, 80 bits of randomness. */
-export function requestId(now: number = Date.now(), random: Uint8Array = randomFromPool(16)): string {
+export function requestId(now: number = platformTime(), random: Uint8Array = randomFromPool(16)): string {
   let time = Math.trunc(now);
   let head = '';
   for (let i = 0; i < 10; i++) {

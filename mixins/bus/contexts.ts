@@ -3,9 +3,11 @@
  * action, the id of the call and the node that is called, under a key that only the gateway and the called service
  * have. A context is accepted once, and no longer than its caller waits. Reasons: docs/decisions/trust-on-the-bus.md.
  */
+
 import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { LIMITS } from '../../config/limits.ts';
 import type { RequestContext } from '../../lib/context.ts';
+import { platformTime } from '../../lib/values/clock.ts';
 
 /** The one call that a context is for. */
 export interface CallIdentity {
@@ -64,7 +66,7 @@ export class SealedContexts {
     if (!timingSafeEqual(sealed.subarray(KEY_ID_BYTES, HEAD_BYTES), macOf(key, body, call)))
       throw new ContextRefused('The context was not made for this call.');
     const context: RequestContext = JSON.parse(body.toString());
-    const remaining = context.deadline - Date.now();
+    const remaining = context.deadline - platformTime();
     if (remaining < -CLOCK_SKEW_MS || remaining > LIMITS.request_timeout_ms + CLOCK_SKEW_MS)
       throw new ClocksDiffer('The context has expired, or the clocks differ.');
     this.#acceptOnce(call.id);

@@ -32,6 +32,7 @@ import {
 import { type BusConfig, type BusLogin, OPERATOR } from '../../config/bus.ts';
 import type { Config } from '../../config/env.ts';
 import { isUntrustedCertificate } from '../certificates.ts';
+import type { Timekeeper } from '../database/timekeeper.ts';
 import { Admission, type BusPacket, CLOCKS_DIFFER, identityOfNode, Refused } from './admission.ts';
 import { loseNode } from './lost-nodes.ts';
 import { Joiner, split } from './parts.ts';
@@ -65,6 +66,7 @@ interface Transit {
 
 class NatsBus extends Transporters.NATS {
   readonly #bus: BusConfig;
+  readonly #timekeeper: Timekeeper | null;
   readonly #admission: Admission;
   readonly #joiners = new Map<string, Joiner>();
   #connection: NatsConnection | null = null;
@@ -80,12 +82,11 @@ class NatsBus extends Transporters.NATS {
   #denied = false;
   /** Why NATS does not take this process, or lets it do nothing; null when all is well. */
   trouble: string | null = null;
-  /** A call was refused because of its time, here or by another process, since somebody set this to false. */
-  clocksDiffer = false;
 
-  constructor(bus: BusConfig, policy: BusPolicy) {
+  constructor(bus: BusConfig, policy: BusPolicy, timekeeper: Timekeeper | null) {
     super({});
     this.#bus = bus;
+    this.#timekeeper = timekeeper;
     this.#admission = new Admission(bus, policy);
   }
 
@@ -260,9 +261,10 @@ class NatsBus extends Transporters.NATS {
   }
 
   #noteClocks(sender: string): void {
-    if (this.clocksDiffer) return;
-    this.clocksDiffer = true;
-    this.logger.warn(`The clocks of this process and of ${sender} differ: calls for users between them are refused.`);
+    if (!this.#timekeeper) return;
+    if (this.#timekeeper.agrees)
+      this.logger.warn(`A call between this process and ${sender} was refused for its time: the database is asked.`);
+    this.#timekeeper.differs();
   }
 
   #answerRefused({ message, type }: Refused, { node, id }: NonNullable<Refused['answer']>): void {
@@ -367,7 +369,11 @@ function reasonOf(error: unknown): string {
   return chainedError ? `${message} (${chainedError.message})` : message;
 }
 
-/** The transporter of a process on `config.bus`; it keeps trying until NATS is there. */
-export function natsBus({ bus }: Config, policy: BusPolicy): Transporters.Base & { readonly trouble: string | null } {
-  return new NatsBus(bus!, policy);
+/** The transporter of a process on `config.bus`; it keeps trying until NATS is there. `timekeeper`: of a process with a database. */
+export function natsBus(
+  { bus }: Config,
+  policy: BusPolicy,
+  timekeeper: Timekeeper | null = null,
+): Transporters.Base & { readonly trouble: string | null } {
+  return new NatsBus(bus!, policy, timekeeper);
 }

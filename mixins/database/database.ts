@@ -9,6 +9,7 @@ import type { Socket } from 'node:net';
 import pg from 'pg';
 import { LIMITS } from '../../config/limits.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { correctPlatformTime, platformTime } from '../../lib/values/clock.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { mark } from '../watchdog/work.ts';
 import { ConnectionQueues, type Holder, PLATFORM } from './connection-queues.ts';
@@ -90,8 +91,6 @@ const SESSION_SETTINGS = [
 
 const CONNECT_MS = 5_000;
 const CLOCK = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now';
-/** A slower answer says little about the server's clock, which was read somewhere on the way. */
-const CLOCK_ANSWER_MS = 1_000;
 
 const IN_FAILED_TRANSACTION = '25P02';
 
@@ -117,8 +116,6 @@ export class Database {
   readonly queues: ConnectionQueues;
   /** Milliseconds that connections were held since the start. */
   heldMs = 0;
-  /** By how much our clock is ahead of the server's, as the last answer to `answers` has shown. */
-  clockOffsetMs = 0;
   /** Roles of tenants that a connection of this process has taken. */
   readonly #taken = new Set<string>();
   readonly #onRefused: (error: Error) => void;
@@ -152,14 +149,19 @@ export class Database {
   async answers(): Promise<boolean> {
     try {
       if (this.#refused) await this.#signIn();
-      const [asked, askedAt] = [performance.now(), Date.now()];
-      const { rows } = await this.query<{ now: number }>(CLOCK);
-      const took = performance.now() - asked;
-      if (took < CLOCK_ANSWER_MS) this.clockOffsetMs = Math.round(askedAt + took / 2 - rows[0]!.now);
+      await this.readTime();
       return true;
     } catch {
       return false;
     }
+  }
+
+  /** Puts the time of the platform right, which is that of the server. */
+  async readTime(): Promise<void> {
+    const asked = performance.now();
+    const { now } = await this.login((tx) => tx.one<{ now: number }>({ text: CLOCK }));
+    // It was read somewhere on the way: the server's time is by now at least this, and at most so much later.
+    correctPlatformTime(now, now + performance.now() - asked);
   }
 
   /** On a connection of its own, because those of the pool were made when the login was good. */
@@ -318,7 +320,7 @@ const streamOf = (client: Session): Socket =>
 
 /** Milliseconds that a caller still waits. Throws when it has given up: its statements would be in vain. */
 function remainingMs(deadline: number): number {
-  const left = deadline - Date.now();
+  const left = deadline - platformTime();
   if (left > 0) return left;
   throw new PlatformError('SERVICE_UNAVAILABLE', 'The time limit of the request has passed.', { retryAfterSeconds: 1 });
 }

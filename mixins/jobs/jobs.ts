@@ -172,9 +172,9 @@ export class Jobs {
     if (this.#workers.has(queue.name)) return;
     const worker = await this.#boss.work(queue.name, { pollingIntervalSeconds: queue.pollSeconds }, async ([job]) => {
       if (!job) return;
-      const began = Date.now();
+      const began = performance.now();
       await round(signal).catch((error) => this.#options.warn(error, `A round of ${queue.name} failed.`));
-      await this.#endRound(queue, job.id, (Date.now() - began) / 1_000);
+      await this.#endRound(queue, job.id, (performance.now() - began) / 1_000);
     });
     this.#workers.set(queue.name, [worker]);
   }

@@ -2,11 +2,13 @@
  * The one frame of every mutation: exactly once per idempotency key, repeated when a deployment or another transaction
  * got in the way, and recorded when it was refused. Source: docs/reference/idempotency.md.
  */
+
 import { setTimeout as pause } from 'node:timers/promises';
 import { LIMITS } from '../../config/limits.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import { platformTime } from '../../lib/values/clock.ts';
 import type { Database } from '../database/database.ts';
 import { runHook } from './agent-run.ts';
 import { isTransient, platformErrorOf, waitedForDeployment, waitedForTableOrValue } from './errors.ts';
@@ -164,7 +166,7 @@ function hooksOf({ request, key, service, hooks = [] }: IdempotentMutation): rea
 }
 
 function mayRepeat(error: unknown, count: number, deadline: number): boolean {
-  const now = Date.now();
+  const now = platformTime();
   if (waitedForDeployment(error)) return now < deadline - DEPLOYMENT_PATIENCE_MS;
   if (now >= deadline) return false;
   return isTransient(error) ? count < LIMITS.retries_serialization_max : count === 0 && waitedForTableOrValue(error);

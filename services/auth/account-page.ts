@@ -3,6 +3,7 @@
  * who have signed in with this browser; a change needs a sign-in within the last five minutes, with two factors once
  * there are two.
  */
+
 import { errors, type Provider, type Session } from 'oidc-provider';
 import { ACCOUNT_CLIENT_ID, MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
 import { ACCOUNT_PATH, type Clients } from './clients.ts';
@@ -18,6 +19,7 @@ import type { Answer, Form } from './form.ts';
 import * as pages from './pages/account.ts';
 import { failure } from './pages/pages.ts';
 import { recoveryCodes } from './pages/second-step.ts';
+import { nowSeconds } from './provider/lifetimes.ts';
 import { PATHS } from './provider/paths.ts';
 import type { Credential } from './store/credentials.ts';
 import { type FactorCounts, PASSKEYS_MAX } from './store/factors.ts';
@@ -76,7 +78,7 @@ const hasFactor = ({ has }: Visit): boolean => has.passkeys > 0 || has.authentic
 
 function isStale({ session }: Visit): boolean {
   const signedInAt = session.authTime();
-  return signedInAt === undefined || Date.now() / 1_000 - signedInAt > RECENT_SECONDS;
+  return signedInAt === undefined || nowSeconds() - signedInAt > RECENT_SECONDS;
 }
 
 const isRecent = (visit: Visit): boolean =>

@@ -1,8 +1,10 @@
 /** The Moleculer schema of auth: what it is made of, and what it needs from other services and from the process. */
+
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Config } from '../../config/env.ts';
 import { broadcast, call, type EventHandlers, emit } from '../../contracts/call.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
+import { platformTime } from '../../lib/values/clock.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import { agreeOnSecret } from '../../mixins/database/installation.ts';
@@ -98,7 +100,7 @@ const announcements = (broker: ServiceBroker): Announcements => ({
   grantsEnded: (grantIds) => broadcast(broker, 'auth.grants.revoked', { grantIds }),
   keysRotated: () => broadcast(broker, 'auth.keys.rotated', {}),
   signedIn: (tenantId, userId) =>
-    emit(broker, 'auth.user.signedIn', { tenantId, userId, at: formatTimestamp(Date.now()) }),
+    emit(broker, 'auth.user.signedIn', { tenantId, userId, at: formatTimestamp(platformTime()) }),
   factorChanged: (change) => emit(broker, 'auth.user.factorChanged', change),
 });
 

@@ -1,9 +1,11 @@
 /** What acts in a person's name: the grants of a user, as the API and the account page show them. */
+
 import type { OperationInput, OperationOutput } from '../../contracts/operations.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import { listPage } from '../../lib/query/list-page.ts';
 import { parseListQuery } from '../../lib/query/parse.ts';
+import { platformTime } from '../../lib/values/clock.ts';
 import { type SealingKeys, sealFor } from '../../lib/values/sealed.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import { ALL_SCOPES, type Clients } from './clients.ts';
@@ -35,7 +37,7 @@ export async function listConnections(
 ): Promise<OperationReply & { body: OperationOutput<'me.connections.list'> }> {
   const paging = parseListQuery(call.query, 'query');
   const list = { name: 'connections', parameters: { take: paging.take } };
-  return listPage(list, paging, sealFor(request, keys, Date.now()), {
+  return listPage(list, paging, sealFor(request, keys, platformTime()), {
     rows: ([createdAt, id], take) => {
       const after = createdAt === undefined || id === undefined ? null : { createdAt, id };
       return parts.store.grants.connections(request, after, take);

@@ -3,8 +3,10 @@
  * expired, and a secret signs cookies. They live in PostgreSQL, so that all nodes share them and nothing is lost with
  * a node; sealed by the vault. Private parts never leave auth.
  */
+
 import { randomBytes } from 'node:crypto';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose';
+import { platformTime } from '../../lib/values/clock.ts';
 import type { AuthStore } from './store/store.ts';
 import type { Vault } from './vault.ts';
 
@@ -57,7 +59,7 @@ export class Keys {
   async load(): Promise<KeyRing> {
     const rows = await this.#store.keys.all();
     const signing = rows.filter((row) => row.purpose === 'signing');
-    const oldest = Date.now() - PUBLISHED_AFTER_RETIREMENT_SECONDS * 1000;
+    const oldest = platformTime() - PUBLISHED_AFTER_RETIREMENT_SECONDS * 1000;
     const published = signing.filter((row, i) => i < 2 || (row.retiredAt !== null && row.retiredAt.getTime() > oldest));
     const cookies = rows.filter((row) => row.purpose === 'cookies');
     const [factors] = atLeastOne(rows.filter((row) => row.purpose === 'factors'));

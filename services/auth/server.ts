@@ -184,9 +184,9 @@ export class AuthServer {
 
   #currentKeys(): Promise<KeyRing> {
     const known = this.#ring;
-    if (known && Date.now() - known.loadedAt <= KEYS_FRESH_MS) return known.ring;
+    if (known && performance.now() - known.loadedAt <= KEYS_FRESH_MS) return known.ring;
     const ring = this.#keys.load();
-    this.#ring = { loadedAt: Date.now(), ring };
+    this.#ring = { loadedAt: performance.now(), ring };
     ring.catch(() => {
       this.#ring = known;
     });

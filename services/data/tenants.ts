@@ -69,7 +69,7 @@ export class Tenants {
    * `work` must have changed nothing when it throws.
    */
   async withView<T>(tenantId: string, userId: string, work: (view: View) => Promise<T>): Promise<T> {
-    const until = Date.now() + MOVING_MAX_MS;
+    const until = performance.now() + MOVING_MAX_MS;
     let attempts = 0;
     let before: View | undefined;
     for (;;) {
@@ -88,7 +88,7 @@ export class Tenants {
           (error instanceof PlatformError && !(await this.#isCurrent(tenantId, view)));
         if (!stale) throw error;
         this.forget(tenantId);
-        if (attempts < ATTEMPTS_MAX && Date.now() < until) continue;
+        if (attempts < ATTEMPTS_MAX && performance.now() < until) continue;
         if (!(error instanceof Stale)) throw error;
         throw new PlatformError('WRITE_CONTENTION', "The tenant's configuration keeps changing; try again.", {
           retryAfterSeconds: 1,

@@ -3,6 +3,7 @@
  * what a client can hold up. docs/decisions/gateway-on-moleculer-web.md says what moleculer-web does and what it does
  * not.
  */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Service, ServiceBroker } from 'moleculer';
@@ -14,13 +15,8 @@ import { answerUnits, databaseUnits } from '../../contracts/ratelimit.ts';
 import type { DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
-import {
-  busConnected,
-  clockAgrees,
-  databaseAnswers,
-  registerProcessMetrics,
-  rememberedBriefly,
-} from '../../mixins/health.ts';
+import { platformTime } from '../../lib/values/clock.ts';
+import { busConnected, databaseAnswers, registerProcessMetrics, rememberedBriefly } from '../../mixins/health.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import type { Edge } from '../../mixins/shutdown.ts';
 import { type TurnLimits, Turns } from '../../mixins/turns.ts';
@@ -180,7 +176,7 @@ export class Gateway implements Edge {
   /** Refuses what the HTTP parser could not read. */
   refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     const budget = this.budgets.anonymous(socketAddress(socket));
-    const { remaining } = tightest(budget, Date.now());
+    const { remaining } = tightest(budget, performance.now());
     // Who has used up the limit of its address by such requests gets no answer: writing one is work.
     if (remaining === 0) socket.destroy();
     else if (refuseMalformed(error, socket, { baseUrl: this.baseUrl, remaining }))
@@ -233,7 +229,7 @@ export class Gateway implements Edge {
   }
 
   replyOptions(): ReplyOptions {
-    return { baseUrl: this.baseUrl, now: Date.now() };
+    return { baseUrl: this.baseUrl, now: performance.now() };
   }
 
   /** Waits for a call, but not beyond the time limit of the request. */
@@ -254,7 +250,7 @@ export class Gateway implements Edge {
       started: !this.#leaving,
       database,
       bus: busConnected(this.broker),
-      clock: clockAgrees(this.#platform, this.broker),
+      clock: this.#platform.timekeeper.agrees,
       ...Object.fromEntries(seen),
     };
   }
@@ -339,13 +335,13 @@ export class Gateway implements Edge {
       runs: this.#openRuns(),
       forward: (x) => this.#forward(x),
       refused: (x, error) => this.#denials.note(x, error, x.session?.grant ? requestContextOf(x) : undefined),
-      now: Date.now,
+      now: platformTime,
     };
   }
 
   #open(req: IncomingMessage, res: ServerResponse): Exchange {
     const ip = callerAddress(req, this.#platform.config.trustedProxies);
-    return new Exchange(req, res, { ip, now: Date.now(), deliveries: this.#deliveries });
+    return new Exchange(req, res, { ip, now: platformTime(), deliveries: this.#deliveries });
   }
 
   async #handle(x: Exchange): Promise<void> {

@@ -23,7 +23,7 @@ export class RefreshingCache<Q, V extends object> {
   constructor(load: (question: Q) => Promise<V>, options: { max?: number; now?: () => number } = {}) {
     this.#load = load;
     this.#entries = new LRUCache({ max: options.max ?? 50_000 });
-    this.#now = options.now ?? Date.now;
+    this.#now = options.now ?? (() => performance.now());
   }
 
   /** The value at once when it is fresh, a promise when it has to be asked for. */

@@ -2,6 +2,7 @@
  * Who is calling: access tokens (RFC 9068) are verified once and then remembered by their SHA-256 until they expire;
  * whether the grant behind one still lives, and what its user may do as a whole, is believed for five seconds.
  */
+
 import { hash } from 'node:crypto';
 import DataLoader from 'dataloader';
 import { decodeProtectedHeader, errors, importJWK, type JWK, type JWTPayload, jwtVerify } from 'jose';
@@ -9,6 +10,7 @@ import { LRUCache } from 'lru-cache';
 import { type GrantState, MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Scope } from '../../lib/operation.ts';
+import { platformTime } from '../../lib/values/clock.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import type { Connection } from './rate/budget.ts';
 import { RefreshingCache } from './refreshing-cache.ts';
@@ -63,7 +65,8 @@ export class Sessions {
   /** Grants that ended: final, so the event always wins over an answer that was under way. */
   readonly #revoked = new LRUCache<string, true>({ max: 100_000, ttl: 2 * 3_600_000 });
   #keys = new Map<string, VerifyKey>();
-  #keysAt = 0;
+  /** On the clock of `performance.now()`. */
+  #keysAt = Number.NEGATIVE_INFINITY;
   #keysPending: Promise<void> | null = null;
 
   constructor(baseUrl: string, sources: SessionSources) {
@@ -108,7 +111,7 @@ export class Sessions {
   connectionOf(authorization: string | undefined): Connection | null {
     if (authorization?.slice(0, 7).toLowerCase() !== 'bearer ' || authorization.length > TOKEN_MAX_CHARS) return null;
     const known = this.#sessions.get(hash('sha256', authorization.slice(7).trim(), 'base64'));
-    return known && known.expiresAt > Date.now() && !this.#revoked.has(known.grantId) ? known.connection : null;
+    return known && known.expiresAt > platformTime() && !this.#revoked.has(known.grantId) ? known.connection : null;
   }
 
   /** Liveness of the grant; a promise only when it has to be asked for. */
@@ -161,7 +164,7 @@ export class Sessions {
       throw new PlatformError('TOKEN_INVALID', 'The access token is not well formed.');
     }
     if (typeof kid !== 'string') throw new PlatformError('TOKEN_INVALID', 'The access token names no key.');
-    const key = await this.#key(kid, now);
+    const key = await this.#key(kid);
     if (!key) throw new PlatformError('TOKEN_INVALID', 'The access token is signed with an unknown key.');
     let claims: JWTPayload;
     try {
@@ -198,7 +201,8 @@ export class Sessions {
     };
   }
 
-  async #key(kid: string, now: number): Promise<VerifyKey | undefined> {
+  async #key(kid: string): Promise<VerifyKey | undefined> {
+    const now = performance.now();
     const known = this.#keys.get(kid);
     if (known) {
       if (now - this.#keysAt > KEYS_MAX_AGE_MS) this.#fetchKeys().catch(() => {});
@@ -218,7 +222,7 @@ export class Sessions {
           if (jwk.kid && (jwk.kty === 'OKP' || jwk.kty === 'EC'))
             fresh.set(jwk.kid, await importJWK(jwk, jwk.alg ?? (jwk.kty === 'OKP' ? 'EdDSA' : 'ES256')));
         this.#keys = fresh;
-        this.#keysAt = Date.now();
+        this.#keysAt = performance.now();
       })
       .finally(() => {
         this.#keysPending = null;

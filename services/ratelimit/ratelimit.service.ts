@@ -19,11 +19,11 @@ export default function ratelimitService({ config, database }: Platform): Servic
     actions: {
       'leases.take'(ctx) {
         const { gateway, requests } = ctx.params;
-        const now = Date.now();
+        const now = performance.now();
         return requests.map((request) => buckets.take(gateway, request, now));
       },
       'leases.read'(ctx) {
-        const now = Date.now();
+        const now = performance.now();
         return ctx.params.requests.map((request) => buckets.state(request, now));
       },
       'limits.get'(ctx) {
@@ -37,7 +37,7 @@ export default function ratelimitService({ config, database }: Platform): Servic
       broker = this.broker;
     },
     started() {
-      timer = setInterval(() => buckets.sweep(Date.now()), SWEEP_MS).unref();
+      timer = setInterval(() => buckets.sweep(performance.now()), SWEEP_MS).unref();
     },
     stopped() {
       clearInterval(timer);

@@ -16,7 +16,7 @@ export class StorageStore {
 
   /** Bytes of a tenant's tables and indexes, at most a minute old. */
   async usedBytes(tenantId: string): Promise<number> {
-    const now = Date.now();
+    const now = performance.now();
     const known = this.#known.get(tenantId);
     if (known && now - known.at < FRESH_MS) return known.bytes;
     const sql = new Sql();

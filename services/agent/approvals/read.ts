@@ -2,6 +2,7 @@
  * Approvals, to those who decide and to those in whose name they were asked for. Source:
  * docs/reference/agents.md#approvals.
  */
+
 import type { Handler } from '../../../contracts/operations.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
@@ -9,6 +10,7 @@ import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { listPage } from '../../../lib/query/list-page.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import { accessOf, overseesAgents, requireActiveUser, requireScope, visibleRuns } from '../callers.ts';
@@ -84,7 +86,7 @@ export const listApprovals: Handler<'agent.approvals.list', AgentDeps> = async (
   const { access, sight, sees } = await callerOf(deps, request);
   const { status = null, ...paging } = query;
   const list = { name: 'agent.approvals', parameters: { status } };
-  const seal = sealFor(request, deps.sealingKeys, Date.now());
+  const seal = sealFor(request, deps.sealingKeys, platformTime());
   return listPage(list, parseListQuery(paging, 'query'), seal, {
     rows: ([after = null], take) =>
       deps.database.shared('agent', tenantId, async (tx) => {

@@ -2,6 +2,7 @@
  * Runs as they are at this moment: those of clients that the configuration does not allow any more have ended when it
  * is read. Source: docs/reference/agents.md#runs.
  */
+
 import type { AgentActions } from '../../../contracts/agent.ts';
 import type { RecordName } from '../../../contracts/data.ts';
 import type { Handler } from '../../../contracts/operations.ts';
@@ -9,6 +10,7 @@ import type { RequestContext } from '../../../lib/context.ts';
 import { listPage } from '../../../lib/query/list-page.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import { accessOf, requireActiveUser, visibleRuns } from '../callers.ts';
@@ -59,7 +61,7 @@ export const listRuns: Handler<'agent.runs.list', AgentDeps> = async (deps, requ
   const { status = null, agentKey = null, mine = false, ...paging } = query;
   const sight = mine ? { ...visible, userId: request.userId } : visible;
   const list = { name: 'agent.runs', parameters: { status, agentKey, mine } };
-  const seal = sealFor(request, deps.sealingKeys, Date.now());
+  const seal = sealFor(request, deps.sealingKeys, platformTime());
   return listPage(list, parseListQuery(paging, 'query'), seal, {
     rows: ([before = null], take) => {
       const statement = runsStatement(tenantId, sight, { status, agentKey, before, take });

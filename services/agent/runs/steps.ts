@@ -1,8 +1,10 @@
 /** What was called under a run, and what it changed. Source: docs/reference/agents.md#runs. */
+
 import { Op } from 'sequelize';
 import type { Handler, OperationOutput } from '../../../contracts/operations.ts';
 import { listPage } from '../../../lib/query/list-page.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
@@ -29,7 +31,7 @@ export const listSteps: Handler<'agent.steps.list', AgentDeps> = async (deps, re
   const pathOf = (row: StepModel, sees: Sees): string =>
     isOwn ? row.path : shownPath(row, access, { sees, reads: false });
   const list = { name: 'agent.steps', parameters: { runId } };
-  const seal = sealFor(request, deps.sealingKeys, Date.now());
+  const seal = sealFor(request, deps.sealingKeys, platformTime());
   return listPage(list, parseListQuery(query, 'query'), seal, {
     rows: ([after], limit) =>
       deps.database.shared('agent', tenantId, (tx) =>

@@ -1,7 +1,9 @@
 /** Authenticator apps: time-based one-time passwords (RFC 6238), each time step at most once. */
+
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { Secret, TOTP } from 'otpauth';
 import encodeQr from 'qr';
+import { platformTime } from '../../../lib/values/clock.ts';
 import type { UserKey } from '../store/factors.ts';
 import type { AuthStore } from '../store/store.ts';
 
@@ -69,14 +71,14 @@ export class Authenticators {
 
   #sealSetup(user: UserKey, secret: Secret): string {
     const ends = Buffer.alloc(6);
-    ends.writeUIntBE(Date.now() + SETUP_SECONDS * 1_000, 0, 6);
+    ends.writeUIntBE(platformTime() + SETUP_SECONDS * 1_000, 0, 6);
     return this.#seal(Buffer.concat([ends, secret.bytes]), `setup ${user.userId}`).toString('base64url');
   }
 
   #openSetup(user: UserKey, sealed: string): Secret | null {
     if (sealed.length > 200) return null;
     const bytes = this.#open(Buffer.from(sealed, 'base64url'), `setup ${user.userId}`);
-    return bytes && bytes.readUIntBE(0, 6) > Date.now() ? secretOf(bytes.subarray(6)) : null;
+    return bytes && bytes.readUIntBE(0, 6) > platformTime() ? secretOf(bytes.subarray(6)) : null;
   }
 
   #seal(bytes: Buffer, purpose: string): Buffer {
@@ -110,7 +112,7 @@ const totp = (secret: Secret, label: string): TOTP =>
 function stepOf(secret: Secret, code: string): number | null {
   const token = code.slice(0, 40).replace(/\s/g, '');
   if (!/^\d{6}$/.test(token)) return null;
-  const timestamp = Date.now();
+  const timestamp = platformTime();
   const delta = totp(secret, ISSUER).validate({ token, timestamp, window: WINDOW });
   return delta === null ? null : Math.floor(timestamp / 1_000 / PERIOD_SECONDS) + delta;
 }

@@ -3,7 +3,9 @@
  * for this purpose and this browser. So showing a page stores nothing; only a ceremony that succeeded is remembered,
  * until its challenge expires, so that no challenge is used twice.
  */
+
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { platformTime } from '../../../lib/values/clock.ts';
 import type { Artifacts } from '../store/artifacts.ts';
 
 export const CHALLENGE_SECONDS = 600;
@@ -24,7 +26,7 @@ export class Challenges {
   /** `binding`: the purpose and the browser's interaction or session, the only place where the answer is accepted. */
   make(binding: string): string {
     const head = Buffer.alloc(TIME_BYTES + RANDOM_BYTES);
-    head.writeUIntBE(Date.now(), 0, TIME_BYTES);
+    head.writeUIntBE(platformTime(), 0, TIME_BYTES);
     randomBytes(RANDOM_BYTES).copy(head, TIME_BYTES);
     return Buffer.concat([head, this.#mac(head, binding)]).toString('base64url');
   }
@@ -35,7 +37,7 @@ export class Challenges {
     if (bytes.length !== TIME_BYTES + RANDOM_BYTES + MAC_BYTES) return false;
     const head = bytes.subarray(0, TIME_BYTES + RANDOM_BYTES);
     if (!timingSafeEqual(bytes.subarray(head.length), this.#mac(head, binding))) return false;
-    return Date.now() - head.readUIntBE(0, TIME_BYTES) < CHALLENGE_SECONDS * 1_000;
+    return platformTime() - head.readUIntBE(0, TIME_BYTES) < CHALLENGE_SECONDS * 1_000;
   }
 
   /** True for the first use of a challenge, of several at once for one. */

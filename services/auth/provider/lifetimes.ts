@@ -1,5 +1,7 @@
 /** How long tokens, codes, sessions and grants are valid. */
+
 import type { Context, Grant, Token } from 'oidc-provider';
+import { platformTime } from '../../../lib/values/clock.ts';
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -22,7 +24,7 @@ export const LIFETIMES = {
 /** A grant with less time left is not used for a new authorization: an access token must not outlive its grant. */
 export const GRANT_REUSE_MIN_SECONDS = 2 * HOUR;
 
-export const nowSeconds = (): number => Math.floor(Date.now() / 1000);
+export const nowSeconds = (): number => Math.floor(platformTime() / 1000);
 
 /** Access tokens of a client are valid as long as its configuration says, at most as long as the platform allows. */
 export function accessTokenSeconds(client: Context): number {

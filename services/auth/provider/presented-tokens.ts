@@ -5,6 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { SIGNING_ALG } from '../keys.ts';
 
 export class PresentedTokens {
@@ -30,6 +31,7 @@ export class PresentedTokens {
         issuer,
         typ: 'at+jwt',
         algorithms: [SIGNING_ALG],
+        currentDate: new Date(platformTime()),
       });
       this.#payloads.set(handle, {
         kind: 'AccessToken',

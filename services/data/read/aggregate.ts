@@ -1,4 +1,5 @@
 /** Records in groups, as a service asks for them for a user. Source: docs/reference/aggregation.md. */
+
 import { LIMITS } from '../../../config/limits.ts';
 import type {
   AccessNote,
@@ -27,6 +28,7 @@ import type { AggregatePlan, Constrained, Dimension, Measure } from '../../../li
 import { isReference } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { isUserObject } from '../../../lib/schema/user-object.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { type Seal, sealFor } from '../../../lib/values/sealed.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import { sqlState } from '../../../mixins/database/database.ts';
@@ -44,7 +46,7 @@ export function aggregateRecords(
   const { tenantId, userId } = asker;
   return deps.tenants.withView(tenantId, userId, async (view) => {
     const { access, snapshot } = view;
-    const now = Date.now();
+    const now = platformTime();
     const object = visibleObject(view, query.objectApiName);
     const planned = planAggregate({ ...query }, object, { access, snapshot, now, timezone: timezoneOf(view) });
     const seal = sealFor(asker, deps.sealingKeys, now);
@@ -160,7 +162,7 @@ function resultOf(
     rowCount: isEmptyTotal ? 1 : found.rowCount,
     truncated: found.more,
     nextCursor,
-    computedAt: formatTimestamp(Date.now()),
+    computedAt: formatTimestamp(platformTime()),
     dataAsOf: found.dataAsOf,
     accessNotes: notesOf(plan),
     labels: labelsOf(dimensions, found.labels),

@@ -1,8 +1,10 @@
 /** What all reads of this service have in common: signature, dependencies and the handling of failures. */
+
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Asker, RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import type { SealingKeys } from '../../../lib/values/sealed.ts';
 import { type Database, isConnectionError, sqlState } from '../../../mixins/database/database.ts';
 import type { Tenants } from '../tenants.ts';
@@ -42,7 +44,7 @@ export async function runRead<By extends Asker, Input, Answer>(
     } catch (error) {
       if (error instanceof PlatformError) throw error;
       const passing = isConnectionError(error) || PASSING_STATES.has(sqlState(error) ?? '');
-      if (passing && attempt < READ_ATTEMPTS_MAX && Date.now() < request.deadline) {
+      if (passing && attempt < READ_ATTEMPTS_MAX && platformTime() < request.deadline) {
         await pause(20 * 4 ** attempt);
         continue;
       }

@@ -9,6 +9,7 @@ import { parseListQuery } from '../../../lib/query/parse.ts';
 import { planGet, planList } from '../../../lib/query/plan.ts';
 import { compileGet, compileList } from '../../../lib/query/sql.ts';
 import type { QueryView } from '../../../lib/query/types.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { matchesEtag } from '../../../lib/values/etags.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
@@ -22,7 +23,7 @@ import { notModified, type ReadDeps } from './read.ts';
 const queryView = (view: View): QueryView => ({
   access: view.access,
   snapshot: view.snapshot,
-  now: Date.now(),
+  now: platformTime(),
   timezone: timezoneOf(view),
 });
 

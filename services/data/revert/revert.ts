@@ -3,6 +3,7 @@
  * has been done is read from the audit trail, so that a call that goes on where another one ended, or died, does
  * nothing twice and answers for all. Reasons: docs/decisions/revert-of-runs.md.
  */
+
 import { LIMITS } from '../../../config/limits.ts';
 import { type RevertResult, SKIP_REASONS, type SkipReason } from '../../../contracts/data/agent-runs.ts';
 import type { RecordName } from '../../../contracts/data.ts';
@@ -12,6 +13,7 @@ import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { failKeySql } from '../../../mixins/mutation/key.sql.ts';
@@ -46,7 +48,7 @@ export function revertRun(deps: RevertDeps, caller: RequestContext, call: Revert
   const agentRunId = call.path.runId.toLowerCase();
   const request = contextOf(caller, agentRunId);
   const key = idempotencyKey(call, request);
-  const until = performance.now() + Math.min(LIMITS.revert_time_ms, request.deadline - Date.now() - RESERVE_MS);
+  const until = performance.now() + Math.min(LIMITS.revert_time_ms, request.deadline - platformTime() - RESERVE_MS);
   return runIdempotent({ database, request, call, key, service: 'data' }, async ({ inUnit }) => {
     await authorize(deps, caller, agentRunId);
     const stored = await takeUpKey(deps, request, key);

@@ -6,6 +6,7 @@ import { holdsPermission, permissionDenied } from '../../../lib/access/system-pe
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { type ListIdentity, openListCursor, sealListCursor } from '../../../lib/query/list-cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import { requireApi } from '../object-access.ts';
 import type { ReadDeps } from '../read/read.ts';
@@ -28,7 +29,7 @@ export const listAudit: Handler<'events.audit.list', ReadDeps> = async (deps, re
     requireApi(view);
     requireViewAudit(view);
     const list: ListIdentity = { name: 'audit', parameters: { take, ...parameters } };
-    const seal = sealFor(request, deps.sealingKeys, Date.now());
+    const seal = sealFor(request, deps.sealingKeys, platformTime());
     const afterId = cursor === undefined ? null : (openListCursor(list, cursor, seal)[0] ?? null);
     const filters = filtersOf(call.query);
     const statement = auditStatement(view, filters, afterId, take + 1, call.ieee754Compatible ?? false);

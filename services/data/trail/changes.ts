@@ -10,6 +10,7 @@
 import { LIMITS } from '../../../config/limits.ts';
 import type { Handler } from '../../../contracts/operations.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { visibleObject } from '../object-access.ts';
@@ -45,7 +46,7 @@ const PAGE_MAX_MS = 5_000;
 export const listChanges: Handler<'data.changes.list', ReadDeps> = async (deps, request, call) => {
   const { tenantId, userId } = request;
   const { take, takeClamped, cursor } = parseListQuery(call.query, 'query');
-  const seal = sealFor(request, deps.sealingKeys, Date.now());
+  const seal = sealFor(request, deps.sealingKeys, platformTime());
   return deps.tenants.withView(tenantId, userId, async (view) => {
     const { object, readable } = visibleObject(view, call.path.objectApiName);
     const access = feedAccess(view.access, object.apiName);
@@ -131,7 +132,7 @@ function expiryReason(start: FeedPosition, { server }: Moment, access: FeedAcces
 async function readPage(tx: Tx, feed: Feed, take: number, start: FeedPosition, latest: FeedPosition): Promise<Page> {
   // By id: a record that changed in several windows is in a page once, with its latest state.
   const reported = new Map<string, string>();
-  const until = Date.now() + PAGE_MAX_MS;
+  const until = performance.now() + PAGE_MAX_MS;
   let left = LIMITS.page_max_bytes;
   let { time, snapshot, window } = start;
   const page = (more: boolean): Page => ({
@@ -164,7 +165,7 @@ async function readPage(tx: Tx, feed: Feed, take: number, start: FeedPosition, l
       window = null;
       if (isLast) return page(false);
     }
-    if (left <= 0 || Date.now() > until) return page(true);
+    if (left <= 0 || performance.now() > until) return page(true);
   }
 }
 

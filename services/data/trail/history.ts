@@ -8,6 +8,7 @@ import type { Handler } from '../../../contracts/operations.ts';
 import { type ListIdentity, openListCursor, sealListCursor } from '../../../lib/query/list-cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import { recordNotFound, visibleObject } from '../object-access.ts';
@@ -29,7 +30,7 @@ export const listHistory: Handler<'data.history.list', ReadDeps> = async (deps, 
     const { stateModel, actions } = object;
     const showsTransitions = stateModel ? ownEntry(fields, stateModel.field)?.read === true : actions.length > 0;
     const list: ListIdentity = { name: 'history', parameters: { objectApiName, id, agentRunId, take } };
-    const seal = sealFor(request, deps.sealingKeys, Date.now());
+    const seal = sealFor(request, deps.sealingKeys, platformTime());
     const after = cursor === null ? null : openListCursor(list, cursor, seal);
     if (!isUuid(id)) throw recordNotFound();
     const ieee754Compatible = call.ieee754Compatible ?? false;

@@ -17,6 +17,7 @@ import type {
   StateModelMeta,
   TransitionOrActionMeta,
 } from '../../../lib/schema/snapshot.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { callerFacts, failureOf } from '../evaluation.ts';
 import type { View } from '../view.ts';
@@ -199,7 +200,7 @@ export function storedFacts(
   stored: Readonly<Record<string, unknown>>,
   budget: Budget,
 ): Facts {
-  const caller = callerFacts(view, Date.now(), budget);
+  const caller = callerFacts(view, platformTime(), budget);
   const values = withFormulas(
     object,
     (name) => valueOfField(valueTypeName(requireField(object, name)), ownEntry(stored, name) ?? null),

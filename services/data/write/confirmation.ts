@@ -3,9 +3,11 @@
  * reads it; bound to tenant, user and client, to operation, record and body, and to the matches; good once, for 15
  * minutes. Source: docs/reference/duplicates.md#confirming.
  */
+
 import { hash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { type Seal, sealed, sealFor, unsealed } from '../../../lib/values/sealed.ts';
 import type { Confirmation, ConfirmedMatches, ReportedMatches, Write } from './write.ts';
@@ -46,7 +48,7 @@ export function sealConfirmation(
   shown: readonly ReportedMatches[],
   earlier: Confirmation | null = null,
 ): { token: string; expiresAt: Date } {
-  const now = Date.now();
+  const now = platformTime();
   const payload: Payload = {
     i: uuidv7(now),
     e: now + VALID_MS,
@@ -73,7 +75,7 @@ export function sealConfirmation(
  * @throws PlatformError 400 CONFIRMATION_TOKEN_INVALID: not ours, altered, expired, or of another request or caller.
  */
 export function openConfirmation(write: Write, token: string): Confirmation {
-  const now = Date.now();
+  const now = platformTime();
   const payload = token.startsWith(PREFIX)
     ? unsealed<Payload>(token.slice(PREFIX.length), sealOf(write, now), PURPOSE)
     : null;

@@ -8,6 +8,7 @@ import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { objectOf, ownEntry } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import { noteEffect } from './check-only.ts';
 import { readLock } from './checks.ts';
@@ -163,7 +164,7 @@ async function detach(write: Write, doomed: Ids): Promise<void> {
 
 async function remove(write: Write, doomed: Ids, hidden: ReadonlySet<string>): Promise<void> {
   const { object } = write;
-  const deletion = deletionAt(new Date());
+  const deletion = deletionAt(new Date(platformTime()));
   const counts = new Map<string, number>();
   for (const [{ apiName }, ids] of doomed) counts.set(apiName, [...ids].filter((id) => !hidden.has(id)).length);
   for (const ids of doomed.values()) write.unit.tally.records += ids.size;

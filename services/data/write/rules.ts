@@ -13,6 +13,7 @@ import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
 import { ownEntry, requireField } from '../../../lib/schema/lookup.ts';
 import { emptyRollup } from '../../../lib/schema/rollups.ts';
 import type { FieldMeta, ObjectMeta, ValidationRuleMeta } from '../../../lib/schema/snapshot.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { callerFacts, failureOf } from '../evaluation.ts';
@@ -89,7 +90,7 @@ function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
   const { object, view, given, unit } = write;
   const { request } = unit;
   const isCreate = write.recordVersion === 0;
-  const now = Date.now();
+  const now = platformTime();
   const values = new Map<string, unknown>(given.map((item) => [item.field.apiName, item.value]));
   for (const [name, id] of referred) values.set(name, id);
   const kept: Record<string, unknown> = {

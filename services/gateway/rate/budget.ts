@@ -67,7 +67,12 @@ export class Budgets {
   #aloneUntil = 0;
   refusals = 0;
 
-  constructor(defaults: RateDefaults, take: TakeLeases, gateways: () => number, now: () => number = Date.now) {
+  constructor(
+    defaults: RateDefaults,
+    take: TakeLeases,
+    gateways: () => number,
+    now: () => number = () => performance.now(),
+  ) {
     this.#defaults = defaults;
     this.#take = take;
     this.#gateways = gateways;

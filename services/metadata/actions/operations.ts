@@ -9,6 +9,7 @@ import { pathPatternOf } from '../../../lib/metadata/paths.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { listPage } from '../../../lib/query/list-page.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { type SealingKeys, sealFor } from '../../../lib/values/sealed.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
@@ -82,7 +83,7 @@ export class MetadataOperations {
     await requirePermission(findUser, request, 'metadataRead');
     const { tenantId } = request;
     const { where } = await this.#current(tenantId);
-    const input = { body: call.body, where, baseUrl: publicBaseUrl(this.#platform.config), now: Date.now() };
+    const input = { body: call.body, where, baseUrl: publicBaseUrl(this.#platform.config), now: platformTime() };
     return { body: Buffer.from(await this.#planning.run(tenantId, 'retrieve', input, { door: this.#door(tenantId) })) };
   }
 
@@ -104,7 +105,7 @@ export class MetadataOperations {
       manifestHash,
       planHash,
       metadataVersion: version,
-      validatedAt: formatTimestamp(Date.now()),
+      validatedAt: formatTimestamp(platformTime()),
       ...(handsOutRights === undefined ? {} : { handsOutRights }),
     };
     const { answer } = await this.#planning.run(request.tenantId, 'conclude', {
@@ -299,7 +300,7 @@ export class MetadataOperations {
     const reads = mayRead(await requireActiveUser(findUser, request));
     const { status = null, checkOnly = null, ...paging } = call.query;
     const list = { name: 'metadata.deployments', parameters: { status, checkOnly } };
-    const seal = sealFor(request, this.#sealingKeys(), Date.now());
+    const seal = sealFor(request, this.#sealingKeys(), platformTime());
     return listPage(list, parseListQuery(paging, 'query'), seal, {
       rows: ([before = null], take) =>
         this.#platform.database.shared('metadata', request.tenantId, (tx) =>

@@ -1,4 +1,5 @@
 /** ListView: columns, filters and order of a list of records, in the form that the data API takes. */
+
 import type { FieldAccess } from '../../../lib/access/types.ts';
 import { ExpressionError } from '../../../lib/expression/types.ts';
 import { sortable } from '../../../lib/query/capabilities.ts';
@@ -8,6 +9,7 @@ import type { NamingView } from '../../../lib/query/types.ts';
 import { Violations } from '../../../lib/query/violations.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { ObjectMeta, ObjectPermission } from '../../../lib/schema/snapshot.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { memoizeByName } from '../../../lib/values/memoize.ts';
 import { CUSTOM_FIELD } from './bodies/custom-field.ts';
 import { CUSTOM_OBJECT } from './bodies/custom-object.ts';
@@ -142,7 +144,7 @@ function viewOf(component: ListViewComponent, context: CheckContext): NamingView
     for (const field of Object.keys(object.fields)) fields[field] = { read: true, edit: false };
     objects[name] = { object, fields, permission: READING, readable: Object.values(object.fields) };
   }
-  return { access: { objects }, now: Date.now(), timezone: 'UTC' };
+  return { access: { objects }, now: platformTime(), timezone: 'UTC' };
 }
 
 const READING: ObjectPermission = {

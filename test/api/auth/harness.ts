@@ -145,7 +145,14 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
   } as never);
   const jobs = new Jobs(database, { services: [], warn: () => {} });
   broker.createService(
-    authService({ config, database, databases: new Map([['auth', database]]), jobs, metrics: new Metrics() }),
+    authService({
+      config,
+      database,
+      databases: new Map([['auth', database]]),
+      timekeeper: { agrees: true },
+      jobs,
+      metrics: new Metrics(),
+    }),
   );
   broker.createService({
     name: 'metadata',

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mock } from 'node:test';
 import { promisify } from 'node:util';
 import { call } from '../../../contracts/call.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { CHALLENGE_SECONDS, Challenges } from '../../../services/auth/factors/challenges.ts';
 import { Passkeys } from '../../../services/auth/factors/passkeys.ts';
 import { AuthStore } from '../../../services/auth/store/store.ts';
 import { SoftwareAuthenticator } from '../../support/authenticator.ts';
+import { atTime } from '../../support/time.ts';
 import {
   authorizeUrl,
   Browser,
@@ -447,12 +448,9 @@ describe('second factor', () => {
       assert.equal(challenges.isValid(bytes.toString('base64url'), 'sign-in one'), false, 'the time is signed');
       assert.equal(new Challenges('another key', store.artifacts).isValid(challenge, 'sign-in one'), false);
       assert.equal(challenges.isValid(challenge, 'sign-in one'), true);
-      mock.timers.enable({ apis: ['Date'], now: Date.now() + CHALLENGE_SECONDS * 1_000 });
-      try {
-        assert.equal(challenges.isValid(challenge, 'sign-in one'), false, 'expired');
-      } finally {
-        mock.timers.reset();
-      }
+      atTime(platformTime() + CHALLENGE_SECONDS * 1_000, () =>
+        assert.equal(challenges.isValid(challenge, 'sign-in one'), false, 'expired'),
+      );
     });
 
     it('of another tenant does not open the client of this tenant', async () => {

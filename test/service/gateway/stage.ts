@@ -243,7 +243,14 @@ export async function startStage(
   const doorless = database as unknown as Database;
   const jobs = new Jobs(doorless, { services: [], warn: () => {} });
   const databases = new Map([['gateway', doorless]]);
-  const platform = { config, database: doorless, databases, jobs, metrics: new Metrics() };
+  const platform = {
+    config,
+    database: doorless,
+    databases,
+    timekeeper: { agrees: true },
+    jobs,
+    metrics: new Metrics(),
+  };
   let keys = await generateKeyPair('EdDSA', { crv: 'Ed25519' });
   let kid = 'key-1';
   let published = [{ ...(await exportJWK(keys.publicKey)), kid, alg: 'EdDSA', use: 'sig' }];

@@ -7,6 +7,7 @@ import { openConfirmation, sealConfirmation } from '../../../services/data/write
 import { type MatchItem, searchBy, weightOf } from '../../../services/data/write/duplicate-rules.ts';
 import type { Write } from '../../../services/data/write/write.ts';
 import { aField } from '../../support/snapshots.ts';
+import { atTime } from '../../support/time.ts';
 
 describe('by what the candidates of a duplicate rule are found', () => {
   const item = fc.record({
@@ -170,16 +171,9 @@ describe('a duplicate confirmation', () => {
   });
 
   it('ends after 15 minutes', () => {
-    const real = Date.now;
-    try {
-      const { token, expiresAt } = sealConfirmation(write(), SHOWN);
-      Date.now = () => expiresAt.getTime() - 1;
-      assert.ok(openConfirmation(write(), token));
-      Date.now = () => expiresAt.getTime();
-      refused(write(), token, 'expired');
-    } finally {
-      Date.now = real;
-    }
+    const { token, expiresAt } = sealConfirmation(write(), SHOWN);
+    atTime(expiresAt.getTime() - 1_000, () => assert.ok(openConfirmation(write(), token)));
+    atTime(expiresAt.getTime(), () => refused(write(), token, 'expired'));
   });
 
   it('covers what was shown and less, and nothing more', () => {
