@@ -10,6 +10,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { CHROMIUM } from '../test/support/chromium.ts';
 import { startTestServer } from '../test/support/database.ts';
 import { createPlatformDatabase } from '../test/support/platform.ts';
+import { postgresPrograms } from '../test/support/postgres.ts';
 
 const root = join(import.meta.dirname, '..');
 const bin = join(root, 'node_modules', '.bin');
@@ -24,6 +25,7 @@ interface Suite {
   needsDatabase: boolean;
   needsNats: boolean;
   needsChromium?: boolean;
+  needsPostgres?: boolean;
 }
 
 const SUITES: readonly Suite[] = [
@@ -33,7 +35,7 @@ const SUITES: readonly Suite[] = [
   { name: 'api', jobs: 2, needsDatabase: true, needsNats: false },
   { name: 'cli', jobs: 2, needsDatabase: true, needsNats: false },
   { name: 'isolation', jobs: 1, needsDatabase: true, needsNats: false },
-  { name: 'cluster', jobs: 1, needsDatabase: true, needsNats: true },
+  { name: 'cluster', jobs: 1, needsDatabase: true, needsNats: true, needsPostgres: true },
   { name: 'storm', jobs: 1, needsDatabase: false, needsNats: true },
   { name: 'browser', jobs: 1, needsDatabase: true, needsNats: false, needsChromium: true },
 ];
@@ -139,6 +141,16 @@ function ensureNats(): boolean {
   return false;
 }
 
+/** pg_dump and its like, which the npm packages lack, or installed when we may; otherwise one line says what to do. */
+function ensurePostgres(): boolean {
+  if (postgresPrograms() === null) install('postgresql');
+  if (postgresPrograms() !== null) return true;
+  console.log(
+    'Install PostgreSQL to run the cluster suite (Debian: apt install postgresql), or name its programs in PG_BIN.',
+  );
+  return false;
+}
+
 /** Chromium on the PATH, or installed when we may; without one the suite is skipped, and that is said. */
 function ensureChromium(): boolean {
   if (!present(CHROMIUM)) install('chromium');
@@ -197,7 +209,7 @@ try {
     }
   }
   for (const suite of suites) {
-    if (suite.needsNats && !ensureNats()) count(suite.name, false);
+    if ((suite.needsNats && !ensureNats()) || (suite.needsPostgres && !ensurePostgres())) count(suite.name, false);
     else if (suite.needsChromium && !ensureChromium()) skipped += suite.files.length;
     else await mocha(suite.name, suite.files, suite.jobs, suite.needsDatabase ? env : {});
   }

@@ -91,6 +91,18 @@ CREATE TABLE t_tenant._confirmations (
 ALTER TABLE t_tenant._confirmations OWNER TO t_tenant_owner;
 GRANT DELETE, INSERT, SELECT, UPDATE ON t_tenant._confirmations TO t_tenant;
 
+CREATE TABLE t_tenant._epoch (
+  singleton boolean DEFAULT true NOT NULL,
+  epoch text NOT NULL,
+  place text NOT NULL,
+  tx_offset bigint DEFAULT 0 NOT NULL,
+  begun_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+  CONSTRAINT _epoch_singleton_check CHECK (singleton),
+  CONSTRAINT _epoch_pkey PRIMARY KEY (singleton)
+);
+ALTER TABLE t_tenant._epoch OWNER TO t_tenant_owner;
+GRANT SELECT ON t_tenant._epoch TO t_tenant;
+
 CREATE TABLE t_tenant._history (
   change_id uuid NOT NULL,
   at timestamp(3) with time zone DEFAULT now() NOT NULL,
@@ -253,6 +265,10 @@ CREATE TRIGGER _user_name BEFORE INSERT OR UPDATE OF name, "displayName" ON t_te
 
 CREATE FUNCTION t_tenant._remove_audit(bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=t_tenant, pg_temp -- body b4b255516528
 ALTER FUNCTION t_tenant._remove_audit(bigint) OWNER TO t_tenant_owner;
+
+CREATE FUNCTION t_tenant._renew_epoch(text,text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=t_tenant, pg_temp -- body bf6a520b4a53
+ALTER FUNCTION t_tenant._renew_epoch(text,text) OWNER TO t_tenant_owner;
+GRANT EXECUTE ON FUNCTION t_tenant._renew_epoch(text,text) TO t_tenant;
 
 CREATE FUNCTION t_tenant._rollup_trail(text,boolean,boolean,jsonb,jsonb) RETURNS void LANGUAGE plpgsql SET search_path=t_tenant, public -- body 21aeabb2f31b
 ALTER FUNCTION t_tenant._rollup_trail(text,boolean,boolean,jsonb,jsonb) OWNER TO t_tenant_owner;

@@ -1,6 +1,7 @@
 /** The statements that extend a tenant's chain of audit rows, and those that remove its expired beginning. */
 import { LIMITS } from '../../../config/limits.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
+import { type EpochRow, epochColumns } from './epoch.sql.ts';
 
 /** Rows sealed or removed in one transaction. */
 export const BATCH_ROWS = 2_000;
@@ -32,24 +33,16 @@ const DIGESTED_COLUMNS = [
   'ip',
 ];
 
-/** Identifies the database server and its timeline: transaction numbers mean nothing on another one. */
-export const SERVER_SQL =
-  "(SELECT system_identifier || '/' || timeline_id FROM pg_control_system(), pg_control_checkpoint())";
-
-export interface SealingStateRow {
-  /** The current snapshot of the database. */
-  readonly current: string;
-  readonly server: string;
-  /** All that this snapshot sees is sealed; null before the first run. */
+export interface SealingStateRow extends EpochRow {
+  /** All that this snapshot sees is sealed; null before the first run in a copy of the database. */
   readonly sealedSnapshot: string | null;
-  /** The server that the snapshot belongs to. */
-  readonly sealedOn: string | null;
+  /** The epoch that began with the last such copy. */
+  readonly sealedIn: string | null;
 }
 
 export const sealingStateStatement = (schema: string): Statement => ({
-  text: `SELECT pg_current_snapshot()::text AS current, ${SERVER_SQL} AS server,
-      head.snapshot::text AS "sealedSnapshot", head.server AS "sealedOn"
-    FROM ${schema}._audit_head head`,
+  text: `SELECT ${epochColumns(schema)}, head.snapshot::text AS "sealedSnapshot", head.server AS "sealedIn"
+    FROM ${schema}._audit_head head CROSS JOIN ${schema}._epoch epoch`,
 });
 
 /** The end of the chain. */
@@ -71,7 +64,8 @@ export interface UnsealedRow {
 
 /**
  * The next rows, in the order of transactions, which is about that of time. `since`: only those that a snapshot did not
- * see; null: all of them, in the order of their ids, because after a restore transaction numbers start anew. Whatever
+ * see; null: all of them, in the order of their ids, because what was written to a restored database before that was
+ * noticed may have numbers of transactions that stand for others. Whatever
  * the planner knows about the tables, only these rows are digested and looked up in the chain.
  */
 export function unsealedRowsStatement(
@@ -127,17 +121,18 @@ export const insertLinksStatement = (schema: string, links: readonly Link[]): St
   ],
 });
 
-/** `sealed`: everything that this snapshot of this server sees is in the chain. */
+/** `sealed`: everything that this snapshot sees is in the chain, unless the database has turned out to be a copy since. */
 export const moveHeadStatement = (
   schema: string,
   { position, hash }: ChainEnd,
-  sealed: { readonly snapshot: string; readonly server: string } | null,
+  sealed: { readonly snapshot: string; readonly sealedIn: string | null } | null,
 ): Statement =>
   sealed === null
     ? { text: `UPDATE ${schema}._audit_head SET position = $1, hash = $2`, values: [position, hash] }
     : {
-        text: `UPDATE ${schema}._audit_head SET position = $1, hash = $2, snapshot = $3::pg_snapshot, server = $4`,
-        values: [position, hash, sealed.snapshot, sealed.server],
+        text: `UPDATE ${schema}._audit_head SET position = $1, hash = $2,
+          snapshot = CASE WHEN server IS NOT DISTINCT FROM $4 THEN $3::pg_snapshot END`,
+        values: [position, hash, sealed.snapshot, sealed.sealedIn],
       };
 
 export const lockAnchorStatement = (schema: string): Statement => ({

@@ -22,6 +22,7 @@ import {
   type UnsealedRow,
   unsealedRowsStatement,
 } from './chain.sql.ts';
+import { epochOf, inEpoch } from './epoch.ts';
 
 /** SHA-256 over the previous hash, the position (8 bytes, big endian) and the digest of the row. */
 export function linkHash(previous: Uint8Array, position: number, digest: Uint8Array): Buffer {
@@ -36,9 +37,13 @@ export function linkHash(previous: Uint8Array, position: number, digest: Uint8Ar
  */
 export async function sealTenant(database: Database, tenantId: string, stopped = () => false): Promise<number> {
   let sealed = 0;
-  const state = await database.tenant(tenantId, (tx) => tx.one<SealingStateRow>(sealingStateStatement(tx.schema)));
-  const { current, server, sealedOn } = state;
-  const since = sealedOn === server ? state.sealedSnapshot : null;
+  const { current, since, sealedIn } = await inEpoch(database, tenantId, () =>
+    database.tenant(tenantId, async (tx) => {
+      const state = await tx.one<SealingStateRow>(sealingStateStatement(tx.schema));
+      const { sealedSnapshot, sealedIn } = state;
+      return { current: epochOf(state, sealedSnapshot).snapshot, since: sealedSnapshot, sealedIn };
+    }),
+  );
   for (let after: UnsealedRow | null = null; !stopped(); ) {
     const last: UnsealedRow | null = await database.tenantTransaction(tenantId, async (tx) => {
       const end = await tx.one<ChainEnd>(lockHeadStatement(tx.schema));
@@ -48,7 +53,8 @@ export async function sealTenant(database: Database, tenantId: string, stopped =
       sealed += links.length;
       // What the snapshot at the beginning of the run sees is in the chain now; rows committed later may be as well.
       const done = rows.length < BATCH_ROWS;
-      await tx.query(moveHeadStatement(tx.schema, links.at(-1) ?? end, done ? { snapshot: current, server } : null));
+      const state = done ? { snapshot: current, sealedIn } : null;
+      await tx.query(moveHeadStatement(tx.schema, links.at(-1) ?? end, state));
       return done ? null : (rows.at(-1) ?? null);
     });
     if (last === null) break;

@@ -22,8 +22,8 @@ export interface FeedPosition {
   readonly object: string;
   /** Milliseconds since 1970: what the snapshot does not see was not begun much before. */
   readonly time: number;
-  /** The database server that the snapshots belong to. */
-  readonly server: string;
+  /** The epoch within which the snapshots mean something. */
+  readonly epoch: string;
   /** Hash of what decides which records the caller sees, and what of them. */
   readonly access: string;
   /** What this snapshot sees has been reported. */
@@ -68,9 +68,9 @@ export function snapshotUpTo(last: string, current: string, earlier: string): st
 }
 
 export function sealPosition(position: FeedPosition, seal: Seal): string {
-  const { object, time, server, access, snapshot, initial, window } = position;
+  const { object, time, epoch, access, snapshot, initial, window } = position;
   const n = window && { upTo: window.end, reached: window.endTime, last: window.isLast, after: window.afterId };
-  const payload: Payload = { o: object, t: time, s: server, h: access, f: snapshot, i: initial, n };
+  const payload: Payload = { o: object, t: time, s: epoch, h: access, f: snapshot, i: initial, n };
   return sealPayload(payload, seal, PURPOSE);
 }
 
@@ -84,7 +84,7 @@ export function openPosition(cursor: string, object: string, seal: Seal): FeedPo
     });
   const { o, t, s, h, f, i, n } = payload;
   const window = n && { end: n.upTo, endTime: n.reached, isLast: n.last, afterId: n.after };
-  return { object: o, time: t, server: s, access: h, snapshot: f, initial: i, window };
+  return { object: o, time: t, epoch: s, access: h, snapshot: f, initial: i, window };
 }
 
 /** The copy cannot be continued from here. `oldestCursor` is the position from which the changes can be followed. */

@@ -14,17 +14,17 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 import { columnName, fittingValues, recordJson, table } from '../sql.ts';
 import { VERSION_COLUMNS, type Versions } from '../view.ts';
 import { formerRow } from '../write/restore.sql.ts';
-import { SERVER_SQL } from './chain.sql.ts';
 import type { FeedAccess, SharingParent } from './changes-access.ts';
 import type { ChangeWindow, FeedPosition } from './changes-cursor.ts';
+import { type EpochRow, epochColumns } from './epoch.sql.ts';
 import { committedSince, committedWithin, type PastState, pastState } from './past-state.sql.ts';
 
 /** Entries of the audit trail in one window, about: transactions stay whole, and some are still running. */
 const WINDOW_ENTRIES = 1_000;
 /** Records that one statement looks at. */
 export const CANDIDATES_MAX = 1_000;
-/** Rows from a backup have transaction numbers that mean nothing on this server; their age tells them apart. */
-const BACKUP_AGE_MS = 24 * 60 * 60 * 1_000;
+/** By how much the clocks by which entries got their ids may differ. */
+const CLOCKS_DIFFER_MS = 24 * 60 * 60 * 1_000;
 
 /** What one caller follows. */
 export interface Feed {
@@ -37,19 +37,12 @@ export interface Feed {
   readonly ieee754Compatible: boolean;
 }
 
-export interface MomentRow extends Versions {
-  readonly snapshot: string;
-  /** The last transaction that left an audit row. */
-  readonly lastTx: string;
-  readonly server: string;
-}
+export type MomentRow = Versions & EpochRow;
 
 /** The snapshot of the transaction, with the versions it sees. */
 export const momentStatement = (schema: string): Statement => ({
-  text: `SELECT ${VERSION_COLUMNS}, pg_current_snapshot()::text AS snapshot,
-      coalesce((SELECT audit.tx::text FROM ${schema}._audit audit ORDER BY audit.tx DESC LIMIT 1), '2') AS "lastTx",
-      ${SERVER_SQL} AS server
-    FROM ${schema}._state state`,
+  text: `SELECT ${VERSION_COLUMNS}, ${epochColumns(schema)}
+    FROM ${schema}._state state CROSS JOIN ${schema}._epoch epoch`,
 });
 
 export interface WindowEndRow {
@@ -114,11 +107,7 @@ export function changesStatement(
   const sql = new Sql();
   const schema = identifier(tenantSchema(feed.tenantId));
   const [begin, end] = [sql.bind(position.snapshot, 'pg_snapshot'), sql.bind(window.end, 'pg_snapshot')];
-  const oldest = position.time - BACKUP_AGE_MS;
-  const notBefore = {
-    at: sql.bind(new Date(oldest).toISOString(), 'timestamptz'),
-    auditId: sql.bind(firstUuidv7(oldest), 'uuid'),
-  };
+  const notBefore = sql.bind(firstUuidv7(position.time - CLOCKS_DIFFER_MS), 'uuid');
   const past = (undone: (tx: string) => string): PastState =>
     pastState(schema, undone, notBefore, feed.access.readsStamps);
   const scope: Scope = {

@@ -38,6 +38,7 @@ import {
   snapshotUpTo,
   syncExpired,
 } from './changes-cursor.ts';
+import { type Epoch, epochOf, inEpoch } from './epoch.ts';
 import { pageReply } from './page.ts';
 
 /** A page that is not full by then is returned as it is. */
@@ -53,16 +54,16 @@ export const listChanges: Handler<'data.changes.list', ReadDeps> = async (deps, 
     const start = cursor === null ? null : openPosition(cursor, object.apiName, seal);
     const ieee754Compatible = call.ieee754Compatible ?? false;
     const feed: Feed = { tenantId, object, readable, access, ieee754Compatible };
-    const page = await deps.database.tenant(tenantId, (tx) =>
+    const read = (tx: Tx): Promise<Page> =>
       inOneSnapshot(tx, async () => {
-        const moment = await readMoment(tx, view);
+        const moment = await readMoment(tx, view, start);
         const latest = positionAt(moment, object.apiName, access, seal.now);
         if (start === null) return { entries: [], position: latest, more: false };
         const reason = expiryReason(start, moment, access, seal.now);
         if (reason !== null) throw syncExpired(reason, sealPosition(latest, seal));
         return readPage(tx, feed, take, start, latest);
-      }),
-    );
+      });
+    const page = await inEpoch(deps.database, tenantId, () => deps.database.tenant(tenantId, read));
     const next = sealPosition(page.position, seal);
     return pageReply({ take, takeClamped }, page.entries, page.more ? next : null, { resumeCursor: next });
   });
@@ -94,25 +95,21 @@ async function inOneSnapshot<T>(tx: Tx, work: () => Promise<T>): Promise<T> {
   }
 }
 
-interface Moment {
-  readonly snapshot: string;
-  readonly server: string;
-}
-
 /**
  * What has been committed by now, up to the last transaction that left an audit row, as every change does. Later
  * transaction numbers may belong to transactions that were rolled back and never reached the disk: after a crash of the
  * database they are assigned again, and what is written under them must not count as reported already.
  */
-async function readMoment(tx: Tx, view: View): Promise<Moment> {
-  const { snapshot, lastTx, server } = checkedRow(view, await tx.all<MomentRow>(momentStatement(tx.schema)));
-  return { snapshot: snapshotUpTo(lastTx, snapshot, '3:3:'), server };
+async function readMoment(tx: Tx, view: View, start: FeedPosition | null): Promise<Epoch> {
+  const row = checkedRow(view, await tx.all<MomentRow>(momentStatement(tx.schema)));
+  const { epoch, snapshot } = epochOf(row, ...(start?.epoch === row.epoch ? [start.snapshot] : []));
+  return { epoch, snapshot: snapshotUpTo(row.lastTx, snapshot, '3:3:') };
 }
 
-const positionAt = ({ snapshot, server }: Moment, object: string, access: FeedAccess, now: number): FeedPosition => ({
+const positionAt = ({ snapshot, epoch }: Epoch, object: string, access: FeedAccess, now: number): FeedPosition => ({
   object,
   time: now,
-  server,
+  epoch,
   access: access.hash,
   snapshot,
   initial: true,
@@ -120,12 +117,12 @@ const positionAt = ({ snapshot, server }: Moment, object: string, access: FeedAc
 });
 
 /** Why a copy cannot be continued from a position; null when it can. */
-function expiryReason(start: FeedPosition, { server }: Moment, access: FeedAccess, now: number): string | null {
+function expiryReason(start: FeedPosition, { epoch }: Epoch, access: FeedAccess, now: number): string | null {
   if (now - start.time > FEED_CURSOR_VALID_DAYS * 86_400_000)
     return `The cursor is older than ${FEED_CURSOR_VALID_DAYS} days.`;
   if (start.access !== access.hash)
     return 'What the caller may see has changed by a deployment or by changed permissions.';
-  return start.server === server ? null : 'The database was restored from a backup.';
+  return start.epoch === epoch ? null : 'The database was restored from a backup, or another server took over.';
 }
 
 /** Reads window by window until the page is full or nothing is left. `latest` is the position of a new caller. */

@@ -4,12 +4,11 @@ import { literal } from '../../../lib/values/sql-text.ts';
 import { columnName, fittingValues, storedFields, table } from '../sql.ts';
 import { formerRow } from '../write/restore.sql.ts';
 
-/** SQL: the transaction is done by now, and a snapshot did not see it. */
+/** SQL: a snapshot did not see the transaction. Of what others have written, a statement sees what they have committed. */
 export const committedSince =
   (snapshot: string) =>
   (tx: string): string =>
-    `${tx} >= pg_snapshot_xmin(${snapshot}) AND ${tx} < pg_snapshot_xmax(pg_current_snapshot())
-        AND NOT pg_visible_in_snapshot(${tx}, ${snapshot})`;
+    `${tx} >= pg_snapshot_xmin(${snapshot}) AND NOT pg_visible_in_snapshot(${tx}, ${snapshot})`;
 
 /** SQL: one snapshot did not see the transaction, the other one does. */
 export const committedWithin =
@@ -31,27 +30,22 @@ export interface PastState {
   readonly relations: Relations;
 }
 
-/** The earliest entries in question, by their time and by their ids, which are in the order of time as well. */
-interface NotBefore {
-  readonly at: string;
-  readonly auditId: string;
-}
-
 /**
  * The state before the transactions for which `undone` is true, an SQL condition on a column with their number.
+ * `notBefore`: an id before those of all their entries, so that a record's older entries are not looked at.
  * `withStamps`: predicates read what every write changes by itself, such as updatedAt.
  */
 export function pastState(
   schema: string,
   undone: (tx: string) => string,
-  notBefore: NotBefore,
+  notBefore: string,
   withStamps: boolean,
 ): PastState {
   const auditRows = `${schema}._audit audit`;
-  const undoneChanges = `audit.kind IS NOT NULL AND audit.at > ${notBefore.at} AND ${undone('audit.tx')}`;
+  const undoneChanges = `audit.kind IS NOT NULL AND ${undone('audit.tx')}`;
   // The index of a record's entries ends in their ids.
   const undoneChangesOf = (id: string): string =>
-    `audit.record_id = ${id} AND audit.audit_id > ${notBefore.auditId} AND ${undoneChanges}`;
+    `audit.record_id = ${id} AND audit.audit_id > ${notBefore} AND ${undoneChanges}`;
   // Not EXISTS, which the planner may compute for all records at once.
   const isChanged = (id: string): string =>
     `(SELECT true FROM ${auditRows} WHERE ${undoneChangesOf(id)} LIMIT 1) IS NOT NULL`;

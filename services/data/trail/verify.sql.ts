@@ -1,18 +1,19 @@
 /** The statements that check a tenant's audit rows against their chain. */
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { digestSql, SERVER_SQL } from './chain.sql.ts';
+import { digestSql } from './chain.sql.ts';
+import { type EpochRow, epochColumns } from './epoch.sql.ts';
 
 /** Links and rows that one statement reads. */
 export const LINKS_PER_QUERY = 5_000;
 export const ROWS_PER_QUERY = 20_000;
 
-export interface HeadRow {
+export interface HeadRow extends EpochRow {
   readonly position: number;
   readonly hash: string;
   readonly anchor: number;
   readonly anchorHash: string;
-  /** Null when the snapshot belongs to another server. */
-  readonly snapshot: string | null;
+  /** All that this snapshot sees is sealed. */
+  readonly sealedSnapshot: string | null;
   /** A link outside of the chain: before the first or after the last one that the head names. */
   readonly strayPosition: number | null;
   readonly strayAuditId: string | null;
@@ -21,9 +22,9 @@ export interface HeadRow {
 export const headStatement = (schema: string): Statement => ({
   text: `SELECT head.position, encode(head.hash, 'hex') AS hash,
       head.anchor_position AS anchor, encode(head.anchor_hash, 'hex') AS "anchorHash",
-      CASE WHEN head.server = ${SERVER_SQL} THEN head.snapshot::text END AS snapshot,
+      head.snapshot::text AS "sealedSnapshot", ${epochColumns(schema)},
       stray.position AS "strayPosition", stray.audit_id AS "strayAuditId"
-    FROM ${schema}._audit_head head
+    FROM ${schema}._audit_head head CROSS JOIN ${schema}._epoch epoch
     LEFT JOIN LATERAL (
       (SELECT position, audit_id FROM ${schema}._audit_chain WHERE position <= head.anchor_position
         ORDER BY position LIMIT 1)

@@ -5,6 +5,7 @@
 import type { ChainProblem, Verification, VerifyPlace, VerifyRequest } from '../../../contracts/data/trail.ts';
 import type { Database, Tx } from '../../../mixins/database/database.ts';
 import { linkHash } from './chain.ts';
+import { hasPassed } from './epoch.ts';
 import {
   type HeadRow,
   headStatement,
@@ -56,12 +57,15 @@ class ChainCheck {
   broken: Broken | null = null;
   readonly #tx: Tx;
   readonly #head: HeadRow;
+  /** Null where it means nothing yet: in a copy in which nothing has been sealed. */
+  readonly #sealed: string | null;
   readonly #expect: VerifyRequest['expect'];
   #ended = false;
 
   constructor(tx: Tx, head: HeadRow, place: VerifyPlace, expect: VerifyRequest['expect']) {
     this.#tx = tx;
     this.#head = head;
+    this.#sealed = hasPassed(head, head.sealedSnapshot) ? null : head.sealedSnapshot;
     this.place = place;
     this.#expect = expect;
     if (head.strayPosition !== null) this.#break('linkInserted', head.strayPosition, head.strayAuditId);
@@ -116,7 +120,7 @@ class ChainCheck {
   /** Every row against the chain: a row that was inserted later is older than the end of the chain and not in it. */
   async rows(until: number): Promise<void> {
     while (!this.broken && performance.now() < until) {
-      const statement = rowsStatement(this.#tx.schema, this.place.row, this.#head.snapshot);
+      const statement = rowsStatement(this.#tx.schema, this.place.row, this.#sealed);
       const { count, lastId, unsealed, insertedId } = await this.#tx.one<RowsRow>(statement);
       if (insertedId !== null) {
         this.#break('rowInserted', null, insertedId);

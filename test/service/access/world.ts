@@ -276,7 +276,7 @@ const columnsOf = (name: ObjectName): FieldMeta[] =>
 /** Statements that make the tables of every world, with the companions that every tenant has. */
 export async function createTables(schema: string): Promise<string> {
   const companions = await Promise.all(
-    ['0001-companions', '0004-shares', '0009-trail'].map((name) =>
+    ['0001-companions', '0004-shares', '0009-trail', '0016-epoch'].map((name) =>
       readFile(new URL(`../../../services/metadata/tenant-schema/${name}.sql`, import.meta.url), 'utf8'),
     ),
   );

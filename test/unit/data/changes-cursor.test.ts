@@ -25,7 +25,7 @@ describe('the cursor of changes', () => {
     const position: FeedPosition = {
       object: 'Deal__c',
       time: 1_795_000_000_000,
-      server: '7501234567890123456/1',
+      epoch: '7501234567890123456/1',
       access: 'x'.repeat(22),
       snapshot: '1000000:1000000:',
       initial: true,

@@ -1,0 +1,111 @@
+/**
+ * The epoch of a tenant: positions in its audit trail mean something within one epoch. A position is a snapshot of
+ * transactions, and in a copy of the database (restored from a dump, recovered to a point in time, a replica that took
+ * over) the numbers of transactions may stand for others. Whoever reads the trail by positions finds out here whether
+ * the database is still the one that the epoch was made for, and begins a new one if it is not.
+ * Source: docs/decisions/epochs.md.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { type Database, sqlState } from '../../../mixins/database/database.ts';
+import { type EpochRow, RENEWAL_LIMITS, renewEpochStatement } from './epoch.sql.ts';
+
+export interface Epoch {
+  readonly epoch: string;
+  /** What the reader sees, in the numbers that the columns `tx` hold. */
+  readonly snapshot: string;
+}
+
+/** The database is not the one that the epoch was made for. */
+class EpochPassed extends Error {
+  readonly seen: string;
+  readonly here: string;
+
+  constructor(seen: string, here: string) {
+    super('The database is a copy of the one that the epoch was made for.');
+    this.seen = seen;
+    this.here = here;
+  }
+}
+
+/** The end of a snapshot `xmin:xmax:running`: what begins later has this number or a higher one. */
+const endOf = (snapshot: string): bigint => BigInt(snapshot.split(':')[1]!);
+
+/** A snapshot with `offset` added to all of its numbers. */
+export function shifted(snapshot: string, offset: bigint): string {
+  if (offset === 0n) return snapshot;
+  const [begin, end, running = ''] = snapshot.split(':');
+  const add = (number: string): string => String(BigInt(number) + offset);
+  return `${add(begin!)}:${add(end!)}:${running === '' ? '' : running.split(',').map(add).join()}`;
+}
+
+/**
+ * Whether the database has turned out to be a copy: it is in another place, or there is something in it, or in what
+ * was seen of it, that lies in its future.
+ */
+export function hasPassed(row: EpochRow, ...seen: (string | null)[]): boolean {
+  const { place, here, lastTx, serverSnapshot, txOffset } = row;
+  if (here === null) return false;
+  const end = endOf(serverSnapshot) + BigInt(txOffset);
+  return here !== place || BigInt(lastTx) >= end || seen.some((snapshot) => snapshot !== null && endOf(snapshot) > end);
+}
+
+/** The epoch as a statement saw it. `seen`: snapshots of the past. Throws within `inEpoch` when it must be renewed. */
+export function epochOf(row: EpochRow, ...seen: (string | null)[]): Epoch {
+  if (row.here === null)
+    throw new PlatformError('SERVICE_UNAVAILABLE', 'The database is a replica, which does not know its epoch.', {
+      retryAfterSeconds: 5,
+    });
+  if (hasPassed(row, ...seen)) throw new EpochPassed(row.epoch, row.here);
+  return { epoch: row.epoch, snapshot: shifted(row.serverSnapshot, BigInt(row.txOffset)) };
+}
+
+/** Renewals of one request. A database that is not at rest after these is being restored. */
+const RENEWALS_MAX = 3;
+
+/** Runs `work`, once more after a renewal when it finds that the epoch has passed. */
+export async function inEpoch<T>(database: Database, tenantId: string, work: () => Promise<T>): Promise<T> {
+  for (let renewals = 0; ; renewals++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof EpochPassed)) throw error;
+      if (renewals === RENEWALS_MAX) throw beingRestored();
+      await renewEpoch(database, tenantId, error.seen, error.here);
+    }
+  }
+}
+
+const LOCK_TIMEOUT = '55P03';
+const LOCK_ATTEMPTS = 6;
+const LOCK_PAUSE_MS = 200;
+
+/**
+ * Begins a new epoch in place of `seen`; false: another process has done so. Waits for changes that are in flight, not
+ * for long at a time.
+ */
+export async function renewEpoch(database: Database, tenantId: string, seen: string, here: string): Promise<boolean> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await database.tenantTransaction(tenantId, async (tx) => {
+        const limited = tx.query(RENEWAL_LIMITS);
+        const { renewed } = await tx.one<{ renewed: boolean }>(renewEpochStatement(tx.schema, seen, here));
+        await limited;
+        return renewed;
+      });
+    } catch (error) {
+      if (sqlState(error) !== LOCK_TIMEOUT) throw error;
+      if (attempt === LOCK_ATTEMPTS) throw beingRestored();
+      await pause(LOCK_PAUSE_MS * attempt * Math.random());
+    }
+  }
+}
+
+const beingRestored = (): PlatformError =>
+  new PlatformError(
+    'SERVICE_UNAVAILABLE',
+    'The database was restored, and changes cannot be followed yet; try again.',
+    {
+      retryAfterSeconds: 2,
+    },
+  );
