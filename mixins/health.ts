@@ -8,7 +8,7 @@ import type { ServiceBroker } from 'moleculer';
 import { machineClockOffset } from '../lib/values/clock.ts';
 import { availableNodes, lostNodes } from './bus/lost-nodes.ts';
 import { repeats } from './bus/takeover.ts';
-import type { Database } from './database/database.ts';
+import type { Database, Degradation } from './database/database.ts';
 import type { Metrics, Sample } from './metrics/metrics.ts';
 import type { Platform } from './platform.ts';
 
@@ -52,6 +52,12 @@ export function rememberedBriefly<T>(ask: () => Promise<T>): () => Promise<T> {
     }
     return answer;
   };
+}
+
+/** What a ready process does not do at the moment; nothing when it does all of its work. */
+export function degradation({ databases }: Platform): { degraded?: readonly Degradation[] } {
+  const degraded = [...new Set(databases.values().flatMap((database) => database.degraded))];
+  return degraded.length > 0 ? { degraded } : {};
 }
 
 /** A function that says whether this process can do its work now. */
@@ -113,6 +119,16 @@ function registerDatabaseUse(metrics: Metrics, databases: Platform['databases'])
     metrics.gauge(name, help, sum(read));
   gauge('erp_database_connections', 'Connections in the pools.', ({ pool }) => pool.totalCount);
   gauge('erp_database_connections_idle', 'Connections that are not in use.', ({ pool }) => pool.idleCount);
+  metrics.gauge('erp_database_read_only', '1 when the database takes no changes.', () =>
+    databases.values().some(({ degraded }) => degraded.includes('databaseReadOnly')) ? 1 : 0,
+  );
+  metrics.counters('erp_database_failures_total', 'What the database could not do.', ['service', 'kind'], () =>
+    databases
+      .entries()
+      .flatMap(([service, { failures }]) =>
+        failures.entries().map(([kind, count]): Sample => [{ service, kind }, count]),
+      ),
+  );
   gauge('erp_database_waiting', 'Requests for a connection that wait.', ({ queues }) => queues.waiting);
   const counter = (name: string, help: string, read: (database: Database) => number): void =>
     metrics.counters(name, help, ['service'], () =>
@@ -177,7 +193,11 @@ export async function startHealthServer(
     if (path !== '/readyz') return answer(404, 'text/plain', 'not found\n');
     const checks = await readiness(own);
     const ok = !draining && Object.values(checks).every(Boolean);
-    answer(ok ? 200 : 503, 'application/json', JSON.stringify({ status: ok ? 'ready' : 'unready', checks }));
+    answer(
+      ok ? 200 : 503,
+      'application/json',
+      JSON.stringify({ status: ok ? 'ready' : 'unready', checks, ...degradation(platform) }),
+    );
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

@@ -13,10 +13,13 @@ import { correctPlatformTime, platformTime } from '../../lib/values/clock.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { mark } from '../watchdog/work.ts';
 import { ConnectionQueues, type Holder, PLATFORM } from './connection-queues.ts';
+import { type FailureKind, failureOf, isConnectionError, isRefusedLogin } from './failures.ts';
 import { type FirstRows, PageClient, type PageRows, type PageStatement, runBounded, runPage } from './page-client.ts';
 import { type Role, serviceRole, tenantRole } from './roles.ts';
 import type { Rows, Statement } from './statement.ts';
 import { currentUse } from './use.ts';
+
+export { isConnectionError, isRefusedLogin };
 
 /** A connection in a transaction (or on loan), already in the right role. */
 export interface Tx {
@@ -53,6 +56,8 @@ export interface Tx {
 }
 
 interface Session extends pg.PoolClient {
+  /** Of `performance.now()`. */
+  openedAt?: number;
   platformRole?: string;
   /** Its statement_timeout; the one it began with when absent. */
   statementTimeoutMs?: number;
@@ -90,6 +95,12 @@ const SESSION_SETTINGS = [
 ];
 
 const CONNECT_MS = 5_000;
+/** How often all connections are made anew while the database is read-only: its address may lead to another server. */
+const LEAVE_EVERY_MS = 2_000;
+/** The disk of the database is taken for full for so long after it was. */
+const FULL_MS = 30_000;
+/** How often a failure of one kind is told to the operator. */
+const TELL_EVERY_MS = 30_000;
 const CLOCK = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now';
 
 const IN_FAILED_TRANSACTION = '25P02';
@@ -108,7 +119,12 @@ export interface DatabaseOptions {
   readonly onError?: (error: Error) => void;
   /** The server has begun to refuse the login. */
   readonly onRefused?: (error: Error) => void;
+  /** What the operator should know and do. */
+  readonly onTrouble?: (message: string) => void;
 }
+
+/** What a database that answers does not do at the moment. */
+export type Degradation = 'databaseReadOnly' | 'databaseFull';
 
 export class Database {
   readonly pool: pg.Pool;
@@ -116,6 +132,16 @@ export class Database {
   readonly queues: ConnectionQueues;
   /** Milliseconds that connections were held since the start. */
   heldMs = 0;
+  /** Failures since the start, by kind. */
+  readonly failures = new Map<FailureKind, number>();
+  /** When each kind was told to the operator. */
+  readonly #told = new Map<FailureKind, number>();
+  readonly #onTrouble: (message: string) => void;
+  /** The connection that was used last can only read. */
+  #readOnly = false;
+  #fullAt = Number.NEGATIVE_INFINITY;
+  /** Connections that were opened before are not used any more. */
+  #leaveBefore = Number.NEGATIVE_INFINITY;
   /** Roles of tenants that a connection of this process has taken. */
   readonly #taken = new Set<string>();
   readonly #onRefused: (error: Error) => void;
@@ -139,16 +165,27 @@ export class Database {
       options: SESSION_SETTINGS.map((setting) => `-c ${setting}`).join(' '),
     } as pg.PoolConfig);
     this.pool.on('error', (error) => options.onError?.(error));
-    this.pool.on('connect', () => {
+    this.pool.on('connect', (client: Session) => {
       this.#refused = false;
+      client.openedAt = performance.now();
     });
+    this.#onTrouble = options.onTrouble ?? (() => {});
     this.#onRefused = options.onRefused ?? (() => {});
+  }
+
+  /** What the database does not do at the moment, though it answers. */
+  get degraded(): readonly Degradation[] {
+    return [
+      ...(this.#readOnly ? (['databaseReadOnly'] as const) : []),
+      ...(performance.now() - this.#fullAt < FULL_MS ? (['databaseFull'] as const) : []),
+    ];
   }
 
   /** Whether the database answers, and takes new connections of this login as far as is known. */
   async answers(): Promise<boolean> {
     try {
       if (this.#refused) await this.#signIn();
+      if (this.#readOnly) this.#leaveConnections();
       await this.readTime();
       return true;
     } catch {
@@ -178,14 +215,51 @@ export class Database {
 
   async #connect(): Promise<Session> {
     try {
-      return (await this.pool.connect()) as Session;
+      for (;;) {
+        const client = (await this.pool.connect()) as Session;
+        if ((client.openedAt ?? 0) >= this.#leaveBefore) return client;
+        client.release(true);
+      }
     } catch (error) {
       if (isRefusedLogin(error) && !this.#refused) {
         this.#refused = true;
         this.#onRefused(error as Error);
       }
+      this.#note(error);
       throw error;
     }
+  }
+
+  /** Counts a failure of the database, and tells the operator of it where there is something to do. */
+  #note(error: unknown): void {
+    const failure = failureOf(error);
+    if (!failure) return;
+    const { kind, remedy } = failure;
+    this.failures.set(kind, (this.failures.get(kind) ?? 0) + 1);
+    const now = performance.now();
+    if (kind === 'full') this.#fullAt = now;
+    if (kind === 'readOnly') this.#leaveConnections();
+    // Of a refused login is told elsewhere.
+    if (remedy === null || kind === 'refusedLogin') return;
+    if (now - (this.#told.get(kind) ?? Number.NEGATIVE_INFINITY) < TELL_EVERY_MS) return;
+    this.#told.set(kind, now);
+    this.#onTrouble(`The database failed (${kind}: ${(error as Error).message}): ${remedy}.`);
+  }
+
+  /** The next work is on new connections: the address may lead to another server by now, which takes changes. */
+  #leaveConnections(): void {
+    const now = performance.now();
+    if (now - this.#leaveBefore > LEAVE_EVERY_MS) this.#leaveBefore = now;
+  }
+
+  #noteReadOnly(readOnly: boolean): void {
+    if (readOnly === this.#readOnly) return;
+    this.#readOnly = readOnly;
+    this.#onTrouble(
+      readOnly
+        ? 'The database is read-only: changes are answered with 503 until its address leads to one that takes them.'
+        : 'The database takes changes again.',
+    );
   }
 
   /**
@@ -305,9 +379,11 @@ export class Database {
       return result;
     } catch (error) {
       if (isConnectionError(error)) broken ??= error as Error;
+      this.#note(broken ?? error);
       throw broken ?? error;
     } finally {
       client.removeListener('error', onError);
+      if (!broken) this.#noteReadOnly((client as unknown as PageClient).isReadOnly);
       client.release(broken ?? client.unusable);
       // It may still be sending what nobody reads.
       if (client.unusable) streamOf(client).destroy();
@@ -497,33 +573,7 @@ async function inTransaction<T>(loan: Loan, role: Role | null, work: (tx: Tx) =>
   }
 }
 
-/** The connection is gone or unusable: the transaction's fate is unknown to us, the pool must drop the client. */
-export function isConnectionError(error: unknown): boolean {
-  const code = (error as { code?: string })?.code;
-  if (code !== undefined)
-    return (
-      /^(08|53300|57P0[123])/.test(code) ||
-      isRefusedLogin(error) ||
-      /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)/.test(code)
-    );
-  return (
-    error instanceof Error &&
-    /Connection terminated|timeout exceeded when trying to connect|not queryable|Client has encountered a connection error/.test(
-      error.message,
-    )
-  );
-}
-
-/** The server knows neither the login nor its password, or has no such database: what the operator sets right. */
-export const isRefusedLogin = (error: unknown): boolean => /^(28|3D000)/.test(sqlState(error) ?? '');
-
 const LOCK_TIMEOUT = '55P03';
-
-/** The statement ran longer than it may. */
-export const isTimedOut = (error: unknown): boolean => sqlState(error) === '57014';
-
-/** The database has given the statement up, which did nothing: it ran too long, or there was no room for it. */
-export const isGivenUp = (error: unknown): boolean => /^(?:57014|53)/.test(sqlState(error) ?? '');
 
 /** SQLSTATE of an error, or null. */
 export const sqlState = (error: unknown): string | null => {

@@ -54,6 +54,7 @@ function openDatabase(config: Config, service: ServiceName, url: string, { warn 
     applicationName: `erp ${service} ${config.nodeId}`,
     onError: (error) => warn(`An idle database connection was lost: ${error.message}`),
     onRefused: (error) => warn(`The database refuses the login of ${service}: ${error.message}`),
+    onTrouble: (message) => warn(`${message} (${service})`),
   });
 }
 

@@ -72,13 +72,18 @@ class PageParser extends Parser {
 }
 
 interface PgConnection {
+  on(event: 'parameterStatus', listener: (message: { parameterName: string; parameterValue: string }) => void): void;
   attachListeners(stream: NodeJS.ReadableStream): void;
   emit(event: string, message: Message): void;
 }
 
+const READ_ONLY_SETTINGS: ReadonlySet<string> = new Set(['in_hot_standby', 'default_transaction_read_only']);
+
 export class PageClient extends pg.Client {
   /** Shapes of prepared statements, by their names; a statement that is prepared anew is described anew. */
   readonly shapes = new Map<string, RowShape>();
+  /** Settings that are on and keep the session from changing anything; the server reports each change of them. */
+  readonly #readOnlyBy = new Set<string>();
 
   constructor(config?: string | pg.ClientConfig) {
     super(config);
@@ -90,6 +95,16 @@ export class PageClient extends pg.Client {
         connection.emit(message.name === 'error' ? 'errorMessage' : message.name, message);
       stream.on('data', (chunk: Buffer) => parser.parse(chunk, tell));
     };
+    connection.on('parameterStatus', ({ parameterName, parameterValue }) => {
+      if (!READ_ONLY_SETTINGS.has(parameterName)) return;
+      if (parameterValue === 'on') this.#readOnlyBy.add(parameterName);
+      else this.#readOnlyBy.delete(parameterName);
+    });
+  }
+
+  /** The server is a standby, or its operator lets nobody change anything. */
+  get isReadOnly(): boolean {
+    return this.#readOnlyBy.size > 0;
   }
 }
 

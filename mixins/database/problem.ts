@@ -1,7 +1,8 @@
 /** What keeps a process from its database, in a sentence that a person can act on. */
 import { ConfigError } from '../../config/env.ts';
 import { isUntrustedCertificate } from '../certificates.ts';
-import { isConnectionError, isRefusedLogin, sqlState } from './database.ts';
+import { sqlState } from './database.ts';
+import { isConnectionError, isRefusedLogin } from './failures.ts';
 
 /** Where the address stands that was used. `expected`: the login that signs in there. */
 interface Address {

@@ -1,11 +1,44 @@
 /**
- * A database that cannot be reached, or that has given a statement up, is not a bug of the request: whatever action met
- * it answers SERVICE_UNAVAILABLE, so that the caller comes again with the same key. Wraps every action of a process.
+ * A database that fails is not a bug of the request: whatever action met it answers SERVICE_UNAVAILABLE, so that the
+ * caller comes again with the same key. Wraps every action of a process.
  */
 import type { Middleware } from 'moleculer';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { isConnectionError, isGivenUp, isTimedOut } from './database.ts';
+import { type FailureKind, failureOf } from './failures.ts';
 import { statementTimeoutMs } from './use.ts';
+
+const RETRY_AFTER_SECONDS: Readonly<Partial<Record<FailureKind, number>>> = { readOnly: 5, full: 10, damaged: 10 };
+
+/** What a caller is told. Where the statement was sent, because the time limit depends on the request. */
+function messageOf(kind: FailureKind): string {
+  switch (kind) {
+    case 'timedOut':
+      return (
+        `The query exceeded the time limit of ${statementTimeoutMs() / 1_000} s. Narrow the filter, sort by a field of ` +
+        'the record, or ask for fewer fields and records.'
+      );
+    case 'outOfMemory':
+      return 'The database has no room for the query. Try again, or ask for less.';
+    case 'full':
+      return 'The database has no space left for changes. Nothing was changed; try again later.';
+    case 'readOnly':
+      return 'The database accepts no changes at the moment. Nothing was changed; try again later.';
+    case 'contended':
+      return 'Other work keeps the data locked. Try again.';
+    case 'damaged':
+      return 'The database cannot read or write its files. Try again later.';
+    default:
+      return 'The database cannot be reached. Try again.';
+  }
+}
+
+/** What a caller is answered when the database has failed; null: it was not the database. */
+export function unavailableOf(error: unknown, cause = error): PlatformError | null {
+  const failure = failureOf(error);
+  if (!failure) return null;
+  const retryAfterSeconds = RETRY_AFTER_SECONDS[failure.kind] ?? 1;
+  return new PlatformError('SERVICE_UNAVAILABLE', messageOf(failure.kind), { retryAfterSeconds, cause });
+}
 
 /** What a service may have wrapped as unexpected. */
 const causeOf = (error: unknown): unknown => {
@@ -13,25 +46,9 @@ const causeOf = (error: unknown): unknown => {
   return error.code === 'INTERNAL_ERROR' ? error.cause : null;
 };
 
-/** What a caller is answered whose statement the database has given up. Called where the statement was sent. */
-export const givenUp = (cause: unknown, error = cause): PlatformError =>
-  unavailable(
-    isTimedOut(cause)
-      ? `The query exceeded the time limit of ${statementTimeoutMs() / 1_000} s. Narrow the filter, sort by a field of ` +
-          'the record, or ask for fewer fields and records.'
-      : 'The database has no room for the query. Try again, or ask for less.',
-    error,
-  );
-
 function translate(error: unknown): never {
-  const cause = causeOf(error);
-  if (isConnectionError(cause)) throw unavailable('The database cannot be reached. Try again.', error);
-  if (isGivenUp(cause)) throw givenUp(cause, error);
-  throw error;
+  throw unavailableOf(causeOf(error), error) ?? error;
 }
-
-const unavailable = (message: string, cause: unknown): PlatformError =>
-  new PlatformError('SERVICE_UNAVAILABLE', message, { retryAfterSeconds: 1, cause });
 
 export const databaseUnavailable = {
   name: 'DatabaseUnavailable',

@@ -1,7 +1,8 @@
 /** What failed in the database during a mutation: whether it may be tried again, and what the caller is answered. */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { isConnectionError, isGivenUp, sqlState } from '../database/database.ts';
-import { givenUp } from '../database/unavailable.ts';
+import { isConnectionError, sqlState } from '../database/database.ts';
+import { failureOf } from '../database/failures.ts';
+import { unavailableOf } from '../database/unavailable.ts';
 import { isServiceUnavailable, serviceUnavailable } from '../service-unavailable.ts';
 import { keyInProgress } from './key.ts';
 
@@ -45,7 +46,8 @@ export function platformErrorOf(
   ofService: ((error: unknown) => PlatformError | null) | undefined,
 ): PlatformError {
   if (error instanceof PlatformError) return error;
-  if (isGivenUp(error)) return givenUp(error);
+  const failed = failureOf(error)?.kind === 'contended' ? null : unavailableOf(error);
+  if (failed) return failed;
   if (isLockTimeout(error) && errorAttribute(error, 'where')?.includes('"_idempotency') === true)
     return keyInProgress();
   if (isServiceUnavailable(error)) return serviceUnavailable(error);

@@ -2,8 +2,8 @@ import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { AgentActions } from '../../contracts/agent.ts';
 import { type ActionContext, type ActionHandlers, call, type EventHandlers } from '../../contracts/call.ts';
 import { type RequestContext, requestContext } from '../../lib/context.ts';
-import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall } from '../../lib/operation.ts';
+import { logFailure } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
@@ -33,11 +33,9 @@ export default function agentService(platform: Platform): ServiceSchema {
     call(broker, 'metadata.snapshots.get', version === undefined ? { tenantId } : { tenantId, version }),
   );
 
-  /** The cause of a failure is for the log; the caller gets the code and the request id. */
   const logged = async <T>(name: string, { requestId }: RequestContext, answer: Promise<T>): Promise<T> =>
     answer.catch((error: unknown) => {
-      const cause = error instanceof PlatformError ? error.cause : error;
-      if (cause !== undefined) broker.logger.error({ err: cause, requestId }, `${name} failed.`);
+      logFailure(broker.logger, name, requestId, error);
       throw error;
     });
   const answers =

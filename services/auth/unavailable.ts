@@ -1,12 +1,12 @@
 /** Failures that end by themselves, because the database or another service is away: answered with 503, not 500. */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { isConnectionError } from '../../mixins/database/database.ts';
+import { failureOf } from '../../mixins/database/failures.ts';
 
 const AWAY = new Set(['ServiceNotFoundError', 'ServiceNotAvailableError', 'RequestTimeoutError', 'QueueIsFullError']);
 
 export const RETRY_AFTER_SECONDS = 1;
 
 export const isUnavailable = (error: unknown): boolean =>
-  isConnectionError(error) ||
+  failureOf(error) !== null ||
   (error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE') ||
   (error instanceof Error && AWAY.has(error.name));

@@ -4,8 +4,8 @@ import type { ServiceBroker } from 'moleculer';
 import type { ActionContext, ActionHandlers } from '../../contracts/call.ts';
 import type { DataActions } from '../../contracts/data.ts';
 import { type Asker, type RequestContext, requestContext } from '../../lib/context.ts';
-import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import { logFailure } from '../../mixins/log-failure.ts';
 import { type Read, type ReadDeps, runRead } from './read/read.ts';
 import { type RequestedMutation, runRecordMutation } from './write/run-mutation.ts';
 import type { MutationCall, MutationDeps } from './write/write.ts';
@@ -37,11 +37,9 @@ export function publicHandlers(
   writeDeps: MutationDeps,
   log: () => ServiceBroker['logger'],
 ): Handlers {
-  /** The cause of a failure is for the log; the caller gets the code and the request id. */
   const logged = <Answer>(name: string, { requestId }: Asker, answer: Promise<Answer>): Promise<Answer> =>
     answer.catch((error: unknown) => {
-      const cause = error instanceof PlatformError ? error.cause : error;
-      if (cause !== undefined) log().error({ err: cause, requestId }, `${name} failed.`);
+      logFailure(log(), name, requestId, error);
       throw error;
     });
   return {

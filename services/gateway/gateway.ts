@@ -16,7 +16,13 @@ import type { DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
 import { platformTime } from '../../lib/values/clock.ts';
-import { busConnected, databaseAnswers, registerProcessMetrics, rememberedBriefly } from '../../mixins/health.ts';
+import {
+  busConnected,
+  databaseAnswers,
+  degradation,
+  registerProcessMetrics,
+  rememberedBriefly,
+} from '../../mixins/health.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import type { Edge } from '../../mixins/shutdown.ts';
 import { type TurnLimits, Turns } from '../../mixins/turns.ts';
@@ -253,6 +259,11 @@ export class Gateway implements Edge {
       clock: this.#platform.timekeeper.agrees,
       ...Object.fromEntries(seen),
     };
+  }
+
+  /** What a ready gateway does not do at the moment, as a part of the answer about readiness. */
+  degradation(): ReturnType<typeof degradation> {
+    return degradation(this.#platform);
   }
 
   /** All metrics of the process; null in production, where they are found on the health port alone. */

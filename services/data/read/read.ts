@@ -7,6 +7,7 @@ import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import type { SealingKeys } from '../../../lib/values/sealed.ts';
 import { type Database, isConnectionError, sqlState } from '../../../mixins/database/database.ts';
+import { unavailableOf } from '../../../mixins/database/unavailable.ts';
 import type { Tenants } from '../tenants.ts';
 import type { PreparedReads } from './prepared.ts';
 
@@ -48,11 +49,8 @@ export async function runRead<By extends Asker, Input, Answer>(
         await pause(20 * 4 ** attempt);
         continue;
       }
-      if (passing)
-        throw new PlatformError('SERVICE_UNAVAILABLE', 'The database is temporarily unavailable. Try again.', {
-          retryAfterSeconds: 1,
-          cause: error,
-        });
+      const failed = unavailableOf(error);
+      if (failed) throw failed;
       if (sqlState(error)?.startsWith('22'))
         throw new PlatformError('FILTER_VALUE_INVALID', 'A value of the query is out of range for its field.', {
           cause: error,

@@ -1,0 +1,182 @@
+/** A database that answers and does not do everything: read-only, or out of space. What callers and operators see. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { freePort } from '../../../mixins/database/embedded.ts';
+import type { Answer, Api } from '../../support/client.ts';
+import { startTestServer } from '../../support/database.ts';
+import { createTenantOverHttp } from '../../support/metadata-tenant.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+
+describe('a database that answers and takes no changes', function () {
+  this.timeout(120_000);
+  let server: Awaited<ReturnType<typeof startTestServer>>;
+  let platform: TestPlatform;
+  let superuser: pg.Client;
+  let admin: Api;
+  let userId: string;
+  let health: string;
+  before(async function () {
+    this.timeout(240_000);
+    server = await startTestServer();
+    const { url } = server.server;
+    const port = await freePort();
+    health = `http://127.0.0.1:${port}`;
+    platform = await startPlatform({
+      seed: false,
+      database: { name: 'platform', url, drop: async () => {} },
+      env: { HEALTH_PORT: String(port) },
+    });
+    superuser = new pg.Client(url);
+    await superuser.connect();
+    admin = await createTenantOverHttp(platform);
+    userId = (await admin.get('/identity')).body.user.id;
+  });
+  after(async () => {
+    await superuser?.end();
+    await platform?.stop();
+    await server?.server.stop();
+    await rm(server.folder, { recursive: true, force: true });
+  });
+
+  let names = 0;
+  const write = async (): Promise<Answer> => {
+    const path = `/data/User/${userId}`;
+    const etag = (await admin.get(path)).headers.get('etag')!;
+    return admin.patch(path, { displayName: `Name ${++names}` }, { etag });
+  };
+  const name = async (): Promise<string> => (await admin.get(`/data/User/${userId}`)).body.displayName;
+  const ready = async (): Promise<{ status: number; body: { status: string; degraded?: string[] } }> => {
+    // Readiness is remembered for a second.
+    await pause(1_100);
+    const response = await fetch(`${health}/readyz`);
+    return { status: response.status, body: (await response.json()) as never };
+  };
+  const unavailable = ({ status, headers, body, text }: Answer, message: RegExp): void => {
+    assert.equal(status, 503, text);
+    assert.equal(body.code, 'SERVICE_UNAVAILABLE');
+    assert.match(body.message ?? body.detail, message);
+    assert.ok(Number(headers.get('retry-after')) >= 1);
+  };
+  const metric = async (line: RegExp): Promise<void> => {
+    await pause(1_100);
+    assert.match(await (await fetch(`${health}/metrics`)).text(), line);
+  };
+
+  it('read-only: reads go on, changes are 503, readiness says so, and changes go on when it ends', async () => {
+    assert.equal((await write()).status, 200);
+    const before = await name();
+    await superuser.query('ALTER SYSTEM SET default_transaction_read_only = on');
+    await superuser.query('SELECT pg_reload_conf()');
+    try {
+      await pause(300);
+      unavailable(await write(), /accepts no changes/);
+      assert.equal(await name(), before);
+      const forbidden = await admin.get(`/data/User/${'0'.repeat(8)}-0000-7000-8000-${'0'.repeat(12)}`);
+      assert.equal(forbidden.status, 404);
+      for (const path of [
+        '/data/User',
+        '/metadata/deployments',
+        '/agent/runs',
+        '/analytics/dashboards',
+        '/events/audit',
+      ]) {
+        const { status, text } = await admin.get(path);
+        assert.equal(status, 200, `${path}: ${text}`);
+      }
+      const signIn = await fetch(`${platform.baseUrl}/oauth/token`, {
+        method: 'POST',
+        body: new URLSearchParams({ grant_type: 'client_credentials', client_id: 'x', client_secret: 'y' }),
+      });
+      assert.ok(signIn.status < 500 || signIn.status === 503, String(signIn.status));
+      assert.deepEqual(await ready().then(({ status, body }) => [status, body.status, body.degraded]), [
+        200,
+        'ready',
+        ['databaseReadOnly'],
+      ]);
+      await metric(/^erp_database_read_only 1$/m);
+      await metric(/^erp_database_failures_total\{service="data",kind="readOnly"\} [1-9]/m);
+    } finally {
+      await superuser.query('ALTER SYSTEM RESET default_transaction_read_only');
+      await superuser.query('SELECT pg_reload_conf()');
+    }
+    const ended = performance.now();
+    for (let done = false; !done; await pause(100)) {
+      done = (await write()).status === 200;
+      assert.ok(performance.now() - ended < 5_000, 'Changes go on within 5 s.');
+    }
+    assert.equal((await ready()).body.degraded, undefined);
+    await metric(/^erp_database_read_only 0$/m);
+  });
+
+  it('leaves the connections to a server that takes no changes, because the address may lead to another', async () => {
+    const backends = async (): Promise<Set<number>> => {
+      const { rows } = await superuser.query(
+        "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'erp data %'",
+      );
+      return new Set(rows.map(({ pid }) => pid));
+    };
+    await admin.get('/data/User');
+    const before = await backends();
+    await superuser.query('ALTER SYSTEM SET default_transaction_read_only = on');
+    await superuser.query('SELECT pg_reload_conf()');
+    await pause(300);
+    unavailable(await write(), /accepts no changes/);
+    await superuser.query('ALTER SYSTEM RESET default_transaction_read_only');
+    await superuser.query('SELECT pg_reload_conf()');
+    await pause(300);
+    for (let i = 0; i < 20; i++) assert.equal((await write()).status, 200);
+    const used = await superuser.query<{ pid: number }>(
+      "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'erp data %' AND state_change > now() - interval '1 s'",
+    );
+    assert.ok(used.rows.length > 0);
+    for (const { pid } of used.rows) assert.ok(!before.has(pid), 'A connection of before is still in use.');
+  });
+
+  it('out of space: reads go on, changes are 503 and leave nothing, and go on when there is room', async function () {
+    const folder = await mkdtemp(join(tmpdir(), 'erp-full-'));
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', folder], { stdio: 'ignore' });
+    } catch {
+      // Only root may.
+      await rm(folder, { recursive: true });
+      return this.skip();
+    }
+    const { rows: tables } = await superuser.query<{ name: string }>(
+      `SELECT oid::regclass::text AS name FROM pg_class
+        WHERE relkind = 'r' AND relnamespace::regnamespace::text LIKE '%t\\_%' AND relname IN ('_history', '_audit')`,
+    );
+    assert.equal(tables.length, 2);
+    try {
+      const { uid, gid } = await stat(join(server.folder, 'postgres'));
+      await chown(folder, uid, gid);
+      await superuser.query(`CREATE TABLESPACE small LOCATION '${folder}'`);
+      for (const { name } of tables) await superuser.query(`ALTER TABLE ${name} SET TABLESPACE small`);
+      assert.equal((await write()).status, 200);
+      await writeFile(join(folder, 'filler'), Buffer.alloc(32 * 1024 * 1024)).catch(() => {});
+      let before = await name();
+      let answer = await write();
+      // The last page of a table may have some room.
+      for (let i = 0; answer.status === 200 && i < 500; i++) {
+        before = await name();
+        answer = await write();
+      }
+      unavailable(answer, /no space left/);
+      assert.equal(await name(), before, 'The record was not changed without its history.');
+      assert.deepEqual(await ready().then(({ status, body }) => [status, body.degraded]), [200, ['databaseFull']]);
+      await metric(/^erp_database_failures_total\{service="data",kind="full"\} [1-9]/m);
+      await rm(join(folder, 'filler'));
+      assert.equal((await write()).status, 200);
+    } finally {
+      await rm(join(folder, 'filler'), { force: true });
+      for (const { name } of tables) await superuser.query(`ALTER TABLE ${name} SET TABLESPACE pg_default`);
+      await superuser.query('DROP TABLESPACE IF EXISTS small');
+      execFileSync('umount', [folder]);
+      await rm(folder, { recursive: true });
+    }
+  });
+});
