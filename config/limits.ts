@@ -89,6 +89,8 @@ export const LIMITS = {
   unsent_of_connection_max_bytes: 16 * 1024 * 1024,
   unsent_of_caller_max_bytes: 32 * 1024 * 1024,
   unsent_max_bytes: 256 * 1024 * 1024,
+  delayed_refusals_of_caller_max: 500,
+  delayed_refusals_max: 2_000,
   connections_of_network_max: 500,
   connections_max: 5_000,
   pipelined_requests_max: 32,

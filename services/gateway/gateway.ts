@@ -41,6 +41,7 @@ import { RequestMetrics } from './metrics.ts';
 import { Origins, sendOptions } from './origins.ts';
 import { API_PREFIX, answer, type Gate, requestContextOf } from './pipeline.ts';
 import { Budgets, tightest } from './rate/budget.ts';
+import { RefusalDelays } from './refusal-delays.ts';
 import { type ReplyOptions, sendError, sendReply } from './reply.ts';
 import { allowed, Router } from './router.ts';
 import type { RunCalls } from './run-calls.ts';
@@ -53,6 +54,7 @@ const DATABASE_ANSWER_MS = 2_000;
 const FREE_PAGES: ReadonlySet<string> = new Set(['/healthz']);
 /** Each of them takes up to 32 MiB as sent and again as unpacked, and a slow sender keeps its place for 30 s. */
 const HUGE_BODIES: TurnLimits = { places: 16, waitingPerTenant: 20, waiting: 200 };
+const TOO_MANY = 429;
 const LOGGED_LEVELS = ['info', 'debug', 'trace'];
 /** Services that must have been available once before the gateway calls itself ready. */
 const NEEDED_SERVICES = ALL_SERVICES.filter((name) => SERVICES[name].awaitedByGateway);
@@ -86,12 +88,14 @@ export class Gateway implements Edge {
   readonly #scrape: () => Promise<string>;
   readonly #active = new Set<Exchange>();
   readonly #deliveries = new Deliveries(this.#active);
+  readonly #refusalDelays: RefusalDelays;
   readonly #timers: readonly NodeJS.Timeout[];
   #leaving = false;
   #drained: Promise<void> | undefined;
 
   constructor(platform: Platform, service: Service, { baseUrl, operations, departure, answerPage }: GatewayOptions) {
-    const { logLevel, nodeId, rateLimits } = platform.config;
+    const { logLevel, nodeId, rateLimits, trustedProxies } = platform.config;
+    this.#refusalDelays = new RefusalDelays({ proxied: trustedProxies > 0 });
     this.baseUrl = baseUrl;
     this.broker = service.broker;
     this.#platform = platform;
@@ -111,6 +115,7 @@ export class Gateway implements Edge {
     this.#metrics.register(platform.metrics, {
       inFlight: () => this.#active.size,
       deliveries: this.#deliveries,
+      refusalDelays: this.#refusalDelays,
       refusals: () => this.budgets.refusals + this.#deliveries.refusals,
     });
     this.#sessions = this.#openSessions();
@@ -155,6 +160,7 @@ export class Gateway implements Edge {
       left = true;
       this.#active.delete(x);
       this.#deliveries.end(x);
+      this.#refusalDelays.end(x);
       this.#departure.answered(x);
       end();
       const milliseconds = performance.now() - started;
@@ -203,12 +209,23 @@ export class Gateway implements Edge {
         'A request failed unexpectedly.',
       );
     const paid = this.#chargeRefusal(x, error);
-    if (!paid) this.#sendFailure(x, error);
+    if (!paid) this.#refuse(x, error);
     else
       paid.then(
         () => this.#sendFailure(x, error),
-        (limit) => this.#sendFailure(x, toPlatformError(limit).error),
+        (limit) => this.#refuse(x, toPlatformError(limit).error),
       );
+  }
+
+  /** Sends a failure; a 429 later to clients that do not wait. */
+  #refuse(x: Exchange, error: PlatformError): void {
+    const { retryAfterSeconds, status } = error;
+    if (status !== TOO_MANY || retryAfterSeconds === undefined || !x.budget || x.answered || this.#leaving) {
+      this.#sendFailure(x, error);
+      return;
+    }
+    x.leaveFlight();
+    this.#refusalDelays.send(x, x.budget.flight, retryAfterSeconds, () => this.#sendFailure(x, error));
   }
 
   /**
@@ -217,7 +234,7 @@ export class Gateway implements Edge {
    */
   #chargeRefusal(x: Exchange, { status }: PlatformError): Promise<void> | undefined {
     x.budget ??= this.#sessions.connectionOf(x.req.headers.authorization) ?? this.budgets.anonymous(x.ip);
-    if (x.charged || x.answered || status === 429 || status >= 500) return undefined;
+    if (x.charged || x.answered || status === TOO_MANY || status >= 500) return undefined;
     x.charged = true;
     return this.budgets.charge(x.budget, 1);
   }
@@ -291,6 +308,7 @@ export class Gateway implements Edge {
     if (this.#leaving) return;
     this.#leaving = true;
     this.#departure.leave(this.#active);
+    this.#refusalDelays.release();
   }
 
   /** Lets the requests in flight finish, up to a limit, and returns the unused leases. */

@@ -5,6 +5,7 @@
 import { Histogram } from 'prom-client';
 import type { Metrics, Sample } from '../../mixins/metrics/metrics.ts';
 import type { Deliveries } from './deliveries.ts';
+import type { RefusalDelays } from './refusal-delays.ts';
 
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const DURATION = 'erp_http_request_duration_seconds';
@@ -23,6 +24,7 @@ export interface Sources {
   /** Requests that are being answered. */
   inFlight: () => number;
   deliveries: Deliveries;
+  refusalDelays: RefusalDelays;
   /** Requests refused by a limit so far. */
   refusals: () => number;
 }
@@ -54,15 +56,19 @@ export class RequestMetrics {
     metrics.counters('erp_http_requests_total', 'Requests by operation and status.', ['operation', 'status'], totals);
     metrics.register(new RequestDurations(each));
     metrics.gauge('erp_http_requests_in_flight', 'Requests that are being answered.', sources.inFlight);
-    const { deliveries } = sources;
+    const { deliveries, refusalDelays } = sources;
     metrics.gauge(
       'erp_http_unsent_bytes',
       'Bytes of answers that clients have not taken.',
       () => deliveries.unsentBytes,
     );
-    metrics.counters('erp_http_connections_cut_total', 'Connections closed with answers on them.', ['reason'], () =>
-      deliveries.cut.entries().map(([reason, count]): Sample => [{ reason }, count]),
+    metrics.counters('erp_http_connections_cut_total', 'Connections closed before all was answered.', ['reason'], () =>
+      [...deliveries.cut, ['unwaiting', refusalDelays.cut] as const].map(
+        ([reason, count]): Sample => [{ reason }, count],
+      ),
     );
+    metrics.gauge('erp_http_refusals_waiting', 'Answers 429 that are delayed now.', () => refusalDelays.waiting);
+    metrics.counter('erp_http_refusals_delayed_total', 'Answers 429 that were delayed.', () => refusalDelays.total);
     metrics.counter(
       'erp_rate_limit_refusals_total',
       'Requests refused by a rate or concurrency limit.',

@@ -16,6 +16,7 @@ import {
   type RatePolicy,
 } from '../../../contracts/ratelimit.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { CallerRefusals } from '../refusal-delays.ts';
 import { Meter } from './meter.ts';
 
 /** Asks the owners of the counters; answers in the order of the requests. */
@@ -28,7 +29,7 @@ export interface Budget {
 }
 
 /** What a caller holds in this gateway. */
-interface Flight {
+interface Flight extends CallerRefusals {
   /** Requests in flight, and those of them that cost much. */
   all: number;
   costly: number;
@@ -42,6 +43,7 @@ export interface Connection extends Budget {
   readonly grant: GrantState;
 }
 
+const UNUSED: Flight = { all: 0, costly: 0, unsentBytes: 0, ignored: 0, retryAt: 0, refusedSince: 0 };
 const IDLE_RETURN_MS = 2_000;
 const IDLE_FORGET_MS = 120_000;
 const ALONE_MS = 1_000;
@@ -64,6 +66,8 @@ export class Budgets {
   readonly #flights = new LRUCache<string, Flight>({ max: 100_000 });
   readonly #polls = new LRUCache<string, number>({ max: POLLS_MAX });
   #asking: { meter: Meter; request: LeaseRequest | null; done: () => void }[] = [];
+  /** Who sends on gets the same one again: most of what a refusal costs is its stack. */
+  readonly #lastRefusal = new WeakMap<Meter, PlatformError>();
   #aloneUntil = 0;
   refusals = 0;
 
@@ -182,7 +186,7 @@ export class Budgets {
 
   #flight(key: string): Flight {
     let flight = this.#flights.get(key);
-    if (!flight) this.#flights.set(key, (flight = { all: 0, costly: 0, unsentBytes: 0 }));
+    if (!flight) this.#flights.set(key, (flight = { ...UNUSED }));
     return flight;
   }
 
@@ -282,16 +286,18 @@ export class Budgets {
 
   #refuse(meter: Meter, cost: number): never {
     this.refusals++;
+    const retryAfterSeconds = meter.retryAfterSeconds(cost, this.#now());
     const { name, limit, windowSeconds } = meter.policy;
+    const last = this.#lastRefusal.get(meter);
+    if (last?.retryAfterSeconds === retryAfterSeconds && last.details?.['limit'] === limit) throw last;
     const daily = name === 'daily';
-    throw new PlatformError(
+    const refusal = new PlatformError(
       daily ? 'DAILY_LIMIT_EXCEEDED' : 'RATE_LIMIT_EXCEEDED',
       `The limit of ${limit} units in ${windowSeconds} seconds (${name}) is used up.`,
-      {
-        details: { policy: name, limit, windowSeconds },
-        retryAfterSeconds: meter.retryAfterSeconds(cost, this.#now()),
-      },
+      { details: { policy: name, limit, windowSeconds }, retryAfterSeconds },
     );
+    this.#lastRefusal.set(meter, refusal);
+    throw refusal;
   }
 }
 

@@ -185,6 +185,60 @@ describe('The edge: what callers can make it hold', function () {
     await until(() => received > big.length, 20);
   });
 
+  describe('of clients that send on before the Retry-After of a 429 is over', () => {
+    /** Sends requests one after the other on one connection; resolves with the milliseconds that each took. */
+    const impatient = async (requests: number, token: string): Promise<number[]> => {
+      const socket = await open();
+      const took: number[] = [];
+      for (let i = 0; i < requests; i++) {
+        const started = performance.now();
+        socket.write(`GET /api/v1/stub/A HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+        assert.match(String(await once(socket, 'data')), /^HTTP\/1.1 429 /);
+        took.push(performance.now() - started);
+      }
+      return took;
+    };
+    const spent = async (env: Record<string, string> = {}): Promise<string> => {
+      stage = await startStage({ RATE_CONNECTION_UNITS: '2', ...env });
+      const token = await stage.token();
+      while ((await stage.send('GET', '/stub/A', { token })).status === 200);
+      return token;
+    };
+
+    it('delays the answers more and more, those of nobody else', async () => {
+      const token = await spent();
+      const waiting = impatient(8, token);
+      await until(async () => (await metric('erp_http_refusals_waiting')) === 1, 5);
+      const started = performance.now();
+      const [same, other] = await Promise.all([
+        stage.send('GET', '/stub/A', { token }),
+        stage.send('GET', '/stub/A', { token: await stage.token({ sub: 'another user' }) }),
+      ]);
+      assert.deepEqual([same.status, other.status], [429, 200]);
+      assert.ok(performance.now() - started < 1_000);
+      const took = await waiting;
+      for (const [i, least] of [0, 0, 0, 0, 100, 200, 400, 800].entries())
+        assert.ok(took[i]! >= least * 0.9, `answer ${i} took ${took[i]} ms`);
+      assert.ok((await metric('erp_http_refusals_delayed_total')) >= 4);
+    });
+
+    it('counts none of them as in flight', async () => {
+      const token = await spent({ CONCURRENCY: '1' });
+      const waiting = impatient(8, token);
+      await until(async () => (await metric('erp_http_refusals_waiting')) === 1, 5);
+      assert.equal((await stage.send('GET', '/stub/A', { token })).json.code, 'RATE_LIMIT_EXCEEDED');
+      await waiting;
+    });
+
+    it('forgets them when the client goes', async () => {
+      const token = await spent();
+      impatient(8, token).catch(() => {});
+      await until(async () => (await metric('erp_http_refusals_waiting')) === 1, 5);
+      for (const socket of sockets) socket.resetAndDestroy();
+      await until(async () => (await metric('erp_http_refusals_waiting')) === 0, 1);
+    });
+  });
+
   it('closes connections of an address beyond its number, and takes new ones when others end', async () => {
     stage = await startStage();
     for (let i = 0; i < LIMITS.connections_of_network_max; i++) await open();

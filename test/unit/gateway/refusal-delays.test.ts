@@ -1,0 +1,146 @@
+/** Answers 429 to clients that do not wait: who is delayed, for how long, and who is not. */
+import assert from 'node:assert/strict';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { mock } from 'node:test';
+import { type CallerRefusals, RefusalDelays, type Refused } from '../../../services/gateway/refusal-delays.ts';
+import { stateOf } from '../../../services/gateway/socket-state.ts';
+
+describe('delayed refusals', () => {
+  let delays: RefusalDelays;
+  let now: number;
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    // The time of new connections is that of the process.
+    now = Math.ceil(performance.now()) + 1_000;
+    delays = new RefusalDelays({ ofCaller: 3, all: 4 }, () => now);
+  });
+  afterEach(() => mock.timers.reset());
+
+  const caller = (): CallerRefusals => ({ ignored: 0, retryAt: 0, refusedSince: 0 });
+  const request = (socket: Socket): Refused => ({
+    req: { socket } as IncomingMessage,
+    res: { shouldKeepAlive: true } as ServerResponse,
+    started: now,
+  });
+  const pass = (milliseconds: number): void => {
+    now += milliseconds;
+    mock.timers.tick(milliseconds);
+  };
+  /** Milliseconds until the refusal is sent. */
+  const refuse = (who: CallerRefusals, socket: Socket, retryAfterSeconds = 10): number => {
+    let sent = false;
+    delays.send(request(socket), who, retryAfterSeconds, () => {
+      sent = true;
+    });
+    const from = now;
+    while (!sent && now - from < 20_000) pause();
+    return now - from;
+  };
+  const pause = (): void => pass(100);
+
+  it('grow for a client that sends on before it should, up to a few seconds', () => {
+    const [who, socket] = [caller(), new Socket()];
+    assert.deepEqual(
+      Array.from({ length: 12 }, () => refuse(who, socket)),
+      [0, 0, 0, 0, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000],
+    );
+  });
+
+  it('end when it waits as long as was asked for', () => {
+    const [who, socket] = [caller(), new Socket()];
+    for (let i = 0; i < 7; i++) refuse(who, socket);
+    pass(10_000);
+    assert.equal(refuse(who, socket), 0);
+    assert.equal(refuse(who, socket), 0);
+  });
+
+  it('end after a minute, however long the limit lasts', () => {
+    const [who, socket] = [caller(), new Socket()];
+    for (let i = 0; i < 7; i++) refuse(who, socket, 80_000);
+    pass(60_000);
+    assert.equal(refuse(who, socket, 80_000), 0);
+  });
+
+  it('do not concern other connections of the caller that were there before, nor other callers', () => {
+    const [who, impatient, patient] = [caller(), new Socket(), new Socket()];
+    stateOf(patient);
+    for (let i = 0; i < 8; i++) refuse(who, impatient);
+    assert.equal(refuse(who, patient), 0);
+    assert.equal(refuse(caller(), new Socket()), 0);
+  });
+
+  it('concern the connections that a caller opens instead', () => {
+    const who = caller();
+    const opened = (): Socket => {
+      const socket = new Socket();
+      Object.assign(stateOf(socket), { openedAt: now });
+      return socket;
+    };
+    const waits = Array.from({ length: 8 }, () => {
+      pass(10);
+      return refuse(who, opened());
+    });
+    assert.deepEqual(waits, [0, 0, 0, 0, 100, 200, 400, 800]);
+    pass(10_000);
+    assert.equal(refuse(who, opened()), 0);
+  });
+
+  it('behind proxies concern a caller on whatever connection, and nobody else on it', () => {
+    delays = new RefusalDelays({ proxied: true }, () => now);
+    const [impatient, patient] = [caller(), caller()];
+    const pool = [new Socket(), new Socket()];
+    for (const socket of pool) stateOf(socket);
+    const waits = Array.from({ length: 8 }, (_, i) => [refuse(impatient, pool[i % 2]!), refuse(caller(), pool[0]!)]);
+    assert.deepEqual(
+      waits.flat(),
+      [0, 0, 0, 0, 100, 200, 400, 800].flatMap((wait) => [wait, 0]),
+    );
+    assert.equal(refuse(patient, pool[0]!), 0);
+    assert.equal(refuse(patient, pool[1]!), 0);
+  });
+
+  it('close the connection of a client that goes on and on', () => {
+    const [who, socket] = [caller(), new Socket()];
+    for (let i = 0; i < 20; i++) refuse(who, socket);
+    const last = request(socket);
+    delays.send(last, who, 10, () => {});
+    assert.equal(last.res.shouldKeepAlive, false);
+  });
+
+  it('are so many of a caller and in all; beyond, connections are closed without an answer', () => {
+    const impatient = (): [CallerRefusals, Socket] => {
+      const [who, socket] = [caller(), new Socket()];
+      for (let i = 0; i < 4; i++) refuse(who, socket);
+      return [who, socket];
+    };
+    const [one, other] = [impatient(), impatient()];
+    const send = ([who, socket]: [CallerRefusals, Socket]): void => delays.send(request(socket), who, 10, () => {});
+    for (let i = 0; i < 3; i++) send(one);
+    assert.deepEqual([delays.waiting, one[1].destroyed], [3, false]);
+    send(one);
+    assert.deepEqual([delays.waiting, one[1].destroyed, delays.cut], [3, true, 1]);
+    send(other);
+    assert.deepEqual([delays.waiting, other[1].destroyed], [4, false]);
+    send(other);
+    assert.deepEqual([delays.waiting, other[1].destroyed, delays.cut, delays.total], [4, true, 2, 4]);
+    pass(20_000);
+    assert.equal(delays.waiting, 0);
+  });
+
+  it('are forgotten when the client goes, and sent at once before a stop', () => {
+    const [who, socket] = [caller(), new Socket()];
+    for (let i = 0; i < 4; i++) refuse(who, socket);
+    const gone = request(socket);
+    let sent = 0;
+    delays.send(gone, who, 10, () => sent++);
+    delays.end(gone);
+    delays.end(gone);
+    delays.send(request(socket), who, 10, () => sent++);
+    assert.equal(delays.waiting, 1);
+    delays.release();
+    assert.deepEqual([delays.waiting, sent], [0, 1]);
+    pass(20_000);
+    assert.equal(sent, 1);
+  });
+});
