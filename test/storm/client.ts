@@ -61,7 +61,10 @@ export class Traffic {
   silence = 0;
   #succeeded = performance.now();
 
-  constructor(cluster: Cluster, faults: Faults, violations: Violations) {
+  readonly #note: (text: string) => void;
+
+  constructor(cluster: Cluster, faults: Faults, violations: Violations, note: (text: string) => void) {
+    this.#note = note;
     this.cluster = cluster;
     this.faults = faults;
     this.violations = violations;
@@ -78,16 +81,20 @@ export class Traffic {
     this.#succeeded = performance.now();
   }
 
-  /** An attempt that failed; without a fault that explains it, that is a violation. */
-  failed(what: string, sent: number, detail: string): void {
+  /**
+   * An attempt that failed; without a fault that explains it, that is a violation. A connection breaks for what happened to
+   * its own gateway alone.
+   */
+  failed(what: string, sent: number, detail: string, brokenAt?: Member): void {
     this.failures.set(what, (this.failures.get(what) ?? 0) + 1);
-    const cause = this.faults.around(sent, GRACE_MS);
+    this.#note(`${what}: ${detail}`);
+    const cause = this.faults.around(sent, GRACE_MS, brokenAt?.name);
     if (cause) cause.lastFailure = performance.now();
     else if (isOverloaded()) this.overloaded++;
     else
       this.violations.add({
         oracle: 'no failure without a fault',
-        what: `${what} although no fault was there in the ${GRACE_MS / 1_000} s before the request`,
+        what: `${what} although nothing explains it in the ${GRACE_MS / 1_000} s before the request`,
         server: detail,
       });
   }
@@ -154,9 +161,11 @@ export class Client {
       };
     } catch (error) {
       const { name, cause } = error as Error & { cause?: { code?: string } };
-      const what = name === 'TimeoutError' ? 'no answer in time' : `connection: ${cause?.code ?? name}`;
+      const late = name === 'TimeoutError';
+      const what = late ? 'no answer in time' : `connection: ${cause?.code ?? name}`;
       gateway.ready = false;
-      this.#traffic.failed(what, sent, `${method} ${path} at ${gateway.name}: ${error}`);
+      const detail = `${method} ${path} at ${gateway.name} after ${Math.round(performance.now() - sent)} ms: ${error}`;
+      this.#traffic.failed(what, sent, detail, late ? undefined : gateway);
       return null;
     }
     this.#judge(method, path, answer, gateway, sent);

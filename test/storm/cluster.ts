@@ -6,7 +6,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -188,6 +188,8 @@ export class Cluster {
   static async start({ smallDisk }: { smallDisk: boolean }): Promise<Cluster> {
     const folder = await mkdtemp(join(tmpdir(), 'erp-storm-'));
     const mounted = smallDisk && mount(folder);
+    // Also when this program ends at once: the processes end along with it.
+    process.once('exit', () => remove(folder, mounted));
     const names = Object.keys(MEMBERS);
     const secret = randomBytes(32).toString('base64url');
     const password = randomBytes(12).toString('base64url');
@@ -210,6 +212,7 @@ export class Cluster {
         services: [...member.services].sort(),
         databaseUrl: through(database.url, member.links.database),
         natsUrl: through(nats.url, member.links.bus),
+        patience: member.past.length ? 60_000 : START_PATIENCE_MS,
 
         env: {
           ...bus,
@@ -306,9 +309,8 @@ export class Cluster {
     await this.database.stop();
     this.#entrance.close();
     for (const { links } of this.members) for (const link of Object.values(links)) link.close();
-    if (keep) return;
-    if (this.#mounted) spawnSync('umount', ['--lazy', this.folder]);
-    rmSync(this.folder, { recursive: true, force: true });
+    if (keep) kept.add(this.folder);
+    remove(this.folder, this.#mounted);
   }
 
   #watch(): void {
@@ -355,6 +357,14 @@ const isReady = (member: Member): Promise<boolean> =>
 const mount = (folder: string): boolean =>
   spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'erp-storm', folder], { stdio: 'ignore' }).status ===
   0;
+
+const kept = new Set<string>();
+
+function remove(folder: string, mounted: boolean): void {
+  if (kept.has(folder) || !existsSync(folder)) return;
+  if (mounted) spawnSync('umount', ['--lazy', folder], { stdio: 'ignore' });
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+}
 
 const resize = (folder: string, bytes: number): boolean =>
   spawnSync('mount', ['-o', `remount,size=${bytes}`, folder], { stdio: 'ignore' }).status === 0;

@@ -55,8 +55,9 @@ const WAYS: Readonly<Record<FaultKind, Way>> = {
     await target!.start();
   },
   /** A process is stopped in good order (SIGTERM), and started again. */
-  async terminate(_, { ms }, target) {
-    await target!.terminate();
+  async terminate(cluster, { ms }, target) {
+    const code = await target!.terminate();
+    if (code !== 0) cluster.crashes.push(`${target!.name} ended with exit code ${code} after SIGTERM`);
     await pause(ms);
     await target!.start();
   },
@@ -120,6 +121,9 @@ const WAYS: Readonly<Record<FaultKind, Way>> = {
   },
 };
 
+/** A gateway that is stopped in good order loses no connection. */
+const BREAKING: readonly FaultKind[] = ['kill', 'stall'];
+
 /** What a fault is done to; two at once of one thing would undo each other. */
 const subjectOf = ({ kind, target }: Fault): string => (kind === 'split' ? target.split('/')[0]! : target);
 
@@ -168,12 +172,14 @@ export class Faults {
 
   /**
    * The latest of the faults that were there at some time from `from` to now, or had ended at most `grace` ms before
-   * `from`: one that goes on before one that has ended.
+   * `from`: one that goes on before one that has ended. With `broken`, of those that break connections to that process.
    */
-  around(from: number, grace: number): Done | undefined {
+  around(from: number, grace: number, broken?: string): Done | undefined {
+    const last = ({ ended }: Done): number => ended ?? Number.MAX_VALUE;
     return this.done
-      .filter(({ ended }) => ended === null || ended >= from - grace)
-      .sort((a, b) => (a.ended ?? Number.MAX_VALUE) - (b.ended ?? Number.MAX_VALUE) || a.begun - b.begun)
+      .filter((one) => last(one) >= from - grace)
+      .filter(({ fault }) => !broken || (fault.target === broken && BREAKING.includes(fault.kind)))
+      .sort((a, b) => last(a) - last(b) || a.begun - b.begun)
       .at(-1);
   }
 }

@@ -196,7 +196,16 @@ async function databaseAgrees(traffic: Traffic, ledger: Ledger, load: Load): Pro
     )
     .filter(({ path }) => !path.startsWith('/data/User/'))
     .map(({ options }) => options.key);
-  await findNothingWrong(traffic.cluster.database.url, load.tenantId, keys, WRONG, load.marker);
+  await findNothingWrong(traffic.cluster.database.url, load.tenantId, keys, WRONG, load.marker).catch(
+    (error: Error) => {
+      const named = ledger.intentions.filter(({ options }) => error.message.includes(options.key));
+      traffic.violations.add({
+        oracle: 'the parts of a change agree',
+        what: error.message,
+        ledger: named.map(({ what, path, body, answer }) => ({ what, path, body, answer: answer?.text })),
+      });
+    },
+  );
   return keys.length;
 }
 

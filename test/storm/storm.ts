@@ -1,6 +1,8 @@
 /** A storm: a cluster, people at work, faults, and then the question whether everything is as it should be. */
+import { appendFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { removeLogs } from '../support/processes.ts';
+import { logs, removeLogs } from '../support/processes.ts';
 import { GRACE_MS, Traffic } from './client.ts';
 import { Cluster, MEMBERS } from './cluster.ts';
 import { Faults } from './faults.ts';
@@ -38,15 +40,22 @@ export interface Outcome {
 
 export async function storm(options: StormOptions): Promise<Outcome> {
   const begun = performance.now();
-  const say = (text: string): void =>
-    options.say(`${((performance.now() - begun) / 1_000).toFixed(1).padStart(7)} s  ${text}`);
+  mkdirSync(logs, { recursive: true });
+  const timed = (text: string): string => `${((performance.now() - begun) / 1_000).toFixed(1).padStart(7)} s  ${text}`;
+  const note = (text: string): void => appendFileSync(join(logs, 'storm.log'), `${timed(text)}\n`);
+  const say = (text: string): void => {
+    note(text);
+    options.say(timed(text));
+  };
   const violations = new Violations(say);
   say('starting the cluster');
   const cluster = await Cluster.start({ smallDisk: options.kinds.includes('disk') });
   const kinds = options.kinds.filter((kind) => kind !== 'disk' || cluster.diskCanBeFull);
   if (kinds.length < options.kinds.length) say('no full disks: this user may not mount a file system (root may)');
   const faults = new Faults(cluster, (text) => say(`fault: ${text}`));
-  const traffic = new Traffic(cluster, faults, violations);
+  const traffic = new Traffic(cluster, faults, violations, note);
+  // Who is aborted waits for no answer.
+  options.signal?.addEventListener('abort', () => (traffic.ended = true), { once: true });
   const ledger = new Ledger(randomOf(options.seed, 'ledger'), violations);
   const load = new Load(traffic, ledger, options.seed);
   let checked: Checked = new Map();
@@ -86,6 +95,7 @@ export async function storm(options: StormOptions): Promise<Outcome> {
     const ms = performance.now() - stormBegun;
     say('the load is over; checking');
     checked = await checkEverything(traffic, ledger, load);
+    options.signal?.throwIfAborted();
     return { violations: violations.all, report: report({ options, kinds, ms, traffic, ledger, load, checked }) };
   } finally {
     traffic.ended = true;
