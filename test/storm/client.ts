@@ -4,12 +4,12 @@
  * Every answer is judged.
  */
 import { randomUUID } from 'node:crypto';
-import { availableParallelism, loadavg } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { signIn, type Tokens } from '../../scripts/sign-in.ts';
 import { assertDescribed } from '../support/described.ts';
 import type { Cluster, Member } from './cluster.ts';
 import type { Faults } from './faults.ts';
+import { isOverloaded } from './machine.ts';
 import type { Violations } from './violations.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies are what the checks ask of them
@@ -36,10 +36,6 @@ const PATIENCE_MS = 12_000;
 /** Failures are explained by faults that ended so long ago at most: processes find each other, pools and breakers recover. */
 export const GRACE_MS = 15_000;
 const PAUSES_MS = [50, 100, 200, 400, 800, 1_000];
-
-/** Processes that wait for each processor of this machine; with more, answers are late because of that. */
-const LOAD_MAX = 3;
-const isOverloaded = (): boolean => loadavg()[0]! > LOAD_MAX * availableParallelism();
 
 /** What all clients of a storm share. */
 export class Traffic {
@@ -215,7 +211,9 @@ export class Client {
         signal: AbortSignal.timeout(PATIENCE_MS),
       });
       const text = await response.text();
-      if (!response.ok) throw new Error(`${response.status} ${text}`);
+      if (response.status === 500)
+        this.#traffic.violations.add({ oracle: 'no unexplained 5xx', what: 'a refreshed token', server: text });
+      if (!response.ok) throw new Error(`${response.status} ${text.slice(0, 300)}`);
       return this.#keep(JSON.parse(text) as Tokens);
     } catch (error) {
       this.#traffic.failed('refresh', sent, `${this.username}: ${error}`);

@@ -4,13 +4,14 @@
  * is started again when it ends, as Kubernetes does.
  */
 
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { ALL_SERVICES, SERVICES, type ServiceName } from '../../config/services.ts';
 import { type EmbeddedDatabase, freePort, startEmbeddedDatabase } from '../../mixins/database/embedded.ts';
 import { startSecureNats } from '../support/nats.ts';
@@ -39,6 +40,8 @@ const LOOK_EVERY_MS = 2_000;
 /** The data folder of a storm with full disks. */
 const DISK_BYTES = 6 * 1024 ** 3;
 const MIB = 1024 ** 2;
+const SETTINGS = ['shared_buffers=128MB', 'max_wal_size=512MB', 'max_connections=400'];
+const run = promisify(execFile);
 const identityOf = (services: readonly ServiceName[]): string => [...services].sort().join('+');
 
 /** One process, whichever runs under its name at the moment. */
@@ -149,7 +152,7 @@ export class Member {
 
 export class Cluster {
   readonly baseUrl: string;
-  readonly database: EmbeddedDatabase;
+  #database: EmbeddedDatabase;
   readonly nats: Awaited<ReturnType<typeof startSecureNats>>;
   readonly folder: string;
   readonly members: readonly Member[];
@@ -175,7 +178,7 @@ export class Cluster {
   }) {
     this.folder = given.folder;
     this.#mounted = given.mounted;
-    this.database = given.database;
+    this.#database = given.database;
     this.nats = given.nats;
     this.members = given.members;
     this.#entrance = given.entrance;
@@ -194,12 +197,11 @@ export class Cluster {
     const secret = randomBytes(32).toString('base64url');
     const password = randomBytes(12).toString('base64url');
     const nats = await startSecureNats([...new Set(Object.values(MEMBERS).map(identityOf))]);
-    const database = await startEmbeddedDatabase(folder, {
-      settings: ['shared_buffers=128MB', 'max_wal_size=512MB', 'max_connections=400'],
-    });
-    const [databasePort, busPort] = [database.url, nats.url].map((url) => Number(new URL(url).port));
+    const database = await startEmbeddedDatabase(folder, { settings: SETTINGS });
+    const portOf = (url: string): number => Number(new URL(url).port);
     let cluster: Cluster | undefined;
-    const entrance = await Link.open(() => cluster?.gateway().port ?? databasePort!);
+    const databasePort = (): number => portOf((cluster?.database ?? database).url);
+    const entrance = await Link.open(() => cluster!.gateway().port);
     const baseUrl = `http://127.0.0.1:${entrance.port}`;
     const through = (url: string, link: Link): string => {
       const address = new URL(url);
@@ -233,7 +235,7 @@ export class Cluster {
           new Member(name, {
             services: MEMBERS[name]!,
             port: await freePort(),
-            links: { database: await Link.open(() => databasePort!), bus: await Link.open(() => busPort!) },
+            links: { database: await Link.open(databasePort), bus: await Link.open(() => portOf(nats.url)) },
             clock: join(folder, `${name}.clock`),
             start,
           }),
@@ -251,6 +253,10 @@ export class Cluster {
       await cluster.stop({ keep: false });
       throw error;
     }
+  }
+
+  get database(): EmbeddedDatabase {
+    return this.#database;
   }
 
   get diskCanBeFull(): boolean {
@@ -285,6 +291,26 @@ export class Cluster {
 
   freeDisk(): void {
     resize(this.folder, DISK_BYTES);
+  }
+
+  /** A copy of the database's folder, made while it stands still. */
+  async backUp(): Promise<void> {
+    await this.#withoutDatabase(() => copy(join(this.folder, 'postgres'), join(this.folder, 'backup')));
+  }
+
+  /** Puts the copy back as an operator does: with every process stopped. */
+  async restore(): Promise<void> {
+    await Promise.all(this.members.map((member) => member.terminate()));
+    await this.#withoutDatabase(() => copy(join(this.folder, 'backup'), join(this.folder, 'postgres')));
+    await Promise.all(this.members.map((member) => member.start()));
+  }
+
+  async #withoutDatabase(work: () => Promise<void>): Promise<void> {
+    this.setDatabaseLinks('reset');
+    await this.database.stop();
+    await work();
+    this.#database = await startEmbeddedDatabase(this.folder, { settings: SETTINGS });
+    this.setDatabaseLinks('whole');
   }
 
   /** Resolves when every process runs and says that it is ready. */
@@ -357,6 +383,11 @@ const isReady = (member: Member): Promise<boolean> =>
 const mount = (folder: string): boolean =>
   spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'erp-storm', folder], { stdio: 'ignore' }).status ===
   0;
+
+async function copy(from: string, to: string): Promise<void> {
+  rmSync(to, { recursive: true, force: true });
+  await run('cp', ['--archive', from, to]);
+}
 
 const kept = new Set<string>();
 

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import type { Cluster, Member } from './cluster.ts';
 import type { LinkState } from './link.ts';
+import { isOverloaded } from './machine.ts';
 import type { Fault, FaultKind } from './schedule.ts';
 
 /** A fault that was done. Times are those of `performance.now()`. */
@@ -43,11 +44,13 @@ async function insistAsOwner(cluster: Cluster, ...statements: readonly string[])
     }
 }
 
+const MOMENT_MS = 15_000;
 const READ_ONLY = 'default_transaction_read_only';
 
-type Way = (cluster: Cluster, fault: Fault, target: Member | undefined) => Promise<void>;
+/** `others`: whether another fault is there, or was a moment ago. */
+type Way = (cluster: Cluster, fault: Fault, target: Member | undefined, others: () => boolean) => Promise<void>;
 
-const WAYS: Readonly<Record<FaultKind, Way>> = {
+const WAYS: Readonly<Record<Exclude<FaultKind, 'restore'>, Way>> = {
   /** A process is killed as by a crash (kill -9), and started again. */
   async kill(_, { ms }, target) {
     await target!.kill();
@@ -55,9 +58,11 @@ const WAYS: Readonly<Record<FaultKind, Way>> = {
     await target!.start();
   },
   /** A process is stopped in good order (SIGTERM), and started again. */
-  async terminate(cluster, { ms }, target) {
+  async terminate(cluster, { ms }, target, others) {
     const code = await target!.terminate();
-    if (code !== 0) cluster.crashes.push(`${target!.name} ended with exit code ${code} after SIGTERM`);
+    // What it was doing may have been waiting for something else that is away.
+    if (code !== 0 && !others() && !isOverloaded())
+      cluster.crashes.push(`${target!.name} ended with exit code ${code} after SIGTERM`);
     await pause(ms);
     await target!.start();
   },
@@ -121,8 +126,10 @@ const WAYS: Readonly<Record<FaultKind, Way>> = {
   },
 };
 
+const textOf = ({ kind, target, way, ms }: Fault): string => `${kind} ${target}${way ? ` (${way})` : ''} for ${ms} ms`;
+
 /** A gateway that is stopped in good order loses no connection. */
-const BREAKING: readonly FaultKind[] = ['kill', 'stall'];
+const BREAKING: readonly FaultKind[] = ['kill', 'stall', 'restore'];
 
 /** What a fault is done to; two at once of one thing would undo each other. */
 const subjectOf = ({ kind, target }: Fault): string => (kind === 'split' ? target.split('/')[0]! : target);
@@ -133,10 +140,12 @@ export class Faults {
   readonly skipped: Fault[] = [];
   readonly #cluster: Cluster;
   readonly #say: (text: string) => void;
+  readonly #note: (text: string) => void;
   readonly #busy = new Set<string>();
   readonly #running = new Set<Promise<void>>();
 
-  constructor(cluster: Cluster, say: (text: string) => void) {
+  constructor(cluster: Cluster, say: (text: string) => void, note: (text: string) => void) {
+    this.#note = note;
     this.#cluster = cluster;
     this.#say = say;
   }
@@ -144,25 +153,34 @@ export class Faults {
   /** Begins a fault, or leaves it out while its target still has another one. */
   begin(fault: Fault): void {
     const subject = subjectOf(fault);
-    const text = `${fault.kind} ${fault.target}${fault.way ? ` (${fault.way})` : ''} for ${fault.ms} ms`;
     if (this.#busy.has(subject)) {
       this.skipped.push(fault);
-      this.#say(`left out: ${text}; ${subject} still has another fault`);
+      this.#say(`left out: ${textOf(fault)}; ${subject} still has another fault`);
       return;
     }
-    this.#busy.add(subject);
-    this.#say(text);
-    const done: Done = { fault, begun: performance.now(), ended: null, lastFailure: null };
-    this.done.push(done);
     const target = this.#cluster.members.find(({ name }) => name === subject);
-    const work = WAYS[fault.kind](this.#cluster, fault, target)
-      .catch((error: Error) => this.#say(`${text}: ${error.message}`))
-      .then(() => {
-        done.ended = performance.now();
-        this.#busy.delete(subject);
-        this.#running.delete(work);
-      });
+    const way = WAYS[fault.kind as Exclude<FaultKind, 'restore'>];
+    const work = this.carryOut(fault, () => way(this.#cluster, fault, target, () => this.#others(fault)));
     this.#running.add(work);
+    void work.then(() => this.#running.delete(work));
+  }
+
+  /** Does `work` as this fault. */
+  async carryOut(fault: Fault, work: () => Promise<void>): Promise<void> {
+    const subject = subjectOf(fault);
+    const done: Done = { fault, begun: performance.now(), ended: null, lastFailure: null };
+    this.#busy.add(subject);
+    this.done.push(done);
+    this.#say(textOf(fault));
+    await work().catch((error: Error) => this.#say(`${textOf(fault)}: ${error.message}`));
+    done.ended = performance.now();
+    this.#note(`over: ${textOf(fault)}, after ${Math.round(done.ended - done.begun)} ms`);
+    this.#busy.delete(subject);
+  }
+
+  #others(than: Fault): boolean {
+    const long = performance.now() - MOMENT_MS;
+    return this.done.some(({ fault, ended }) => fault !== than && (ended === null || ended > long));
   }
 
   /** Resolves when every fault has ended. */
@@ -178,7 +196,7 @@ export class Faults {
     const last = ({ ended }: Done): number => ended ?? Number.MAX_VALUE;
     return this.done
       .filter((one) => last(one) >= from - grace)
-      .filter(({ fault }) => !broken || (fault.target === broken && BREAKING.includes(fault.kind)))
+      .filter(({ fault }) => !broken || (BREAKING.includes(fault.kind) && [broken, 'database'].includes(fault.target)))
       .sort((a, b) => last(a) - last(b) || a.begun - b.begun)
       .at(-1);
   }

@@ -89,6 +89,19 @@ export class Ledger {
     return null;
   }
 
+  /** What is known at this moment; the answer brings the ledger back to it. Nothing may be under way. */
+  snapshot(): () => void {
+    const { records, counters, lines, deployed } = this;
+    const [length, before] = [this.intentions.length, structuredClone({ records, counters, lines, deployed })];
+    return () => {
+      this.intentions.length = length;
+      refill(records, before.records);
+      refill(counters, before.counters);
+      refill(lines, before.lines);
+      refill(deployed, before.deployed);
+    };
+  }
+
   /** Asks for the outcome of every intention that has none, by its key. */
   async resolve(): Promise<number> {
     const open = this.intentions.filter(({ answer }) => answer === null);
@@ -157,4 +170,9 @@ export class Ledger {
     });
     throw new Unexpected(said);
   }
+}
+
+function refill<Key, Value>(map: Map<Key, Value>, from: ReadonlyMap<Key, Value>): void {
+  map.clear();
+  for (const [key, value] of from) map.set(key, value);
 }

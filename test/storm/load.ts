@@ -30,6 +30,7 @@ export class Load {
   readonly #seed: number;
   #working = true;
   #number = 0;
+  #times = 0;
   #loops: Promise<void>[] = [];
   #account = '';
   #product = '';
@@ -90,7 +91,11 @@ export class Load {
       this.followers.push(await Follower.begin(client, object));
   }
 
+  /** Begins to work, for the first time or after `stop`. */
   start(): void {
+    this.#working = true;
+    this.#times++;
+    this.#runId = '';
     const stories: readonly (readonly [string, number, (random: Random) => Promise<void>])[] = [
       ['accounts', 20, (random) => this.#workOnRecords(this.people.mia, this.marker, random)],
       ['more accounts', 20, (random) => this.#workOnRecords(this.people.mia, this.marker, random)],
@@ -121,7 +126,7 @@ export class Load {
   }
 
   async #repeat(name: string, every: number, story: (random: Random) => Promise<void>): Promise<void> {
-    const random = randomOf(this.#seed, name);
+    const random = randomOf(this.#seed, `${name} ${this.#times}`);
     while (this.#working) {
       try {
         await story(random);

@@ -13,6 +13,7 @@ export const FAULT_KINDS = [
   'readOnly',
   'disk',
   'bus',
+  'restore',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
@@ -41,6 +42,8 @@ export interface ScheduleOptions {
 /** A storm has calm times, in which nothing new happens and everything has to recover. */
 const CYCLE_MS = 120_000;
 const CALM_MS = 25_000;
+/** A restore stops everything for a while. */
+const RESTORE_EVERY_MS = 300_000;
 /** Steps of a clock in seconds: a little, more than processes allow each other, and hours. */
 const CLOCK_STEPS = ['-3600', '-45', '-5', '5', '45', '3600'];
 
@@ -55,6 +58,7 @@ const LASTING: Readonly<Record<FaultKind, readonly [least: number, most: number]
   readOnly: [1_000, 10_000],
   disk: [1_000, 10_000],
   bus: [0, 5_000],
+  restore: [5_000, 20_000],
 };
 
 /** Short ones are more frequent than long ones. */
@@ -79,6 +83,7 @@ function targetAndWay(random: Random, kind: FaultKind, processes: readonly strin
       return { target: 'database', way: String(random.integer(1, 20)) };
     case 'readOnly':
     case 'disk':
+    case 'restore':
       return { target: 'database', way: '' };
     case 'bus':
       return { target: 'bus', way: '' };
@@ -92,12 +97,16 @@ export function schedule({ seed, ms, kinds, rate, processes }: ScheduleOptions):
   const random = randomOf(seed, 'faults');
   const faults: Fault[] = [];
   const stormy = CYCLE_MS - CALM_MS;
+  let restored = Number.NEGATIVE_INFINITY;
   // The first faults come when the load runs.
   for (let at = 3_000; ; ) {
     at += Math.round((-Math.log(1 - random.next()) * 60_000) / rate);
     if (at % CYCLE_MS > stormy) at = Math.ceil(at / CYCLE_MS) * CYCLE_MS;
     if (at >= ms) return faults;
-    const kind = random.pick(kinds);
+    const possible = at < restored + RESTORE_EVERY_MS ? kinds.filter((kind) => kind !== 'restore') : kinds;
+    if (!possible.length) continue;
+    const kind = random.pick(possible);
+    if (kind === 'restore') restored = at;
     faults.push({ at, kind, ...targetAndWay(random, kind, processes), ms: lasting(random, kind) });
   }
 }

@@ -11,6 +11,7 @@ import { Load } from './load.ts';
 import { type Checked, checkEverything } from './oracles.ts';
 import { randomOf } from './random.ts';
 import { report } from './report.ts';
+import { restoreDatabase } from './restoring.ts';
 import { type FaultKind, schedule } from './schedule.ts';
 import { type Violation, Violations } from './violations.ts';
 
@@ -42,7 +43,13 @@ export async function storm(options: StormOptions): Promise<Outcome> {
   const begun = performance.now();
   mkdirSync(logs, { recursive: true });
   const timed = (text: string): string => `${((performance.now() - begun) / 1_000).toFixed(1).padStart(7)} s  ${text}`;
-  const note = (text: string): void => appendFileSync(join(logs, 'storm.log'), `${timed(text)}\n`);
+  const note = (text: string): void =>
+    appendFileSync(
+      join(logs, 'storm.log'),
+      `${timed(text)
+        .replace(/\s*\n\s*/g, ' ')
+        .slice(0, 1_000)}\n`,
+    );
   const say = (text: string): void => {
     note(text);
     options.say(timed(text));
@@ -52,7 +59,11 @@ export async function storm(options: StormOptions): Promise<Outcome> {
   const cluster = await Cluster.start({ smallDisk: options.kinds.includes('disk') });
   const kinds = options.kinds.filter((kind) => kind !== 'disk' || cluster.diskCanBeFull);
   if (kinds.length < options.kinds.length) say('no full disks: this user may not mount a file system (root may)');
-  const faults = new Faults(cluster, (text) => say(`fault: ${text}`));
+  const faults = new Faults(
+    cluster,
+    (text) => say(`fault: ${text}`),
+    (text) => note(`fault ${text}`),
+  );
   const traffic = new Traffic(cluster, faults, violations, note);
   // Who is aborted waits for no answer.
   options.signal?.addEventListener('abort', () => (traffic.ended = true), { once: true });
@@ -74,12 +85,17 @@ export async function storm(options: StormOptions): Promise<Outcome> {
           `${faults.done.length} faults, ${ready} gateways ready, ${violations.all.length} violations`,
       );
     }, PROGRESS_EVERY_MS);
+    let restoring = 0;
     try {
       for (const fault of schedule({ ...options, kinds, processes: Object.keys(MEMBERS) })) {
-        await until(stormBegun + fault.at, options.signal);
-        faults.begin(fault);
+        await until(stormBegun + fault.at + restoring, options.signal);
+        const before = performance.now();
+        if (fault.kind !== 'restore') faults.begin(fault);
+        else await restoreDatabase({ traffic, ledger, load }, fault);
+        // A restore takes as long as it takes; what follows comes later.
+        restoring += performance.now() - before;
       }
-      await until(stormBegun + options.ms, options.signal);
+      await until(stormBegun + options.ms + restoring, options.signal);
       say('the faults are over');
       await faults.over();
       await cluster.whole();
