@@ -3,9 +3,9 @@
  * Source: docs/reference/audit.md.
  */
 import type { RequestContext } from '../../lib/context.ts';
-import { uuidv7 } from '../../lib/values/ids.ts';
 import { literal } from '../../lib/values/sql-text.ts';
 import type { Sql } from '../database/sql.ts';
+import { randomRest, timeOrderedIdSql } from '../database/time-ordered-id.ts';
 
 /** Who caused a row. Work of the platform itself has no user, or no client. */
 export interface Caller {
@@ -110,7 +110,8 @@ export function auditSql(
   columns: AuditColumns = {},
 ): string {
   const { operationId, outcome, code, idempotencyKey = null, objectApiName = null, kind } = entry;
-  const { auditId = bind(uuidv7(), 'uuid'), recordId = bind(entry.recordId ?? null, 'uuid') } = columns;
+  const { auditId = timeOrderedIdSql(bind(randomRest(), 'text')), recordId = bind(entry.recordId ?? null, 'uuid') } =
+    columns;
   // A refused request may name any object, and any number of texts would not be prepared statements any more.
   const object = columns.object ?? bind(objectApiName, 'text');
   return `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, request_id, ip,

@@ -3,7 +3,6 @@
  * is the caller's COMMIT. Source: docs/reference/metadata.md#apply.
  */
 
-import { uuidv7 } from '../../lib/values/ids.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { ownerRole } from '../../mixins/database/roles.ts';
 import { readMade, usable } from './deployments/ahead.sql.ts';
@@ -42,7 +41,7 @@ export async function applyPrepared(
       running.push(tx.query(message.slice(next - size, next).join(';\n')).then(() => progress?.(share)));
     }
   }
-  running.push(...writeCommit(tx, { ...commit, tenantId, actor, auditId: uuidv7(), deploymentId }));
+  running.push(...writeCommit(tx, { ...commit, tenantId, actor, deploymentId }));
   await inOrder(running);
 }
 

@@ -5,9 +5,10 @@ import type { MetadataActions } from '../../contracts/metadata.ts';
 import { RATE_LIMIT_MAX } from '../../contracts/ratelimit.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { RATE_LIMIT_NAMES, type RateLimitOverrides } from '../../lib/schema/snapshot.ts';
-import { requestId, uuidv7 } from '../../lib/values/ids.ts';
+import { requestId } from '../../lib/values/ids.ts';
 import type { Database, Tx } from '../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
+import { randomRest, timeOrderedIdSql } from '../../mixins/database/time-ordered-id.ts';
 import { findTenant } from './store.ts';
 
 type SetLimits = MetadataActions['metadata.tenants.setLimits'];
@@ -92,8 +93,8 @@ async function writeEntry(tx: Tx, tenantId: string, changes: object): Promise<vo
   tx.actAs(tenantRole(tenantId));
   await tx.query({
     text: `INSERT INTO ${tx.schema}._audit (audit_id, channel, operation_id, outcome, request_id, changes)
-      VALUES ($1, 'job', 'metadata.tenants.setLimits', 'committed', $2, $3)`,
-    values: [uuidv7(), requestId(), JSON.stringify(changes)],
+      VALUES (${timeOrderedIdSql('$1::text')}, 'job', 'metadata.tenants.setLimits', 'committed', $2, $3)`,
+    values: [randomRest(), requestId(), JSON.stringify(changes)],
   });
   tx.actAs(serviceRole('metadata', tenantId));
 }

@@ -5,6 +5,7 @@ import type { RateLimitOverrides, TenantInfo } from '../../lib/schema/snapshot.t
 import { formatTimestamp } from '../../lib/values/time.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
+import { randomRest, timeOrderedIdSql } from '../../mixins/database/time-ordered-id.ts';
 import { on } from '../../mixins/models/sequelize.ts';
 import { deleteComponentsSql, forgetDeletedSql } from './deleted.sql.ts';
 import type { Component } from './kinds/component.ts';
@@ -143,7 +144,6 @@ export interface Commit extends PreparedCommit {
     readonly agentRunId: string | null;
     readonly requestId: string;
   };
-  readonly auditId: string;
   readonly deploymentId: string | null;
 }
 
@@ -227,8 +227,8 @@ function writeTrail(tx: Tx, commit: Commit): Promise<unknown>[] {
     }),
     tx.query({
       text: `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id, changes)
-        VALUES ($1, $2, $3, $4, 'job', 'metadata.deployments.create', 'committed', $5, $6)`,
-      values: [commit.auditId, actor.userId, actor.clientId, actor.agentRunId, actor.requestId, commit.summary],
+        VALUES (${timeOrderedIdSql('$1::text')}, $2, $3, $4, 'job', 'metadata.deployments.create', 'committed', $5, $6)`,
+      values: [randomRest(), actor.userId, actor.clientId, actor.agentRunId, actor.requestId, commit.summary],
     }),
   ];
 }

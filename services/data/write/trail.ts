@@ -7,6 +7,7 @@ import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import type { Sql } from '../../../mixins/database/sql.ts';
+import { randomRest, timeOrderedIdSql } from '../../../mixins/database/time-ordered-id.ts';
 import { auditSql, CallerSql, outboxSql } from '../../../mixins/mutation/audit.ts';
 import type { Write } from './write.ts';
 
@@ -107,16 +108,9 @@ function eventSql(
   });
 }
 
-const RANDOM_UUID = `(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
-  || '7' || substr(md5(random()::text || clock_timestamp()::text), 1, 3)
-  || '8' || substr(md5(random()::text), 1, 15))::uuid`;
+/** SQL columns change_id and audit_id for sets of records. */
+export const randomTrailIds = `${timeOrderedIdSql()} AS change_id, ${timeOrderedIdSql()} AS audit_id`;
 
-/**
- * SQL columns change_id and audit_id for sets of records: made by the database, ordered by time like the ones made
- * here.
- */
-export const randomTrailIds = `${RANDOM_UUID} AS change_id, ${RANDOM_UUID} AS audit_id`;
-
-/** The same columns for a single changed record. */
+/** The same columns for a single changed record, whose changes are in the order of its versions. */
 export const newTrailIds = (sql: Sql): string =>
-  `${sql.bind(uuidv7(), 'uuid')} AS change_id, ${sql.bind(uuidv7(), 'uuid')} AS audit_id`;
+  `${sql.bind(uuidv7(), 'uuid')} AS change_id, ${timeOrderedIdSql(sql.bind(randomRest(), 'text'))} AS audit_id`;

@@ -1,6 +1,8 @@
 /** The audit trail over the API: what is in it, who sees it, and how it is searched. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { correctPlatformTime } from '../../../lib/values/clock.ts';
+import { firstUuidv7 } from '../../../lib/values/ids.ts';
 import { sealTenant } from '../../../services/data/trail/chain.ts';
 import { createWorld, type Person, refusal, type World } from './world.ts';
 
@@ -173,6 +175,34 @@ describe('the audit trail', () => {
     const found = await audit(world.admin, { recordId: body.id, operationId: 'data.records.create' });
     assert.deepEqual([found.body.records.length, found.body.nextCursor], [1, null]);
     assert.equal((await audit(world.admin, { operationId: 'test.filler', take: 3 })).body.records.length, 3);
+  });
+
+  it('lists changes in the order in which they were made, whatever time a process believes in', async () => {
+    const since = new Date(Date.now() - 1_000).toISOString();
+    const { id } = (await world.clerk.create('Company__c', { name: 'Before' })).body;
+    const setTime = (ahead: number): void => correctPlatformTime(Date.now() + ahead, Date.now() + ahead);
+    setTime(-2 * 3_600_000);
+    try {
+      await world.clerk.update('Company__c', id, { Amount__c: 1 }, { etag: '"1"' });
+      const { id: other } = (await world.clerk.create('Company__c', { name: 'Behind' })).body;
+      await world.clerk.delete('Company__c', other, { etag: '"1"' });
+    } finally {
+      setTime(0);
+    }
+    await world.clerk.delete('Company__c', id, { etag: '"2"' });
+    const { records } = (await audit(world.admin, { from: since, objectApiName: 'Company__c' })).body;
+    const operations = records.map((row: { operationId: string }) => row.operationId.replace('data.records.', ''));
+    assert.deepEqual(operations, ['delete', 'delete', 'create', 'update', 'create']);
+  });
+
+  it('reads a page by the index of the ids, however long the trail is', async () => {
+    await world.rows('ANALYZE $schema._audit');
+    for (const condition of ['true', `audit_id < '${firstUuidv7(Date.now())}'`]) {
+      const text = `EXPLAIN SELECT * FROM $schema._audit WHERE ${condition} ORDER BY audit_id DESC LIMIT 50`;
+      const plan = (await world.rows(text)).map((row) => row['QUERY PLAN']).join('\n');
+      assert.match(plan, /Index Scan Backward using _audit_pkey/);
+      assert.doesNotMatch(plan, /Sort/);
+    }
   });
 
   it('has what the platform does to users, too', async () => {
