@@ -34,6 +34,7 @@ import { Metrics } from './mixins/metrics/metrics.ts';
 import type { Platform } from './mixins/platform.ts';
 import { pulse } from './mixins/pulse.ts';
 import { AT_ONCE, type Edge, endWork, type ShutdownTimes } from './mixins/shutdown.ts';
+import { startWaitingServer } from './mixins/waiting.ts';
 import { namedWork, Watchdog } from './mixins/watchdog/watchdog.ts';
 import { seedDemo } from './templates/seed.ts';
 
@@ -121,13 +122,21 @@ export async function start(config: Config, options: StartOptions = {}): Promise
         step('the embedded database to stop');
         return embedded.stop();
       });
+    let reason: string | null = null;
+    const health = { port: config.healthPort ?? 0, host: config.healthHost };
+    const probes = config.healthPort === null || embedded ? null : await startWaitingServer(health, () => reason);
     const opening = openDatabases(config, {
       url: config.databaseUrl ?? embedded?.url ?? null,
       prepare: (owner) => migrateServices(owner, config.services),
       check: checkMigrated,
       warn: (message) => (broker ? broker.logger.warn(message) : console.warn(message)),
+      waiting: (what) => {
+        reason = what;
+        if (what !== null) step(what);
+      },
+      stopped,
     });
-    const databases = await unlessStopped(opening, stopped);
+    const databases = await unlessStopped(opening, stopped).finally(() => probes?.close());
     closers.push(async () => {
       step('the database connections to close');
       await Promise.all([...databases.values()].map((database) => database.close()));
@@ -167,20 +176,26 @@ export async function start(config: Config, options: StartOptions = {}): Promise
       const module = (await import(`./services/${name}/${name}.service.ts`)) as { default: (p: Platform) => never };
       broker.createService(module.default(platform(name)));
     }
-    let health: HealthServer | undefined;
+    let healthServer: HealthServer | undefined;
     const gatewayService = (): Partial<GatewayService> | undefined => broker?.getLocalService('gateway') as never;
     const services = broker;
     closers.push((times) =>
       endWork(
-        { broker: services, jobs, health, edge: gatewayService()?.edge, onBus: config.bus !== null, step },
+        {
+          broker: services,
+          jobs,
+          health: healthServer,
+          edge: gatewayService()?.edge,
+          onBus: config.bus !== null,
+          step,
+        },
         times,
       ),
     );
     let started = false;
     if (config.healthPort !== null) {
-      const address = { port: config.healthPort, host: config.healthHost };
       // Before the bus is there: a process that waits for it is alive, and must not be killed for its silence.
-      health = await startHealthServer(platform(config.services[0]!), broker, address, (own) =>
+      healthServer = await startHealthServer(platform(config.services[0]!), broker, health, (own) =>
         started ? (gatewayService()?.readiness ?? own)() : own().then((checks) => ({ ...checks, started })),
       );
     }

@@ -9,6 +9,7 @@ import { Database } from './database.ts';
 import { joinInstallation, keepFromProduction } from './installation.ts';
 import { derivedUrl, derivePassword, givePassword, hasDerivedPassword, isOwner, loginOf } from './logins.ts';
 import { explained } from './problem.ts';
+import { untilReachable } from './reachable.ts';
 
 export interface OpenOptions {
   /** The address that is not a service's own: DATABASE_URL, or that of the embedded database; null: there is none. */
@@ -18,11 +19,16 @@ export interface OpenOptions {
   /** Throws when the tables of a service are not up to date. */
   readonly check: (database: Database, service: ServiceName) => Promise<void>;
   readonly warn: (message: string) => void;
+  /** Told what is waited for, and null when it is there. */
+  readonly waiting?: (reason: string | null) => void;
+  /** Ends the wait. */
+  readonly stopped?: AbortSignal | undefined;
 }
 
 /** The doors by service. The caller closes them. */
 export async function openDatabases(config: Config, options: OpenOptions): Promise<Map<ServiceName, Database>> {
   const { url } = options;
+  for (const address of serversOf(config, url)) await untilReachable(address, options);
   const owned = url === null ? null : await prepareAsOwner(config, url, options);
   const databases = new Map<ServiceName, Database>();
   for (const service of config.services) {
@@ -42,6 +48,16 @@ export async function openDatabases(config: Config, options: OpenOptions): Promi
     throw error;
   }
   return databases;
+}
+
+/** An address of each server that the process uses: they are nearly always one. */
+function serversOf({ databaseUrls }: Config, url: string | null): { variable: string; url: string }[] {
+  const all = Object.entries(databaseUrls).map(([service, own]) => ({
+    variable: databaseVariable(service as ServiceName),
+    url: own,
+  }));
+  if (url !== null) all.unshift({ variable: 'DATABASE_URL', url });
+  return [...Map.groupBy(all, (address) => new URL(address.url).host).values()].map(([first]) => first!);
 }
 
 const variableOf = ({ databaseUrls }: Config, service: ServiceName): string =>
