@@ -3,14 +3,17 @@
  * misses nothing, and the audit trail goes on.
  */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { call } from '../../contracts/call.ts';
 import { Database } from '../../mixins/database/database.ts';
+import { freePort } from '../../mixins/database/embedded.ts';
 import { unsealedRowsStatement } from '../../services/data/trail/chain.sql.ts';
 import { sealTenant } from '../../services/data/trail/chain.ts';
 import { type Answer, type Api, api, demoPassword, tokenFor } from '../support/client.ts';
-import { startPlatform, type TestPlatform } from '../support/platform.ts';
+import { startPlatform, type TestPlatform, testEnvironment } from '../support/platform.ts';
 import { type Server, Servers } from '../support/postgres.ts';
 import { insist } from './stage.ts';
 
@@ -100,6 +103,7 @@ describe('a database that is a copy', function () {
   this.timeout(120_000);
   let servers: Servers;
   let first: Server;
+  let settings: string[];
   let tenantId: string;
   let platform: TestPlatform | undefined;
 
@@ -115,12 +119,13 @@ describe('a database that is a copy', function () {
 
   before(async () => {
     servers = new Servers();
-    first = await servers.create('first', [
+    settings = [
       'wal_level=replica',
       'max_wal_senders=4',
       'archive_mode=on',
       `archive_command=cp %p ${servers.folder('archive')}/%f`,
-    ]);
+    ];
+    first = await servers.create('first', settings);
     await first.query(
       `CREATE FUNCTION pg_input_is_valid(input text, type text) RETURNS boolean LANGUAGE sql AS 'SELECT true'`,
     );
@@ -261,11 +266,49 @@ describe('a database that is a copy', function () {
       'recovery.signal',
     );
     await stopPlatform();
-    const recovered = await servers.start('recovered', first.port + 1, []);
+    const recovered = await servers.start('recovered', await freePort());
     await promoted(recovered);
     await assertGoesOn(await startOn(recovered.url()), follower);
     await stopPlatform();
     await recovered.stop('SIGINT');
+  });
+
+  it('put back with its disk as it was, which the operator says', async () => {
+    await stopPlatform();
+    await first.stop('SIGINT');
+    servers.copy('first', 'disk');
+    first = await servers.start('first', first.port, settings);
+    const user = await startOn(first.url());
+    const follower = await new Follower().begin(user);
+    await make(user, 'After the copy', 2);
+    await follower.follow(user);
+    await stopPlatform();
+    const disk = await servers.start('disk', await freePort());
+    const again = await startOn(disk.url());
+    assert.match(await restored(disk), /changes of 1 of 1 tenants starts over/);
+    assert.match(await restored(disk), /changes of 0 of 1 tenants starts over/);
+    await assertGoesOn(again, follower);
+    await stopPlatform();
+    await disk.stop('SIGINT');
+  });
+
+  it('put back with its disk as it was, and asked from a position that lies ahead', async () => {
+    await stopPlatform();
+    await first.stop('SIGINT');
+    servers.copy('first', 'behind');
+    first = await servers.start('first', first.port, settings);
+    await first.query('DO $$ BEGIN FOR i IN 1..5000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$');
+    const user = await startOn(first.url());
+    await make(user, 'After the copy');
+    const follower = await new Follower().begin(user);
+    await stopPlatform();
+    const behind = await servers.start('behind', await freePort());
+    const again = await startOn(behind.url());
+    // From then on it is known; who has begun here before starts over as well.
+    await follower.follow(again);
+    await assertGoesOn(again, follower);
+    await stopPlatform();
+    await behind.stop('SIGINT');
   });
 
   it('taken over by a replica that lacks the last change, under running processes', async () => {
@@ -282,6 +325,12 @@ describe('a database that is a copy', function () {
     await assertGoesOn(user, follower);
   });
 });
+
+/** Runs the command, as the owner of the database. */
+async function restored(server: Server): Promise<string> {
+  const env = { ...testEnvironment(server.url()), PATH: process.env['PATH'] };
+  return (await promisify(execFile)(process.execPath, ['scripts/restored.ts'], { env })).stdout;
+}
 
 /** Roles belong to the server. */
 async function restoreRoles(from: Server, to: Server): Promise<void> {

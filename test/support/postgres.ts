@@ -141,6 +141,11 @@ export class Servers {
     );
   }
 
+  /** The folder of a server that is stopped, as that of another one. */
+  copy(from: string, to: string): void {
+    execFileSync('cp', ['-a', this.path(from), this.path(to)]);
+  }
+
   configure(name: string, settings: readonly string[], signal: 'recovery.signal' | 'standby.signal'): void {
     appendFileSync(join(this.path(name), 'postgresql.auto.conf'), `${settings.join('\n')}\n`);
     writeFileSync(join(this.path(name), signal), '');

@@ -35,14 +35,16 @@ export const renewEpochStatement = (schema: string, seen: string, place: string)
   values: [seen, place],
 });
 
-export interface EpochState extends EpochRow {
-  readonly begunAt: string;
-  /** It was begun after the server was started. */
+export interface RestoredRow extends EpochRow {
+  /** The epoch was begun after the server was started. */
   readonly begunSinceStart: boolean;
+  readonly lacksIndexes: boolean;
 }
 
-export const epochStateStatement = (schema: string): Statement => ({
-  text: `SELECT ${epochColumns(schema)}, epoch.begun_at::text AS "begunAt",
-      epoch.begun_at > pg_postmaster_start_time() AS "begunSinceStart"
+/** Every tenant has indexes for the search of its users. */
+export const restoredStatement = (schema: string): Statement => ({
+  text: `SELECT ${epochColumns(schema)}, epoch.begun_at > pg_postmaster_start_time() AS "begunSinceStart",
+      NOT EXISTS (SELECT FROM pg_index WHERE indrelid = '${schema}."User"'::regclass AND indisvalid AND indexprs IS NOT NULL
+        AND NOT indisunique) AS "lacksIndexes"
     FROM ${schema}._epoch epoch`,
 });

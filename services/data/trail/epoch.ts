@@ -52,13 +52,16 @@ export function hasPassed(row: EpochRow, ...seen: (string | null)[]): boolean {
 
 /** The epoch as a statement saw it. `seen`: snapshots of the past. Throws within `inEpoch` when it must be renewed. */
 export function epochOf(row: EpochRow, ...seen: (string | null)[]): Epoch {
-  if (row.here === null)
-    throw new PlatformError('SERVICE_UNAVAILABLE', 'The database is a replica, which does not know its epoch.', {
-      retryAfterSeconds: 5,
-    });
+  if (row.here === null) throw replicaError();
   if (hasPassed(row, ...seen)) throw new EpochPassed(row.epoch, row.here);
   return { epoch: row.epoch, snapshot: shifted(row.serverSnapshot, BigInt(row.txOffset)) };
 }
+
+/** It cannot know which timeline it will be on. */
+export const replicaError = (): PlatformError =>
+  new PlatformError('SERVICE_UNAVAILABLE', 'The database is a replica, on which changes cannot be followed.', {
+    retryAfterSeconds: 5,
+  });
 
 /** Renewals of one request. A database that is not at rest after these is being restored. */
 const RENEWALS_MAX = 3;

@@ -1,0 +1,49 @@
+/** What a database tells about itself, and whether it is the one that an epoch was made for. */
+import assert from 'node:assert/strict';
+import { hasPassed, shifted } from '../../../services/data/trail/epoch.ts';
+
+describe('the epoch of a tenant', () => {
+  const row = {
+    epoch: 'e',
+    place: '7501234567890123456/16384/16900/00000001',
+    here: '7501234567890123456/16384/16900/00000001',
+    txOffset: '0',
+    serverSnapshot: '90:100:90,95',
+    lastTx: '99',
+  };
+
+  it('goes on where nothing has changed', () => {
+    assert.equal(hasPassed(row), false);
+    assert.equal(hasPassed(row, null, '80:100:80'), false);
+    assert.equal(hasPassed({ ...row, txOffset: '5000', lastTx: '5099' }, '5090:5100:'), false);
+  });
+
+  it('has passed on another server, in another database or table, and on another timeline', () => {
+    for (const here of [
+      '7501234567890123457/16384/16900/00000001',
+      '7501234567890123456/16385/16900/00000001',
+      '7501234567890123456/16384/16901/00000001',
+      '7501234567890123456/16384/16900/00000002',
+    ])
+      assert.equal(hasPassed({ ...row, here }), true, here);
+  });
+
+  it('has passed when something lies ahead of the server', () => {
+    assert.equal(hasPassed({ ...row, lastTx: '100' }), true);
+    assert.equal(hasPassed(row, '90:101:'), true);
+    assert.equal(hasPassed({ ...row, txOffset: '5000', lastTx: '5100' }), true);
+  });
+
+  it('is not judged by a replica', () => {
+    assert.equal(hasPassed({ ...row, here: null, lastTx: '900' }), false);
+  });
+
+  it('shifts snapshots beyond what a number of JavaScript holds', () => {
+    assert.equal(shifted('90:100:90,95', 0n), '90:100:90,95');
+    assert.equal(shifted('90:100:90,95', 1000n), '1090:1100:1090,1095');
+    assert.equal(
+      shifted('9007199254740993:9007199254740995:', 2n ** 60n),
+      `${2n ** 60n + 9007199254740993n}:${2n ** 60n + 9007199254740995n}:`,
+    );
+  });
+});
