@@ -59,6 +59,8 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'metadata.tenants.create': [OPERATOR],
   'metadata.tenants.setLimits': [OPERATOR],
   'metadata.tenants.listLimits': [OPERATOR],
+  'metadata.tenants.listDeployments': [OPERATOR],
+  'metadata.tenants.cancelDeployment': [OPERATOR],
   'metadata.dashboards.list': ['analytics'],
   'metadata.templates.deploy': [OPERATOR],
   'ratelimit.leases.read': ['ratelimit'],

@@ -6,6 +6,23 @@ import type { RateLimitOverrides, Snapshot, TenantInfo } from '../lib/schema/sna
 import { TRIED } from './data/mutations.ts';
 import { cursor, nextCursor, take } from './data/rows.ts';
 
+/** A deployment that has not ended, as an operator sees it: nothing of what it holds. */
+export interface OpenDeployment {
+  readonly tenantId: string;
+  readonly deploymentId: string;
+  readonly status: DeploymentStatus;
+  readonly kind: string;
+  /** Who asked for it. */
+  readonly userId: string;
+  readonly clientId: string;
+  readonly createdAt: string;
+  readonly startedAt: string | null;
+  /** How often a worker has begun it. */
+  readonly takes: number;
+  readonly done: number;
+  readonly total: number;
+}
+
 export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
   /** The snapshot of a tenant as JSON bytes; without `version` the current one. RECORD: unknown tenant → null. */
   'metadata.snapshots.get': {
@@ -33,6 +50,16 @@ export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
   'metadata.tenants.listLimits': {
     params: { after?: string; take?: number };
     result: { tenantId: string; key: string; name: string; limits: RateLimitOverrides }[];
+  };
+  /** For operators: the oldest 200 deployments that have not ended, of a tenant or of all. */
+  'metadata.tenants.listDeployments': { params: { tenantId?: string }; result: { deployments: OpenDeployment[] } };
+  /**
+   * For operators: asks for the end of a deployment, with an entry in the tenant's audit trail. Throws
+   * DEPLOYMENT_NOT_FOUND, DEPLOYMENT_NOT_CANCELABLE.
+   */
+  'metadata.tenants.cancelDeployment': {
+    params: { tenantId: string; deploymentId: string; reason?: string };
+    result: { deploymentId: string; status: 'CANCELING' | 'CANCELED' };
   };
   /**
    * Creates a tenant with its schema, role and the core template (User object, standard profiles). Idempotent by key.

@@ -1,4 +1,4 @@
-import type { ServiceSchema } from 'moleculer';
+import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import { type ActionHandlers, broadcast, type Caller, call } from '../../contracts/call.ts';
 import type { MetadataActions } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
@@ -12,6 +12,7 @@ import { tenantActions } from './actions/tenants.ts';
 import { LEASE_SECONDS } from './deployments/lease.ts';
 import { DeploymentQueue } from './deployments/queue.ts';
 import { DeploymentWorker } from './deployments/run.ts';
+import { Telemetry } from './deployments/telemetry.ts';
 import { IndexUpkeep } from './indexes.ts';
 import type { FindUser } from './permission.ts';
 import { Planning } from './planning/planning.ts';
@@ -25,6 +26,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   const { database } = platform;
   let changed: (tenantId: string, metadataVersion: number) => void = () => {};
   let warn: (error: unknown, message: string) => void = () => {};
+  let log: ServiceBroker['logger'];
   let keys: SealingKeys;
   const planning = new Planning();
   const leases = new Database(database.url, {
@@ -32,8 +34,10 @@ export default function metadataService(platform: Platform): ServiceSchema {
     applicationName: `erp metadata leases ${platform.config.nodeId}`,
     onError: (error) => warn(error, 'The connection that keeps the leases of deployments was lost; it is made anew.'),
   });
+  const telemetry = new Telemetry(() => log);
   const worker = new DeploymentWorker(database, {
     leases,
+    telemetry,
     planning,
     leaseSeconds: LEASE_SECONDS,
     rateLimits: platform.config.rateLimits,
@@ -75,6 +79,8 @@ export default function metadataService(platform: Platform): ServiceSchema {
       changed = (tenantId, metadataVersion) => {
         broadcast(this.broker, 'metadata.schema.changed', { tenantId, metadataVersion });
       };
+      log = this.logger;
+      telemetry.register(platform.metrics, leases);
       warn = (error, message) => this.logger.warn({ err: error }, message);
       // Made before the first request: one that only reads writes nothing.
       keys = await sealingKeys(platform, SEALING);

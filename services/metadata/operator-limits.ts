@@ -5,10 +5,8 @@ import type { MetadataActions } from '../../contracts/metadata.ts';
 import { RATE_LIMIT_MAX } from '../../contracts/ratelimit.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { RATE_LIMIT_NAMES, type RateLimitOverrides } from '../../lib/schema/snapshot.ts';
-import { requestId } from '../../lib/values/ids.ts';
-import type { Database, Tx } from '../../mixins/database/database.ts';
-import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
-import { randomRest, timeOrderedIdSql } from '../../mixins/database/time-ordered-id.ts';
+import type { Database } from '../../mixins/database/database.ts';
+import { writeOperatorEntry } from './operator-entry.ts';
 import { findTenant } from './store.ts';
 
 type SetLimits = MetadataActions['metadata.tenants.setLimits'];
@@ -39,7 +37,7 @@ export async function setOperatorLimits(
       values: [tenant.id, JSON.stringify(after), JSON.stringify(own)],
     });
     const changes = { ...changesOf(row.limits, after), ...changesOf(row.own, own, 'rateLimits.') };
-    await writeEntry(tx, tenant.id, changes);
+    await writeOperatorEntry(tx, tenant.id, 'metadata.tenants.setLimits', changes);
     return { tenantId: tenant.id, key: tenant.key, name: tenant.name, limits: after };
   });
 }
@@ -88,13 +86,3 @@ const changesOf = (from: RateLimitOverrides, to: RateLimitOverrides, prefix = ''
       from[name] === to[name] ? [] : [[prefix + name, { from: from[name], to: to[name] }]],
     ),
   );
-
-async function writeEntry(tx: Tx, tenantId: string, changes: object): Promise<void> {
-  tx.actAs(tenantRole(tenantId));
-  await tx.query({
-    text: `INSERT INTO ${tx.schema}._audit (audit_id, channel, operation_id, outcome, request_id, changes)
-      VALUES (${timeOrderedIdSql('$1::text')}, 'job', 'metadata.tenants.setLimits', 'committed', $2, $3)`,
-    values: [randomRest(), requestId(), JSON.stringify(changes)],
-  });
-  tx.actAs(serviceRole('metadata', tenantId));
-}

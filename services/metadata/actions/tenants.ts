@@ -5,6 +5,7 @@ import { isUuid } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import { listDashboardComponents } from '../dashboards.ts';
+import { cancelForOperator, listOpenDeployments } from '../deployments/operator.ts';
 import { listOperatorLimits, setOperatorLimits } from '../operator-limits.ts';
 import { Snapshots } from '../snapshots.ts';
 import { findTenant, listTenants } from '../store.ts';
@@ -36,6 +37,8 @@ export const tenantActions = (
     'tenants.setLimits': ({ params }) => setOperatorLimits(database, params),
     'tenants.listLimits': ({ params: { after, take = TENANTS_DEFAULT } }) =>
       listOperatorLimits(database, { after, take: Math.min(take, TENANTS_MAX) }),
+    'tenants.listDeployments': ({ params }) => listOpenDeployments(database, params),
+    'tenants.cancelDeployment': ({ params }) => cancelForOperator(database, params),
     'dashboards.list': ({ params }) => listDashboardComponents(database, params),
     'templates.deploy': async ({ params: { tenantId, files } }) => {
       const { applied, ...result } = await deployTemplate(database, tenantId, files);

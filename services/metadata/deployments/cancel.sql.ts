@@ -22,11 +22,11 @@ export const lockStatement = (tenantId: string, deploymentId: string): Statement
   values: [tenantId, deploymentId],
 });
 
-/** On the locked row. One that has ended meanwhile keeps its state. */
+/** On the locked row; without `userId` for an operator. One that has ended meanwhile keeps its state. */
 export const cancelStatement = (
   tenantId: string,
   deploymentId: string,
-  userId: string,
+  userId: string | null,
   reason: string | null,
 ): Statement => ({
   text: `UPDATE metadata.deployments SET cancel_requested = true, canceled_by_id = $3, cancel_reason = $4,

@@ -35,7 +35,7 @@ export async function cancelDeployment(
   unit.audit({ changes: { deploymentId, status, ...(reason === null ? {} : { reason }) } });
 }
 
-const notCancelable = (status: DeploymentStatus): PlatformError =>
+export const notCancelable = (status: DeploymentStatus): PlatformError =>
   new PlatformError('DEPLOYMENT_NOT_CANCELABLE', `The deployment has ended: ${status}.`, { details: { status } });
 
 const notYours = (): PlatformError =>

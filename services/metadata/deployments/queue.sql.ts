@@ -1,4 +1,5 @@
 /** Statements about the open deployments of all tenants. The login of the service looks across tenants. */
+import type { DeploymentStatus } from '../../../contracts/metadata.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
@@ -24,5 +25,64 @@ export function dueTenantsStatement(left: readonly string[], take: number): Stat
       WHERE before.tenant_id = first.tenant_id AND before.queue_number < first.queue_number
       ORDER BY before.queue_number DESC LIMIT 1)), first.tenant_id
     LIMIT ${sql.bind(take, 'integer')}`,
+  );
+}
+
+/** An open deployment as an operator sees it. */
+export interface OpenRow {
+  readonly tenantId: string;
+  readonly deploymentId: string;
+  readonly status: DeploymentStatus;
+  readonly kind: string;
+  readonly userId: string;
+  readonly clientId: string;
+  readonly createdAt: string;
+  readonly startedAt: string | null;
+  readonly takes: number;
+  /** Components or files that are done, of how many. */
+  readonly done: number;
+  readonly total: number;
+}
+
+/** The oldest first; `tenantId` null: of all tenants. */
+export function openDeploymentsStatement(tenantId: string | null, take: number): Statement {
+  const sql = new Sql();
+  const ofTenant = tenantId === null ? '' : `AND tenant_id = ${sql.bind(tenantId, 'uuid')}`;
+  return sql.statement(
+    `SELECT tenant_id AS "tenantId", deployment_id AS "deploymentId", status, kind, created_by_user_id AS "userId",
+      created_by_client_id AS "clientId", created_at AS "createdAt", started_at AS "startedAt", takes, done, total
+    FROM metadata.deployments WHERE status IN ${OPEN} ${ofTenant}
+    ORDER BY queue_number LIMIT ${sql.bind(take, 'integer')}`,
+  );
+}
+
+/** Of all tenants. */
+export interface Numbers {
+  readonly queued: number;
+  readonly running: number;
+  readonly oldestSeconds: number;
+}
+
+export const numbersStatement = (): Statement => ({
+  text: `SELECT count(*) FILTER (WHERE status = 'QUEUED')::integer AS queued,
+      count(*) FILTER (WHERE status <> 'QUEUED')::integer AS running,
+      coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::float8 AS "oldestSeconds"
+    FROM metadata.deployments WHERE status IN ${OPEN}`,
+});
+
+/** How a deployment has ended; no row: it has not. */
+export interface EndRow {
+  readonly status: DeploymentStatus;
+  readonly code: string | null;
+  readonly seconds: number;
+}
+
+export function endStatement(tenantId: string, deploymentId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT status, error ->> 'code' AS code, extract(epoch FROM finished_at - created_at)::float8 AS seconds
+    FROM metadata.deployments
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND deployment_id = ${sql.bind(deploymentId, 'uuid')}
+      AND finished_at IS NOT NULL`,
   );
 }

@@ -4,6 +4,7 @@
  * what is left. Source: docs/decisions/deployments-as-their-own-queue.md.
  */
 import type { Database } from '../../../mixins/database/database.ts';
+import { failureOf } from '../../../mixins/database/failures.ts';
 import { workOn } from '../../../mixins/watchdog/work.ts';
 import { dueTenantsStatement } from './queue.sql.ts';
 
@@ -104,9 +105,12 @@ export class DeploymentQueue {
       await workOn({ label: 'metadata.deployments', requestId: null }, () => this.#options.run(tenantId));
       this.#resting.delete(tenantId);
     } catch (error) {
-      const ms = Math.min(2 * (this.#resting.get(tenantId)?.ms ?? REST_MS / 2), REST_MAX_MS);
+      // A database that fails says so elsewhere, and the deployments go on as soon as it is back.
+      const isAway = failureOf(error) !== null;
+      const before = isAway ? 0 : (this.#resting.get(tenantId)?.ms ?? 0);
+      const ms = Math.min(Math.max(REST_MS, 2 * before), REST_MAX_MS);
       this.#resting.set(tenantId, { until: performance.now() + ms, ms });
-      if (!this.#isStopping) this.#options.failed(error, tenantId);
+      if (!this.#isStopping && !isAway) this.#options.failed(error, tenantId);
     } finally {
       this.#running.delete(tenantId);
       this.wake();

@@ -12,6 +12,7 @@ import { tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
+import { failureOf } from '../../../mixins/database/failures.ts';
 import { ownerRole, serviceRole } from '../../../mixins/database/roles.ts';
 import { applyPrepared } from '../apply.ts';
 import { type Counting, count } from '../data-checks.ts';
@@ -33,9 +34,11 @@ import {
   type Outcome,
   watchLease,
 } from './lease.ts';
+import { type EndRow, endStatement } from './queue.sql.ts';
 import { revertStatement } from './standing.sql.ts';
 import { rollbackBlockers } from './standing.ts';
 import { standingOf } from './store.ts';
+import type { Phase, Telemetry } from './telemetry.ts';
 import { tryOut } from './try-out.ts';
 import { Watch, Withdrawn } from './watch.ts';
 
@@ -49,6 +52,7 @@ interface WorkerOptions {
   /** Called after a commit that made a new version. */
   readonly committed: (tenantId: string, metadataVersion: number) => void;
   readonly failed: (error: unknown, deploymentId: string) => void;
+  readonly telemetry?: Telemetry;
 }
 
 /** A deployment whose worker was lost so many times is not tried again. */
@@ -105,8 +109,13 @@ export class DeploymentWorker {
       claimDeployment(tx, tenantId, token, this.#options.leaseSeconds),
     );
     if (!claimed) return;
+    const { deployment_id: deploymentId, kind, takes } = claimed;
+    const taken = { tenantId, deploymentId, kind, takes };
+    this.#options.telemetry?.taken(taken);
     await this.#runUnderLease(tenantId, claimed, token);
     await this.#database.shared('metadata', tenantId, async (tx) => {
+      const end = await tx.first<EndRow>(endStatement(tenantId, deploymentId));
+      if (end) this.#options.telemetry?.ended({ ...taken, ...end });
       // Bounds the room that the ended deployments of the tenant take.
       await tx.query(forgetStatement(tenantId));
       await tx.query(forgetVersionsStatement(tenantId));
@@ -123,8 +132,10 @@ export class DeploymentWorker {
       if (deployment.takes > 1) await this.#database.query(endTransactionStatement(deploymentId));
       await this.#validateAndApply({ tenantId, deployment, token, watch });
     } catch (error) {
-      // Without the database the outcome is not ours to write, and a process that stops has not tried everything.
-      if (isConnectionError(error) || this.#stopping) {
+      // Without a database that takes changes the outcome is not ours to write, and a process that stops has not tried
+      // everything.
+      const isAway = isConnectionError(error) || failureOf(error)?.kind === 'readOnly';
+      if (isAway || this.#stopping) {
         await this.#giveBack(tenantId, deploymentId, token);
         throw error;
       }
@@ -134,6 +145,11 @@ export class DeploymentWorker {
       this.#watches.delete(watch);
       await watch.stop();
     }
+  }
+
+  #during<T>(phase: Phase, work: () => Promise<T>): Promise<T> {
+    const { telemetry } = this.#options;
+    return telemetry ? telemetry.during(phase, work) : work();
   }
 
   async #validateAndApply(work: Work): Promise<void> {
@@ -149,7 +165,7 @@ export class DeploymentWorker {
   /** Whether the deployment has ended: it has to be planned again when what the plan depends on has changed. */
   async #attempt(work: Work, isLast: boolean): Promise<boolean> {
     const { deployment, watch } = work;
-    const ready = await this.#prepare(work);
+    const ready = await this.#during('plan', () => this.#prepare(work));
     const refused = refusal(deployment, ready.planned, ready.concluded);
     if (refused) {
       await this.#finish(work, refused);
@@ -162,8 +178,8 @@ export class DeploymentWorker {
       }
       await this.#markApplying(work, ready);
       watch.progress(0, ready.planned.changed);
-      await this.#workAhead(work, ready);
-      await this.#apply(work, { ...ready, isLast });
+      await this.#during('ahead', () => this.#workAhead(work, ready));
+      await this.#during('apply', () => this.#apply(work, { ...ready, isLast }));
       return true;
     } catch (error) {
       if (error instanceof Outdated) return false;
@@ -466,6 +482,11 @@ function applyError(error: unknown): DeploymentError {
   const state = sqlState(error);
   if (state === '55P03' || state === '40P01')
     return { code: 'APPLY_FAILED', message: 'Other work kept the tables locked; nothing was applied. Deploy again.' };
+  if (failureOf(error)?.kind === 'full')
+    return {
+      code: 'APPLY_FAILED',
+      message: 'The database has no space left; nothing was applied. Deploy again later.',
+    };
   return {
     code: 'APPLY_FAILED',
     message: `Nothing was applied${state ? `; the database refused the change (SQLSTATE ${state})` : ''}.`,

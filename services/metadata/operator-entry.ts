@@ -1,0 +1,21 @@
+/** What an operator does for a tenant is in the trail of the tenant. */
+import { requestId } from '../../lib/values/ids.ts';
+import type { Tx } from '../../mixins/database/database.ts';
+import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
+import { randomRest, timeOrderedIdSql } from '../../mixins/database/time-ordered-id.ts';
+
+/** Writes the entry in the transaction of the change, which goes on as the role of the service. */
+export async function writeOperatorEntry(
+  tx: Tx,
+  tenantId: string,
+  operationId: 'metadata.tenants.setLimits' | 'metadata.tenants.cancelDeployment',
+  changes: object,
+): Promise<void> {
+  tx.actAs(tenantRole(tenantId));
+  await tx.query({
+    text: `INSERT INTO ${tx.schema}._audit (audit_id, channel, operation_id, outcome, request_id, changes)
+      VALUES (${timeOrderedIdSql('$1::text')}, 'job', $2, 'committed', $3, $4)`,
+    values: [randomRest(), operationId, requestId(), JSON.stringify(changes)],
+  });
+  tx.actAs(serviceRole('metadata', tenantId));
+}
