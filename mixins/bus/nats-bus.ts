@@ -261,10 +261,8 @@ class NatsBus extends Transporters.NATS {
   }
 
   #noteClocks(sender: string): void {
-    if (!this.#timekeeper) return;
-    if (this.#timekeeper.agrees)
+    if (this.#timekeeper?.differs())
       this.logger.warn(`A call between this process and ${sender} was refused for its time: the database is asked.`);
-    this.#timekeeper.differs();
   }
 
   #answerRefused({ message, type }: Refused, { node, id }: NonNullable<Refused['answer']>): void {

@@ -2,7 +2,7 @@
 import type { Database } from './database.ts';
 
 const EVERY_MS = 5_000;
-/** Whatever others refuse, the database is not asked more often. */
+/** The database is not asked more often: a call that is refused so soon was sent before. */
 const AGAIN_MS = 500;
 
 export class Timekeeper {
@@ -27,10 +27,15 @@ export class Timekeeper {
     return this.#agrees;
   }
 
-  /** A call was refused for its time, here or by another process: the clock of the database may have been set. */
-  differs(): void {
+  /**
+   * A call was refused for its time, here or by another process: the clock of the database may have been set. Returns
+   * whether the database is asked for that.
+   */
+  differs(): boolean {
+    if (performance.now() - this.#asked < AGAIN_MS) return false;
     this.#agrees = false;
-    if (performance.now() - this.#asked >= AGAIN_MS) this.#ask();
+    this.#ask();
+    return true;
   }
 
   stop(): void {
