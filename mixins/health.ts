@@ -16,6 +16,17 @@ import type { Platform } from './platform.ts';
 const READY_FRESH_MS = 1_000;
 const DATABASE_ANSWER_MS = 1_000;
 
+/** The health port is not public; it bounds nevertheless what a connection can hold, and how many there are. */
+const BOUNDS = {
+  headersTimeout: 5_000,
+  requestTimeout: 5_000,
+  connectionsCheckingInterval: 1_000,
+  maxHeaderSize: 16 * 1024,
+} as const;
+const CONNECTIONS_MAX = 1_000;
+/** Nothing sent and nothing taken for so long ends a connection. */
+const SILENCE_MS = 30_000;
+
 /** What must work before a process can, and whether it does. */
 type Checks = Readonly<Record<string, boolean>>;
 
@@ -181,7 +192,9 @@ export async function startHealthServer(
   const scrape = rememberedBriefly(() => platform.metrics.text());
   const own = readinessOf(platform, broker);
   let draining = false;
-  const server: Server = createServer(async (request, response) => {
+  const server: Server = createServer(BOUNDS, async (request, response) => {
+    // Probes wait for their answer. Node hands over all requests that one packet holds, each with an answer to keep.
+    if (!response.socket) return void request.socket.destroy();
     const path = (request.url ?? '').split('?')[0];
     const answer = (status: number, type: string, body: string): void => {
       response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) });
@@ -199,6 +212,8 @@ export async function startHealthServer(
       JSON.stringify({ status: ok ? 'ready' : 'unready', checks, ...degradation(platform) }),
     );
   });
+  server.maxConnections = CONNECTIONS_MAX;
+  server.setTimeout(SILENCE_MS);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(listen.port, listen.host, resolve);

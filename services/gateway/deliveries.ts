@@ -30,8 +30,8 @@ const DEFAULTS: DeliveryLimits = {
 /** Errors and the answers of most writes are smaller: they are sent in any case. */
 const SMALL_BYTES = 64 * 1024;
 
-/** Why a connection ended before its answers were taken. */
-export const CUT_REASONS = ['stalled', 'slow', 'memory'] as const;
+/** Why a connection ended before its answers were taken; `pipelined`: it sent too many requests ahead. */
+export const CUT_REASONS = ['stalled', 'slow', 'memory', 'pipelined'] as const;
 type CutReason = (typeof CUT_REASONS)[number];
 
 /** Whose answers are counted together: a connection of limits.md, or an address. */
@@ -137,6 +137,11 @@ export class Deliveries {
     }
   }
 
+  /** A connection was closed for this. */
+  countCut(reason: CutReason): void {
+    this.#cut.set(reason, (this.#cut.get(reason) ?? 0) + 1);
+  }
+
   /** What a client must have taken after so long. */
   #owedBytes(milliseconds: number): number {
     return ((milliseconds - this.#limits.stallMs) * this.#limits.bytesPerSecond) / 1_000;
@@ -157,7 +162,7 @@ export class Deliveries {
   }
 
   #cutOff(x: Recipient, reason: CutReason): void {
-    this.#cut.set(reason, (this.#cut.get(reason) ?? 0) + 1);
+    this.countCut(reason);
     // At once, not when Node hears of it: the next look must not find it again.
     this.end(x);
     // A response that waits behind another one has none.

@@ -89,6 +89,7 @@ export default function gatewayService(
             checkContinue: (req, res) => gateway.take(req, res, true),
             checkExpectation: (req, res) => gateway.refuseExpectation(req, res),
             malformed: (error, socket) => gateway.refuseMalformed(error, socket),
+            cutAhead: () => gateway.countCutAhead(),
           },
           platform.config,
         );

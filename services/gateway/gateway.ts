@@ -196,6 +196,11 @@ export class Gateway implements Edge {
     this.budgets.charge(budget, 1)?.catch(() => {});
   }
 
+  /** A connection that sent too many requests ahead was closed. */
+  countCutAhead(): void {
+    this.#deliveries.countCut('pipelined');
+  }
+
   /** Answers with the error; an unexpected one is logged, and the client sees no detail of it. */
   fail(x: Exchange, thrown: unknown): void {
     if (thrown instanceof ClientGone) {

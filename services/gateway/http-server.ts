@@ -29,6 +29,8 @@ export interface ServerListeners {
   checkExpectation: RequestListener;
   /** Bytes that are no request; the socket is all there is to answer on. */
   malformed: (error: NodeJS.ErrnoException, socket: Socket) => void;
+  /** A connection was closed because it sent too many requests ahead. */
+  cutAhead: () => void;
 }
 
 /** A server that does not listen yet. */
@@ -48,9 +50,9 @@ export function createHttpServer(listeners: ServerListeners, options: { trustedP
     const connections = new Connections();
     server.on('connection', (socket: Socket) => connections.add(socket, socketAddress(socket)));
   }
-  server.on('request', boundPipeline(listeners.request));
-  server.on('checkContinue', boundPipeline(listeners.checkContinue));
-  server.on('checkExpectation', boundPipeline(listeners.checkExpectation));
+  server.on('request', boundPipeline(listeners.request, listeners.cutAhead));
+  server.on('checkContinue', boundPipeline(listeners.checkContinue, listeners.cutAhead));
+  server.on('checkExpectation', boundPipeline(listeners.checkExpectation, listeners.cutAhead));
   server.on('connect', (_req: IncomingMessage, socket: Socket) =>
     listeners.malformed(new Error('The method CONNECT is for proxies.'), socket),
   );
@@ -62,12 +64,13 @@ export function createHttpServer(listeners: ServerListeners, options: { trustedP
  * Closes a connection that sends many requests ahead: Node hands over all that one packet holds in one turn of the
  * event loop, which thousands of the smallest would take for themselves.
  */
-function boundPipeline(listener: RequestListener): RequestListener {
+function boundPipeline(listener: RequestListener, cutAhead: () => void): RequestListener {
   return (req, res) => {
     const { socket } = req;
     if (socket.destroyed) return;
     const state = stateOf(socket);
     if (state.unanswered >= LIMITS.pipelined_requests_max) {
+      cutAhead();
       socket.destroy();
       return;
     }

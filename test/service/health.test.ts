@@ -1,6 +1,7 @@
 /** Probes and numbers of a process without the gateway. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
 import { databaseVariable, readConfig } from '../../config/env.ts';
 import { ALL_SERVICES } from '../../config/services.ts';
 import { migrateServices, start } from '../../main.ts';
@@ -52,6 +53,23 @@ describe('health of a process without the gateway', () => {
     assert.equal((await fetch(`${address}/api/v1/identity`)).status, 404);
     assert.equal((await fetch(`${address}/healthz`, { method: 'POST' })).status, 405);
     assert.equal((await fetch(`${address}/healthz`, { method: 'HEAD' })).status, 200);
+  });
+
+  it('closes connections that ask nothing, stop within a request or do not wait for an answer', async function () {
+    this.timeout(30_000);
+    const ended = async (text: string): Promise<string> => {
+      const socket = connect(Number(new URL(address).port), '127.0.0.1');
+      let received = '';
+      socket.on('error', () => {}).on('data', (chunk) => (received += chunk));
+      if (text !== '') socket.write(text);
+      const started = performance.now();
+      await new Promise((resolve) => socket.once('close', resolve));
+      assert.ok(performance.now() - started < 10_000);
+      return received;
+    };
+    const one = 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n';
+    const [, , ahead] = await Promise.all([ended(''), ended(one.slice(0, -4)), ended(one.repeat(1_000))]);
+    assert.equal(ahead, '', 'none of a thousand is answered');
   });
 
   it('takes a gateway for ready while analytics and agent are away: only what they do is missing', async () => {

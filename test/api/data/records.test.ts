@@ -1,6 +1,7 @@
 /** Records over HTTP: each operation works, malformed, forbidden, from another tenant. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
 import { type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
@@ -99,6 +100,31 @@ describe('records over HTTP', () => {
         errors: body.errors.map((e: object) => ({ ...e, pointer: '', field: '' })),
       });
       assert.deepEqual(shape(hidden), shape(unknown));
+    });
+
+    it('gives the answer again to a client that was cut off before it took it', async () => {
+      const [key, name] = [`cut-${randomUUID()}`, `Cut ${randomUUID()}`];
+      const { hostname, port } = new URL(platform.baseUrl);
+      const socket = connect(Number(port), hostname).pause();
+      const body = JSON.stringify({ name });
+      // The answer waits behind others on its connection, which nobody reads.
+      socket.write(
+        'GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20) +
+          `POST /api/v1/data/Account HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${await tokenFor(platform.baseUrl, 'sam')}\r\n` +
+          `Idempotency-Key: ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      );
+      const filters = { logic: 'and', conditions: [{ id: 'c', field: 'name', operator: 'eq', value: name }] };
+      const found = async (): Promise<{ id: string }[]> =>
+        (await sam.get(`/data/Account?filters=${encodeURIComponent(JSON.stringify(filters))}`)).body.records;
+      while ((await found()).length === 0);
+      assert.equal(socket.bytesRead, 0);
+      socket.resetAndDestroy();
+      const again = await sam.post('/data/Account', body, { idempotencyKey: key });
+      assert.deepEqual([again.status, again.headers.get('idempotency-replayed')], [201, 'true']);
+      assert.deepEqual(
+        (await found()).map(({ id }) => id),
+        [again.body.id],
+      );
     });
 
     it('makes one record of one intention', async () => {
