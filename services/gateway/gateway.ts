@@ -230,6 +230,7 @@ export class Gateway implements Edge {
       return;
     }
     x.leaveFlight();
+    x.forget();
     this.#refusalDelays.send(x, x.budget.flight, retryAfterSeconds, () => this.#sendFailure(x, error));
   }
 

@@ -107,7 +107,7 @@ describe('The edge: what callers can make it hold', function () {
     const other = await stage.token({ sub: 'another user' });
     assert.equal((await stage.send('GET', '/stub/A', { token: other })).status, 200);
     for (const socket of sockets) socket.resetAndDestroy();
-    await until(async () => (await stage.send('GET', '/stub/A')).status === 200, 5);
+    await until(async () => (await stage.send('GET', '/stub/A')).status === 200, 15);
     await until(async () => (await metric('erp_http_unsent_bytes')) === 0, 5);
   });
 
@@ -145,6 +145,25 @@ describe('The edge: what callers can make it hold', function () {
       collect();
       return bodies.filter((body) => body.deref()).length < 3;
     }, 5);
+  });
+
+  it('keeps no answer behind a delayed 429 that was sent in its place', async () => {
+    stage = await startStage();
+    const bodies: WeakRef<Buffer>[] = [];
+    stage.answer = () => {
+      const body = Buffer.alloc(7 * 1024 * 1024, 'x');
+      bodies.push(new WeakRef(body));
+      return { body };
+    };
+    for (let i = 0; i < 40; i++) await askAndIgnore();
+    await until(async () => (await metric('erp_http_refusals_waiting')) > 10, 5);
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    await until(() => {
+      collect();
+      return bodies.filter((body) => body.deref()).length <= 20;
+    }, 1);
+    assert.ok((await metric('erp_http_refusals_waiting')) > 10);
   });
 
   it('drops the oldest answers that nobody reads when they take too much memory', async () => {

@@ -239,6 +239,8 @@ export async function startStage(
     pool: { totalCount: 0, idleCount: 0 },
     queues: new ConnectionQueues({ size: 1, perTenant: 1 }),
     heldMs: 0,
+    degraded: [],
+    failures: new Map(),
   };
   const doorless = database as unknown as Database;
   const jobs = new Jobs(doorless, { services: [], warn: () => {} });
