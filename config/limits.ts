@@ -82,6 +82,8 @@ export const LIMITS = {
   database_unit_ms: 10,
   answer_included_bytes: 1024 * 1024,
   answer_mib_units: 3,
+  /** How long a grant that auth has confirmed is used while auth is away. */
+  auth_absence_seconds: 900,
   request_timeout_ms: 30_000,
   /** A client may take nothing of an answer for so long; beyond it the minimum rate counts, on average. */
   answer_stall_ms: 60_000,

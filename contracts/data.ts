@@ -70,6 +70,11 @@ export type AskedRecord =
   | { readonly externalIdField: string; readonly value: string; readonly foundBy: string };
 
 export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
+  /** The ids of those grants that live now, and whose client is active: for gateways that cannot ask auth. */
+  'data.grants.confirm': {
+    params: { grants: readonly { tenantId: string; grantId: string; clientId: string; userId: string }[] };
+    result: string[];
+  };
   /** The user behind a token, with what decides about access; null when absent. */
   'data.users.get': { params: { tenantId: string; userId: string }; result: UserIdentity | null };
   /**

@@ -50,6 +50,7 @@ const RIGHTS: Record<ServiceName, Rights> = {
 /** What a service may do to the tables of another one: a function of the owner that does just that. */
 const CALLS: readonly { readonly role: string; readonly schema: string; readonly routine: string }[] = [
   { role: 'svc_data', schema: 'auth', routine: 'end_grant(uuid, uuid, text)' },
+  { role: 'svc_data', schema: 'auth', routine: 'living_grants(uuid, text[])' },
   // A mutation under a run asks whether the run goes on, and consumes the approval that allows it.
   ...['agent', 'analytics', 'data', 'metadata'].flatMap((service) =>
     ['continue_run(uuid, uuid, integer)', 'consume_approval(uuid, uuid, uuid, text, text)'].map((routine) => ({

@@ -57,7 +57,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       ...explainActions(handlers, database, tenants),
       ...trailActions(handlers, database, tenants, () => stopped),
       ...userActions(database, tenants),
-      ...connectionActions(database, () => broker.logger),
+      ...connectionActions(database, tenants, () => broker.logger),
       ...revertActions(handlers, {
         ...writeDeps,
         runState: (tenantId, runId) => call(broker, 'agent.runs.state', { tenantId, runId }),

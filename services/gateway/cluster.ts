@@ -27,7 +27,7 @@ export class ClusterView {
 
   /** True once the service was available, also when it is not at the moment. */
   wasSeen(service: string): boolean {
-    if (this.nodesOf(service).length > 0) this.#everSeen.add(service);
+    this.#services();
     return this.#everSeen.has(service);
   }
 
@@ -56,6 +56,7 @@ export class ClusterView {
     this.#nodesByService = new Map();
     for (const { name, nodeID } of this.#broker.registry.getServiceList({ onlyAvailable: true })) {
       if (name === undefined || nodeID === undefined) continue;
+      this.#everSeen.add(name);
       const nodes = this.#nodesByService.get(name);
       if (nodes) nodes.push(nodeID);
       else this.#nodesByService.set(name, [nodeID]);

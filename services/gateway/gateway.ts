@@ -344,6 +344,7 @@ export class Gateway implements Edge {
     return new Sessions(this.baseUrl, {
       keys: () => call(broker, 'auth.keys.list', {}),
       grants: (grants) => call(broker, 'auth.grants.check', { grants }),
+      living: (grants) => call(broker, 'data.grants.confirm', { grants }),
       users: async (tenantId, userId) => {
         const user = await call(broker, 'data.users.get', { tenantId, userId });
         return {

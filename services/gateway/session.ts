@@ -1,17 +1,20 @@
 /**
  * Who is calling: access tokens (RFC 9068) are verified once and then remembered by their SHA-256 until they expire;
- * whether the grant behind one still lives, and what its user may do as a whole, is believed for five seconds.
+ * whether the grant behind one still lives, and what its user may do as a whole, is believed for five seconds. While auth
+ * is away, grants that it has confirmed before are confirmed by data instead, for a bounded time.
  */
 
 import { hash } from 'node:crypto';
 import DataLoader from 'dataloader';
 import { decodeProtectedHeader, errors, importJWK, type JWK, type JWTPayload, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
+import { LIMITS } from '../../config/limits.ts';
 import { type GrantState, MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Scope } from '../../lib/operation.ts';
 import { platformTime } from '../../lib/values/clock.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
+import { isServiceUnavailable } from '../../mixins/service-unavailable.ts';
 import type { Connection } from './rate/budget.ts';
 import { RefreshingCache } from './refreshing-cache.ts';
 
@@ -32,11 +35,18 @@ export interface Session {
   connection: Connection | null;
 }
 
+interface GrantOfSession {
+  readonly tenantId: string;
+  readonly grantId: string;
+  readonly clientId: string;
+  readonly userId: string;
+}
+
 export interface SessionSources {
   keys: () => Promise<{ keys: Record<string, unknown>[] }>;
-  grants: (
-    grants: { tenantId: string; grantId: string; clientId: string; userId: string }[],
-  ) => Promise<readonly GrantState[]>;
+  grants: (grants: GrantOfSession[]) => Promise<readonly GrantState[]>;
+  /** The ids of the grants that live, by data, which does not know the rest of their state. */
+  living: (grants: GrantOfSession[]) => Promise<readonly string[]>;
   users: (tenantId: string, userId: string) => Promise<UserRights>;
 }
 
@@ -64,6 +74,8 @@ export class Sessions {
   readonly #users: RefreshingCache<Session, UserRights>;
   /** Grants that ended: final, so the event always wins over an answer that was under way. */
   readonly #revoked = new LRUCache<string, true>({ max: 100_000, ttl: 2 * 3_600_000 });
+  /** What auth said last about a grant that lives, and when. */
+  readonly #confirmed = new LRUCache<string, { state: GrantState; at: number }>({ max: 50_000 });
   #keys = new Map<string, VerifyKey>();
   /** On the clock of `performance.now()`. */
   #keysAt = Number.NEGATIVE_INFINITY;
@@ -148,12 +160,39 @@ export class Sessions {
     await this.#fetchKeys();
   }
 
-  async #checkGrants(sessions: readonly Session[]): Promise<GrantState[]> {
-    const states = await this.#sources.grants(
-      sessions.map(({ tenantId, grantId, clientId, userId }) => ({ tenantId, grantId, clientId, userId })),
-    );
+  async #checkGrants(sessions: readonly Session[]): Promise<(GrantState | Error)[]> {
+    const at = performance.now();
+    let states: readonly GrantState[];
+    try {
+      states = await this.#sources.grants(sessions.map(grantOf));
+    } catch (error) {
+      if (!(error instanceof Error) || !isAway(error)) throw error;
+      return this.#rememberedGrants(sessions, error);
+    }
     const byId = new Map(states.map((state) => [state.grantId, state]));
-    return sessions.map(({ grantId }) => byId.get(grantId) ?? { ...UNKNOWN_GRANT, grantId });
+    return sessions.map(({ grantId }) => {
+      const state = byId.get(grantId);
+      if (state?.active) this.#confirmed.set(grantId, { state, at });
+      else this.#confirmed.delete(grantId);
+      return state ?? { ...UNKNOWN_GRANT, grantId };
+    });
+  }
+
+  /** As auth knew them, those that live; `away` for what it has not confirmed for too long. */
+  async #rememberedGrants(sessions: readonly Session[], away: Error): Promise<(GrantState | Error)[]> {
+    const earliest = performance.now() - LIMITS.auth_absence_seconds * 1_000;
+    const remembered = new Map<Session, GrantState>();
+    for (const session of sessions) {
+      const confirmed = this.#confirmed.get(session.grantId);
+      if (confirmed && confirmed.at >= earliest) remembered.set(session, confirmed.state);
+    }
+    if (remembered.size === 0) throw away;
+    const living = new Set(await this.#sources.living([...remembered.keys()].map(grantOf)));
+    return sessions.map((session) => {
+      const state = remembered.get(session);
+      if (!state) return away;
+      return living.has(session.grantId) ? state : { ...UNKNOWN_GRANT, grantId: session.grantId };
+    });
   }
 
   async #verify(token: string, now: number): Promise<Session> {
@@ -230,6 +269,17 @@ export class Sessions {
     return this.#keysPending;
   }
 }
+
+const grantOf = ({ tenantId, grantId, clientId, userId }: Session): GrantOfSession => ({
+  tenantId,
+  grantId,
+  clientId,
+  userId,
+});
+
+/** Nobody answers for auth, or its database does not. */
+const isAway = (error: Error): boolean =>
+  isServiceUnavailable(error) || (error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE');
 
 const userKey = ({ tenantId, userId }: Session): string => `${tenantId}:${userId}`;
 

@@ -180,4 +180,76 @@ describe('processes that are lost under traffic', function () {
     assert.ok((await metric('erp_bus_repeats_total{outcome="answered"}')) > 0);
     assert.ok((await metric('erp_bus_nodes_lost_total{detection="unsubscribed"}')) >= CRASHES);
   });
+
+  it('repeats what a stopped process holds, which does nothing twice when it goes on', async () => {
+    const prefix = `Stopped ${randomUUID().slice(0, 8)}`;
+    const flow = traffic(prefix);
+    const [victim] = data;
+    try {
+      await pause(1_000);
+      process.kill(victim!.pid, 'SIGSTOP');
+      await pause(3_000);
+      process.kill(victim!.pid, 'SIGCONT');
+      await until('it is found again', async () => (await seenNodes()) === 6, 30_000);
+      await pause(1_000);
+    } finally {
+      process.kill(victim!.pid, 'SIGCONT');
+      await flow.stop();
+    }
+    // A transaction that is open in the stopped process is waited for, but not for ever.
+    const waiting = /IDEMPOTENCY_IN_PROGRESS/;
+    assert.deepEqual(
+      failed(flow.sent).filter((text) => !waiting.test(text)),
+      [],
+    );
+    if (!flow.sent.some(({ text }) => waiting.test(text))) await eachWasMadeOnce(prefix, flow.made);
+    assert.ok((await metric('erp_bus_nodes_lost_total{detection="silent"}')) > 0);
+  });
+
+  it('goes on without auth, metadata and ratelimit, while revocations act, and recovers by itself', async () => {
+    const [mia, ada] = [api(baseUrl, await tokenFor(baseUrl, 'mia')), api(baseUrl, await tokenFor(baseUrl, 'ada'))];
+    const sue = api(baseUrl, await tokenFor(baseUrl, 'sue'));
+    for (const known of [mia, ada, sue]) assert.equal((await known.get('/data/Account?take=1')).status, 200);
+    const { body: connections } = await mia.get('/me/connections');
+    const [{ connectionId }] = connections.records;
+    const { body: users } = await ada.get('/data/User?take=50&fields=id,username');
+    const sueId = users.records.find(({ username }: { username: string }) => username.startsWith('sue')).id;
+    const { headers } = await ada.get(`/data/User/${sueId}`);
+    const away: readonly ServiceName[] = ['auth', 'metadata', 'ratelimit'];
+    await Promise.all(away.map((service) => kill(single.get(service)!)));
+    const prefix = `Alone ${randomUUID().slice(0, 8)}`;
+    const flow = traffic(prefix);
+    try {
+      // Longer than any answer of auth is used.
+      await pause(8_000);
+      const revoked = await mia.delete(`/me/connections/${connectionId}`);
+      assert.equal(revoked.status, 204, revoked.text);
+      const changed = await ada.patch(`/data/User/${sueId}`, { active: false }, { etag: headers.get('etag')! });
+      assert.equal(changed.status, 200, changed.text);
+      const refused = await sue.get('/data/Account?take=1');
+      // By the gateway once it has asked again, by data at once.
+      assert.ok(['API_ACCESS_DISABLED', 'TOKEN_REVOKED'].includes(refused.body.code), refused.text);
+      await until('a connection has ended', async () => (await mia.get('/data/Account?take=1')).status === 401, 7_000);
+      const stranger = await fetch(`${baseUrl}/api/v1/data/Account`, {
+        headers: { authorization: `Bearer ${unknownToken()}` },
+      });
+      assert.deepEqual([stranger.status, stranger.headers.has('retry-after')], [503, true]);
+      const ready = await fetch(`${health}/readyz`);
+      assert.equal(ready.status, 200, `the gateway can do most of its work: ${await ready.text()}`);
+    } finally {
+      await flow.stop();
+      for (const service of away) single.set(service, await run(service));
+    }
+    assert.deepEqual(failed(flow.sent), []);
+    await eachWasMadeOnce(prefix, flow.made);
+    await until('auth is back', async () => (await sam.get('/identity')).status === 200, 30_000);
+    await until('limits are counted', async () => (await sam.get('/me/limits')).status === 200, 30_000);
+    assert.equal((await mia.get('/data/Account?take=1')).status, 401);
+  });
 });
+
+/** An access token that is signed with a key which nobody has seen. */
+function unknownToken(): string {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${part({ alg: 'EdDSA', typ: 'at+jwt', kid: 'unseen' })}.${part({ sub: 'nobody' })}.${'A'.repeat(86)}`;
+}

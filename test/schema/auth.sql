@@ -304,3 +304,6 @@ CREATE POLICY tenant ON auth.tenant_origins AS PERMISSIVE FOR ALL TO public USIN
 
 CREATE FUNCTION auth.end_grant(uuid,uuid,text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body f93b999160b1
 GRANT EXECUTE ON FUNCTION auth.end_grant(uuid,uuid,text) TO svc_data;
+
+CREATE FUNCTION auth.living_grants(uuid,text[]) RETURNS TABLE(id text, user_id uuid, client_id text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body e08d7bb88da8
+GRANT EXECUTE ON FUNCTION auth.living_grants(uuid,text[]) TO svc_data;

@@ -4,10 +4,13 @@ import { call } from '../../../contracts/call.ts';
 import { requestContext } from '../../../lib/context.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import type { DataHandlers } from '../handlers.ts';
+import type { Tenants } from '../tenants.ts';
+import { confirmGrants } from './confirm.ts';
 import { revokeConnection } from './revoke.ts';
 
-export const connectionActions = (database: Database, log: () => ServiceBroker['logger']) =>
+export const connectionActions = (database: Database, tenants: Tenants, log: () => ServiceBroker['logger']) =>
   ({
+    'grants.confirm': (ctx) => confirmGrants(database, tenants, ctx.params.grants),
     'connections.revoke': (ctx) => {
       const grantEnded = (grantId: string): Promise<unknown> =>
         call(ctx, 'auth.grants.noteEnded', { grantIds: [grantId] }).catch((error: unknown) =>

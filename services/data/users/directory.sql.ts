@@ -40,6 +40,13 @@ export function findUserStatement(schema: string, key: UserKey): Statement {
   };
 }
 
+/** The version of the configuration as it is now. */
+export const metadataVersionStatement = (schema: string): Statement => ({
+  name: `metadata version ${schema}`,
+  text: `SELECT metadata_version AS "metadataVersion" FROM ${schema}._state`,
+  values: [],
+});
+
 /** Sets the time of the last sign-in unless a later one is stored, with an entry in the audit trail. */
 export function signInStatement(schema: string, userId: string, signedInAt: string): Statement {
   const sql = new Sql();

@@ -27,7 +27,7 @@ describe('A session', () => {
     keys = await generateKeyPair('EdDSA', { extractable: true });
     const known = { ...(await exportJWK(keys.publicKey)), kid: 'one', alg: 'EdDSA' };
     const away = (): never => assert.fail('opening a session asks for keys alone');
-    sessions = new Sessions(BASE, { keys: async () => ({ keys: [known] }), grants: away, users: away });
+    sessions = new Sessions(BASE, { keys: async () => ({ keys: [known] }), grants: away, living: away, users: away });
   });
 
   const token = (claims: JWTPayload, header: object = {}, key = keys.privateKey): Promise<string> =>
@@ -68,5 +68,76 @@ describe('A session', () => {
     await assert.rejects(open(await token(CLAIMS, {}, privateKey)), refusedWith('TOKEN_INVALID'));
     await assert.rejects(open(await token({ ...CLAIMS, exp: SECONDS - 6 })), refusedWith('TOKEN_EXPIRED'));
     await assert.rejects(open(await token({ ...CLAIMS, nbf: SECONDS + 60 })), refusedWith('TOKEN_INVALID'));
+  });
+
+  describe('while auth is away', () => {
+    const LIVE = { active: true, tenantSuspended: false, clientActive: true, clientName: 'known' };
+    const unavailable = (): never => {
+      throw new PlatformError('SERVICE_UNAVAILABLE', 'Away.');
+    };
+    let clock: number;
+    let present: boolean;
+    let living: string[];
+    let asked: string[][];
+    let known: Sessions;
+    let { now, performance: monotonic } = { now: Date.now, performance: performance.now };
+
+    beforeEach(async () => {
+      ({ now } = Date);
+      monotonic = performance.now;
+      clock = 1_000_000;
+      Date.now = () => NOW + clock;
+      performance.now = () => clock;
+      [present, living, asked] = [true, ['grant'], []];
+      const jwk = { ...(await exportJWK(keys.publicKey)), kid: 'one', alg: 'EdDSA' };
+      known = new Sessions(BASE, {
+        keys: async () => (present ? { keys: [jwk] } : unavailable()),
+        grants: async (grants) =>
+          present ? grants.map(({ grantId }) => ({ ...LIVE, grantId }) as never) : unavailable(),
+        living: async (grants) => {
+          asked.push(grants.map(({ grantId }) => grantId));
+          return living;
+        },
+        users: () => assert.fail('nobody asks for the user'),
+      });
+    });
+    afterEach(() => {
+      Date.now = now;
+      performance.now = monotonic;
+    });
+    const opened = async (claims: JWTPayload = CLAIMS) => known.open(`Bearer ${await token(claims)}`, NOW);
+
+    it('a grant that it has confirmed lives on for a quarter of an hour, when data says so', async () => {
+      const session = await opened();
+      await known.grant(session);
+      present = false;
+      for (let minute = 1; minute < 15; minute++) {
+        clock += 60_000;
+        assert.deepEqual(await known.grant(session), { ...LIVE, grantId: 'grant' });
+      }
+      assert.equal(asked.length, 14);
+      clock += 61_000;
+      await assert.rejects(async () => known.grant(session), refusedWith('SERVICE_UNAVAILABLE'));
+    });
+
+    it('a grant that has ended is refused within seconds', async () => {
+      const session = await opened();
+      await known.grant(session);
+      [present, living] = [false, []];
+      clock += 5_001;
+      assert.equal((await known.grant(session)).active, false);
+    });
+
+    it('a grant that it has not confirmed is unavailable, and does not hold up the others', async () => {
+      const session = await opened();
+      await known.grant(session);
+      const other = await opened({ ...CLAIMS, grant_id: 'other' });
+      present = false;
+      clock += 5_001;
+      const [mine, theirs] = await Promise.allSettled([known.grant(session), known.grant(other)]);
+      assert.equal(mine.status === 'fulfilled' && mine.value.active, true);
+      assert.ok(theirs.status === 'rejected' && refusedWith('SERVICE_UNAVAILABLE')(theirs.reason));
+      assert.deepEqual(asked, [['grant']]);
+    });
   });
 });

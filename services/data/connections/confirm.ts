@@ -1,0 +1,53 @@
+/**
+ * Which grants still live, for gateways that cannot ask auth: by auth's own table, and by the clients that the tenant's
+ * configuration has now. Source: docs/reference/authentication.md.
+ */
+import { ACCOUNT_CLIENT_ID, CLI_CLIENT_ID, DASHBOARDS_CLIENT_ID } from '../../../contracts/auth.ts';
+import type { DataActions } from '../../../contracts/data.ts';
+import type { Snapshot } from '../../../lib/schema/snapshot.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
+import type { Database } from '../../../mixins/database/database.ts';
+import type { Tenants } from '../tenants.ts';
+import { metadataVersionStatement } from '../users/directory.sql.ts';
+import { type LivingGrant, livingGrants } from './confirm.sql.ts';
+
+type Grants = DataActions['data.grants.confirm']['params']['grants'];
+
+const BUILT_IN: ReadonlySet<string> = new Set([ACCOUNT_CLIENT_ID, CLI_CLIENT_ID, DASHBOARDS_CLIENT_ID]);
+
+/** The ids of those grants that live, and whose client may still be used. */
+export async function confirmGrants(database: Database, tenants: Tenants, grants: Grants): Promise<string[]> {
+  const byTenant = Map.groupBy(
+    grants.filter(({ tenantId }) => isUuid(tenantId)),
+    ({ tenantId }) => tenantId,
+  );
+  const living = await Promise.all(
+    [...byTenant].map(([tenantId, asked]) => confirmOfTenant(database, tenants, tenantId, asked)),
+  );
+  return living.flat();
+}
+
+async function confirmOfTenant(
+  database: Database,
+  tenants: Tenants,
+  tenantId: string,
+  asked: Grants,
+): Promise<string[]> {
+  const ids = asked.map(({ grantId }) => grantId);
+  const [found, { metadataVersion }] = await Promise.all([
+    database.shared('data', tenantId, (tx) => tx.all<LivingGrant>(livingGrants(tenantId, ids))),
+    database.tenant(tenantId, (tx) => tx.one<{ metadataVersion: number }>(metadataVersionStatement(tx.schema))),
+  ]);
+  const snapshot = await tenants.snapshot(tenantId, metadataVersion);
+  const byId = new Map(found.map((grant) => [grant.id, grant]));
+  return asked
+    .filter(({ grantId, userId, clientId }) => {
+      const grant = byId.get(grantId);
+      return grant?.userId === userId && grant.clientId === clientId && mayBeUsed(snapshot, clientId);
+    })
+    .map(({ grantId }) => grantId);
+}
+
+const mayBeUsed = (snapshot: Snapshot | null, clientId: string): boolean =>
+  BUILT_IN.has(clientId) ||
+  Object.values(snapshot?.externalClients ?? {}).some((client) => client.clientId === clientId && client.active);
