@@ -26,8 +26,12 @@ export function isServiceUnavailable(error: unknown): boolean {
   return UNAVAILABLE_NAMES.has(error.name) || ('type' in error && UNAVAILABLE.has(String(error.type)));
 }
 
-export const serviceUnavailable = (cause: unknown): PlatformError =>
-  new PlatformError('SERVICE_UNAVAILABLE', 'A required service is not available. Try again.', {
-    retryAfterSeconds: 1,
-    cause,
-  });
+/** The process that had the call was lost, and no other one could repeat it. */
+const LOST =
+  'The process that handled the request was lost, and whether it was carried out is not known. With the same idempotency key it may be sent again.';
+
+export function serviceUnavailable(cause: unknown): PlatformError {
+  const lost = cause instanceof Error && 'type' in cause && cause.type === 'REQUEST_REJECTED';
+  const message = lost ? LOST : 'A required service is not available. Try again.';
+  return new PlatformError('SERVICE_UNAVAILABLE', message, { retryAfterSeconds: 1, cause });
+}

@@ -72,6 +72,10 @@ class NatsBus extends Transporters.NATS {
   #connection: NatsConnection | null = null;
   #left = false;
   #linked = false;
+  /**
+   * Below this subject NATS returns what it could give to nobody: a call by its id, anything else by its node.
+   */
+  #returns = '';
   /** Packets that were refused since the start. */
   refused = 0;
   #refusalsLogged = 0;
@@ -195,17 +199,12 @@ class NatsBus extends Transporters.NATS {
     return Promise.resolve();
   }
 
-  /** The subject on which NATS returns what it could give to nobody: a call by its id, anything else by its node. */
-  #returnSubject(about: string): string {
-    return `${this.#subject(this.#bus.identity, 'UNHEARD', this.nodeID)}.${about}`;
-  }
-
   #hearReturned(connection: NatsConnection): void {
-    const subject = this.#returnSubject('*');
-    connection.subscribe(subject, {
+    this.#returns = `${this.#subject(this.#bus.identity, 'UNHEARD', this.nodeID)}.`;
+    connection.subscribe(`${this.#returns}*`, {
       callback: (error, message) => {
         if (!error && message.data.length === 0 && message.headers?.code === NO_RESPONDERS)
-          this.#noteReturned(message.subject.slice(subject.length - 1));
+          this.#noteReturned(message.subject.slice(this.#returns.length));
       },
     });
   }
@@ -295,7 +294,7 @@ class NatsBus extends Transporters.NATS {
     if (!connection) return Promise.resolve();
     const most = (connection.info?.max_payload ?? MESSAGE_MAX_BYTES) - SPARE_BYTES;
     const about = packet ? expectedBy(packet as BusPacket) : null;
-    const options = about ? { reply: this.#returnSubject(about) } : {};
+    const options = about ? { reply: `${this.#returns}${about}` } : {};
     if (data.length <= most) connection.publish(subject, data, options);
     else for (const part of split(data, most)) connection.publish(subject, part, options);
     return Promise.resolve();
