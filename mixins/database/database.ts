@@ -101,6 +101,11 @@ const LEAVE_EVERY_MS = 2_000;
 const FULL_MS = 30_000;
 /** How often a failure of one kind is told to the operator. */
 const TELL_EVERY_MS = 30_000;
+/** A replica that takes over keeps its connections: those that it is given afterwards tell. */
+const PLACE = `SELECT concat_ws('/', system_identifier,
+    (SELECT oid FROM pg_database WHERE datname = current_database()),
+    CASE WHEN pg_is_in_recovery() THEN 'replica' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END) AS place
+  FROM pg_control_system()`;
 const CLOCK = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now';
 
 const IN_FAILED_TRANSACTION = '25P02';
@@ -145,6 +150,9 @@ export class Database {
   /** Roles of tenants that a connection of this process has taken. */
   readonly #taken = new Set<string>();
   readonly #onRefused: (error: Error) => void;
+  readonly #onReplaced: (() => void)[] = [];
+  /** Server, database and timeline of the newest connection. */
+  #place: string | null = null;
   /** The server refused the last new connection, though those of the pool may go on. */
   #refused = false;
 
@@ -163,6 +171,8 @@ export class Database {
       pipeline: true,
       keepAlive: true,
       options: SESSION_SETTINGS.map((setting) => `-c ${setting}`).join(' '),
+      verify: (client: pg.PoolClient, done: (error?: Error) => void) =>
+        void this.#recognise(client).then(() => done(), done),
     } as pg.PoolConfig);
     this.pool.on('error', (error) => options.onError?.(error));
     this.pool.on('connect', (client: Session) => {
@@ -179,6 +189,22 @@ export class Database {
       ...(this.#readOnly ? (['databaseReadOnly'] as const) : []),
       ...(performance.now() - this.#fullAt < FULL_MS ? (['databaseFull'] as const) : []),
     ];
+  }
+
+  /**
+   * `forget` drops what was remembered by versions: they are given again, for other content, in a database that is a copy
+   * of the one before, such as a replica that has taken over. It runs before the first work on the copy.
+   */
+  onReplaced(forget: () => void): void {
+    this.#onReplaced.push(forget);
+  }
+
+  async #recognise(client: pg.PoolClient): Promise<void> {
+    const { rows } = await client.query<{ place: string }>(PLACE);
+    const { place } = rows[0]!;
+    const before = this.#place;
+    this.#place = place;
+    if (before !== null && before !== place) for (const forget of this.#onReplaced) forget();
   }
 
   /** Whether the database answers, and takes new connections of this login as far as is known. */

@@ -42,6 +42,12 @@ export class SnapshotCache {
     return fetched;
   }
 
+  /** The database was replaced by a copy, which gives versions again. */
+  clear(): void {
+    this.#entries.clear();
+    this.#underway.clear();
+  }
+
   /** Estimated memory of a snapshot that came from here. */
   bytesOf(snapshot: Snapshot): number {
     return this.#bytes.get(snapshot) ?? 1;

@@ -38,6 +38,10 @@ export class Configurations {
     this.#database = database;
     this.#snapshots = snapshots;
     this.#applied = applied;
+    database.onReplaced(() => {
+      this.#versions.clear();
+      snapshots.clear();
+    });
   }
 
   /** The configuration as it is now, with everything done that it demands. */

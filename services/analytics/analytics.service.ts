@@ -23,6 +23,7 @@ export default function analyticsService({ database, jobs, metrics }: Platform):
     maxBytes: LIMITS.widget_results_max_bytes,
     tenantMaxBytes: LIMITS.widget_results_tenant_max_bytes,
   });
+  database.onReplaced(() => results.clear());
 
   /** What the work for somebody who asks can reach. */
   const depsOf = (ctx: Caller, { requestId, tenantId, userId, clientId, deadline }: Asker): AnalyticsDeps => {

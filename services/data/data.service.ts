@@ -32,6 +32,7 @@ export default function dataService(platform: Platform): ServiceSchema {
     call(broker, 'metadata.snapshots.get', version === undefined ? { tenantId } : { tenantId, version }),
   );
   const tenants = new Tenants(database, snapshots);
+  database.onReplaced(() => tenants.forgetAll());
   const { sync, idle, usersChanged, checkUsername } = authLink(database, () => broker);
   const writeDeps: MutationDeps = {
     platform,

@@ -44,6 +44,8 @@ export class Tenants {
   readonly #database: Database;
   readonly #snapshots: SnapshotCache;
   readonly #tenants: LRUCache<string, Tenant>;
+  /** Of databases that this process has seen, one the copy of the other: each gives the same versions. */
+  #copies = 0;
 
   constructor(database: Database, snapshots: SnapshotCache) {
     this.#database = database;
@@ -109,6 +111,13 @@ export class Tenants {
     return this.#snapshots.get(tenantId, version);
   }
 
+  /** The same for all tenants, with their snapshots. */
+  forgetAll(): void {
+    this.#copies++;
+    this.#tenants.clear();
+    this.#snapshots.clear();
+  }
+
   /** Drops what is remembered; the next request reads it again. */
   forget(tenantId: string): void {
     this.#tenants.delete(tenantId);
@@ -125,7 +134,7 @@ export class Tenants {
         throw new PlatformError('SERVICE_UNAVAILABLE', 'The users of the tenant keep changing; try again.', {
           retryAfterSeconds: 1,
         });
-      const view = viewOf(tenantId, tenant, found.principal);
+      const view = viewOf(tenantId, tenant, found.principal, this.#copies);
       tenant.views.set(userId, view);
       return view;
     }
@@ -156,14 +165,14 @@ export class Tenants {
 const same = (a: Versions, b: Versions): boolean =>
   a.metadataVersion === b.metadataVersion && a.accessVersion === b.accessVersion;
 
-function viewOf(tenantId: string, tenant: Tenant, principal: Principal): View {
+function viewOf(tenantId: string, tenant: Tenant, principal: Principal, copies: number): View {
   return {
     tenantId,
     metadataVersion: tenant.metadataVersion,
     accessVersion: tenant.accessVersion,
     snapshot: tenant.snapshot,
     access: accessFor(tenant.snapshot, principal, tenant.directory),
-    key: `${tenantId} ${principal.userId} ${tenant.metadataVersion} ${tenant.accessVersion}`,
+    key: `${tenantId} ${principal.userId} ${tenant.metadataVersion} ${tenant.accessVersion} ${copies}`,
   };
 }
 

@@ -11,6 +11,7 @@ export class Snapshots {
 
   constructor(database: Database) {
     this.#database = database;
+    database.onReplaced(() => this.#cache.clear());
   }
 
   /** Without `version` the newest committed one; null when the tenant or the version is unknown. */

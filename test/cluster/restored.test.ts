@@ -160,6 +160,12 @@ describe('a database that is a copy', function () {
     await servers?.stop();
   });
 
+  const deploy = (apiName: string) =>
+    call(platform!.broker, 'metadata.templates.deploy', {
+      tenantId,
+      files: { [`objects/${apiName}/object.yaml`]: OBJECT.replace('Crate__c', apiName) },
+    });
+
   /** What happens in every copy: a follower from before starts over and misses nothing, and so does one from now on. */
   async function assertGoesOn(user: Api, before: Follower): Promise<void> {
     const fresh = await new Follower().begin(user);
@@ -315,6 +321,8 @@ describe('a database that is a copy', function () {
     const user = await startOn(first.url());
     await servers.baseBackup(first, 'replica', ['--write-recovery-conf']);
     const follower = await new Follower().begin(user);
+    await deploy('Lost__c');
+    await read(user, '/data/Lost__c');
     await make(user, 'Replicated or not', 2);
     await follower.follow(user);
     await first.stop('SIGQUIT');
@@ -323,6 +331,10 @@ describe('a database that is a copy', function () {
     await replica.query('SELECT pg_promote()', 'postgres');
     await promoted(replica);
     await assertGoesOn(user, follower);
+    // The version of the configuration that was lost is given again.
+    await deploy('Kept__c');
+    await read(user, '/data/Kept__c');
+    assert.equal((await user.get('/data/Lost__c')).status, 404);
   });
 });
 

@@ -40,6 +40,7 @@ export class DeployedDashboards {
   constructor(database: Database, failed: (error: unknown, tenantId: string) => void) {
     this.#database = database;
     this.#failed = failed;
+    database.onReplaced(() => this.#taken.clear());
   }
 
   /** Takes over what deployments up to this version have changed. Without metadata, things stay as they are. */

@@ -63,6 +63,10 @@ export class WidgetResults {
     this.#note(tenantId, key, bytes);
   }
 
+  clear(): void {
+    this.#results.clear();
+  }
+
   /** Of all results that are kept. */
   get bytes(): number {
     return this.#results.calculatedSize;
