@@ -25,7 +25,7 @@ import { ensureInstallation } from './mixins/database/installation.ts';
 import { ensureLogins } from './mixins/database/logins.ts';
 import { databaseMetering } from './mixins/database/metering.ts';
 import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
-import { openDatabases } from './mixins/database/open.ts';
+import { type OpenOptions, openDatabases } from './mixins/database/open.ts';
 import { Timekeeper } from './mixins/database/timekeeper.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
 import { type HealthServer, startHealthServer } from './mixins/health.ts';
@@ -125,7 +125,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     let reason: string | null = null;
     const health = { port: config.healthPort ?? 0, host: config.healthHost };
     const probes = config.healthPort === null || embedded ? null : await startWaitingServer(health, () => reason);
-    const opening = openDatabases(config, {
+    const opening: OpenOptions = {
       url: config.databaseUrl ?? embedded?.url ?? null,
       prepare: (owner) => migrateServices(owner, config.services),
       check: checkMigrated,
@@ -135,8 +135,8 @@ export async function start(config: Config, options: StartOptions = {}): Promise
         if (what !== null) step(what);
       },
       stopped,
-    });
-    const databases = await unlessStopped(opening, stopped).finally(() => probes?.close());
+    };
+    const databases = await unlessStopped(() => openDatabases(config, opening), stopped).finally(() => probes?.close());
     closers.push(async () => {
       step('the database connections to close');
       await Promise.all([...databases.values()].map((database) => database.close()));
@@ -199,9 +199,9 @@ export async function start(config: Config, options: StartOptions = {}): Promise
         started ? (gatewayService()?.readiness ?? own)() : own().then((checks) => ({ ...checks, started })),
       );
     }
-    await unlessStopped(broker.start(), stopped);
+    await unlessStopped(() => services.start(), stopped);
     if (config.seedDemo && config.services.includes('metadata'))
-      await unlessStopped(seedDemo(broker, config, databaseOf('metadata')), stopped);
+      await unlessStopped(() => seedDemo(services, config, databaseOf('metadata')), stopped);
     started = true;
     return { broker, config, baseUrl: gatewayService()?.baseUrl ?? null, stop };
   } catch (error) {
@@ -218,9 +218,10 @@ interface GatewayService {
 }
 
 /** Waits for a part of the start; rejects when the process is to end before. */
-async function unlessStopped<T>(work: PromiseLike<T>, stopped: AbortSignal | undefined): Promise<T> {
+async function unlessStopped<T>(begin: () => PromiseLike<T>, stopped: AbortSignal | undefined): Promise<T> {
+  stopped?.throwIfAborted();
+  const work = begin();
   if (!stopped) return work;
-  stopped.throwIfAborted();
   const end = new AbortController();
   const ended = once(stopped, 'abort', { signal: end.signal }).then(() => stopped.throwIfAborted());
   ended.catch(() => {});

@@ -101,6 +101,23 @@ describe('one process on its own database', function () {
       assert.equal(alive(server), false);
     });
 
+  for (const afterMs of [1_000, 3_000, 6_000])
+    it(`stops on SIGTERM ${afterMs} ms after its start, its database with it`, async () => {
+      const other = await mkdtemp(join(tmpdir(), 'erp-single-stopped-'));
+      const child = launch({ DATA_DIR: other });
+      await pause(afterMs);
+      const began = performance.now();
+      child.kill('SIGTERM');
+      // Before the first line of the program runs, the signal itself is the end.
+      assert.ok([0, null].includes(await ended(child)), `${child.exitCode} ${child.signalCode}`);
+      assert.ok(performance.now() - began < 10_000);
+      const pid = Number(
+        (await readFile(join(other, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '0')).split('\n')[0],
+      );
+      assert.ok(!pid || !alive(pid), 'no server of the database is left');
+      await rm(other, { recursive: true, force: true });
+    });
+
   it('is not disturbed by a second start, which says in one sentence what is wrong', async () => {
     const first = await start();
     const second = launch();

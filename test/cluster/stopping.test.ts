@@ -1,15 +1,18 @@
 /** What a caller of a gateway sees when it gets SIGTERM: connections byte by byte. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from 'pg';
 import { ALL_SERVICES } from '../../config/services.ts';
 import { freePort } from '../../mixins/database/embedded.ts';
 import { tokenFor } from '../support/client.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { type NatsServer, startNats } from '../support/nats.ts';
-import { createPlatformDatabase } from '../support/platform.ts';
-import { type ServiceProcess, startProcess } from '../support/processes.ts';
+import { createPlatformDatabase, testEnvironment } from '../support/platform.ts';
+import { processStarted, processStopped, type ServiceProcess, startProcess } from '../support/processes.ts';
+import { root } from '../support/sources.ts';
 
 const GRACE_SECONDS = 2;
 
@@ -191,6 +194,48 @@ describe('a gateway that gets SIGTERM', function () {
     assert.equal(await platform.stop(), 0);
     assert.ok(performance.now() - began < 6_000);
     assert.match(platform.output(), /"operations":\{.*"data\.records\.create":1.*Requests were cut off/);
+  });
+
+  it('ends in time although the database hangs', async () => {
+    await startGateway({ SHUTDOWN_SECONDS: '6', SHUTDOWN_GRACE_SECONDS: '0' });
+    const client = new Client(database.url);
+    await client.connect();
+    const { rows } = await client.query(`SELECT schemaname FROM pg_tables WHERE tablename = 'Account'`);
+    await client.query('BEGIN');
+    for (const { schemaname } of rows) await client.query(`LOCK TABLE "${schemaname}"."Account"`);
+    const body = JSON.stringify({ name: 'Waits for a lock' });
+    const line = await Line.open(port);
+    line.socket.write(
+      `POST /api/v1/data/Account HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${token}\r\n` +
+        `Idempotency-Key: ${randomUUID()}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    await pause(300);
+    const began = performance.now();
+    await platform.stop();
+    assert.ok(performance.now() - began < 6_000);
+    assert.match(platform.output(), /cut off|did not end within 6 s; it was waiting for/);
+    await client.end();
+  });
+
+  it('ends although the bus has never been there', async () => {
+    const child = spawn(process.execPath, ['main.ts'], {
+      cwd: root,
+      stdio: 'ignore',
+      env: {
+        PATH: process.env['PATH'],
+        ...testEnvironment(database.url, { SERVICES: 'data', NATS_URL: `nats://127.0.0.1:${await freePort()}` }),
+      },
+    });
+    processStarted(child, 'data without a bus');
+    await pause(10_000);
+    assert.equal(child.exitCode, null);
+    const began = performance.now();
+    child.kill('SIGTERM');
+    const code = await new Promise((resolve) => child.once('exit', resolve));
+    processStopped(child);
+    assert.equal(code, 0);
+    assert.ok(performance.now() - began < 10_000);
   });
 
   it('ends at once at a second signal', async () => {
