@@ -9,6 +9,8 @@ import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
 
 /** A connection may have been opened for a request that is on its way. */
 const SILENT_MS = 500;
+/** A connection that was used so lately is about to be used again; the next answer closes it. */
+const USED_MS = 200;
 /** The rest of a request line and headers whose beginning is here. */
 const ARRIVING_MS = 2_000;
 /** How long is read on behind our end of a connection: what crosses it would have it reset. */
@@ -19,7 +21,8 @@ const QUIET_MS = 1;
 const TURNS_MAX = 200;
 
 interface Connection {
-  readonly openedAt: number;
+  /** When it was opened, or its last answer was out. */
+  usedAt: number;
   /** Requests without an answer, and the response of the last of them. */
   unanswered: number;
   last: ServerResponse | null;
@@ -48,7 +51,7 @@ export class Departure {
     server.on('connection', (socket: Socket) => {
       this.#opened++;
       this.#connections.set(socket, {
-        openedAt: performance.now(),
+        usedAt: performance.now(),
         unanswered: 0,
         last: null,
         closes: false,
@@ -77,6 +80,7 @@ export class Departure {
     if (!connection) return;
     connection.unanswered--;
     connection.bytesUsed = socket.bytesRead;
+    connection.usedAt = performance.now();
   }
 
   /** From now on answers close their connections, also those to `unanswered`. New connections are still taken. */
@@ -90,7 +94,9 @@ export class Departure {
 
   /** Takes nothing new, and waits for what is under way; what is left at `until` is `late`, and cut off. */
   async end(until: number, late: () => void = () => {}): Promise<void> {
-    this.#endIdle();
+    // Callers that have to open a new connection still find somebody.
+    const used = performance.now() + USED_MS;
+    while (this.#endIdle() && performance.now() < used) await pause(LOOK_MS);
     // What waits in the kernel to be accepted is reset with the listening socket. Each turn of the event loop accepts
     // all of it, so the socket is closed right behind a turn in which nothing came.
     await this.#quietTurn();
@@ -131,25 +137,29 @@ export class Departure {
     }
   }
 
-  #endIdle(): void {
+  /** Closes connections on which no request is expected; true when there are such on which one is. */
+  #endIdle(): boolean {
     const now = performance.now();
+    let awaited = false;
     for (const [socket, connection] of this.#connections) {
       if (connection.unanswered > 0) continue;
       if (connection.endedAt !== null) {
         if (now - connection.endedAt > LINGER_MS) socket.destroy();
       } else if (socket.writableEnded) connection.endedAt = now;
-      else if (!isAwaited(socket, connection, now)) {
+      else if (isAwaited(socket, connection, now)) awaited = true;
+      else {
         connection.endedAt = now;
         socket.end();
       }
     }
+    return awaited;
   }
 }
 
 /** A request may be on its way on a connection that has none. */
 function isAwaited(socket: Socket, connection: Connection, now: number): boolean {
-  if (socket.bytesRead === 0) return now - connection.openedAt < SILENT_MS;
-  if (socket.bytesRead === connection.bytesUsed) return false;
+  if (socket.bytesRead === connection.bytesUsed)
+    return now - connection.usedAt < (socket.bytesRead === 0 ? SILENT_MS : USED_MS);
   connection.arrivingSince ??= now;
   return now - connection.arrivingSince < ARRIVING_MS;
 }

@@ -179,6 +179,27 @@ describe('a gateway that gets SIGTERM', function () {
     assert.deepEqual(outcomes.lost, []);
   });
 
+  it('resets no busy caller, even without a time of grace', async () => {
+    await startGateway({ SHUTDOWN_GRACE_SECONDS: '0' });
+    const outcomes = { answered: 0, refused: 0, lost: [] as string[] };
+    const call = async (): Promise<void> => {
+      for (let line = await Line.open(port); ; outcomes.answered++) {
+        const answer = await line.ask(request('/healthz')).catch((error: Error) => error);
+        if (answer instanceof Error) return void outcomes.lost.push(answer.message);
+        if (!closes(answer)) continue;
+        const next = await Line.open(port).catch((error: Error) => error);
+        if (next instanceof Error) return void outcomes.refused++;
+        line = next;
+      }
+    };
+    const calling = Promise.all(Array.from({ length: 20 }, call));
+    await pause(500);
+    assert.equal(await platform.stop(), 0);
+    await calling;
+    assert.deepEqual(outcomes.lost, [], `${outcomes.answered} were answered`);
+    assert.equal(outcomes.refused, 20);
+  });
+
   it('ends in time although a client does not read, and says what it has cut off', async () => {
     await startGateway({ SHUTDOWN_SECONDS: '6', SHUTDOWN_GRACE_SECONDS: '0' });
     const line = await Line.open(port);
