@@ -47,21 +47,27 @@ export interface Parts {
   readonly step: (name: string) => void;
 }
 
-/** Ends all that works for others. The databases are closed by the caller, afterwards. */
+/**
+ * Ends all that works for others; a step that fails does not keep the next ones from being taken. The databases are
+ * closed by the caller, afterwards.
+ */
 export async function endWork(
   { broker, jobs, health, edge, onBus, step }: Parts,
   { graceMs, noticeMs, totalMs }: ShutdownTimes,
 ): Promise<void> {
   const end = performance.now() + totalMs;
+  const failures: unknown[] = [];
+  const attempt = (work: PromiseLike<void> | undefined): Promise<void> =>
+    Promise.resolve(work).catch((error) => void failures.push(error));
   step('other processes and load balancers to notice');
   health?.drain();
   edge?.leave();
-  const jobsEnded = jobs.leave();
-  await announceLeaving(broker);
+  const jobsEnded = attempt(jobs.leave());
+  await attempt(announceLeaving(broker));
   const noticed = Math.max(edge ? graceMs : 0, onBus ? noticeMs : 0);
   if (noticed > 0) await pause(noticed);
   step('requests');
-  await edge?.drain(end - AFTER_REQUESTS_MS);
+  await attempt(edge?.drain(end - AFTER_REQUESTS_MS));
   step('jobs');
   if (!(await endsBefore(jobsEnded, end - AFTER_JOBS_MS)))
     broker.logger.warn('Jobs did not end in the time to stop; another process begins them again.');
@@ -69,10 +75,11 @@ export async function endWork(
   await callsEnd(broker, end - AFTER_CALLS_MS);
   step('the services to stop');
   Object.assign(broker.options.tracking ?? {}, { shutdownTimeout: SERVICES_MS });
-  await broker.stop();
+  await attempt(broker.stop());
   step('the job queue to close');
-  await jobs.stop();
-  await health?.close();
+  await attempt(jobs.stop());
+  await attempt(health?.close());
+  if (failures.length > 0) throw failures[0];
 }
 
 async function endsBefore(work: Promise<void>, until: number): Promise<boolean> {

@@ -61,6 +61,16 @@ describe('the configuration', () => {
     assert.deepEqual(config.services, ['data', 'gateway']);
   });
 
+  it('leaves load balancers time where a gateway is on a bus, within the time to stop', () => {
+    const graceOf = (env: NodeJS.ProcessEnv): number => readConfig(env).shutdownGraceSeconds;
+    const bus = { NATS_URL: 'nats://localhost:4222' };
+    assert.equal(graceOf({}), 0);
+    assert.equal(graceOf(bus), 5);
+    assert.equal(graceOf({ ...bus, SERVICES: 'data' }), 0);
+    assert.equal(graceOf({ ...bus, SHUTDOWN_SECONDS: '6' }), 2);
+    assert.equal(graceOf({ ...bus, SHUTDOWN_SECONDS: '40', SHUTDOWN_GRACE_SECONDS: '30' }), 30);
+  });
+
   it('takes a list of NATS servers, and an address without its last slash', () => {
     assert.deepEqual(readConfig({ NATS_URL: 'nats://a:4222,nats://b:4222' }).bus?.servers, ['a:4222', 'b:4222']);
     assert.equal(readConfig({ BASE_URL: 'https://erp.example/' }).baseUrl, 'https://erp.example');
@@ -72,6 +82,8 @@ describe('the configuration', () => {
     ['PORT', '-1'],
     ['PORT', '80.5'],
     ['HEALTH_PORT', 'x'],
+    ['SHUTDOWN_SECONDS', '4'],
+    ['SHUTDOWN_GRACE_SECONDS', '7'],
     ['DATABASE_POOL_SIZE', '0'],
     ['TRUSTED_PROXIES', '11'],
     ['LOG_LEVEL', 'loud'],
