@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { derivedUrl } from '../../../mixins/database/logins.ts';
 import { LEASE_SECONDS } from '../../../services/metadata/deployments/lease.ts';
 import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
@@ -33,7 +34,8 @@ describe('metadata: a worker that is killed in any state', function () {
         '--input-type=module',
         '-e',
         "await import('./worker-process.ts')",
-        platform.database.url,
+        // As the processes of metadata sign in: a worker ends the transactions of its own login alone.
+        derivedUrl(platform.database.url, 'metadata')!,
         t.tenantId,
         String(LEASE_SECONDS),
       ],
