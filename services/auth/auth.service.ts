@@ -63,6 +63,10 @@ export default function authService({ config, database }: Platform): ServiceSche
         sendPasswordLink: passwordLinkSender(config, logger),
         onError: (error) => logger.error({ err: error }, 'A sign-in request failed.'),
       });
+      database.onReplaced(() => {
+        server.clients.forgetAll();
+        server.forgetKeys();
+      });
     },
     async started() {
       await server.start();

@@ -137,6 +137,11 @@ export class Clients {
     for (const [key, { tenant }] of this.#tenants.entries()) if (tenant?.id === tenantId) this.#tenants.delete(key);
   }
 
+  /** What was read belongs to another database: versions there are of other content. */
+  forgetAll(): void {
+    for (const known of [this.#tenants, this.#lastKnown, this.#configurations, this.#origins]) known.clear();
+  }
+
   async find(clientId: string): Promise<KnownClient | null> {
     const builtIn = BUILT_IN.get(clientId);
     if (builtIn) return builtIn;
