@@ -10,6 +10,7 @@ import { Database } from '../mixins/database/database.ts';
 import { markProduction } from '../mixins/database/installation.ts';
 import { givePasswords, warnOfMissingPasswords } from '../mixins/database/open.ts';
 import { explained } from '../mixins/database/problem.ts';
+import { requireSupportedServer } from '../mixins/database/server-version.ts';
 
 try {
   const config = readConfig(process.env, { command: true });
@@ -19,7 +20,7 @@ try {
   }
   const owner = new Database(config.databaseUrl, { size: 2, applicationName: 'erp migrate' });
   try {
-    await explained(owner.query('SELECT 1'), { variable: 'DATABASE_URL', url: config.databaseUrl });
+    await explained(requireSupportedServer(owner, console.warn), { variable: 'DATABASE_URL', url: config.databaseUrl });
     await migrateServices(owner, ALL_SERVICES);
     if (config.production) await markProduction(owner);
     await givePasswords(owner, config, ALL_SERVICES, console.warn);

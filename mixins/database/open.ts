@@ -10,6 +10,7 @@ import { joinInstallation, keepFromProduction } from './installation.ts';
 import { derivedUrl, derivePassword, givePassword, hasDerivedPassword, isOwner, loginOf } from './logins.ts';
 import { explained } from './problem.ts';
 import { untilReachable } from './reachable.ts';
+import { requireSupportedServer } from './server-version.ts';
 
 export interface OpenOptions {
   /** The address that is not a service's own: DATABASE_URL, or that of the embedded database; null: there is none. */
@@ -39,6 +40,8 @@ export async function openDatabases(config: Config, options: OpenOptions): Promi
   try {
     for (const [service, database] of databases) {
       const address = { variable: variableOf(config, service), url: database.url, expected: loginOf(service) };
+      if (!owned && service === config.services[0])
+        await explained(requireSupportedServer(database, options.warn), address);
       if (!owned) await explained(options.check(database, service), address);
       // What one of the logins learns holds for all of them: they are on one database.
       if (service === config.services[0]) await explained(joinInstallation(database, config), address);
@@ -92,6 +95,7 @@ async function prepareAsOwner(
   const owner = new Database(url, { size: 2, applicationName: `erp owner ${config.nodeId}` });
   try {
     if (!(await explained(isOwner(owner), { variable: 'DATABASE_URL', url }))) return null;
+    await requireSupportedServer(owner, warn);
     if (config.production && config.databaseUrl !== null)
       throw new ConfigError(
         'DATABASE_URL is the address of the owner of the database, which no service has in production: run ' +

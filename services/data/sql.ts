@@ -43,7 +43,7 @@ export const fittingValues = (object: ObjectMeta, record: string): string => `($
     SELECT typed.name FROM unnest(${checkedColumns(object)}) typed (name, type)
     WHERE ${record} ->> typed.name IS NOT NULL AND NOT CASE WHEN typed.type = 'text[]'
       THEN jsonb_typeof(${record} -> typed.name) = 'array'
-      ELSE pg_input_is_valid(${record} ->> typed.name, typed.type) END))`;
+      ELSE erp.input_is_valid(${record} ->> typed.name, typed.type) END))`;
 
 /** SQL of two arrays: the columns that do not take any text, and their types. */
 const checkedColumns = memoize((object: ObjectMeta): string => {

@@ -12,6 +12,7 @@ import pg from 'pg';
 import type { Database } from '../../mixins/database/database.ts';
 import { type EmbeddedDatabase, startEmbeddedDatabase } from '../../mixins/database/embedded.ts';
 import { migrate } from '../../mixins/database/migrate.ts';
+import { testBinaries } from './postgresql.ts';
 
 export interface TestDatabase {
   readonly name: string;
@@ -27,10 +28,12 @@ const TEMPLATE_LOCK = 7_164_002;
 const open = new Set<TestDatabase>();
 let own: Promise<{ server: EmbeddedDatabase; folder: string }> | undefined;
 
-/** Starts a server for tests in a temporary folder; scripts/test.ts shares one among all suites. */
-export async function startTestServer(): Promise<{ server: EmbeddedDatabase; folder: string }> {
+/** Starts a server for tests in a temporary folder; scripts/test.ts shares one among all suites. `binaries`: their folder. */
+export async function startTestServer(
+  binaries = testBinaries(),
+): Promise<{ server: EmbeddedDatabase; folder: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'erp-test-'));
-  return { server: await startEmbeddedDatabase(folder, { settings: FAST }), folder };
+  return { server: await startEmbeddedDatabase(folder, { settings: FAST, binaries }), folder };
 }
 
 /** Address of the server all databases of this run live on. */

@@ -168,7 +168,7 @@ export function stateStatement(
     return `SELECT ${name} FROM (SELECT CASE WHEN before ? ${name} THEN (before ->> ${name})::jsonb #>> '{}'
           ELSE bin.record ->> ${name} END AS ref) named
         WHERE ref IS NOT NULL AND NOT EXISTS (SELECT FROM ${table(schema, field.referenceTo[0] ?? '')} t
-          WHERE t."id" = CASE WHEN pg_input_is_valid(ref, 'uuid') THEN ref::uuid END)`;
+          WHERE t."id" = CASE WHEN erp.input_is_valid(ref, 'uuid') THEN ref::uuid END)`;
   });
   return sql.statement(`SELECT ${VERSION_COLUMNS}, live."recordVersion" AS version,
       bin.record_version AS "deletedVersion",

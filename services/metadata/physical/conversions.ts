@@ -125,7 +125,7 @@ const CONVERSIONS: readonly Conversion[] = [
     to: ['date'],
     sql: (x) =>
       when(
-        `btrim(${x}) ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}$' AND pg_input_is_valid(btrim(${x}), 'date')`,
+        `btrim(${x}) ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}$' AND erp.input_is_valid(btrim(${x}), 'date')`,
         `btrim(${x})::date`,
       ),
   },
