@@ -270,7 +270,7 @@ CREATE FUNCTION t_tenant._renew_epoch(text,text) RETURNS boolean LANGUAGE plpgsq
 ALTER FUNCTION t_tenant._renew_epoch(text,text) OWNER TO t_tenant_owner;
 GRANT EXECUTE ON FUNCTION t_tenant._renew_epoch(text,text) TO t_tenant;
 
-CREATE FUNCTION t_tenant._rollup_trail(text,boolean,boolean,jsonb,jsonb) RETURNS void LANGUAGE plpgsql SET search_path=t_tenant, public -- body 21aeabb2f31b
+CREATE FUNCTION t_tenant._rollup_trail(text,boolean,boolean,jsonb,jsonb) RETURNS void LANGUAGE plpgsql SET search_path=t_tenant, public -- body e05c403d32ff
 ALTER FUNCTION t_tenant._rollup_trail(text,boolean,boolean,jsonb,jsonb) OWNER TO t_tenant_owner;
 
 CREATE FUNCTION t_tenant._user_name() RETURNS trigger LANGUAGE plpgsql -- body 7efa01b985ed

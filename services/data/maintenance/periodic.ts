@@ -6,6 +6,7 @@ import { repeatForTenants } from '../../../mixins/jobs/tenants.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import { sealTenant } from '../trail/chain.ts';
 import type { UserSync } from '../users/sync.ts';
+import { RetentionNumbers } from './numbers.ts';
 import { sweepTenant, TENANT_MS, within } from './sweep.ts';
 
 const SWEEP = periodicQueue('data.sweep', { everySeconds: 600, pollSeconds: 60, firstAfterSeconds: 5 });
@@ -17,7 +18,9 @@ const TENANTS_PER_PAGE = 500;
 
 /** Offers to do the periodic work in this process; each run is done by one of the processes that offer it. */
 export async function startPeriodicWork(platform: Platform, broker: ServiceBroker, sync: UserSync): Promise<void> {
-  const { database, jobs } = platform;
+  const { database, jobs, metrics } = platform;
+  const numbers = new RetentionNumbers();
+  numbers.register(metrics, database);
   const tenants = (after: string | undefined) =>
     call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) });
   const failed = (message: string) => (tenantId: string, error: unknown) =>
@@ -27,8 +30,10 @@ export async function startPeriodicWork(platform: Platform, broker: ServiceBroke
     tenants,
     work: async (tenantId, signal) => {
       const inTime = within(TENANT_MS);
-      const { unfinished } = await sweepTenant(database, tenantId, sync, () => !signal.aborted && inTime());
-      if (unfinished.length > 0 && !signal.aborted) broker.logger.warn({ tenantId, left: unfinished }, FALLEN_BEHIND);
+      const swept = await sweepTenant(database, tenantId, sync, () => !signal.aborted && inTime());
+      numbers.note(tenantId, swept);
+      if (swept.unfinished.length > 0 && !signal.aborted)
+        broker.logger.warn({ tenantId, left: swept.unfinished }, FALLEN_BEHIND);
     },
     failed: failed('Expired rows of a tenant were not removed; the next run tries again.'),
   });

@@ -92,7 +92,8 @@ function eventSql(
   { kind, transactionSize, transition }: Trail,
 ): string {
   const { bind } = sql;
-  const parts = `'changes', changes, 'transactionId', ${bind(unit.transactionId, 'text')},
+  // The fields that changed are in the audit entry of the same record and version.
+  const parts = `'transactionId', ${bind(unit.transactionId, 'text')},
         'transactionIndex', position, 'transactionSize', ${bind(transactionSize, 'integer')}`;
   const reported = transition && {
     key: transition.key,

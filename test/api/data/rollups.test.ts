@@ -272,10 +272,7 @@ describe('rollup fields', () => {
       ['data.records.create', 'Deal__c', 'the-key-of-the-line', 'api', history.request_id, changes],
     );
     const event = await one(`SELECT * FROM ${schema}._outbox WHERE record_id = $1 ORDER BY outbox_id`);
-    assert.deepEqual(
-      [event.type, event.record_version, event.data.transactionIndex, event.data.changes],
-      ['data.record.updated', 2, 1, changes],
-    );
+    assert.deepEqual([event.type, event.record_version, event.data.transactionIndex], ['data.record.updated', 2, 1]);
   });
 
   it('are over the children that meet the criteria, and are computed anew when these change', async () => {

@@ -328,7 +328,7 @@ describe('the chain over the audit trail', () => {
       // More than one batch.
       await world.rows(
         `INSERT INTO $schema._audit (audit_id, channel, operation_id, outcome, request_id)
-          SELECT uuidv7(), 'job', 'test.many', 'committed', 'req_' || n FROM generate_series(1, 2100) n`,
+          SELECT gen_random_uuid(), 'job', 'test.many', 'committed', 'req_' || n FROM generate_series(1, 2100) n`,
       );
       const failing = new LosesConnection(world.platform.database.url, moment);
       const outcome = await sealTenant(failing, world.tenantId).catch((error: Error) => error);

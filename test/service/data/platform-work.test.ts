@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Statement } from '../../../mixins/database/statement.ts';
+import { Metrics } from '../../../mixins/metrics/metrics.ts';
+import { RetentionNumbers } from '../../../services/data/maintenance/numbers.ts';
 import {
   EXPIRING,
   removeEventsStatement,
@@ -155,6 +158,40 @@ describe('what the platform does with records by itself', () => {
     assert.deepEqual(refused, [world.clerk.userId, world.clerk.userId]);
     assert.equal((await sweep()).users, 1, 'once auth is back');
     assert.deepEqual(await left(), [['data.record.updated', 3]]);
+  });
+
+  it('tells how much is stored, what was removed, and what is left', async () => {
+    const metrics = new Metrics();
+    const numbers = new RetentionNumbers();
+    numbers.register(metrics, world.database);
+    const metricOf = async (line: string): Promise<number> => {
+      const text = await metrics.text();
+      const found = text.split('\n').find((one) => one.startsWith(`${line} `));
+      assert.ok(found, `${line} in ${text}`);
+      return Number(found.slice(line.length));
+    };
+    await world.rows('ANALYZE $schema._audit');
+    await metrics.text();
+    const [audit] = await world.rows(
+      `SELECT reltuples AS rows, pg_total_relation_size(oid)::float8 AS bytes FROM pg_class WHERE oid = '$schema._audit'::regclass`,
+    );
+    while (!(await metrics.text()).includes('erp_stored_rows{kind="audit"}')) await pause(10);
+    assert.ok((await metricOf('erp_stored_rows{kind="audit"}')) >= audit!['rows']);
+    assert.ok((await metricOf('erp_stored_bytes{kind="audit"}')) > audit!['bytes'] / 4, 'the table, at least');
+    assert.ok((await metricOf('erp_stored_bytes{kind="records"}')) > 0);
+    assert.equal(await metricOf('erp_retention_last_swept_timestamp_seconds'), 0);
+    await world.rows('DELETE FROM $schema._outbox');
+    await world.rows(
+      `INSERT INTO $schema._outbox (at, type, data) SELECT now() - interval '8 days', 'x', '{}' FROM generate_series(1, 5001)`,
+    );
+    numbers.note(world.tenantId, await sweep(undefined, () => false));
+    assert.equal(await metricOf('erp_retention_removed_rows_total{kind="events"}'), 5_000);
+    assert.equal(await metricOf('erp_retention_tenants_behind{kind="events"}'), 1);
+    assert.equal(await metricOf('erp_retention_tenants_behind{kind="keys"}'), 0);
+    numbers.note(world.tenantId, await sweep());
+    assert.equal(await metricOf('erp_retention_removed_rows_total{kind="events"}'), 5_001);
+    assert.equal(await metricOf('erp_retention_tenants_behind{kind="events"}'), 0);
+    assert.ok((await metricOf('erp_retention_last_swept_timestamp_seconds')) > Date.now() / 1_000 - 60);
   });
 
   it('finds what has expired by an index, also in tables that have been used for long', async () => {

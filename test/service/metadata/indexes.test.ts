@@ -1,6 +1,7 @@
 /** Tenants that an older version of the platform made get the indexes that this version works with, while they work. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { migrateServices } from '../../../main.ts';
 import { Database } from '../../../mixins/database/database.ts';
@@ -114,7 +115,7 @@ describe('metadata: indexes of tenants that are there already', () => {
     const expiry = ['_confirmations_expiry', '_idempotency_expiry', '_revoked_shares_expiry'];
     const whole = await indexes(schema);
     await drop(schema, ...expiry);
-    await database.query(`ALTER TABLE "${schema}"._state DROP COLUMN audit_days`);
+    await database.query(`UPDATE "${schema}"._state SET audit_days = DEFAULT`);
     for (const [name, on] of [
       ['_confirmations_expires_at', '_confirmations USING brin (expires_at)'],
       ['_idempotency_expires_at', '_idempotency USING brin (expires_at)'],
@@ -125,9 +126,14 @@ describe('metadata: indexes of tenants that are there already', () => {
       `INSERT INTO "${schema}"._idempotency (client_id, user_id, key, fingerprint, state, request_id, body)
         SELECT 'c', gen_random_uuid(), n, '', 'COMPLETED', '', repeat('x', 1900) FROM generate_series(1, 40000) n`,
     );
-    await database.query('UPDATE metadata.tenants SET tenant_schema_version = 14, index_generation = 3 WHERE id = $1', [
-      id,
-    ]);
+    const retention = await readFile(
+      new URL('../../../services/metadata/tenant-schema/0015-retention.sql', import.meta.url),
+      'utf8',
+    );
+    await database.transaction((tx) => tx.query(`SET LOCAL search_path = "${schema}"; ${retention}`));
+    await database.query('UPDATE metadata.tenants SET index_generation = 3 WHERE id = $1', [id]);
+    // A process of an older version has left something of its own.
+    await database.query(`CREATE TABLE "${schema}"."Late__c" (n integer)`);
     assert.equal(await upgradeTenants(database), 1);
     const { rows } = await database.query(`SELECT audit_days FROM "${schema}"._state`);
     assert.deepEqual(rows, [{ audit_days: 1000 }], 'what the settings said before');
