@@ -77,7 +77,8 @@ export async function endWork(
   Object.assign(broker.options.tracking ?? {}, { shutdownTimeout: SERVICES_MS });
   await attempt(broker.stop());
   step('the job queue to close');
-  await attempt(jobs.stop());
+  // They were waited for already.
+  await attempt(jobs.stop(0));
   await attempt(health?.close());
   if (failures.length > 0) throw failures[0];
 }

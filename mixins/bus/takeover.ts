@@ -49,23 +49,27 @@ export class RepeatBudget {
   }
 
   noteCall(): void {
+    this.#fade();
     this.#calls++;
   }
 
   /** Takes one repeat; false: the budget is used up. */
   take(): boolean {
-    const now = this.#now();
-    const elapsed = now - this.#at;
-    // Old numbers fade, which takes less than to keep them by second.
-    if (elapsed > WINDOW_MS) {
-      const kept = elapsed > 2 * WINDOW_MS ? 0 : 0.5;
-      this.#calls *= kept;
-      this.#repeats *= kept;
-      this.#at = now;
-    }
+    this.#fade();
     if (this.#repeats >= Math.max(this.#calls * SHARE, RESERVE_PER_SECOND * (WINDOW_MS / 1_000))) return false;
     this.#repeats++;
     return true;
+  }
+
+  /** Old numbers fade, which takes less than to keep them by second: those of half the window to all of it are left. */
+  #fade(): void {
+    const now = this.#now();
+    const elapsed = now - this.#at;
+    if (elapsed <= WINDOW_MS / 2) return;
+    const kept = elapsed > WINDOW_MS ? 0 : 0.5;
+    this.#calls *= kept;
+    this.#repeats *= kept;
+    this.#at = now;
   }
 }
 

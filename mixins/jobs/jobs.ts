@@ -124,9 +124,9 @@ export class Jobs {
     return (this.#left ??= this.#leave());
   }
 
-  /** Closes the queue; what is under way gets some time to end. */
-  stop(): Promise<void> {
-    return (this.#stopped ??= this.#stop());
+  /** Closes the queue; what is under way gets some time to end, `waitMs`. */
+  stop(waitMs = STOP_TIMEOUT_MS): Promise<void> {
+    return (this.#stopped ??= this.#stop(waitMs));
   }
 
   async #leave(): Promise<void> {
@@ -137,9 +137,9 @@ export class Jobs {
     await Promise.all([...this.#workers.keys()].map((name) => this.#boss.offWork(name)));
   }
 
-  async #stop(): Promise<void> {
+  async #stop(waitMs: number): Promise<void> {
     const left = this.leave();
-    await Promise.race([left, pause(STOP_TIMEOUT_MS, undefined, { ref: false })]);
+    await Promise.race([left, pause(waitMs, undefined, { ref: false })]);
     if (this.#started) await this.#boss.stop({ graceful: false });
   }
 

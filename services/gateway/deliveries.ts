@@ -185,9 +185,9 @@ export class Deliveries {
     }
     for (const { answers } of tenants.values()) answers.sort((a, b) => lastMoved(a) - lastMoved(b));
     while (this.#unsentBytes > this.#limits.allBytes) {
-      const most = [...tenants.values()].reduce((a, b) => (b.bytes > a.bytes ? b : a));
-      const stuck = most.answers.shift();
-      if (!stuck) return;
+      const most = [...tenants.values()].sort((a, b) => b.bytes - a.bytes)[0];
+      const stuck = most?.answers.shift();
+      if (!most || !stuck) return;
       most.bytes -= stuck.delivery?.unsentBytes ?? 0;
       this.#cutOff(stuck, 'memory');
     }

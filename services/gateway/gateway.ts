@@ -141,6 +141,15 @@ export class Gateway implements Edge {
 
   /** Takes a request of the server and sees it through to its answer. */
   take(req: IncomingMessage, res: ServerResponse, expectsContinue = false): void {
+    this.#answer(req, res, expectsContinue, (x) => this.#handle(x));
+  }
+
+  #answer(
+    req: IncomingMessage,
+    res: ServerResponse,
+    expectsContinue: boolean,
+    handle: (x: Exchange) => Promise<void>,
+  ): void {
     const x = this.#open(req, res);
     if (!this.#departure.arrived(x)) return;
     x.expectsContinue = expectsContinue;
@@ -172,16 +181,15 @@ export class Gateway implements Edge {
     res.prependOnceListener('finish', () => discardRest(req));
     res.once('finish', leave);
     res.once('close', leave);
-    workOn(x, () => this.#handle(x))
+    workOn(x, () => handle(x))
       .catch((error) => this.fail(x, error))
       .finally(end);
   }
 
   /** Refuses an `Expect` that is not `100-continue`. */
   refuseExpectation(req: IncomingMessage, res: ServerResponse): void {
-    this.fail(
-      this.#open(req, res),
-      new PlatformError('REQUEST_MALFORMED', 'The only supported expectation is 100-continue.'),
+    this.#answer(req, res, false, () =>
+      Promise.reject(new PlatformError('REQUEST_MALFORMED', 'The only supported expectation is 100-continue.')),
     );
   }
 

@@ -99,19 +99,19 @@ export class RefusalDelays {
     const socket = stateOf(req.socket);
     const before = this.#before(socket, caller);
     const ignored = started < before.retryAt ? before.ignored + 1 : 0;
-    socket.refusal = { caller, ignored, retryAt };
+    socket.refusal = { ignored, retryAt };
     caller.ignored = Math.max(caller.ignored, ignored);
     caller.retryAt = Math.max(caller.retryAt, retryAt);
     return ignored;
   }
 
   /**
-   * A connection answers for itself; a new one that was opened to get around that continues what the others did. The
-   * connections of a proxy say nothing about whose request comes next.
+   * A connection answers for itself, whoever its requests come from; a new one that was opened to get around that
+   * continues what the others did. The connections of a proxy say nothing about whose request comes next.
    */
   #before({ openedAt, refusal }: SocketState, caller: CallerRefusals): RefusalState {
     if (this.#options.proxied) return caller;
-    if (refusal?.caller === caller) return refusal;
+    if (refusal) return refusal;
     return openedAt > caller.refusedSince ? caller : NONE;
   }
 

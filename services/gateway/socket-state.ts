@@ -16,8 +16,8 @@ export interface SocketState {
   unanswered: number;
   /** Bytes of its answers that have not been taken. */
   unsentBytes: number;
-  /** The last 429 on it, and whose it was. */
-  refusal: (RefusalState & { readonly caller: object }) | null;
+  /** The last 429 on it. */
+  refusal: RefusalState | null;
 }
 
 const states = new WeakMap<Socket, SocketState>();

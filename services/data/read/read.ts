@@ -8,6 +8,7 @@ import { platformTime } from '../../../lib/values/clock.ts';
 import type { SealingKeys } from '../../../lib/values/sealed.ts';
 import { type Database, isConnectionError, sqlState } from '../../../mixins/database/database.ts';
 import { unavailableOf } from '../../../mixins/database/unavailable.ts';
+import { isServiceUnavailable, serviceUnavailable } from '../../../mixins/service-unavailable.ts';
 import type { Tenants } from '../tenants.ts';
 import type { PreparedReads } from './prepared.ts';
 
@@ -51,6 +52,7 @@ export async function runRead<By extends Asker, Input, Answer>(
       }
       const failed = unavailableOf(error);
       if (failed) throw failed;
+      if (isServiceUnavailable(error)) throw serviceUnavailable(error);
       if (sqlState(error)?.startsWith('22'))
         throw new PlatformError('FILTER_VALUE_INVALID', 'A value of the query is out of range for its field.', {
           cause: error,

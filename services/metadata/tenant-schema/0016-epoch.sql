@@ -13,10 +13,12 @@ CREATE TABLE _epoch (
 );
 
 -- Cursors that were issued before this table was there hold the server and its timeline.
-INSERT INTO _epoch (epoch, place)
+-- When it began is not known: a database may have been restored since, before this table was there.
+INSERT INTO _epoch (epoch, place, begun_at)
   SELECT system.system_identifier || '/' || checkpoint.timeline_id,
     concat_ws('/', system.system_identifier, database.oid, '_epoch'::regclass::oid,
-      left(pg_walfile_name(pg_current_wal_lsn()), 8))
+      left(pg_walfile_name(pg_current_wal_lsn()), 8)),
+    '-infinity'
   FROM pg_control_system() system, pg_control_checkpoint() checkpoint, pg_database database
   WHERE database.datname = current_database();
 

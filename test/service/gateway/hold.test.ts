@@ -111,6 +111,17 @@ describe('The edge: what callers can make it hold', function () {
     await until(async () => (await metric('erp_http_unsent_bytes')) === 0, 5);
   });
 
+  it('holds nothing of requests whose expectation it refused', async () => {
+    stage = await startStage();
+    for (let i = 0; i < 50; i++) {
+      const socket = await open();
+      socket.end('GET /x HTTP/1.1\r\nHost: a\r\nExpect: x\r\nConnection: close\r\n\r\n');
+      socket.resume();
+      await once(socket, 'close');
+    }
+    await until(async () => (await metric('erp_http_unsent_bytes')) === 0, 5);
+  });
+
   it('does the same for addresses of callers who are not signed in', async () => {
     stage = await startStage();
     stage.authAnswer = () => ({ status: 200, headers: {}, body: Buffer.alloc(7 * 1024 * 1024, 'x') });

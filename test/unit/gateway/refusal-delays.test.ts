@@ -70,6 +70,12 @@ describe('delayed refusals', () => {
     assert.equal(refuse(caller(), new Socket()), 0);
   });
 
+  it('concern a connection whose requests come from one caller and another in turn', () => {
+    const [one, other, socket] = [caller(), caller(), new Socket()];
+    const waits = Array.from({ length: 8 }, (_, i) => refuse(i % 2 ? other : one, socket));
+    assert.deepEqual(waits, [0, 0, 0, 0, 100, 200, 400, 800]);
+  });
+
   it('concern the connections that a caller opens instead', () => {
     const who = caller();
     const opened = (): Socket => {

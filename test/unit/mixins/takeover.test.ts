@@ -35,12 +35,15 @@ describe('calls of a lost process', () => {
     for (let i = 0; i < 5_000; i++) budget.noteCall();
     assert.equal(takeAll(), 500);
     assert.equal(budget.take(), false);
-    now += 11_000;
+    now += 6_000;
     // Half of the calls still count, and half of the repeats.
     assert.equal(takeAll(), 0);
     for (let i = 0; i < 1_000; i++) budget.noteCall();
     assert.equal(takeAll(), 100);
     now += 30_000;
     assert.equal(takeAll(), 100, 'what a quiet process may repeat');
+    for (let i = 0; i < 25_000; i++, now++) budget.noteCall();
+    const taken = takeAll();
+    assert.ok(taken >= 500 && taken <= 1_000, `${taken} of 10,000 calls, which nothing had happened to before`);
   });
 });
