@@ -6,7 +6,7 @@ import { FAULT_KINDS } from './schedule.ts';
 import { storm } from './storm.ts';
 import { explained } from './violations.ts';
 
-const SECONDS = 75;
+const SECONDS = 45;
 const RATE = 8;
 /** A restore takes longer than this storm. */
 const KINDS = FAULT_KINDS.filter((kind) => kind !== 'restore');
