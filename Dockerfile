@@ -20,10 +20,12 @@ COPY config ./config
 COPY contracts ./contracts
 COPY lib ./lib
 COPY mixins ./mixins
+COPY published ./published
 COPY services ./services
 COPY templates ./templates
-COPY scripts/audit.ts scripts/bus-keys.ts scripts/join.ts scripts/limits.ts scripts/migrate.ts ./scripts/
-COPY scripts/repl.ts scripts/rotate-secret.ts scripts/tenant-limits.ts ./scripts/
+COPY scripts/arguments.ts scripts/audit.ts scripts/bus-keys.ts scripts/join.ts scripts/limits.ts ./scripts/
+COPY scripts/migrate.ts scripts/repl.ts scripts/restored.ts scripts/rotate-secret.ts ./scripts/
+COPY scripts/tenant-limits.ts scripts/upgrade-tenants.ts ./scripts/
 USER node
 EXPOSE 3000 9090
 # Callers reach the gateway on PORT; every role answers probes on HEALTH_PORT.

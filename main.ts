@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { ServiceBroker } from 'moleculer';
-import { brokerOptions } from './config/broker.ts';
+import { brokerOptions, processLog } from './config/broker.ts';
 import { busAddress } from './config/bus.ts';
 import { type Config, ConfigError, readConfig } from './config/env.ts';
 import type { ServiceName } from './config/services.ts';
@@ -28,8 +28,9 @@ import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
 import { type OpenOptions, openDatabases } from './mixins/database/open.ts';
 import { Timekeeper } from './mixins/database/timekeeper.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
-import { type HealthServer, startHealthServer } from './mixins/health.ts';
+import { type Degradation, type HealthServer, startHealthServer } from './mixins/health.ts';
 import { Jobs } from './mixins/jobs/jobs.ts';
+import { warnOf } from './mixins/log-failure.ts';
 import { Metrics } from './mixins/metrics/metrics.ts';
 import type { Platform } from './mixins/platform.ts';
 import { pulse } from './mixins/pulse.ts';
@@ -57,6 +58,9 @@ export interface StartOptions {
   readonly step?: (name: string) => void;
 }
 
+/** Of the time to stop, kept for what comes after the connections to the database. */
+const CLOSED_MS = 700;
+
 const migrationsOf = (service: string): string => join(root, 'services', service, 'migrations');
 
 const migrationFiles = (service: string): string[] =>
@@ -75,14 +79,13 @@ export async function migrateServices(owner: Database, services: readonly Servic
     await migrate(owner, service, migrationsOf(service));
     await ensureServiceRole(owner, service);
   }
-  if (services.some((service) => WITH_JOBS.includes(service)))
-    await new Jobs(owner, { services, warn: () => {} }).install();
+  if (services.some((service) => WITH_JOBS.includes(service))) await new Jobs(owner, { warn: () => {} }).install();
   await ensureLogins(owner, services);
   await ensureInstallation(owner);
 }
 
 /** Throws when the owner of the database has not run all migrations of a service. */
-async function checkMigrated(database: Database, service: ServiceName): Promise<void> {
+export async function checkMigrated(database: Database, service: ServiceName): Promise<void> {
   const files = migrationFiles(service);
   if (files.length === 0) return;
   const { rows } = await database.query<{ name: string }>(`SELECT name FROM ${service}.migrations`);
@@ -98,15 +101,17 @@ async function checkMigrated(database: Database, service: ServiceName): Promise<
  */
 export async function start(config: Config, options: StartOptions = {}): Promise<Running> {
   const { stopped, step = () => {} } = options;
-  const closers: ((times: ShutdownTimes) => Promise<void>)[] = [];
+  // The same lines before the broker is there as after it.
+  const log = processLog(config);
+  const closers: ((times: ShutdownTimes, end: number) => Promise<void>)[] = [];
   const stop = async (times = AT_ONCE): Promise<void> => {
     // Last opened, first closed; what fails to close does not keep the rest open.
     let failure: unknown;
-    for (const close of closers.splice(0).reverse()) await close(times).catch((error) => (failure ??= error));
+    const end = performance.now() + times.totalMs - CLOSED_MS;
+    for (const close of closers.splice(0).reverse()) await close(times, end).catch((error) => (failure ??= error));
     if (failure) throw failure;
   };
   try {
-    let broker: ServiceBroker | undefined;
     // The embedded database belongs to one instance at a time, and the control socket is its lock.
     const control =
       embeds(config) || (options.control && !config.bus) ? await listenForOperators(config.dataDir) : null;
@@ -114,8 +119,8 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     const embedded = !embeds(config)
       ? null
       : await startEmbeddedDatabase(config.dataDir, {
-          log: (line) => broker?.logger.debug(line),
-          warn: (message) => broker?.logger.warn(message),
+          log: (line) => log.debug(line),
+          warn: (message) => log.warn(message),
         });
     if (embedded)
       closers.push(() => {
@@ -129,7 +134,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
       url: config.databaseUrl ?? embedded?.url ?? null,
       prepare: (owner) => migrateServices(owner, config.services),
       check: checkMigrated,
-      warn: (message) => (broker ? broker.logger.warn(message) : console.warn(message)),
+      warn: (message) => log.warn(message),
       waiting: (what) => {
         reason = what;
         if (what !== null) step(what);
@@ -137,15 +142,15 @@ export async function start(config: Config, options: StartOptions = {}): Promise
       stopped,
     };
     const databases = await unlessStopped(() => openDatabases(config, opening), stopped).finally(() => probes?.close());
-    closers.push(async () => {
+    closers.push(async (_, end) => {
       step('the database connections to close');
-      await Promise.all([...databases.values()].map((database) => database.close()));
+      await Promise.all([...databases.values()].map((database) => database.close(end - performance.now())));
     });
     const databaseOf = (service: ServiceName): Database => databases.get(service)!;
     const timekeeper = await Timekeeper.start(databaseOf(config.services[0]!));
     closers.push(async () => timekeeper.stop());
 
-    broker = new ServiceBroker({
+    const broker = new ServiceBroker({
       ...brokerOptions(config),
       middlewares: [
         namedWork,
@@ -163,26 +168,23 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     // Any login that works on queues will do: they are the same for all.
     const worker = WITH_JOBS.find((service) => databases.has(service)) ?? config.services[0]!;
     const jobs = new Jobs(databaseOf(worker), {
-      services: config.services,
       install: false,
-      warn: (error, message) => broker?.logger.warn({ err: error }, message),
+      warn: (error, message) => warnOf(log, error, message),
     });
     const shared = { config, databases, timekeeper, jobs, metrics: new Metrics() };
     const platform = (service: ServiceName): Platform => ({ ...shared, database: databaseOf(service) });
-    const watchdog = new Watchdog((stall) => broker?.logger.warn(stall, 'The event loop was stopped.'));
-    watchdog.register(shared.metrics);
-    closers.push(async () => watchdog.stop());
+    let watchdog: Watchdog | undefined;
+    closers.push(async () => watchdog?.stop());
     for (const name of config.services) {
       const module = (await import(`./services/${name}/${name}.service.ts`)) as { default: (p: Platform) => never };
       broker.createService(module.default(platform(name)));
     }
     let healthServer: HealthServer | undefined;
-    const gatewayService = (): Partial<GatewayService> | undefined => broker?.getLocalService('gateway') as never;
-    const services = broker;
+    const gatewayService = (): Partial<GatewayService> | undefined => broker.getLocalService('gateway') as never;
     closers.push((times) =>
       endWork(
         {
-          broker: services,
+          broker,
           jobs,
           health: healthServer,
           edge: gatewayService()?.edge,
@@ -195,14 +197,21 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     let started = false;
     if (config.healthPort !== null) {
       // Before the bus is there: a process that waits for it is alive, and must not be killed for its silence.
-      healthServer = await startHealthServer(platform(config.services[0]!), broker, health, (own) =>
-        started ? (gatewayService()?.readiness ?? own)() : own().then((checks) => ({ ...checks, started })),
+      healthServer = await startHealthServer(
+        platform(config.services[0]!),
+        broker,
+        health,
+        (own) => (started ? (gatewayService()?.readiness ?? own)() : own().then((checks) => ({ ...checks, started }))),
+        () => (started ? (gatewayService()?.degraded?.() ?? []) : []),
       );
     }
-    await unlessStopped(() => services.start(), stopped);
+    await unlessStopped(() => broker.start(), stopped);
     if (config.seedDemo && config.services.includes('metadata'))
-      await unlessStopped(() => seedDemo(services, config, databaseOf('metadata')), stopped);
+      await unlessStopped(() => seedDemo(broker, config, databaseOf('metadata')), stopped);
     started = true;
+    // From now on, since nobody waits for a process that starts, and loading its modules stops the event loop.
+    watchdog = new Watchdog((stall) => log.warn(stall, 'The event loop was stopped.'));
+    watchdog.register(shared.metrics);
     return { broker, config, baseUrl: gatewayService()?.baseUrl ?? null, stop };
   } catch (error) {
     await stop().catch(() => {});
@@ -214,6 +223,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
 interface GatewayService {
   readonly baseUrl: string;
   readonly readiness: () => Promise<Record<string, boolean>>;
+  readonly degraded: () => readonly Degradation[];
   readonly edge: Edge;
 }
 
@@ -252,6 +262,7 @@ const EXIT_MS = 500;
 async function run(): Promise<void> {
   const stopped = new AbortController();
   let running: Running | undefined;
+  let config: Config | undefined;
   let signalledAt: number | undefined;
   let step = 'the start';
   let times = AT_ONCE;
@@ -266,6 +277,8 @@ async function run(): Promise<void> {
       return;
     }
     signalledAt = now;
+    if (config)
+      processLog(config).info({ signal, seconds: config.shutdownSeconds }, 'The process stops: it was asked to.');
     // A person at a terminal has no load balancer.
     if (signal !== 'SIGTERM') times = { ...times, graceMs: 0 };
     setTimeout(() => abandon(`The process did not end within ${times.totalMs / 1_000} s`), times.totalMs - EXIT_MS);
@@ -281,7 +294,7 @@ async function run(): Promise<void> {
   };
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, end);
   try {
-    const config = readConfig();
+    config = readConfig();
     times = {
       graceMs: config.shutdownGraceSeconds * 1_000,
       noticeMs: NOTICE_MS,

@@ -10,6 +10,7 @@ import { addIdentity } from './commands/identity.ts';
 import { addLogin } from './commands/login.ts';
 import { addMetadata } from './commands/metadata.ts';
 import { addObjects } from './commands/objects.ts';
+import { addTypes } from './commands/types.ts';
 
 /** The whole program, in the version that `--version` prints. */
 export function buildProgram(version: string): Program {
@@ -18,6 +19,7 @@ export function buildProgram(version: string): Program {
   addIdentity(program);
   addMetadata(program);
   addObjects(program);
+  addTypes(program);
   addData(program);
   addAccess(program);
   addDashboards(program);

@@ -4,6 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import { type BrokerOptions, Errors } from 'moleculer';
+import { type Logger, type LoggerOptions, pino } from 'pino';
 import { PlatformError, type PlatformErrorWire } from '../lib/errors/platform-error.ts';
 import { ExactNumber } from '../lib/json/exact-number.ts';
 import type { Config } from './env.ts';
@@ -63,6 +64,16 @@ function loggedError(error: unknown): unknown {
   };
 }
 
+const logOptions = ({ logLevel, nodeId }: Config): LoggerOptions => ({
+  level: logLevel,
+  redact: { paths: REDACTED, censor: '[redacted]' },
+  base: { node: nodeId },
+  serializers: { err: loggedError },
+});
+
+/** The log of what belongs to no service of the process: the same lines as those of the broker. */
+export const processLog = (config: Config): Logger => pino(logOptions(config));
+
 /** Without a transporter: a process on a bus adds the one of mixins/bus/nats-bus.ts or mixins/control-socket.ts. */
 export function brokerOptions(config: Config): BrokerOptions {
   return {
@@ -75,14 +86,7 @@ export function brokerOptions(config: Config): BrokerOptions {
         : {
             type: 'Pino',
             options: {
-              pino: {
-                options: {
-                  level: config.logLevel,
-                  redact: { paths: REDACTED, censor: '[redacted]' },
-                  base: { node: config.nodeId },
-                  serializers: { err: loggedError },
-                },
-              },
+              pino: { options: logOptions(config) },
               level: config.logLevel,
             },
           },

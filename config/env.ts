@@ -34,6 +34,10 @@ export interface Config {
   /** Demo tenants are created when missing. Never in production, nor in a database that production uses. */
   seedDemo: boolean;
   demoPassword: string;
+  /** Where a finder reports a security problem of this installation, for security.txt; null: nothing is said. */
+  securityContact: string | null;
+  /** People may sign in to the API reference and try operations out. */
+  referenceSignIn: boolean;
   /** Proxies in front of the gateway whose X-Forwarded-For entries are believed. */
   trustedProxies: number;
   /**
@@ -59,6 +63,8 @@ export interface Config {
   };
 }
 
+/** In README.md, so everybody knows it. */
+export const DEFAULT_DEMO_PASSWORD = 'demo-password';
 const SHUTDOWN_GRACE_SECONDS = 5;
 /** Kept for requests in flight and for what ends after them. */
 const SHUTDOWN_RESERVE_SECONDS = 4;
@@ -98,6 +104,36 @@ function address(env: NodeJS.ProcessEnv, name: string, schemes: readonly string[
   return text;
 }
 
+/** An address at which people are reached, in one line of a file. */
+function contact(env: NodeJS.ProcessEnv, name: string): string | null {
+  const text = env[name];
+  if (text === undefined || text === '') return null;
+  const url = URL.parse(text);
+  if (!url || !['mailto:', 'https:', 'tel:'].includes(url.protocol))
+    throw new ConfigError(`${name} must be an address that begins with mailto:, https: or tel:.`);
+  return url.href;
+}
+
+/** By default where there are demo tenants: neither in production nor on a database that production uses. */
+function referenceSignIn(env: NodeJS.ProcessEnv, production: boolean): boolean {
+  const isDemo = !production && env['SEED_DEMO'] !== 'false' && env['DATABASE_ALLOW_DEVELOPMENT'] !== 'true';
+  return oneOf(env, 'API_REFERENCE_SIGN_IN', ['true', 'false'], isDemo ? 'true' : 'false') === 'true';
+}
+
+/** The address of a database. The driver would look for one server by the name of the whole list. */
+function databaseAddress(env: NodeJS.ProcessEnv, name: string): string | null {
+  const text = env[name] ?? '';
+  // Passwords with a comma stand before the last @.
+  const [, hosts = ''] = /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(text) ?? [];
+  const parameters = new URLSearchParams(/\?([^#]*)/.exec(text)?.[1]);
+  if ([hosts, ...parameters.getAll('host'), ...parameters.getAll('port')].some((one) => one.includes(',')))
+    throw new ConfigError(
+      `${name} names several hosts, which is not supported: give one address that leads to the primary, such as that of ` +
+        'a proxy, a virtual address or a name in DNS that the failover moves.',
+    );
+  return address(env, name, ['postgres', 'postgresql']);
+}
+
 function secret(env: NodeJS.ProcessEnv, name: string): string | null {
   const text = env[name];
   if (text === undefined || text === '') return null;
@@ -133,15 +169,15 @@ function shutdownOf(
 
 /** Addresses of the services' own logins. When there is no DATABASE_URL, all services have one or none. */
 function databaseUrlsOf(env: NodeJS.ProcessEnv, services: readonly ServiceName[]): Config['databaseUrls'] {
-  const schemes = ['postgres', 'postgresql'];
   const given: Record<ServiceName, string | null> = {
-    gateway: address(env, 'DATABASE_URL_GATEWAY', schemes),
-    auth: address(env, 'DATABASE_URL_AUTH', schemes),
-    data: address(env, 'DATABASE_URL_DATA', schemes),
-    metadata: address(env, 'DATABASE_URL_METADATA', schemes),
-    analytics: address(env, 'DATABASE_URL_ANALYTICS', schemes),
-    ratelimit: address(env, 'DATABASE_URL_RATELIMIT', schemes),
-    agent: address(env, 'DATABASE_URL_AGENT', schemes),
+    gateway: databaseAddress(env, 'DATABASE_URL_GATEWAY'),
+    auth: databaseAddress(env, 'DATABASE_URL_AUTH'),
+    data: databaseAddress(env, 'DATABASE_URL_DATA'),
+    metadata: databaseAddress(env, 'DATABASE_URL_METADATA'),
+    analytics: databaseAddress(env, 'DATABASE_URL_ANALYTICS'),
+    ratelimit: databaseAddress(env, 'DATABASE_URL_RATELIMIT'),
+    agent: databaseAddress(env, 'DATABASE_URL_AGENT'),
+    mcp: databaseAddress(env, 'DATABASE_URL_MCP'),
   };
   const lacking = services.filter((service) => given[service] === null);
   if (!env['DATABASE_URL'] && lacking.length > 0 && lacking.length < services.length)
@@ -188,7 +224,7 @@ export function readConfig(
     healthHost: env['HEALTH_HOST'] || env['HOST'] || '0.0.0.0',
     baseUrl: address(env, 'BASE_URL', ['http', 'https'])?.replace(/(?<!\/)\/+$/, '') ?? null,
     dataDir: resolve(env['DATA_DIR'] || '.data'),
-    databaseUrl: address(env, 'DATABASE_URL', ['postgres', 'postgresql']),
+    databaseUrl: databaseAddress(env, 'DATABASE_URL'),
     databaseUrls: databaseUrlsOf(env, services),
     databasePoolSize: integer(env, 'DATABASE_POOL_SIZE', 10, 1, 500),
     databaseTenantConnections: env['DATABASE_TENANT_CONNECTIONS']
@@ -200,7 +236,9 @@ export function readConfig(
     production,
     developmentOnProduction: env['DATABASE_ALLOW_DEVELOPMENT'] === 'true',
     seedDemo: !production && env['SEED_DEMO'] !== 'false',
-    demoPassword: env['DEMO_PASSWORD'] || 'demo-password',
+    demoPassword: env['DEMO_PASSWORD'] || DEFAULT_DEMO_PASSWORD,
+    referenceSignIn: referenceSignIn(env, production),
+    securityContact: contact(env, 'SECURITY_CONTACT'),
     trustedProxies: integer(env, 'TRUSTED_PROXIES', 0, 0, 10),
     ...secrets,
     ...shutdownOf(env, bus !== null && services.includes('gateway')),

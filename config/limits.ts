@@ -9,6 +9,8 @@ export const LIMITS = {
   sort_max: 2,
   in_values_max: 200,
   fields_max: 100,
+  expand_max: 5,
+  expand_fields_max: 20,
   page_max_bytes: 8 * 1024 * 1024,
   pattern_max_chars: 1_000,
   search_min_chars: 2,
@@ -18,6 +20,14 @@ export const LIMITS = {
   body_max_bytes: 1024 * 1024,
   transition_body_max_bytes: 64 * 1024,
   comment_max_chars: 2_000,
+  /** Requests and answers of the endpoint for assistants. */
+  mcp_body_max_bytes: 1024 * 1024,
+  mcp_answer_max_bytes: 256 * 1024,
+  /** Of a message besides the arguments of a tool. */
+  mcp_values_max: 128,
+  mcp_text_max_chars: 32 * 1024,
+  mcp_name_max_chars: 200,
+  mcp_uri_max_chars: 1_000,
   metadata_body_max_bytes: 32 * 1024 * 1024,
   metadata_file_max_bytes: 1024 * 1024,
   metadata_files_max: 10_000,

@@ -96,6 +96,16 @@ export const SERVICES = {
       limits: { cpu: '1', memory: '512Mi' },
     },
   },
+  mcp: {
+    purpose: 'Tools for assistants (MCP): reads alone, through the operations of the API.',
+    listens: 'health',
+    awaitedByGateway: false,
+    kubernetes: {
+      replicas: { min: 2, max: 10 },
+      requests: { cpu: '100m', memory: '256Mi' },
+      limits: { cpu: '1', memory: '512Mi' },
+    },
+  },
 } as const satisfies Record<string, ServiceDescription>;
 
 export type ServiceName = keyof typeof SERVICES;

@@ -4,6 +4,7 @@
  */
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../config/limits.ts';
+import { API_PREFIX } from '../lib/addresses.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable, type Operation } from '../lib/operation.ts';
 import { cursor, effectiveTake, KEY_ERRORS, nextCursor, take } from './data/rows.ts';
 
@@ -16,6 +17,12 @@ export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number];
 export const RUN_OUTCOMES = ['succeeded', 'failed', 'canceled'] as const;
 export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 
+/** What policies look at in an operation. */
+export interface JudgedOperation extends Pick<Operation, 'operationId' | 'risk' | 'agentApproval'> {
+  /** It would confirm a duplicate, which always needs an approval. */
+  readonly duplicateConfirmation: boolean;
+}
+
 /** What the gateway asks before it forwards a call under a run. */
 export interface Admission {
   readonly runId: string;
@@ -26,6 +33,12 @@ export interface Admission {
   /** Parameters of the path by name, such as `objectApiName`, `id`, `transitionKey`. */
   readonly pathParameters: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, unknown>>;
+  /** Apinames of the references that the call expands; absent: none. */
+  readonly expanded?: readonly string[];
+  /** Objects that filters of the call lead to (`in_related`), as it names them; absent: none. */
+  readonly related?: readonly string[];
+  /** Fields of a check whose values look a record up by a key, as it names them; absent: none. */
+  readonly lookedUp?: readonly string[];
   /** The JSON body for the approver; absent where there is none, or where it is not parsed in the gateway. */
   readonly body?: unknown;
   /** Headers that belong to the fingerprint, by their names in lower case. */
@@ -40,8 +53,11 @@ export interface Admission {
   /** The operation can be tried out: an approval of it is asked for with what it would do. */
   readonly previewable: boolean;
   readonly requestId: string;
-  /** A dry run by itself (`checkOnly`): it changes nothing, is counted as a read, and needs no approval. */
-  readonly checkOnly: boolean;
+  /**
+   * Of a check: the operation that it tries out. Policies judge the check as this operation, too; it changes nothing, is
+   * counted as a read, and needs no approval. Absent: the call is no check.
+   */
+  readonly checked?: JudgedOperation;
   /** The request confirms a duplicate, which always needs an approval. */
   readonly duplicateConfirmation: boolean;
 }
@@ -56,6 +72,11 @@ export interface Admitted {
   readonly basis?: string;
   /** Of a dry run: the mutation itself would need an approval. */
   readonly approvalRequired: boolean;
+  /**
+   * Of a check, and of a read whose path names no object: the objects on which a policy denies the operation; absent:
+   * none. The service that answers keeps them out.
+   */
+  readonly deniedObjects?: readonly string[];
   /**
    * A person has to approve the request, and nobody was asked yet: it is tried out under this step, and only what could
    * succeed is asked for (`agent.approvals.request`).
@@ -114,6 +135,10 @@ export interface AgentActions extends ActionsOf<typeof AGENT_OPERATIONS> {
   'agent.runs.state': { params: { tenantId: string; runId: string }; result: { status: RunStatus } | null };
 }
 
+const RunStatusSchema = Type.Enum([...RUN_STATUSES], { title: 'AgentRunStatus' });
+const ApprovalStatusSchema = Type.Enum([...APPROVAL_STATUSES], { title: 'AgentApprovalStatus' });
+const RunOutcomeSchema = Type.Enum([...RUN_OUTCOMES], { title: 'AgentRunOutcome', description: 'How it ended.' });
+
 const closed = { additionalProperties: false };
 const uuid = (description?: string) => Type.String({ format: 'uuid', ...(description ? { description } : {}) });
 const timestamp = (description?: string) =>
@@ -129,7 +154,7 @@ const Budget = Type.Object(
       description: 'Records that calls change; a change that does not fit into what is left is refused as a whole.',
     }),
   },
-  { description: 'What the calls of the run may cost and change together.' },
+  { title: 'AgentRunBudget', description: 'What the calls of the run may cost and change together.' },
 );
 
 const Usage = Type.Object(
@@ -139,7 +164,7 @@ const Usage = Type.Object(
     mutations: Type.Integer({ description: 'Admitted mutations; a repetition under the same key counts once.' }),
     recordsChanged: Type.Integer({ description: 'Records that mutations have changed.' }),
   },
-  { description: 'What the run has used of its budget.' },
+  { title: 'AgentRunUsage', description: 'What the run has used of its budget.' },
 );
 
 const agentKey = Type.String({ pattern: '^[a-z][a-z0-9._-]{1,63}$', description: 'Which agent; a stable name.' });
@@ -148,7 +173,11 @@ const context = Type.Object(
     objectApiName: Type.String({ pattern: '^[A-Za-z][A-Za-z0-9_]{0,39}$', description: 'apiName of an object.' }),
     recordId: uuid('Id of a record of it.'),
   },
-  { ...closed, description: 'The record that the run is about, for people who look at it. It gives no access.' },
+  {
+    title: 'AgentRunContext',
+    ...closed,
+    description: 'The record that the run is about, for people who look at it. It gives no access.',
+  },
 );
 const plan = Type.Array(
   Type.Object(
@@ -157,7 +186,7 @@ const plan = Type.Array(
       operationId: text(100, 'The operation that the step calls.'),
       summary: text(500, 'What the step is for, in a sentence.', 0),
     },
-    closed,
+    { ...closed, title: 'AgentPlanStep' },
   ),
   { maxItems: 100, description: 'What the agent intends, for people who look at it. It permits nothing.' },
 );
@@ -168,46 +197,52 @@ const modelUsage = Type.Object(
     inputTokens: Type.Integer({ minimum: 0, maximum: 1_000_000_000_000, description: 'Tokens read.' }),
     outputTokens: Type.Integer({ minimum: 0, maximum: 1_000_000_000_000, description: 'Tokens written.' }),
   },
-  { ...closed, description: 'Model and tokens, as the agent reports them.' },
+  { title: 'ModelUsage', ...closed, description: 'Model and tokens, as the agent reports them.' },
 );
 
-const Run = Type.Object({
-  runId: uuid(),
-  agentKey: Type.String(),
-  agentVersion: nullable(Type.String()),
-  goal: Type.String(),
-  status: Type.Enum([...RUN_STATUSES]),
-  dryRun: Type.Boolean({ description: 'Mutations are carried out and rolled back.' }),
-  createdAt: timestamp(),
-  startedAt: timestamp(),
-  completedAt: nullable(timestamp('When it ended, in whatever way.')),
-  expiresAt: timestamp(),
-  userId: uuid('In whose name it acts.'),
-  clientId: Type.String(),
-  context: nullable(context),
-  plan: nullable(plan),
-  budget: Budget,
-  usage: Usage,
-  pendingApprovals: Type.Array(
-    Type.Object({
-      approvalId: uuid(),
-      operationId: Type.String(),
-      summary: Type.String(),
-      expiresAt: timestamp(),
-    }),
-    { description: 'What waits for a decision, oldest first.' },
-  ),
-  outcome: nullable(Type.Enum([...RUN_OUTCOMES])),
-  summary: nullable(Type.String()),
-  output: nullable(Type.Object({}, { additionalProperties: true })),
-  modelUsage: nullable(modelUsage),
-});
+const Run = Type.Object(
+  {
+    runId: uuid(),
+    agentKey: Type.String(),
+    agentVersion: nullable(Type.String()),
+    goal: Type.String(),
+    status: RunStatusSchema,
+    dryRun: Type.Boolean({ description: 'Mutations are carried out and rolled back.' }),
+    createdAt: timestamp(),
+    startedAt: timestamp(),
+    completedAt: nullable(timestamp('When it ended, in whatever way.')),
+    expiresAt: timestamp(),
+    userId: uuid('In whose name it acts.'),
+    clientId: Type.String(),
+    context: nullable(context),
+    plan: nullable(plan),
+    budget: Budget,
+    usage: Usage,
+    pendingApprovals: Type.Array(
+      Type.Object(
+        {
+          approvalId: uuid(),
+          operationId: Type.String(),
+          summary: Type.String(),
+          expiresAt: timestamp(),
+        },
+        { title: 'PendingApproval' },
+      ),
+      { description: 'What waits for a decision, oldest first.' },
+    ),
+    outcome: nullable(RunOutcomeSchema),
+    summary: nullable(Type.String()),
+    output: nullable(Type.Object({}, { additionalProperties: true })),
+    modelUsage: nullable(modelUsage),
+  },
+  { title: 'AgentRun' },
+);
 
 export type AgentRun = Static<typeof Run>;
 
 /** Entries of lists are without what can be large. */
 const { output: _output, plan: _plan, pendingApprovals: _pending, ...summaryProperties } = Run.properties;
-const RunSummary = Type.Object(summaryProperties);
+const RunSummary = Type.Object(summaryProperties, { title: 'AgentRunSummary' });
 
 export const CreateRunBody = Type.Object(
   {
@@ -220,33 +255,37 @@ export const CreateRunBody = Type.Object(
       Type.Object(
         {
           maxCost: Type.Optional(
-            Type.Integer({ minimum: 0, maximum: 10_000, default: 500, description: 'Cost units of all calls.' }),
+            Type.Integer({ minimum: 0, maximum: 10_000, description: 'Cost units of all calls; default: 500.' }),
           ),
           maxMutations: Type.Optional(
-            Type.Integer({ minimum: 0, maximum: 1_000, default: 20, description: 'Calls that change something.' }),
+            Type.Integer({ minimum: 0, maximum: 1_000, description: 'Calls that change something; default: 20.' }),
           ),
           maxRecords: Type.Optional(
-            Type.Integer({ minimum: 0, maximum: 10_000, default: 200, description: 'Records that calls change.' }),
+            Type.Integer({ minimum: 0, maximum: 10_000, description: 'Records that calls change; default: 200.' }),
           ),
         },
         { ...closed, description: 'Agent policies can allow less.' },
       ),
     ),
     expiresInSeconds: Type.Optional(
-      Type.Integer({ minimum: 60, maximum: 86_400, default: 3_600, description: 'The run ends by itself after this.' }),
+      Type.Integer({
+        minimum: 60,
+        maximum: 86_400,
+        description: 'The run ends by itself after this; default: 3600.',
+      }),
     ),
     dryRun: Type.Optional(
-      Type.Boolean({ default: false, description: 'Every mutation of the run is carried out and rolled back.' }),
+      Type.Boolean({ description: 'Every mutation of the run is carried out and rolled back; default: false.' }),
     ),
   },
-  closed,
+  { ...closed, title: 'AgentRunInput' },
 );
 
 export type CreateRun = Static<typeof CreateRunBody>;
 
 export const CompleteRunBody = Type.Object(
   {
-    outcome: Type.Enum([...RUN_OUTCOMES], { description: 'How it ended.' }),
+    outcome: RunOutcomeSchema,
     summary: text(8_000, 'What was done, for people.', 0),
     output: Type.Optional(
       Type.Object(
@@ -259,83 +298,97 @@ export const CompleteRunBody = Type.Object(
     ),
     modelUsage: Type.Optional(modelUsage),
   },
-  closed,
+  { ...closed, title: 'AgentRunCompletion' },
 );
 
-const Step = Type.Object({
-  stepId: uuid(),
-  at: timestamp(),
-  operationId: Type.String(),
-  method: Type.String(),
-  path: Type.String(),
-  status: nullable(Type.Integer({ description: 'HTTP status of the answer; null while it is not known.' })),
-  requestId: Type.String(),
-  cost: Type.Integer(),
-  approvalId: nullable(uuid('The approval that was asked for or used.')),
-  recordsChanged: Type.Array(Type.Object({ objectApiName: Type.String(), id: uuid() })),
-});
+const Step = Type.Object(
+  {
+    stepId: uuid(),
+    at: timestamp(),
+    operationId: Type.String(),
+    method: Type.String(),
+    path: Type.String(),
+    status: nullable(Type.Integer({ description: 'HTTP status of the answer; null while it is not known.' })),
+    requestId: Type.String(),
+    cost: Type.Integer(),
+    approvalId: nullable(uuid('The approval that was asked for or used.')),
+    recordsChanged: Type.Array(Type.Object({ objectApiName: Type.String(), id: uuid() })),
+  },
+  { title: 'AgentStep' },
+);
 
-const Approver = Type.Object({
-  kind: Type.Enum(['role', 'group', 'user', 'manager']),
-  id: nullable(
-    Type.String({ description: 'apiName of the role or group, username, or id of the manager (null: there is none).' }),
-  ),
-});
-
-const Approval = Type.Object({
-  approvalId: uuid(),
-  runId: uuid(),
-  status: Type.Enum([...APPROVAL_STATUSES]),
-  operationId: Type.String(),
-  method: Type.String(),
-  path: Type.String(),
-  risk: Type.Enum(['low', 'medium', 'high']),
-  summary: Type.String(),
-  request: Type.Object(
-    {
-      query: Type.Object({}, { additionalProperties: true }),
-      headers: Type.Object({}, { additionalProperties: true, description: 'Those that belong to the fingerprint.' }),
-      body: Type.Unknown({
-        description: 'Without fields that the reader may not read; "[hidden]" where they do not see the record.',
+const Approver = Type.Object(
+  {
+    kind: Type.Enum(['role', 'group', 'user', 'manager']),
+    id: nullable(
+      Type.String({
+        description: 'apiName of the role or group, username, or id of the manager (null: there is none).',
       }),
-      bodyOmitted: Type.Boolean({
-        description: `The body is longer than ${LIMITS.agent_request_max_bytes / 1024} KiB and was not kept.`,
-      }),
-    },
-    { description: 'What is to be executed.' },
-  ),
-  preview: nullable(
-    Type.Object(
-      {},
-      {
-        additionalProperties: true,
-        description: 'What a dry run of the request answered, as far as the reader may see it.',
-      },
     ),
-  ),
-  fingerprint: Type.String({ description: '`sha256:` and 64 hexadecimal digits over the request.' }),
-  requestedAt: timestamp(),
-  expiresAt: timestamp('Until then it can be decided; once approved, until then it can be used.'),
-  policyApiName: nullable(Type.String({ description: 'null: the default of the platform.' })),
-  requiredApprovals: Type.Integer(),
-  approvers: Type.Array(Approver, { description: 'Empty: everybody who may approve actions of agents.' }),
-  escalatedAt: nullable(timestamp()),
-  decisions: Type.Array(
-    Type.Object({
-      userId: uuid(),
-      decision: Type.Enum(['approve', 'reject']),
-      comment: nullable(Type.String()),
-      decidedAt: timestamp(),
-    }),
-  ),
-  consumedAt: nullable(timestamp()),
-  consumedRequestId: nullable(Type.String()),
-});
+  },
+  { title: 'AgentApprover' },
+);
+
+const Approval = Type.Object(
+  {
+    approvalId: uuid(),
+    runId: uuid(),
+    status: ApprovalStatusSchema,
+    operationId: Type.String(),
+    method: Type.String(),
+    path: Type.String(),
+    risk: Type.Enum(['low', 'medium', 'high'], { title: 'RiskLevel' }),
+    summary: Type.String(),
+    request: Type.Object(
+      {
+        query: Type.Object({}, { additionalProperties: true }),
+        headers: Type.Object({}, { additionalProperties: true, description: 'Those that belong to the fingerprint.' }),
+        body: Type.Unknown({
+          description: 'Without fields that the reader may not read; "[hidden]" where they do not see the record.',
+        }),
+        bodyOmitted: Type.Boolean({
+          description: `The body is longer than ${LIMITS.agent_request_max_bytes / 1024} KiB and was not kept.`,
+        }),
+      },
+      { title: 'ApprovalRequest', description: 'What is to be executed.' },
+    ),
+    preview: nullable(
+      Type.Object(
+        {},
+        {
+          additionalProperties: true,
+          description: 'What a dry run of the request answered, as far as the reader may see it.',
+        },
+      ),
+    ),
+    fingerprint: Type.String({ description: '`sha256:` and 64 hexadecimal digits over the request.' }),
+    requestedAt: timestamp(),
+    expiresAt: timestamp('Until then it can be decided; once approved, until then it can be used.'),
+    policyApiName: nullable(Type.String({ description: 'null: the default of the platform.' })),
+    requiredApprovals: Type.Integer(),
+    approvers: Type.Array(Approver, { description: 'Empty: everybody who may approve actions of agents.' }),
+    escalatedAt: nullable(timestamp()),
+    decisions: Type.Array(
+      Type.Object(
+        {
+          userId: uuid(),
+          decision: Type.Enum(['approve', 'reject']),
+          comment: nullable(Type.String()),
+          decidedAt: timestamp(),
+        },
+        { title: 'RecordedDecision' },
+      ),
+    ),
+    consumedAt: nullable(timestamp()),
+    consumedRequestId: nullable(Type.String()),
+  },
+  { title: 'AgentApproval' },
+);
 
 export type AgentApproval = Static<typeof Approval>;
 
 const { request: _request, preview: _preview, ...approvalSummary } = Approval.properties;
-const ApprovalSummary = Type.Object(approvalSummary);
+const ApprovalSummary = Type.Object(approvalSummary, { title: 'AgentApprovalSummary' });
 
 const DecisionBody = Type.Object(
   {
@@ -349,7 +402,7 @@ const DecisionBody = Type.Object(
       Type.String({ maxLength: LIMITS.comment_max_chars, description: 'Required with reject; the agent is shown it.' }),
     ),
   },
-  closed,
+  { ...closed, title: 'ApprovalDecision' },
 );
 
 const EXAMPLE_RUN_ID = '0193d3b0-52f1-7d42-8a11-5e0c9f7b2d10';
@@ -358,7 +411,7 @@ const EXAMPLE_USER = '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33';
 const EXAMPLE_APPROVER = '0193d3a7-11c4-7f02-9b3a-8c5d2e6f1a44';
 const EXAMPLE_INVOICE = '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24';
 const EXAMPLE_FINGERPRINT = 'sha256:9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab';
-const EXAMPLE_PATH = `/api/v1/data/Invoice__c/${EXAMPLE_INVOICE}`;
+const EXAMPLE_PATH = `${API_PREFIX}/data/Invoice__c/${EXAMPLE_INVOICE}`;
 
 const EXAMPLE_SUMMARY = {
   runId: EXAMPLE_RUN_ID,
@@ -524,7 +577,7 @@ export const AGENT_OPERATIONS = [
       {
         name: 'status',
         description: 'Only runs in this state.',
-        schema: Type.Enum([...RUN_STATUSES]),
+        schema: RunStatusSchema,
         example: 'RUNNING',
       },
       { name: 'agentKey', description: 'Only runs of this agent.', schema: agentKey, example: 'dunning' },
@@ -540,7 +593,7 @@ export const AGENT_OPERATIONS = [
     response: {
       status: 200,
       description: 'A page of runs.',
-      schema: Type.Object({ records: Type.Array(RunSummary), nextCursor }),
+      schema: Type.Object({ records: Type.Array(RunSummary), nextCursor }, { title: 'AgentRunPage' }),
       headers: effectiveTake,
       example: { records: [EXAMPLE_SUMMARY], nextCursor: null },
     },
@@ -594,6 +647,7 @@ export const AGENT_OPERATIONS = [
       'agent:run for runs of the user, or agent:approve with the permission to approve actions of agents for ' +
       'those of others.',
     scopes: 'authenticated',
+    oneOfScopes: ['agent:run', 'agent:approve'],
     pathParameters: [runId],
     response: {
       status: 201,
@@ -608,7 +662,7 @@ export const AGENT_OPERATIONS = [
         modelUsage: null,
       },
     },
-    errors: [...KEY_ERRORS, 'SCOPE_INSUFFICIENT', 'RUN_NOT_FOUND', 'RUN_NOT_ACTIVE'],
+    errors: [...KEY_ERRORS, 'RUN_NOT_FOUND', 'RUN_NOT_ACTIVE'],
     action: 'agent.runs.cancel',
   }),
   defineOperation({
@@ -624,7 +678,7 @@ export const AGENT_OPERATIONS = [
     response: {
       status: 200,
       description: 'A page of steps.',
-      schema: Type.Object({ records: Type.Array(Step), nextCursor }),
+      schema: Type.Object({ records: Type.Array(Step), nextCursor }, { title: 'AgentStepPage' }),
       headers: effectiveTake,
       example: {
         records: [
@@ -659,7 +713,7 @@ export const AGENT_OPERATIONS = [
       {
         name: 'status',
         description: 'Only approvals in this state.',
-        schema: Type.Enum([...APPROVAL_STATUSES]),
+        schema: ApprovalStatusSchema,
         example: 'PENDING',
       },
       take,
@@ -668,7 +722,7 @@ export const AGENT_OPERATIONS = [
     response: {
       status: 200,
       description: 'A page of approvals.',
-      schema: Type.Object({ records: Type.Array(ApprovalSummary), nextCursor }),
+      schema: Type.Object({ records: Type.Array(ApprovalSummary), nextCursor }, { title: 'AgentApprovalPage' }),
       headers: effectiveTake,
       example: { records: [EXAMPLE_APPROVAL_SUMMARY], nextCursor: null },
     },
@@ -683,9 +737,10 @@ export const AGENT_OPERATIONS = [
     description:
       'The request, its preview and the decisions. Needs the scope agent:approve, or agent:run for an approval that a run of the user asked for.',
     scopes: 'authenticated',
+    oneOfScopes: ['agent:approve', 'agent:run'],
     pathParameters: [approvalId],
     response: { status: 200, description: 'The approval.', schema: Approval, example: EXAMPLE_APPROVAL },
-    errors: ['SCOPE_INSUFFICIENT', 'APPROVAL_NOT_FOUND'],
+    errors: ['APPROVAL_NOT_FOUND'],
     action: 'agent.approvals.get',
   }),
   defineOperation({

@@ -6,9 +6,9 @@ import type { Asker } from '../lib/context.ts';
 import type { PlatformErrorWire } from '../lib/errors/platform-error.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
 import { GRANULARITIES } from '../lib/query/types.ts';
-import { AGGREGATIONS, OPERATORS } from '../lib/schema/field-types/types.ts';
+import { AGGREGATIONS } from '../lib/schema/field-types/types.ts';
 import { TRIED } from './data/mutations.ts';
-import { ConditionSchema, FiltersSchema } from './data/query.ts';
+import { Aggregation, ConditionSchema, FieldTypeSchema, FiltersSchema, Operator } from './data/query.ts';
 import { acceptLanguage, contentLanguage, KEY_ERRORS, objectApiName } from './data/rows.ts';
 
 export interface AnalyticsActions extends ActionsOf<typeof ANALYTICS_OPERATIONS> {
@@ -48,14 +48,18 @@ export const DASHBOARD_BOUNDS = {
 /** Names of filters and measures. */
 export const KEY_PATTERN = '^[A-Za-z][A-Za-z0-9_-]{0,63}$';
 
-const Visibility = Type.Enum([...VISIBILITIES]);
-const Version = Type.Enum([...DASHBOARD_VERSIONS]);
+const Visibility = Type.Enum([...VISIBILITIES], {
+  title: 'DashboardVisibility',
+  description: 'Who sees it beside its owner: nobody (private, the default), those it is shared with, or everybody.',
+});
+const Version = Type.Enum([...DASHBOARD_VERSIONS], { title: 'DashboardVersion' });
+const DateGranularity = Type.Enum([...GRANULARITIES], { title: 'DateGranularity' });
 const ApiName = Type.String({ minLength: 1, maxLength: 80 });
 const Revision = Type.Integer({ minimum: 1, maximum: 2_147_483_647 });
 
 const Share = Type.Object(
   {
-    principalType: Type.Enum([...PRINCIPAL_TYPES]),
+    principalType: Type.Enum([...PRINCIPAL_TYPES], { title: 'PrincipalType' }),
     principalId: Type.String({
       minLength: 1,
       maxLength: 255,
@@ -63,7 +67,7 @@ const Share = Type.Object(
     }),
     access: Type.Enum(['view', 'edit']),
   },
-  closed,
+  { ...closed, title: 'DashboardShare' },
 );
 
 const filterFields = {
@@ -71,7 +75,7 @@ const filterFields = {
   label: Type.String({ minLength: 1, maxLength: DASHBOARD_BOUNDS.filterLabelChars }),
   objectApiName: ApiName,
   field: ApiName,
-  operator: Type.Enum([...OPERATORS]),
+  operator: Operator,
   value: Type.Optional(Type.Unknown({ description: 'Absent: the filter applies only to runs that give one.' })),
   valueTo: Type.Optional(Type.Unknown({ description: 'Upper end of `between`.' })),
 };
@@ -79,16 +83,16 @@ const filterFields = {
 const GivenFilter = Type.Object(
   {
     ...filterFields,
-    locked: Type.Optional(Type.Boolean({ default: false, description: 'No run can give another value.' })),
+    locked: Type.Optional(Type.Boolean({ description: 'No run can give another value; default: false.' })),
   },
-  { ...closed, description: 'A condition on all widgets of the object.' },
+  { title: 'DashboardFilterInput', ...closed, description: 'A condition on all widgets of the object.' },
 );
 
-const DashboardFilter = Type.Object({ ...filterFields, locked: Type.Boolean() });
+const DashboardFilter = Type.Object({ ...filterFields, locked: Type.Boolean() }, { title: 'DashboardFilter' });
 
 const Dimensions = Type.Array(
-  Type.Object({ field: ApiName, granularity: Type.Optional(Type.Enum([...GRANULARITIES])) }, closed),
-  { maxItems: LIMITS.widget_dimensions_max, description: 'None: one row for all records.' },
+  Type.Object({ field: ApiName, granularity: Type.Optional(DateGranularity) }, { ...closed, title: 'WidgetDimension' }),
+  { title: 'WidgetDimensions', maxItems: LIMITS.widget_dimensions_max, description: 'None: one row for all records.' },
 );
 
 const queryFields = {
@@ -97,10 +101,10 @@ const queryFields = {
     Type.Object(
       {
         key: Type.String({ pattern: KEY_PATTERN, description: 'Key of the column.' }),
-        aggregation: Type.Enum([...AGGREGATIONS]),
+        aggregation: Aggregation,
         field: Type.Optional(ApiName),
       },
-      closed,
+      { ...closed, title: 'WidgetMeasure' },
     ),
     { minItems: 1, maxItems: LIMITS.widget_measures_max },
   ),
@@ -116,7 +120,7 @@ const queryFields = {
           }),
           desc: Type.Optional(Type.Boolean()),
         },
-        closed,
+        { ...closed, title: 'WidgetSort' },
       ),
       { maxItems: LIMITS.sort_max },
     ),
@@ -125,14 +129,17 @@ const queryFields = {
 };
 const aboutQuery = { ...closed, description: 'Groups and measures of the records that the caller can see.' };
 
-const GivenQuery = Type.Object({ ...queryFields, dimensions: Type.Optional(Dimensions) }, aboutQuery);
+const GivenQuery = Type.Object(
+  { ...queryFields, dimensions: Type.Optional(Dimensions) },
+  { ...aboutQuery, title: 'WidgetQueryInput' },
+);
 
-const WidgetQuery = Type.Object({ ...queryFields, dimensions: Dimensions }, aboutQuery);
+const WidgetQuery = Type.Object({ ...queryFields, dimensions: Dimensions }, { ...aboutQuery, title: 'WidgetQuery' });
 
 const widgetFields = {
   widgetKey: Type.String({ pattern: WIDGET_KEY_PATTERN }),
   title: Type.String({ maxLength: DASHBOARD_BOUNDS.titleChars }),
-  type: Type.Enum([...WIDGET_TYPES]),
+  type: Type.Enum([...WIDGET_TYPES], { title: 'WidgetType' }),
   layout: Type.Object(
     {
       x: Type.Integer({ minimum: 0, maximum: DASHBOARD_BOUNDS.gridColumns - 1 }),
@@ -140,12 +147,17 @@ const widgetFields = {
       w: Type.Integer({ minimum: 1, maximum: DASHBOARD_BOUNDS.gridColumns }),
       h: Type.Integer({ minimum: 1, maximum: DASHBOARD_BOUNDS.widgetRows }),
     },
-    { ...closed, description: 'Place on a grid of 12 columns.' },
+    { title: 'WidgetLayout', ...closed, description: 'Place on a grid of 12 columns.' },
   ),
 };
 const Options = Type.Object(
   {},
-  { additionalProperties: true, maxProperties: DASHBOARD_BOUNDS.options, description: 'How it is drawn.' },
+  {
+    title: 'WidgetOptions',
+    additionalProperties: true,
+    maxProperties: DASHBOARD_BOUNDS.options,
+    description: 'How it is drawn.',
+  },
 );
 
 const GivenWidget = Type.Object(
@@ -154,10 +166,13 @@ const GivenWidget = Type.Object(
     query: Type.Optional(nullable(GivenQuery)),
     options: Type.Optional(Options),
   },
-  closed,
+  { ...closed, title: 'DashboardWidgetInput' },
 );
 
-const Widget = Type.Object({ ...widgetFields, query: nullable(WidgetQuery), options: Options });
+const Widget = Type.Object(
+  { ...widgetFields, query: nullable(WidgetQuery), options: Options },
+  { title: 'DashboardWidget' },
+);
 
 const summaryFields = {
   dashboardId: uuid(),
@@ -168,8 +183,9 @@ const summaryFields = {
   sharedWith: Type.Array(Share, {
     description: 'All shares for those who may edit; for others those that let them in.',
   }),
-  version: Type.Enum([...DASHBOARD_VERSIONS], { description: 'Which version this is.' }),
+  version: Version,
   state: Type.Enum(['draft', 'published', 'modified'], {
+    title: 'DashboardState',
     description: '`modified`: changed since it was published.',
   }),
   revision: Revision,
@@ -177,23 +193,29 @@ const summaryFields = {
   publishedAt: nullable(timestamp()),
   publishedById: nullable(uuid()),
   timezone: nullable(Type.String({ description: 'null: that of who looks.' })),
-  capabilities: Type.Object({
-    editable: Type.Boolean(),
-    publishable: Type.Boolean(),
-    deletable: Type.Boolean(),
-    shareable: Type.Boolean(),
-  }),
+  capabilities: Type.Object(
+    {
+      editable: Type.Boolean(),
+      publishable: Type.Boolean(),
+      deletable: Type.Boolean(),
+      shareable: Type.Boolean(),
+    },
+    { title: 'DashboardCapabilities' },
+  ),
   createdAt: timestamp(),
   createdById: nullable(uuid()),
   updatedAt: timestamp(),
   updatedById: nullable(uuid()),
 };
 
-const Dashboard = Type.Object({
-  ...summaryFields,
-  filters: Type.Array(DashboardFilter),
-  widgets: Type.Array(Widget),
-});
+const Dashboard = Type.Object(
+  {
+    ...summaryFields,
+    filters: Type.Array(DashboardFilter),
+    widgets: Type.Array(Widget),
+  },
+  { title: 'Dashboard' },
+);
 
 export type Dashboard = Static<typeof Dashboard>;
 export type DashboardFilter = Static<typeof DashboardFilter>;
@@ -205,7 +227,7 @@ export type GivenWidget = Static<typeof GivenWidget>;
 
 const contentFields = {
   description: Type.Optional(nullable(Type.String({ maxLength: DASHBOARD_BOUNDS.descriptionChars }))),
-  visibility: Type.Optional(Type.Enum([...VISIBILITIES], { description: 'Default: private.' })),
+  visibility: Type.Optional(Visibility),
   sharedWith: Type.Optional(Type.Array(Share, { maxItems: LIMITS.dashboard_shares_max })),
   timezone: Type.Optional(
     nullable(
@@ -224,14 +246,17 @@ const expectedRevision = Type.Optional(
   }),
 );
 
-export const CreateBody = Type.Object({ name: Name, ...contentFields }, closed);
-export const UpdateBody = Type.Object({ name: Type.Optional(Name), ...contentFields, expectedRevision }, closed);
+export const CreateBody = Type.Object({ name: Name, ...contentFields }, { ...closed, title: 'DashboardInput' });
+export const UpdateBody = Type.Object(
+  { name: Type.Optional(Name), ...contentFields, expectedRevision },
+  { ...closed, title: 'DashboardChanges' },
+);
 const PublishBody = Type.Object(
   {
     expectedRevision,
     comment: Type.Optional(Type.String({ maxLength: LIMITS.comment_max_chars, description: 'For the audit trail.' })),
   },
-  closed,
+  { ...closed, title: 'DashboardPublication' },
 );
 
 export type CreateBody = Static<typeof CreateBody>;
@@ -270,12 +295,11 @@ const RunBody = Type.Object(
       Type.Integer({
         minimum: 0,
         maximum: LIMITS.widget_result_age_max_s,
-        default: LIMITS.widget_result_age_default_s,
-        description: 'How old a kept result may be; 0: it is computed now.',
+        description: `How old a kept result may be; 0: it is computed now; default: ${LIMITS.widget_result_age_default_s}.`,
       }),
     ),
   },
-  closed,
+  { ...closed, title: 'WidgetRun' },
 );
 
 export type RunBody = Static<typeof RunBody>;
@@ -286,7 +310,7 @@ const resultFields = {
       key: Type.String(),
       label: Type.String(),
       role: Type.Enum(['dimension', 'measure']),
-      fieldType: Type.String(),
+      fieldType: FieldTypeSchema,
       currency: nullable(Type.String({ description: 'ISO 4217 code of all values of the column.' })),
       currencyKey: Type.Optional(
         Type.String({ description: 'Of amounts of several currencies: key of the column with that of each.' }),
@@ -311,54 +335,60 @@ const resultFields = {
   ),
 };
 
-const WidgetResult = Type.Object({
-  dashboardId: uuid(),
-  widgetKey: Type.String(),
-  version: Version,
-  revision: Revision,
-  ...resultFields,
-  labels: Type.Record(Type.String(), Type.Record(Type.String(), Type.String()), {
-    description: 'By key of a dimension: what people call its values, such as names of records.',
-  }),
-  fromCache: Type.Boolean({ description: 'A kept result, computed at `computedAt`.' }),
-  durationMs: Type.Number({ minimum: 0, description: 'Milliseconds that this run took.' }),
-});
+const WidgetResult = Type.Object(
+  {
+    dashboardId: uuid(),
+    widgetKey: Type.String(),
+    version: Version,
+    revision: Revision,
+    ...resultFields,
+    labels: Type.Record(Type.String(), Type.Record(Type.String(), Type.String()), {
+      description: 'By key of a dimension: what people call its values, such as names of records.',
+    }),
+    fromCache: Type.Boolean({ description: 'A kept result, computed at `computedAt`.' }),
+    durationMs: Type.Number({ minimum: 0, description: 'Milliseconds that this run took.' }),
+  },
+  { title: 'WidgetResult' },
+);
 
 export type WidgetResult = Static<typeof WidgetResult>;
 
-const Catalog = Type.Object({
-  objectApiName: Type.String(),
-  label: Type.String(),
-  dimensions: Type.Array(
-    Type.Object({
-      field: Type.String(),
-      label: Type.String(),
-      fieldType: Type.String({ description: 'Of the values; of a formula or rollup that of its result.' }),
-      granularities: Type.Array(Type.Enum([...GRANULARITIES])),
-      choices: nullable(
-        Type.Array(Type.Object({ value: Type.String(), label: Type.String() }), {
-          description: 'Values of a picklist in its order, also those that records no longer take; else null.',
-        }),
-      ),
-      filterOperators: Type.Array(Type.String()),
+const Catalog = Type.Object(
+  {
+    objectApiName: Type.String(),
+    label: Type.String(),
+    dimensions: Type.Array(
+      Type.Object({
+        field: Type.String(),
+        label: Type.String(),
+        fieldType: FieldTypeSchema,
+        granularities: Type.Array(DateGranularity),
+        choices: nullable(
+          Type.Array(Type.Object({ value: Type.String(), label: Type.String() }), {
+            description: 'Values of a picklist in its order, also those that records no longer take; else null.',
+          }),
+        ),
+        filterOperators: Type.Array(Operator),
+      }),
+    ),
+    measures: Type.Array(
+      Type.Object({
+        field: Type.String(),
+        label: Type.String(),
+        fieldType: FieldTypeSchema,
+        aggregations: Type.Array(Aggregation),
+        semantics: nullable(Type.String({ description: 'What the values mean, and what they do not.' })),
+      }),
+    ),
+    relationships: Type.Array(Type.Object({ relationshipName: Type.String(), objectApiName: Type.String() })),
+    limits: Type.Object({
+      maxDimensions: Type.Integer(),
+      maxMeasures: Type.Integer(),
+      maxRows: Type.Integer(),
     }),
-  ),
-  measures: Type.Array(
-    Type.Object({
-      field: Type.String(),
-      label: Type.String(),
-      fieldType: Type.String({ description: 'Of the values; of a formula or rollup that of its result.' }),
-      aggregations: Type.Array(Type.Enum([...AGGREGATIONS])),
-      semantics: nullable(Type.String({ description: 'What the values mean, and what they do not.' })),
-    }),
-  ),
-  relationships: Type.Array(Type.Object({ relationshipName: Type.String(), objectApiName: Type.String() })),
-  limits: Type.Object({
-    maxDimensions: Type.Integer(),
-    maxMeasures: Type.Integer(),
-    maxRows: Type.Integer(),
-  }),
-});
+  },
+  { title: 'AnalyticsCatalog' },
+);
 
 const EXAMPLE_CATALOG = {
   objectApiName: 'Invoice__c',
@@ -571,13 +601,18 @@ export const ANALYTICS_OPERATIONS = [
     response: {
       status: 200,
       description: 'A page of dashboards.',
-      schema: Type.Object({
-        records: Type.Array(Type.Object({ ...summaryFields, widgetCount: Type.Integer({ minimum: 0 }) })),
-        page: Type.Integer({ minimum: 1 }),
-        pageSize: Type.Integer({ minimum: 1 }),
-        total: Type.Integer({ minimum: 0, description: 'Dashboards on all pages.' }),
-        nextCursor: Type.Null({ description: 'Pages have numbers.' }),
-      }),
+      schema: Type.Object(
+        {
+          records: Type.Array(
+            Type.Object({ ...summaryFields, widgetCount: Type.Integer({ minimum: 0 }) }, { title: 'DashboardSummary' }),
+          ),
+          page: Type.Integer({ minimum: 1 }),
+          pageSize: Type.Integer({ minimum: 1 }),
+          total: Type.Integer({ minimum: 0, description: 'Dashboards on all pages.' }),
+          nextCursor: Type.Null({ description: 'Pages have numbers.' }),
+        },
+        { title: 'DashboardPage' },
+      ),
       example: {
         records: [{ ...EXAMPLE_SUMMARY, widgetCount: 1 }],
         page: 1,
@@ -679,7 +714,7 @@ export const ANALYTICS_OPERATIONS = [
     path: '/analytics/dashboards/{dashboardId}/publish',
     summary: 'Publish a dashboard',
     description:
-      'Makes the draft at the expected revision what everybody sees, until it is published again. The event `analytics.dashboard.published` is written in the same transaction.',
+      'Makes the draft at the expected revision what everybody sees, and writes `analytics.dashboard.published` with it.',
     risk: 'medium',
     precondition: 'expectedRevision',
     pathParameters: [dashboardId],
@@ -706,7 +741,7 @@ export const ANALYTICS_OPERATIONS = [
     path: '/analytics/dashboards/{dashboardId}/widgets/{widgetKey}/run',
     summary: 'Run a widget',
     description:
-      'Groups and measures the records that the caller can see. A result of the last minute may be answered again, to the same user with the same permissions: `fromCache`, `computedAt` and `dataAsOf` say so.',
+      'Groups and measures the records that the caller can see. The result may be up to a minute old: see `fromCache` and `dataAsOf`.',
     scopes: ['analytics:run'],
     risk: 'medium',
     cost: 5,

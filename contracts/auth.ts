@@ -1,6 +1,6 @@
 /** Public operations and internal actions of auth. */
 import { type Static, Type } from 'typebox';
-import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
+import { type ActionsOf, defineOperation, nullable, type Scope } from '../lib/operation.ts';
 import type { RateLimitOverrides } from '../lib/schema/snapshot.ts';
 import { cursor, effectiveTake, nextCursor, READ, take } from './data/rows.ts';
 
@@ -28,6 +28,28 @@ export const DASHBOARDS_CLIENT_ID = 'erp-dashboards';
 export const DASHBOARDS_PATH = '/dashboards';
 /** All that this page may do, no matter who has signed in. */
 export const DASHBOARDS_SCOPES = ['analytics:read', 'analytics:run'] as const;
+/** The API reference, where operations can be tried out: a public client in the browser, where the operator wants it. */
+export const REFERENCE_CLIENT_ID = 'erp-api-reference';
+/** To look around. */
+export const REFERENCE_READ_SCOPES = [
+  'data:read',
+  'actions:read',
+  'analytics:read',
+  'setup:read',
+  'me:read',
+  'audit:read',
+] as const satisfies readonly Scope[];
+/** Neither what lasts, nor decisions about agents: those belong where a person sees what they decide about. */
+export const REFERENCE_SCOPES = [
+  ...REFERENCE_READ_SCOPES,
+  'data:write',
+  'data:delete',
+  'actions:execute',
+  'analytics:run',
+  'agent:run',
+  'metadata:deploy',
+  'me:write',
+] as const satisfies readonly Scope[];
 /** How long a sign-in is recent enough for operations with `stepUp`. */
 export const STEP_UP_MAX_AGE_SECONDS = 900;
 /** A sign-in with two factors, as `acr` says it: the profile of REFEDS, which IANA registers (RFC 6711). */
@@ -82,6 +104,18 @@ export const UsersToSync = Type.Object(
   },
   closed,
 );
+
+/** What is remembered of the use of operations that are going to be gone. */
+export const DEPRECATED_USE_DAYS = 30;
+
+/** Requests of one client for one operation, all on one day. */
+export interface DeprecatedUse {
+  operationId: string;
+  clientId: string;
+  requests: number;
+  /** RFC 3339. */
+  lastUsedAt: string;
+}
 
 export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
   /** Answers an HTTP request for /oauth2/*, /.well-known/*, /device and the sign-in pages. */
@@ -156,6 +190,13 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
     params: { username: string; tenantId?: string };
     result: { passkeys: number; authenticator: boolean; recoveryCodes: number };
   };
+  /** Counts requests for operations that are going to be gone. */
+  'auth.deprecatedUses.add': { params: { uses: (DeprecatedUse & { tenantId: string })[] }; result: null };
+  /** The clients of a tenant that have called these operations in the last days, those of the last call first. */
+  'auth.deprecatedUses.list': {
+    params: { tenantId: string; operationIds: string[] };
+    result: { uses: (DeprecatedUse & { clientName: string })[] };
+  };
   /** Ends every grant and browser session of a user, at once. */
   'auth.users.revoke': { params: { tenantId: string; userId: string }; result: { revoked: number } };
 }
@@ -183,51 +224,57 @@ export interface AuthEvents {
   };
 }
 
-const Identity = Type.Object({
-  tenant: Type.Object({
-    id: Type.String({ format: 'uuid' }),
-    name: Type.String(),
-    region: Type.String({ description: 'Where the data of the tenant is kept.' }),
-    defaultLocale: Type.String({ description: 'BCP 47 language tag.' }),
-    defaultTimezone: Type.String({ description: 'IANA time zone.' }),
-    defaultCurrency: Type.String({ description: 'ISO 4217 code.' }),
-    edition: Type.String(),
-    sandbox: Type.Boolean({ description: 'A place to try things; not the business itself.' }),
-  }),
-  user: Type.Object({
-    id: Type.String({ format: 'uuid' }),
-    username: Type.String(),
-    displayName: Type.String(),
-    email: nullable(Type.String()),
-    locale: Type.String({ description: "BCP 47 language tag; the tenant's default when the user has none." }),
-    timezone: Type.String({ description: "IANA time zone; the tenant's default when the user has none." }),
-    profileApiName: Type.String(),
-    roleApiName: nullable(Type.String()),
-    active: Type.Boolean(),
-    apiEnabled: Type.Boolean({ description: 'The user may use the API.' }),
-  }),
-  connection: Type.Object({
-    clientId: Type.String(),
-    clientName: Type.String(),
-    grantId: Type.String({ description: 'The authorization behind the token; it ends when it is revoked.' }),
-    scopes: Type.Array(Type.String(), { description: 'What the token may do, at most.' }),
-    agent: Type.Boolean({ description: 'The client is an AI agent.' }),
-    actingFor: nullable(Type.Object({ userId: Type.String({ format: 'uuid' }) })),
-    tokenExpiresAt: nullable(Type.String({ format: 'date-time' })),
-  }),
-  apiVersion: Type.String(),
-});
+const Identity = Type.Object(
+  {
+    tenant: Type.Object({
+      id: Type.String({ format: 'uuid' }),
+      name: Type.String(),
+      region: Type.String({ description: 'Where the data of the tenant is kept.' }),
+      defaultLocale: Type.String({ description: 'BCP 47 language tag.' }),
+      defaultTimezone: Type.String({ description: 'IANA time zone.' }),
+      defaultCurrency: Type.String({ description: 'ISO 4217 code.' }),
+      edition: Type.String(),
+      sandbox: Type.Boolean({ description: 'A place to try things; not the business itself.' }),
+    }),
+    user: Type.Object({
+      id: Type.String({ format: 'uuid' }),
+      username: Type.String(),
+      displayName: Type.String(),
+      email: nullable(Type.String()),
+      locale: Type.String({ description: "BCP 47 language tag; the tenant's default when the user has none." }),
+      timezone: Type.String({ description: "IANA time zone; the tenant's default when the user has none." }),
+      profileApiName: Type.String(),
+      roleApiName: nullable(Type.String()),
+      active: Type.Boolean(),
+      apiEnabled: Type.Boolean({ description: 'The user may use the API.' }),
+    }),
+    connection: Type.Object({
+      clientId: Type.String(),
+      clientName: Type.String(),
+      grantId: Type.String({ description: 'The authorization behind the token; it ends when it is revoked.' }),
+      scopes: Type.Array(Type.String(), { description: 'What the token may do, at most.' }),
+      agent: Type.Boolean({ description: 'The client is an AI agent.' }),
+      actingFor: nullable(Type.Object({ userId: Type.String({ format: 'uuid' }) })),
+      tokenExpiresAt: nullable(Type.String({ format: 'date-time' })),
+    }),
+    apiVersion: Type.String(),
+  },
+  { title: 'Identity' },
+);
 
-const Connection = Type.Object({
-  connectionId: Type.String({ description: 'The authorization that the person gave; `grantId` of the identity.' }),
-  clientId: Type.String(),
-  clientName: Type.String({ description: 'The client id where the application does not exist any more.' }),
-  scopes: Type.Array(Type.String(), { description: 'What the person allowed, at most.' }),
-  createdAt: Type.String({ format: 'date-time' }),
-  lastUsedAt: nullable(Type.String({ format: 'date-time', description: 'To the minute; null: not used yet.' })),
-  agent: Type.Boolean({ description: 'The application is an AI agent.' }),
-  current: Type.Boolean({ description: 'The connection that makes this request.' }),
-});
+const Connection = Type.Object(
+  {
+    connectionId: Type.String({ description: 'The authorization that the person gave; `grantId` of the identity.' }),
+    clientId: Type.String(),
+    clientName: Type.String({ description: 'The client id where the application does not exist any more.' }),
+    scopes: Type.Array(Type.String(), { description: 'What the person allowed, at most.' }),
+    createdAt: Type.String({ format: 'date-time' }),
+    lastUsedAt: nullable(Type.String({ format: 'date-time', description: 'To the minute; null: not used yet.' })),
+    agent: Type.Boolean({ description: 'The application is an AI agent.' }),
+    current: Type.Boolean({ description: 'The connection that makes this request.' }),
+  },
+  { title: 'ClientConnection' },
+);
 
 export const AUTH_OPERATIONS = [
   defineOperation({
@@ -301,7 +348,7 @@ export const AUTH_OPERATIONS = [
     response: {
       status: 200,
       description: 'A page of connections.',
-      schema: Type.Object({ records: Type.Array(Connection), nextCursor }),
+      schema: Type.Object({ records: Type.Array(Connection), nextCursor }, { title: 'ClientConnectionPage' }),
       headers: effectiveTake,
       example: {
         records: [

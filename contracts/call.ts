@@ -7,6 +7,7 @@ import type { AnalyticsActions } from './analytics.ts';
 import type { AuthActions, AuthEvents } from './auth.ts';
 import type { DataActions } from './data.ts';
 import type { GatewayActions } from './gateway.ts';
+import type { McpActions, McpDoorActions } from './mcp.ts';
 import type { MetadataActions, MetadataEvents } from './metadata.ts';
 import type { RatelimitActions } from './ratelimit.ts';
 
@@ -15,6 +16,8 @@ export type ActionMap = AgentActions &
   AuthActions &
   DataActions &
   GatewayActions &
+  McpActions &
+  McpDoorActions &
   MetadataActions &
   RatelimitActions;
 

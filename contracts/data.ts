@@ -6,6 +6,7 @@ import type { PlatformErrorWire } from '../lib/errors/platform-error.ts';
 import type { ActionsOf } from '../lib/operation.ts';
 import { AGENT_RUN_OPERATIONS } from './data/agent-runs.ts';
 import type { AggregateQuery, AggregateResult, ObjectCatalog } from './data/aggregate.ts';
+import { CHECK_OPERATIONS } from './data/check.ts';
 import { CONNECTION_OPERATIONS } from './data/connections.ts';
 import { EXPLAIN_OPERATIONS } from './data/explain.ts';
 import { OBJECT_OPERATIONS } from './data/objects.ts';
@@ -17,6 +18,7 @@ import { TRANSITION_OPERATIONS } from './data/transitions.ts';
 export const DATA_OPERATIONS = [
   ...OBJECT_OPERATIONS,
   ...RECORD_OPERATIONS,
+  ...CHECK_OPERATIONS,
   ...TRANSITION_OPERATIONS,
   ...TRAIL_OPERATIONS,
   ...SHARE_OPERATIONS,

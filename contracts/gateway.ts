@@ -1,6 +1,8 @@
 /** Public operations that the gateway answers itself: descriptions of the contract, never private data. */
 import { Type } from 'typebox';
-import { type ActionsOf, defineOperation, defineParameter } from '../lib/operation.ts';
+import { documentsUrl } from '../lib/addresses.ts';
+import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
+import { ifNoneMatch, READ } from './data/rows.ts';
 
 /** What the rows of these documents have in common. */
 const DOCUMENT = {
@@ -14,17 +16,117 @@ const DOCUMENT = {
   agentApproval: 'never',
   mcpAvailable: false,
   stability: 'stable',
-  headerParameters: [
-    defineParameter({
-      name: 'If-None-Match',
-      description: 'ETag of an earlier answer; 304 when nothing changed.',
-      schema: Type.String({ maxLength: 500 }),
-    }),
-  ],
+  headerParameters: [ifNoneMatch],
   errors: [],
 } as const;
 
+const DeprecatedOperation = Type.Object(
+  {
+    operationId: Type.String(),
+    method: Type.String(),
+    path: Type.String(),
+    since: Type.String({ format: 'date', description: 'Day of the notice.' }),
+    sunset: Type.String({ format: 'date', description: 'The first day without it.' }),
+    replacement: nullable(Type.String({ description: 'operationId of what takes its place.' })),
+    documentation: Type.String({ format: 'uri', description: 'How to do without it.' }),
+    clients: Type.Array(
+      Type.Object({
+        clientId: Type.String(),
+        clientName: Type.String({ description: 'The client id where the application does not exist any more.' }),
+        requests: Type.Integer({ description: 'In the last 30 days; those of the last hour may be missing.' }),
+        lastUsedAt: Type.String({ format: 'date-time' }),
+      }),
+      { description: 'Those of the last call first; 1,000 at most over all operations.' },
+    ),
+  },
+  { title: 'DeprecatedOperation' },
+);
+
 const headers = { ETag: { description: 'Changes with the document.', schema: Type.String() } };
+
+const DescribedOperation = Type.Object(
+  {
+    operationId: Type.String(),
+    method: Type.Enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
+    path: Type.String(),
+    tag: Type.String(),
+    scopes: Type.Array(Type.String(), { description: 'Scopes that are all needed.' }),
+    oneOfScopes: Type.Array(Type.String(), { description: 'Scopes of which one is needed; empty: none of several.' }),
+    risk: Type.Enum(['low', 'medium', 'high'], { title: 'RiskLevel' }),
+    cost: Type.Integer(),
+    mutation: Type.Boolean(),
+    idempotencyKey: Type.Enum(['required', 'none']),
+    precondition: Type.Enum(['ifMatch', 'expectedRevision', 'none']),
+    agentApproval: Type.Enum(['never', 'policy', 'always']),
+    mcpAvailable: Type.Boolean(),
+    stability: Type.Enum(['stable', 'beta']),
+    deprecated: nullable(
+      Type.Object({ since: Type.String(), sunset: Type.String(), replacement: nullable(Type.String()) }),
+    ),
+  },
+  { title: 'OperationCapabilities', additionalProperties: true },
+);
+
+const CapabilityLimits = Type.Object(
+  {
+    takeDefault: Type.Integer(),
+    takeMax: Type.Integer(),
+    filterConditionsMax: Type.Integer(),
+    sortMax: Type.Integer(),
+    idempotency: Type.Object({ minLength: Type.Integer(), maxLength: Type.Integer(), retentionHours: Type.Number() }),
+    bodyBytes: Type.Integer(),
+    ratePolicies: Type.Array(
+      Type.Object({ name: Type.String(), limit: Type.Integer(), windowSeconds: Type.Integer() }),
+    ),
+  },
+  { title: 'CapabilityLimits', additionalProperties: true },
+);
+
+const CapabilityMcp = Type.Object(
+  {
+    endpoint: Type.String(),
+    protocolVersions: Type.Array(Type.String()),
+    protectedResourceMetadata: Type.String(),
+    tools: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        title: Type.String(),
+        operationId: nullable(Type.String()),
+        scopes: Type.Array(Type.String()),
+        cost: Type.Integer(),
+      }),
+    ),
+    resources: Type.Array(
+      Type.Object({ uri: Type.String(), operationId: Type.String(), scopes: Type.Array(Type.String()) }),
+    ),
+    writeLimits: Type.Object({ mutationsAllowed: Type.Boolean() }),
+  },
+  { title: 'CapabilityMcp', additionalProperties: true, description: 'The endpoint for assistants.' },
+);
+
+export const PlatformCapabilities = Type.Object(
+  {
+    apiVersion: Type.String(),
+    tags: Type.Array(Type.String()),
+    operations: Type.Array(DescribedOperation),
+    risks: Type.Record(Type.String(), Type.String()),
+    limits: CapabilityLimits,
+    auth: Type.Object({
+      authorizationServerMetadata: Type.String(),
+      protectedResourceMetadata: Type.String(),
+      grantTypes: Type.Array(Type.String()),
+    }),
+    events: Type.Object({
+      types: Type.Array(Type.String()),
+      delivery: Type.Array(Type.String()),
+      retentionHours: Type.Number(),
+    }),
+    metadata: Type.Object({ formatVersion: Type.Integer(), types: Type.Array(Type.String()) }),
+    mcp: CapabilityMcp,
+    cli: Type.Object({ name: Type.String(), latestVersion: nullable(Type.String()) }),
+  },
+  { title: 'PlatformCapabilities', additionalProperties: true },
+);
 
 export const GATEWAY_OPERATIONS = [
   defineOperation({
@@ -37,7 +139,10 @@ export const GATEWAY_OPERATIONS = [
     response: {
       status: 200,
       description: 'The API description.',
-      schema: Type.Object({ openapi: Type.String() }, { additionalProperties: true, description: 'OpenAPI 3.1' }),
+      schema: Type.Object(
+        { openapi: Type.String() },
+        { title: 'ApiDescription', additionalProperties: true, description: 'OpenAPI 3.1' },
+      ),
       headers,
       example: { openapi: '3.1.0', info: { title: 'ERP platform API', version: '1.0.0' }, paths: {} },
     },
@@ -52,7 +157,7 @@ export const GATEWAY_OPERATIONS = [
     response: {
       status: 200,
       description: 'All scopes.',
-      schema: Type.Array(Type.Object({ scope: Type.String(), description: Type.String() })),
+      schema: Type.Array(Type.Object({ scope: Type.String(), description: Type.String() }), { title: 'ScopeList' }),
       headers,
       example: [{ scope: 'data:read', description: 'Read objects, descriptions and records the user can see.' }],
     },
@@ -67,27 +172,49 @@ export const GATEWAY_OPERATIONS = [
     response: {
       status: 200,
       description: 'The capabilities.',
-      schema: Type.Object(
-        {
-          apiVersion: Type.String(),
-          tags: Type.Array(Type.String()),
-          operations: Type.Array(Type.Object({ operationId: Type.String() }, { additionalProperties: true })),
-          risks: Type.Record(Type.String(), Type.String()),
-          limits: Type.Object({}, { additionalProperties: true }),
-          auth: Type.Object({}, { additionalProperties: true }),
-        },
-        { additionalProperties: true },
-      ),
+      schema: PlatformCapabilities,
       headers,
+    },
+  }),
+  defineOperation({
+    ...READ,
+    operationId: 'schema.deprecations.list',
+    method: 'GET',
+    path: '/deprecations',
+    tag: 'schema',
+    summary: 'List what is deprecated, and who uses it',
+    description:
+      'The operations that are going to be gone, with the clients of the tenant that have called them in the last 30 days: those must be changed before the sunset.',
+    scopes: ['setup:read'],
+    permission: 'metadataRead',
+    response: {
+      status: 200,
+      description: 'By sunset; empty: nothing is deprecated.',
+      schema: Type.Object({ records: Type.Array(DeprecatedOperation) }, { title: 'DeprecatedOperations' }),
       example: {
-        apiVersion: '1.0.0',
-        tags: ['Schema'],
-        operations: [{ operationId: 'schema.scopes.list', method: 'GET', path: '/scopes', cost: 0 }],
-        risks: { low: 'Reads.', medium: 'Changes.', high: 'Hard to undo.' },
-        limits: { takeDefault: 50, takeMax: 200 },
-        auth: { authorizationServerMetadata: 'https://erp.example/.well-known/oauth-authorization-server' },
+        records: [
+          {
+            operationId: 'data.records.list',
+            method: 'GET',
+            path: '/data/{objectApiName}',
+            since: '2027-01-01',
+            sunset: '2028-01-01',
+            replacement: 'data.records.query',
+            documentation: `${documentsUrl('https://erp.example')}/guides/first-request`,
+            clients: [
+              {
+                clientId: 'erp-cli',
+                clientName: 'ERP command line',
+                requests: 12,
+                lastUsedAt: '2027-06-21T00:01:22.123+00:00',
+              },
+            ],
+          },
+        ],
       },
     },
+    errors: ['METADATA_PERMISSION_DENIED'],
+    action: 'gateway.deprecations.list',
   }),
 ] as const;
 

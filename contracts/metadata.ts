@@ -1,10 +1,14 @@
 /** Public operations and internal actions of metadata. */
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../config/limits.ts';
+import { API_PREFIX } from '../lib/addresses.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
 import type { RateLimitOverrides, Snapshot, TenantInfo } from '../lib/schema/snapshot.ts';
 import { TRIED } from './data/mutations.ts';
 import { cursor, nextCursor, take } from './data/rows.ts';
+
+/** The version of tenants' schemas that processes of this version need: the newest file of tenant-schema. */
+export const TENANT_SCHEMA_VERSION = 17;
 
 /** A deployment that has not ended, as an operator sees it: nothing of what it holds. */
 export interface OpenDeployment {
@@ -136,6 +140,8 @@ export interface RollbackBlocker {
   readonly reason: (typeof ROLLBACK_BLOCKERS)[number];
 }
 
+const StatusSchema = Type.Enum([...DEPLOYMENT_STATUSES], { title: 'DeploymentStatus' });
+
 const closed = { additionalProperties: false };
 const uuid = (description?: string) => Type.String({ format: 'uuid', ...(description ? { description } : {}) });
 const timestamp = (description?: string) =>
@@ -144,7 +150,7 @@ const hash = (description: string) => Type.String({ pattern: '^sha256:[0-9a-f]{6
 
 const Package = Type.Object(
   {
-    version: Type.Integer({ minimum: 1, maximum: 1, description: 'Format of packages: 1.' }),
+    version: Type.Literal(1, { description: 'Format of packages.' }),
     types: Type.Array(
       Type.Object(
         {
@@ -157,45 +163,56 @@ const Package = Type.Object(
       ),
     ),
   },
-  { ...closed, description: `Which components; ${LIMITS.metadata_members_max} members at most, wildcards expanded.` },
+  {
+    title: 'MetadataPackage',
+    ...closed,
+    description: `Which components; ${LIMITS.metadata_members_max} members at most, wildcards expanded.`,
+  },
 );
 
 const Files = Type.Record(Type.String(), Type.String(), {
+  title: 'MetadataFiles',
   description: `Texts of YAML by relative path; ${LIMITS.metadata_files_max} files of 1 MiB at most.`,
 });
 
-const Problem = Type.Object({
-  code: Type.String({ description: 'Such as REFERENCE_INVALID or DATA_INCOMPATIBLE.' }),
-  type: Type.String(),
-  fullName: Type.String(),
-  path: nullable(Type.String()),
-  line: nullable(Type.Integer({ description: 'From 1.' })),
-  column: nullable(Type.Integer({ description: 'From 1.' })),
-  message: Type.String(),
-  remedy: nullable(Type.String()),
-  details: Type.Optional(
-    Type.Object({}, { additionalProperties: true, description: 'By code: records, members, max.' }),
-  ),
-});
+const Problem = Type.Object(
+  {
+    code: Type.String({ description: 'Such as REFERENCE_INVALID or DATA_INCOMPATIBLE.' }),
+    type: Type.String(),
+    fullName: Type.String(),
+    path: nullable(Type.String()),
+    line: nullable(Type.Integer({ description: 'From 1.' })),
+    column: nullable(Type.Integer({ description: 'From 1.' })),
+    message: Type.String(),
+    remedy: nullable(Type.String()),
+    details: Type.Optional(
+      Type.Object({}, { additionalProperties: true, description: 'By code: records, members, max.' }),
+    ),
+  },
+  { title: 'MetadataProblem' },
+);
 
-const Change = Type.Object({
-  type: Type.String(),
-  fullName: Type.String(),
-  path: Type.String(),
-  properties: Type.Array(
-    Type.Object({
-      name: Type.String(),
-      from: Type.Unknown({ description: 'null: was not there.' }),
-      to: Type.Unknown({ description: 'null: is gone.' }),
+const Change = Type.Object(
+  {
+    type: Type.String(),
+    fullName: Type.String(),
+    path: Type.String(),
+    properties: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        from: Type.Unknown({ description: 'null: was not there.' }),
+        to: Type.Unknown({ description: 'null: is gone.' }),
+      }),
+    ),
+    destructive: Type.Boolean(),
+    impact: Type.Object({
+      records: nullable(Type.Integer({ description: 'Records of the object; null when there were none to count.' })),
+      dependents: Type.Array(Type.Object({ type: Type.String(), fullName: Type.String() }, { title: 'ComponentName' })),
     }),
-  ),
-  destructive: Type.Boolean(),
-  impact: Type.Object({
-    records: nullable(Type.Integer({ description: 'Records of the object; null when there were none to count.' })),
-    dependents: Type.Array(Type.Object({ type: Type.String(), fullName: Type.String() })),
-  }),
-  reversible: Type.Boolean(),
-});
+    reversible: Type.Boolean(),
+  },
+  { title: 'MetadataChange' },
+);
 
 const changeLists = {
   creates: Type.Array(Change),
@@ -204,79 +221,96 @@ const changeLists = {
   noops: Type.Array(Change),
 };
 
-const Validation = Type.Object({
-  valid: Type.Boolean({ description: 'True exactly when nothing blocks the plan. Nothing was applied.' }),
-  blocked: Type.Array(Problem),
-  warnings: Type.Array(Problem),
-  ...changeLists,
-  manifestHash: hash('Identity of files and package.'),
-  planHash: hash('Identity of the changes; send it as expectedPlanHash to deploy exactly these.'),
-  metadataVersion: Type.Integer({ description: 'Version that the plan starts from.' }),
-  validatedAt: timestamp(),
-  handsOutRights: Type.Optional(
-    Type.Boolean({
-      description:
-        'Of a deployment under an agent run: it gives or takes rights, so that only those who manage access approve it.',
-    }),
-  ),
-});
+const Validation = Type.Object(
+  {
+    valid: Type.Boolean({ description: 'True exactly when nothing blocks the plan. Nothing was applied.' }),
+    blocked: Type.Array(Problem),
+    warnings: Type.Array(Problem),
+    ...changeLists,
+    manifestHash: hash('Identity of files and package.'),
+    planHash: hash('Identity of the changes; send it as expectedPlanHash to deploy exactly these.'),
+    metadataVersion: Type.Integer({ description: 'Version that the plan starts from.' }),
+    validatedAt: timestamp(),
+    handsOutRights: Type.Optional(
+      Type.Boolean({
+        description:
+          'Of a deployment under an agent run: it gives or takes rights, so that only those who manage access approve it.',
+      }),
+    ),
+  },
+  { title: 'MetadataValidation' },
+);
 
-const Retrieved = Type.Object({
-  files: Files,
-  manifestHash: hash('Identity of files and package.'),
-  generatedAt: timestamp(),
-  metadataVersion: Type.Integer({ description: 'Send it as baseMetadataVersion when the files come back.' }),
-  package: Package,
-  components: Type.Array(
-    Type.Object({
-      type: Type.String(),
-      fullName: Type.String(),
-      path: Type.String(),
-      hash: hash('Of the file.'),
-      updatedAt: timestamp(),
-      updatedById: nullable(uuid('null: the platform.')),
-    }),
-  ),
-  notFound: Type.Array(Type.Object({ type: Type.String(), member: Type.String() })),
-});
+const Retrieved = Type.Object(
+  {
+    files: Files,
+    manifestHash: hash('Identity of files and package.'),
+    generatedAt: timestamp(),
+    metadataVersion: Type.Integer({ description: 'Send it as baseMetadataVersion when the files come back.' }),
+    package: Package,
+    components: Type.Array(
+      Type.Object({
+        type: Type.String(),
+        fullName: Type.String(),
+        path: Type.String(),
+        hash: hash('Of the file.'),
+        updatedAt: timestamp(),
+        updatedById: nullable(uuid('null: the platform.')),
+      }),
+    ),
+    notFound: Type.Array(Type.Object({ type: Type.String(), member: Type.String() })),
+  },
+  { title: 'RetrievedMetadata' },
+);
 
-const DeploymentError = Type.Object({
-  code: Type.Enum([
-    'PLAN_BLOCKED',
-    'METADATA_DRIFT',
-    'PLAN_CHANGED',
-    'WORKER_LOST',
-    'APPLY_FAILED',
-    'QUICK_DEPLOY_NOT_ELIGIBLE',
-    'ROLLBACK_NOT_ELIGIBLE',
-  ]),
-  message: Type.String(),
-});
+const DeploymentError = Type.Object(
+  {
+    code: Type.Enum([
+      'PLAN_BLOCKED',
+      'METADATA_DRIFT',
+      'PLAN_CHANGED',
+      'WORKER_LOST',
+      'APPLY_FAILED',
+      'QUICK_DEPLOY_NOT_ELIGIBLE',
+      'ROLLBACK_NOT_ELIGIBLE',
+    ]),
+    message: Type.String(),
+  },
+  { title: 'DeploymentFailure' },
+);
 
 /** Why a deployment was not applied. */
 export type DeploymentError = Static<typeof DeploymentError>;
 
 const deploymentFields = {
   deploymentId: uuid(),
-  status: Type.Enum([...DEPLOYMENT_STATUSES]),
-  kind: Type.Enum(['deploy', 'validation', 'quickDeploy', 'rollback']),
+  status: StatusSchema,
+  kind: Type.Enum(['deploy', 'validation', 'quickDeploy', 'rollback'], { title: 'DeploymentKind' }),
   checkOnly: Type.Boolean({ description: 'A recorded validation: nothing is applied, even when it succeeds.' }),
   allowDestructiveChanges: Type.Boolean(),
   createdAt: timestamp(),
   startedAt: nullable(timestamp()),
   finishedAt: nullable(timestamp()),
-  createdBy: Type.Object({
-    userId: uuid(),
-    displayName: Type.String(),
-    clientId: Type.String(),
-    agentRunId: nullable(uuid()),
-  }),
-  progress: Type.Object({
-    stage: Type.Enum(['queue', 'validate', 'apply', 'done']),
-    position: nullable(Type.Integer({ description: 'Deployments of this tenant that come first; only while queued.' })),
-    done: Type.Integer({ description: 'Components that are done.' }),
-    total: Type.Integer({ description: 'Components that change.' }),
-  }),
+  createdBy: Type.Object(
+    {
+      userId: uuid(),
+      displayName: Type.String(),
+      clientId: Type.String(),
+      agentRunId: nullable(uuid()),
+    },
+    { title: 'DeploymentRequester' },
+  ),
+  progress: Type.Object(
+    {
+      stage: Type.Enum(['queue', 'validate', 'apply', 'done']),
+      position: nullable(
+        Type.Integer({ description: 'Deployments of this tenant that come first; only while queued.' }),
+      ),
+      done: Type.Integer({ description: 'Components that are done.' }),
+      total: Type.Integer({ description: 'Components that change.' }),
+    },
+    { title: 'DeploymentProgress' },
+  ),
   manifestHash: hash('Identity of files and package.'),
   planHash: nullable(hash('Identity of the changes.')),
   metadataVersionBefore: nullable(Type.Integer()),
@@ -291,7 +325,7 @@ const deploymentFields = {
   ),
 };
 
-const DeploymentSummary = Type.Object(deploymentFields, { $id: 'DeploymentSummary' });
+const DeploymentSummary = Type.Object(deploymentFields, { title: 'DeploymentSummary' });
 
 const QuickDeployState = Type.Object(
   {
@@ -301,7 +335,7 @@ const QuickDeployState = Type.Object(
     validUntil: nullable(timestamp('null: it has not succeeded.')),
     usedByDeploymentId: nullable(uuid('The deployment that has used it, unless that one failed or was canceled.')),
   },
-  { $id: 'QuickDeployState', description: 'Of a recorded validation: whether a quick deploy can use it.' },
+  { title: 'QuickDeployState', description: 'Of a recorded validation: whether a quick deploy can use it.' },
 );
 
 const RollbackBlocker = Type.Object(
@@ -310,7 +344,7 @@ const RollbackBlocker = Type.Object(
     fullName: Type.String({ description: 'Name of the component, or id of the deployment.' }),
     reason: Type.Enum([...ROLLBACK_BLOCKERS]),
   },
-  { $id: 'RollbackBlocker' },
+  { title: 'RollbackBlocker' },
 );
 
 const RollbackState = Type.Object(
@@ -322,7 +356,7 @@ const RollbackState = Type.Object(
     revertedByDeploymentId: nullable(uuid('The rollback in effect that took this deployment back.')),
     revertsDeploymentId: nullable(uuid('Of a rollback: the deployment that it takes back.')),
   },
-  { $id: 'RollbackState', description: 'Whether the deployment can be rolled back.' },
+  { title: 'RollbackState', description: 'Whether the deployment can be rolled back.' },
 );
 
 const Deployment = Type.Object(
@@ -334,7 +368,7 @@ const Deployment = Type.Object(
     quickDeploy: nullable(QuickDeployState),
     rollback: nullable(RollbackState),
   },
-  { $id: 'Deployment' },
+  { title: 'Deployment' },
 );
 
 const EXAMPLE_PACKAGE = { version: 1, types: [{ name: 'CustomField', members: ['Invoice__c.Amount__c'] }] };
@@ -397,13 +431,13 @@ const EXAMPLE_PLAN = {
 };
 
 /** Body of a retrieve. */
-export const RetrieveBody = Type.Object({ package: Package }, closed);
+export const RetrieveBody = Type.Object({ package: Package }, { ...closed, title: 'RetrieveBody' });
 
 const projectFields = {
   files: Files,
   package: Type.Optional(Package),
   allowDestructiveChanges: Type.Optional(
-    Type.Boolean({ default: false, description: 'Only for deletions that the destructive manifest names.' }),
+    Type.Boolean({ description: 'Only for deletions that the destructive manifest names; default: false.' }),
   ),
   baseMetadataVersion: Type.Optional(
     Type.Integer({
@@ -416,10 +450,10 @@ const projectFields = {
 };
 
 /** Body of a validation. */
-export const ValidateBody = Type.Object(projectFields, closed);
+export const ValidateBody = Type.Object(projectFields, { ...closed, title: 'ValidateBody' });
 
 const checkOnly = Type.Optional(
-  Type.Boolean({ default: false, description: 'Do everything except keeping the result.' }),
+  Type.Boolean({ description: 'Do everything except keeping the result; default: false.' }),
 );
 
 /** Body of a deployment of files. */
@@ -429,7 +463,7 @@ export const DeployProjectBody = Type.Object(
     checkOnly,
     expectedPlanHash: Type.Optional(hash('planHash of the plan that was reviewed; another plan is not applied.')),
   },
-  { ...closed, $id: 'DeployProjectBody', description: 'Deploys files.' },
+  { ...closed, title: 'DeployProjectBody', description: 'Deploys files.' },
 );
 
 /** Body of a deployment of what was validated before. */
@@ -443,23 +477,23 @@ export const QuickDeployBody = Type.Object(
       closed,
     ),
   },
-  { ...closed, $id: 'QuickDeployBody', description: 'Deploys the files of a recorded validation, once.' },
+  { ...closed, title: 'QuickDeployBody', description: 'Deploys the files of a recorded validation, once.' },
 );
 
 /** Body of a deployment that takes another one back. */
 export const RollbackBody = Type.Object(
   { rollback: Type.Object({ deploymentId: uuid('The deployment to take back.'), checkOnly }, closed) },
-  { ...closed, $id: 'RollbackBody', description: 'Takes a deployment back.' },
+  { ...closed, title: 'RollbackBody', description: 'Takes a deployment back.' },
 );
 
 /** Body of a deployment. */
-export const DeployBody = Type.Union([DeployProjectBody, QuickDeployBody, RollbackBody]);
+export const DeployBody = Type.Union([DeployProjectBody, QuickDeployBody, RollbackBody], { title: 'DeployBody' });
 
 const CancelBody = Type.Object(
   {
     reason: Type.Optional(Type.String({ maxLength: LIMITS.comment_max_chars, description: 'For the trail.' })),
   },
-  { ...closed, $id: 'CancelDeploymentBody' },
+  { ...closed, title: 'CancelDeploymentBody' },
 );
 
 const deploymentId = defineParameter({
@@ -616,30 +650,25 @@ export const METADATA_OPERATIONS = [
     response: {
       status: 202,
       description: 'The deployment is queued.',
-      schema: Type.Object({
-        deploymentId: uuid(),
-        status: Type.Literal('QUEUED'),
-        checkOnly: Type.Boolean(),
-        manifestHash: hash('Identity of files and package.'),
-        links: Type.Object({ self: Type.String() }),
-      }),
+      schema: Type.Object(
+        {
+          deploymentId: uuid(),
+          status: Type.Literal('QUEUED'),
+          checkOnly: Type.Boolean(),
+          manifestHash: hash('Identity of files and package.'),
+          links: Type.Object({ self: Type.String() }),
+        },
+        { title: 'QueuedDeployment' },
+      ),
       headers: { Location: { description: 'Address of the deployment.', schema: Type.String() } },
       example: {
         deploymentId: EXAMPLE_ID,
         status: 'QUEUED',
         checkOnly: false,
         manifestHash: EXAMPLE_HASH,
-        links: { self: `/api/v1/metadata/deployments/${EXAMPLE_ID}` },
+        links: { self: `${API_PREFIX}/metadata/deployments/${EXAMPLE_ID}` },
       },
     },
-    alternatives: [
-      {
-        status: 200,
-        description: 'Under a run that is a dry run: the plan, as metadata.components.validate answers it.',
-        schema: Validation,
-        example: EXAMPLE_VALIDATION,
-      },
-    ],
     errors: [
       ...PROJECT_ERRORS,
       'PARAMETER_CONFLICT',
@@ -667,7 +696,7 @@ export const METADATA_OPERATIONS = [
       {
         name: 'status',
         description: 'Only deployments in this state.',
-        schema: Type.Enum([...DEPLOYMENT_STATUSES]),
+        schema: StatusSchema,
         example: 'SUCCEEDED',
       },
       {
@@ -682,10 +711,13 @@ export const METADATA_OPERATIONS = [
     response: {
       status: 200,
       description: 'A page of deployments.',
-      schema: Type.Object({
-        records: Type.Array(DeploymentSummary),
-        nextCursor,
-      }),
+      schema: Type.Object(
+        {
+          records: Type.Array(DeploymentSummary),
+          nextCursor,
+        },
+        { title: 'DeploymentPage' },
+      ),
       example: { records: [EXAMPLE_DEPLOYMENT], nextCursor: null },
     },
     errors: ['CURSOR_INVALID', 'CURSOR_EXPIRED', 'CURSOR_QUERY_MISMATCH'],
@@ -785,20 +817,23 @@ export const METADATA_OPERATIONS = [
     response: {
       status: 200,
       description: 'All types.',
-      schema: Type.Object({
-        types: Type.Array(
-          Type.Object({
-            type: Type.String(),
-            memberFormat: Type.String(),
-            pathPattern: Type.String({ description: '`{object}` and `{apiName}` stand for names.' }),
-            schema: Type.Object({}, { additionalProperties: true, description: 'JSON Schema 2020-12 of a file.' }),
-            dependsOn: Type.Array(Type.String(), { description: 'Types of which its components name others.' }),
-            retrievable: Type.Boolean(),
-            deployable: Type.Boolean(),
-            reversible: Type.Boolean(),
-          }),
-        ),
-      }),
+      schema: Type.Object(
+        {
+          types: Type.Array(
+            Type.Object({
+              type: Type.String(),
+              memberFormat: Type.String(),
+              pathPattern: Type.String({ description: '`{object}` and `{apiName}` stand for names.' }),
+              schema: Type.Object({}, { additionalProperties: true, description: 'JSON Schema 2020-12 of a file.' }),
+              dependsOn: Type.Array(Type.String(), { description: 'Types of which its components name others.' }),
+              retrievable: Type.Boolean(),
+              deployable: Type.Boolean(),
+              reversible: Type.Boolean(),
+            }),
+          ),
+        },
+        { title: 'MetadataTypeList' },
+      ),
       example: {
         types: [
           {

@@ -171,32 +171,35 @@ export function ownerOf(key: string, nodes: readonly string[]): string | undefin
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
-const LimitsSchema = Type.Object({
-  policies: Type.Array(
-    Type.Object({
-      name: Type.String({ description: 'connection, tenant, daily or anonymous.' }),
-      limit: count('Cost units per window.'),
-      windowSeconds: count('Length of the window.'),
+const LimitsSchema = Type.Object(
+  {
+    policies: Type.Array(
+      Type.Object({
+        name: Type.String({ description: 'connection, tenant, daily or anonymous.' }),
+        limit: count('Cost units per window.'),
+        windowSeconds: count('Length of the window.'),
+        used: count('Units spent and not yet flowed back.'),
+        remaining: count('Units that can be spent now.'),
+        resetSeconds: count('Seconds until the whole limit is available again.'),
+      }),
+    ),
+    daily: Type.Object({
+      limit: count('Cost units of the tenant in 24 hours.'),
       used: count('Units spent and not yet flowed back.'),
       remaining: count('Units that can be spent now.'),
-      resetSeconds: count('Seconds until the whole limit is available again.'),
     }),
-  ),
-  daily: Type.Object({
-    limit: count('Cost units of the tenant in 24 hours.'),
-    used: count('Units spent and not yet flowed back.'),
-    remaining: count('Units that can be spent now.'),
-  }),
-  concurrency: Type.Object({
-    limit: count('Requests in flight per connection and gateway.'),
-    costlyLimit: count('The same for operations that cost 5 units or more.'),
-  }),
-  storage: Type.Object({
-    usedBytes: count('Bytes of the tenant in the database.'),
-    limitBytes: Type.Union([Type.Integer(), Type.Null()], { description: 'null: no limit.' }),
-  }),
-  costs: Type.Record(Type.String(), Type.Integer(), { description: 'Cost units by operationId.' }),
-});
+    concurrency: Type.Object({
+      limit: count('Requests in flight per connection and gateway.'),
+      costlyLimit: count('The same for operations that cost 5 units or more.'),
+    }),
+    storage: Type.Object({
+      usedBytes: count('Bytes of the tenant in the database.'),
+      limitBytes: Type.Union([Type.Integer(), Type.Null()], { description: 'null: no limit.' }),
+    }),
+    costs: Type.Record(Type.String(), Type.Integer(), { description: 'Cost units by operationId.' }),
+  },
+  { title: 'ConnectionLimits' },
+);
 
 export const RATELIMIT_OPERATIONS = [
   defineOperation({

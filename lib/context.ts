@@ -38,6 +38,8 @@ export interface RequestContext {
   readonly dryRun?: boolean;
   /** Of a dry run under a run: the mutation itself would need an approval. */
   readonly approvalRequired?: boolean;
+  /** Objects on which an agent policy denies the operation, besides that of its path; absent: none. */
+  readonly deniedObjects?: readonly string[];
   /** RFC 3339, end of the access token's life; null for internal work. */
   readonly tokenExpiresAt: string | null;
   /** Network address of the caller, for the audit trail. */
@@ -48,7 +50,10 @@ export interface RequestContext {
 }
 
 /** For whom a service asks another one something in its parameters: of a request context what such an answer needs. */
-export type Asker = Pick<RequestContext, 'requestId' | 'tenantId' | 'userId' | 'clientId' | 'deadline'>;
+export type Asker = Pick<
+  RequestContext,
+  'requestId' | 'tenantId' | 'userId' | 'clientId' | 'deadline' | 'deniedObjects'
+>;
 
 /** What an action that worked for a request reports in the meta of its answer. */
 export interface DatabaseTimeMeta {

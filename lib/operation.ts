@@ -58,6 +58,22 @@ type Risk = 'low' | 'medium' | 'high';
 /** A schema that also takes null. */
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
+/** Every way to the scopes of an operation: for each, scopes that are needed together. */
+export const waysToScopes = ({ scopes, oneOfScopes }: Operation): Scope[][] =>
+  oneOfScopes ? oneOfScopes.map((scope) => [scope]) : [typeof scopes === 'string' ? [] : [...scopes]];
+
+/** What is going to be gone, from when, and what to do about it. Source: docs/reference/versioning.md. */
+export interface Deprecation {
+  /** Day of the notice (UTC): `2027-01-01`. */
+  readonly since: string;
+  /** The first day without it. */
+  readonly sunset: string;
+  /** operationId of what takes its place, or the name of a parameter; null: nothing does. */
+  readonly replacement: string | null;
+  /** The page that says how to do without it, below the documents of this version: `guides/move-to-queries`. */
+  readonly documentation: string;
+}
+
 export interface Parameter {
   name: string;
   required?: boolean;
@@ -66,6 +82,8 @@ export interface Parameter {
   /** Sent as serialized JSON in the query string; the gateway parses it strictly. */
   json?: true;
   example?: unknown;
+  /** Of a parameter that is going to be gone; the operation stays. */
+  deprecated?: Deprecation;
 }
 
 interface RequestBody {
@@ -98,6 +116,8 @@ export interface Operation {
   description?: string;
   /** Scopes that are all needed; `authenticated`: any valid token; `public`: no token. */
   scopes: readonly Scope[] | 'authenticated' | 'public';
+  /** Scopes of which one is enough, of an operation that needs no other: which one it takes depends on what is asked for. */
+  oneOfScopes?: readonly [Scope, ...Scope[]];
   /**
    * System permission that the user needs. The gateway asks for it before it receives the body, the service again when
    * it does the work; absent: the service decides by what is asked for.
@@ -112,12 +132,19 @@ export interface Operation {
    * little, whatever they cost.
    */
   manyAtOnce?: true;
+  /** Takes `expand`, in the query or the body: each reference in it costs one unit more. */
+  expands?: true;
   /** Milliseconds that one statement of it may take in the database; default: 5,000 for reads, 25,000 for mutations. */
   statementTimeoutMs?: number;
   /**
    * A mutation that can be tried out: with `dryRun` in its context it answers what it would do, and changes nothing.
    */
   dryRun?: true;
+  /**
+   * The operation that tries this one out, and how its body names this one (`operation`). What is true of a check is
+   * said here alone: it needs the scopes of this operation, costs what it costs, and agent policies judge it like it.
+   */
+  checkedBy?: { readonly operationId: string; readonly as: string };
   precondition: 'ifMatch' | 'expectedRevision' | 'none';
   /**
    * A person needs a recent sign-in with two factors, where the tenant requires second factors (RFC 9470): the
@@ -127,6 +154,8 @@ export interface Operation {
   agentApproval: 'never' | 'policy' | 'always';
   mcpAvailable: boolean;
   stability: 'stable' | 'beta';
+  /** Every answer says so; after the sunset there is no such operation. Who uses it is counted. */
+  deprecated?: Deprecation;
   pathParameters?: readonly Parameter[];
   queryParameters?: readonly Parameter[];
   /** Request headers beyond those that mutation and precondition imply. */

@@ -8,7 +8,7 @@ import type { ServiceBroker } from 'moleculer';
 import { machineClockOffset } from '../lib/values/clock.ts';
 import { availableNodes, lostNodes } from './bus/lost-nodes.ts';
 import { repeats } from './bus/takeover.ts';
-import type { Database, Degradation } from './database/database.ts';
+import type { Database, Degradation as DatabaseDegradation } from './database/database.ts';
 import type { Metrics, Sample } from './metrics/metrics.ts';
 import type { Platform } from './platform.ts';
 
@@ -29,6 +29,9 @@ const SILENCE_MS = 30_000;
 
 /** What must work before a process can, and whether it does. */
 type Checks = Readonly<Record<string, boolean>>;
+
+/** What a ready process does not do; `authUnavailable`: nobody signs in, and grants that are known go on for a while. */
+export type Degradation = DatabaseDegradation | 'authUnavailable';
 
 /** The bus has this process: without NATS always. */
 export function busConnected(broker: ServiceBroker): boolean {
@@ -66,8 +69,11 @@ export function rememberedBriefly<T>(ask: () => Promise<T>): () => Promise<T> {
 }
 
 /** What a ready process does not do at the moment; nothing when it does all of its work. */
-export function degradation({ databases }: Platform): { degraded?: readonly Degradation[] } {
-  const degraded = [...new Set(databases.values().flatMap((database) => database.degraded))];
+export function degradation(
+  { databases }: Platform,
+  more: readonly Degradation[] = [],
+): { degraded?: readonly Degradation[] } {
+  const degraded = [...new Set(databases.values().flatMap((database) => database.degraded)), ...more];
   return degraded.length > 0 ? { degraded } : {};
 }
 
@@ -180,13 +186,14 @@ export interface HealthServer {
 
 /**
  * Serves /healthz, /readyz and /metrics. `readiness`: of a process that knows better what it needs than its database
- * and bus.
+ * and bus; `degraded`: what it does not do besides what its database does not.
  */
 export async function startHealthServer(
   platform: Platform,
   broker: ServiceBroker,
   listen: { port: number; host: string },
   readiness: (own: () => Promise<Checks>) => Promise<Checks> = (own) => own(),
+  degraded: () => readonly Degradation[] = () => [],
 ): Promise<HealthServer> {
   registerProcessMetrics(platform, broker);
   const scrape = rememberedBriefly(() => platform.metrics.text());
@@ -209,7 +216,7 @@ export async function startHealthServer(
     answer(
       ok ? 200 : 503,
       'application/json',
-      JSON.stringify({ status: ok ? 'ready' : 'unready', checks, ...degradation(platform) }),
+      JSON.stringify({ status: ok ? 'ready' : 'unready', checks, ...degradation(platform, degraded()) }),
     );
   });
   server.maxConnections = CONNECTIONS_MAX;

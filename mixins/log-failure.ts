@@ -1,16 +1,71 @@
-/** Why a request has failed, for the log: the caller gets the code and the request id. */
+/**
+ * Why a request or a piece of work has failed, for the log: the caller gets the code and the request id. What another
+ * part of the system cannot do at the moment has lines of its own when that begins and ends; the work that fails
+ * meanwhile is told of in short lines, of which there are few.
+ */
 import type { ServiceBroker } from 'moleculer';
 import { PlatformError } from '../lib/errors/platform-error.ts';
-import { failureOf } from './database/failures.ts';
+import { type FailureKind, failureOf } from './database/failures.ts';
+import { isServiceUnavailable } from './service-unavailable.ts';
 
-/** At level `error` what is a bug, at `warn` what the database could not do, at `info` what passes (a lock, a conflict). */
-export function logFailure(log: ServiceBroker['logger'], name: string, requestId: string, error: unknown): void {
+type Log = Pick<ServiceBroker['logger'], 'info' | 'warn' | 'error'>;
+
+/** Of each kind of outage there is one line in so many milliseconds, with the number of those that were left out. */
+const OUTAGE_EVERY_MS = 1_000;
+
+interface Told {
+  at: number;
+  untold: number;
+}
+
+/** Failures of single statements, though the database is all right. */
+const SINGLE: ReadonlySet<string> = new Set<FailureKind>(['timedOut', 'contended']);
+
+/** Outages that were told, by their kind, of which there are about ten. */
+const told = new WeakMap<Log, Map<string, Told>>();
+
+/** At level `error` what is a bug, at `warn` what others could not do, at `info` what passes (a lock, a conflict). */
+export function logFailure(log: Log, name: string, requestId: string | null, error: unknown): void {
   const known = error instanceof PlatformError;
   const cause = known ? error.cause : error;
   if (cause === undefined) return;
-  const fields = { err: cause, requestId, ...(known ? { code: error.code } : {}) };
+  const fields = { ...(requestId === null ? {} : { requestId }), ...(known ? { code: error.code } : {}) };
   const message = `${name} failed.`;
-  if (known && error.status < 500) log.info(fields, message);
-  else if ((known && error.code === 'SERVICE_UNAVAILABLE') || failureOf(cause)) log.warn(fields, message);
-  else log.error(fields, message);
+  const kind = outageOf(error);
+  if (kind !== null) logOutage(log, kind, { ...fields, reason: reasonOf(cause) }, message);
+  else if (known && error.status < 500) log.info({ err: cause, ...fields }, message);
+  else if (failureOf(cause)) log.warn({ err: cause, ...fields }, message);
+  else log.error({ err: cause, ...fields }, message);
 }
+
+/** Work that is tried again has failed: at `warn`, with the error, unless it is an outage. */
+export function warnOf(log: Log, error: unknown, message: string, fields: object = {}): void {
+  const kind = outageOf(error);
+  if (kind === null) log.warn({ err: error, ...fields }, message);
+  else logOutage(log, kind, { ...fields, reason: reasonOf(error) }, message);
+}
+
+/** What is away: the kind of failure of the database, or another service; null: the error is of the work itself. */
+function outageOf(error: unknown): string | null {
+  const isKnown = error instanceof PlatformError;
+  if (isKnown && error.status < 500) return null;
+  const cause = (isKnown ? error.cause : null) ?? error;
+  const failure = failureOf(cause);
+  if (failure) return SINGLE.has(failure.kind) ? null : failure.kind;
+  return isServiceUnavailable(cause) || (isKnown && error.code === 'SERVICE_UNAVAILABLE') ? 'service' : null;
+}
+
+function logOutage(log: Log, kind: string, fields: object, message: string): void {
+  let kinds = told.get(log);
+  if (!kinds) told.set(log, (kinds = new Map()));
+  const now = performance.now();
+  const before = kinds.get(kind);
+  if (before && now - before.at < OUTAGE_EVERY_MS) {
+    before.untold++;
+    return;
+  }
+  kinds.set(kind, { at: now, untold: 0 });
+  log.warn({ ...fields, outage: kind, ...(before?.untold ? { untold: before.untold } : {}) }, message);
+}
+
+export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

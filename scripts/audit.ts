@@ -3,14 +3,18 @@
  * platform against their hash chains. Exit code 0: all are intact; 1: one is not; 2: one could not be checked.
  * Source: docs/reference/audit.md.
  */
-import { parseArgs } from 'node:util';
 import type { ServiceBroker } from 'moleculer';
 import { call } from '../contracts/call.ts';
 import type { ChainProblem, Verification, VerifyRequest } from '../contracts/data/trail.ts';
 import type { TenantInfo } from '../lib/schema/snapshot.ts';
-import { joinPlatform } from './join.ts';
+import { readArguments, refuse } from './arguments.ts';
+import { joinPlatform, requireServices } from './join.ts';
 
-const USAGE = 'Usage: npm run --silent audit -- verify [--tenant KEY] [--expect POSITION:HASH]';
+const COMMAND = {
+  name: 'audit',
+  usage: 'npm run --silent audit -- verify [--tenant KEY] [--expect POSITION:HASH]',
+  exitCode: 2,
+};
 const PROGRESS_EVERY_MS = 2_000;
 
 const MEANING: Readonly<Record<ChainProblem, string>> = {
@@ -26,26 +30,23 @@ const MEANING: Readonly<Record<ChainProblem, string>> = {
   otherChain: 'the chain is not the one of --expect',
 };
 
-class Usage extends Error {}
-
-function readArguments(): { tenant: string | undefined; expect: VerifyRequest['expect'] | null } {
-  let parsed: ReturnType<typeof parse>;
-  try {
-    parsed = parse();
-  } catch (error) {
-    throw new Usage(error instanceof Error ? error.message : String(error));
-  }
-  const { values, positionals } = parsed;
-  if (positionals.length !== 1 || positionals[0] !== 'verify') throw new Usage('The only command is verify.');
-  if (values.expect === undefined) return { tenant: values.tenant, expect: null };
-  const match = /^(\d{1,15}):([0-9a-f]{64})$/.exec(values.expect);
-  if (!match) throw new Usage('--expect must be POSITION:HASH, as an earlier check printed it.');
-  if (values.tenant === undefined) throw new Usage('--expect applies to one tenant: add --tenant.');
-  return { tenant: values.tenant, expect: { position: Number(match[1]), hash: match[2]! } };
+interface Asked {
+  readonly tenant: string | undefined;
+  readonly expect: VerifyRequest['expect'] | null;
 }
 
-const parse = () =>
-  parseArgs({ allowPositionals: true, options: { tenant: { type: 'string' }, expect: { type: 'string' } } });
+function whatIsAsked(): Asked {
+  const { values, positionals } = readArguments(COMMAND, {
+    allowPositionals: true,
+    options: { tenant: { type: 'string' }, expect: { type: 'string' } },
+  });
+  if (positionals.length !== 1 || positionals[0] !== 'verify') refuse(COMMAND, 'The only command is verify.');
+  if (values.expect === undefined) return { tenant: values.tenant, expect: null };
+  const match = /^(\d{1,15}):([0-9a-f]{64})$/.exec(values.expect);
+  if (!match) return refuse(COMMAND, '--expect must be POSITION:HASH, as an earlier check printed it.');
+  if (values.tenant === undefined) refuse(COMMAND, '--expect applies to one tenant: add --tenant.');
+  return { tenant: values.tenant, expect: { position: Number(match[1]), hash: match[2]! } };
+}
 
 async function tenantsOf(broker: ServiceBroker, key: string | undefined): Promise<TenantInfo[]> {
   const found: TenantInfo[] = [];
@@ -61,7 +62,7 @@ async function tenantsOf(broker: ServiceBroker, key: string | undefined): Promis
   }
   if (key === undefined) return found;
   const named = found.filter((tenant) => tenant.key === key);
-  if (named.length === 0) throw new Usage(`There is no tenant ${key}.`);
+  if (named.length === 0) refuse(COMMAND, `There is no tenant ${key}.`);
   return named;
 }
 
@@ -102,9 +103,9 @@ function report({ key }: TenantInfo, { broken, checked, position, hash, unsealed
 }
 
 try {
-  const { tenant, expect } = readArguments();
+  const { tenant, expect } = whatIsAsked();
   const { broker, leave } = await joinPlatform('audit', { exitCode: 2 });
-  await broker.waitForServices(['metadata', 'data'], 10_000, 100);
+  await requireServices(broker, 'metadata', 'data');
   let [broken, unchecked] = [0, 0];
   for (const one of await tenantsOf(broker, tenant)) {
     try {
@@ -122,6 +123,5 @@ try {
   process.exit(broken ? 1 : unchecked ? 2 : 0);
 } catch (error) {
   console.error(`audit: ${error instanceof Error ? error.message : error}`);
-  if (error instanceof Usage) console.error(USAGE);
   process.exit(2);
 }

@@ -15,7 +15,6 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import {
   BasicConstraintsExtension,
   ExtendedKeyUsage,
@@ -30,6 +29,7 @@ import {
 import { nkeys } from 'nats';
 import { identityOf, OPERATOR } from '../config/bus.ts';
 import { ALL_SERVICES, isServiceName } from '../config/services.ts';
+import { readArguments, refuse } from './arguments.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const DAY_MS = 86_400_000;
@@ -252,8 +252,13 @@ const userOf = (identity: string, key: string): string => `\
       }
     }`;
 
-function readArguments(): BusKeysOptions {
-  const { values } = parseArgs({
+const COMMAND = {
+  name: 'bus-keys',
+  usage: 'npm run bus-keys [-- --folder .bus] [--host NAME]… [--identity data+gateway]… [--rotate | --finish]',
+};
+
+function options(): BusKeysOptions {
+  const { values } = readArguments(COMMAND, {
     options: {
       folder: { type: 'string', default: '.bus' },
       host: { type: 'string', multiple: true },
@@ -265,10 +270,10 @@ function readArguments(): BusKeysOptions {
   const identities = values.identity.map((names) => {
     const services = names.split('+');
     const unknown = services.filter((name) => !isServiceName(name));
-    if (unknown.length > 0) throw new Error(`There is no service ${unknown.join(', ')}.`);
+    if (unknown.length > 0) refuse(COMMAND, `There is no service ${unknown.join(', ')}.`);
     return identityOf(services.filter(isServiceName));
   });
-  if (values.rotate && values.finish) throw new Error('--finish follows when all processes have what --rotate made.');
+  if (values.rotate && values.finish) refuse(COMMAND, '--finish follows when all processes have what --rotate made.');
   const step = values.rotate ? 'rotate' : values.finish ? 'finish' : undefined;
   return {
     folder: values.folder,
@@ -281,9 +286,9 @@ function readArguments(): BusKeysOptions {
 if (process.argv[1] === fileURLToPath(import.meta.url))
   try {
     process.umask(0o022);
-    const options = readArguments();
-    const { present, changed, absent } = await makeBusKeys(options);
-    console.log(`${options.folder} has the keys of ${present.join(', ')}.`);
+    const asked = options();
+    const { present, changed, absent } = await makeBusKeys(asked);
+    console.log(`${asked.folder} has the keys of ${present.join(', ')}.`);
     console.log(`New or changed in this run: ${changed.join(', ')}.`);
     if (absent.length > 0)
       console.log(`Not here, and unchanged: ${absent.join(', ')}. They stay in use as they were given out.`);

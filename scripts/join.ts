@@ -8,12 +8,14 @@ import { type BrokerOptions, ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../config/broker.ts';
 import { busAddress } from '../config/bus.ts';
 import { readConfig } from '../config/env.ts';
+import type { ServiceName } from '../config/services.ts';
 import { BUS_POLICY } from '../contracts/bus.ts';
 import { natsBus } from '../mixins/bus/nats-bus.ts';
 import { type ControlSocket, connectToPlatform } from '../mixins/control-socket.ts';
 
 /** After which a command gives up. */
 const JOIN_MS = 10_000;
+const SILENT = 'the platform does not answer. It may be waiting for its database, as its log says.';
 
 /**
  * A started broker; `leave` ends it. `onJoin` is called with the address that it joins; `commands` are those of a console
@@ -21,7 +23,7 @@ const JOIN_MS = 10_000;
  */
 export async function joinPlatform(
   name: string,
-  options: { exitCode?: number; onJoin?: (text: string) => void; commands?: object[] } = {},
+  options: { exitCode?: number; onJoin?: (text: string) => void; commands?: object[]; middlewares?: object[] } = {},
 ): Promise<{ broker: ServiceBroker; leave: () => Promise<void> }> {
   const fail = (message: unknown): never => {
     console.error(message);
@@ -55,10 +57,11 @@ export async function joinPlatform(
     transporter: control?.transporter ?? bus,
     logger: { type: 'Console', options: { formatter: 'short', level: 'warn' } },
     logLevel: 'warn',
+    middlewares: options.middlewares ?? [],
     replOptions: { delimiter: 'erp $', customCommands: options.commands ?? [] },
   } as BrokerOptions);
   const late = setTimeout(() => {
-    fail(`Nobody could be joined within ${JOIN_MS / 1_000} s: ${bus?.trouble ?? 'the platform does not answer.'}`);
+    fail(`Nobody could be joined within ${JOIN_MS / 1_000} s: ${bus?.trouble ?? SILENT}`);
   }, JOIN_MS);
   await broker.start();
   clearTimeout(late);
@@ -70,4 +73,22 @@ export async function joinPlatform(
       await control?.close();
     },
   };
+}
+
+/** Waits for services that a command calls; its failure says which of them nobody offers. */
+export async function requireServices(broker: ServiceBroker, ...services: ServiceName[]): Promise<void> {
+  const absent = await Promise.all(
+    services.map((name) =>
+      broker.waitForServices(name, JOIN_MS, 100).then(
+        () => [],
+        () => [name],
+      ),
+    ),
+  );
+  const missing = absent.flat().join(' and ');
+  if (missing)
+    throw new Error(
+      `Nobody offers ${missing} within ${JOIN_MS / 1_000} s: its process does not run, or waits for its database or for ` +
+        'NATS, as its log and /readyz on its HEALTH_PORT say. Run this again when it is ready.',
+    );
 }

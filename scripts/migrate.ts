@@ -1,7 +1,8 @@
 /**
- * `npm run migrate`: brings the tables of all services up to date on DATABASE_URL, then exits. Safe while services
- * run and other migrations do: migrations only go forward and wait for each other under a lock in the database. Logins
- * get the passwords of DATABASE_URL_<SERVICE>; those whose address is not given keep theirs.
+ * `npm run migrate`: brings the tables of all services and of all tenants up to date on DATABASE_URL, then exits. Safe
+ * while services run and other migrations do: migrations only go forward and wait for each other under locks in the
+ * database. What was interrupted, or failed for some of the tenants, is carried on when it is run again. Logins get the
+ * passwords of DATABASE_URL_<SERVICE>; those whose address is not given keep theirs.
  */
 import { readConfig } from '../config/env.ts';
 import { ALL_SERVICES } from '../config/services.ts';
@@ -11,8 +12,18 @@ import { markProduction } from '../mixins/database/installation.ts';
 import { givePasswords, warnOfMissingPasswords } from '../mixins/database/open.ts';
 import { explained } from '../mixins/database/problem.ts';
 import { requireSupportedServer } from '../mixins/database/server-version.ts';
+import { readArguments } from './arguments.ts';
+import { upgradeTenantsAloud } from './upgrade-tenants.ts';
+
+const COMMAND = {
+  name: 'migrate',
+  usage:
+    'npm run migrate\n\nBrings the tables of all services and tenants up to date on DATABASE_URL, and gives the logins of\n' +
+    'the services the passwords of DATABASE_URL_<SERVICE>.',
+};
 
 try {
+  readArguments(COMMAND, {});
   const config = readConfig(process.env, { command: true });
   if (!config.databaseUrl) {
     console.error('Set DATABASE_URL: the embedded database is migrated by npm start itself.');
@@ -25,10 +36,11 @@ try {
     if (config.production) await markProduction(owner);
     await givePasswords(owner, config, ALL_SERVICES, console.warn);
     await warnOfMissingPasswords(owner, config, ALL_SERVICES, console.warn);
+    if ((await upgradeTenantsAloud(owner, console)) > 0) process.exitCode = 1;
   } finally {
     await owner.close();
   }
-  console.log('The database is up to date.');
+  if (process.exitCode === undefined) console.log('The database is up to date.');
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exit(1);

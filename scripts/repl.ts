@@ -3,6 +3,9 @@
  * set, otherwise over the control socket in DATA_DIR, which only the owner of that folder can enter.
  */
 import type { ServiceBroker } from 'moleculer';
+import { PlatformError } from '../lib/errors/platform-error.ts';
+import { isServiceUnavailable } from '../mixins/service-unavailable.ts';
+import { readArguments } from './arguments.ts';
 import { joinPlatform } from './join.ts';
 import { LIMITS_HELP, tenantLimits } from './tenant-limits.ts';
 
@@ -25,7 +28,29 @@ const LIMITS_COMMAND = {
   },
 };
 
+/** An error that people can act on, such as a service that is away, is a sentence; the console prints stacks. */
+const shortErrors = {
+  name: 'ShortErrors',
+  call: (next: ServiceBroker['call']) => (action: string, params?: object, options?: object) =>
+    next(action, params, options).catch((error: unknown) => {
+      if (!(error instanceof PlatformError) && !isServiceUnavailable(error)) throw error;
+      const { message } = error as Error;
+      throw Object.assign(new Error(message), {
+        stack: message,
+        data: error instanceof PlatformError ? error.code : null,
+      });
+    }),
+};
+
+readArguments(
+  {
+    name: 'repl',
+    usage: 'npm run --silent repl\n\nJoins the platform over NATS_URL, or through the folder DATA_DIR, as a console.',
+  },
+  {},
+);
 const { broker } = await joinPlatform('repl', {
+  middlewares: [shortErrors],
   onJoin: (text) => console.log(text),
   commands: [LIMITS_COMMAND],
 });

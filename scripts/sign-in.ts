@@ -22,6 +22,8 @@ export interface SignIn {
   scope?: string | undefined;
   /** Default: erp-cli. */
   clientId?: string;
+  /** What the token is for (RFC 8707); default: the API. */
+  resource?: string | undefined;
 }
 
 /** Answer of the token endpoint (RFC 6749 section 5.1). */
@@ -100,6 +102,7 @@ export async function signIn({
   code: typed,
   scope,
   clientId = CLI_CLIENT_ID,
+  resource,
 }: SignIn): Promise<Tokens> {
   const server = await discover(baseUrl);
   // The server's own address may differ from the one we reach it at.
@@ -116,6 +119,7 @@ export async function signIn({
     state,
     code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     code_challenge_method: 'S256',
+    ...(resource === undefined ? {} : { resource }),
   }).toString();
 
   const answer = await walk(start, { username: user, password, ...(typed ? { code: typed } : {}) });
@@ -137,7 +141,7 @@ async function discover(baseUrl: string): Promise<ServerMetadata> {
 }
 
 /** Follows redirects and fills in forms until the server redirects to the client; returns the parameters it sends there. */
-async function walk(start: URL, answers: Record<string, string>): Promise<URLSearchParams> {
+export async function walk(start: URL, answers: Record<string, string>): Promise<URLSearchParams> {
   const cookies = new Map<string, string>();
   let url = start;
   let form: URLSearchParams | null = null;

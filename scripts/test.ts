@@ -7,6 +7,7 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { OLDEST_POSTGRESQL } from '../mixins/database/server-version.ts';
@@ -21,27 +22,66 @@ const bin = join(root, 'node_modules', '.bin');
 process.chdir(root);
 // nats-server of the Debian package stands in /usr/sbin, which is not on everybody's PATH.
 process.env['PATH'] = [bin, process.env['PATH'], '/usr/local/sbin', '/usr/sbin'].join(delimiter);
+// Processes that tests start need half the processor time to load the program when an earlier one has compiled it.
+process.env['NODE_COMPILE_CACHE'] ??= join(tmpdir(), 'node-compile-cache');
 
 interface Suite {
   name: string;
-  /** Files that run at the same time: each has its own database, so only the processors set a limit. */
+  /** Files that run at the same time: each has its own database. A third one uses the processors while two wait. */
   jobs: number;
   needsDatabase: boolean;
   needsNats: boolean;
   needsChromium?: boolean;
   needsPostgres?: boolean;
+  /** It waits more than it works: what runs on the oldest PostgreSQL runs meanwhile. */
+  leavesProcessors?: boolean;
 }
 
 const SUITES: readonly Suite[] = [
   { name: 'unit', jobs: 2, needsDatabase: false, needsNats: false },
   { name: 'tidy', jobs: 1, needsDatabase: false, needsNats: false },
-  { name: 'service', jobs: 2, needsDatabase: true, needsNats: true },
-  { name: 'api', jobs: 2, needsDatabase: true, needsNats: false },
+  { name: 'service', jobs: 3, needsDatabase: true, needsNats: true },
+  { name: 'api', jobs: 3, needsDatabase: true, needsNats: false },
   { name: 'cli', jobs: 2, needsDatabase: true, needsNats: false },
   { name: 'isolation', jobs: 1, needsDatabase: true, needsNats: false },
-  { name: 'cluster', jobs: 1, needsDatabase: true, needsNats: true, needsPostgres: true },
+  { name: 'cluster', jobs: 2, needsDatabase: true, needsNats: true, needsPostgres: true },
   { name: 'storm', jobs: 1, needsDatabase: false, needsNats: true },
-  { name: 'browser', jobs: 1, needsDatabase: true, needsNats: false, needsChromium: true },
+  { name: 'browser', jobs: 1, needsDatabase: true, needsNats: false, needsChromium: true, leavesProcessors: true },
+];
+/**
+ * Those that take longest, in this order. They begin first: what begins last should be short, or all but one processor
+ * are idle until it ends.
+ */
+const LONGEST: readonly string[] = [
+  'test/service/metadata/worker-states.test.ts',
+  'test/service/gateway/hold.test.ts',
+  'test/service/jobs.test.ts',
+  'test/service/metadata/lost-database.test.ts',
+  'test/service/access/trail.test.ts',
+  'test/service/database/logins.test.ts',
+  'test/service/query/list.test.ts',
+  'test/service/query/aggregate.test.ts',
+  'test/service/access/sharing.test.ts',
+  'test/api/stalls.test.ts',
+  'test/api/guides.test.ts',
+  'test/api/limits.test.ts',
+  'test/api/database-time.test.ts',
+  'test/api/bad-input/values.test.ts',
+  'test/api/agent-example.test.ts',
+  'test/api/bad-input/conditions.test.ts',
+  'test/api/data/changes.test.ts',
+  'test/api/bad-input/addresses.test.ts',
+  'test/api/bad-input/bodies.test.ts',
+  'test/api/metadata/wiped-tenant.test.ts',
+  'test/cli/metadata.test.ts',
+  'test/cli/data.test.ts',
+  'test/cli/business.test.ts',
+  'test/cli/unfinished.test.ts',
+  'test/cluster/platform.test.ts',
+  'test/cluster/single.test.ts',
+  'test/cluster/rolling-restart.test.ts',
+  'test/cluster/takeover.test.ts',
+  'test/cluster/stopping.test.ts',
 ];
 /** What depends on the version of PostgreSQL: roles, DDL, plans, and statements that use what is newest in it. */
 const ON_OLDEST = globSync([
@@ -51,7 +91,11 @@ const ON_OLDEST = globSync([
   'test/service/metadata/{altering,physical}.test.ts',
   'test/api/data/{changes,rollups}.test.ts',
 ]).sort();
-const BROWSER_CODE = 'services/gateway/dashboards/browser';
+const BROWSER_CODE = [
+  'services/gateway/dashboards/browser',
+  'services/gateway/reference/browser',
+  'scripts/documents/browser',
+];
 const SUITE_MINUTES_MAX = 12;
 /** Of what ended without counting its failures. */
 const REPORT_CHARACTERS_MAX = 4_000;
@@ -64,10 +108,21 @@ const failures: string[] = [];
 const reports: string[] = [];
 const children = new Set<ChildProcess>();
 
+const placeOf = (file: string): number => {
+  const place = LONGEST.indexOf(file.replaceAll('\\', '/'));
+  return place < 0 ? LONGEST.length : place;
+};
+const longestFirst = (a: string, b: string): number => placeOf(a) - placeOf(b) || (a < b ? -1 : 1);
+
 const say = (text: string): void => console.log(`\n== ${text}`);
 
-/** Runs a command with its output shown; resolves with the exit code and what it printed. */
-function run(command: string, args: string[], env: NodeJS.ProcessEnv = {}): Promise<{ code: number; output: string }> {
+/** Runs a command, with its output shown unless told otherwise; resolves with the exit code and what it printed. */
+function run(
+  command: string,
+  args: string[],
+  env: NodeJS.ProcessEnv = {},
+  { shown = true } = {},
+): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
     const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -81,7 +136,7 @@ function run(command: string, args: string[], env: NodeJS.ProcessEnv = {}): Prom
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => {
       output += chunk;
-      process.stdout.write(chunk);
+      if (shown) process.stdout.write(chunk);
     });
     child.once('error', (error) => console.log(error.message));
     child.once('close', (code) => {
@@ -107,12 +162,26 @@ async function check(name: string, command: string, args: string[]): Promise<voi
   if (code !== 0) reports.push(`== ${name}\n${output.slice(-REPORT_CHARACTERS_MAX).trimEnd()}`);
 }
 
-async function mocha(name: string, files: string[], jobs: number, env: NodeJS.ProcessEnv): Promise<void> {
-  say(`${name}: ${files.length} ${files.length === 1 ? 'file' : 'files'}`);
+/** `atOnce`: what it prints is shown when it has ended, because something else prints meanwhile. */
+async function mocha(
+  name: string,
+  files: string[],
+  jobs: number,
+  env: NodeJS.ProcessEnv,
+  { atOnce = false } = {},
+): Promise<void> {
+  const title = `${name}: ${files.length} ${files.length === 1 ? 'file' : 'files'}`;
+  if (!atOnce) say(title);
   const parallel = jobs > 1 && files.length > 1 ? ['--parallel', '--jobs', String(jobs)] : [];
   const script = join(root, 'node_modules', 'mocha', 'bin', 'mocha.js');
-  const { code, output: shown } = await run(process.execPath, [script, ...parallel, ...files], env);
-  const output = stripVTControlCharacters(shown);
+  const { code, output: printed } = await run(process.execPath, [script, ...parallel, ...files], env, {
+    shown: !atOnce,
+  });
+  if (atOnce) {
+    say(title);
+    process.stdout.write(printed);
+  }
+  const output = stripVTControlCharacters(printed);
   const total = (word: string): number => Number(new RegExp(`^ *(\\d+) ${word}`, 'm').exec(output)?.[1] ?? 0);
   passed += total('passing');
   skipped += total('pending');
@@ -182,6 +251,18 @@ function oldestBinaries(): string | null {
   return null;
 }
 
+async function runSuite(suite: Suite & { files: string[] }, env: NodeJS.ProcessEnv): Promise<void> {
+  if ((suite.needsNats && !ensureNats()) || (suite.needsPostgres && !ensurePostgres())) count(suite.name, false);
+  else if (suite.needsChromium && !ensureChromium()) skipped += suite.files.length;
+  else await mocha(suite.name, suite.files, suite.jobs, suite.needsDatabase ? env : {});
+}
+
+/** What depends on the version of PostgreSQL, with these programs of the oldest one. */
+async function runOnOldest(binaries: string): Promise<void> {
+  const url = await startServer(binaries);
+  await mocha(`PostgreSQL ${OLDEST_POSTGRESQL}`, ON_OLDEST, 2, { TEST_DATABASE_URL: url }, { atOnce: true });
+}
+
 const wanted = process.argv.slice(2).flatMap((argument) => {
   const found = globSync(argument).flatMap((path) =>
     path.endsWith('.ts') ? [path] : globSync(`${path}/**/*.test.ts`),
@@ -194,17 +275,22 @@ const suites = SUITES.map((suite) => ({
   ...suite,
   files: (wanted.length ? wanted : globSync(`test/${suite.name}/**/*.test.ts`))
     .filter((file) => file.replaceAll('\\', '/').startsWith(`test/${suite.name}/`))
-    .sort(),
+    .sort(longestFirst),
 })).filter((suite) => suite.files.length);
 
-let server: Awaited<ReturnType<typeof startTestServer>> | undefined;
+const servers = new Set<Awaited<ReturnType<typeof startTestServer>>>();
+async function startServer(binaries?: string): Promise<string> {
+  const started = await startTestServer(binaries);
+  servers.add(started);
+  return started.server.url;
+}
 async function close(): Promise<void> {
   for (const child of children) child.kill('SIGTERM');
-  if (!server) return;
-  const { server: running, folder } = server;
-  server = undefined;
-  await running.stop();
-  await rm(folder, { recursive: true, force: true });
+  for (const started of servers) {
+    servers.delete(started);
+    await started.server.stop();
+    await rm(started.folder, { recursive: true, force: true });
+  }
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.once(signal, () => void close().finally(() => process.exit(1)));
@@ -213,14 +299,14 @@ try {
   if (!wanted.length) {
     await check('lint (biome)', 'biome', ['check', '.']);
     await check('types (tsc)', 'tsc', ['--noEmit']);
-    await check('types of what browsers run (tsc)', 'tsc', ['--noEmit', '--project', BROWSER_CODE]);
+    for (const code of BROWSER_CODE)
+      await check(`types of what browsers run (tsc): ${code}`, 'tsc', ['--noEmit', '--project', code]);
   }
   const env: NodeJS.ProcessEnv = {};
   if (suites.some((suite) => suite.needsDatabase)) {
     if (!process.env['TEST_DATABASE_URL']) {
       say('starting PostgreSQL for the tests');
-      server = await startTestServer();
-      process.env['TEST_DATABASE_URL'] = server.server.url;
+      process.env['TEST_DATABASE_URL'] = await startServer();
     }
     env['TEST_DATABASE_URL'] = process.env['TEST_DATABASE_URL'];
     say('seeding the demo tenants that suites clone');
@@ -231,19 +317,16 @@ try {
       count('seeding the demo tenants', false);
     }
   }
-  for (const suite of suites) {
-    if ((suite.needsNats && !ensureNats()) || (suite.needsPostgres && !ensurePostgres())) count(suite.name, false);
-    else if (suite.needsChromium && !ensureChromium()) skipped += suite.files.length;
-    else await mocha(suite.name, suite.files, suite.jobs, suite.needsDatabase ? env : {});
-  }
-  // One server at a time; it has no more to do.
-  await close();
+  const oneAfterTheOther = async (some: typeof suites): Promise<void> => {
+    for (const suite of some) await runSuite(suite, env);
+  };
+  await oneAfterTheOther(suites.filter((suite) => !suite.leavesProcessors));
   const oldest = wanted.length || testBinaries() ? null : oldestBinaries();
-  if (oldest) {
-    say(`starting PostgreSQL ${OLDEST_POSTGRESQL}, the oldest that is supported`);
-    server = await startTestServer(oldest);
-    await mocha(`PostgreSQL ${OLDEST_POSTGRESQL}`, ON_OLDEST, 2, { TEST_DATABASE_URL: server.server.url });
-  } else if (!wanted.length) skipped += ON_OLDEST.length;
+  if (!oldest && !wanted.length) skipped += ON_OLDEST.length;
+  await Promise.all([
+    oneAfterTheOther(suites.filter((suite) => suite.leavesProcessors)),
+    oldest && runOnOldest(oldest),
+  ]);
 } catch (error) {
   console.error(error);
   count('the test run itself', false);

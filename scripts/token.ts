@@ -6,11 +6,18 @@
  * without JavaScript would, and prints the access token alone on stdout. Without --scope: all scopes of the client.
  * The password is in DEMO_PASSWORD (default: that of the demo tenants), the code of an authenticator app in --code. Problems go to stderr, with exit code 1.
  */
-import { parseArgs } from 'node:util';
-import { SignInFailure, signIn } from './sign-in.ts';
+import { readArguments, refuse } from './arguments.ts';
+import { signIn } from './sign-in.ts';
+
+const COMMAND = {
+  name: 'token',
+  usage:
+    'npm run --silent token -- --user NAME [--code 123456] [--scope "data:read data:write"] [--client CLIENT_ID] ' +
+    '[--base-url URL]\n\nPrints an access token of the user, whose password is in DEMO_PASSWORD.',
+};
 
 try {
-  const { values } = parseArgs({
+  const { values } = readArguments(COMMAND, {
     options: {
       user: { type: 'string' },
       code: { type: 'string' },
@@ -19,7 +26,7 @@ try {
       'base-url': { type: 'string' },
     },
   });
-  if (!values.user) throw new SignInFailure('Say who signs in: --user sam@demo.example');
+  if (!values.user) refuse(COMMAND, 'Say who signs in: --user sam@demo.example');
   const password = process.env['DEMO_PASSWORD'] || 'demo-password';
   const baseUrl = (values['base-url'] ?? process.env['BASE_URL'] ?? `http://localhost:${process.env['PORT'] || 3000}`)
     .trim()

@@ -15,6 +15,7 @@ const collect = (value: string, before: string[] = []): string[] => [...before, 
 
 const DATA = 'fields as JSON: {…}, @file, or - for standard input';
 const ASSIGNMENTS = 'field=text, field= to clear it, field:=JSON';
+const EXPAND = "references with fields of what they point to, such as 'accountId(name,city),ownerId(displayName)'";
 const CONFIRM = 'store it although similar records exist; the token comes with their list';
 
 /** What was given on the command line, as a body; asks for the types of fields only where a text needs one. */
@@ -42,6 +43,7 @@ function addReads(data: Group): void {
     .description('list records')
     .argument('<object>')
     .option('--fields <names>', 'fields to show, separated by commas')
+    .option('--expand <references>', EXPAND)
     .option('--where <condition>', 'such as city=Berlin, "creditLimit>=1000", name~acme; all must hold', collect)
     .option('--any', 'one of the conditions is enough')
     .option('--filters <json>', 'filters as the API takes them')
@@ -59,11 +61,12 @@ function addReads(data: Group): void {
     .argument('<object>')
     .argument('<id>')
     .option('--fields <names>', 'fields to show, separated by commas')
+    .option('--expand <references>', EXPAND)
     .action(
-      act(async (run, objectApiName, id, { fields }) => {
+      act(async (run, objectApiName, id, { fields, expand }) => {
         const answer = await (await run.api()).call(
           'data.records.get',
-          { path: { objectApiName, id }, query: { ...(fields ? { fields } : {}) } },
+          { path: { objectApiName, id }, query: { ...(fields ? { fields } : {}), ...(expand ? { expand } : {}) } },
           { decimalsAsText: !run.output.json },
         );
         run.output.result(answer, () => showRecord(run, recordOf(answer.body)));

@@ -35,6 +35,10 @@ export function addLogin(program: Program): void {
     .description('end the sign-in of a profile, here and at the platform')
     .option('--local', 'forget the tokens here alone, without asking the platform to end them')
     .action(act((run, options) => logout(run, options.local === true)));
+  program
+    .command('token')
+    .description('print an access token of the sign-in that is used, for programs of your own')
+    .action(act(printToken));
   addProfiles(program);
 }
 
@@ -184,6 +188,13 @@ function nameFor({ profiles }: Config, { baseUrl, user, tenant }: Profile): stri
   const free = candidates.find((name) => !profiles[name]);
   if (!free) throw usage(`The profiles ${candidates.join(', ')} exist.`, 'Name another one: --profile');
   return free;
+}
+
+/** What is printed acts as the person: on a terminal, where others may see it, that is said. */
+async function printToken({ output, session }: Run): Promise<void> {
+  const accessToken = await (await session()).token();
+  if (process.stdout.isTTY) output.warn('Who has this token acts as you until it ends. Show it to nobody.');
+  output.value({ accessToken }, () => output.line(accessToken));
 }
 
 async function logout(run: Run, local: boolean): Promise<void> {

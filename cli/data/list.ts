@@ -9,10 +9,11 @@ import { counted } from '../output/values.ts';
 import { parse } from './assignments.ts';
 import { readConditions } from './conditions.ts';
 import { describe, fieldOf, type ObjectDescription } from './objects.ts';
-import { columnsOf, defaultFields, recordOf, rowOf } from './records.ts';
+import { columnsOf, defaultFields, expandedNames, flattened, recordOf, rowOf } from './records.ts';
 
 export interface ListOptions {
   fields?: string | undefined;
+  expand?: string | undefined;
   where?: string[] | undefined;
   any?: true | undefined;
   filters?: string | undefined;
@@ -44,7 +45,7 @@ export async function listRecords(run: Run, objectApiName: string, options: List
 }
 
 function queryOf(options: ListOptions, description: ObjectDescription | null, fields: string | undefined): Query {
-  const { where, any, filters, sort, search, searchFields, take, cursor, total, all } = options;
+  const { where, any, filters, expand, sort, search, searchFields, take, cursor, total, all } = options;
   const asked = options.fields ?? fields;
   const size = take ?? (all ? LIMITS.take_max : undefined);
   const conditions =
@@ -53,6 +54,7 @@ function queryOf(options: ListOptions, description: ObjectDescription | null, fi
       : readConditions(where, any === true, (name) => (description ? fieldOf(description, name) : undefined));
   return {
     ...(asked ? { fields: asked } : {}),
+    ...(expand ? { expand } : {}),
     ...(conditions ? { filters: conditions } : {}),
     ...(filters === undefined ? {} : { filters: parse(filters, '--filters') }),
     ...(sort ? { sort: sortOf(sort) } : {}),
@@ -99,10 +101,15 @@ interface Shown {
 
 async function asTable(run: Run, api: Api, objectApiName: string, query: Query, shown: Shown): Promise<void> {
   const { output } = run;
-  const write = output.tableWriter(columnsOf(shown.names, shown.description));
+  const expanded = expandedNames(query.expand);
+  const write = output.tableWriter([...columnsOf(shown.names, shown.description), ...columnsOf(expanded, null)]);
   let count = 0;
   for await (const { body } of pages(api, objectApiName, query, true)) {
-    write(body.records.map((record) => rowOf(shown.names, recordOf(record))));
+    write(
+      body.records
+        .map(recordOf)
+        .map((record) => [...rowOf(shown.names, record), ...rowOf(expanded, flattened(record))]),
+    );
     count += body.records.length;
     if (count === body.records.length && body.total !== undefined)
       output.note(`${counted(body.total, 'record matches', 'records match')}.`);

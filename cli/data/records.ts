@@ -39,7 +39,21 @@ export const columnsOf = (names: readonly string[], description: ObjectDescripti
 export const rowOf = (names: readonly string[], record: DataRecord): string[] =>
   names.map((name) => valueText(record[name]));
 
+/** `accountId.name` for each field that `expand` names. */
+export const expandedNames = (expand = ''): string[] =>
+  [...expand.matchAll(/([^(),]+)\(([^()]*)\)/g)].flatMap(([, reference, fields = '']) =>
+    fields.split(',').map((field) => `${reference}.${field}`),
+  );
+
+/** The record with the fields of what is expanded under names such as `accountId.name`. */
+export function flattened({ _expanded: expanded, ...record }: DataRecord): DataRecord {
+  const fields = Object.entries({ ...Object(expanded) }).flatMap(([reference, target]) =>
+    Object.entries({ ...Object(target) }).map(([field, value]) => [`${reference}.${field}`, value]),
+  );
+  return { ...record, ...Object.fromEntries(fields) };
+}
+
 /** A record, a line per field. */
 export function showRecord({ output }: Run, record: DataRecord): void {
-  output.pairs(Object.entries(record).map(([name, value]) => [name, valueText(value)]));
+  output.pairs(Object.entries(flattened(record)).map(([name, value]) => [name, valueText(value)]));
 }

@@ -102,7 +102,7 @@ interface Prepared {
 interface LooseInput {
   path?: Record<string, string>;
   query?: Record<string, unknown>;
-  body?: unknown;
+  body?: object;
   headers?: CallHeaders;
 }
 
@@ -123,8 +123,8 @@ export class Api {
     input: CallInput<Id>,
     options: CallOptions = {},
   ): Promise<Answer<OperationOutput<Id>>> {
-    const row = rowOf(id);
-    const request = this.#prepare(row, input as LooseInput, options);
+    const { row, input: sent } = this.#toSend(rowOf(id), input as LooseInput);
+    const request = this.#prepare(row, sent, options);
     const reply = row.mutation ? await this.#change(request, options) : await this.#send(request, {});
     // The contract tests hold every answer against the schema of its row, from which this type comes.
     const body = (reply.text === '' ? null : parseExact(reply.text)) as OperationOutput<Id>;
@@ -134,6 +134,13 @@ export class Api {
   /** Forgets unfinished requests of earlier processes on a subject, whose outcome is known by now. */
   settle(subject: string): Promise<void> {
     return this.#options.intentions.settle(this.#options.baseUrl, subject);
+  }
+
+  /** With --dry-run the check of a change in the place of the change. */
+  #toSend(row: Operation, input: LooseInput): { row: Operation; input: LooseInput } {
+    if (!row.mutation || !this.#options.dryRun) return { row, input };
+    if (!row.checkedBy) throw usage(`--dry-run: ${row.operationId} cannot be tried out.`);
+    return { row: rowOf('data.records.check'), input: checkOf(row.checkedBy.as, input) };
   }
 
   #prepare(row: Operation, input: LooseInput, { decimalsAsText }: CallOptions): Prepared {
@@ -147,7 +154,6 @@ export class Api {
     const url = new URL(`${this.#options.baseUrl}/api/v1${path}`);
     for (const [name, value] of Object.entries(input.query ?? {}))
       if (value !== undefined) url.searchParams.set(name, parameterText(value));
-    if (row.mutation && this.#options.dryRun) tryOut(row, url);
     const { ifMatch, ifNoneMatch, expectedRevision, duplicateConfirmation } = input.headers ?? {};
     return {
       row,
@@ -167,9 +173,7 @@ export class Api {
 
   /** A change under an idempotency key that is kept until its outcome is known. */
   async #change(request: Prepared, { what = 'The request', subject }: CallOptions): Promise<Reply> {
-    const { intentions, idempotencyKey, dryRun, note } = this.#options;
-    // A dry run records nothing under its key, so there is nothing to find out later.
-    if (dryRun) return this.#send(request, { 'idempotency-key': idempotencyKey ?? intentions.newKey() });
+    const { intentions, idempotencyKey, note } = this.#options;
     // Preconditions are no part of what is meant: after a crash the record may have moved on, by this very request.
     const intention = await intentions.begin(
       {
@@ -283,10 +287,16 @@ function parameterText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-function tryOut(row: Operation, url: URL): void {
-  if (!row.queryParameters?.some(({ name }) => name === 'checkOnly'))
-    throw usage(`--dry-run: ${row.operationId} cannot be tried out.`);
-  url.searchParams.set('checkOnly', 'true');
+/** The body of a check: what the change takes in address, headers and body. */
+function checkOf(operation: string, { path = {}, headers = {}, body }: LooseInput): LooseInput {
+  const { objectApiName = '', externalIdField, value, ...record } = path;
+  const external = externalIdField === undefined ? {} : { external: { field: externalIdField, value } };
+  const { ifMatch, ifNoneMatch, duplicateConfirmation } = headers;
+  const content = operation === 'transition' || body === undefined ? body : { fields: body };
+  return {
+    path: { objectApiName },
+    body: { operation, ...record, ...external, ifMatch, ifNoneMatch, duplicateConfirmation, ...content },
+  };
 }
 
 /** An answer that is no success, as a failure. A proxy in between may have answered in its own way. */

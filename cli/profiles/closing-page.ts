@@ -1,18 +1,17 @@
 /** The page that the browser shows when it has come back to the command line. */
-import { createHash } from 'node:crypto';
 import { escapeHtml } from '../../lib/values/html.ts';
-import { DESIGN, MARK } from '../../lib/values/page-design.ts';
+import { DESIGN } from '../../lib/values/page-design.ts';
+import { framed, inlineStyle } from '../../lib/values/page-frame.ts';
 
-const STYLE = `${DESIGN}
-body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1.5rem}
-main{background:var(--card);border:1px solid var(--hair);border-radius:1rem;padding:2.5rem;max-width:28rem;text-align:center}
-svg{width:3rem;height:3rem;color:var(--accent);margin-bottom:1rem}
-p{color:var(--soft)}p:last-child{margin:0}
-`;
+const STYLE = inlineStyle(`${DESIGN}
+:root{--width:28rem}
+body>header{padding-top:clamp(1rem,12vh,8rem)}
+.card{color:var(--soft)}h1{color:var(--ink);font-size:1.5rem}p:last-child{margin:0}
+`);
 
 const POLICY = [
   "default-src 'none'",
-  `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
+  `style-src ${STYLE.source}`,
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
@@ -31,9 +30,13 @@ export function closingPage(problem: string | null): { html: string; headers: Re
       'referrer-policy': 'no-referrer',
       'x-content-type-options': 'nosniff',
     },
-    html: `<!doctype html><html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title><style>${STYLE}</style></head>
-<body><main>${MARK}<h1>${title}</h1>${texts.map((text) => `<p>${text}</p>`).join('')}</main></body></html>
-`,
+    html: framed({
+      title,
+      head: STYLE.element,
+      // The server of the command line ends with this page.
+      home: null,
+      main: `<h1>${title}</h1>${texts.map((text) => `<p>${text}</p>`).join('')}`,
+      mainAttributes: 'class="card"',
+    }),
   };
 }

@@ -44,11 +44,31 @@ async function found(baseUrl: string): Promise<oauth.Configuration> {
       ...(baseUrl.startsWith('http:') ? { execute: [oauth.allowInsecureRequests] } : {}),
     });
   } catch (error) {
+    const name = otherName(error);
+    if (name !== null)
+      throw new Failure('CLIENT_BASE_URL', EXIT.error, `The platform at ${baseUrl} calls itself ${name}.`, {
+        cause: error,
+        hint: `If you trust that address: --base-url ${name}`,
+      });
     throw new Failure('CLIENT_NETWORK', EXIT.error, `No platform answers at ${baseUrl}.`, {
       cause: error,
       hint: 'Is the address right, and is the platform running?',
     });
   }
+}
+
+/**
+ * The address by which an authorization server goes, where that is not the one it was asked at: tokens that it gives are
+ * for that address alone (RFC 8414, section 3.3). Null: the discovery has failed otherwise.
+ */
+function otherName(error: unknown): string | null {
+  if (!(error instanceof oauth.ClientError && error.code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED')) return null;
+  const { cause } = error;
+  if (typeof cause !== 'object' || cause === null || !('body' in cause)) return null;
+  const { body } = cause;
+  if (typeof body !== 'object' || body === null || !('issuer' in body)) return null;
+  const { issuer } = body;
+  return typeof issuer === 'string' && URL.canParse(issuer) ? new URL(issuer).href.replace(/\/$/, '') : null;
 }
 
 /** What the token endpoint has answered, as it is kept. */

@@ -22,25 +22,28 @@ export type SkipReason = (typeof SKIP_REASONS)[number];
 const objectApiName = Type.String({ description: 'apiName of the object.' });
 const id = Type.String({ format: 'uuid', description: 'Id of the record.' });
 
-const Revert = Type.Object({
-  reverted: Type.Array(Type.Object({ objectApiName, id }), {
-    description: 'Records that are as before the run, reverted by this call or an earlier one; newest change first.',
-  }),
-  skipped: Type.Array(
-    Type.Object({
-      objectApiName: nullable(objectApiName),
-      id: nullable(id),
-      reason: Type.Enum([...SKIP_REASONS], {
-        description:
-          'Why the record is as it was. RECORD_NOT_FOUND: it is gone, or the user cannot see it; it is not named.',
-      }),
+const Revert = Type.Object(
+  {
+    reverted: Type.Array(Type.Object({ objectApiName, id }), {
+      description: 'Records that are as before the run, reverted by this call or an earlier one; newest change first.',
     }),
-  ),
-  remaining: Type.Integer({
-    description:
-      'Records that this call had no time for. More than 0: send the request again with the same key to go on.',
-  }),
-});
+    skipped: Type.Array(
+      Type.Object({
+        objectApiName: nullable(objectApiName),
+        id: nullable(id),
+        reason: Type.Enum([...SKIP_REASONS], {
+          description:
+            'Why the record is as it was. RECORD_NOT_FOUND: it is gone, or the user cannot see it; it is not named.',
+        }),
+      }),
+    ),
+    remaining: Type.Integer({
+      description:
+        'Records that this call had no time for. More than 0: send the request again with the same key to go on.',
+    }),
+  },
+  { title: 'RunReversal' },
+);
 
 export type RevertResult = Static<typeof Revert>;
 
@@ -51,7 +54,7 @@ export const AGENT_RUN_OPERATIONS = [
     path: '/agent/runs/{runId}/revert',
     tag: 'agent',
     summary: 'Revert what a run has changed',
-    description: `Takes back the changes of a run that has ended: changed fields get the values from before the run, created records are deleted, deleted records restored. It is done in the name of the user who asks, under all rules that apply to that user, and only where nobody else has changed the record since. Each record is reverted whole or not at all. A run that has changed more than ${LIMITS.revert_records_max} records cannot be reverted.`,
+    description: `Takes back the changes of an ended run, as the user who asks; records changed since are left. ${LIMITS.revert_records_max} records at most.`,
     scopes: ['agent:approve'],
     permission: 'approveAgentActions',
     risk: 'high',

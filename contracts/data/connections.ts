@@ -17,7 +17,7 @@ export const CONNECTION_OPERATIONS = [
     tag: 'me',
     summary: 'Revoke a connection',
     description:
-      'Ends this one authorization: its access tokens and refresh tokens are refused from now on, and its agent runs are canceled. Other connections of the same application go on. It may be the one that makes the request.',
+      'Ends one authorization with its tokens and agent runs; others of the same application go on. It may be that of the request.',
     scopes: ['me:write'],
     risk: 'high',
     cost: 1,

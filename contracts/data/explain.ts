@@ -42,7 +42,7 @@ export const EXPLAIN_OPERATIONS = [
     tag: 'data',
     summary: 'Explain what allows or denies an operation on a record',
     description:
-      'All layers in their order, what grants each and what an administrator can change where one denies. About the caller; about another user with `userId`, which takes the scope setup:read and the system permission metadataRead.',
+      'What each layer says, and what would change it. About another user (`userId`) it takes setup:read and metadataRead.',
     scopes: ['data:read'],
     cost: 2,
     pathParameters: [objectApiName, id],
@@ -59,7 +59,7 @@ export const EXPLAIN_OPERATIONS = [
           ),
           userId: Type.Optional(Type.String({ minLength: 1, maxLength: 80, description: 'Whom to explain it for.' })),
         },
-        { additionalProperties: false },
+        { title: 'AccessQuestion', additionalProperties: false },
       ),
       maxBytes: LIMITS.body_max_bytes,
       example: { operation: 'update' },
@@ -67,17 +67,24 @@ export const EXPLAIN_OPERATIONS = [
     response: {
       status: 200,
       description: 'Whether it is allowed, and by what.',
-      schema: Type.Object({
-        allowed: Type.Boolean({ description: 'No layer denies.' }),
-        steps: Type.Array(
-          Type.Object({
-            layer: Type.Enum([...LAYERS]),
-            result: Type.Enum(['pass', 'deny', 'notApplicable']),
-            grantedBy: Type.Array(Type.Object({ kind: Type.Enum([...GRANT_KINDS]), apiName: nullable(Type.String()) })),
-            remedy: nullable(Type.String({ description: 'What an administrator can change; null unless it denies.' })),
-          }),
-        ),
-      }),
+      schema: Type.Object(
+        {
+          allowed: Type.Boolean({ description: 'No layer denies.' }),
+          steps: Type.Array(
+            Type.Object({
+              layer: Type.Enum([...LAYERS]),
+              result: Type.Enum(['pass', 'deny', 'notApplicable']),
+              grantedBy: Type.Array(
+                Type.Object({ kind: Type.Enum([...GRANT_KINDS]), apiName: nullable(Type.String()) }),
+              ),
+              remedy: nullable(
+                Type.String({ description: 'What an administrator can change; null unless it denies.' }),
+              ),
+            }),
+          ),
+        },
+        { title: 'AccessExplanation' },
+      ),
       example: { allowed: false, steps: EXAMPLE_STEPS },
     },
     errors: [

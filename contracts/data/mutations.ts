@@ -1,66 +1,16 @@
 /** What the operations that change records have in common. */
 import { Type } from 'typebox';
-import { defineParameter, nullable } from '../../lib/operation.ts';
-import { EXAMPLE_RECORD, RecordSchema } from './record.ts';
+import { defineParameter } from '../../lib/operation.ts';
 import { KEY_ERRORS } from './rows.ts';
 
-const checkOnly = defineParameter({
-  name: 'checkOnly',
-  description: 'Dry run: everything is checked, nothing is changed; 200 with the verdict.',
-  schema: Type.Boolean({ default: false }),
-  example: true,
-});
+/** What every mutation says that can be tried out under a run of an agent. */
+export const TRIED = { dryRun: true } as const;
 
-const CheckResult = Type.Object(
-  {
-    checkOnly: Type.Literal(true),
-    valid: Type.Boolean({ description: 'The same request without checkOnly would be carried out at this moment.' }),
-    record: nullable(RecordSchema),
-    errors: Type.Array(Type.Object({}, { additionalProperties: true }), { description: 'As in an error answer.' }),
-    duplicates: Type.Array(Type.Object({}, { additionalProperties: true }), {
-      description: 'Duplicate rules that matched, as in `details.rules` of DUPLICATE_RULE.',
-    }),
-    effects: Type.Array(
-      Type.Object({
-        kind: Type.Union(
-          (['create', 'update', 'delete', 'transition', 'notification', 'event'] as const).map((kind) =>
-            Type.Literal(kind),
-          ),
-        ),
-        objectApiName: Type.String(),
-        id: nullable(Type.String()),
-        fields: Type.Array(Type.String()),
-        count: Type.Optional(Type.Integer({ description: 'Records, when the effect names none of them.' })),
-      }),
-    ),
-    approvalRequired: Type.Boolean(),
-  },
-  { $id: 'CheckResult', description: 'Verdict of a dry run.' },
-);
+export const CHECK_OPERATION = 'data.records.check';
 
-/** What every mutation that can be tried out says about it. */
-export const TRIED = {
-  dryRun: true,
-  alternatives: [
-    {
-      status: 200,
-      description: 'Of a dry run: the verdict; nothing was changed.',
-      schema: CheckResult,
-      example: {
-        checkOnly: true,
-        valid: true,
-        record: { ...EXAMPLE_RECORD, id: null },
-        errors: [],
-        duplicates: [],
-        effects: [{ kind: 'create', objectApiName: 'Account', id: null, fields: ['city', 'creditLimit', 'name'] }],
-        approvalRequired: false,
-      },
-    },
-  ],
-} as const;
-
-/** What those say that take `checkOnly`. */
-export const CHECKED = { ...TRIED, queryParameters: [checkOnly] } as const;
+/** What a mutation of one record says; `as` is its name among those that `data.records.check` tries out. */
+export const checked = <const As extends string>(as: As) =>
+  ({ ...TRIED, checkedBy: { operationId: CHECK_OPERATION, as } }) as const;
 
 /** On operations that store the values of a record. */
 export const duplicateConfirmation = defineParameter({
@@ -70,12 +20,9 @@ export const duplicateConfirmation = defineParameter({
   schema: Type.String(),
 });
 
-export const MUTATION_ERRORS = [
-  ...KEY_ERRORS,
-  'OBJECT_NOT_FOUND',
-  'OBJECT_PERMISSION_DENIED',
-  'RECORD_ACCESS_DENIED',
-] as const;
+export const ACCESS_ERRORS = ['OBJECT_NOT_FOUND', 'OBJECT_PERMISSION_DENIED', 'RECORD_ACCESS_DENIED'] as const;
+
+export const MUTATION_ERRORS = [...KEY_ERRORS, ...ACCESS_ERRORS] as const;
 
 export const FIELD_ERRORS = [
   'BODY_REQUIRED',

@@ -1,9 +1,7 @@
 /** The public operations that describe objects. */
 import { Type } from 'typebox';
 import { defineOperation, nullable } from '../../lib/operation.ts';
-import { FIELD_TYPE_NAMES } from '../../lib/schema/field-types/registry.ts';
-import { FiltersSchema } from './query.ts';
-import { RecordSchema } from './record.ts';
+import { Aggregation, FieldTypeSchema, FiltersSchema, Operator } from './query.ts';
 import { acceptLanguage, contentLanguage, ifNoneMatch, objectApiName, READ } from './rows.ts';
 
 const Capabilities = Type.Object(
@@ -13,81 +11,93 @@ const Capabilities = Type.Object(
     deletable: Type.Boolean(),
     editable: Type.Boolean({ description: 'creatable or updateable' }),
   },
-  { description: "What this connection may do: its scopes, the user's permissions and the object's publication." },
+  {
+    title: 'ObjectCapabilities',
+    description: "What this connection may do: its scopes, the user's permissions and the object's publication.",
+  },
 );
 
-const ObjectDescriptor = Type.Object({
-  apiName: Type.String(),
-  label: Type.String({ description: 'For people, in the language of the answer.' }),
-  capabilities: Capabilities,
-});
+const ObjectDescriptor = Type.Object(
+  {
+    apiName: Type.String(),
+    label: Type.String({ description: 'For people, in the language of the answer.' }),
+    capabilities: Capabilities,
+  },
+  { title: 'ObjectSummary' },
+);
 
-const PicklistValueSchema = Type.Object({
-  value: Type.String(),
-  label: Type.String(),
-  active: Type.Boolean(),
-  isDefault: Type.Boolean(),
-  validFor: nullable(Type.Array(Type.String())),
-});
+const PicklistValueSchema = Type.Object(
+  {
+    value: Type.String(),
+    label: Type.String(),
+    active: Type.Boolean(),
+    isDefault: Type.Boolean(),
+    validFor: nullable(Type.Array(Type.String())),
+  },
+  { title: 'PicklistValue' },
+);
 
-const OnDelete = Type.Union([Type.Literal('setNull'), Type.Literal('restrict'), Type.Literal('cascade'), Type.Null()]);
+const OnDelete = Type.Enum(['setNull', 'restrict', 'cascade'], { title: 'DeleteBehavior' });
 
-const FieldDescription = Type.Object({
-  apiName: Type.String(),
-  fieldType: Type.Union(FIELD_TYPE_NAMES.map((name) => Type.Literal(name))),
-  readable: Type.Boolean(),
-  editable: Type.Boolean({ description: 'creatable or updateable' }),
-  label: Type.String(),
-  description: nullable(Type.String()),
-  helpText: nullable(Type.String()),
-  custom: Type.Boolean(),
-  system: Type.Boolean(),
-  creatable: Type.Boolean(),
-  updateable: Type.Boolean(),
-  required: Type.Boolean(),
-  nillable: Type.Boolean(),
-  unique: Type.Boolean(),
-  externalId: Type.Boolean(),
-  caseSensitive: Type.Boolean(),
-  length: nullable(Type.Integer()),
-  precision: nullable(Type.Integer()),
-  scale: nullable(Type.Integer()),
-  minimum: nullable(Type.Number()),
-  maximum: nullable(Type.Number()),
-  pattern: nullable(Type.String()),
-  defaultValue: Type.Unknown(),
-  defaultedOnCreate: Type.Boolean({ description: 'The platform fills it in when a create leaves it out.' }),
-  calculated: Type.Boolean(),
-  formula: nullable(
-    Type.String({
-      description: 'Only with setup:read, and where the user reads all fields that it names, or the configuration.',
-    }),
-  ),
-  filterable: Type.Boolean(),
-  filterOperators: Type.Array(Type.String()),
-  sortable: Type.Boolean(),
-  groupable: Type.Boolean(),
-  aggregations: Type.Array(Type.String()),
-  searchable: Type.Boolean(),
-  picklistValues: nullable(Type.Array(PicklistValueSchema)),
-  restrictedPicklist: Type.Boolean(),
-  controllingField: nullable(Type.String()),
-  referenceTo: Type.Array(Type.String()),
-  relationshipName: nullable(Type.String()),
-  onDelete: OnDelete,
-  currencyField: nullable(Type.String({ description: 'Field that holds the ISO 4217 code of this amount.' })),
-  stateField: Type.Boolean(),
-  dataClassification: Type.Union([
-    Type.Literal('public'),
-    Type.Literal('internal'),
-    Type.Literal('confidential'),
-    Type.Literal('restricted'),
-    Type.Null(),
-  ]),
-  semantics: nullable(Type.String({ description: 'What the value means and what it does not mean.' })),
-  deprecated: Type.Boolean(),
-  example: Type.Unknown(),
-});
+const FieldDescription = Type.Object(
+  {
+    apiName: Type.String(),
+    fieldType: FieldTypeSchema,
+    readable: Type.Boolean(),
+    editable: Type.Boolean({ description: 'creatable or updateable' }),
+    label: Type.String(),
+    description: nullable(Type.String()),
+    helpText: nullable(Type.String()),
+    custom: Type.Boolean(),
+    system: Type.Boolean(),
+    creatable: Type.Boolean(),
+    updateable: Type.Boolean(),
+    required: Type.Boolean(),
+    nillable: Type.Boolean(),
+    unique: Type.Boolean(),
+    externalId: Type.Boolean(),
+    caseSensitive: Type.Boolean(),
+    length: nullable(Type.Integer()),
+    precision: nullable(Type.Integer()),
+    scale: nullable(Type.Integer()),
+    minimum: nullable(Type.Number()),
+    maximum: nullable(Type.Number()),
+    pattern: nullable(Type.String()),
+    defaultValue: Type.Unknown(),
+    defaultedOnCreate: Type.Boolean({ description: 'The platform fills it in when a create leaves it out.' }),
+    calculated: Type.Boolean(),
+    formula: nullable(
+      Type.String({
+        description: 'Only with setup:read, and where the user reads all fields that it names, or the configuration.',
+      }),
+    ),
+    filterable: Type.Boolean(),
+    filterOperators: Type.Array(Operator),
+    sortable: Type.Boolean(),
+    groupable: Type.Boolean(),
+    aggregations: Type.Array(Aggregation),
+    searchable: Type.Boolean(),
+    picklistValues: nullable(Type.Array(PicklistValueSchema)),
+    restrictedPicklist: Type.Boolean(),
+    controllingField: nullable(Type.String()),
+    referenceTo: Type.Array(Type.String()),
+    relationshipName: nullable(Type.String()),
+    onDelete: nullable(OnDelete),
+    currencyField: nullable(Type.String({ description: 'Field that holds the ISO 4217 code of this amount.' })),
+    stateField: Type.Boolean(),
+    dataClassification: Type.Union([
+      Type.Literal('public'),
+      Type.Literal('internal'),
+      Type.Literal('confidential'),
+      Type.Literal('restricted'),
+      Type.Null(),
+    ]),
+    semantics: nullable(Type.String({ description: 'What the value means and what it does not mean.' })),
+    deprecated: Type.Boolean(),
+    example: Type.Unknown(),
+  },
+  { title: 'FieldDescription' },
+);
 
 const LayoutDescription = Type.Object(
   {
@@ -114,7 +124,7 @@ const LayoutDescription = Type.Object(
       }),
     ),
   },
-  { $id: 'Layout', description: 'What a screen shows of a record.' },
+  { title: 'LayoutDescription', description: 'What a screen shows of a record.' },
 );
 
 const ListViewDescription = Type.Object(
@@ -126,53 +136,63 @@ const ListViewDescription = Type.Object(
     sort: Type.Array(Type.Object({ id: Type.String(), desc: Type.Boolean() })),
   },
   {
-    $id: 'ListView',
+    title: 'ListViewDescription',
     description: 'A list of records that has a name; `filters` and `sort` are as lists of records take them.',
   },
 );
 
-const ObjectDescription = Type.Object({
-  apiName: Type.String(),
-  label: Type.String(),
-  labelPlural: Type.String(),
-  description: nullable(Type.String()),
-  custom: Type.Boolean(),
-  nameField: Type.String(),
-  ownerField: nullable(Type.String()),
-  searchable: Type.Boolean(),
-  defaultSearchFields: Type.Array(Type.String()),
-  stateModel: nullable(Type.String()),
-  recordTypes: Type.Array(
-    Type.Object({
-      apiName: Type.String(),
-      label: Type.String(),
-      default: Type.Boolean(),
-      active: Type.Boolean(),
+const ObjectDescription = Type.Object(
+  {
+    apiName: Type.String(),
+    label: Type.String(),
+    labelPlural: Type.String(),
+    description: nullable(Type.String()),
+    custom: Type.Boolean(),
+    nameField: Type.String(),
+    ownerField: nullable(Type.String()),
+    searchable: Type.Boolean(),
+    defaultSearchFields: Type.Array(Type.String()),
+    stateModel: nullable(Type.String()),
+    recordTypes: Type.Array(
+      Type.Object({
+        apiName: Type.String(),
+        label: Type.String(),
+        default: Type.Boolean(),
+        active: Type.Boolean(),
+      }),
+    ),
+    childRelationships: Type.Array(
+      Type.Object({
+        relationshipName: Type.String(),
+        objectApiName: Type.String(),
+        field: Type.String(),
+        onDelete: OnDelete,
+      }),
+    ),
+    duplicateRulesActive: Type.Boolean(),
+    sharingDefault: Type.Union([
+      Type.Literal('private'),
+      Type.Literal('read'),
+      Type.Literal('readWrite'),
+      Type.Literal('controlledByParent'),
+    ]),
+    fields: Type.Array(FieldDescription),
+    layouts: Type.Array(LayoutDescription, {
+      description: 'What the profile of the user gets, the default layout first; empty: no layout applies.',
     }),
-  ),
-  childRelationships: Type.Array(
-    Type.Object({
-      relationshipName: Type.String(),
-      objectApiName: Type.String(),
-      field: Type.String(),
-      onDelete: OnDelete,
-    }),
-  ),
-  duplicateRulesActive: Type.Boolean(),
-  sharingDefault: Type.Union([
-    Type.Literal('private'),
-    Type.Literal('read'),
-    Type.Literal('readWrite'),
-    Type.Literal('controlledByParent'),
-  ]),
-  fields: Type.Array(FieldDescription),
-  layouts: Type.Array(LayoutDescription, {
-    description: 'What the profile of the user gets, the default layout first; empty: no layout applies.',
-  }),
-  listViews: Type.Array(ListViewDescription, { description: 'What the user is offered, by apiName.' }),
-  capabilities: Capabilities,
-  schemaVersion: Type.String({ description: 'Changes whenever this description does; also its ETag.' }),
-});
+    listViews: Type.Array(ListViewDescription, { description: 'What the user is offered, by apiName.' }),
+    capabilities: Capabilities,
+    schemaVersion: Type.String({ description: 'Changes whenever this description does; also its ETag.' }),
+  },
+  { title: 'ObjectDescription' },
+);
+
+const BodySchema = Type.Object(
+  { type: Type.Literal('object'), properties: Type.Record(Type.String(), Type.Unknown()) },
+  { title: 'BodySchema', additionalProperties: true, description: 'A JSON Schema, with a property per field.' },
+);
+
+const WrittenBody = Type.Union([BodySchema, Type.Literal(false, { description: 'The connection may not do it.' })]);
 
 export const OBJECT_OPERATIONS = [
   defineOperation({
@@ -188,7 +208,7 @@ export const OBJECT_OPERATIONS = [
     response: {
       status: 200,
       description: 'All published objects the user can read, by apiName.',
-      schema: Type.Object({ records: Type.Array(ObjectDescriptor) }),
+      schema: Type.Object({ records: Type.Array(ObjectDescriptor) }, { title: 'ObjectList' }),
       headers: contentLanguage,
       example: {
         records: [
@@ -246,10 +266,11 @@ export const OBJECT_OPERATIONS = [
           $schema: Type.String(),
           $id: Type.String(),
           title: Type.String(),
+          description: Type.Optional(Type.String()),
           $ref: Type.String(),
-          $defs: Type.Object({ create: RecordSchema, update: RecordSchema, read: RecordSchema }),
+          $defs: Type.Object({ create: WrittenBody, update: WrittenBody, read: BodySchema }),
         },
-        { additionalProperties: true },
+        { title: 'ObjectSchema', additionalProperties: true },
       ),
       headers: {
         ETag: { description: 'Changes with the schema; honours If-None-Match.', schema: Type.String() },

@@ -1,19 +1,24 @@
 /** Parameters of a list of records, in the query string or as a body. */
-import { Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
-import { defineParameter } from '../../lib/operation.ts';
-import { OPERATORS } from '../../lib/schema/field-types/types.ts';
+import { defineParameter, nullable } from '../../lib/operation.ts';
+import { FIELD_TYPE_NAMES } from '../../lib/schema/field-types/registry.ts';
+import { AGGREGATIONS, OPERATORS } from '../../lib/schema/field-types/types.ts';
+
+export const Operator = Type.Enum([...OPERATORS], { title: 'FilterOperator' });
+export const Aggregation = Type.Enum([...AGGREGATIONS], { title: 'Aggregation' });
+export const FieldTypeSchema = Type.Enum([...FIELD_TYPE_NAMES], { title: 'FieldType' });
 
 /** One condition of a filter. */
 export const ConditionSchema = Type.Object(
   {
     id: Type.String({ minLength: 1, maxLength: 64 }),
     field: Type.String(),
-    operator: Type.Enum([...OPERATORS]),
+    operator: Operator,
     value: Type.Optional(Type.Unknown()),
     valueTo: Type.Optional(Type.Unknown()),
   },
-  { additionalProperties: false },
+  { title: 'FilterCondition', additionalProperties: false },
 );
 
 export const FiltersSchema = Type.Object(
@@ -21,17 +26,24 @@ export const FiltersSchema = Type.Object(
     logic: Type.Enum(['and', 'or']),
     conditions: Type.Array(ConditionSchema, { minItems: 1, maxItems: LIMITS.filter_conditions_max }),
   },
-  { additionalProperties: false },
+  { title: 'FilterGroup', additionalProperties: false },
 );
 
-const WhereSchema = Type.Record(Type.String(), Type.Unknown());
+const WhereSchema = Type.Record(Type.String(), Type.Unknown(), { title: 'FieldValues' });
 const WhereInSchema = Type.Record(
   Type.String(),
   Type.Array(Type.Unknown(), { minItems: 1, maxItems: LIMITS.in_values_max }),
+  { title: 'FieldValueLists' },
 );
 const SortSchema = Type.Array(
   Type.Object({ id: Type.String(), desc: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
-  { maxItems: LIMITS.sort_max },
+  { title: 'SortOrder', maxItems: LIMITS.sort_max },
+);
+
+const ExpandSchema = Type.Record(
+  Type.String(),
+  Type.Array(Type.String(), { minItems: 1, maxItems: LIMITS.expand_fields_max }),
+  { maxProperties: LIMITS.expand_max },
 );
 
 export const EXAMPLE_FILTERS = {
@@ -44,6 +56,13 @@ export const fields = defineParameter({
   description: `Comma-separated field apiNames, at most ${LIMITS.fields_max}; default: all readable fields.`,
   schema: Type.String(),
   example: 'id,name,city',
+});
+
+export const expand = defineParameter({
+  name: 'expand',
+  description: `References, each with the fields to answer of the record that it points to, under \`_expanded\`: at most ${LIMITS.expand_max} of ${LIMITS.expand_fields_max} fields each. Each reference costs one unit more.`,
+  schema: Type.String(),
+  example: 'ownerId(displayName)',
 });
 
 export const listParameters = [
@@ -72,6 +91,7 @@ export const listParameters = [
     example: true,
   },
   fields,
+  expand,
   {
     name: 'where',
     description: 'Field equality; null means blank.',
@@ -108,8 +128,8 @@ export const listParameters = [
   },
   {
     name: 'orderDirection',
-    description: 'Direction of `orderBy`.',
-    schema: Type.Enum(['asc', 'desc'], { default: 'asc' }),
+    description: 'Direction of `orderBy`, with which alone it is sent; ascending without it.',
+    schema: Type.Enum(['asc', 'desc']),
     example: 'asc',
   },
   {
@@ -131,24 +151,32 @@ export const listParameters = [
   },
 ] as const;
 
+/** In a body null stands for what is not given: `cursor` takes every `nextCursor`, `filters` those of a list view. */
+const optional = <T extends TSchema>(schema: T) => Type.Optional(nullable(schema));
+
 export const QueryBody = Type.Object(
   {
-    take: Type.Optional(Type.Integer({ minimum: 1 })),
-    skip: Type.Optional(Type.Integer({ minimum: 0 })),
-    includeTotal: Type.Optional(Type.Boolean()),
-    includeEtag: Type.Optional(Type.Boolean()),
-    fields: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
-    where: Type.Optional(WhereSchema),
-    whereIn: Type.Optional(WhereInSchema),
-    filters: Type.Optional(FiltersSchema),
-    sort: Type.Optional(SortSchema),
-    orderBy: Type.Optional(Type.String()),
-    orderDirection: Type.Optional(Type.Enum(['asc', 'desc'])),
-    search: Type.Optional(Type.String()),
-    searchFields: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
-    cursor: Type.Optional(Type.String()),
+    take: optional(Type.Integer({ minimum: 1 })),
+    skip: optional(Type.Integer({ minimum: 0 })),
+    includeTotal: optional(Type.Boolean()),
+    includeEtag: optional(Type.Boolean()),
+    fields: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+    expand: optional(Type.Union([Type.String(), ExpandSchema])),
+    where: optional(WhereSchema),
+    whereIn: optional(WhereInSchema),
+    filters: optional(FiltersSchema),
+    sort: optional(SortSchema),
+    orderBy: optional(Type.String()),
+    orderDirection: optional(Type.Enum(['asc', 'desc'])),
+    search: optional(Type.String()),
+    searchFields: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+    cursor: optional(Type.String()),
   },
-  { additionalProperties: false },
+  {
+    title: 'RecordQuery',
+    additionalProperties: false,
+    description: 'The parameters of a list as JSON values; null stands for what is not given.',
+  },
 );
 
 export const QUERY_ERRORS = [

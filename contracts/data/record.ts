@@ -16,21 +16,63 @@ export const EXAMPLE_RECORD = {
   creditLimit: 25000.5,
 };
 
+const id = Type.String({ description: 'Id of the record (UUID in lower case).' });
+
+const recordVersion = Type.Integer({ description: 'Counts the changes of the record.' });
+const timestamp = Type.String({ format: 'date-time' });
+
+/** A record as reads answer it: with the fields that were asked for. */
 export const RecordSchema = Type.Object(
-  {},
   {
-    $id: 'Record',
+    id: Type.Optional(id),
+    recordVersion: Type.Optional(recordVersion),
+    createdAt: Type.Optional(timestamp),
+    updatedAt: Type.Optional(timestamp),
+    _etag: Type.Optional(Type.String({ description: 'With includeEtag=true: the ETag, to be sent as If-Match.' })),
+    _expanded: Type.Optional(
+      Type.Record(Type.String(), nullable(Type.Object({}, { additionalProperties: true })), {
+        title: 'ExpandedReferences',
+        description: 'With expand: by reference, the fields of the record that it points to; null where there is none.',
+      }),
+    ),
+  },
+  {
+    title: 'DataRecord',
     additionalProperties: true,
     description:
       'A record keyed by field apiName; describe tells the fields of an object. A field that is absent is hidden or was not asked for; null is stored empty.',
   },
 );
 
-export const RecordPage = Type.Object({
-  records: Type.Array(RecordSchema),
-  total: Type.Optional(Type.Integer({ description: 'With includeTotal=true: all matching records.' })),
-  nextCursor: nullable(Type.String({ description: 'null marks the last page.' })),
-});
+/** A record as writes answer it: never without its id, so that a program can go on with it. */
+export const WrittenRecordSchema = Type.Object(
+  { id, recordVersion, createdAt: timestamp, updatedAt: timestamp },
+  {
+    title: 'WrittenRecord',
+    additionalProperties: true,
+    description: 'A record as it is after a change, keyed by field apiName, with all fields that the user can read.',
+  },
+);
+
+/** Fields of a record: of what a request sends, and of what a dry run would store. */
+export const RecordFields = Type.Object(
+  {},
+  {
+    title: 'RecordFields',
+    additionalProperties: true,
+    description:
+      'Fields of a record by apiName. Of a request: decimals are numbers or strings, and null empties a field.',
+  },
+);
+
+export const RecordPage = Type.Object(
+  {
+    records: Type.Array(RecordSchema),
+    total: Type.Optional(Type.Integer({ description: 'With includeTotal=true: all matching records.' })),
+    nextCursor: nullable(Type.String({ description: 'null marks the last page.' })),
+  },
+  { title: 'DataRecordPage' },
+);
 
 export const etagHeader = {
   ETag: { description: 'Version of the record; send it back as If-Match.', schema: Type.String() },

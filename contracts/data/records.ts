@@ -3,20 +3,21 @@ import { Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
 import { defineOperation } from '../../lib/operation.ts';
 import {
-  CHECKED,
+  checked,
   DUPLICATE_ERRORS,
   duplicateConfirmation,
   FIELD_ERRORS,
   IF_MATCH_ERRORS,
   MUTATION_ERRORS,
 } from './mutations.ts';
-import { EXAMPLE_FILTERS, fields, listParameters, QUERY_ERRORS, QueryBody } from './query.ts';
-import { EXAMPLE_RECORD, etagHeader, RecordPage, RecordSchema } from './record.ts';
+import { EXAMPLE_FILTERS, expand, fields, listParameters, QUERY_ERRORS, QueryBody } from './query.ts';
+import { EXAMPLE_RECORD, etagHeader, RecordFields, RecordPage, RecordSchema, WrittenRecordSchema } from './record.ts';
 import { ACCESS_OBJECTS, effectiveTake, id, ifNoneMatch, objectApiName, READ, WRITE } from './rows.ts';
 
 export const RECORD_OPERATIONS = [
   defineOperation({
     ...READ,
+    expands: true,
     operationId: 'data.records.list',
     method: 'GET',
     path: '/data/{objectApiName}',
@@ -39,7 +40,7 @@ export const RECORD_OPERATIONS = [
   }),
   defineOperation({
     ...WRITE,
-    ...CHECKED,
+    ...checked('create'),
     operationId: 'data.records.create',
     method: 'POST',
     path: '/data/{objectApiName}',
@@ -55,7 +56,7 @@ export const RECORD_OPERATIONS = [
     headerParameters: [duplicateConfirmation],
     requestBody: {
       required: true,
-      schema: RecordSchema,
+      schema: RecordFields,
       description: 'Editable fields by apiName. A reference takes an id, or `{<externalIdField>: <value>}`.',
       maxBytes: LIMITS.body_max_bytes,
       validate: false,
@@ -64,7 +65,7 @@ export const RECORD_OPERATIONS = [
     response: {
       status: 201,
       description: 'The created record.',
-      schema: RecordSchema,
+      schema: WrittenRecordSchema,
       headers: { ...etagHeader, Location: { description: 'Path of the record.', schema: Type.String() } },
       example: EXAMPLE_RECORD,
     },
@@ -73,6 +74,7 @@ export const RECORD_OPERATIONS = [
   }),
   defineOperation({
     ...READ,
+    expands: true,
     operationId: 'data.records.get',
     method: 'GET',
     path: '/data/{objectApiName}/{id}',
@@ -82,11 +84,11 @@ export const RECORD_OPERATIONS = [
       'The fields that the user can read. A record that is absent, deleted or not shared with the user is 404, in one answer for all three.',
     scopes: ['data:read'],
     pathParameters: [objectApiName, id],
-    queryParameters: [fields],
+    queryParameters: [fields, expand],
     headerParameters: [ifNoneMatch],
     response: {
       status: 200,
-      description: 'The record; 304 without a body when If-None-Match names its ETag.',
+      description: 'The record; 304 without a body when If-None-Match names its ETag, and nothing is expanded.',
       schema: RecordSchema,
       headers: etagHeader,
       example: EXAMPLE_RECORD,
@@ -96,7 +98,7 @@ export const RECORD_OPERATIONS = [
   }),
   defineOperation({
     ...WRITE,
-    ...CHECKED,
+    ...checked('update'),
     operationId: 'data.records.update',
     method: 'PATCH',
     path: '/data/{objectApiName}/{id}',
@@ -112,7 +114,7 @@ export const RECORD_OPERATIONS = [
     headerParameters: [duplicateConfirmation],
     requestBody: {
       required: true,
-      schema: RecordSchema,
+      schema: RecordFields,
       description: 'The fields to change, by apiName.',
       contentTypes: ['application/merge-patch+json'],
       maxBytes: LIMITS.body_max_bytes,
@@ -122,7 +124,7 @@ export const RECORD_OPERATIONS = [
     response: {
       status: 200,
       description: 'The changed record.',
-      schema: RecordSchema,
+      schema: WrittenRecordSchema,
       headers: etagHeader,
       example: { ...EXAMPLE_RECORD, city: 'Hamburg', recordVersion: 2 },
     },
@@ -131,7 +133,7 @@ export const RECORD_OPERATIONS = [
   }),
   defineOperation({
     ...WRITE,
-    ...CHECKED,
+    ...checked('delete'),
     operationId: 'data.records.delete',
     method: 'DELETE',
     path: '/data/{objectApiName}/{id}',
@@ -146,14 +148,17 @@ export const RECORD_OPERATIONS = [
     response: {
       status: 200,
       description: 'What was deleted, and until when it can be restored.',
-      schema: Type.Object({
-        id: Type.String(),
-        objectApiName: Type.String(),
-        deleted: Type.Literal(true),
-        deletedAt: Type.String({ format: 'date-time' }),
-        restorableUntil: Type.String({ format: 'date-time' }),
-        cascaded: Type.Array(Type.Object({ objectApiName: Type.String(), count: Type.Integer() })),
-      }),
+      schema: Type.Object(
+        {
+          id: Type.String(),
+          objectApiName: Type.String(),
+          deleted: Type.Literal(true),
+          deletedAt: Type.String({ format: 'date-time' }),
+          restorableUntil: Type.String({ format: 'date-time' }),
+          cascaded: Type.Array(Type.Object({ objectApiName: Type.String(), count: Type.Integer() })),
+        },
+        { title: 'RecordDeletion' },
+      ),
       example: {
         id: EXAMPLE_RECORD.id,
         objectApiName: 'Account',
@@ -168,7 +173,7 @@ export const RECORD_OPERATIONS = [
   }),
   defineOperation({
     ...WRITE,
-    ...CHECKED,
+    ...checked('upsert'),
     operationId: 'data.records.upsert',
     method: 'PUT',
     path: '/data/{objectApiName}/by/{externalIdField}/{value}',
@@ -214,7 +219,7 @@ export const RECORD_OPERATIONS = [
     ],
     requestBody: {
       required: true,
-      schema: RecordSchema,
+      schema: RecordFields,
       description: 'Fields by apiName; the external id itself may be left out.',
       maxBytes: LIMITS.body_max_bytes,
       validate: false,
@@ -223,7 +228,7 @@ export const RECORD_OPERATIONS = [
     response: {
       status: 201,
       description: 'There was no record with this external id: the created record.',
-      schema: RecordSchema,
+      schema: WrittenRecordSchema,
       headers: { ...etagHeader, Location: { description: 'Path of the record.', schema: Type.String() } },
       example: EXAMPLE_RECORD,
     },
@@ -231,11 +236,10 @@ export const RECORD_OPERATIONS = [
       {
         status: 200,
         description: 'The updated record.',
-        schema: RecordSchema,
+        schema: WrittenRecordSchema,
         headers: etagHeader,
         example: EXAMPLE_RECORD,
       },
-      ...CHECKED.alternatives,
     ],
     errors: [
       ...MUTATION_ERRORS,
@@ -249,7 +253,7 @@ export const RECORD_OPERATIONS = [
   }),
   defineOperation({
     ...WRITE,
-    ...CHECKED,
+    ...checked('restore'),
     operationId: 'data.records.restore',
     method: 'POST',
     path: '/data/{objectApiName}/{id}/restore',
@@ -264,7 +268,7 @@ export const RECORD_OPERATIONS = [
     response: {
       status: 201,
       description: 'The record, one version after the one that was deleted.',
-      schema: RecordSchema,
+      schema: WrittenRecordSchema,
       headers: { ...etagHeader, Location: { description: 'Path of the record.', schema: Type.String() } },
       example: { ...EXAMPLE_RECORD, recordVersion: 2 },
     },
@@ -273,6 +277,7 @@ export const RECORD_OPERATIONS = [
   }),
   defineOperation({
     ...READ,
+    expands: true,
     operationId: 'data.records.query',
     method: 'POST',
     path: '/data/{objectApiName}/query',

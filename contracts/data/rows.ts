@@ -78,6 +78,7 @@ export const ifNoneMatch = defineParameter({
   name: 'If-None-Match',
   description: 'ETag of an earlier answer; 304 when nothing changed.',
   schema: Type.String(),
+  example: '"k7"',
 });
 
 /** Of answers with labels. */

@@ -14,18 +14,21 @@ const shareId = defineParameter({
   example: '0193d3aa-77e0-7b62-9f0a-3d5c8e7a1b24',
 });
 
-const PrincipalType = Type.Enum([...PRINCIPAL_TYPES]);
-const Access = Type.Enum(['read', 'edit']);
+const PrincipalType = Type.Enum([...PRINCIPAL_TYPES], { title: 'PrincipalType' });
+const Access = Type.Enum(['read', 'edit'], { title: 'ShareAccess' });
 
-const Share = Type.Object({
-  shareId: Type.String(),
-  principalType: PrincipalType,
-  principalId: Type.String({ description: 'Id of the user, or apiName of the role or group.' }),
-  access: Access,
-  reason: Type.Union([Type.String(), Type.Null()]),
-  createdAt: Type.String({ format: 'date-time' }),
-  createdById: Type.String(),
-});
+const Share = Type.Object(
+  {
+    shareId: Type.String(),
+    principalType: PrincipalType,
+    principalId: Type.String({ description: 'Id of the user, or apiName of the role or group.' }),
+    access: Access,
+    reason: Type.Union([Type.String(), Type.Null()]),
+    createdAt: Type.String({ format: 'date-time' }),
+    createdById: Type.String(),
+  },
+  { title: 'RecordShare' },
+);
 
 const EXAMPLE_GIVEN = { principalType: 'group', principalId: 'Finance', access: 'read', reason: 'Audit of 2026' };
 const EXAMPLE_SHARE = {
@@ -61,7 +64,7 @@ export const SHARE_OPERATIONS = [
     response: {
       status: 200,
       description: `All shares, oldest first; a record has ${LIMITS.record_shares_max} at most.`,
-      schema: Type.Object({ records: Type.Array(Share), nextCursor: Type.Null() }),
+      schema: Type.Object({ records: Type.Array(Share), nextCursor: Type.Null() }, { title: 'RecordSharePage' }),
       example: { records: [EXAMPLE_SHARE], nextCursor: null },
     },
     errors: ERRORS,
@@ -87,7 +90,7 @@ export const SHARE_OPERATIONS = [
             Type.String({ maxLength: 1_000, description: 'For those who look at the shares later.' }),
           ),
         },
-        { additionalProperties: false },
+        { title: 'RecordShareInput', additionalProperties: false },
       ),
       maxBytes: LIMITS.body_max_bytes,
       example: EXAMPLE_GIVEN,

@@ -1,6 +1,7 @@
 /** The public operations on what writes leave behind. */
 import { Type } from 'typebox';
 import { defineOperation, defineParameter, nullable } from '../../lib/operation.ts';
+import { RecordSchema } from './record.ts';
 import { cursor, effectiveTake, id, nextCursor, objectApiName, READ, take } from './rows.ts';
 
 const agentRunId = defineParameter({
@@ -17,25 +18,36 @@ const Actor = Type.Object(
     clientId: nullable(Type.String()),
     agentRunId: nullable(Type.String()),
   },
-  { description: 'Who did it, through which client; null where nobody asked and the platform did it.' },
+  {
+    title: 'ChangeActor',
+    description: 'Who did it, through which client; null where nobody asked and the platform did it.',
+  },
 );
 
-const Changes = Type.Array(Type.Object({ field: Type.String(), from: Type.Unknown(), to: Type.Unknown() }), {
-  description: 'The fields that the caller can read, in the form in which records show them.',
-});
+const Changes = Type.Array(
+  Type.Object({ field: Type.String(), from: Type.Unknown(), to: Type.Unknown() }, { title: 'FieldChange' }),
+  {
+    description: 'The fields that the caller can read, in the form in which records show them.',
+  },
+);
 
-const Transition = Type.Object({
-  executionId: Type.String(),
-  key: Type.String(),
-  fromState: nullable(Type.String()),
-  toState: nullable(Type.String()),
-  comment: nullable(Type.String()),
-});
+const Transition = Type.Object(
+  {
+    executionId: Type.String(),
+    key: Type.String(),
+    fromState: nullable(Type.String()),
+    toState: nullable(Type.String()),
+    comment: nullable(Type.String()),
+  },
+  { title: 'ExecutedTransition' },
+);
 
 const EXAMPLE_ACTOR = { userId: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33', clientId: 'erp-cli', agentRunId: null };
 const EXAMPLE_CHANGES = [{ field: 'city', from: 'Berlin', to: 'Hamburg' }];
 
-const Outcome = Type.Union([Type.Literal('committed'), Type.Literal('denied'), Type.Literal('failed')]);
+const Outcome = Type.Union([Type.Literal('committed'), Type.Literal('denied'), Type.Literal('failed')], {
+  title: 'AuditOutcome',
+});
 
 /** What can be wrong with a trail. */
 export type ChainProblem =
@@ -102,24 +114,27 @@ export const TRAIL_OPERATIONS = [
     response: {
       status: 200,
       description: 'One page of changes; empty for objects whose history is not kept.',
-      schema: Type.Object({
-        records: Type.Array(
-          Type.Object({
-            changeId: Type.String(),
-            at: dateTime,
-            actor: Actor,
-            operation: Type.Union(
-              (['create', 'update', 'delete', 'restore', 'transition'] as const).map((name) => Type.Literal(name)),
-            ),
-            requestId: Type.String(),
-            changes: Changes,
-            transition: Type.Optional(
-              Type.Union([Transition, Type.Null()], { description: 'Of an object with transitions or actions.' }),
-            ),
-          }),
-        ),
-        nextCursor,
-      }),
+      schema: Type.Object(
+        {
+          records: Type.Array(
+            Type.Object({
+              changeId: Type.String(),
+              at: dateTime,
+              actor: Actor,
+              operation: Type.Union(
+                (['create', 'update', 'delete', 'restore', 'transition'] as const).map((name) => Type.Literal(name)),
+              ),
+              requestId: Type.String(),
+              changes: Changes,
+              transition: Type.Optional(
+                Type.Union([Transition, Type.Null()], { description: 'Of an object with transitions or actions.' }),
+              ),
+            }),
+          ),
+          nextCursor,
+        },
+        { title: 'HistoryPage' },
+      ),
       headers: effectiveTake,
       example: {
         records: [
@@ -153,7 +168,7 @@ export const TRAIL_OPERATIONS = [
     tag: 'data',
     summary: 'Follow the changes of an object',
     description:
-      'What to put into a copy of the records that the user can see, and what to drop from it. Without a cursor it starts now; list the records after that, then follow.',
+      'What to put into a copy of the records that the user can see, and what to drop from it. Without a cursor it starts now; list the records after that, then follow. A cursor that is outdated (by age, by changed rights, by a restored database) is `SYNC_TOKEN_EXPIRED`: list the records again, then follow from `details.oldestCursor`.',
     scopes: ['data:read'],
     pathParameters: [objectApiName],
     queryParameters: [
@@ -167,23 +182,26 @@ export const TRAIL_OPERATIONS = [
     response: {
       status: 200,
       description: 'One page of changes, by record id; a record stands in it once, as it is now.',
-      schema: Type.Object({
-        records: Type.Array(
-          Type.Object({
-            id: Type.String(),
-            change: Type.Union([Type.Literal('upserted'), Type.Literal('deleted'), Type.Literal('accessLost')], {
-              description:
-                'upserted: put it into the copy. deleted: drop it. accessLost: drop it, the user can no longer see it.',
+      schema: Type.Object(
+        {
+          records: Type.Array(
+            Type.Object({
+              id: Type.String(),
+              change: Type.Union([Type.Literal('upserted'), Type.Literal('deleted'), Type.Literal('accessLost')], {
+                description:
+                  'upserted: put it into the copy. deleted: drop it. accessLost: drop it, the user can no longer see it.',
+              }),
+              record: Type.Union([RecordSchema, Type.Null()], {
+                description: 'All readable fields of what was upserted.',
+              }),
+              etag: nullable(Type.String()),
             }),
-            record: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()], {
-              description: 'All readable fields of what was upserted.',
-            }),
-            etag: nullable(Type.String()),
-          }),
-        ),
-        nextCursor,
-        resumeCursor: Type.String({ description: 'Where to go on; always there.' }),
-      }),
+          ),
+          nextCursor,
+          resumeCursor: Type.String({ description: 'Where to go on; always there.' }),
+        },
+        { title: 'ChangePage' },
+      ),
       headers: effectiveTake,
       example: {
         records: [
@@ -246,28 +264,35 @@ export const TRAIL_OPERATIONS = [
     response: {
       status: 200,
       description: 'One page of the trail. `position`, `prevHash` and `hash` are null until the entry is sealed.',
-      schema: Type.Object({
-        records: Type.Array(
-          Type.Object({
-            auditId: Type.String(),
-            at: dateTime,
-            actor: Actor,
-            channel: Type.Union((['api', 'cli', 'mcp', 'ui', 'job'] as const).map((name) => Type.Literal(name))),
-            operationId: Type.String(),
-            outcome: Outcome,
-            code: nullable(Type.String({ description: 'The error code of a refusal; `CHECK_ONLY` of a dry run.' })),
-            requestId: Type.String(),
-            objectApiName: nullable(Type.String()),
-            recordId: nullable(Type.String()),
-            changes: Changes,
-            ip: nullable(Type.String()),
-            position: Type.Union([Type.Integer(), Type.Null()], { description: 'Its place in the chain.' }),
-            prevHash: nullable(Type.String({ description: 'Hash of the entry before.' })),
-            hash: nullable(Type.String({ description: 'Hash over this entry and the hash before.' })),
-          }),
-        ),
-        nextCursor,
-      }),
+      schema: Type.Object(
+        {
+          records: Type.Array(
+            Type.Object({
+              auditId: Type.String(),
+              at: dateTime,
+              actor: Actor,
+              channel: Type.Union((['api', 'cli', 'mcp', 'ui', 'job'] as const).map((name) => Type.Literal(name))),
+              operationId: Type.String(),
+              outcome: Outcome,
+              code: nullable(
+                Type.String({
+                  description: 'The error code of a refusal; `CHECK_ONLY` under a run that is a dry run.',
+                }),
+              ),
+              requestId: Type.String(),
+              objectApiName: nullable(Type.String()),
+              recordId: nullable(Type.String()),
+              changes: Changes,
+              ip: nullable(Type.String()),
+              position: Type.Union([Type.Integer(), Type.Null()], { description: 'Its place in the chain.' }),
+              prevHash: nullable(Type.String({ description: 'Hash of the entry before.' })),
+              hash: nullable(Type.String({ description: 'Hash over this entry and the hash before.' })),
+            }),
+          ),
+          nextCursor,
+        },
+        { title: 'AuditPage' },
+      ),
       headers: effectiveTake,
       example: {
         records: [

@@ -2,8 +2,8 @@
 import { Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
 import { defineOperation, nullable } from '../../lib/operation.ts';
-import { CHECKED, duplicateConfirmation, IF_MATCH_ERRORS, MUTATION_ERRORS } from './mutations.ts';
-import { EXAMPLE_RECORD, etagHeader, RecordSchema } from './record.ts';
+import { checked, duplicateConfirmation, IF_MATCH_ERRORS, MUTATION_ERRORS } from './mutations.ts';
+import { EXAMPLE_RECORD, etagHeader, WrittenRecordSchema } from './record.ts';
 import { ACCESS_OBJECTS, acceptLanguage, contentLanguage, id, objectApiName, READ, WRITE } from './rows.ts';
 
 export const TRANSITION_OPERATIONS = [
@@ -22,40 +22,46 @@ export const TRANSITION_OPERATIONS = [
     response: {
       status: 200,
       description: 'The transitions, with reasons for those that are unavailable.',
-      schema: Type.Object({
-        records: Type.Array(
-          Type.Object({
-            transitionKey: Type.String({ description: 'Names it in the address that executes it.' }),
-            label: Type.String(),
-            description: nullable(Type.String()),
-            fromState: nullable(
-              Type.String({
-                description:
-                  'The current state where it starts there; otherwise the state that it starts from, null when there are several.',
-              }),
+      schema: Type.Object(
+        {
+          records: Type.Array(
+            Type.Object(
+              {
+                transitionKey: Type.String({ description: 'Names it in the address that executes it.' }),
+                label: Type.String(),
+                description: nullable(Type.String()),
+                fromState: nullable(
+                  Type.String({
+                    description:
+                      'The current state where it starts there; otherwise the state that it starts from, null when there are several.',
+                  }),
+                ),
+                toState: nullable(
+                  Type.String({ description: 'The state that it leads to; of an action, the current one.' }),
+                ),
+                kind: Type.Union([Type.Literal('transition'), Type.Literal('action')]),
+                available: Type.Boolean({ description: 'The caller could execute it now.' }),
+                unavailableReasons: Type.Array(Type.Object({ code: Type.String(), message: Type.String() }), {
+                  description: 'All that stands against it, in the order in which executing would find it.',
+                }),
+                risk: Type.Enum(['low', 'medium', 'high'], { title: 'RiskLevel' }),
+                requiresComment: Type.Boolean(),
+                requiresApproval: Type.Boolean(),
+                input: nullable(
+                  Type.Object({}, { additionalProperties: true, description: 'JSON Schema of what is sent along.' }),
+                ),
+              },
+              { title: 'TransitionOption' },
             ),
-            toState: nullable(
-              Type.String({ description: 'The state that it leads to; of an action, the current one.' }),
-            ),
-            kind: Type.Union([Type.Literal('transition'), Type.Literal('action')]),
-            available: Type.Boolean({ description: 'The caller could execute it now.' }),
-            unavailableReasons: Type.Array(Type.Object({ code: Type.String(), message: Type.String() }), {
-              description: 'All that stands against it, in the order in which executing would find it.',
-            }),
-            risk: Type.Union([Type.Literal('low'), Type.Literal('medium'), Type.Literal('high')]),
-            requiresComment: Type.Boolean(),
-            requiresApproval: Type.Boolean(),
-            input: nullable(
-              Type.Object({}, { additionalProperties: true, description: 'JSON Schema of what is sent along.' }),
-            ),
-          }),
-        ),
-        nextCursor: Type.Null(),
-        currentState: nullable(
-          Type.String({ description: 'null without a state model, and for those who cannot read the state.' }),
-        ),
-        etag: Type.String({ description: 'To be sent as If-Match with what is chosen.' }),
-      }),
+          ),
+          nextCursor: Type.Null(),
+          currentState: nullable(
+            Type.String({ description: 'null without a state model, and for those who cannot read the state.' }),
+          ),
+          etag: Type.String({ description: 'To be sent as If-Match with what is chosen.' }),
+        },
+        { title: 'TransitionPage' },
+      ),
       headers: { ...etagHeader, ...contentLanguage },
       example: {
         records: [
@@ -86,7 +92,7 @@ export const TRANSITION_OPERATIONS = [
   }),
   defineOperation({
     ...WRITE,
-    ...CHECKED,
+    ...checked('transition'),
     operationId: 'data.transitions.execute',
     method: 'POST',
     path: '/data/{objectApiName}/{id}/transitions/{transitionKey}',
@@ -122,7 +128,7 @@ export const TRANSITION_OPERATIONS = [
             Type.String({ maxLength: LIMITS.comment_max_chars, description: 'Why; it stays in the history.' }),
           ),
         },
-        { additionalProperties: false },
+        { title: 'TransitionInput', additionalProperties: false },
       ),
       maxBytes: LIMITS.transition_body_max_bytes,
       example: { comment: 'Agreed with the customer by telephone.' },
@@ -130,21 +136,24 @@ export const TRANSITION_OPERATIONS = [
     response: {
       status: 201,
       description: 'What was done, and the record as it is now.',
-      schema: Type.Object({
-        executionId: Type.String(),
-        transitionKey: Type.String(),
-        fromState: nullable(Type.String()),
-        toState: nullable(Type.String()),
-        executedAt: Type.String({ format: 'date-time' }),
-        record: RecordSchema,
-        sideEffects: Type.Array(
-          Type.Object({
-            kind: Type.Union((['create', 'notification', 'event'] as const).map((kind) => Type.Literal(kind))),
-            objectApiName: Type.String(),
-            id: Type.String({ description: 'The created record, or the one that the message is about.' }),
-          }),
-        ),
-      }),
+      schema: Type.Object(
+        {
+          executionId: Type.String(),
+          transitionKey: Type.String(),
+          fromState: nullable(Type.String()),
+          toState: nullable(Type.String()),
+          executedAt: Type.String({ format: 'date-time' }),
+          record: WrittenRecordSchema,
+          sideEffects: Type.Array(
+            Type.Object({
+              kind: Type.Union((['create', 'notification', 'event'] as const).map((kind) => Type.Literal(kind))),
+              objectApiName: Type.String(),
+              id: Type.String({ description: 'The created record, or the one that the message is about.' }),
+            }),
+          ),
+        },
+        { title: 'TransitionExecution' },
+      ),
       headers: etagHeader,
       example: {
         executionId: '0193d3a8-5d2f-7c11-8e4b-2a6f9d0c7b15',

@@ -25,6 +25,9 @@ seen() {
     awk 'tolower($1) == "etag:" { print $2 }')"
 }
 
+# version TOKEN PATH: the same as a JSON string, for bodies that name a version.
+version() { seen "$1" "$2" | node -p 'JSON.stringify(fs.readFileSync(0, "utf8").trim().slice("If-Match: ".length))'; }
+
 # pick id: a value out of the JSON on stdin, named as JavaScript would: id, records[0].id, details.code …
 pick() { node -p "JSON.parse(fs.readFileSync(0)).$1"; }
 

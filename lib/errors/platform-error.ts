@@ -1,4 +1,4 @@
-import { CATALOGUE, type ErrorCode, type ViolationCode } from './catalogue.ts';
+import { CATALOGUE, type ErrorCode, isRetryable, type ViolationCode } from './catalogue.ts';
 
 /** One violation, as it stands in `errors[]` of the Error body. */
 export interface Violation<Code extends ViolationCode = ViolationCode> {
@@ -48,7 +48,7 @@ export class PlatformError extends Error {
 
   /** True when the same key and body may be sent again unchanged. */
   get retryable(): boolean {
-    return 'retryable' in CATALOGUE[this.code];
+    return isRetryable(this.code);
   }
 
   /** The same failure with these violations. */

@@ -9,6 +9,7 @@ import { type Violation, violation } from '../errors/platform-error.ts';
 import { pointerPart } from '../errors/pointer.ts';
 import { VIOLATIONS_MAX } from '../errors/violation-list.ts';
 import { ExactNumber } from '../json/exact-number.ts';
+import { isObject } from '../json/objects.ts';
 import { unfitTexts } from '../schema/field-types/common.ts';
 import { isDate, readInstant, readTime } from '../values/calendar.ts';
 import { exactOf, remainder } from '../values/decimal.ts';
@@ -162,9 +163,6 @@ function hasBareAlternative(pattern: string): boolean {
   }
   return false;
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The meta-schema, compiled when the first schema is checked. */
 const inputsChecked = (() => {

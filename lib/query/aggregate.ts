@@ -5,12 +5,13 @@
  */
 import type { ObjectAccess } from '../access/types.ts';
 import { pointerPart } from '../errors/pointer.ts';
+import { isObject } from '../json/objects.ts';
 import { valueTypeName } from '../schema/field-types/registry.ts';
 import { AGGREGATIONS, type Aggregation } from '../schema/field-types/types.ts';
 import type { FieldMeta } from '../schema/snapshot.ts';
 import { isTimezone } from '../values/time.ts';
 import { aggregationsOf, granularitiesOf, groupable } from './capabilities.ts';
-import { ConditionReader, isObject, quoted } from './conditions.ts';
+import { ConditionReader, quoted } from './conditions.ts';
 import { planConditions } from './plan.ts';
 import type { AggregatePlan, AggregateQuery, Condition, Dimension, Measure, QueryView } from './types.ts';
 import { Violations } from './violations.ts';

@@ -3,6 +3,7 @@
  * Source: docs/reference/querying.md.
  */
 import { pointerPart } from '../errors/pointer.ts';
+import { isObject } from '../json/objects.ts';
 import { countChars } from '../schema/field-types/common.ts';
 import { OPERATORS, type Operator } from '../schema/field-types/types.ts';
 import type { Condition, ListRequest } from './types.ts';
@@ -22,11 +23,6 @@ const SEEKING: ReadonlySet<string> = new Set<Operator>(['contains', 'not_contain
 const OPERATOR_SET: ReadonlySet<unknown> = new Set(OPERATORS);
 /** Operators without a value. */
 export const UNARY: ReadonlySet<Operator> = new Set(['is_blank', 'is_not_blank']);
-
-type JsonObject = Record<string, unknown>;
-
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * Reads the conditions of one parameter; their ids are unique within it, and their number is counted over all of it.
@@ -86,7 +82,12 @@ export class ConditionReader {
     return 'and';
   }
 
-  #onlyKeys(value: JsonObject, allowed: readonly string[], pointer: string, conditionId: string | null): void {
+  #onlyKeys(
+    value: Record<string, unknown>,
+    allowed: readonly string[],
+    pointer: string,
+    conditionId: string | null,
+  ): void {
     for (const key of Object.keys(value)) {
       if (allowed.includes(key)) continue;
       this.#problems.add(
@@ -164,11 +165,11 @@ export class ConditionReader {
     return id;
   }
 
-  #operands(condition: Condition, item: JsonObject, outer: boolean): Condition | null {
+  #operands(condition: Condition, item: Record<string, unknown>, outer: boolean): Condition | null {
     const { id, pointer, field, operator } = condition;
     const value = item.value ?? undefined;
     const valueTo = item.valueTo ?? undefined;
-    const wrong = (at: string, message: string, details?: JsonObject): null => {
+    const wrong = (at: string, message: string, details?: Record<string, unknown>): null => {
       this.#problems.add(`${pointer}/${at}`, 'FILTER_VALUE_INVALID', message, {
         field,
         conditionId: id,
@@ -248,6 +249,18 @@ export class ConditionReader {
 
 /** A name of the caller in a message; long ones are cut. */
 export const quoted = (name: string): string => JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
+
+/** The objects that `in_related` leads to in a filter that has not been checked yet: a group, or a list of conditions. */
+export function relatedObjectsIn(filter: unknown): readonly string[] {
+  const conditions = isObject(filter) ? filter['conditions'] : filter;
+  if (!Array.isArray(conditions)) return [];
+  const names = conditions.flatMap((condition: unknown) => {
+    if (!isObject(condition) || condition['operator'] !== 'in_related' || !isObject(condition['value'])) return [];
+    const { objectApiName } = condition['value'];
+    return typeof objectApiName === 'string' ? [objectApiName] : [];
+  });
+  return [...new Set(names)];
+}
 
 /** The value of an in_related condition after parsing. */
 export interface RelatedValue {

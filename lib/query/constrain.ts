@@ -1,19 +1,26 @@
 /**
- * Adds the record access of the caller to a plan, by AND, on the queried object and on every related one. The only
- * module that creates a ConstrainedPlan, and only a ConstrainedPlan can be compiled. Source: docs/reference/access.md.
+ * Adds the record access of the caller to a plan, by AND, on the queried object and on every related or expanded one.
+ * The only module that creates a ConstrainedPlan, and only a ConstrainedPlan can be compiled. Source:
+ * docs/reference/access.md.
  */
 import type { Predicate } from '../access/predicate.ts';
 import { reach } from '../access/sharing.ts';
 import type { Access } from '../access/types.ts';
-import type { AggregatePlan, Constrained, Plan } from './types.ts';
+import type { ObjectMeta } from '../schema/snapshot.ts';
+import type { AggregatePlan, Constrained, ConstrainedPlan, Plan } from './types.ts';
 
-export function constrain<P extends Plan | AggregatePlan>(plan: P, access: Access): Constrained<P> {
-  return {
-    ...plan,
-    filter: plan.filter && constrainNode(plan.filter, access),
-    sharing: reach(access, plan.object.apiName, 'read'),
-  } as unknown as Constrained<P>;
+/** The plan of a list or of one record. */
+export function constrain(plan: Plan, access: Access): ConstrainedPlan {
+  const expand = plan.expand.map((expansion) => reached(expansion, access));
+  return reached({ ...plan, expand, filter: plan.filter && constrainNode(plan.filter, access) }, access);
 }
+
+/** The plan of groups. */
+export const constrainGroups = (plan: AggregatePlan, access: Access): Constrained<AggregatePlan> =>
+  reached({ ...plan, filter: plan.filter && constrainNode(plan.filter, access) }, access);
+
+const reached = <P extends { readonly object: ObjectMeta }>(part: P, access: Access): Constrained<P> =>
+  ({ ...part, sharing: reach(access, part.object.apiName, 'read') }) as unknown as Constrained<P>;
 
 function constrainNode(node: Predicate, access: Access): Predicate {
   switch (node.kind) {

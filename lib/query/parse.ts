@@ -4,8 +4,10 @@
  * docs/reference/querying.md.
  */
 import { pointerPart } from '../errors/pointer.ts';
+import { isObject } from '../json/objects.ts';
 import { countChars, isTooLongForNfc, textProblem } from '../schema/field-types/common.ts';
-import { CONDITION_LIMITS, ConditionReader, isObject, quoted } from './conditions.ts';
+import { CONDITION_LIMITS, ConditionReader, quoted } from './conditions.ts';
+import { EXPAND_LIMITS, readExpand } from './expand.ts';
 import type { Condition, ListRequest, RawListQuery } from './types.ts';
 import { Violations } from './violations.ts';
 
@@ -15,6 +17,7 @@ export const LIST_LIMITS = {
   take_max: 200,
   skip_max: 10_000,
   ...CONDITION_LIMITS,
+  ...EXPAND_LIMITS,
   sort_max: 2,
   fields_max: 100,
   search_min_chars: 2,
@@ -30,6 +33,7 @@ const PARAMETERS = new Set([
   'includeTotal',
   'includeEtag',
   'fields',
+  'expand',
   'where',
   'whereIn',
   'filters',
@@ -86,6 +90,7 @@ class Parser {
       filters: this.#filters(),
       sort: this.#sort(),
       search: this.#search(),
+      expand: this.#expand(),
       cursor,
     };
     this.#problems.throwIfAny();
@@ -190,6 +195,11 @@ class Parser {
       return null;
     }
     return [...new Set(list as string[])];
+  }
+
+  #expand(): ListRequest['expand'] {
+    const value = this.#given('expand');
+    return value === undefined ? [] : readExpand(value, this.#source, this.#pointer('expand'), this.#problems);
   }
 
   #where(): Condition[] {

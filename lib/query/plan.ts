@@ -5,7 +5,7 @@
  */
 
 import type { Predicate } from '../access/predicate.ts';
-import { typeOf } from '../schema/field-types/registry.ts';
+import { isReference, typeOf } from '../schema/field-types/registry.ts';
 import type { SqlValue } from '../schema/field-types/types.ts';
 import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
 import { dateOfDay } from '../values/calendar.ts';
@@ -13,7 +13,7 @@ import { RELATIVE_DATES, relativeDays, startOfDay } from '../values/relative-dat
 import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from './capabilities.ts';
 import { quoted, type RelatedValue } from './conditions.ts';
 import { LIST_LIMITS, searchTokens } from './parse.ts';
-import type { Condition, ListRequest, NamingView, Plan, PlanOptions, QueryView, SortKey } from './types.ts';
+import type { Condition, Expansion, ListRequest, NamingView, Plan, PlanOptions, QueryView, SortKey } from './types.ts';
 import { Violations } from './violations.ts';
 
 type CompareOperator = Extract<Predicate, { kind: 'compare' }>['operator'];
@@ -29,6 +29,7 @@ export function planList(request: ListRequest, object: ObjectMeta, view: QueryVi
   const plan: Plan = {
     object,
     fields: planner.fields(request.fields),
+    expand: planner.expand(request.expand),
     filter: planner.filter(request),
     sort: planner.sort(request.sort),
     take: request.take,
@@ -51,12 +52,13 @@ export function planGet(
   fields: readonly string[] | null,
   object: ObjectMeta,
   view: QueryView,
-  options: PlanOptions = {},
+  options: PlanOptions & Partial<Pick<ListRequest, 'expand'>> = {},
 ): Plan {
   const planner = new Planner(object, view, 'query');
   const plan: Plan = {
     object,
     fields: planner.fields(fields),
+    expand: planner.expand(options.expand ?? []),
     filter: { kind: 'compare', field: object.fields.id!, operator: 'eq', values: [id] },
     sort: [],
     take: 1,
@@ -105,6 +107,27 @@ class Planner {
         field: name,
       });
     return chosen;
+  }
+
+  expand(asked: ListRequest['expand']): readonly Expansion[] {
+    return asked.flatMap(({ reference: name, pointer, fields }): Expansion[] => {
+      const invalid = (at: string, field: string, message: string): [] => {
+        this.problems.add(at, 'PARAMETER_INVALID', message, { field });
+        return [];
+      };
+      const reference = this.#readable(this.#object, name);
+      if (!reference) return invalid(pointer, name, `There is no field ${quoted(name)}.`);
+      const [to] = isReference(reference) ? reference.referenceTo : [];
+      const target = to === undefined ? undefined : this.#view.access.objects[to];
+      if (!target)
+        return invalid(pointer, name, `${name} cannot be expanded: it does not refer to records that you can read.`);
+      const { object, readable } = target;
+      for (const field of fields)
+        if (!this.#readable(object, field.name))
+          invalid(field.pointer, field.name, `The records that ${name} refers to have no field ${quoted(field.name)}.`);
+      const wanted = new Set(['id', ...fields.map((field) => field.name)]);
+      return [{ reference, object, fields: readable.filter(({ apiName }) => wanted.has(apiName)) }];
+    });
   }
 
   filter(request: Pick<ListRequest, 'where' | 'whereIn' | 'filters' | 'search'>): Predicate | null {

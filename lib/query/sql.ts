@@ -63,6 +63,7 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
     plan.sharing && (branches === null || plan.includeTotal) ? [compiler.condition(plan.sharing, 'r')] : [];
   const conditions = [...filter, ...sharing];
   const { inner, outer, shown } = columns(plan);
+  const expanded = plan.expand.length > 0 ? `, ${compiler.expanded(plan)}` : '';
   // A formula has no column of the table, only one of the select list.
   const order = orderSql(plan, (field) => `${field.formula ? '' : 'r.'}${identifier(field.apiName)}`);
   const rows: RowsSql = (where, limit = plan.take + 1) =>
@@ -81,7 +82,7 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
   const total = plan.includeTotal ? `, (SELECT count(*) FROM ${table} r${whereSql(conditions)}) AS total` : '';
   const text =
     `SELECT p.*, s.metadata_version, s.access_version${total} FROM ${compiler.schema}."_state" s ` +
-    `LEFT JOIN LATERAL (SELECT ${outer}, ${keys} FROM (${page}) r) p ON true`;
+    `LEFT JOIN LATERAL (SELECT ${outer}${expanded}, ${keys} FROM (${page}) r) p ON true`;
   return {
     text,
     values: compiler.values,
@@ -165,9 +166,11 @@ export function compileGet(plan: ConstrainedPlan, schema: string): CompiledQuery
   const conditions = plan.filter ? [compiler.condition(plan.filter, 'r')] : [];
   // The id finds the record. IS TRUE keeps the planner from holding each way of sharing against every index of a rule.
   if (plan.sharing) conditions.push(`(${compiler.condition(plan.sharing, 'r')}) IS TRUE`);
+  const shown = outputColumns(plan.fields, plan);
+  const recordColumns = plan.expand.length > 0 ? `${shown}, ${compiler.expanded(plan)}` : shown;
   const text =
     `SELECT p.record, p.version, s.metadata_version, s.access_version FROM ${compiler.schema}."_state" s ` +
-    `LEFT JOIN LATERAL (SELECT ${recordJsonSql(plan.fields, plan)} AS record, ` +
+    `LEFT JOIN LATERAL (SELECT ${rowJsonSql(recordColumns)} AS record, ` +
     `r."recordVersion" AS version FROM ${compiler.table(plan.object)} r${whereSql(conditions)}) p ON true`;
   return { text, values: compiler.values, ...(compiler.plannedWithValues ? {} : { name: nameOf(text) }) };
 }
@@ -184,26 +187,28 @@ export function recordJsonSql(
   fields: readonly FieldMeta[],
   options: { readonly ieee754Compatible?: boolean; readonly includeEtag?: boolean } = {},
 ): string {
-  return `(SELECT row_to_json(x)::text FROM (SELECT ${outputColumns(fields, options)}) x)`;
+  return rowJsonSql(outputColumns(fields, options));
 }
 
+const rowJsonSql = (columns: string): string => `(SELECT row_to_json(x)::text FROM (SELECT ${columns}) x)`;
+
 /**
- * The select list of records `r` in API form, each column named after its field. `plain`: the columns are read as text,
- * not by row_to_json, so that a list must come as JSON. `made`: formulas that the row has as a column.
+ * The select list of records in API form, each column named after its field. `alias`: of their rows. `plain`: the
+ * columns are read as text, not by row_to_json, so that a list must come as JSON. `made`: formulas that the row has as a
+ * column.
  */
 function outputColumns(
   fields: readonly FieldMeta[],
   options: { readonly ieee754Compatible?: boolean; readonly includeEtag?: boolean },
-  plain = false,
-  made: ReadonlySet<FieldMeta> | null = null,
+  { alias = 'r', plain = false, made }: { alias?: string; plain?: boolean; made?: ReadonlySet<FieldMeta> } = {},
 ): string {
   const list = fields.map((field) => {
-    const column = made?.has(field) ? `r.${identifier(field.apiName)}` : columnSql(field, 'r');
+    const column = made?.has(field) ? `${alias}.${identifier(field.apiName)}` : columnSql(field, alias);
     const output = typeOf(field).outputSql(column, field, options.ieee754Compatible ?? false);
     if (plain && typeOf(field).bindType === 'text[]') return `to_json(${output}) AS ${identifier(field.apiName)}`;
     return output === column && !field.formula ? column : `${output} AS ${identifier(field.apiName)}`;
   });
-  if (options.includeEtag) list.push(`'"' || erp.base36(r."recordVersion") || '"' AS "_etag"`);
+  if (options.includeEtag) list.push(`'"' || erp.base36(${alias}."recordVersion") || '"' AS "_etag"`);
   return list.join(', ');
 }
 
@@ -236,9 +241,9 @@ export const tableSql = (schema: string, object: ObjectMeta): string =>
 interface Columns {
   /** Number of columns in `outer`. */
   readonly shown: number;
-  /** Columns read from the table: fields of the page, of the order and of the ETag. */
+  /** Columns read from the table: fields of the page, of the order and of the ETag, and references that are expanded. */
   readonly inner: string;
-  /** What a record of the page shows. */
+  /** What a record of the page shows, but for what is expanded. */
   readonly outer: string;
 }
 
@@ -247,22 +252,26 @@ const columnsByShape = memoize((_fields: readonly FieldMeta[]) => new Map<string
 
 function columns(plan: ConstrainedPlan): Columns {
   const byShape = columnsByShape(plan.fields);
-  const sorted = plan.sort.map(({ field }) => field.apiName);
-  const shape = `${plan.ieee754Compatible}${plan.includeEtag}${sorted.join()}`;
+  const sorted = plan.sort.map(({ field }) => field.apiName).join();
+  const expanded = plan.expand.map(({ reference }) => reference.apiName).join();
+  const shape = `${plan.ieee754Compatible}${plan.includeEtag}${sorted} ${expanded}`;
   let found = byShape.get(shape);
   if (!found) {
     const sortedBy = plan.sort.map(({ field }) => field);
+    const references = plan.expand.map(({ reference }) => reference);
     const made = new Set(sortedBy.filter((field) => field.formula));
     const names = new Set(
-      [...plan.fields, ...sortedBy].filter((field) => !made.has(field)).flatMap((field) => [...storedInputsOf(field)]),
+      [...plan.fields, ...sortedBy, ...references]
+        .filter((field) => !made.has(field))
+        .flatMap((field) => [...storedInputsOf(field)]),
     );
     if (plan.includeEtag) names.add('recordVersion');
     const columnsOfTable = [...names].map((name) => `r.${identifier(name)}`);
     const formulas = [...made].map((field) => `${columnSql(field, 'r')} AS ${identifier(field.apiName)}`);
     found = {
       inner: [...columnsOfTable, ...formulas].join(', '),
-      outer: outputColumns(plan.fields, plan, true, made),
-      shown: plan.fields.length + (plan.includeEtag ? 1 : 0),
+      outer: outputColumns(plan.fields, plan, { plain: true, made }),
+      shown: plan.fields.length + (plan.includeEtag ? 1 : 0) + (references.length > 0 ? 1 : 0),
     };
     byShape.set(shape, found);
   }
@@ -326,6 +335,24 @@ class Compiler {
     if (this.#bind) return this.#bind(value, type);
     this.values.push(value);
     return `$${this.values.length}::${type}`;
+  }
+
+  /**
+   * The column `_expanded` of records `r`: by reference, the record that it points to, null where it is empty or points
+   * to a record that the caller does not reach. Each is found by its id, so that neither the number nor the order of the
+   * records depends on them.
+   */
+  expanded({ expand, ieee754Compatible }: Pick<ConstrainedPlan, 'expand' | 'ieee754Compatible'>): string {
+    const members = expand.map(({ reference, object, fields, sharing }) => {
+      const alias = `q${++this.#aliases}`;
+      const name = identifier(reference.apiName);
+      const conditions = [`${alias}."id" = r.${name}`];
+      if (sharing) conditions.push(`(${this.condition(sharing, alias)}) IS TRUE`);
+      const columns = outputColumns(fields, { ieee754Compatible }, { alias });
+      const record = `SELECT ${columns} FROM ${this.table(object)} ${alias}${whereSql(conditions)}`;
+      return `(SELECT row_to_json(y) FROM (${record}) y) AS ${name}`;
+    });
+    return `(SELECT row_to_json(x) FROM (SELECT ${members.join(', ')}) x) AS "_expanded"`;
   }
 
   /** A condition that is true for the records that match; unknown (null) counts as false, so it is never negated. */

@@ -39,7 +39,15 @@ export interface ListRequest {
   readonly filters: { readonly logic: 'and' | 'or'; readonly conditions: readonly Condition[] } | null;
   readonly sort: readonly { readonly field: string; readonly desc: boolean; readonly pointer: string }[] | null;
   readonly search: { readonly text: string; readonly fields: readonly string[] | null } | null;
+  readonly expand: readonly ExpandRequest[];
   readonly cursor: string | null;
+}
+
+/** A reference whose record is answered along, with these of its fields. */
+export interface ExpandRequest {
+  readonly reference: string;
+  readonly pointer: string;
+  readonly fields: readonly { readonly name: string; readonly pointer: string }[];
 }
 
 /** What the names and values of a query are resolved by. */
@@ -61,6 +69,14 @@ export interface PlanOptions {
   readonly ieee754Compatible?: boolean;
 }
 
+/** A reference of a record with what is answered of the record that it points to. */
+export interface Expansion {
+  readonly reference: FieldMeta;
+  readonly object: ObjectMeta;
+  /** Output, in order; `id` comes first. */
+  readonly fields: readonly FieldMeta[];
+}
+
 export interface SortKey {
   readonly field: FieldMeta;
   readonly desc: boolean;
@@ -70,6 +86,7 @@ export interface Plan {
   readonly object: ObjectMeta;
   /** Output, in order. */
   readonly fields: readonly FieldMeta[];
+  readonly expand: readonly Expansion[];
   readonly filter: Predicate | null;
   /** Always ends with id. */
   readonly sort: readonly SortKey[];
@@ -168,4 +185,6 @@ declare const constrained: unique symbol;
 /** A plan that carries the caller's record access. Made by lib/query/constrain.ts alone. */
 export type Constrained<P> = P & { readonly sharing: Predicate | null; readonly [constrained]: true };
 
-export type ConstrainedPlan = Constrained<Plan>;
+export type ConstrainedPlan = Constrained<
+  Omit<Plan, 'expand'> & { readonly expand: readonly Constrained<Expansion>[] }
+>;

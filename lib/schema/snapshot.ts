@@ -349,9 +349,14 @@ export interface GroupMeta {
   };
 }
 
+/** What tokens can be for: the API, or the endpoint for assistants. */
+export const TOKEN_RESOURCES = ['api', 'mcp'] as const;
+
+export type TokenResource = (typeof TOKEN_RESOURCES)[number];
+
 export interface ExternalClientMeta {
   readonly apiName: string;
-  /** `<tenantKey>-<apiName>`, unique over all tenants. */
+  /** `<tenantKey>-<apiName>`, unique over all tenants; of a client with a metadata document its address. */
   readonly clientId: string;
   readonly name: string;
   readonly redirectUris: readonly string[];
@@ -369,7 +374,18 @@ export interface ExternalClientMeta {
   readonly integrationUser: string | null;
   /** Public keys for private_key_jwt (RFC 7517). */
   readonly jwks?: { readonly keys: readonly Record<string, unknown>[] };
+  /** Where the client publishes its redirect addresses (OAuth Client ID Metadata Document); other tenants may name it too. */
+  readonly metadataDocument?: string;
+  /** What its tokens may be for; absent: not said, see resourcesOf. */
+  readonly resources?: readonly TokenResource[];
 }
+
+/** What tokens of a client may be for. One that describes itself is an assistant, unless the tenant says otherwise. */
+export const resourcesOf = ({
+  resources,
+  metadataDocument,
+}: Pick<ExternalClientMeta, 'resources' | 'metadataDocument'>): readonly TokenResource[] =>
+  resources ?? (metadataDocument === undefined ? TOKEN_RESOURCES : ['mcp']);
 
 /** Who decides about a request of an agent; exactly one of them is named. */
 export interface ApproverMeta {

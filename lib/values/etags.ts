@@ -1,6 +1,10 @@
-/** Entity tags in conditional headers (RFC 9110 section 13.1). */
+/** Entity tags, and conditional headers that name them (RFC 9110 sections 8.8.3 and 13.1). */
+import { hash } from 'node:crypto';
 
 const NEXT_STRONG_ETAG = /[ \t]*("[\x21\x23-\x7e]*")[ \t]*(,|$)/gy;
+
+/** The tag of an answer that is this body, and no other. */
+export const strongEtag = (body: string | Uint8Array): string => `"${hash('sha256', body, 'base64url').slice(0, 22)}"`;
 
 /** A client names the version that it read, or the few that it would accept. */
 export const IF_MATCH_TAGS_MAX = 10;

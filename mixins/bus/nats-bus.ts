@@ -33,6 +33,7 @@ import { type BusConfig, type BusLogin, OPERATOR } from '../../config/bus.ts';
 import type { Config } from '../../config/env.ts';
 import { isUntrustedCertificate } from '../certificates.ts';
 import type { Timekeeper } from '../database/timekeeper.ts';
+import { Outage } from '../outage.ts';
 import { Admission, type BusPacket, CLOCKS_DIFFER, identityOfNode, Refused } from './admission.ts';
 import { loseNode } from './lost-nodes.ts';
 import { Joiner, split } from './parts.ts';
@@ -84,6 +85,10 @@ class NatsBus extends Transporters.NATS {
   #refusalsPause: NodeJS.Timeout | undefined;
   /** NATS lets this connection not send or not hear what is its own. */
   #denied = false;
+  readonly #lost = new Outage({
+    began: () => this.logger.warn('The connection to NATS is lost; it is made again as soon as NATS answers.'),
+    ended: (seconds) => this.logger.info({ seconds }, 'The connection to NATS is back.'),
+  });
   /** Why NATS does not take this process, or lets it do nothing; null when all is well. */
   trouble: string | null = null;
 
@@ -129,6 +134,7 @@ class NatsBus extends Transporters.NATS {
       else if (type === 'error') this.logger.warn(`NATS reports: ${String(data)}`);
       if (type === 'disconnect') {
         this.#linked = false;
+        if (!this.#left) this.#lost.begin();
         this.#forgetNodes();
       }
       if (type !== 'reconnect') continue;
@@ -136,6 +142,7 @@ class NatsBus extends Transporters.NATS {
       this.#denied = false;
       this.trouble = null;
       this.#linked = true;
+      this.#lost.end();
       await pause(50); // the subscriptions travel first
       if (this.#linked && this.#connection === connection) void Promise.resolve(this.onConnected(true)).catch(() => {});
     }

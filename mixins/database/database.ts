@@ -11,9 +11,10 @@ import { LIMITS } from '../../config/limits.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { correctPlatformTime, platformTime } from '../../lib/values/clock.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
+import { Outage } from '../outage.ts';
 import { mark } from '../watchdog/work.ts';
 import { ConnectionQueues, type Holder, PLATFORM } from './connection-queues.ts';
-import { type FailureKind, failureOf, isConnectionError, isRefusedLogin } from './failures.ts';
+import { type Failure, type FailureKind, failureOf, isConnectionError, isRefusedLogin } from './failures.ts';
 import { type FirstRows, PageClient, type PageRows, type PageStatement, runBounded, runPage } from './page-client.ts';
 import { type Role, serviceRole, tenantRole } from './roles.ts';
 import type { Rows, Statement } from './statement.ts';
@@ -95,7 +96,7 @@ const SESSION_SETTINGS = [
 ];
 
 const CONNECT_MS = 5_000;
-/** How often all connections are made anew while the database is read-only: its address may lead to another server. */
+/** How old connections to a read-only database become: its address may lead to another server by now. */
 const LEAVE_EVERY_MS = 2_000;
 /** The disk of the database is taken for full for so long after it was. */
 const FULL_MS = 30_000;
@@ -143,7 +144,18 @@ export class Database {
   readonly #told = new Map<FailureKind, number>();
   readonly #onTrouble: (message: string) => void;
   /** The connection that was used last can only read. */
-  #readOnly = false;
+  readonly #readOnly = new Outage({
+    began: () =>
+      this.#onTrouble(
+        'The database is read-only: changes are answered with 503 until its address leads to one that takes them.',
+      ),
+    ended: (seconds) => this.#onTrouble(`The database takes changes again, after ${seconds} s.`),
+  });
+  /** From a connection that could not be made or was lost to the next work that is done. */
+  readonly #away = new Outage({
+    began: (reason) => this.#onTrouble(reason),
+    ended: (seconds) => this.#onTrouble(`The database answers again, after ${seconds} s.`),
+  });
   #fullAt = Number.NEGATIVE_INFINITY;
   /** Connections that were opened before are not used any more. */
   #leaveBefore = Number.NEGATIVE_INFINITY;
@@ -174,7 +186,9 @@ export class Database {
       verify: (client: pg.PoolClient, done: (error?: Error) => void) =>
         void this.#recognise(client).then(() => done(), done),
     } as pg.PoolConfig);
-    this.pool.on('error', (error) => options.onError?.(error));
+    this.pool.on('error', (error) => {
+      if (!this.pool.ending) options.onError?.(error);
+    });
     this.pool.on('connect', (client: Session) => {
       this.#refused = false;
       client.openedAt = performance.now();
@@ -186,7 +200,7 @@ export class Database {
   /** What the database does not do at the moment, though it answers. */
   get degraded(): readonly Degradation[] {
     return [
-      ...(this.#readOnly ? (['databaseReadOnly'] as const) : []),
+      ...(this.#readOnly.lasts ? (['databaseReadOnly'] as const) : []),
       ...(performance.now() - this.#fullAt < FULL_MS ? (['databaseFull'] as const) : []),
     ];
   }
@@ -211,7 +225,6 @@ export class Database {
   async answers(): Promise<boolean> {
     try {
       if (this.#refused) await this.#signIn();
-      if (this.#readOnly) this.#leaveConnections();
       await this.readTime();
       return true;
     } catch {
@@ -243,7 +256,9 @@ export class Database {
     try {
       for (;;) {
         const client = (await this.pool.connect()) as Session;
-        if ((client.openedAt ?? 0) >= this.#leaveBefore) return client;
+        const { openedAt = 0 } = client;
+        const isOld = (client as unknown as PageClient).isReadOnly && performance.now() - openedAt > LEAVE_EVERY_MS;
+        if (openedAt >= this.#leaveBefore && !isOld) return client;
         client.release(true);
       }
     } catch (error) {
@@ -267,9 +282,13 @@ export class Database {
     if (kind === 'readOnly') this.#leaveConnections();
     // Of a refused login is told elsewhere.
     if (remedy === null || kind === 'refusedLogin') return;
+    if (kind === 'unreachable') {
+      this.#away.begin(told(error, failure));
+      return;
+    }
     if (now - (this.#told.get(kind) ?? Number.NEGATIVE_INFINITY) < TELL_EVERY_MS) return;
     this.#told.set(kind, now);
-    this.#onTrouble(`The database failed (${kind}: ${(error as Error).message}): ${remedy}.`);
+    this.#onTrouble(told(error, failure));
   }
 
   /** The next work is on new connections: the address may lead to another server by now, which takes changes. */
@@ -278,14 +297,10 @@ export class Database {
     if (now - this.#leaveBefore > LEAVE_EVERY_MS) this.#leaveBefore = now;
   }
 
-  #noteReadOnly(readOnly: boolean): void {
-    if (readOnly === this.#readOnly) return;
-    this.#readOnly = readOnly;
-    this.#onTrouble(
-      readOnly
-        ? 'The database is read-only: changes are answered with 503 until its address leads to one that takes them.'
-        : 'The database takes changes again.',
-    );
+  #noteAnswer({ isReadOnly }: PageClient): void {
+    this.#away.end();
+    if (isReadOnly) this.#readOnly.begin();
+    else this.#readOnly.end();
   }
 
   /**
@@ -349,8 +364,14 @@ export class Database {
     return this.#loan(null, holder, (loan) => inTransaction(loan, role, work));
   }
 
-  async close(): Promise<void> {
-    await this.pool.end();
+  /** Waits for work under way, of a process that ends up to `withinMs`: a connection may be dead without telling. */
+  async close(withinMs?: number): Promise<void> {
+    if (withinMs === undefined) return this.pool.end();
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, Math.max(0, withinMs));
+    });
+    await Promise.race([this.pool.end(), late]).finally(() => clearTimeout(timer));
   }
 
   #records<T>(tenantId: string, work: (loan: Loan) => Promise<T>): Promise<T> {
@@ -409,13 +430,16 @@ export class Database {
       throw broken ?? error;
     } finally {
       client.removeListener('error', onError);
-      if (!broken) this.#noteReadOnly((client as unknown as PageClient).isReadOnly);
+      if (!broken) this.#noteAnswer(client as unknown as PageClient);
       client.release(broken ?? client.unusable);
       // It may still be sending what nobody reads.
       if (client.unusable) streamOf(client).destroy();
     }
   }
 }
+
+const told = (error: unknown, { kind, remedy }: Failure): string =>
+  `The database failed (${kind}: ${(error as Error).message}): ${remedy}.`;
 
 const streamOf = (client: Session): Socket =>
   (client as unknown as { connection: { stream: Socket } }).connection.stream;

@@ -16,6 +16,17 @@ export const isDerived = (login: string): Statement => ({
   values: [DERIVED, login],
 });
 
+/** A login that the processes give a password themselves lacks one until the first of them starts. */
+export const hasLostPassword = (login: string): Statement => ({
+  text: `SELECT EXISTS (SELECT FROM pg_authid WHERE rolname = $2 AND rolpassword IS NULL
+      AND shobj_description(oid, 'pg_authid') IS DISTINCT FROM $1) AS yes`,
+  values: [DERIVED, login],
+});
+
+export const MAY_READ_PASSWORDS: Statement = {
+  text: `SELECT has_table_privilege('pg_authid', 'SELECT') AS yes`,
+};
+
 /** Roles belong to the whole server: another installation on it may have made this one. */
 export const createLoginSql = (login: string): string => `DO $$ BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = ${literal(login)}) THEN

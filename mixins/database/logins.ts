@@ -14,8 +14,10 @@ import {
   createLoginSql,
   ENTER_TENANTS,
   enterSql,
+  hasLostPassword,
   isDerived,
   MAY_CREATE_ROLES,
+  MAY_READ_PASSWORDS,
   markDerivedSql,
   roleCallSql,
   setPasswordSql,
@@ -44,6 +46,7 @@ const RIGHTS: Record<ServiceName, Rights> = {
   },
   analytics: { roles: ['svc_analytics'], schemas: ['analytics', 'pgboss'], routines: [] },
   ratelimit: { roles: [], schemas: [], routines: [] },
+  mcp: { roles: [], schemas: [], routines: [] },
   agent: { roles: ['svc_agent'], schemas: ['agent', 'pgboss'], routines: [] },
 };
 
@@ -51,6 +54,7 @@ const RIGHTS: Record<ServiceName, Rights> = {
 const CALLS: readonly { readonly role: string; readonly schema: string; readonly routine: string }[] = [
   { role: 'svc_data', schema: 'auth', routine: 'end_grant(uuid, uuid, text)' },
   { role: 'svc_data', schema: 'auth', routine: 'living_grants(uuid, text[])' },
+  { role: 'svc_data', schema: 'metadata', routine: 'tenant_schema_version(uuid)' },
   // A mutation under a run asks whether the run goes on, and consumes the approval that allows it.
   ...['agent', 'analytics', 'data', 'metadata'].flatMap((service) =>
     ['continue_run(uuid, uuid, integer)', 'consume_approval(uuid, uuid, uuid, text, text)'].map((routine) => ({
@@ -103,6 +107,15 @@ export function derivedUrl(ownerUrl: string, service: ServiceName): string | nul
 export const hasDerivedPassword = (owner: Database, service: ServiceName): Promise<boolean> =>
   owner.login(async (tx) => (await tx.one<{ yes: boolean }>(isDerived(loginOf(service)))).yes);
 
+/**
+ * Whether the login has no password though an operator has given it one; false also where this account may not know.
+ */
+export const lacksPassword = (owner: Database, service: ServiceName): Promise<boolean> =>
+  owner.login(async (tx) => {
+    if (!(await tx.one<{ yes: boolean }>(MAY_READ_PASSWORDS)).yes) return false;
+    return (await tx.one<{ yes: boolean }>(hasLostPassword(loginOf(service)))).yes;
+  });
+
 /** Gives the login the password of `url`, which an operator has chosen. */
 export async function givePassword(owner: Database, service: ServiceName, url: string): Promise<void> {
   const login = loginOf(service);
@@ -137,7 +150,8 @@ export async function derivePassword(
   });
 }
 
-async function canSignIn(url: string): Promise<boolean> {
+/** Whether the server takes the login and the password of an address. */
+export async function canSignIn(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, application_name: 'erp sign-in' });
   client.on('error', () => {});
   try {

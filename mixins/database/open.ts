@@ -7,7 +7,16 @@ import { type Config, ConfigError, databaseVariable } from '../../config/env.ts'
 import type { ServiceName } from '../../config/services.ts';
 import { Database } from './database.ts';
 import { joinInstallation, keepFromProduction } from './installation.ts';
-import { derivedUrl, derivePassword, givePassword, hasDerivedPassword, isOwner, loginOf } from './logins.ts';
+import {
+  canSignIn,
+  derivedUrl,
+  derivePassword,
+  givePassword,
+  hasDerivedPassword,
+  isOwner,
+  lacksPassword,
+  loginOf,
+} from './logins.ts';
 import { explained } from './problem.ts';
 import { untilReachable } from './reachable.ts';
 import { requireSupportedServer } from './server-version.ts';
@@ -78,7 +87,7 @@ function openDatabase(config: Config, service: ServiceName, url: string, { warn 
 }
 
 /** Services that only look now and then. */
-const SELDOM: ReadonlySet<ServiceName> = new Set(['gateway', 'ratelimit']);
+const SELDOM: ReadonlySet<ServiceName> = new Set(['gateway', 'mcp', 'ratelimit']);
 
 /**
  * Connections of a service. Jobs may hold one for minutes, so no service has fewer for sharing a process with others.
@@ -163,5 +172,30 @@ export async function warnOfMissingPasswords(
     warn(
       `${missing.map(loginOf).join(', ')} cannot sign in with a password of an operator, because none was given: set ` +
         `${missing.map(databaseVariable).join(', ')} and migrate again before these services start.`,
+    );
+}
+
+/**
+ * Warns of logins that cannot sign in any more after a restore: the dump of a database holds no roles, and one of roles
+ * may hold no passwords. Of a login whose address is not given, the server says only to a superuser whether it has one.
+ */
+export async function warnOfLostPasswords(
+  owner: Database,
+  { databaseUrls }: Config,
+  services: readonly ServiceName[],
+  warn: (message: string) => void,
+): Promise<void> {
+  const lost: ServiceName[] = [];
+  for (const service of services) {
+    const given = databaseUrls[service];
+    // Where the owner needs no password, or the server takes any, the login needs none either.
+    const tried = given ?? derivedUrl(owner.url, service);
+    if (tried === null || (given === undefined && !(await lacksPassword(owner, service)))) continue;
+    if (!(await canSignIn(tried))) lost.push(service);
+  }
+  if (lost.length > 0)
+    warn(
+      `${lost.map(loginOf).join(', ')} cannot sign in with a password: run \`npm run migrate\` with ` +
+        `${lost.map(databaseVariable).join(', ')} before these services start.`,
     );
 }

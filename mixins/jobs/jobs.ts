@@ -1,21 +1,14 @@
 /**
- * The one door to jobs of a process: a pg-boss on the connections of our own database door. A job is enqueued in the
- * transaction that causes it, so that there is a job exactly when that transaction commits; any process that works on
- * the queue takes it. Work may run twice (a process died, a connection was lost), so it must be safe to repeat.
+ * The one door to periodic work of a process: a pg-boss on the connections of our own database door. A round is a job,
+ * which any process that offers the work takes, and its end enqueues the next one. Work may run twice (a process died, a
+ * connection was lost), so it must be safe to repeat.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Db, PgBoss } from 'pg-boss';
 import { type Database, sqlState, type Tx } from '../database/database.ts';
-import { workOn } from '../watchdog/work.ts';
-import { grantEnqueueing } from './grants.ts';
-import type { PeriodicQueue, Queue } from './queue.ts';
-
-/** Given to a job's work with its payload; aborted when the process stops. */
-export type Work<Payload> = (payload: Payload, signal: AbortSignal) => Promise<void>;
+import type { PeriodicQueue } from './queue.ts';
 
 export interface JobsOptions {
-  /** Services of this process: their PostgreSQL roles may enqueue. */
-  readonly services: readonly string[];
   /**
    * The queues' tables are made when they are missing. Default true; the logins of services cannot, install() is
    * before.
@@ -37,8 +30,10 @@ export class Jobs {
   readonly #options: JobsOptions;
   readonly #boss: PgBoss;
   readonly #stopping = new AbortController();
-  readonly #workers = new Map<string, string[]>();
+  /** Queues that this process works on. */
+  readonly #worked = new Set<string>();
   readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #leaving: (() => Promise<void>)[] = [];
   #started: Promise<void> | undefined;
   #left: Promise<void> | undefined;
   #stopped: Promise<void> | undefined;
@@ -61,48 +56,19 @@ export class Jobs {
     this.#boss.on('error', (error) => options.warn(error, 'The job queue has a problem.'));
   }
 
-  /** Makes the tables of the queues, as the owner of the database, and lets services enqueue. Nothing is worked on. */
+  /** Makes the tables of the queues, as the owner of the database. Nothing is worked on. */
   async install(): Promise<void> {
     await (this.#started ??= this.#start());
     await this.stop();
   }
 
-  /**
-   * Makes the queue exist with its options; needed once before jobs are enqueued. Starts pg-boss with the first one.
-   */
-  async declare<Payload extends object>({ name, options }: Queue<Payload>): Promise<void> {
+  /** Makes the queue exist with its options. Starts pg-boss with the first one. */
+  async declare({ name, options }: PeriodicQueue): Promise<void> {
     await (this.#started ??= this.#start());
     await this.#boss.createQueue(name, options);
     // An earlier version may have made it with other options; its policy alone is for good.
     const { policy: _, ...changeable } = options;
     await this.#boss.updateQueue(name, changeable);
-  }
-
-  /** Enqueues in the transaction `tx`, whichever service's role it runs as. */
-  async enqueue<Payload extends object>(tx: Tx, queue: Queue<Payload>, payload: Payload): Promise<void> {
-    await this.#boss.send(queue.name, payload, { db: inTransaction(tx) });
-  }
-
-  /** This process works on the queue from now on. When the work throws, the job is tried again as the queue says. */
-  async work<Payload extends object>(queue: Queue<Payload>, work: Work<Payload>): Promise<void> {
-    await this.declare(queue);
-    const { signal } = this.#stopping;
-    const workers: string[] = [];
-    this.#workers.set(queue.name, workers);
-    for (let n = 0; n < queue.concurrency; n++)
-      workers.push(
-        await this.#boss.work<Payload>(queue.name, { pollingIntervalSeconds: queue.pollSeconds }, async ([job]) => {
-          if (!job) return;
-          // More may wait behind it; without this the next one waits for the poll.
-          this.wake(queue);
-          await workOn({ label: queue.name, requestId: null }, () => work(job.data, signal));
-        }),
-      );
-  }
-
-  /** After the commit that enqueued a job: this process looks at once instead of at its next poll. */
-  wake<Payload extends object>(queue: Queue<Payload>): void {
-    for (const worker of this.#workers.get(queue.name) ?? []) this.#boss.notifyWorker(worker);
   }
 
   /**
@@ -119,7 +85,12 @@ export class Jobs {
     this.#after(queue.firstAfterSeconds * 1_000 * (1 + 2 * Math.random()), begin);
   }
 
-  /** No further job begins, and what is under way is asked to end; resolves when it has. Jobs can still be enqueued. */
+  /** Work of another queue ends together with the jobs: `leave` is called as soon as the process is asked to end. */
+  onLeave(leave: () => Promise<void>): void {
+    this.#leaving.push(leave);
+  }
+
+  /** No further job begins, and what is under way is asked to end; resolves when it has. */
   leave(): Promise<void> {
     return (this.#left ??= this.#leave());
   }
@@ -132,9 +103,13 @@ export class Jobs {
   async #leave(): Promise<void> {
     this.#stopping.abort();
     for (const timer of this.#timers) clearTimeout(timer);
+    await Promise.all([this.#leaveQueues(), ...this.#leaving.map((leave) => leave())]);
+  }
+
+  async #leaveQueues(): Promise<void> {
     if (!this.#started) return;
     await this.#started.catch(() => {});
-    await Promise.all([...this.#workers.keys()].map((name) => this.#boss.offWork(name)));
+    await Promise.all([...this.#worked].map((name) => this.#boss.offWork(name)));
   }
 
   async #stop(waitMs: number): Promise<void> {
@@ -147,7 +122,6 @@ export class Jobs {
     for (let attempt = 1; ; attempt++)
       try {
         await this.#boss.start();
-        if (this.#options.install !== false) await grantEnqueueing(this.#database, this.#options.services);
         return;
       } catch (error) {
         if (attempt === INSTALL_ATTEMPTS || !MADE_MEANWHILE.has(sqlState(error))) throw error;
@@ -169,14 +143,14 @@ export class Jobs {
     if (signal.aborted) return;
     // Nothing happens when a round waits already, or is at work in another process.
     await this.#boss.send(queue.name, {});
-    if (this.#workers.has(queue.name)) return;
-    const worker = await this.#boss.work(queue.name, { pollingIntervalSeconds: queue.pollSeconds }, async ([job]) => {
+    if (this.#worked.has(queue.name)) return;
+    await this.#boss.work(queue.name, { pollingIntervalSeconds: queue.pollSeconds }, async ([job]) => {
       if (!job) return;
       const began = performance.now();
       await round(signal).catch((error) => this.#options.warn(error, `A round of ${queue.name} failed.`));
       await this.#endRound(queue, job.id, (performance.now() - began) / 1_000);
     });
-    this.#workers.set(queue.name, [worker]);
+    this.#worked.add(queue.name);
   }
 
   /**

@@ -1,23 +1,14 @@
-/** A queue of jobs as a service declares it: once, where its work is defined. */
+/** A queue of periodic work as a service declares it: once, where its work is defined. */
 import type { Queue as BossQueue } from 'pg-boss';
 
-/** What PostgreSQL keeps about the queue; the units are in the names. */
-export type QueueOptions = Omit<BossQueue, 'name' | 'partition' | 'notify'>;
-
-export interface Queue<Payload extends object> {
-  /** `<service>.<noun>`, such as `metadata.deployments`. */
-  readonly name: string;
-  readonly options: QueueOptions;
-  /** How often a process looks for jobs that another one has enqueued. */
-  readonly pollSeconds: number;
-  /** Jobs that one process works on at a time. */
-  readonly concurrency: number;
-  /** Never set: it ties the type of the payload to the queue. */
-  readonly payload?: Payload;
-}
-
 /** Work that is done again and again by one process at a time; see Jobs.repeat. */
-export interface PeriodicQueue extends Queue<Record<string, never>> {
+export interface PeriodicQueue {
+  /** `<service>.<noun>`, such as `data.sweep`. */
+  readonly name: string;
+  /** What PostgreSQL keeps about the queue; the units are in the names. */
+  readonly options: Omit<BossQueue, 'name' | 'partition' | 'notify'>;
+  /** How often a process looks for a round that is due. */
+  readonly pollSeconds: number;
   readonly everySeconds: number;
   /** A starting process and the others get this long to come up before the first round, and up to twice more. */
   readonly firstAfterSeconds: number;
@@ -32,7 +23,6 @@ export const periodicQueue = (
 ): PeriodicQueue => ({
   name,
   ...times,
-  concurrency: 1,
   options: {
     // One round waits or is at work, never two: the round that ends enqueues the next one.
     policy: 'exclusive',

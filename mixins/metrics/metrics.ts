@@ -21,10 +21,12 @@ export class Metrics {
     this.gauges(name, help, [], () => [[{}, read()]]);
   }
 
-  /** The same with labels. */
+  /** The same with labels, or of a number that is not there at times. */
   gauges(name: string, help: string, labelNames: readonly string[], read: () => Iterable<Sample>): void {
     const collect = function (this: Gauge): void {
       this.reset();
+      // Without labels a reset makes it 0.
+      if (labelNames.length === 0) this.remove();
       for (const [labels, value] of read()) this.set(labels, value);
     };
     this.register(new Gauge({ name, help, labelNames, registers: [], collect }));

@@ -12,6 +12,7 @@ import type { Tx } from '../database/database.ts';
 export interface IdempotencyKey {
   readonly clientId: string;
   readonly userId: string;
+  /** Empty: the operation only tries something out, and takes no key. */
   readonly key: string;
   /** SHA-256 (hex) of what makes the request the same request. */
   readonly fingerprint: string;
@@ -21,6 +22,9 @@ export interface IdempotencyKey {
   /** The request is one part of a larger mutation, which claims and completes the key itself. */
   readonly part: boolean;
 }
+
+/** Whose request it is. */
+type KeyHolder = Pick<IdempotencyKey, 'clientId' | 'userId' | 'requestId'>;
 
 type KeyState = 'RESERVED' | 'COMPLETED' | 'FAILED';
 
@@ -37,8 +41,7 @@ interface KeyRow {
 /** The key of a mutation, or 400. */
 export function idempotencyKey(
   call: { headers: { idempotencyKey?: string }; fingerprint?: string },
-  request: { clientId: string; userId: string; requestId: string; dryRun?: boolean },
-  checkOnly = false,
+  request: KeyHolder & { dryRun?: boolean },
 ): IdempotencyKey {
   const key = call.headers.idempotencyKey;
   if (key === undefined) throw new PlatformError('IDEMPOTENCY_KEY_REQUIRED', 'Send the header Idempotency-Key.');
@@ -50,10 +53,21 @@ export function idempotencyKey(
     key,
     fingerprint: call.fingerprint,
     requestId: request.requestId,
-    checkOnly: checkOnly || request.dryRun === true,
+    checkOnly: request.dryRun === true,
     part: false,
   };
 }
+
+/** In the place of a key, of a request that only tries something out. */
+export const withoutKey = ({ clientId, userId, requestId }: KeyHolder): IdempotencyKey => ({
+  clientId,
+  userId,
+  key: '',
+  fingerprint: '',
+  requestId,
+  checkOnly: true,
+  part: false,
+});
 
 /** The live row of a key; null when there is none. */
 export function findKey(tx: Tx, key: IdempotencyKey): Promise<KeyRow | null> {
@@ -102,5 +116,7 @@ export function answerOf(row: KeyRow | null, key: IdempotencyKey): OperationRepl
 export async function storedReply(tx: Tx, key: IdempotencyKey): Promise<OperationReply> {
   const reply = answerOf(await findKey(tx, key), key);
   if (reply) return reply;
-  throw new PlatformError('WRITE_CONTENTION', 'Another request released the idempotency key meanwhile. Try again.');
+  throw new PlatformError('WRITE_CONTENTION', 'Another request released the idempotency key meanwhile. Try again.', {
+    retryAfterSeconds: 1,
+  });
 }

@@ -39,8 +39,6 @@ export interface Mutation extends ErrorMapping {
   readonly work: (unit: Unit) => Promise<OperationReply>;
   /** Decisions of other services that run in the same transaction, after the work. */
   readonly hooks?: readonly Hook[];
-  /** The work is carried out and rolled back; the caller is answered what it returned. */
-  readonly dryRun?: boolean;
 }
 
 /**
@@ -52,9 +50,9 @@ export function mutate(
   database: Database,
   request: RequestContext,
   call: OperationCall,
-  { role, work, hooks = [], dryRun = false, ...errorMapping }: Mutation,
+  { role, work, hooks = [], ...errorMapping }: Mutation,
 ): Promise<OperationReply> {
-  const key = idempotencyKey(call, request, dryRun);
+  const key = idempotencyKey(call, request);
   const service = role === 'tenant' ? 'data' : role.service;
   const verdictOf = request.dryRun ? { verdictOf: (failure: PlatformError) => refused(request, failure) } : {};
   return runIdempotent({ database, request, call, key, service, hooks, ...verdictOf, ...errorMapping }, ({ inUnit }) =>

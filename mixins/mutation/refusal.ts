@@ -91,7 +91,8 @@ function recordRefusal(concluded: ConcludedRequest, failure: PlatformError): Pro
 
 /**
  * Ends a dry run. `verdictOf` turns a refusal of the content into the dry run's answer; null: it remains an error. The
- * attempt is audited, nothing else is recorded. A key that stands for another request is refused in any case.
+ * dry run of a request under a run of an agent is audited as an attempt, nothing else is recorded. A key that stands
+ * for another request is refused in any case.
  */
 export async function concludeDryRun(
   concluded: ConcludedRequest,
@@ -100,7 +101,7 @@ export async function concludeDryRun(
 ): Promise<OperationReply> {
   const { database, request, key } = concluded;
   let answer = outcome instanceof PlatformError ? (verdictOf?.(outcome) ?? outcome) : outcome;
-  await database.tenant(request.tenantId, async (tx) => {
+  const record = async (tx: Tx): Promise<void> => {
     const used = await findKey(tx, key);
     if (used && used.fingerprint !== key.fingerprint) answer = keyReused(used);
     // What was carried out cannot be tried out any more: the dry run of a call under a run has the fingerprint of the
@@ -108,7 +109,9 @@ export async function concludeDryRun(
     else if (!lostAccess(answer)) answer = answerOf(used, key) ?? answer;
     const sql = new Sql();
     await tx.query(sql.statement(attemptSql(tx, sql, concluded, answer instanceof PlatformError ? answer : null)));
-  });
+  };
+  // Without a key it was no attempt at a change, but a question.
+  if (key.key !== '') await database.tenant(request.tenantId, record);
   if (answer instanceof PlatformError) throw answer;
   return answer;
 }

@@ -3,7 +3,7 @@ import type { AgentActions } from '../../contracts/agent.ts';
 import { type ActionContext, type ActionHandlers, call, type EventHandlers } from '../../contracts/call.ts';
 import { type RequestContext, requestContext } from '../../lib/context.ts';
 import type { OperationCall } from '../../lib/operation.ts';
-import { logFailure } from '../../mixins/log-failure.ts';
+import { logFailure, warnOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
@@ -75,7 +75,7 @@ export default function agentService(platform: Platform): ServiceSchema {
     events: {
       'auth.grants.revoked': (ctx) =>
         cancelRunsOfGrants(database, ctx.params.grantIds).catch((error: unknown) =>
-          broker.logger.warn({ err: error }, 'Runs of ended grants go on; the next round ends them.'),
+          warnOf(broker.logger, error, 'Runs of ended grants go on; the next round ends them.'),
         ),
     } satisfies EventHandlers,
     created() {

@@ -6,7 +6,6 @@ import type { Access } from '../../lib/access/types.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { apiAccessDisabled } from '../../lib/errors/access.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { Scope } from '../../lib/operation.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
 import type { Sight } from './runs/run.sql.ts';
 
@@ -47,14 +46,4 @@ export const ownRuns = ({ userId, clientId }: RequestContext): Sight => ({ userI
 export function visibleRuns(request: RequestContext, user: UserIdentity): Sight {
   if (overseesAgents(request, user)) return { userId: null, clientId: null };
   return { userId: request.userId, clientId: request.agent ? request.clientId : null };
-}
-
-/** 403 for a connection with none of these scopes. */
-export function requireScope({ scopes }: RequestContext, accepted: readonly [Scope, ...Scope[]]): void {
-  if (accepted.some((scope) => scopes.includes(scope))) return;
-  const [first] = accepted;
-  throw new PlatformError('SCOPE_INSUFFICIENT', `The access token lacks the scope ${accepted.join(' or ')}.`, {
-    details: { required: [first], granted: [...scopes], layer: 'scope' },
-    headers: { 'WWW-Authenticate': `Bearer error="insufficient_scope", scope="${first}"` },
-  });
 }

@@ -5,6 +5,7 @@
 import type { RecordName } from '../../contracts/data.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import type { Access } from '../../lib/access/types.ts';
+import { API_PREFIX } from '../../lib/addresses.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { ownEntry } from '../../lib/schema/lookup.ts';
 import { HIDDEN } from './approvals/hide.ts';
@@ -25,7 +26,7 @@ export async function sightOf(
 }
 
 const TEMPLATES: ReadonlyMap<string, readonly string[]> = new Map(
-  OPERATIONS.map(({ operationId, path }) => [operationId, segmentsOf(`/api/v1${path}`)]),
+  OPERATIONS.map(({ operationId, path }) => [operationId, segmentsOf(API_PREFIX + path)]),
 );
 
 interface CalledPath {

@@ -4,6 +4,7 @@ import type { AnalyticsActions } from '../../contracts/analytics.ts';
 import { type ActionContext, type ActionHandlers, type Caller, call } from '../../contracts/call.ts';
 import { type Asker, type RequestContext, requestContext } from '../../lib/context.ts';
 import type { OperationReply } from '../../lib/operation.ts';
+import { warnOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { createDashboard, deleteDashboard, publishDashboard, updateDashboardDraft } from './dashboards/change.ts';
 import { checkAccess } from './dashboards/check.ts';
@@ -26,8 +27,9 @@ export default function analyticsService({ database, jobs, metrics }: Platform):
   database.onReplaced(() => results.clear());
 
   /** What the work for somebody who asks can reach. */
-  const depsOf = (ctx: Caller, { requestId, tenantId, userId, clientId, deadline }: Asker): AnalyticsDeps => {
-    const asker = { requestId, tenantId, userId, clientId, deadline };
+  const depsOf = (ctx: Caller, request: Asker): AnalyticsDeps => {
+    const { requestId, tenantId, userId, clientId, deadline, deniedObjects } = request;
+    const asker = { requestId, tenantId, userId, clientId, deadline, ...(deniedObjects ? { deniedObjects } : {}) };
     return {
       database,
       findAccess: (tenantId, userId) => call(ctx, 'data.users.access', { tenantId, userId }),
@@ -77,9 +79,11 @@ export default function analyticsService({ database, jobs, metrics }: Platform):
         ],
       );
       warn = (err, tenantId) =>
-        this.logger.warn(
-          { err, tenantId },
+        warnOf(
+          this.logger,
+          err,
           'The dashboards of a deployment were not taken over; a request tries again in some seconds.',
+          { tenantId },
         );
     },
     async started() {

@@ -6,6 +6,7 @@ import type { Database } from '../../mixins/database/database.ts';
 import type { Jobs } from '../../mixins/jobs/jobs.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
+import { warnOf } from '../../mixins/log-failure.ts';
 import { removeDeletedSql, removeOldestDeletedSql } from './sweep.sql.ts';
 
 const SWEEP = periodicQueue('analytics.sweep', { everySeconds: 3_600, pollSeconds: 60, firstAfterSeconds: 10 });
@@ -37,6 +38,6 @@ export function sweepPeriodically(database: Database, jobs: Jobs, broker: Servic
       call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
     work: (tenantId) => removeDeleted(database, tenantId),
     failed: (tenantId, error) =>
-      broker.logger.warn({ err: error, tenantId }, 'Deleted dashboards were not removed; the next round tries again.'),
+      warnOf(broker.logger, error, 'Deleted dashboards were not removed; the next round tries again.', { tenantId }),
   });
 }

@@ -60,7 +60,9 @@ export async function accountPage(parts: AccountParts, query: URLSearchParams, f
   if (!user?.active) {
     const error = query.get('error');
     // A user who cancels the sign-in is not asked again and again.
-    return error === null ? { redirect: signInAddress(provider.issuer, {}) } : failure(error.slice(0, 100), null);
+    return error === null
+      ? { redirect: signInAddress(provider.issuer, {}) }
+      : failure({ code: error.slice(0, 100), description: null, requestId: null });
   }
   const has = await store.factors.counts(user);
   const visit: Visit = { ...parts, user, has, csrf: csrfFor(parts.cookieKey, `account ${session.uid}`) };
@@ -118,7 +120,7 @@ async function overview(visit: Visit, done: string | null, problem: string | nul
     passkeys: has.passkeys > 0 ? await visit.store.factors.passkeys(user) : [],
     authenticator: has.authenticator,
     recoveryCodes: has.recoveryCodes,
-    connections: await presentConnections(visit, connections.slice(0, CONNECTIONS_SHOWN)),
+    connections: await presentConnections(visit, user.tenantId, connections.slice(0, CONNECTIONS_SHOWN)),
     moreConnections: connections.length > CONNECTIONS_SHOWN,
     passkeyOptions:
       recent && has.passkeys < PASSKEYS_MAX ? await factors.passkeys.registrationOptions(user, binding(visit)) : null,

@@ -69,6 +69,11 @@ export function authActions(server: () => AuthServer) {
       });
       return { secret };
     },
+    'deprecatedUses.add': async (ctx) => {
+      await server().addDeprecatedUses(ctx.params.uses);
+      return null;
+    },
+    'deprecatedUses.list': (ctx) => server().deprecatedUses(ctx.params),
     'connections.list': (ctx) => server().connections(requestContext(ctx), ctx.params),
     'identity.get': (ctx) => {
       const request = requestContext(ctx);

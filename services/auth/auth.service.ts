@@ -8,6 +8,7 @@ import { platformTime } from '../../lib/values/clock.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import { agreeOnSecret } from '../../mixins/database/installation.ts';
+import { logFailure, reasonOf, warnOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { isServiceUnavailable } from '../../mixins/service-unavailable.ts';
@@ -51,6 +52,7 @@ export default function authService({ config, database }: Platform): ServiceSche
         sealingKeys: () => keys,
         baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
         baseUrlFixed: config.baseUrl !== null,
+        referenceSignIn: config.referenceSignIn,
         ...announcements(broker),
         noteAct: (entry) => call(broker, 'data.audit.note', entry),
         resealed: () => agreeOnSecret(database, config),
@@ -61,7 +63,9 @@ export default function authService({ config, database }: Platform): ServiceSche
           return user?.systemPermissions ?? [];
         },
         sendPasswordLink: passwordLinkSender(config, logger),
-        onError: (error) => logger.error({ err: error }, 'A sign-in request failed.'),
+        documentRefused: (address, reason) =>
+          logger.warn({ address, reason: reasonOf(reason) }, 'The metadata document of a client cannot be used.'),
+        onError: (error) => logFailure(logger, 'A sign-in request', null, error),
       });
       database.onReplaced(() => {
         server.clients.forgetAll();
@@ -73,7 +77,7 @@ export default function authService({ config, database }: Platform): ServiceSche
       keys = await sealingKeys({ config, database }, SEALING);
       const every = (ms: number, work: () => Promise<void>): NodeJS.Timeout =>
         setInterval(() => {
-          work().catch((error) => this.logger.warn({ err: error }, 'Maintenance of auth failed.'));
+          work().catch((error) => warnOf(this.logger, error, 'Maintenance of auth failed.'));
         }, ms).unref();
       timers = [
         every(MAINTENANCE_MS, () => server.maintain()),

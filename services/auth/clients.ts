@@ -10,14 +10,19 @@ import {
   DASHBOARDS_CLIENT_ID,
   DASHBOARDS_PATH,
   DASHBOARDS_SCOPES,
+  REFERENCE_CLIENT_ID,
+  REFERENCE_SCOPES,
 } from '../../contracts/auth.ts';
+import { REFERENCE_PATH } from '../../lib/addresses.ts';
 import { SCOPES } from '../../lib/operation.ts';
-import type {
-  ExternalClientMeta,
-  RateLimitOverrides,
-  SecondFactorPolicy,
-  Snapshot,
-  TenantInfo,
+import { isNativeRedirect } from '../../lib/redirect-uris.ts';
+import {
+  type ExternalClientMeta,
+  type RateLimitOverrides,
+  resourcesOf,
+  type SecondFactorPolicy,
+  type Snapshot,
+  type TenantInfo,
 } from '../../lib/schema/snapshot.ts';
 import type { AuthStore } from './store/store.ts';
 
@@ -65,7 +70,19 @@ interface ExternalClient extends CommonClient {
   meta: ExternalClientMeta;
 }
 
-export type KnownClient = BuiltInClient | ExternalClient;
+/** Described by a document at its id, which clients of one tenant or several name; who may use it shows at the sign-in. */
+interface DocumentClient extends CommonClient {
+  tenantId: null;
+  meta: null;
+  document: true;
+}
+
+export type KnownClient = BuiltInClient | ExternalClient | DocumentClient;
+
+const DOCUMENT_ADDRESS_MAX_CHARS = 255;
+
+/** Whether the client is known by the address of its metadata document. */
+export const hasDocument = (clientId: string): boolean => clientId.startsWith('https://');
 
 const CLI: BuiltInClient = {
   clientId: CLI_CLIENT_ID,
@@ -75,14 +92,20 @@ const CLI: BuiltInClient = {
   meta: null,
 };
 
-const BUILT_IN: ReadonlyMap<string, BuiltInClient> = new Map(
-  [
-    CLI,
-    { ...CLI, clientId: ACCOUNT_CLIENT_ID, name: 'your account' },
-    { ...CLI, clientId: DASHBOARDS_CLIENT_ID, name: 'your dashboards' },
-  ].map((client) => [client.clientId, client]),
-);
+const BUILT_IN: readonly BuiltInClient[] = [
+  CLI,
+  { ...CLI, clientId: ACCOUNT_CLIENT_ID, name: 'your account' },
+  { ...CLI, clientId: DASHBOARDS_CLIENT_ID, name: 'your dashboards' },
+];
+const REFERENCE: BuiltInClient = { ...CLI, clientId: REFERENCE_CLIENT_ID, name: 'API reference' };
 
+export interface ClientsOptions {
+  /** People may sign in to the API reference. */
+  readonly referenceSignIn: boolean;
+}
+
+/** Of a token that may do nearly everything, in a page that is left open. */
+const REFERENCE_TOKEN_SECONDS = 900;
 /** How long a tenant is not read again; every request of a sign-in needs it several times. */
 const TENANT_FRESH_MS = 1_000;
 /** How long tenants and clients are still known while the metadata service is away. */
@@ -103,12 +126,16 @@ const UNKNOWN: Configuration = { version: -1, clients: new Map(), secondFactor: 
 export class Clients {
   readonly #store: AuthStore;
   readonly #source: TenantSource;
+  readonly #builtIn: ReadonlyMap<string, BuiltInClient>;
   readonly #tenants = new LRUCache<string, { tenant: Tenant | null }>({ max: 5_000, ttl: TENANT_FRESH_MS });
   readonly #lastKnown = new LRUCache<string, Tenant>({ max: 5_000, ttl: LAST_KNOWN_MS });
   readonly #configurations = new LRUCache<string, Configuration>({ max: 5_000 });
   readonly #origins = new LRUCache<string, boolean>({ max: 1_000, ttl: ORIGIN_FRESH_MS });
+  readonly #documents = new LRUCache<string, boolean>({ max: 1_000, ttl: ORIGIN_FRESH_MS });
 
-  constructor(store: AuthStore, source: TenantSource) {
+  constructor(store: AuthStore, source: TenantSource, { referenceSignIn }: ClientsOptions) {
+    const builtIn = referenceSignIn ? [...BUILT_IN, REFERENCE] : BUILT_IN;
+    this.#builtIn = new Map(builtIn.map((client) => [client.clientId, client]));
     this.#store = store;
     this.#source = source;
   }
@@ -139,12 +166,15 @@ export class Clients {
 
   /** What was read belongs to another database: versions there are of other content. */
   forgetAll(): void {
-    for (const known of [this.#tenants, this.#lastKnown, this.#configurations, this.#origins]) known.clear();
+    for (const known of [this.#tenants, this.#lastKnown, this.#configurations, this.#origins, this.#documents])
+      known.clear();
   }
 
-  async find(clientId: string): Promise<KnownClient | null> {
-    const builtIn = BUILT_IN.get(clientId);
+  /** `tenantId`: of the user; without one a client that several tenants may have is found as none of theirs. */
+  async find(clientId: string, tenantId?: string): Promise<KnownClient | null> {
+    const builtIn = this.#builtIn.get(clientId);
     if (builtIn) return builtIn;
+    if (hasDocument(clientId)) return this.#findByDocument(clientId, tenantId);
     const [, key] = /^([a-z][a-z0-9]{1,30})-[A-Za-z][A-Za-z0-9_]{0,39}$/.exec(clientId) ?? [];
     if (!key) return null;
     const tenant = await this.tenant({ key });
@@ -152,6 +182,26 @@ export class Clients {
     const meta = (await this.#clientsOf(tenant)).get(clientId);
     if (!meta) return null;
     return { clientId, name: meta.name, active: meta.active, tenantId: tenant.id, meta };
+  }
+
+  async #findByDocument(clientId: string, tenantId: string | undefined): Promise<KnownClient | null> {
+    if (tenantId === undefined) {
+      if (!(await this.namesDocument(clientId))) return null;
+      return { clientId, name: new URL(clientId).host, active: true, tenantId: null, meta: null, document: true };
+    }
+    const tenant = await this.tenant({ tenantId });
+    const meta = tenant && (await this.#clientsOf(tenant)).get(clientId);
+    return meta ? { clientId, name: meta.name, active: meta.active, tenantId, meta } : null;
+  }
+
+  /** Whether an active client of any tenant names this document. */
+  async namesDocument(address: string): Promise<boolean> {
+    if (address.length > DOCUMENT_ADDRESS_MAX_CHARS) return false;
+    const known = this.#documents.get(address);
+    if (known !== undefined) return known;
+    const named = await this.#store.origins.hasDocument(address);
+    this.#documents.set(address, named);
+    return named;
   }
 
   async externalClient(tenantId: string, apiName: string): Promise<ExternalClientMeta | null> {
@@ -179,16 +229,17 @@ export class Clients {
     this.forget(tenantId);
     const tenant = await this.tenant({ tenantId });
     if (!tenant) return;
-    const origins = new Set<string>();
     const configuration = await this.#configurationOf(tenant);
     if (configuration === UNKNOWN) return;
     const { clients } = configuration;
-    for (const meta of clients.values()) if (meta.active) for (const origin of meta.origins) origins.add(origin);
+    const active = [...clients.values()].filter((meta) => meta.active);
     await this.#store.origins.save(tenantId, tenant.metadataVersion, {
-      origins: [...origins],
-      clientIds: [...BUILT_IN.keys(), ...clients.keys()],
+      origins: [...new Set(active.flatMap(({ origins }) => origins))],
+      documents: active.flatMap(({ metadataDocument }) => metadataDocument ?? []),
+      clientIds: [...this.#builtIn.keys(), ...clients.keys()],
     });
     this.#origins.clear();
+    this.#documents.clear();
   }
 
   /** Catches up on changes whose event was lost. */
@@ -215,6 +266,8 @@ export class Clients {
 
   /** The client in the form that oidc-provider takes (RFC 7591); undefined when it may not be used at all. */
   async metadata(clientId: string, issuer: string): Promise<Record<string, unknown> | undefined> {
+    // The provider reads the document of such a client.
+    if (hasDocument(clientId)) return undefined;
     const client = await this.find(clientId);
     if (!client?.active) return undefined;
     const common = { client_id: clientId, client_name: client.name, tenantId: client.tenantId };
@@ -235,6 +288,7 @@ export class Clients {
       response_types: grantTypes.includes('authorization_code') ? ['code'] : [],
       scope: ['openid', ...meta.scopes.filter((scope) => ALL_SCOPES.includes(scope))].join(' '),
       origins: [...meta.origins],
+      resources: [...resourcesOf(meta)],
       accessTokenSeconds: meta.accessTokenSeconds,
       agent: meta.agent,
       integrationUser: meta.integrationUser,
@@ -269,7 +323,9 @@ export class Clients {
 
 function builtInMetadata(clientId: string, issuer: string): object {
   if (clientId === ACCOUNT_CLIENT_ID) return accountMetadata(issuer);
-  return clientId === DASHBOARDS_CLIENT_ID ? dashboardsMetadata(issuer) : CLI_METADATA;
+  if (clientId === DASHBOARDS_CLIENT_ID) return pageMetadata(issuer, DASHBOARDS_PATH, DASHBOARDS_SCOPES);
+  if (clientId !== REFERENCE_CLIENT_ID) return CLI_METADATA;
+  return { ...pageMetadata(issuer, REFERENCE_PATH, REFERENCE_SCOPES), accessTokenSeconds: REFERENCE_TOKEN_SECONDS };
 }
 
 const accountMetadata = (issuer: string): object => ({
@@ -282,14 +338,15 @@ const accountMetadata = (issuer: string): object => ({
 });
 
 /** A browser names the origin of the page when it asks for the token, also where it is our own. */
-const dashboardsMetadata = (issuer: string): object => ({
+const pageMetadata = (issuer: string, path: string, scopes: readonly string[]): object => ({
   application_type: 'web',
-  redirect_uris: [issuer + DASHBOARDS_PATH],
+  redirect_uris: [issuer + path],
   origins: [issuer],
   grant_types: ['authorization_code'],
   response_types: ['code'],
   token_endpoint_auth_method: 'none',
-  scope: DASHBOARDS_SCOPES.join(' '),
+  resources: ['api'],
+  scope: scopes.join(' '),
 });
 
 const CLI_METADATA = {
@@ -317,12 +374,4 @@ const hashSecret = (secret: string): Buffer => createHash('sha256').update(secre
 export function secretMatches(stored: string, presented: string): boolean {
   const hash = Buffer.from(stored, 'base64url');
   return hash.length === 32 && timingSafeEqual(hash, hashSecret(presented));
-}
-
-/** RFC 8252: a loopback address, or a private scheme of an installed app. */
-function isNativeRedirect(uri: string): boolean {
-  const url = URL.parse(uri);
-  if (!url) return false;
-  if (url.protocol === 'http:') return ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname);
-  return url.protocol !== 'https:' && url.protocol.includes('.');
 }

@@ -44,7 +44,7 @@ export async function listConnections(
     },
     keys: ({ createdAt, id }) => [createdAt, id],
     present: async (page) => {
-      const connections = await presentConnections(parts, page);
+      const connections = await presentConnections(parts, request.tenantId, page);
       return connections.map((connection) => ({
         ...connection,
         current: connection.connectionId === request.grantId,
@@ -55,11 +55,12 @@ export async function listConnections(
 
 export function presentConnections(
   { clients }: ConnectionParts,
+  tenantId: string,
   rows: readonly ConnectionRow[],
 ): Promise<Connection[]> {
   return Promise.all(
     rows.map(async ({ id, clientId, payload, createdAt, lastUsedAt }) => {
-      const client = await clients.find(clientId);
+      const client = await clients.find(clientId, tenantId);
       return {
         connectionId: id,
         clientId,

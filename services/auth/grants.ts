@@ -1,7 +1,7 @@
 /** Liveness of grants, with what the gateway must know about tenant and client of each. */
 import type { AuthActions, GrantState } from '../../contracts/auth.ts';
+import { isGrantOf } from '../../lib/access/client-marks.ts';
 import type { RateLimitOverrides, SecondFactorPolicy } from '../../lib/schema/snapshot.ts';
-import { isSameAuthentication } from './client-marks.ts';
 import type { Clients, KnownClient, Tenant } from './clients.ts';
 import type { LiveGrant } from './store/grants.ts';
 import type { AuthStore } from './store/store.ts';
@@ -34,15 +34,10 @@ export async function checkGrants(
       const found = live.get(`${grant.tenantId} ${grant.grantId}`);
       const [tenant, client] = await Promise.all([
         clients.tenant({ tenantId: grant.tenantId }),
-        clients.find(grant.clientId),
+        clients.find(grant.clientId, grant.tenantId),
       ]);
       const usable = client !== null && (client.tenantId === null || client.tenantId === grant.tenantId);
-      const active =
-        tenant !== null &&
-        usable &&
-        found?.userId === grant.userId &&
-        found.clientId === grant.clientId &&
-        isSameAuthentication(found.authentication, client);
+      const active = tenant !== null && usable && isGrantOf(found, grant, client);
       const required = tenant && ((await clients.secondFactor(tenant.id)) ?? secondFactor) !== 'off';
       // A client that acts for itself has nobody who could sign in. An agent that acts for a person is no way around.
       const stepUp = required === true && found?.integration === false;

@@ -4,6 +4,9 @@
  */
 import { errors, type Provider } from 'oidc-provider';
 import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
+import { MCP_SCOPES } from '../../contracts/mcp.ts';
+import { PROTECTED_RESOURCE_PATH } from '../../lib/addresses.ts';
+import { matchesEtag, strongEtag } from '../../lib/values/etags.ts';
 import { siteOf } from '../../lib/values/network.ts';
 import { accountPage } from './account-page.ts';
 import { DEVICE_CODE_ATTEMPTS } from './attempt-limits.ts';
@@ -17,7 +20,7 @@ import { tooManyCodes } from './pages/pages.ts';
 import { passwordReply } from './password-page.ts';
 import { USER_CODE_MAX_CHARS } from './provider/device-flow.ts';
 import { parameterProblem } from './provider/parameters.ts';
-import { apiResource, PATHS } from './provider/paths.ts';
+import { apiResource, mcpResource, PATHS } from './provider/paths.ts';
 import type { PresentedTokens } from './provider/presented-tokens.ts';
 import { renameStepUp } from './provider/step-up.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
@@ -43,7 +46,10 @@ export interface HttpParts {
 
 export const BASE_URL_HEADER = 'x-platform-base-url';
 const BODY_MAX_BYTES = 56 * 1024;
-const PROTECTED_RESOURCE = '/.well-known/oauth-protected-resource';
+const DISCOVERY: ReadonlySet<string> = new Set([
+  '/.well-known/oauth-authorization-server',
+  '/.well-known/openid-configuration',
+]);
 
 const single = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);
 
@@ -58,18 +64,20 @@ export async function handle(parts: HttpParts, received: HttpRequest): Promise<H
   // Bytes may arrive as a plain Uint8Array, whose toString() would list numbers.
   const request = { ...received, body: body && Buffer.from(body.buffer, body.byteOffset, body.byteLength) };
   const url = URL.parse(request.url, parts.provider.issuer);
-  if (!url || !request.url.startsWith('/') || request.url.startsWith('//')) return failureReply('not_found', null, 404);
+  if (!url || !request.url.startsWith('/') || request.url.startsWith('//'))
+    return failureReply(request, 'not_found', null, 404);
   if ((request.body?.length ?? 0) > BODY_MAX_BYTES)
-    return failureReply('invalid_request', `the body is larger than ${BODY_MAX_BYTES} bytes`, 413);
-  if (hasNul(request)) return refuseParameters(url.pathname, 'a value contains a NUL character');
+    return failureReply(request, 'invalid_request', `the body is larger than ${BODY_MAX_BYTES} bytes`, 413);
+  if (hasNul(request)) return refuseParameters(request, url.pathname, 'a value contains a NUL character');
   const problem = parameterProblem(url.pathname, url.searchParams, request.body?.toString('utf8') ?? null);
-  if (problem !== null) return refuseParameters(url.pathname, problem);
+  if (problem !== null) return refuseParameters(request, url.pathname, problem);
   return route(parts, request, url);
 }
 
 function route(parts: HttpParts, request: HttpRequest, url: URL): HttpReply | Promise<HttpReply> {
   const { pathname } = url;
-  if (pathname.startsWith(PROTECTED_RESOURCE)) return protectedResource(parts.provider.issuer, request, pathname);
+  if (pathname.startsWith(PROTECTED_RESOURCE_PATH)) return protectedResource(parts.provider.issuer, request, pathname);
+  if (DISCOVERY.has(pathname) && isRead(request)) return discovery(parts.provider, request);
   const uid = lastSegment('/oauth2/interaction/', pathname);
   if (uid !== null) return withForm(request, (form) => interactionReply(parts, uid, form, request));
   if (pathname === ACCOUNT_PATH) return withForm(request, (form) => accountReply(parts, url, form, request));
@@ -88,8 +96,17 @@ function lastSegment(prefix: string, pathname: string): string | null {
   return /^[\w-]{1,100}$/.test(segment) ? segment : null;
 }
 
-const runProvider = (provider: Provider, request: HttpRequest): Promise<HttpReply> =>
-  dispatch(provider.issuer, request, provider.callback());
+async function runProvider(provider: Provider, request: HttpRequest): Promise<HttpReply> {
+  const answer = await dispatch(provider.issuer, request, provider.callback());
+  // What the provider has no route for ends in the two words of its framework.
+  const isPlain = single(answer.headers['content-type'])?.startsWith('text/plain');
+  return answer.status === 404 && isPlain ? notFound(request) : answer;
+}
+
+const notFound = (request: HttpRequest): HttpReply =>
+  single(request.headers['accept'])?.includes('text/html')
+    ? failureReply(request, 'not_found', null, 404)
+    : jsonReply(404, { error: 'not_found', error_description: 'there is no such page or method' });
 
 const withPresentedToken = ({ provider, ring, presentedTokens }: HttpParts, request: HttpRequest): Promise<HttpReply> =>
   presentedTokens.during(request.body?.toString('utf8') ?? '', { keys: publicKeys(ring) }, provider.issuer, (form) =>
@@ -139,9 +156,9 @@ const PROGRAM_PATHS: ReadonlySet<string> = new Set([
   PATHS.device_authorization,
 ]);
 
-function refuseParameters(pathname: string, description: string): HttpReply {
+function refuseParameters(request: HttpRequest, pathname: string, description: string): HttpReply {
   const error = 'invalid_request';
-  if (!PROGRAM_PATHS.has(pathname)) return failureReply(error, description, 400);
+  if (!PROGRAM_PATHS.has(pathname)) return failureReply(request, error, description, 400);
   return jsonReply(400, { error, error_description: description });
 }
 
@@ -171,32 +188,66 @@ function addConsentForOfflineAccess(parameters: URLSearchParams): boolean {
   return true;
 }
 
-/** Metadata of the API as a protected resource (RFC 9728). */
+/** Metadata of the API, or of the endpoint for assistants, as a protected resource (RFC 9728). */
 function protectedResource(issuer: string, request: HttpRequest, pathname: string): HttpReply {
-  if (pathname !== `${PROTECTED_RESOURCE}/api/v1`) return failureReply('not_found', null, 404);
+  const described = protectedResources(issuer).find(
+    ({ resource }) => resource === issuer + pathname.slice(PROTECTED_RESOURCE_PATH.length),
+  );
+  if (!described) return failureReply(request, 'not_found', null, 404);
   const cors = { 'access-control-allow-origin': '*' };
   if (request.method === 'OPTIONS')
     return reply(204, { ...cors, 'access-control-allow-methods': 'GET', 'access-control-max-age': '3600' }, '');
-  if (request.method !== 'GET' && request.method !== 'HEAD') return reply(405, { allow: 'GET, HEAD, OPTIONS' }, '');
+  if (!isRead(request)) return reply(405, { allow: 'GET, HEAD, OPTIONS' }, '');
   const body = {
-    resource: apiResource(issuer),
-    resource_name: 'ERP platform API',
+    ...described,
     authorization_servers: [issuer],
-    scopes_supported: ALL_SCOPES,
     bearer_methods_supported: ['header'],
   };
-  const headers = { ...cors, 'content-type': 'application/json', 'cache-control': 'max-age=300' };
-  return reply(200, headers, JSON.stringify(body));
+  return sharedReply(request, 'application/json', JSON.stringify(body));
 }
+
+const protectedResources = (
+  issuer: string,
+): { resource: string; resource_name: string; scopes_supported: readonly string[] }[] => [
+  { resource: apiResource(issuer), resource_name: 'ERP platform API', scopes_supported: ALL_SCOPES },
+  { resource: mcpResource(issuer), resource_name: 'ERP platform for assistants', scopes_supported: MCP_SCOPES },
+];
+
+/** What the provider says to who is of no origin; the gateway leaves the body away for HEAD. */
+async function discovery(provider: Provider, request: HttpRequest): Promise<HttpReply> {
+  const { origin: _, ...headers } = request.headers;
+  const answer = await runProvider(provider, { ...request, method: 'GET', headers });
+  return answer.status === 200
+    ? sharedReply(request, String(answer.headers['content-type']), answer.body.toString())
+    : answer;
+}
+
+/** The same for everybody: scripts of any origin may read it, and caches may keep it. */
+function sharedReply({ headers }: HttpRequest, contentType: string, body: string): HttpReply {
+  const etag = strongEtag(body);
+  const own = {
+    'access-control-allow-origin': '*',
+    'cache-control': 'public, max-age=300',
+    etag,
+    vary: 'Accept-Encoding',
+  };
+  if (matchesEtag(single(headers['if-none-match']), etag)) return reply(304, own, '');
+  return reply(200, { ...own, 'content-type': contentType }, body);
+}
+
+const isRead = ({ method }: HttpRequest): boolean => method === 'GET' || method === 'HEAD';
 
 /** GET shows, POST acts; a POST from another site is refused before anything else looks at it. */
 async function withForm(request: HttpRequest, work: (form: Form | null) => Promise<HttpReply>): Promise<HttpReply> {
-  if (request.method === 'GET' || request.method === 'HEAD') return work(null);
-  if (request.method !== 'POST') return reply(405, { allow: 'GET, HEAD, POST' }, '');
+  if (isRead(request)) return work(null);
+  if (request.method !== 'POST') {
+    const { headers, ...refusal } = failureReply(request, 'invalid_request', 'the method is not supported', 405);
+    return { ...refusal, headers: { ...headers, allow: 'GET, HEAD, POST' } };
+  }
   const type = single(request.headers['content-type']) ?? '';
   if (!/^application\/x-www-form-urlencoded\b/i.test(type))
-    return failureReply('invalid_request', 'the form must be application/x-www-form-urlencoded', 415);
-  if (fromAnotherSite(request)) return failureReply('invalid_request', 'the form is not from this site', 403);
+    return failureReply(request, 'invalid_request', 'the form must be application/x-www-form-urlencoded', 415);
+  if (fromAnotherSite(request)) return failureReply(request, 'invalid_request', 'the form is not from this site', 403);
   return work(new URLSearchParams(request.body?.toString('utf8') ?? ''));
 }
 
@@ -215,7 +266,7 @@ function accountReply(parts: HttpParts, url: URL, form: Form | null, request: Ht
       { ...parts, cookieKey: ring.cookies[0], session, address: request.remoteAddress, browser: browserOf(req) },
       url.searchParams,
       form,
-    ).then(answerReply, errorReply);
+    ).then(answerReply, (error) => errorReply(request, error));
     res.writeHead(answer.status, answer.headers);
     res.end(answer.body);
   });
@@ -231,7 +282,7 @@ function interactionReply(parts: HttpParts, uid: string, form: Form | null, requ
       request.remoteAddress,
       req,
       res,
-    ).then(answerReply, errorReply);
+    ).then(answerReply, (error) => errorReply(request, error));
     res.writeHead(answer.status, answer.headers);
     res.end(answer.body);
   });
@@ -240,7 +291,7 @@ function interactionReply(parts: HttpParts, uid: string, form: Form | null, requ
 const answerReply = (answer: Answer): HttpReply =>
   'redirect' in answer ? reply(303, { location: answer.redirect, 'cache-control': 'no-store' }, '') : pageReply(answer);
 
-function errorReply(error: unknown): HttpReply {
+function errorReply(request: HttpRequest, error: unknown): HttpReply {
   if (!(error instanceof errors.OIDCProviderError)) throw error;
-  return failureReply(error.error, error.error_description ?? null, error.statusCode);
+  return failureReply(request, error.error, error.error_description ?? null, error.statusCode);
 }

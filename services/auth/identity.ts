@@ -2,12 +2,11 @@
 
 import type { UserIdentity } from '../../contracts/data.ts';
 import type { OperationOutput } from '../../contracts/operations.ts';
+import { API_VERSION } from '../../lib/addresses.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import type { Clients, Tenant } from './clients.ts';
-
-const API_VERSION = '1.0.0';
 
 /** Throws TOKEN_REVOKED when the tenant or the user behind the token is gone. */
 export async function identity(
@@ -18,7 +17,7 @@ export async function identity(
   const [tenant, found, client] = await Promise.all([
     clients.tenant({ tenantId: request.tenantId }),
     user(),
-    clients.find(request.clientId),
+    clients.find(request.clientId, request.tenantId),
   ]);
   if (!tenant || !found) throw new PlatformError('TOKEN_REVOKED', 'The user of the token does not exist any more.');
   return {

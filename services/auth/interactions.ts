@@ -6,9 +6,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errors, type Interaction, type Provider } from 'oidc-provider';
 import { MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
+import { marksOf } from '../../lib/access/client-marks.ts';
+import type { ExternalClientMeta } from '../../lib/schema/snapshot.ts';
 import { requestId } from '../../lib/values/ids.ts';
-import { marksOf } from './client-marks.ts';
-import type { Clients, KnownClient } from './clients.ts';
+import { type Clients, hasDocument, type KnownClient } from './clients.ts';
 import { csrfFor, isSameText } from './csrf.ts';
 import { acrOf } from './factors/assurance.ts';
 import type { SecondFactors } from './factors/factors.ts';
@@ -17,7 +18,9 @@ import type { Answer, Form } from './form.ts';
 import { formTarget } from './pages/layout.ts';
 import * as pages from './pages/pages.ts';
 import { signIn } from './passwords.ts';
-import { apiResource } from './provider/paths.ts';
+import { declaredScopes } from './provider/metadata-documents.ts';
+import { apiResource, resourceAt } from './provider/paths.ts';
+import { forAssistants } from './provider/scopes.ts';
 import { requestedAcrs } from './provider/step-up.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
 import type { AuthStore } from './store/store.ts';
@@ -75,10 +78,10 @@ export async function interact(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<Answer> {
-  const { provider, clients, cookieKey } = parts;
+  const { provider, cookieKey } = parts;
   const interaction = await provider.interactionDetails(request, response);
   if (interaction.uid !== uid) throw new errors.SessionNotFound('interaction session not found');
-  const client = await clients.find(String(interaction.params['client_id']));
+  const client = await clientOf(parts, interaction);
   if (!client?.active) throw new errors.InvalidRequest('the client is switched off');
   // A yes counts for the client as it was when the page was shown.
   const shown = interaction.prompt.name === 'consent' ? ` ${marksOf(client).declaration}` : '';
@@ -97,6 +100,17 @@ export async function interact(
   return interaction.prompt.name === 'login' ? login(visit) : consent(visit);
 }
 
+/** A client that several tenants may have is found as that of the person who has signed in. */
+async function clientOf(
+  { clients, store }: InteractionParts,
+  { params, session }: Interaction,
+): Promise<KnownClient | null> {
+  const clientId = String(params['client_id']);
+  const user = hasDocument(clientId) && session ? await store.credentials.byUser(session.accountId) : null;
+  const ofTenant = user ? await clients.find(clientId, user.tenantId) : null;
+  return ofTenant?.active ? ofTenant : clients.find(clientId);
+}
+
 /** The first page of a sign-in, or the step that has been reached. */
 async function login(visit: Visit): Promise<Answer> {
   const { form } = visit;
@@ -110,7 +124,8 @@ async function login(visit: Visit): Promise<Answer> {
     : byPassword(visit, step, view, form);
 }
 
-function signInStep({ parts, interaction, client, address, request, view, finish }: Visit): SignInStep {
+function signInStep(visit: Visit): SignInStep {
+  const { parts, interaction, client, address, request, view, finish } = visit;
   return {
     ...parts,
     uid: interaction.uid,
@@ -120,8 +135,22 @@ function signInStep({ parts, interaction, client, address, request, view, finish
     clientTenantId: client.tenantId,
     secondFactorRequested: requestedAcrs(interaction.params).includes(MULTI_FACTOR_ACR),
     view,
-    finish: ({ accountId, amr }) => finish({ login: { accountId, amr, acr: acrOf(amr) } }),
+    finish: async ({ accountId, amr }) =>
+      (await mayUse(visit, accountId))
+        ? finish({ login: { accountId, amr, acr: acrOf(amr) } })
+        : finish({ error: 'access_denied', error_description: 'The tenant of the user has no such client.' }),
   };
+}
+
+/** Whether the tenant of somebody who has just signed in has the client, where the client is no one tenant's. */
+async function mayUse({ parts, client, address, request }: Visit, userId: string): Promise<boolean> {
+  if (!hasDocument(client.clientId)) return true;
+  const user = await parts.store.credentials.byUser(userId);
+  if (!user) return false;
+  const { tenantId } = user;
+  if ((await parts.clients.find(client.clientId, tenantId))?.active) return true;
+  parts.signInRefused({ tenantId, userId, code: 'CLIENT_NOT_ALLOWED' }, originOf(client, address, request));
+  return false;
 }
 
 async function signInView(visit: Visit, step: SignInStep): Promise<pages.SignInView> {
@@ -180,23 +209,51 @@ async function consent({ parts, interaction, client, form, view, finish }: Visit
   const userId = interaction.session?.accountId;
   const credential = userId ? await store.credentials.byUser(userId) : null;
   // The provider checked this before; checked again here, because this is where access is given.
-  if (!credential?.active || (client.tenantId !== null && client.tenantId !== credential.tenantId))
+  if (!credential?.active || 'document' in client || (client.tenantId ?? credential.tenantId) !== credential.tenantId)
     throw new errors.SessionNotFound('the signed-in user cannot use this client');
-  const scopes = words(interaction.params['scope']);
+  // The provider has checked which resources the client asks for.
+  const { resource = apiResource(provider.issuer) } = interaction.params;
+  const addresses = [resource].flat().map(String);
+  const resources = addresses.flatMap((address) => resourceAt(provider.issuer, address) ?? []);
+  const requested = words(interaction.params['scope']);
+  const withheld = [
+    ...(hasDocument(client.clientId) ? undeclared(requested, client.meta) : []),
+    ...(resources.includes('api') ? [] : uselessForAssistants(requested)),
+  ];
+  const scopes = requested.filter((scope) => !withheld.includes(scope));
   if (form?.get('decision') !== 'allow') {
     const redirect = interaction.deviceCode ? null : URL.parse(String(interaction.params['redirect_uri'] ?? ''));
     return pages.consent({
       ...view,
       clientName: client.name,
       username: credential.username,
+      resources,
       scopes,
       redirectHost: redirect?.host || null,
+      publishedAt: hasDocument(client.clientId) ? new URL(client.clientId).host : null,
     });
   }
   // Always a new grant: one authorization can end without another one of the same client.
   const grant = new provider.Grant({ accountId: credential.userId, clientId: client.clientId });
   grant.clientMarks = marksOf(client);
   grant.addOIDCScope(scopes.join(' '));
-  grant.addResourceScope(apiResource(provider.issuer), scopes.filter((scope) => scope !== 'openid').join(' '));
+  grant.rejectOIDCScope(withheld.join(' '));
+  const given = scopes.filter((scope) => scope !== 'openid').join(' ');
+  for (const one of addresses) {
+    grant.addResourceScope(one, given);
+    grant.rejectResourceScope(one, withheld.join(' '));
+  }
   return finish({ consent: { grantId: await grant.save() } });
 }
+
+/** What a client that describes itself asks for beyond what the tenant lets it have. */
+const undeclared = (requested: readonly string[], meta: ExternalClientMeta | null): string[] => {
+  const declared = meta === null ? [] : declaredScopes(meta);
+  return requested.filter((scope) => scope !== 'openid' && !declared.includes(scope));
+};
+
+/** What no token for the endpoint for assistants can have: a person is not asked for it. */
+const uselessForAssistants = (requested: readonly string[]): string[] => {
+  const useful = forAssistants(requested);
+  return requested.filter((scope) => scope !== 'openid' && !useful.includes(scope));
+};

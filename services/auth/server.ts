@@ -4,15 +4,16 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Provider } from 'oidc-provider';
-import type { GrantState, HttpReply, HttpRequest } from '../../contracts/auth.ts';
+import type { AuthActions, GrantState, HttpReply, HttpRequest } from '../../contracts/auth.ts';
 import type { OperationInput } from '../../contracts/operations.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import type { DeploymentSecrets } from '../../lib/values/derived-keys.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
 import { Acts, type NoteAct } from './acts.ts';
-import { Clients, type TenantSource } from './clients.ts';
+import { Clients, type ClientsOptions, type TenantSource } from './clients.ts';
 import { listConnections } from './connections.ts';
+import { listDeprecatedUses } from './deprecated-uses.ts';
 import { TenantDomains } from './domains.ts';
 import { type SecondFactorParts, SecondFactors } from './factors/factors.ts';
 import { demandsSecondFactor } from './factors/policy.ts';
@@ -28,7 +29,7 @@ import { isUnavailable } from './unavailable.ts';
 import { type UserNotices, Users } from './users.ts';
 import { Vault } from './vault.ts';
 
-export interface AuthServerOptions extends UserNotices, Omit<SecondFactorParts, 'clients'> {
+export interface AuthServerOptions extends UserNotices, ClientsOptions, Omit<SecondFactorParts, 'clients'> {
   store: AuthStore;
   source: TenantSource;
   secrets: DeploymentSecrets;
@@ -44,6 +45,8 @@ export interface AuthServerOptions extends UserNotices, Omit<SecondFactorParts, 
   resealed(): Promise<void>;
   signedIn(tenantId: string, userId: string): void;
   signInRefused(refusal: Refusal, origin: AttemptOrigin): void;
+  /** The metadata document of a client cannot be used. */
+  documentRefused(address: string, reason: unknown): void;
   onError(error: unknown): void;
 }
 
@@ -71,7 +74,7 @@ export class AuthServer {
     this.#baseUrl = options.baseUrl;
     this.#store = options.store;
     this.#keys = new Keys(options.store, new Vault(options.secrets));
-    this.clients = new Clients(options.store, options.source);
+    this.clients = new Clients(options.store, options.source, options);
     this.acts = new Acts(options.noteAct, (after, take) => options.source.tenants(after, take));
     this.domains = new TenantDomains(options.store, this.clients);
     this.users = new Users(options.store, this.clients, {
@@ -125,7 +128,7 @@ export class AuthServer {
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       this.#options.onError(error);
-      return unavailableReply();
+      return unavailableReply(request);
     }
   }
 
@@ -168,6 +171,17 @@ export class AuthServer {
     return listConnections(parts, this.#options.sealingKeys(), request, call);
   }
 
+  async addDeprecatedUses(uses: AuthActions['auth.deprecatedUses.add']['params']['uses']): Promise<void> {
+    for (const [tenantId, ofTenant = []] of Object.entries(Object.groupBy(uses, (use) => use.tenantId)))
+      await this.#store.deprecatedUses.add(tenantId, ofTenant);
+  }
+
+  deprecatedUses(
+    asked: AuthActions['auth.deprecatedUses.list']['params'],
+  ): Promise<AuthActions['auth.deprecatedUses.list']['result']> {
+    return listDeprecatedUses({ store: this.#store, clients: this.clients }, asked);
+  }
+
   /** For a person on the account page. */
   async #revokeConnection(user: { tenantId: string; userId: string }, connectionId: string): Promise<boolean> {
     const clientId = await this.users.revokeConnection(user, connectionId);
@@ -207,6 +221,7 @@ export class AuthServer {
         presentedTokens: this.#presentedTokens,
         secondFactorDemanded: (user) => demandsSecondFactor({ ...this.#options, clients: this.clients }, user),
         grantsEnded: this.#options.grantsEnded,
+        documentRefused: this.#options.documentRefused,
         onError: this.#options.onError,
       });
       this.#providers.set(key, provider);

@@ -1,4 +1,4 @@
-import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
 import { call } from '../../contracts/call.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
@@ -7,6 +7,7 @@ import { connectionActions } from './connections/actions.ts';
 import { explainActions } from './explain/actions.ts';
 import { type DataHandlers, publicHandlers } from './handlers.ts';
 import { startPeriodicWork } from './maintenance/periodic.ts';
+import { OlderSchemas } from './older-schema.ts';
 import { readActions } from './read/actions.ts';
 import { PreparedReads } from './read/prepared.ts';
 import type { ReadDeps } from './read/read.ts';
@@ -42,9 +43,11 @@ export default function dataService(platform: Platform): ServiceSchema {
     checkUsername,
   };
 
+  const olderSchemas = new OlderSchemas(database, (fields, message) => broker.logger.warn(fields, message));
   const handlers = publicHandlers(
     () => readDeps,
     writeDeps,
+    olderSchemas,
     () => broker.logger,
   );
 
@@ -64,6 +67,15 @@ export default function dataService(platform: Platform): ServiceSchema {
         runState: (tenantId, runId) => call(broker, 'agent.runs.state', { tenantId, runId }),
       }),
     } satisfies DataHandlers,
+    // Actions of other services and of operators name their tenant; the public ones have explained their errors before.
+    hooks: {
+      error: {
+        '*': async (ctx: Context<{ tenantId?: unknown } | undefined>, error: Error) => {
+          const tenantId = ctx.params?.tenantId;
+          throw typeof tenantId === 'string' ? await olderSchemas.explain(tenantId, error) : error;
+        },
+      },
+    },
     events: userEvents(database, () => broker.logger),
     created() {
       broker = this.broker;
@@ -76,7 +88,7 @@ export default function dataService(platform: Platform): ServiceSchema {
         statements: new PreparedReads(),
         aggregates: { running: 0 },
       };
-      await startPeriodicWork(platform, broker, sync);
+      await startPeriodicWork(platform, broker, sync, olderSchemas);
     },
     async stopped() {
       stopped = true;

@@ -6,7 +6,9 @@ import type { DataActions } from '../../contracts/data.ts';
 import { type Asker, type RequestContext, requestContext } from '../../lib/context.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { logFailure } from '../../mixins/log-failure.ts';
+import type { OlderSchemas } from './older-schema.ts';
 import { type Read, type ReadDeps, runRead } from './read/read.ts';
+import { type CheckCall, checkRecord } from './write/check.ts';
 import { type RequestedMutation, runRecordMutation } from './write/run-mutation.ts';
 import type { MutationCall, MutationDeps } from './write/write.ts';
 
@@ -25,6 +27,8 @@ export interface Handlers {
   ) => (ctx: ActionContext<Input & { asker: Asker }>) => Promise<Answer>;
   /** The handler of a mutation of records. */
   readonly write: (mutation: RequestedMutation) => PublicHandler<MutationCall>;
+  /** The handler of the operation that tries out a mutation of a record. */
+  readonly check: PublicHandler<CheckCall>;
   /** The handler of any other mutation. */
   readonly mutation: <Input extends OperationCall>(
     work: (request: RequestContext, call: Input) => Promise<OperationReply>,
@@ -35,10 +39,12 @@ export interface Handlers {
 export function publicHandlers(
   readDeps: () => ReadDeps,
   writeDeps: MutationDeps,
+  olderSchemas: OlderSchemas,
   log: () => ServiceBroker['logger'],
 ): Handlers {
-  const logged = <Answer>(name: string, { requestId }: Asker, answer: Promise<Answer>): Promise<Answer> =>
-    answer.catch((error: unknown) => {
+  const logged = <Answer>(name: string, { requestId, tenantId }: Asker, answer: Promise<Answer>) =>
+    answer.catch(async (failure: unknown): Promise<never> => {
+      const error = await olderSchemas.explain(tenantId, failure);
       logFailure(log(), name, requestId, error);
       throw error;
     });
@@ -54,6 +60,10 @@ export function publicHandlers(
     write: (mutation) => (ctx) => {
       const request = requestContext(ctx);
       return logged(ctx.params.operationId, request, runRecordMutation(writeDeps, mutation, request, ctx.params));
+    },
+    check: (ctx) => {
+      const request = requestContext(ctx);
+      return logged(ctx.params.operationId, request, checkRecord(writeDeps, request, ctx.params));
     },
     mutation: (work) => (ctx) => {
       const request = requestContext(ctx);

@@ -30,8 +30,11 @@ const DEFAULTS: DeliveryLimits = {
 /** Errors and the answers of most writes are smaller: they are sent in any case. */
 const SMALL_BYTES = 64 * 1024;
 
-/** Why a connection ended before its answers were taken; `pipelined`: it sent too many requests ahead. */
-export const CUT_REASONS = ['stalled', 'slow', 'memory', 'pipelined'] as const;
+/**
+ * Why a connection ended before its answers were taken; `pipelined`: it sent too many requests ahead, `unwaiting`: too
+ * many refusals of its caller wait.
+ */
+export const CUT_REASONS = ['stalled', 'slow', 'memory', 'pipelined', 'unwaiting'] as const;
 type CutReason = (typeof CUT_REASONS)[number];
 
 /** Whose answers are counted together: a connection of limits.md, or an address. */
@@ -165,8 +168,9 @@ export class Deliveries {
     this.countCut(reason);
     // At once, not when Node hears of it: the next look must not find it again.
     this.end(x);
-    // A response that waits behind another one has none.
-    x.req.socket.destroy();
+    // A response that waits behind another one has none. A reset: after a close, the system would keep what it has taken
+    // and try to deliver it for minutes.
+    x.req.socket.resetAndDestroy();
   }
 
   /**

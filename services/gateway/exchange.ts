@@ -1,13 +1,14 @@
 /** One HTTP request on its way through the gateway: what the steps have found out about it so far. */
 import { randomFillSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { MCP_PATH } from '../../contracts/mcp.ts';
 import type { UsedApproval } from '../../lib/context.ts';
-import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
 import { requestId } from '../../lib/values/ids.ts';
 import type { Deliveries, Delivery } from './deliveries.ts';
 import type { Budget } from './rate/budget.ts';
 import type { Route } from './router.ts';
-import type { Session } from './session.ts';
+import type { Door, Session } from './session.ts';
 
 // Random bytes are drawn in bulk: one system call for many request ids.
 const ID_BYTES = 16;
@@ -31,6 +32,8 @@ export interface AdmittedCall {
   readonly approvalRequired: boolean;
   /** What the change uses up; null: it needs no approval. */
   readonly approval: UsedApproval | null;
+  /** Objects that the operation must not read; absent: a policy denies none. */
+  readonly deniedObjects?: readonly string[];
 }
 
 const CLIENT_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
@@ -53,6 +56,8 @@ export class Exchange {
   /** The same on the clock that never jumps. */
   readonly started = performance.now();
   readonly ip: string;
+  /** What the caller came to. */
+  readonly door: Door;
 
   #route: Route | null = null;
   pathValues: readonly string[] = [];
@@ -67,6 +72,10 @@ export class Exchange {
   allowedOrigin: string | null = null;
   body: Buffer | null = null;
   call: OperationCall | null = null;
+  /** The operation that the call tries out; null: it is no check. */
+  checked: Operation | null = null;
+  /** The references that the call expands. */
+  expanded: readonly string[] = [];
   /** The run that has admitted the call. */
   run: AdmittedCall | null = null;
   /** The run of the caller that did not admit the call: the trail names it. */
@@ -84,22 +93,29 @@ export class Exchange {
   /** Code of the error that was answered, for the log. */
   code: string | null = null;
 
+  /** `within`: an operation that the request of another exchange has run, which is not a request of its own. */
   constructor(
     req: IncomingMessage,
     res: ServerResponse,
-    { ip, now, deliveries }: { ip: string; now: number; deliveries: Deliveries },
+    {
+      ip,
+      now,
+      deliveries,
+      within,
+    }: { ip: string; now: number; deliveries: Deliveries; within?: { x: Exchange; method: string; path: string } },
   ) {
     this.req = req;
     this.res = res;
     this.ip = ip;
     this.deliveries = deliveries;
     this.startedAt = now;
-    this.requestId = requestId(now, randomForId());
-    this.method = req.method ?? 'GET';
-    const url = originForm(req.url ?? '/');
+    this.requestId = within?.x.requestId ?? requestId(now, randomForId());
+    this.method = within?.method ?? req.method ?? 'GET';
+    const url = within?.path ?? originForm(req.url ?? '/');
     const mark = url.indexOf('?');
     this.path = mark < 0 ? url : url.slice(0, mark);
     this.rawQuery = mark < 0 ? '' : url.slice(mark + 1);
+    this.door = within?.x.door ?? (this.path === MCP_PATH ? 'mcp' : 'api');
   }
 
   /** The operation that was asked for; only after `routed`. */

@@ -1,4 +1,5 @@
 /** Errors to answers: what is expected passes, everything else is logged and answered without detail. */
+import { API_PREFIX } from '../../lib/addresses.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { isServiceUnavailable, serviceUnavailable } from '../../mixins/service-unavailable.ts';
 
@@ -8,7 +9,13 @@ export class TimeLimit extends Error {
 }
 
 export const pageNotFound = (): PlatformError =>
-  new PlatformError('ROUTE_NOT_FOUND', 'There is no page at this path; the API is below /api/v1.');
+  new PlatformError('ROUTE_NOT_FOUND', `There is no page at this path; the API is below ${API_PREFIX}.`);
+
+/** Pages are read, and take nothing. */
+export const methodNotAllowed = (): PlatformError =>
+  new PlatformError('METHOD_NOT_ALLOWED', 'The request method is not supported for this path.', {
+    headers: { Allow: 'GET, HEAD' },
+  });
 
 /** Every error as one of the catalogue; `unexpected` ones belong into the log with their stack. */
 export function toPlatformError(error: unknown): { error: PlatformError; unexpected: boolean } {

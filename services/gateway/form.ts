@@ -57,7 +57,7 @@ export function readForm(x: Exchange, route: Route): OperationCall {
   const problems = new Problems();
   const path = readPath(x, route, problems);
   const pairs = readPairs(x.rawQuery, problems);
-  const query = readQuery(pairs, operation.queryParameters ?? [], problems);
+  const query = readQuery(pairs, route, problems);
   const headers = readHeaders(x, operation, query, problems);
   const body = readBody(x, operation, problems);
   const refusal = problems.refusal();
@@ -136,7 +136,7 @@ function readPairs(rawQuery: string, problems: Problems): [string, string][] {
 
 function readQuery(
   pairs: readonly [string, string][],
-  parameters: readonly Parameter[],
+  { operation: { queryParameters: parameters = [] }, checkedBy }: Route,
   problems: Problems,
 ): Record<string, unknown> {
   const query: Record<string, unknown> = {};
@@ -145,7 +145,8 @@ function readQuery(
     const parameter = parameters.find((one) => one.name === name);
     if (!parameter) {
       const shown = JSON.stringify(name.slice(0, NAME_SHOWN_MAX));
-      problems.add('PARAMETER_UNKNOWN', `query:${name}`, `This operation has no query parameter ${shown}.`);
+      const advice = name === 'checkOnly' && checkedBy ? triedOutBy(checkedBy) : '';
+      problems.add('PARAMETER_UNKNOWN', `query:${name}`, `This operation has no query parameter ${shown}.${advice}`);
     } else if (seen.has(name)) {
       problems.add('PARAMETER_INVALID', `query:${name}`, `${name} may be given only once.`);
     } else {
@@ -161,13 +162,22 @@ function readQuery(
   return query;
 }
 
+/** What callers of an earlier version read in the refusal. */
+const triedOutBy = ({ operationId, method, path }: Operation): string =>
+  ` Try it out with ${operationId}: ${method} ${path}.`;
+
 /** The value of serialized JSON; its service validates it. */
-function parsed(pointer: string, text: string, { name }: Parameter, problems: Problems): unknown {
+function parsed(pointer: string, text: string, { name, example }: Parameter, problems: Problems): unknown {
   try {
     return parseJson(text, LIMITS.json_depth_max);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    problems.add('PARAMETER_INVALID', pointer, `${name} must be serialized JSON: ${error.message}`);
+    const correct = `${name}=${JSON.stringify(example)}`;
+    problems.add(
+      'PARAMETER_INVALID',
+      pointer,
+      `${name} must be JSON, such as ${correct} (percent-encoded): ${error.message}`,
+    );
     return undefined;
   }
 }

@@ -5,10 +5,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceSchema } from 'moleculer';
 import ApiGateway from 'moleculer-web';
-import type { ActionContext, ActionHandlers, EventHandlers } from '../../contracts/call.ts';
+import { type ActionHandlers, call, type EventHandlers } from '../../contracts/call.ts';
 import type { GatewayActions } from '../../contracts/gateway.ts';
+import type { McpDoorActions } from '../../contracts/mcp.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
-import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
+import { requestContext } from '../../lib/context.ts';
+import type { Operation, OperationReply } from '../../lib/operation.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { Departure } from './departure.ts';
 import type { Exchange } from './exchange.ts';
@@ -16,6 +18,7 @@ import { Gateway } from './gateway.ts';
 import { createHttpServer, listen } from './http-server.ts';
 import { type PageRequest, pageRoute } from './pages.ts';
 import { publicAliases } from './public/aliases.ts';
+import { listDeprecations } from './public/deprecations.ts';
 import { PublicDocuments } from './public/documents.ts';
 
 /**
@@ -36,10 +39,7 @@ export default function gatewayService(
   let gateway: Gateway;
   let departure: Departure;
   let documents: PublicDocuments;
-  const document =
-    (name: 'openapi' | 'scopes' | 'capabilities') =>
-    (ctx: ActionContext<OperationCall>): OperationReply =>
-      documents.answer(name, ctx.params.headers.ifNoneMatch);
+  const document = (name: 'openapi' | 'scopes' | 'capabilities') => (): OperationReply => documents.answer(name);
   const servicesChanged = (): void => gateway?.servicesChanged();
   const settings = {
     // Routes hold functions, which the description of a service on the bus cannot.
@@ -56,7 +56,12 @@ export default function gatewayService(
     'openapi.get': document('openapi'),
     'scopes.list': document('scopes'),
     'capabilities.get': document('capabilities'),
-  } satisfies ActionHandlers<'gateway', GatewayActions>;
+    'deprecations.list': (ctx) =>
+      listDeprecations(operations, gateway.baseUrl, (operationIds) =>
+        call(ctx, 'auth.deprecatedUses.list', { tenantId: requestContext(ctx).tenantId, operationIds }),
+      ),
+    'operations.run': (ctx) => gateway.runForAssistant(ctx.params),
+  } satisfies ActionHandlers<'gateway', GatewayActions & McpDoorActions>;
   return {
     name: 'gateway',
     mixins: [apiGateway],
@@ -118,6 +123,7 @@ export default function gatewayService(
       documents = new PublicDocuments(operations, baseUrl, platform.config);
       this['baseUrl'] = baseUrl;
       this['readiness'] = () => gateway.readiness();
+      this['degraded'] = () => gateway.degraded;
       this['edge'] = gateway;
     },
     async stopped() {

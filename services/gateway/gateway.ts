@@ -11,18 +11,22 @@ import { LIMITS } from '../../config/limits.ts';
 import { ALL_SERVICES, SERVICES } from '../../config/services.ts';
 import { call } from '../../contracts/call.ts';
 import type { DataActions } from '../../contracts/data.ts';
+import type { McpDoorActions, McpOutcome } from '../../contracts/mcp.ts';
 import { answerUnits, databaseUnits } from '../../contracts/ratelimit.ts';
+import { API_PREFIX } from '../../lib/addresses.ts';
 import type { DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
 import { platformTime } from '../../lib/values/clock.ts';
 import {
   busConnected,
+  type Degradation,
   databaseAnswers,
   degradation,
   registerProcessMetrics,
   rememberedBriefly,
 } from '../../mixins/health.ts';
+import { reasonOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import type { Edge } from '../../mixins/shutdown.ts';
 import { type TurnLimits, Turns } from '../../mixins/turns.ts';
@@ -32,20 +36,26 @@ import { ClusterView } from './cluster.ts';
 import { Deliveries } from './deliveries.ts';
 import { Denials } from './denials.ts';
 import type { Departure } from './departure.ts';
+import { DeprecatedUses } from './deprecated-uses.ts';
 import { prefersPage, sendErrorPage } from './error-page.ts';
 import { Exchange } from './exchange.ts';
 import { pageNotFound, TimeLimit, toPlatformError } from './failures.ts';
 import { callerAddress, discardRest, refuseMalformed, socketAddress } from './http-server.ts';
-import { ClientGone, checkHead, checkUri } from './intake.ts';
+import { ClientGone, checkHead, checkUri, dropLongPreferences } from './intake.ts';
+import { McpDoor } from './mcp.ts';
 import { RequestMetrics } from './metrics.ts';
 import { Origins, sendOptions } from './origins.ts';
-import { API_PREFIX, answer, type Gate, requestContextOf } from './pipeline.ts';
+import { answer, type Gate, requestContextOf } from './pipeline.ts';
+import { belongsToVersions, VersionedDocuments } from './public/versions.ts';
 import { Budgets, tightest } from './rate/budget.ts';
+import { referencePage } from './reference/page.ts';
 import { RefusalDelays } from './refusal-delays.ts';
-import { type ReplyOptions, sendError, sendReply } from './reply.ts';
+import { ANY_ORIGIN, type ReplyOptions, type SharedAnswer, sendError, sendReply } from './reply.ts';
 import { allowed, Router } from './router.ts';
 import type { RunCalls } from './run-calls.ts';
 import { Sessions } from './session.ts';
+import { home } from './site/home.ts';
+import { securityFile } from './site/security-file.ts';
 
 const WATCH_MS = 100;
 const SWEEP_MS = 1_000;
@@ -56,6 +66,8 @@ const FREE_PAGES: ReadonlySet<string> = new Set(['/healthz']);
 const HUGE_BODIES: TurnLimits = { places: 16, waitingPerTenant: 20, waiting: 200 };
 const TOO_MANY = 429;
 const LOGGED_LEVELS = ['info', 'debug', 'trace'];
+const AUTH_LOST = `auth does not answer: grants that it has confirmed go on for ${LIMITS.auth_absence_seconds} s, confirmed by data.`;
+const AUTH_BACK = 'auth answers again.';
 /** Services that must have been available once before the gateway calls itself ready. */
 const NEEDED_SERVICES = ALL_SERVICES.filter((name) => SERVICES[name].awaitedByGateway);
 
@@ -73,6 +85,9 @@ export class Gateway implements Edge {
   readonly baseUrl: string;
   readonly broker: ServiceBroker;
   readonly budgets: Budgets;
+  readonly home: ReturnType<typeof home>;
+  readonly #securityFile: ReturnType<typeof securityFile> | null;
+  readonly reference: ReturnType<typeof referencePage>;
   readonly #metrics = new RequestMetrics();
   readonly #platform: Platform;
   readonly #service: Service;
@@ -82,26 +97,33 @@ export class Gateway implements Edge {
   readonly #cluster: ClusterView;
   readonly #sessions: Sessions;
   readonly #gate: Gate;
+  readonly #mcp: McpDoor;
   readonly #accessLog: AccessLog | null;
   readonly #denials: Denials;
+  readonly #deprecatedUses: DeprecatedUses;
   readonly #databaseReady: () => Promise<boolean>;
   readonly #scrape: () => Promise<string>;
   readonly #active = new Set<Exchange>();
   readonly #deliveries = new Deliveries(this.#active);
+  readonly #documents = new VersionedDocuments();
   readonly #refusalDelays: RefusalDelays;
   readonly #timers: readonly NodeJS.Timeout[];
   #leaving = false;
   #drained: Promise<void> | undefined;
 
   constructor(platform: Platform, service: Service, { baseUrl, operations, departure, answerPage }: GatewayOptions) {
-    const { logLevel, nodeId, rateLimits, trustedProxies } = platform.config;
-    this.#refusalDelays = new RefusalDelays({ proxied: trustedProxies > 0 });
+    const { logLevel, nodeId, rateLimits, securityContact, trustedProxies } = platform.config;
+    const cut = (): void => this.#deliveries.countCut('unwaiting');
+    this.#refusalDelays = new RefusalDelays({ proxied: trustedProxies > 0, cut });
     this.baseUrl = baseUrl;
     this.broker = service.broker;
     this.#platform = platform;
     this.#service = service;
     this.#departure = departure;
     this.#answerPage = answerPage;
+    this.home = home(baseUrl, platform.config);
+    this.#securityFile = securityContact === null ? null : securityFile(securityContact, baseUrl);
+    this.reference = referencePage(baseUrl, platform.config.referenceSignIn);
     this.#router = new Router(operations);
     this.#cluster = new ClusterView(this.broker);
     this.budgets = new Budgets(
@@ -127,7 +149,14 @@ export class Gateway implements Edge {
         }),
       suppress: (suppressed) => call(broker, 'data.audit.suppress', suppressed),
     });
+    this.#deprecatedUses = new DeprecatedUses({
+      add: (uses) => call(broker, 'auth.deprecatedUses.add', { uses: [...uses] }),
+      firstOfDay: ({ tenantId, clientId, operationId }) =>
+        service.logger.info({ tenantId, clientId, operationId }, 'A client calls an operation that is deprecated.'),
+    });
+    this.#deprecatedUses.register(platform.metrics);
     this.#gate = this.#openGate();
+    this.#mcp = new McpDoor(this, this.#gate, (x, error) => this.#logUnexpected(x, error));
     this.#accessLog = LOGGED_LEVELS.includes(logLevel) ? new AccessLog(nodeId) : null;
     this.#timers = [
       setInterval(() => this.#abortLate(), WATCH_MS).unref(),
@@ -135,6 +164,7 @@ export class Gateway implements Edge {
         this.budgets.sweep();
         this.#deliveries.sweep();
         this.#denials.sweep();
+        this.#deprecatedUses.sweep();
       }, SWEEP_MS).unref(),
     ];
   }
@@ -175,6 +205,7 @@ export class Gateway implements Edge {
       const milliseconds = performance.now() - started;
       const status = res.headersSent ? res.statusCode : 499;
       this.#metrics.observe(x.label, status, milliseconds);
+      this.#deprecatedUses.note(x);
       this.#accessLog?.add(x, status, milliseconds, x.code);
     };
     // Before what Node does then.
@@ -216,11 +247,7 @@ export class Gateway implements Edge {
       return;
     }
     const { error, unexpected } = toPlatformError(thrown);
-    if (unexpected)
-      this.#service.logger.error(
-        { requestId: x.requestId, operationId: x.label, err: error.cause ?? thrown },
-        'A request failed unexpectedly.',
-      );
+    if (unexpected) this.#logUnexpected(x, error.cause ?? thrown);
     const paid = this.#chargeRefusal(x, error);
     if (!paid) this.#refuse(x, error);
     else
@@ -228,6 +255,10 @@ export class Gateway implements Edge {
         () => this.#sendFailure(x, error),
         (limit) => this.#refuse(x, toPlatformError(limit).error),
       );
+  }
+
+  #logUnexpected({ requestId, label }: Exchange, error: unknown): void {
+    this.#service.logger.error({ requestId, operationId: label, err: error }, 'A request failed unexpectedly.');
   }
 
   /** Sends a failure; a 429 later to clients that do not wait. */
@@ -257,7 +288,7 @@ export class Gateway implements Edge {
     x.code = error.code;
     try {
       if (x.answered) x.res.destroy();
-      else if (!isBelowApi(x.path) && prefersPage(x)) sendErrorPage(x, error, this.replyOptions());
+      else if (x.door === 'api' && isForPeople(x.path) && prefersPage(x)) sendErrorPage(x, error, this.replyOptions());
       else sendError(x, error, this.replyOptions());
     } catch (failure) {
       this.#service.logger.error({ requestId: x.requestId, err: failure }, 'The error response could not be sent.');
@@ -292,15 +323,32 @@ export class Gateway implements Edge {
     };
   }
 
-  /** What a ready gateway does not do at the moment, as a part of the answer about readiness. */
+  /** What a ready gateway does not do at the moment. */
+  get degraded(): readonly Degradation[] {
+    // That nobody offers it is known before somebody asks.
+    const authAway = this.#sessions.authAway || !this.#cluster.isPresent('auth');
+    return authAway ? ['authUnavailable'] : [];
+  }
+
+  /** The same with what its process does not do, as a part of the answer about readiness. */
   degradation(): ReturnType<typeof degradation> {
-    return degradation(this.#platform);
+    return degradation(this.#platform, this.degraded);
   }
 
   /** All metrics of the process; null in production, where they are found on the health port alone. */
   async publicMetrics(): Promise<{ contentType: string; text: string } | null> {
     const { config, metrics } = this.#platform;
     return config.production ? null : { contentType: metrics.contentType, text: await this.#scrape() };
+  }
+
+  /** Whom to tell of a security problem; null: the operator has not said. */
+  securityFile(): SharedAnswer | null {
+    return this.#securityFile?.(platformTime()) ?? null;
+  }
+
+  /** For mcp: runs an operation for the caller of a request that mcp is answering. */
+  runForAssistant(asked: McpDoorActions['gateway.operations.run']['params']): Promise<McpOutcome> {
+    return this.#mcp.run(asked);
   }
 
   /** Event: these grants ended. */
@@ -333,10 +381,10 @@ export class Gateway implements Edge {
   async #drain(until: number): Promise<void> {
     this.leave();
     // At once: data may be stopping in the same process, and what is refused from now on is little.
-    const reported = this.#denials.close();
+    const reported = Promise.all([this.#denials.close(), this.#deprecatedUses.close().catch(() => {})]);
     await this.#departure.end(until, () => this.#noteCut());
     await reported;
-    await Promise.all([this.budgets.close(), this.#denials.close()]);
+    await Promise.all([this.budgets.close(), this.#denials.close(), this.#deprecatedUses.close().catch(() => {})]);
     for (const timer of this.#timers) clearInterval(timer);
     this.#accessLog?.flush();
   }
@@ -359,6 +407,10 @@ export class Gateway implements Edge {
           apiEnabled: user?.active === true && user.apiEnabled,
           systemPermissions: new Set(user?.systemPermissions),
         };
+      },
+      authChanged: (away) => {
+        if (away) this.#service.logger.warn({ reason: reasonOf(away) }, AUTH_LOST);
+        else this.#service.logger.warn(AUTH_BACK);
       },
     });
   }
@@ -384,6 +436,7 @@ export class Gateway implements Edge {
   }
 
   #open(req: IncomingMessage, res: ServerResponse): Exchange {
+    dropLongPreferences(req);
     const ip = callerAddress(req, this.#platform.config.trustedProxies);
     return new Exchange(req, res, { ip, now: platformTime(), deliveries: this.#deliveries });
   }
@@ -391,12 +444,23 @@ export class Gateway implements Edge {
   async #handle(x: Exchange): Promise<void> {
     checkHead(x);
     checkUri(x);
+    if (belongsToVersions(x.path)) {
+      await this.#chargeAddress(x);
+      this.#settle(x, 0, await this.#documents.answer(x, this.replyOptions()));
+      return;
+    }
     if (isBelowApi(x.path)) {
       if (x.method === 'OPTIONS') return this.#answerOptions(x);
       const reply = await answer(this.#gate, x);
       mark();
       sendReply(x, reply, this.replyOptions());
       return;
+    }
+    if (x.door === 'mcp') {
+      if (x.method !== 'OPTIONS') return this.#mcp.answer(x);
+      x.label = 'preflight';
+      await this.#chargeAddress(x);
+      return this.#mcp.preflight(x);
     }
     if (!FREE_PAGES.has(x.path)) await this.#chargeAddress(x);
     x.budget ??= this.budgets.anonymous(x.ip);
@@ -413,10 +477,12 @@ export class Gateway implements Edge {
   async #answerOptions(x: Exchange): Promise<void> {
     x.label = 'preflight';
     await this.#chargeAddress(x);
-    const match = this.#router.match(x.path.slice(API_PREFIX.length));
+    const match = this.#router.match(x.path.slice(API_PREFIX.length), platformTime());
     if (!match) throw new PlatformError('ROUTE_NOT_FOUND', 'There is no operation at this path.');
     const { origin } = x.req.headers;
-    if (origin !== undefined && (await this.#gate.originAllowed(origin))) x.allowedOrigin = origin;
+    const isPublic = [...match.methods.values()].every(({ operation }) => operation.scopes === 'public');
+    if (isPublic) x.allowedOrigin = ANY_ORIGIN;
+    else if (origin !== undefined && (await this.#gate.originAllowed(origin))) x.allowedOrigin = origin;
     sendOptions(x, allowed(match.methods), this.replyOptions());
   }
 
@@ -476,10 +542,14 @@ export class Gateway implements Edge {
     return answered;
   }
 
-  /** Charges the time in the database and the bytes that the price of the operation does not include. */
-  #settle({ session }: Exchange, databaseMs: number, bytes: number): void {
+  /**
+   * Charges the time in the database and the bytes that the price of the operation does not include: to the connection,
+   * or to the address of a caller who is not signed in.
+   */
+  #settle({ session, budget }: Exchange, databaseMs: number, bytes: number): void {
     const units = databaseUnits(databaseMs) + answerUnits(bytes);
-    if (units > 0 && session?.connection) this.budgets.settle(session.connection, units);
+    const payer = session?.connection ?? budget;
+    if (units > 0 && payer) this.budgets.settle(payer, units);
   }
 
   #abortLate(): void {
@@ -487,6 +557,9 @@ export class Gateway implements Edge {
     for (const x of this.#active) if (x.started < limit) x.abort?.(new TimeLimit());
   }
 }
+
+/** Where errors are pages to browsers. */
+const isForPeople = (path: string): boolean => !isBelowApi(path) || belongsToVersions(path);
 
 const isBelowApi = (path: string): boolean =>
   path.startsWith(API_PREFIX) && (path.length === API_PREFIX.length || path[API_PREFIX.length] === '/');

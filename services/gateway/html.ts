@@ -1,24 +1,24 @@
-/** The frame of the few pages that the gateway itself answers. */
-import { hash } from 'node:crypto';
-import { escapeHtml } from '../../lib/values/html.ts';
-import { DESIGN } from '../../lib/values/page-design.ts';
+/** The pages that the gateway itself answers: one stylesheet in each, allowed by its hash, and no script. */
+import { DASHBOARDS_PATH } from '../../contracts/auth.ts';
+import { LATEST_DOCUMENTS_PATH } from '../../lib/addresses.ts';
+import { framed, ICON_LINK, inlineStyle } from '../../lib/values/page-frame.ts';
 
-const STYLE = `${DESIGN}body{max-width:44rem;margin:3rem auto;padding:0 1rem}`;
-const STYLE_HASH = hash('sha256', STYLE, 'base64');
+const NAV = `<a href="${LATEST_DOCUMENTS_PATH}">Documents</a><a href="${DASHBOARDS_PATH}">Dashboards</a><a href="/account">Account</a>`;
 
-export const HTML_TYPE = 'text/html; charset=utf-8';
+/** Pages with one stylesheet. */
+export interface PageKind {
+  /** Headers that go with each of them. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** `title` is text, `main` HTML. */
+  render(title: string, main: string): string;
+}
 
-/** Names and values of the headers that go with each of these pages. */
-export const HTML_HEADERS: readonly string[] = [
-  'Content-Security-Policy',
-  `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'`,
-  'Referrer-Policy',
-  'same-origin',
-  'X-Frame-Options',
-  'DENY',
-];
-
-/** A page with the title as its heading; `body` is HTML. */
-export const htmlPage = (title: string, body: string): string =>
-  `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
-  `<title>${escapeHtml(title)}</title><style>${STYLE}</style><main><h1>${escapeHtml(title)}</h1>${body}</main></html>`;
+/** `listed`: search engines may list the pages. */
+export function pageKind(css: string, { listed = false } = {}): PageKind {
+  const { element, source } = inlineStyle(css);
+  const policy = `default-src 'none'; style-src ${source}; img-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'`;
+  return {
+    headers: { 'Content-Security-Policy': policy, 'Referrer-Policy': 'same-origin', 'X-Frame-Options': 'DENY' },
+    render: (title, main) => framed({ title, main, head: `${ICON_LINK}\n${element}`, home: '/', nav: NAV, listed }),
+  };
+}

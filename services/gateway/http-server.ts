@@ -3,10 +3,11 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import { LIMITS } from '../../config/limits.ts';
+import { API_VERSION } from '../../lib/addresses.ts';
+import { errorBody } from '../../lib/errors/error-body.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { requestId } from '../../lib/values/ids.ts';
 import { Connections } from './connections.ts';
-import { API_VERSION, errorBody } from './reply.ts';
 import { stateOf } from './socket-state.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -107,7 +108,7 @@ export function refuseMalformed(
   setTimeout(() => socket.destroy(), CLOSE_REFUSED_MS).unref();
   const id = requestId();
   const refusal = new PlatformError('REQUEST_MALFORMED', malformedMessage(error.code));
-  const body = JSON.stringify(errorBody(refusal, id, options.baseUrl, false));
+  const body = JSON.stringify(errorBody(refusal, id, options.baseUrl));
   socket.end(
     `HTTP/1.1 400 Bad Request\r\nX-Request-Id: ${id}\r\nX-API-Version: ${API_VERSION}\r\n` +
       `X-RateLimit-Remaining: ${options.remaining}\r\nCache-Control: no-store\r\n` +

@@ -1,4 +1,5 @@
 /** Reads the body of a request within its limit, whatever its encoding. Source: docs/reference/http.md, "Sizes". */
+import type { IncomingMessage } from 'node:http';
 import { createGunzip } from 'node:zlib';
 import { parse } from 'content-type';
 import { LIMITS } from '../../config/limits.ts';
@@ -15,6 +16,11 @@ const EXPANSION_FREE_BYTES = 1024 * 1024;
 
 const tooLarge = (maxBytes: number): PlatformError =>
   new PlatformError('REQUEST_TOO_LARGE', `The body exceeds the limit of ${maxBytes} bytes.`, { details: { maxBytes } });
+
+/** Throws REQUEST_TOO_LARGE for a body that is longer than what it turned out to be for may be. */
+export function limitBody({ body }: Exchange, maxBytes: number): void {
+  if (body !== null && body.length > maxBytes) throw tooLarge(maxBytes);
+}
 
 const expandsTooMuch = (): PlatformError =>
   new PlatformError('REQUEST_TOO_LARGE', `The body expands to more than ${EXPANSION_MAX} times its compressed size.`, {
@@ -40,6 +46,15 @@ export function checkHead(x: Exchange): void {
   }
 }
 
+/** Reading one takes time that grows with the square of its length. */
+const PREFERENCE_MAX_CHARS = 1_024;
+const PREFERENCES = ['accept', 'accept-encoding', 'accept-language'] as const;
+
+/** What a client prefers counts as not said where it is longer than any client needs; before anything reads it. */
+export function dropLongPreferences({ headers }: IncomingMessage): void {
+  for (const name of PREFERENCES) if ((headers[name]?.length ?? 0) > PREFERENCE_MAX_CHARS) delete headers[name];
+}
+
 /** Throws URI_TOO_LONG. */
 export function checkUri({ req }: Exchange): void {
   if ((req.url?.length ?? 0) > LIMITS.uri_max_bytes)
@@ -60,12 +75,17 @@ export const hasBody = (x: Exchange): boolean =>
 /** The media type must be one that the operation takes; its only charset is UTF-8. Throws MEDIA_TYPE_UNSUPPORTED. */
 export function checkContentType(x: Exchange, operation: Operation): void {
   const accepted = ['application/json', ...(operation.requestBody?.contentTypes ?? [])];
+  checkMediaType(x, accepted);
+}
+
+/** Throws MEDIA_TYPE_UNSUPPORTED unless the body is of one of these types, in UTF-8. */
+export function checkMediaType(x: Exchange, accepted: readonly string[]): void {
   const given = x.req.headers['content-type'] ?? '';
-  if (!accepted.includes(given)) checkMediaType(given, accepted);
+  if (!accepted.includes(given)) checkType(given, accepted);
   checkContentEncoding(x);
 }
 
-function checkMediaType(given: string, accepted: readonly string[]): void {
+function checkType(given: string, accepted: readonly string[]): void {
   const { type, parameters } = parse(given);
   if (!accepted.includes(type)) throw unsupported(`Content-Type must be ${accepted.join(' or ')}.`, accepted);
   // parse() keeps the first of several; a proxy may have read another one.

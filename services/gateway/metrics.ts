@@ -63,9 +63,7 @@ export class RequestMetrics {
       () => deliveries.unsentBytes,
     );
     metrics.counters('erp_http_connections_cut_total', 'Connections closed before all was answered.', ['reason'], () =>
-      [...deliveries.cut, ['unwaiting', refusalDelays.cut] as const].map(
-        ([reason, count]): Sample => [{ reason }, count],
-      ),
+      [...deliveries.cut].map(([reason, count]): Sample => [{ reason }, count]),
     );
     metrics.gauge('erp_http_refusals_waiting', 'Answers 429 that are delayed now.', () => refusalDelays.waiting);
     metrics.counter('erp_http_refusals_delayed_total', 'Answers 429 that were delayed.', () => refusalDelays.total);

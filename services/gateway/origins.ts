@@ -43,7 +43,7 @@ export class Origins {
 }
 
 const REQUEST_HEADERS =
-  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Expected-Revision, X-Duplicate-Confirmation, X-Agent-Run-Id, X-Request-Id, Accept-Language, traceparent';
+  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Expected-Revision, X-Duplicate-Confirmation, X-Agent-Run-Id, X-Request-Id, Accept-Language, traceparent, MCP-Protocol-Version, Mcp-Method, Mcp-Name';
 
 /** Answers OPTIONS: a preflight for an allowed origin, else only what the address knows. */
 export function sendOptions(x: Exchange, allow: string, options: ReplyOptions): void {

@@ -1,18 +1,19 @@
 /**
- * What is found outside the API: health, readiness and metrics for operators, a page that points on, the page of
- * dashboards and auth's pages.
+ * What is found outside the API: the home page, health, readiness and metrics for operators, the files that every host
+ * has, the page of dashboards and auth's pages.
  * moleculer-web routes to them; each handler answers by itself, also its errors, because the router would wrap them.
  */
 
-import { DASHBOARDS_PATH } from '../../contracts/auth.ts';
-import { escapeHtml } from '../../lib/values/html.ts';
 import { answerDashboards, belongsToDashboards } from './dashboards/page.ts';
+import { prefersPage } from './error-page.ts';
 import type { Exchange } from './exchange.ts';
-import { pageNotFound } from './failures.ts';
+import { methodNotAllowed, pageNotFound } from './failures.ts';
 import type { Gateway } from './gateway.ts';
-import { HTML_HEADERS, HTML_TYPE, htmlPage } from './html.ts';
 import { belongsToAuth, passToAuth } from './passthrough.ts';
-import { API_VERSION, commonHeaders, send } from './reply.ts';
+import { answerReference, belongsToReference } from './reference/page.ts';
+import { commonHeaders, type SharedAnswer, send, sendShared } from './reply.ts';
+import { SITE_FILES } from './site/files.ts';
+import { SECURITY_PATH } from './site/security-file.ts';
 
 /** What moleculer-web hands to a handler; `exchange` is our own parameter of its action `rest`. */
 export interface PageRequest {
@@ -23,10 +24,18 @@ type Page = (x: Exchange, gateway: Gateway) => void | Promise<void>;
 type Handler = (request: PageRequest, response: unknown, next: () => void) => void;
 
 const PAGES = new Map<string, { label: string; answer: Page }>([
-  ['/', { label: 'welcome', answer: welcome }],
+  [
+    '/',
+    { label: 'home', answer: (x, gateway) => answerKept(x, gateway, gateway.home[prefersPage(x) ? 'html' : 'json']) },
+  ],
   ['/healthz', { label: 'healthz', answer: (x, gateway) => sendJson(x, gateway, 200, { status: 'ok' }) }],
   ['/readyz', { label: 'readyz', answer: readiness }],
   ['/metrics', { label: 'metrics', answer: metrics }],
+  [SECURITY_PATH, { label: 'security.txt', answer: securityContact }],
+  ...[...SITE_FILES].map(([path, file]): [string, { label: string; answer: Page }] => [
+    path,
+    { label: path.slice(1), answer: (x, gateway) => answerKept(x, gateway, file) },
+  ]),
 ]);
 
 export const PAGE_PATHS: readonly string[] = [...PAGES.keys()];
@@ -36,34 +45,26 @@ export const PAGE_PATHS: readonly string[] = [...PAGES.keys()];
  * are off, since a page reads its own body within a limit and every request is logged once.
  */
 export function pageRoute(gateway: () => Gateway): object {
-  const aliases = [...PAGES].flatMap(([path, { label, answer }]) => {
-    const handler = pageHandler(gateway, path, label, answer);
-    return [
-      [`GET ${path}`, handler],
-      [`HEAD ${path}`, handler],
-    ];
-  });
+  const aliases = [...PAGES].map(([path, { label, answer }]) => [path, pageHandler(gateway, path, label, answer)]);
   return {
     path: '/',
     mappingPolicy: 'restrict',
     bodyParsers: false,
     logging: false,
     etag: false,
-    use: [authHandler(gateway), dashboardsHandler(gateway)],
+    use: [authHandler(gateway), dashboardsHandler(gateway), referenceHandler(gateway)],
     aliases: Object.fromEntries(aliases),
   };
 }
 
-/**
- * moleculer-web compares paths without case and without a slash at the end, and takes OPTIONS for the method that a
- * preflight announces; a page answers GET and HEAD of exactly its path.
- */
+/** moleculer-web compares paths without case and without a slash at the end; a page answers at exactly its path. */
 function pageHandler(gateway: () => Gateway, path: string, label: string, answer: Page): Handler {
   return (request) => {
     const x = request.$ctx.params.exchange;
     answerSafely(gateway(), x, async () => {
-      if (x.path !== path || (x.method !== 'GET' && x.method !== 'HEAD')) throw pageNotFound();
+      if (x.path !== path) throw pageNotFound();
       x.label = label;
+      if (x.method !== 'GET' && x.method !== 'HEAD') throw methodNotAllowed();
       await answer(x, gateway());
     });
   };
@@ -72,7 +73,7 @@ function pageHandler(gateway: () => Gateway, path: string, label: string, answer
 function authHandler(gateway: () => Gateway): Handler {
   return (request, _response, next) => {
     const x = request.$ctx.params.exchange;
-    if (belongsToAuth(x.path)) answerSafely(gateway(), x, () => passToAuth(x, gateway()));
+    if (belongsToAuth(x.path) && !PAGES.has(x.path)) answerSafely(gateway(), x, () => passToAuth(x, gateway()));
     else next();
   };
 }
@@ -81,7 +82,17 @@ function authHandler(gateway: () => Gateway): Handler {
 function dashboardsHandler(gateway: () => Gateway): Handler {
   return (request, _response, next) => {
     const x = request.$ctx.params.exchange;
-    if (belongsToDashboards(x.path)) answerSafely(gateway(), x, async () => answerDashboards(x, gateway()));
+    if (belongsToDashboards(x.path)) answerSafely(gateway(), x, () => answerDashboards(x, gateway()));
+    else next();
+  };
+}
+
+function referenceHandler(gateway: () => Gateway): Handler {
+  return (request, _response, next) => {
+    const x = request.$ctx.params.exchange;
+    const { reference } = gateway();
+    if (belongsToReference(x.path))
+      answerSafely(gateway(), x, () => answerReference(x, reference, gateway().replyOptions()));
     else next();
   };
 }
@@ -102,32 +113,15 @@ async function metrics(x: Exchange, gateway: Gateway): Promise<void> {
   sendText(x, gateway, 200, found.contentType, found.text);
 }
 
-function welcome(x: Exchange, gateway: Gateway): void {
-  const { baseUrl } = gateway;
-  const api = `${baseUrl}/api/v1`;
-  const links = {
-    api,
-    openapi: `${api}/openapi.json`,
-    capabilities: `${api}/capabilities`,
-    scopes: `${api}/scopes`,
-    dashboards: `${baseUrl}${DASHBOARDS_PATH}`,
-    authorizationServer: `${baseUrl}/.well-known/oauth-authorization-server`,
-    health: `${baseUrl}/healthz`,
-  };
-  if (x.req.headers.accept?.includes('text/html')) sendText(x, gateway, 200, HTML_TYPE, welcomeHtml(api, links));
-  else sendJson(x, gateway, 200, { name: 'ERP platform', apiVersion: API_VERSION, links });
+function securityContact(x: Exchange, gateway: Gateway): void {
+  const file = gateway.securityFile();
+  if (!file) throw pageNotFound();
+  answerKept(x, gateway, file);
 }
 
-function welcomeHtml(api: string, links: Record<string, string>): string {
-  const items = Object.entries(links)
-    .map(([name, url]) => `<li>${name}: <a href="${escapeHtml(url)}">${escapeHtml(url)}</a></li>`)
-    .join('');
-  return htmlPage(
-    'ERP platform',
-    `<p>This is the public API, version ${API_VERSION}. Get an access token from the authorization server and start with ` +
-      `<code>GET ${escapeHtml(api)}/identity</code>.</p><ul>${items}</ul>`,
-  );
-}
+const answerKept = (x: Exchange, gateway: Gateway, file: SharedAnswer): void => {
+  sendShared(x, file, gateway.replyOptions());
+};
 
 const sendJson = (x: Exchange, gateway: Gateway, status: number, body: object): void =>
   sendText(x, gateway, status, 'application/json', JSON.stringify(body));
@@ -136,6 +130,5 @@ function sendText(x: Exchange, gateway: Gateway, status: number, contentType: st
   const headers = commonHeaders(x, gateway.replyOptions(), undefined);
   headers.push('Content-Type', contentType);
   if (status === 503) headers.push('Retry-After', '1');
-  if (contentType === HTML_TYPE) headers.push(...HTML_HEADERS);
   send(x, status, headers, Buffer.from(body));
 }

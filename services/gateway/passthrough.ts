@@ -10,18 +10,7 @@ import { readBytes } from './intake.ts';
 import { commonHeaders, type ReplyOptions, send } from './reply.ts';
 
 /** First words of the paths that auth answers. */
-export const AUTH_ROOTS: readonly string[] = [
-  'oauth2',
-  '.well-known',
-  'device',
-  'password',
-  'account',
-  'signin',
-  'signout',
-  'interaction',
-  'consent',
-  'auth',
-];
+export const AUTH_ROOTS: readonly string[] = ['oauth2', '.well-known', 'device', 'password', 'account'];
 const AUTH_PATHS = new RegExp(`^/(?:${AUTH_ROOTS.map((root) => root.replace('.', '\\.')).join('|')})(?:[/.-]|$)`);
 const AUTH_BODY_MAX_BYTES = 64 * 1024;
 const NOT_FORWARDED = new Set([

@@ -5,19 +5,24 @@
 import { BlockList, isIP } from 'node:net';
 import { LIMITS } from '../../config/limits.ts';
 import { CLI_CLIENT_ID, type GrantState, MULTI_FACTOR_ACR, STEP_UP_MAX_AGE_SECONDS } from '../../contracts/auth.ts';
+import { MCP_PATH, MCP_SCOPES } from '../../contracts/mcp.ts';
 import { holdsPermission, permissionDenied } from '../../lib/access/system-permission.ts';
+import { API_PREFIX, protectedResourceUrl } from '../../lib/addresses.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { apiAccessDisabled } from '../../lib/errors/access.ts';
-import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { OperationReply } from '../../lib/operation.ts';
+import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
+import { isObject } from '../../lib/json/objects.ts';
+import type { Operation, OperationReply, Scope } from '../../lib/operation.ts';
+import { referencesIn } from '../../lib/query/expand.ts';
 import { isUuid } from '../../lib/values/ids.ts';
 import { nextPiece } from '../../mixins/long-work.ts';
 import type { Turns } from '../../mixins/turns.ts';
 import { mark } from '../../mixins/watchdog/work.ts';
 import type { Exchange } from './exchange.ts';
 import { coverBody, decode, readForm } from './form.ts';
-import { checkContentType, hasBody, readBytes } from './intake.ts';
+import { checkContentType, hasBody, limitBody, readBytes } from './intake.ts';
 import type { Budgets, Connection } from './rate/budget.ts';
+import { ANY_ORIGIN } from './reply.ts';
 import { allowed, type Router } from './router.ts';
 import { enterRun, isAgent, type RunCalls, runOf } from './run-calls.ts';
 import type { Session, Sessions } from './session.ts';
@@ -37,7 +42,8 @@ export interface Gate {
   readonly now: () => number;
 }
 
-export const API_PREFIX = '/api/v1';
+/** What a client of the endpoint for assistants asks for first; each tool says what it needs besides. */
+const MCP_FIRST_SCOPE: Scope = 'setup:read';
 /** Answered even to users without the API permission, so that a client can find out who it is. */
 const WITHOUT_API_PERMISSION = new Set(['me.identity.get']);
 const BODYLESS_MAX_BYTES = 64 * 1024;
@@ -48,18 +54,32 @@ const ACCESS_PERMISSION = 'manageUsers';
 
 type Step = (gate: Gate, x: Exchange) => void | Promise<void>;
 
-const BEFORE_BODY: readonly Step[] = [
-  findRoute,
-  authenticate,
+/** What the caller of an operation has to pass, whichever way the call comes. */
+const OF_CALLER: readonly Step[] = [
   checkGrant,
   checkApiPermission,
   checkScope,
   checkPermission,
   checkSignIn,
-  spendUnits,
+  spendOperation,
 ];
 
-const FROM_BODY: readonly Step[] = [receiveBody, giveWay, checkForm, giveWay, identify, checkSignInOfDryRun, askRun];
+const BEFORE_BODY: readonly Step[] = [findRoute, authenticate, ...OF_CALLER];
+const FROM_FORM: readonly Step[] = [giveWay, checkForm, giveWay, identify, chooseChecked, spendExpansions, askRun];
+const FROM_BODY: readonly Step[] = [receiveBody, ...FROM_FORM];
+
+const OF_MCP_REQUEST: readonly Step[] = [openSession, checkGrant, checkOrigin, checkApiPermission, spendMcpRequest];
+/** Its session is known; a grant that has ended since the request came gets no further. */
+const OF_MCP_OPERATION: readonly Step[] = [findRoute, ...OF_CALLER, ...FROM_FORM];
+
+/** The checks of a request to the endpoint for assistants, before its body is received. */
+export const admit = (gate: Gate, x: Exchange): Promise<void> => check(gate, x, OF_MCP_REQUEST);
+
+/** Runs an operation within such a request, whose session and body `x` has. */
+export async function answerWithin(gate: Gate, x: Exchange): Promise<OperationReply> {
+  await check(gate, x, OF_MCP_OPERATION);
+  return x.outcome ?? gate.forward(x);
+}
 
 /** Runs the checks, then the operation. */
 export async function answer(gate: Gate, x: Exchange): Promise<OperationReply> {
@@ -92,9 +112,11 @@ function mayBeHuge({ route, req }: Exchange): boolean {
 }
 
 function findRoute(gate: Gate, x: Exchange): void {
-  const match = gate.router.match(x.path.slice(API_PREFIX.length));
-  if (!match) throw new PlatformError('ROUTE_NOT_FOUND', 'There is no operation at this path.');
-  const route = match.methods.get(x.method === 'HEAD' ? 'GET' : x.method);
+  const match = gate.router.match(x.path.slice(API_PREFIX.length), gate.now());
+  const method = x.method === 'HEAD' ? 'GET' : x.method;
+  if (!match || match.ended.has(method))
+    throw new PlatformError('ROUTE_NOT_FOUND', 'There is no operation at this path.');
+  const route = match.methods.get(method);
   if (!route)
     throw new PlatformError('METHOD_NOT_ALLOWED', 'The request method is not supported for this path.', {
       headers: { Allow: allowed(match.methods) },
@@ -103,14 +125,20 @@ function findRoute(gate: Gate, x: Exchange): void {
 }
 
 function authenticate(gate: Gate, x: Exchange): void | Promise<void> {
-  const { origin } = x.req.headers;
   if (x.route.operation.scopes === 'public') {
     x.budget = gate.budgets.anonymous(x.ip);
-    return origin === undefined ? undefined : allowOrigin(gate, x, origin);
+    x.allowedOrigin = ANY_ORIGIN;
+    return undefined;
   }
+  return openSession(gate, x);
+}
+
+/** Finds out who is calling, and whether the page they call from may read the answer. */
+function openSession(gate: Gate, x: Exchange): void | Promise<void> {
+  const { origin } = x.req.headers;
   let session: Session | Promise<Session>;
   try {
-    session = gate.sessions.open(x.req.headers.authorization, gate.now());
+    session = gate.sessions.open(x.req.headers.authorization, gate.now(), x.door);
   } catch (error) {
     return refuseToken(gate, x, error);
   }
@@ -132,6 +160,12 @@ async function allowOrigin(gate: Gate, x: Exchange, origin: string, clientId?: s
   if (await Promise.resolve(gate.originAllowed(origin, clientId)).catch(() => false)) x.allowedOrigin = origin;
 }
 
+/** A page that no client of the caller lists has nothing to ask here (DNS rebinding). */
+function checkOrigin(_gate: Gate, x: Exchange): void {
+  if (x.req.headers.origin === undefined || x.allowedOrigin !== null) return;
+  throw new PlatformError('ORIGIN_NOT_ALLOWED', 'The client does not list the origin of this page.');
+}
+
 /** A failed authentication is charged to the caller's network, and says where to get a token. */
 async function refuseToken(gate: Gate, x: Exchange, error: unknown): Promise<never> {
   const { origin } = x.req.headers;
@@ -140,24 +174,32 @@ async function refuseToken(gate: Gate, x: Exchange, error: unknown): Promise<nev
   x.budget = gate.budgets.anonymous(x.ip);
   x.charged = true;
   await gate.budgets.charge(x.budget, 1);
-  throw challenge(gate, error);
+  throw challenge(gate, x, error);
 }
 
-function challenge(gate: Gate, error: PlatformError): PlatformError {
+function challenge(gate: Gate, x: Exchange, error: PlatformError): PlatformError {
+  // A client of the endpoint for assistants asks for the scopes that it is refused for, and for more when it needs more.
+  const asked = x.door === 'mcp' ? [`scope="${MCP_FIRST_SCOPE}"`] : [];
   const value =
     error.code === 'TOKEN_MISSING'
-      ? `Bearer ${resourceMetadata(gate)}`
-      : bearerError(gate, 'invalid_token', error.message.replaceAll('"', "'"));
+      ? `Bearer ${[...asked, resourceMetadata(gate, x)].join(', ')}`
+      : bearerError(gate, x, 'invalid_token', error.message.replaceAll('"', "'"), asked);
   return new PlatformError(error.code, error.message, { headers: { 'WWW-Authenticate': value }, cause: error.cause });
 }
 
 /** The challenge of RFC 6750; `more`: parameters of the error. */
-const bearerError = (gate: Gate, error: string, description: string, more: readonly string[] = []): string =>
-  `Bearer ${[`error="${error}"`, `error_description="${description}"`, ...more, resourceMetadata(gate)].join(', ')}`;
+const bearerError = (
+  gate: Gate,
+  x: Exchange,
+  error: string,
+  description: string,
+  more: readonly string[] = [],
+): string =>
+  `Bearer ${[`error="${error}"`, `error_description="${description}"`, ...more, resourceMetadata(gate, x)].join(', ')}`;
 
 /** Where a client finds out how to get a token (RFC 9728). */
-const resourceMetadata = ({ baseUrl }: Gate): string =>
-  `resource_metadata="${baseUrl}/.well-known/oauth-protected-resource/api/v1"`;
+const resourceMetadata = ({ baseUrl }: Gate, { door }: Exchange): string =>
+  `resource_metadata="${protectedResourceUrl(baseUrl, door === 'mcp' ? MCP_PATH : API_PREFIX)}"`;
 
 function checkGrant(gate: Gate, x: Exchange): void | Promise<void> {
   const { session } = x;
@@ -205,17 +247,51 @@ function checkApiPermission(gate: Gate, x: Exchange): void | Promise<void> {
   return user instanceof Promise ? user.then(check) : check(user);
 }
 
-function checkScope(_gate: Gate, x: Exchange): void {
-  const required = x.route.operation.scopes;
-  if (typeof required === 'string') return;
-  const granted = x.session?.scopes ?? [];
-  for (const scope of required) {
-    if (granted.includes(scope)) continue;
-    throw new PlatformError('SCOPE_INSUFFICIENT', `The access token lacks the scope ${scope}.`, {
-      details: { required: [...required], granted: [...granted], layer: 'scope' },
-      headers: { 'WWW-Authenticate': `Bearer error="insufficient_scope", scope="${required.join(' ')}"` },
-    });
-  }
+function checkScope(gate: Gate, x: Exchange): void {
+  const { operation, checks } = x.route;
+  requireScopes(gate, x, operation);
+  // Of what can be tried out, one thing at least: which one it is, the body says.
+  if (!checks) return;
+  const all = [...checks.values()];
+  if (all.some((one) => missingScope(x, one) === null)) return;
+  const scopes = [...new Set(all.flatMap(scopesOf))];
+  throw scopeInsufficient(gate, x, scopes, `The access token has none of the scopes ${scopes.join(', ')}.`);
+}
+
+function requireScopes(gate: Gate, x: Exchange, operation: Operation): void {
+  const { oneOfScopes } = operation;
+  if (oneOfScopes && !oneOfScopes.some((scope) => x.session?.scopes.includes(scope)))
+    throw scopeInsufficient(
+      gate,
+      x,
+      oneOfScopes.slice(0, 1),
+      `The access token lacks the scope ${oneOfScopes.join(' or ')}.`,
+    );
+  const missing = missingScope(x, operation);
+  if (missing === null) return;
+  throw scopeInsufficient(gate, x, scopesOf(operation), `The access token lacks the scope ${missing}.`);
+}
+
+const scopesOf = ({ scopes }: Operation): readonly Scope[] => (typeof scopes === 'string' ? [] : scopes);
+
+/** The first scope of the operation that the token lacks; null: it has them all. */
+function missingScope({ session }: Exchange, operation: Operation): Scope | null {
+  const granted = session?.scopes ?? [];
+  return scopesOf(operation).find((scope) => !granted.includes(scope)) ?? null;
+}
+
+function scopeInsufficient(gate: Gate, x: Exchange, required: readonly Scope[], message: string): PlatformError {
+  return new PlatformError('SCOPE_INSUFFICIENT', message, {
+    details: { required: [...required], granted: [...(x.session?.scopes ?? [])], layer: 'scope' },
+    headers: { 'WWW-Authenticate': scopeChallenge(gate, x, required, message) },
+  });
+}
+
+function scopeChallenge(gate: Gate, x: Exchange, required: readonly Scope[], message: string): string {
+  if (x.door === 'api') return `Bearer error="insufficient_scope", scope="${required.join(' ')}"`;
+  // Who authorizes again for these alone would lose the others.
+  const kept = MCP_SCOPES.filter((scope) => required.includes(scope) || x.session?.scopes.includes(scope));
+  return bearerError(gate, x, 'insufficient_scope', message, [`scope="${kept.join(' ')}"`]);
 }
 
 /** Before the body is received: what it costs to read is for those who may do something with it. */
@@ -232,46 +308,44 @@ function checkPermission(gate: Gate, x: Exchange): void | Promise<void> {
 
 /**
  * A person who changes what users may do, or the configuration, has just signed in with two factors (RFC 9470). A
- * person who may not do so gets the service's refusal instead, and a dry run needs no sign-in.
+ * person who may not do so gets the service's refusal instead.
  */
 function checkSignIn(gate: Gate, x: Exchange): void | Promise<void> {
-  // Whether it is a dry run is known for certain when the query has been read.
-  return x.rawQuery.includes('checkOnly') ? undefined : demandSignIn(gate, x);
-}
-
-function checkSignInOfDryRun(gate: Gate, x: Exchange): void | Promise<void> {
-  if (!x.rawQuery.includes('checkOnly') || x.call?.query['checkOnly'] === true) return undefined;
-  return demandSignIn(gate, x);
-}
-
-function demandSignIn(gate: Gate, x: Exchange): void | Promise<void> {
   const { stepUp } = x.route.operation;
   const { session } = x;
   if (stepUp === undefined || !session?.grant?.stepUp) return undefined;
   const { signedIn } = session;
   if (signedIn?.multiFactor && gate.now() - signedIn.at * 1_000 <= STEP_UP_MAX_AGE_SECONDS * 1_000) return undefined;
   // The permission that an operation needs as a whole has been checked before.
-  if (stepUp === true) throw signInInsufficient(gate);
+  if (stepUp === true) throw signInInsufficient(gate, x);
   const objectApiName = decode(x.pathValues[x.route.parameterNames.indexOf('objectApiName')] ?? '');
   if (objectApiName === null || !stepUp.includes(objectApiName)) return undefined;
   return gate.sessions.currentUser(session).then(({ systemPermissions }) => {
-    if (holdsPermission(systemPermissions, ACCESS_PERMISSION)) throw signInInsufficient(gate);
+    if (holdsPermission(systemPermissions, ACCESS_PERMISSION)) throw signInInsufficient(gate, x);
   });
 }
 
-function signInInsufficient(gate: Gate): PlatformError {
+function signInInsufficient(gate: Gate, x: Exchange): PlatformError {
   const message =
     'This operation needs a recent sign-in with two factors: authorize again with acr_values and max_age.';
   const demanded = [`acr_values="${MULTI_FACTOR_ACR}"`, `max_age=${STEP_UP_MAX_AGE_SECONDS}`];
   return new PlatformError('AUTHENTICATION_INSUFFICIENT', message, {
     details: { acrValues: [MULTI_FACTOR_ACR], maxAgeSeconds: STEP_UP_MAX_AGE_SECONDS },
     headers: {
-      'WWW-Authenticate': bearerError(gate, 'insufficient_user_authentication', message, demanded),
+      'WWW-Authenticate': bearerError(gate, x, 'insufficient_user_authentication', message, demanded),
     },
   });
 }
 
-function spendUnits(gate: Gate, x: Exchange): void | Promise<void> {
+function spendMcpRequest(gate: Gate, x: Exchange): void | Promise<void> {
+  const connection = x.session?.connection;
+  if (!connection) throw new Error('The grant has not been checked.');
+  x.enterFlight(gate.budgets.enter(connection, 0));
+  x.charged = true;
+  return gate.budgets.charge(connection, 1);
+}
+
+function spendOperation(gate: Gate, x: Exchange): void | Promise<void> {
   const { operation } = x.route;
   const { session } = x;
   const connection = session?.connection;
@@ -329,6 +403,37 @@ function identify(_gate: Gate, x: Exchange): void {
   if (x.call) coverBody(x.call, x.route.operation);
 }
 
+/**
+ * What a check tries out is known when its body has been read: its scope and its price are those of that operation, and
+ * so is how long a body may be.
+ */
+function chooseChecked(gate: Gate, x: Exchange): void {
+  const { operation, checks } = x.route;
+  if (!checks || !x.call) return;
+  const named = isObject(x.call.body) ? x.call.body['operation'] : undefined;
+  const checked = typeof named === 'string' ? checks.get(named) : undefined;
+  if (!checked) throw checkUnknown([...checks.keys()], named);
+  requireScopes(gate, x, checked);
+  limitBody(x, checked.requestBody?.maxBytes ?? BODYLESS_MAX_BYTES);
+  x.checked = checked;
+  const more = checked.cost - operation.cost;
+  if (x.session?.connection && more > 0) gate.budgets.settle(x.session.connection, more);
+}
+
+function checkUnknown(names: readonly string[], named: unknown): PlatformError {
+  const code = named === undefined ? 'PARAMETER_REQUIRED' : 'PARAMETER_INVALID';
+  const message = `operation must be one of ${names.join(', ')}.`;
+  return new PlatformError(code, message, { errors: [violation('/operation', code, message)] });
+}
+
+/** How many references a request expands is known when its form has been read. */
+function spendExpansions(gate: Gate, x: Exchange): void {
+  const { call, session } = x;
+  if (!x.route.operation.expands || !call) return;
+  x.expanded = referencesIn(call.query['expand'] ?? (isObject(call.body) ? call.body['expand'] : undefined));
+  if (session?.connection && x.expanded.length > 0) gate.budgets.settle(session.connection, x.expanded.length);
+}
+
 /** A call that names a run needs its leave; an agent's call without one is refused. */
 function askRun(gate: Gate, x: Exchange): void | Promise<void> {
   const runId = runOf(x);
@@ -356,10 +461,16 @@ export function requestContextOf(x: Exchange): RequestContext | undefined {
     agentRunId: run?.runId ?? x.refusedByRun,
     tokenExpiresAt: session.tokenExpiresAt,
     ip: x.ip,
-    channel: session.clientId === CLI_CLIENT_ID ? 'cli' : 'api',
+    channel: x.door === 'mcp' ? 'mcp' : session.clientId === CLI_CLIENT_ID ? 'cli' : 'api',
     deadline: x.startedAt + LIMITS.request_timeout_ms,
   };
   if (!run) return context;
-  const { dryRun, approvalRequired, approval } = run;
-  return { ...context, dryRun, approvalRequired, ...(approval ? { approval } : {}) };
+  const { dryRun, approvalRequired, approval, deniedObjects } = run;
+  return {
+    ...context,
+    dryRun,
+    approvalRequired,
+    ...(approval ? { approval } : {}),
+    ...(deniedObjects ? { deniedObjects } : {}),
+  };
 }

@@ -11,6 +11,11 @@ import { type RefusalState, type SocketState, stateOf } from './socket-state.ts'
 const FREE = 3;
 const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 5_000;
+/**
+ * Many people may share the address of callers without a sign-in: what others did is held against a new connection up to
+ * here, a delay of 400 ms.
+ */
+const OF_OTHERS_MAX = 6;
 /** From so many in a row on the answer closes its connection. */
 const CLOSE_FROM = 20;
 /** A limit of a day may ask to wait for hours; who comes back earlier than that is not always watched. */
@@ -20,6 +25,8 @@ const WATCHED_MS = 60_000;
 export interface CallerRefusals extends RefusalState {
   /** Since when its requests are refused, without a pause as long as was asked for. */
   refusedSince: number;
+  /** An address, which is not always one caller. */
+  readonly shared: boolean;
 }
 
 /** What is asked of a refused request. */
@@ -36,12 +43,15 @@ export interface RefusalDelayOptions {
   /** Delayed answers of one caller, and in all. */
   readonly ofCaller: number;
   readonly all: number;
+  /** Called when a connection was closed because too many answers wait. */
+  readonly cut: () => void;
 }
 
 const DEFAULTS: RefusalDelayOptions = {
   proxied: false,
   ofCaller: LIMITS.delayed_refusals_of_caller_max,
   all: LIMITS.delayed_refusals_max,
+  cut: () => {},
 };
 
 const NONE: RefusalState = { ignored: 0, retryAt: 0 };
@@ -51,9 +61,8 @@ export class RefusalDelays {
   readonly #now: () => number;
   readonly #waiting = new Map<Refused, { caller: CallerRefusals; timer: NodeJS.Timeout; send: () => void }>();
   readonly #ofCaller = new Map<CallerRefusals, number>();
-  /** Answers that were delayed, and connections that were closed because too many were, so far. */
+  /** Answers that were delayed so far. */
   total = 0;
-  cut = 0;
 
   constructor(options: Partial<RefusalDelayOptions> = {}, now: () => number = () => performance.now()) {
     this.#options = { ...DEFAULTS, ...options };
@@ -76,7 +85,7 @@ export class RefusalDelays {
     }
     const ofCaller = this.#ofCaller.get(caller) ?? 0;
     if (ofCaller >= this.#options.ofCaller || this.#waiting.size >= this.#options.all) {
-      this.cut++;
+      this.#options.cut();
       x.req.socket.destroy();
       return;
     }
@@ -107,12 +116,13 @@ export class RefusalDelays {
 
   /**
    * A connection answers for itself, whoever its requests come from; a new one that was opened to get around that
-   * continues what the others did. The connections of a proxy say nothing about whose request comes next.
+   * continues what the others did; of an address only up to a point. The connections of a proxy say nothing about whose
+   * request comes next.
    */
   #before({ openedAt, refusal }: SocketState, caller: CallerRefusals): RefusalState {
-    if (this.#options.proxied) return caller;
+    if (this.#options.proxied) return ofAll(caller);
     if (refusal) return refusal;
-    return openedAt > caller.refusedSince ? caller : NONE;
+    return openedAt > caller.refusedSince ? ofAll(caller) : NONE;
   }
 
   /** The client has gone. */
@@ -134,6 +144,12 @@ export class RefusalDelays {
     }
   }
 }
+
+/** What all connections of a caller did: the next refusal counts one more. */
+const ofAll = ({ ignored, retryAt, shared }: CallerRefusals): RefusalState => ({
+  ignored: shared ? Math.min(ignored, OF_OTHERS_MAX - 1) : ignored,
+  retryAt,
+});
 
 function delayOf(ignored: number): number {
   return ignored <= FREE ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (ignored - FREE - 1));

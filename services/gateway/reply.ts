@@ -2,19 +2,24 @@
  * Writes answers: the headers that every response carries, bodies as the services made them, errors in the one form of
  * docs/reference/errors.md. Nothing that a caller sent is ever written back into a header.
  */
-import { gzip } from 'node:zlib';
+import { promisify } from 'node:util';
+import { gzip, gzipSync } from 'node:zlib';
 import Negotiator from 'negotiator';
+import { API_VERSION, documentsUrl } from '../../lib/addresses.ts';
 import { CATALOGUE } from '../../lib/errors/catalogue.ts';
+import { errorBody } from '../../lib/errors/error-body.ts';
 import type { PlatformError } from '../../lib/errors/platform-error.ts';
-import { VIOLATIONS_MAX } from '../../lib/errors/violation-list.ts';
 import type { OperationReply } from '../../lib/operation.ts';
+import { matchesEtag } from '../../lib/values/etags.ts';
+import { deprecationHeaders } from './deprecation.ts';
 import type { Exchange } from './exchange.ts';
 import { tightest } from './rate/budget.ts';
 
-export const API_VERSION = '1.0.0';
 const PROBLEM_JSON = 'application/problem+json';
 const COMPRESS_FROM_BYTES = 2_048;
 const PIECE_BYTES = 256 * 1024;
+
+const compress = promisify(gzip);
 
 /** For a year; other hosts of the same domain are not ours to speak for. Sent where callers reach us over https. */
 const HSTS = 'max-age=31536000';
@@ -39,6 +44,9 @@ const EXPOSED_HEADERS = [
   'Upload-Length',
 ].join(', ');
 
+/** Whose scripts may read what everybody may. */
+export const ANY_ORIGIN = '*';
+
 export interface ReplyOptions {
   baseUrl: string;
   now: number;
@@ -54,19 +62,55 @@ export function sendReply(x: Exchange, reply: OperationReply, options: ReplyOpti
       : reply.body instanceof Uint8Array
         ? reply.body
         : Buffer.from(JSON.stringify(reply.body));
+  const contentType = reply.headers?.['Content-Type'] ?? operation.response.contentType ?? 'application/json';
+  const etag = reply.headers?.['ETag'];
+  if (operation.scopes === 'public' && body && etag !== undefined) {
+    sendShared(x, { body, contentType, etag, headers: reply.headers ?? {} }, options);
+    return;
+  }
   const headers = commonHeaders(x, options, reply.headers);
-  if (body)
-    headers.push(
-      'Content-Type',
-      reply.headers?.['Content-Type'] ?? operation.response.contentType ?? 'application/json',
-    );
+  if (body) headers.push('Content-Type', contentType);
   send(x, status, headers, body);
+}
+
+/** An answer that is the same for everybody, whatever is asked with. */
+export interface SharedAnswer {
+  readonly body: Uint8Array;
+  readonly contentType: string;
+  /** Strong, of the body as it is; the compressed form gets one of its own. */
+  readonly etag: string;
+  /** `Cache-Control` among them. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Request headers that choose among several such answers. */
+  readonly variesOn?: readonly string[];
+}
+
+/**
+ * Sends what is the same for everybody as caches of many callers need it, or 304 to who has it. Returns how many bytes
+ * the answer has before compression.
+ */
+export function sendShared(
+  x: Exchange,
+  { body, contentType, etag, headers, variesOn }: SharedAnswer,
+  options: ReplyOptions,
+): number {
+  const form = isCompressed(x, body) ? `${etag.slice(0, -1)}-gzip"` : etag;
+  x.allowedOrigin = ANY_ORIGIN;
+  const all = commonHeaders(x, options, { ...headers, ETag: form }, sharedVary(variesOn));
+  if (matchesEtag(x.req.headers['if-none-match'], form)) {
+    send(x, 304, all, null);
+    return 0;
+  }
+  all.push('Content-Type', contentType);
+  send(x, 200, all, body);
+  return body.length;
 }
 
 /** Sends the Error body of docs/reference/errors.md. */
 export function sendError(x: Exchange, error: PlatformError, options: ReplyOptions): void {
   const problem = prefersProblemJson(x);
-  const body = errorBody(error, x.requestId, options.baseUrl, problem);
+  const plain = errorBody(error, x.requestId, options.baseUrl);
+  const body = problem ? { ...plain, ...problemMembers(error, x.requestId) } : plain;
   const headers = errorHeaders(x, error, options);
   headers.push('Content-Type', problem ? PROBLEM_JSON : 'application/json');
   send(x, error.status, headers, Buffer.from(JSON.stringify(body)));
@@ -79,24 +123,26 @@ export function errorHeaders(x: Exchange, error: PlatformError, options: ReplyOp
   return headers;
 }
 
-export function errorBody(error: PlatformError, requestId: string, baseUrl: string, problem: boolean): object {
-  const { code, message, status, retryable, retryAfterSeconds, errors, details } = error;
-  return {
-    code,
-    message,
-    status,
-    requestId,
-    type: `${baseUrl}/api/v1/versions/${API_VERSION}/docs/errors/${code}`,
-    retryable,
-    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-    ...(errors && errors.length > 0 ? { errors: errors.slice(0, VIOLATIONS_MAX) } : {}),
-    ...(details ? { details } : {}),
-    ...(problem ? { title: CATALOGUE[code].title, detail: message, instance: `urn:request:${requestId}` } : {}),
-  };
-}
+/** What RFC 9457 has besides. */
+const problemMembers = ({ code, message }: PlatformError, requestId: string): object => ({
+  title: CATALOGUE[code].title,
+  detail: message,
+  instance: `urn:request:${requestId}`,
+});
 
-/** Pairs of header names and values that every response has, and those of the service. */
-export function commonHeaders(x: Exchange, options: ReplyOptions, own: Record<string, string> | undefined): string[] {
+/** What is the same for everybody is kept once for each encoding, for all callers. */
+export const sharedVary = (variesOn: readonly string[] = []): string => [...variesOn, 'Accept-Encoding'].join(', ');
+
+/**
+ * Pairs of header names and values that every response has, and those of the service. `vary`: the request headers that
+ * choose the answer, where it is not for this caller alone.
+ */
+export function commonHeaders(
+  x: Exchange,
+  options: ReplyOptions,
+  own: Record<string, string> | undefined,
+  vary?: string,
+): string[] {
   const headers = ['X-Request-Id', x.requestId, 'X-API-Version', API_VERSION, 'X-Content-Type-Options', 'nosniff'];
   if (x.budget) {
     const { name, remaining, resetSeconds } = tightest(x.budget, options.now);
@@ -109,25 +155,50 @@ export function commonHeaders(x: Exchange, options: ReplyOptions, own: Record<st
       `"${name}";r=${remaining};t=${resetSeconds}`,
     );
   }
+  const deprecated = x.routeIfKnown?.operation.deprecated;
+  if (deprecated) headers.push(...deprecationHeaders(deprecated, documentsUrl(options.baseUrl)));
   if (options.baseUrl.startsWith('https:')) headers.push('Strict-Transport-Security', HSTS);
   let cached = false;
-  let vary = 'Authorization, Accept';
+  let callersVary = 'Authorization, Accept';
   if (own)
     for (const name in own) {
       const value = own[name] ?? '';
       const lower = name.toLowerCase();
       if (lower === 'content-type' || lower === 'content-length') continue;
       if (lower === 'cache-control') cached = true;
-      if (lower === 'vary') vary += `, ${value}`;
+      if (lower === 'vary') callersVary += `, ${value}`;
       else headers.push(name, value);
     }
   if (!cached) headers.push('Cache-Control', 'no-store');
-  if (x.req.headers.origin !== undefined || cached) vary += ', Origin';
-  if (x.req.headers['accept-encoding'] !== undefined) vary += ', Accept-Encoding';
-  headers.push('Vary', vary);
+  if ((x.req.headers.origin !== undefined || cached) && x.allowedOrigin !== ANY_ORIGIN) callersVary += ', Origin';
+  if (x.req.headers['accept-encoding'] !== undefined) callersVary += ', Accept-Encoding';
+  headers.push('Vary', vary ?? callersVary);
   if (x.allowedOrigin !== null)
     headers.push('Access-Control-Allow-Origin', x.allowedOrigin, 'Access-Control-Expose-Headers', EXPOSED_HEADERS);
   return headers;
+}
+
+/** The compressed form of bodies that never change. */
+const compressedForms = new WeakMap<Uint8Array, Uint8Array>();
+const compressing = new WeakMap<Uint8Array, Promise<void>>();
+
+/** Compresses a body that is sent again and again, once: whoever asks for it costs no processor time then. */
+export function precompress(body: Uint8Array): void {
+  if (body.length >= COMPRESS_FROM_BYTES) compressedForms.set(body, gzipSync(body));
+}
+
+/** The same when it is first sent, and without holding up others; for bodies of which few are asked for. */
+export async function precompressed(body: Uint8Array): Promise<void> {
+  if (body.length < COMPRESS_FROM_BYTES || compressedForms.has(body)) return;
+  let work = compressing.get(body);
+  if (!work) {
+    work = compress(body).then((form) => {
+      compressedForms.set(body, form);
+      compressing.delete(body);
+    });
+    compressing.set(body, work);
+  }
+  await work;
 }
 
 /**
@@ -138,16 +209,19 @@ export function send(x: Exchange, status: number, headers: string[], body: Uint8
   if (x.answered) return;
   const { res, deliveries } = x;
   const isGone = res.destroyed || res.headersSent;
-  if (body && !isGone && x.method !== 'HEAD') deliveries.begin(x, body.length);
+  const compressed = !isGone && body !== null && isCompressed(x, body);
+  const ready = compressed ? compressedForms.get(body) : undefined;
+  if (body && !isGone && x.method !== 'HEAD') deliveries.begin(x, (ready ?? body).length);
   x.answered = true;
   if (isGone) return;
-  if (body && body.length >= COMPRESS_FROM_BYTES && acceptsGzip(x)) {
-    gzip(body, { level: 1 }, (error, compressed) => {
+  if (ready) write(x, status, [...headers, 'Content-Encoding', 'gzip'], ready);
+  else if (compressed) {
+    gzip(body, { level: 1 }, (error, form) => {
       if (res.destroyed) return;
       if (error) write(x, status, headers, body);
       else {
-        deliveries.shrink(x, compressed.length);
-        write(x, status, [...headers, 'Content-Encoding', 'gzip'], compressed);
+        deliveries.shrink(x, form.length);
+        write(x, status, [...headers, 'Content-Encoding', 'gzip'], form);
       }
     });
   } else write(x, status, headers, body);
@@ -177,6 +251,8 @@ function writePieces(x: Exchange, body: Uint8Array, from = 0): void {
     writePieces(x, body, next);
   });
 }
+
+const isCompressed = (x: Exchange, body: Uint8Array): boolean => body.length >= COMPRESS_FROM_BYTES && acceptsGzip(x);
 
 /** True when the client accepts gzip at all, by name or by `*`; identity may rank higher. */
 function acceptsGzip(x: Exchange): boolean {

@@ -3,16 +3,23 @@
  * no catch-all. Pure.
  */
 import type { Operation } from '../../lib/operation.ts';
+import { isPastSunset } from './deprecation.ts';
 
 export interface Route {
   readonly operation: Operation;
   /** Parameter names in the order of their segments. */
   readonly parameterNames: readonly string[];
+  /** The operations that this one tries out, by their names in its body; null: it tries out none. */
+  readonly checks: ReadonlyMap<string, Operation> | null;
+  /** The operation that tries this one out; null: none does. */
+  readonly checkedBy: Operation | null;
 }
 
 export interface Match {
   /** Routes of this path by method. */
   readonly methods: ReadonlyMap<string, Route>;
+  /** Methods that had an operation at this path until its sunset. */
+  readonly ended: ReadonlySet<string>;
   /** Raw (still percent-encoded) values of the parameters, in order. */
   readonly values: readonly string[];
 }
@@ -27,13 +34,16 @@ const node = (): Node => ({ literals: new Map(), parameter: undefined, methods: 
 
 export class Router {
   readonly #root = node();
+  /** Some operation has a day on which it ends. */
+  readonly #ends: boolean;
   readonly routes: readonly Route[];
 
   constructor(operations: readonly Operation[]) {
-    this.routes = operations.map((operation) => this.#add(operation));
+    this.routes = operations.map((operation) => this.#add(operation, checksOf(operation, operations)));
+    this.#ends = operations.some(({ deprecated }) => deprecated !== undefined);
   }
 
-  #add(operation: Operation): Route {
+  #add(operation: Operation, checks: Pick<Route, 'checks' | 'checkedBy'>): Route {
     const parameterNames: string[] = [];
     let at = this.#root;
     for (const segment of operation.path.slice(1).split('/')) {
@@ -48,18 +58,40 @@ export class Router {
     }
     if (at.methods.has(operation.method))
       throw new Error(`Two operations share ${operation.method} ${operation.path}: ${operation.operationId}`);
-    const route = { operation, parameterNames };
+    const route = { operation, parameterNames, ...checks };
     at.methods.set(operation.method, route);
     return route;
   }
 
-  /** Finds the routes of `path` (below /api/v1, without the query); null when no operation has it. */
-  match(path: string): Match | null {
+  /**
+   * Finds the routes of `path` (below /api/v1, without the query); null when no operation has it at this time, in
+   * milliseconds since 1970.
+   */
+  match(path: string, now: number): Match | null {
     if (path.charCodeAt(0) !== 0x2f) return null;
     const values: string[] = [];
     const found = walk(this.#root, path.slice(1).split('/'), 0, values);
-    return found ? { methods: found.methods, values } : null;
+    if (!found) return null;
+    if (!this.#ends) return { methods: found.methods, ended: NONE, values };
+    const [methods, ended] = methodsAt(found.methods, now);
+    return methods.size > 0 ? { methods, ended, values } : null;
   }
+}
+
+function checksOf(operation: Operation, all: readonly Operation[]): Pick<Route, 'checks' | 'checkedBy'> {
+  const checks = all.flatMap((one) =>
+    one.checkedBy?.operationId === operation.operationId ? [[one.checkedBy.as, one] as const] : [],
+  );
+  const checkedBy = all.find(({ operationId }) => operationId === operation.checkedBy?.operationId) ?? null;
+  return { checks: checks.length > 0 ? new Map(checks) : null, checkedBy };
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** The routes that there are at this time, and the methods of those that there are not any more. */
+function methodsAt(routes: ReadonlyMap<string, Route>, now: number): [ReadonlyMap<string, Route>, ReadonlySet<string>] {
+  const methods = new Map([...routes].filter(([, { operation }]) => !isPastSunset(operation, now)));
+  return [methods, new Set([...routes.keys()].filter((method) => !methods.has(method)))];
 }
 
 function walk(at: Node, segments: readonly string[], index: number, values: string[]): Node | null {

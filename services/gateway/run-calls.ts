@@ -4,10 +4,12 @@
  * Source: docs/reference/agents.md#enforcement.
  */
 import { LIMITS } from '../../config/limits.ts';
-import type { Admission, Admitted, AgentActions } from '../../contracts/agent.ts';
+import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../contracts/agent.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { completeFingerprint } from '../../lib/json/fingerprint.ts';
+import { isObject } from '../../lib/json/objects.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
+import { relatedObjectsIn } from '../../lib/query/conditions.ts';
 import type { Exchange } from './exchange.ts';
 import { toPlatformError } from './failures.ts';
 
@@ -50,8 +52,8 @@ export const belongsToRuns = ({ operationId, scopes }: Operation): boolean =>
 export const isAgent = ({ grant, actor }: NonNullable<Exchange['session']>): boolean => grant?.agent === true || actor;
 
 /** The run that the call belongs to; null: none. Throws when an agent names none. */
-export function runOf({ session, req, label }: Exchange): string | null {
-  if (!session) return null;
+export function runOf({ session, req, label, route }: Exchange): string | null {
+  if (!session || route.operation.scopes === 'public') return null;
   const runId = req.headers['x-agent-run-id'];
   if (label === 'agent.approvals.decide' && runId !== undefined)
     throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide, and under no run.');
@@ -80,7 +82,7 @@ export async function enterRun(runs: RunCalls, x: Exchange, runId: string): Prom
     if (outcome) return outcome;
     throw error;
   }
-  const { stepId, dryRun, approvalId, approvalRequired, basis } = admitted;
+  const { stepId, dryRun, approvalId, approvalRequired, basis, deniedObjects } = admitted;
   // What an upsert does depends on what it finds, which may have changed since people saw it.
   if (admitted.asks || basis !== undefined) {
     const outcome = await askFor(runs, x, call, admission, admitted);
@@ -91,7 +93,7 @@ export async function enterRun(runs: RunCalls, x: Exchange, runId: string): Prom
     approvalId === null || fingerprint === null
       ? null
       : { id: approvalId, fingerprint, ...(basis === undefined ? {} : { basis }) };
-  x.run = { runId, stepId, dryRun, approvalRequired, approval };
+  x.run = { runId, stepId, dryRun, approvalRequired, approval, ...(deniedObjects ? { deniedObjects } : {}) };
   if (dryRun && admission.mutation && !x.route.operation.dryRun) {
     runs.settle(x, stepId, 403);
     throw new PlatformError(
@@ -117,8 +119,11 @@ function admissionOf(x: Exchange, call: OperationCall, runId: string): Admission
     'x-duplicate-confirmation': duplicateConfirmation,
   };
   const headers = Object.fromEntries(Object.entries(named).filter((entry): entry is [string, string] => !!entry[1]));
-  const checkOnly = call.query['checkOnly'] === true;
-  const changes = mutation && !checkOnly;
+  const { checked } = x;
+  const related = mutation
+    ? []
+    : relatedObjectsIn(call.query['filters'] ?? (isObject(call.body) && call.body['filters']));
+  const lookedUp = checked ? lookupsOf(call) : [];
   return {
     runId,
     operationId,
@@ -126,20 +131,37 @@ function admissionOf(x: Exchange, call: OperationCall, runId: string): Admission
     path: x.path,
     pathParameters: call.path,
     query: call.query,
+    ...(x.expanded.length > 0 ? { expanded: x.expanded } : {}),
+    ...(related.length > 0 ? { related } : {}),
+    ...(lookedUp.length > 0 ? { lookedUp } : {}),
     ...(call.body === undefined || requestBody?.raw ? {} : { body: call.body }),
     headers,
-    fingerprint: changes ? fingerprintOf(call) : null,
-    idempotencyKey: changes ? (idempotencyKey ?? null) : null,
+    fingerprint: mutation ? fingerprintOf(call) : null,
+    idempotencyKey: mutation ? (idempotencyKey ?? null) : null,
     risk,
-    cost,
-    mutation: changes,
+    cost: (checked?.cost ?? cost) + x.expanded.length,
+    mutation,
     agentApproval,
     previewable: dryRun === true,
-    checkOnly,
+    ...(checked ? { checked: checkedCall(checked, call) } : {}),
     requestId: x.requestId,
     duplicateConfirmation: mutation && duplicateConfirmation !== undefined,
   };
 }
+
+/** References that a check gives by a key (`{"accountNumber": "…"}`): its verdict has the ids of what they name. */
+const lookupsOf = ({ body }: OperationCall): string[] =>
+  [isObject(body) && body['fields'], isObject(body) && body['input']]
+    .filter(isObject)
+    .flatMap((values) => Object.keys(values).filter((name) => isObject(values[name])));
+
+/** The operation that a check tries out, as policies look at it. */
+const checkedCall = ({ operationId, risk, agentApproval }: Operation, { body }: OperationCall): JudgedOperation => ({
+  operationId,
+  risk,
+  agentApproval,
+  duplicateConfirmation: isObject(body) && body['duplicateConfirmation'] !== undefined,
+});
 
 /** Of a body that its service parses, the bytes are covered: an approval is for these very bytes. */
 function fingerprintOf({ fingerprint = '', body }: OperationCall): string {

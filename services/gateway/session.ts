@@ -10,6 +10,8 @@ import { decodeProtectedHeader, errors, importJWK, type JWK, type JWTPayload, jw
 import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../config/limits.ts';
 import { type GrantState, MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
+import { MCP_PATH } from '../../contracts/mcp.ts';
+import { apiUrl } from '../../lib/addresses.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Scope } from '../../lib/operation.ts';
 import { platformTime } from '../../lib/values/clock.ts';
@@ -18,8 +20,13 @@ import { isServiceUnavailable } from '../../mixins/service-unavailable.ts';
 import type { Connection } from './rate/budget.ts';
 import { RefreshingCache } from './refreshing-cache.ts';
 
+/** What callers come to, each with tokens of its own. */
+export type Door = 'api' | 'mcp';
+
 /** One remembered access token. */
 export interface Session {
+  /** What the token may be used for. */
+  readonly audience: readonly string[];
   readonly tenantId: string;
   readonly userId: string;
   readonly clientId: string;
@@ -48,6 +55,8 @@ export interface SessionSources {
   /** The ids of the grants that live, by data, which does not know the rest of their state. */
   living: (grants: GrantOfSession[]) => Promise<readonly string[]>;
   users: (tenantId: string, userId: string) => Promise<UserRights>;
+  /** Called when auth stops answering, and when it answers again. */
+  authChanged: (away: Error | null) => void;
 }
 
 /** What the gateway knows about the user of a session. */
@@ -62,12 +71,14 @@ const TOKEN_MAX_CHARS = 8_192;
 const KEYS_REFETCH_MS = 1_000;
 const KEYS_MAX_AGE_MS = 300_000;
 const CLOCK_SKEW_SECONDS = 5;
+/** Without requests nobody asks, so that nobody hears that auth is back. */
+const AWAY_KNOWN_MS = 30_000;
 
 type VerifyKey = Awaited<ReturnType<typeof importJWK>>;
 
 export class Sessions {
   readonly #issuer: string;
-  readonly #audience: string;
+  readonly #audiences: Readonly<Record<Door, string>>;
   readonly #sources: SessionSources;
   readonly #sessions = new LRUCache<string, Session>({ max: 20_000 });
   readonly #grants: RefreshingCache<Session, GrantState>;
@@ -76,6 +87,8 @@ export class Sessions {
   readonly #revoked = new LRUCache<string, true>({ max: 100_000, ttl: 2 * 3_600_000 });
   /** What auth said last about a grant that lives, and when. */
   readonly #confirmed = new LRUCache<string, { state: GrantState; at: number }>({ max: 50_000 });
+  /** When auth was last found not to answer; null: it answers. */
+  #authAway: { foundAt: number } | null = null;
   #keys = new Map<string, VerifyKey>();
   /** On the clock of `performance.now()`. */
   #keysAt = Number.NEGATIVE_INFINITY;
@@ -83,7 +96,7 @@ export class Sessions {
 
   constructor(baseUrl: string, sources: SessionSources) {
     this.#issuer = baseUrl;
-    this.#audience = `${baseUrl}/api/v1`;
+    this.#audiences = { api: apiUrl(baseUrl), mcp: `${baseUrl}${MCP_PATH}` };
     this.#sources = sources;
     // The questions of one turn of the event loop travel as one call; RefreshingCache keeps the answers.
     const grants = new DataLoader((sessions: readonly Session[]) => this.#checkGrants(sessions), {
@@ -94,10 +107,15 @@ export class Sessions {
     this.#users = new RefreshingCache(({ tenantId, userId }) => sources.users(tenantId, userId));
   }
 
+  /** A question about grants has just found nobody, or no answer. */
+  get authAway(): boolean {
+    return this.#authAway !== null && performance.now() - this.#authAway.foundAt < AWAY_KNOWN_MS;
+  }
+
   /**
    * The session of an Authorization header. Throws TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED, TOKEN_AUDIENCE_INVALID.
    */
-  open(authorization: string | undefined, now: number): Session | Promise<Session> {
+  open(authorization: string | undefined, now: number, door: Door = 'api'): Session | Promise<Session> {
     if (authorization === undefined || authorization === '')
       throw new PlatformError('TOKEN_MISSING', 'Send an access token: Authorization: Bearer <token>.');
     if (authorization.trim().toLowerCase() === 'bearer')
@@ -111,12 +129,20 @@ export class Sessions {
     const known = this.#sessions.get(key);
     if (known) {
       if (known.expiresAt <= now) throw new PlatformError('TOKEN_EXPIRED', 'The access token has expired.');
-      return known;
+      return this.#meantFor(door, known);
     }
     return this.#verify(token, now).then((session) => {
+      // A token for something else altogether is not worth a place.
+      const checked = this.#meantFor(door, session);
       this.#sessions.set(key, session);
-      return session;
+      return checked;
     });
+  }
+
+  #meantFor(door: Door, session: Session): Session {
+    const audience = this.#audiences[door];
+    if (session.audience.includes(audience)) return session;
+    throw new PlatformError('TOKEN_AUDIENCE_INVALID', `The access token is not meant for ${audience}.`);
   }
 
   /** The connection of a token that was used here before; null for every other, and when its grant has ended. */
@@ -167,8 +193,10 @@ export class Sessions {
       states = await this.#sources.grants(sessions.map(grantOf));
     } catch (error) {
       if (!(error instanceof Error) || !isAway(error)) throw error;
+      this.#noteAuth(error);
       return this.#rememberedGrants(sessions, error);
     }
+    this.#noteAuth(null);
     const byId = new Map(states.map((state) => [state.grantId, state]));
     return sessions.map(({ grantId }) => {
       const state = byId.get(grantId);
@@ -176,6 +204,12 @@ export class Sessions {
       else this.#confirmed.delete(grantId);
       return state ?? { ...UNKNOWN_GRANT, grantId };
     });
+  }
+
+  #noteAuth(away: Error | null): void {
+    const changed = (this.#authAway === null) !== (away === null);
+    this.#authAway = away ? { foundAt: performance.now() } : null;
+    if (changed) this.#sources.authChanged(away);
   }
 
   /** As auth knew them, those that live; `away` for what it has not confirmed for too long. */
@@ -220,10 +254,9 @@ export class Sessions {
       if (error instanceof errors.JWTExpired) throw new PlatformError('TOKEN_EXPIRED', 'The access token has expired.');
       throw new PlatformError('TOKEN_INVALID', 'The access token is not valid.', { cause: error });
     }
-    if (![claims.aud].flat().includes(this.#audience))
-      throw new PlatformError('TOKEN_AUDIENCE_INVALID', `The access token is not meant for ${this.#audience}.`);
     const expiresAt = (claims.exp ?? 0) * 1_000;
     return {
+      audience: [claims.aud ?? []].flat(),
       tenantId: String(claims['tenant_id']),
       userId: String(claims['sub']),
       clientId: String(claims['client_id']),

@@ -4,13 +4,14 @@ import type { MetadataActions } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
 import { Database } from '../../mixins/database/database.ts';
+import { warnOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { giveManageAccess } from './access-managers.ts';
 import { MetadataOperations } from './actions/operations.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { LEASE_SECONDS } from './deployments/lease.ts';
-import { DeploymentQueue } from './deployments/queue.ts';
+import { CONCURRENCY, DeploymentQueue } from './deployments/queue.ts';
 import { DeploymentWorker } from './deployments/run.ts';
 import { Telemetry } from './deployments/telemetry.ts';
 import { IndexUpkeep } from './indexes.ts';
@@ -19,7 +20,18 @@ import { Planning } from './planning/planning.ts';
 import { purgePeriodically } from './retention.ts';
 import { upgradeTenants } from './tenants.ts';
 
+/**
+ * One for each deployment under way and one for the looks: a renewal waits for nothing else, not for a slow look, nor for
+ * the row of another deployment that is about to commit.
+ */
+const LEASE_CONNECTIONS = CONCURRENCY + 1;
+/** What they were used for was waited for already. */
+const LEASES_CLOSE_MS = 1_000;
 const SEALING = { service: 'metadata', purpose: 'cursors of deployments' } as const;
+
+const NOT_UPGRADED =
+  'The tables of a tenant could not be brought up to date; some of its requests are answered with 503 until `npm run ' +
+  'migrate` has done so.';
 
 /** The Moleculer schema of metadata: it declares and delegates. */
 export default function metadataService(platform: Platform): ServiceSchema {
@@ -30,9 +42,9 @@ export default function metadataService(platform: Platform): ServiceSchema {
   let keys: SealingKeys;
   const planning = new Planning();
   const leases = new Database(database.url, {
-    size: 1,
+    size: LEASE_CONNECTIONS,
     applicationName: `erp metadata leases ${platform.config.nodeId}`,
-    onError: (error) => warn(error, 'The connection that keeps the leases of deployments was lost; it is made anew.'),
+    onError: (error) => warn(error, 'A connection that keeps the leases of deployments was lost; it is made anew.'),
   });
   const telemetry = new Telemetry(() => log);
   const worker = new DeploymentWorker(database, {
@@ -54,6 +66,12 @@ export default function metadataService(platform: Platform): ServiceSchema {
           : `The deployments of tenant ${tenantId} are tried again.`,
       ),
   });
+  /** Takes no more deployments, and gives back those that are under way. */
+  const leaveDeployments = (): Promise<void> => {
+    const givenBack = queue.stop();
+    worker.stop();
+    return givenBack;
+  };
   const indexes = new IndexUpkeep(database, (tenantId, error) =>
     warn(error, `The indexes of ${tenantId === null ? 'the tenants' : `tenant ${tenantId}`} are not up to date.`),
   );
@@ -80,11 +98,13 @@ export default function metadataService(platform: Platform): ServiceSchema {
         broadcast(this.broker, 'metadata.schema.changed', { tenantId, metadataVersion });
       };
       log = this.logger;
-      telemetry.register(platform.metrics, leases);
-      warn = (error, message) => this.logger.warn({ err: error }, message);
+      telemetry.register(platform.metrics, database);
+      warn = (error, message) => warnOf(this.logger, error, message);
       // Made before the first request: one that only reads writes nothing.
       keys = await sealingKeys(platform, SEALING);
-      const upgraded = await upgradeTenants(database);
+      const upgraded = await upgradeTenants(database, {
+        failed: ({ id }, error) => this.logger.error({ err: error, tenantId: id }, NOT_UPGRADED),
+      });
       if (upgraded > 0) this.logger.info(`Brought the schemas of ${upgraded} tenants up to date.`);
       const given = await giveManageAccess(database, {
         changed,
@@ -92,16 +112,17 @@ export default function metadataService(platform: Platform): ServiceSchema {
       });
       if (given > 0) this.logger.info(`Gave manageAccess to the administrators of ${given} tenants.`);
       indexes.start();
+      // At the beginning of a stop, so that another process has them while this one still answers.
+      platform.jobs.onLeave(leaveDeployments);
       queue.start();
       await purgePeriodically(database, platform.jobs, this.broker);
     },
     async stopped() {
-      const givenBack = queue.stop();
-      worker.stop();
+      const givenBack = leaveDeployments();
       await indexes.stop();
       await givenBack;
       await planning.close();
-      await leases.close();
+      await leases.close(LEASES_CLOSE_MS);
     },
   };
 }

@@ -12,6 +12,7 @@ import { ownerRole, serviceRole } from '../../mixins/database/roles.ts';
 import type { Jobs } from '../../mixins/jobs/jobs.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
+import { warnOf } from '../../mixins/log-failure.ts';
 import { holdTables } from './deployments/ahead.ts';
 import { dropSql } from './physical/retained.ts';
 import { expiredTablesSql, forgetExpiredSql, forgetRowsSql, forgetTableSql } from './retention.sql.ts';
@@ -96,9 +97,6 @@ export function purgePeriodically(database: Database, jobs: Jobs, broker: Servic
       call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
     work: (tenantId, signal) => purgeDeleted(database, tenantId, signal),
     failed: (tenantId, error) =>
-      broker.logger.warn(
-        { err: error, tenantId },
-        'Deleted configuration was not removed; the next round tries again.',
-      ),
+      warnOf(broker.logger, error, 'Deleted configuration was not removed; the next round tries again.', { tenantId }),
   });
 }

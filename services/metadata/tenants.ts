@@ -12,7 +12,7 @@ import { requestId, uuidv7 } from '../../lib/values/ids.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { isTimezone } from '../../lib/values/time.ts';
 import { emitYaml } from '../../lib/yaml/emit.ts';
-import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
+import { type Database, isConnectionError, sqlState, type Tx } from '../../mixins/database/database.ts';
 import { ownerRole, serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import { applyPlan, inOrder } from './apply.ts';
 import { runDataChecks } from './data-checks.ts';
@@ -185,17 +185,39 @@ const OUTDATED_TENANTS = `
   WITH owned AS (
     SELECT relnamespace AS namespace, relowner AS owner FROM pg_class WHERE relkind = 'r'
     UNION SELECT pronamespace, proowner FROM pg_proc)
-  SELECT tenant.id FROM metadata.tenants tenant
+  SELECT tenant.id, tenant.key FROM metadata.tenants tenant
   WHERE tenant.tenant_schema_version < $1 OR EXISTS (
     SELECT FROM pg_namespace n JOIN owned ON owned.namespace = n.oid
     WHERE n.nspname = 't_' || replace(tenant.id::text, '-', '') AND pg_get_userbyid(owned.owner) <> n.nspname || '_owner')
   ORDER BY tenant.id`;
 
-/** Brings the schemas of tenants that an older version of the platform made up to date. */
-export async function upgradeTenants(database: Database): Promise<number> {
-  const { rows } = await database.query<{ id: string }>(OUTDATED_TENANTS, [NEWEST_SCHEMA]);
-  for (const { id } of rows) await retryLocked(() => database.transaction((tx) => upgradeTenant(tx, id)));
-  return rows.length;
+interface TenantUpgrades {
+  /** One tenant could not be brought up to date; the others go on. Without it the error is thrown. */
+  readonly failed?: (tenant: { readonly id: string; readonly key: string }, error: unknown) => void;
+  /** Called after each tenant, with how many are behind. */
+  readonly progress?: (done: number, all: number) => void;
+}
+
+/**
+ * Brings the schemas of tenants that an older version of the platform made up to date, each in a transaction of its own,
+ * and answers how many. Safe while the platform works on them, and where several processes do it; what was interrupted
+ * is carried on by the next call.
+ */
+export async function upgradeTenants(database: Database, options: TenantUpgrades = {}): Promise<number> {
+  const { rows } = await database.query<{ id: string; key: string }>(OUTDATED_TENANTS, [NEWEST_SCHEMA]);
+  let upgraded = 0;
+  for (const [index, tenant] of rows.entries()) {
+    try {
+      await retryLocked(() => database.transaction((tx) => upgradeTenant(tx, tenant.id)));
+      upgraded++;
+    } catch (error) {
+      // Without the database no other tenant would fare better.
+      if (!options.failed || isConnectionError(error)) throw error;
+      options.failed(tenant, error);
+    }
+    options.progress?.(index + 1, rows.length);
+  }
+  return upgraded;
 }
 
 /** The owner of the database gives the schema to its owner role; what is left to do is done by that role. */

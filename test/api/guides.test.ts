@@ -5,6 +5,7 @@ import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { call } from '../../contracts/call.ts';
 import { tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
@@ -28,8 +29,8 @@ describe('the guide', () => {
   });
 
   /** What the blocks of a guide print, progress on stderr included. */
-  async function walk(name: string, more: Record<string, string> = {}): Promise<string> {
-    const text = await readFile(join(root, 'docs', 'guides', name), 'utf8');
+  async function walk(name: string, more: Record<string, string> = {}, take = (text: string) => text): Promise<string> {
+    const text = take(await readFile(join(root, 'docs', 'guides', name), 'utf8'));
     const blocks = [...text.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map((match) => match[1]!);
     const script = blocks
       .filter((block) => !STARTS.test(block))
@@ -38,7 +39,7 @@ describe('the guide', () => {
     const erp = `npx() { node ${root}/cli/bin/erp.js "\${@:2}"; }\n`;
     // The token script finds its server by BASE_URL; npm finds its scripts although the shell stands elsewhere.
     const npm = `npm() { node ${root}/scripts/token.ts "\${@:5}"; }\n`;
-    const { stdout, stderr } = await promisify(execFile)('bash', ['-u', '-c', npm + erp + script], {
+    const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-u', '-c', npm + erp + script], {
       cwd: folder,
       env: { ...process.env, BASE_URL: platform.baseUrl, ...more },
     });
@@ -207,6 +208,25 @@ describe('the guide', () => {
     );
     assert.match(output, /\nCONSUMED\nCOMPLETED\n/);
     assert.match(output, /data_transitions_execute: .*\n$/);
+  });
+
+  it('sign-in-a-program.md asks for the changes of the night, by secret and by key, until it is stopped', async function () {
+    this.timeout(120_000);
+    const [beginning = '', secretly = '', rest = ''] = (
+      await readFile(join(root, 'docs', 'guides', 'sign-in-a-program.md'), 'utf8')
+    ).split(/^(?=## [12]\.)/m);
+    const made = await walk('sign-in-a-program.md', {}, () => beginning + secretly);
+    assert.match(made, /^warehouse: SUCCEEDED\nwarehouse@demo\.example\nwarehouse: SUCCEEDED\n$/);
+    // What the operator does in the console.
+    const tenants = await call(platform.broker, 'metadata.tenants.list', {});
+    const tenantId = tenants.find(({ key }) => key === 'demo')!.id;
+    const { secret } = await call(platform.broker, 'auth.clients.rotateSecret', { tenantId, apiName: 'Warehouse' });
+    const output = await walk('sign-in-a-program.md', { SECRET: secret }, () => beginning + rest);
+    assert.match(
+      output,
+      /^900\n1\nSCOPE_INSUFFICIENT\ntrue\nQuayside Chandlers Ltd\nupserted Quayside Chandlers Ltd\nwarehouse: SUCCEEDED\n/,
+    );
+    assert.match(output, /\nwarehouse: SUCCEEDED\ninvalid_client\n\nwarehouse: SUCCEEDED\ninvalid_client\n$/);
   });
 
   it('follow-changes.md keeps a copy in step, and takes out of it what went out of sight', async function () {

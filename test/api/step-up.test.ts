@@ -89,7 +89,11 @@ describe('API: step-up for operations of high risk', () => {
     challenged(answer);
     challenged(await before.post('/metadata/deploy', {}));
     challenged(await before.put('/data/User/by/username/x', {}));
-    assert.notEqual((await before.post('/data/User?checkOnly=true', {})).status, 401, 'a dry run needs no step-up');
+    assert.notEqual(
+      (await before.post('/data/User/check', { operation: 'create', fields: {} })).status,
+      401,
+      'a dry run needs no step-up',
+    );
     const own = (await sam.get('/identity')).body.user;
     const refusal = await sam.patch(`/data/User/${own.id}`, { fields: { timezone: 'Europe/Berlin' } }, { etag: '"1"' });
     assert.equal(refusal.body.code, 'OBJECT_PERMISSION_DENIED', 'no sign-in would let them');

@@ -123,6 +123,27 @@ describe('erp data', () => {
     assert.equal((await erp(['data', 'create', 'Account', 'creditLimit=much', '--dry-run'])).code, 6);
   });
 
+  it('tries out every change of a record', async () => {
+    const id = await create('name=Tried', 'city=Alt', 'accountNumber=AC-990001');
+    for (const [command, effect] of [
+      [['update', 'Account', id, 'city=Neu'], `update Account ${id} city`],
+      [['upsert', 'Account', 'accountNumber', 'AC-990001', 'city=Neu'], `update Account ${id} city`],
+      [['upsert', 'Account', 'accountNumber', 'AC-990002', 'name=x', '--create-only'], 'create Account '],
+      [['delete', 'Account', id], `delete Account ${id}`],
+    ] as const) {
+      const { code, stdout, stderr } = await erp(['data', ...command, '--dry-run']);
+      assert.equal(code, 0, stderr);
+      assert.ok(stdout.includes(`It would be done. Nothing was changed.\n  ${effect}`), stdout);
+    }
+    const again = ['upsert', 'Account', 'accountNumber', 'AC-990001', 'name=x', '--create-only', '--dry-run'];
+    const exists = await erp(['data', ...again]);
+    assert.match(exists.stderr, /ETAG_MISMATCH/);
+    assert.match((await erp(['data', 'get', 'Account', id])).stdout, /Alt/);
+    assert.equal((await erp(['data', 'delete', 'Account', id])).code, 0);
+    const { code, stdout } = await erp(['data', 'restore', 'Account', id, '--dry-run']);
+    assert.deepEqual([code, stdout.includes(`create Account ${id}`)], [0, true], stdout);
+  });
+
   it('changes, deletes and restores a record, and shows its history', async () => {
     const id = await create('name=Changing', 'city=Alt');
     assert.equal((await erp(['data', 'update', 'Account', id, 'city=Neu'])).stdout, `${id}\n`);

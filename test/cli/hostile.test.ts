@@ -209,6 +209,17 @@ describe('erp against a hostile server', () => {
     });
   });
 
+  it('says by which address a platform goes that is asked at another', async () => {
+    answers['/.well-known/oauth-authorization-server'] = (response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ issuer: 'http://localhost:3000' }));
+    };
+    const { code, stderr } = await erp('login', '--device');
+    assert.equal(code, 1);
+    assert.ok(stderr.includes(`Error: The platform at ${url} calls itself http://localhost:3000.`), stderr);
+    assert.match(stderr, /--base-url http:\/\/localhost:3000$/m);
+  });
+
   describe('that sends the sign-in elsewhere', () => {
     const own = (): Record<string, string> => ({
       issuer: url,

@@ -156,6 +156,21 @@ describe('erp login', () => {
     assert.match((await erp(['whoami'])).stdout, /sam@demo/);
   });
 
+  it('prints a token for programs, renewed when it is about to end', async () => {
+    const env = userEnvironment();
+    await signIn(env);
+    const before = await credentialsIn(env);
+    before.default.expiresAt = 1;
+    await writeFile(join(folderOf(env), 'credentials.json'), JSON.stringify(before), { mode: 0o600 });
+    const { code, stdout, stderr } = await erpOf(env)(['token']);
+    assert.deepEqual([code, stderr], [0, '']);
+    const { accessToken } = (await credentialsIn(env)).default;
+    assert.notEqual(accessToken, before.default.accessToken);
+    assert.equal(stdout, `${accessToken}\n`);
+    assert.deepEqual(JSON.parse((await erpOf(env)(['token', '--json'])).stdout), { accessToken });
+    assert.equal((await erpOf(userEnvironment())(['token'])).code, 3);
+  });
+
   it('sends the token of a profile to no other address', async () => {
     const env = userEnvironment();
     await signIn(env);

@@ -147,6 +147,18 @@ describe("a process with data's credentials", function () {
     assert.match(url, /^http/);
   });
 
+  it('runs no operation for those who are at the door for assistants', async () => {
+    const params = { ticket: 'x'.repeat(32), operationId: 'metadata.types.list', path: {}, body: null };
+    for (const identity of ['data', OTHERS, OPERATOR]) {
+      const broker = await brokerAs(identity);
+      await assert.rejects(
+        Promise.resolve(broker.call('gateway.operations.run', params, { nodeID: node(gateway) })),
+        /may not call/,
+        identity,
+      );
+    }
+  });
+
   it('acts for no user', async () => {
     const broker = await brokerAs('data', { BUS_KEYS_FILE: '' });
     const meta = { request: await ada() };

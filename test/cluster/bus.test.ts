@@ -106,6 +106,11 @@ describe('the bus', () => {
 
   it('knows at once that NATS is gone, and heals by itself when it is back', async () => {
     assert.equal(busConnected(caller), true);
+    const transporter = caller.transit!.tx as unknown as { logger: object };
+    const { logger } = transporter;
+    const lines: string[] = [];
+    const note = (...parts: unknown[]): void => void lines.push(String(parts.at(-1)));
+    transporter.logger = { ...logger, info: note, warn: note };
     const lost = assert.rejects(Promise.resolve(caller.call('data.slow')), { name: 'RequestRejectedError' });
     await nats.stop();
     await lost; // what waits for the other side is told at once
@@ -118,6 +123,11 @@ describe('the bus', () => {
     const answer = (await caller.call('data.bytes', { bytes: Buffer.from('back') })) as { bytes: Buffer };
     assert.equal(answer.bytes.toString(), 'back');
     assert.ok(Date.now() - began < 3_000);
+    transporter.logger = logger;
+    assert.deepEqual(
+      lines.filter((line) => line.includes('The connection to NATS')),
+      ['The connection to NATS is lost; it is made again as soon as NATS answers.', 'The connection to NATS is back.'],
+    );
   });
 
   it('leaves no connection behind that tries for ever, when a process ends without NATS', async () => {

@@ -9,6 +9,7 @@ import { OPERATOR } from '../../config/bus.ts';
 import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import type { Answer, Api } from '../support/client.ts';
+import { assistantTokens } from '../support/mcp.ts';
 import { fieldFile, wholePackage } from '../support/metadata-tenant.ts';
 import { root } from '../support/sources.ts';
 import { companyThrough, sealWhile } from './company.ts';
@@ -177,6 +178,32 @@ describe('a cluster', function () {
     const absent = { ...widgets[0], query: { ...query, objectApiName: 'Absent__c' } };
     const refused = await sam.post('/analytics/dashboards', { name: 'Mine', widgets: [absent] });
     assert.deepEqual([refused.status, refused.body.code], [422, 'WIDGET_QUERY_INVALID'], refused.text);
+  });
+
+  /** Calls a tool, of which the gateway runs the operation. */
+  const askAssistant = (token: string): Promise<Response> =>
+    fetch(`${stage.baseUrl}/mcp`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name: 'metadata_retrieve', arguments: RETRIEVE },
+      }),
+    });
+
+  it('answers an assistant, whose tool runs where the request came in', async () => {
+    const { access_token } = await assistantTokens(stage.baseUrl, 'ada');
+    const answer = await askAssistant(access_token);
+    const text = await answer.text();
+    assert.equal(answer.status, 200, text);
+    assert.match(text, /type: CustomObject/);
+    assert.doesNotMatch(text, /"isError":true/);
   });
 
   it('signs each process in to the database as the login of its service', async () => {
@@ -368,6 +395,7 @@ describe('a cluster', function () {
     }
   }
 
+  let assistant: string | undefined;
   const asks: Partial<Record<ServiceName, (token: string) => Promise<Response>>> = {
     data: (token) =>
       fetch(`${stage.baseUrl}/api/v1/data/Account?take=1`, { headers: { authorization: `Bearer ${token}` } }),
@@ -386,6 +414,7 @@ describe('a cluster', function () {
         method: 'POST',
         body: new URLSearchParams({ grant_type: 'refresh_token', client_id: 'erp-cli', refresh_token: 'none' }),
       }),
+    mcp: async () => askAssistant((assistant ??= (await assistantTokens(stage.baseUrl, 'ada')).access_token)),
   };
 
   for (const [service, ask] of Object.entries(asks) as [ServiceName, (token: string) => Promise<Response>][])

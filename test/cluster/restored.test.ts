@@ -291,8 +291,8 @@ describe('a database that is a copy', function () {
     await stopPlatform();
     const disk = await servers.start('disk', await freePort());
     const again = await startOn(disk.url());
-    assert.match(await restored(disk), /changes of 1 of 1 tenants starts over/);
-    assert.match(await restored(disk), /changes of 0 of 1 tenants starts over/);
+    assert.match(await restored(disk), /changes of 1 of 1 tenants start over/);
+    assert.match(await restored(disk), /changes of 0 of 1 tenants start over/);
     await assertGoesOn(again, follower);
     await stopPlatform();
     await disk.stop('SIGINT');

@@ -10,7 +10,7 @@ import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../../config/broker.ts';
 import { readConfig } from '../../config/env.ts';
 import { connectToPlatform } from '../../mixins/control-socket.ts';
-import { processStarted, processStopped } from '../support/processes.ts';
+import { compileCache, processStarted, processStopped } from '../support/processes.ts';
 import { root } from '../support/sources.ts';
 
 interface Started {
@@ -44,6 +44,7 @@ describe('one process on its own database', function () {
         HOST: '127.0.0.1',
         LOG_LEVEL: 'warn',
         SEED_DEMO: 'false',
+        ...compileCache(),
         ...env,
       },
     });

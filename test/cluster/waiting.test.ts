@@ -38,7 +38,7 @@ describe('a process that starts before its database', function () {
   });
 
   const launch = (databaseUrl: string): { child: ChildProcess; said: () => string } => {
-    const env = { SERVICES: 'ratelimit', NATS_URL: nats.url, HEALTH_PORT: String(port) };
+    const env = { SERVICES: 'ratelimit', NATS_URL: nats.url, HEALTH_PORT: String(port), LOG_LEVEL: 'info' };
     const child = spawn(process.execPath, ['main.ts'], {
       cwd: root,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -63,7 +63,7 @@ describe('a process that starts before its database', function () {
     const { said } = launch(proxy.url);
     await until('it waits', isWaiting);
     await until('it says so', () =>
-      /^Waiting for the database of DATABASE_URL \(connect ECONNREFUSED .+\)\.$/m.test(said()),
+      /^\{.*"msg":"Waiting for the database of DATABASE_URL \(connect ECONNREFUSED .+\)\."\}$/m.test(said()),
     );
     assert.equal((await probe('/healthz'))?.status, 200);
     const { checks, waitingFor } = (await (await probe('/readyz'))!.json()) as { checks: object; waitingFor: string };
@@ -77,11 +77,13 @@ describe('a process that starts before its database', function () {
   });
 
   it('ends at once when it is stopped while it waits', async () => {
-    const { child } = launch(proxy.url);
+    const { child, said } = launch(proxy.url);
     await until('it waits', isWaiting);
     const asked = performance.now();
     child.kill('SIGTERM');
     assert.deepEqual(await once(child, 'exit'), [0, null]);
+    const stops = /^\{.*"signal":"SIGTERM".*"msg":"The process stops: it was asked to\."\}$/m;
+    assert.match(said(), stops, 'the log says so at the beginning');
     assert.ok(performance.now() - asked < 2_000);
   });
 
@@ -91,7 +93,9 @@ describe('a process that starts before its database', function () {
     await client.connect();
     await client.query(`ALTER DATABASE ${database.name} SET default_transaction_read_only = on`);
     const { said } = launch(proxy.url);
-    await until('it says so', () => /^Waiting for the database of DATABASE_URL \(it is read-only\)\.$/m.test(said()));
+    await until('it says so', () =>
+      /"msg":"Waiting for the database of DATABASE_URL \(it is read-only\)\."/.test(said()),
+    );
     await client.query('SET default_transaction_read_only = off');
     await client.query(`ALTER DATABASE ${database.name} RESET default_transaction_read_only`);
     await client.end();

@@ -144,6 +144,13 @@ describe('isolation of every operation', () => {
           assert.deepEqual(answer.body.details.required, row.scopes);
         });
 
+      if (row.oneOfScopes)
+        it('refuses a token with none of its scopes', async () => {
+          const client = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada', 'me:read'));
+          const answer = await call(client, row, pathOf(row, real));
+          assert.deepEqual([answer.status, answer.body.code], [403, 'SCOPE_INSUFFICIENT'], answer.text);
+        });
+
       it('refuses a parameter that it does not know', async () => {
         const path = pathOf(row, real);
         const answer = await call(ada, row, `${path}?nosuchparameter=1`);
@@ -186,6 +193,21 @@ describe('isolation of every operation', () => {
         });
     });
   }
+
+  it('tries out nothing on the records of another tenant', async () => {
+    const changes = [
+      { operation: 'update', ifMatch: '"1"', fields: { Amount__c: 1 } },
+      { operation: 'delete', ifMatch: '"1"' },
+      { operation: 'restore' },
+      { operation: 'transition', ifMatch: '"1"', transitionKey: 'send' },
+    ];
+    for (const change of changes) {
+      const tried = (id: string): Promise<Answer> => eve.post('/data/Invoice__c/check', { ...change, id });
+      const foreign = await tried(real['id']!);
+      assert.equal(foreign.status, 404, foreign.text);
+      assert.deepEqual(shape(foreign), shape(await tried(uuidv7())));
+    }
+  });
 
   it('shows a tenant its own records only', async () => {
     const mine = await ada.get('/data/Account?take=200&fields=id');

@@ -77,6 +77,20 @@ ALTER TABLE auth.credentials FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.credentials TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.credentials TO svc_auth;
 
+CREATE TABLE auth.deprecated_uses (
+  tenant_id uuid NOT NULL,
+  operation_id text NOT NULL,
+  client_id text NOT NULL,
+  day date NOT NULL,
+  requests bigint NOT NULL,
+  last_used_at timestamp with time zone NOT NULL,
+  CONSTRAINT deprecated_uses_pkey PRIMARY KEY (tenant_id, operation_id, client_id, day)
+);
+ALTER TABLE auth.deprecated_uses ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.deprecated_uses FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.deprecated_uses TO login_auth;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.deprecated_uses TO svc_auth;
+
 CREATE TABLE auth.domains (
   tenant_id uuid NOT NULL,
   domain text NOT NULL,
@@ -195,6 +209,7 @@ CREATE TABLE auth.tenant_origins (
   tenant_id uuid NOT NULL,
   metadata_version integer NOT NULL,
   origins text[] NOT NULL,
+  documents text[] DEFAULT '{}'::text[] NOT NULL,
   CONSTRAINT tenant_origins_pkey PRIMARY KEY (tenant_id)
 );
 ALTER TABLE auth.tenant_origins ENABLE ROW LEVEL SECURITY;
@@ -222,6 +237,8 @@ CREATE UNIQUE INDEX credentials_user ON auth.credentials USING btree (user_id);
 
 CREATE UNIQUE INDEX credentials_username ON auth.credentials USING btree (tenant_id, lower(username));
 
+CREATE INDEX deprecated_uses_day ON auth.deprecated_uses USING btree (day);
+
 CREATE UNIQUE INDEX domains_domain ON auth.domains USING btree (domain);
 
 CREATE INDEX grants_expires ON auth.grants USING btree (expires_at);
@@ -239,6 +256,8 @@ CREATE INDEX passkeys_user ON auth.passkeys USING btree (tenant_id, user_id);
 CREATE UNIQUE INDEX password_links_token ON auth.password_links USING btree (token_hash);
 
 CREATE INDEX password_links_user ON auth.password_links USING btree (tenant_id, user_id);
+
+CREATE INDEX tenant_origins_documents ON auth.tenant_origins USING gin (documents);
 
 CREATE INDEX tenant_origins_origins ON auth.tenant_origins USING gin (origins);
 
@@ -259,6 +278,12 @@ CREATE POLICY directory ON auth.credentials AS PERMISSIVE FOR ALL TO postgres US
 CREATE POLICY directory_of_login ON auth.credentials AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
 
 CREATE POLICY tenant ON auth.credentials AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY directory ON auth.deprecated_uses AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON auth.deprecated_uses AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.deprecated_uses AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.domains AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
@@ -305,5 +330,5 @@ CREATE POLICY tenant ON auth.tenant_origins AS PERMISSIVE FOR ALL TO public USIN
 CREATE FUNCTION auth.end_grant(uuid,uuid,text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body f93b999160b1
 GRANT EXECUTE ON FUNCTION auth.end_grant(uuid,uuid,text) TO svc_data;
 
-CREATE FUNCTION auth.living_grants(uuid,text[]) RETURNS TABLE(id text, user_id uuid, client_id text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body e08d7bb88da8
+CREATE FUNCTION auth.living_grants(uuid,text[]) RETURNS TABLE(id text, user_id uuid, client_id text, authentication text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body a9b4d7a8b3e8
 GRANT EXECUTE ON FUNCTION auth.living_grants(uuid,text[]) TO svc_data;

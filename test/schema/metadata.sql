@@ -2,6 +2,7 @@
 
 CREATE SCHEMA metadata;
 GRANT USAGE ON SCHEMA metadata TO login_metadata;
+GRANT USAGE ON SCHEMA metadata TO svc_data;
 GRANT USAGE ON SCHEMA metadata TO svc_metadata;
 
 CREATE SEQUENCE metadata.deployments_queue_number_seq AS bigint INCREMENT 1 MINVALUE 1 MAXVALUE 9223372036854775807 START 1;
@@ -218,3 +219,6 @@ GRANT EXECUTE ON FUNCTION metadata.create_tenant_schema(uuid) TO login_metadata;
 CREATE FUNCTION metadata.ensure_tenant_roles(uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body 97d2c96013a8
 
 CREATE FUNCTION metadata.fence_workers() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body e34f8733f74c
+
+CREATE FUNCTION metadata.tenant_schema_version(uuid) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body c1517dfaa3c3
+GRANT EXECUTE ON FUNCTION metadata.tenant_schema_version(uuid) TO svc_data;

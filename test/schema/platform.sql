@@ -6,6 +6,7 @@ GRANT USAGE ON SCHEMA platform TO login_analytics;
 GRANT USAGE ON SCHEMA platform TO login_auth;
 GRANT USAGE ON SCHEMA platform TO login_data;
 GRANT USAGE ON SCHEMA platform TO login_gateway;
+GRANT USAGE ON SCHEMA platform TO login_mcp;
 GRANT USAGE ON SCHEMA platform TO login_metadata;
 GRANT USAGE ON SCHEMA platform TO login_ratelimit;
 
@@ -20,5 +21,6 @@ GRANT INSERT, SELECT ON platform.installation TO login_analytics;
 GRANT INSERT, SELECT, UPDATE ON platform.installation TO login_auth;
 GRANT INSERT, SELECT ON platform.installation TO login_data;
 GRANT INSERT, SELECT ON platform.installation TO login_gateway;
+GRANT INSERT, SELECT ON platform.installation TO login_mcp;
 GRANT INSERT, SELECT ON platform.installation TO login_metadata;
 GRANT INSERT, SELECT ON platform.installation TO login_ratelimit;

@@ -1,19 +1,13 @@
-/** mixins/jobs on a real PostgreSQL: what is promised about jobs of a transaction and about periodic work. */
+/** mixins/jobs on a real PostgreSQL: what is promised about periodic work. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Database } from '../../mixins/database/database.ts';
-import { ensureServiceRole } from '../../mixins/database/migrate.ts';
 import { Jobs } from '../../mixins/jobs/jobs.ts';
-import { periodicQueue, type Queue } from '../../mixins/jobs/queue.ts';
+import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 
-const NUMBERS: Queue<{ n: number }> = {
-  name: 'test.numbers',
-  pollSeconds: 1,
-  concurrency: 1,
-  options: { retryLimit: 3, retryDelay: 0, expireInSeconds: 60 },
-};
+const NUMBERS = periodicQueue('test.numbers', { everySeconds: 60, pollSeconds: 1, firstAfterSeconds: 0 });
 
 describe('jobs', function () {
   this.timeout(60_000);
@@ -24,7 +18,6 @@ describe('jobs', function () {
   /** The jobs of one more process. */
   const aProcess = (): Jobs => {
     const jobs = new Jobs(database, {
-      services: ['one'],
       warn: (error, message) => problems.push(`${message} ${error}`),
     });
     opened.push(jobs);
@@ -37,8 +30,6 @@ describe('jobs', function () {
   before(async () => {
     server = await createDatabase();
     database = new Database(server.url, { size: 6, applicationName: 'jobs test' });
-    await database.query('CREATE SCHEMA one');
-    await ensureServiceRole(database, 'one');
   });
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((jobs) => jobs.stop()));
@@ -53,71 +44,6 @@ describe('jobs', function () {
     await Promise.all([1, 2, 3].map(() => aProcess().declare(NUMBERS)));
     const { rowCount } = await database.query("SELECT FROM pgboss.queue WHERE name = 'test.numbers'");
     assert.equal(rowCount, 1);
-  });
-
-  it('exist exactly when the transaction that enqueued them commits', async () => {
-    const jobs = aProcess();
-    const done: number[] = [];
-    await jobs.work(NUMBERS, async ({ n }) => void done.push(n));
-    const abandoned = database.transaction(async (tx) => {
-      await jobs.enqueue(tx, NUMBERS, { n: 1 });
-      throw new Error('rolled back');
-    });
-    await assert.rejects(abandoned, /rolled back/);
-    await database.transaction((tx) => jobs.enqueue(tx, NUMBERS, { n: 2 }));
-    jobs.wake(NUMBERS);
-    await until(() => done.length > 0);
-    assert.deepEqual(done, [2]);
-  });
-
-  it('can be enqueued as the role of a service, which sees nothing else of the queue', async () => {
-    const jobs = aProcess();
-    const done: number[] = [];
-    await jobs.work(NUMBERS, async ({ n }) => void done.push(n));
-    await database.shared('one', null, (tx) => jobs.enqueue(tx, NUMBERS, { n: 3 }));
-    jobs.wake(NUMBERS);
-    await until(() => done.length > 0);
-    const reading = database.shared('one', null, (tx) => tx.query('SELECT data FROM pgboss.job_common'));
-    await assert.rejects(reading, /permission denied/);
-  });
-
-  it('are tried again when their work throws, with the options the queue has now', async () => {
-    const jobs = aProcess();
-    let tries = 0;
-    await jobs.work({ ...NUMBERS, options: { ...NUMBERS.options, retryLimit: 2 } }, async () => {
-      tries++;
-      throw new Error('not yet');
-    });
-    await database.transaction((tx) => jobs.enqueue(tx, NUMBERS, { n: 4 }));
-    const state = async () =>
-      (await database.query<{ state: string }>("SELECT state FROM pgboss.job WHERE data->>'n' = '4'")).rows[0]?.state;
-    await until(async () => (await state()) === 'failed');
-    assert.equal(tries, 3);
-  });
-
-  it('let work under way end when the process stops, and nothing new begins', async () => {
-    const jobs = aProcess();
-    let begun = 0;
-    let ended = false;
-    await jobs.work(NUMBERS, async (_, signal) => {
-      begun++;
-      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-      await pause(50);
-      ended = true;
-    });
-    for (const n of [5, 6]) await database.transaction((tx) => jobs.enqueue(tx, NUMBERS, { n }));
-    jobs.wake(NUMBERS);
-    await until(() => begun === 1);
-    await jobs.stop();
-    assert.deepEqual([begun, ended], [1, true]);
-    const { rows } = await database.query<{ state: string }>(
-      "SELECT state FROM pgboss.job WHERE data->>'n' IN ('5', '6') ORDER BY data->>'n'",
-    );
-    assert.deepEqual(
-      rows.map((row) => row.state),
-      ['completed', 'created'],
-    );
-    await database.query("DELETE FROM pgboss.job WHERE name = 'test.numbers'");
   });
 
   describe('that repeat', () => {

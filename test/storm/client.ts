@@ -52,9 +52,11 @@ export class Traffic {
   /** Tokens that were given; none may be in a log. */
   readonly secrets = new Set<string>();
   /** Failed attempts without a fault on a machine that had far more to do than it can. */
-  overloaded = 0;
+  readonly overloaded: string[] = [];
   /** The longest time without a write that succeeded. */
   silence = 0;
+  /** When a backup was put back: refresh tokens from before may have been given or exchanged after it was made. */
+  restoredAt = Number.NEGATIVE_INFINITY;
   #succeeded = performance.now();
 
   readonly #note: (text: string) => void;
@@ -86,7 +88,7 @@ export class Traffic {
     this.#note(`${what}: ${detail}`);
     const cause = this.faults.around(sent, GRACE_MS, brokenAt?.name);
     if (cause) cause.lastFailure = performance.now();
-    else if (isOverloaded()) this.overloaded++;
+    else if (isOverloaded()) this.overloaded.push(`${what}: ${detail}`);
     else
       this.violations.add({
         oracle: 'no failure without a fault',
@@ -96,11 +98,15 @@ export class Traffic {
   }
 }
 
+interface KeptTokens extends Tokens {
+  readonly at: number;
+}
+
 export class Client {
   readonly username: string;
   readonly tenant: string;
   readonly #traffic: Traffic;
-  #tokens: Promise<Tokens> | undefined;
+  #tokens: Promise<KeptTokens> | undefined;
 
   constructor(traffic: Traffic, username: string) {
     this.#traffic = traffic;
@@ -131,6 +137,7 @@ export class Client {
   async attempt(method: string, path: string, body: unknown, options: CallOptions): Promise<Answer | null> {
     const token = await this.token();
     const gateway = this.#traffic.cluster.gateway();
+    const wasReady = gateway.ready;
     const sent = performance.now();
     this.#traffic.requests++;
     let answer: Answer;
@@ -161,7 +168,8 @@ export class Client {
       const what = late ? 'no answer in time' : `connection: ${cause?.code ?? name}`;
       gateway.ready = false;
       const detail = `${method} ${path} at ${gateway.name} after ${Math.round(performance.now() - sent)} ms: ${error}`;
-      this.#traffic.failed(what, sent, detail, late ? undefined : gateway);
+      // Where no gateway is ready, one that is not is asked.
+      this.#traffic.failed(what, sent, detail, late || !wasReady ? undefined : gateway);
       return null;
     }
     this.#judge(method, path, answer, gateway, sent);
@@ -184,14 +192,15 @@ export class Client {
     }
   }
 
-  /** A new token by the refresh token, or by another sign-in when that is not taken. */
+  /** A new token by the refresh token, or by another sign-in when that is not taken or was given after a backup. */
   async refresh(): Promise<void> {
-    const { refresh_token } = (await this.#tokens?.catch(() => undefined)) ?? {};
+    const tokens = await this.#tokens?.catch(() => undefined);
+    const refresh_token = tokens && tokens.at > this.#traffic.restoredAt ? tokens.refresh_token : undefined;
     this.#tokens = refresh_token ? this.#exchange(refresh_token).catch(() => this.#signIn()) : this.#signIn();
     await this.token();
   }
 
-  async #signIn(): Promise<Tokens> {
+  async #signIn(): Promise<KeptTokens> {
     const sent = performance.now();
     const { baseUrl, password } = this.#traffic.cluster;
     try {
@@ -202,7 +211,7 @@ export class Client {
     }
   }
 
-  async #exchange(refreshToken: string): Promise<Tokens> {
+  async #exchange(refreshToken: string): Promise<KeptTokens> {
     const sent = performance.now();
     try {
       const response = await fetch(`${this.#traffic.cluster.baseUrl}/oauth2/token`, {
@@ -221,9 +230,9 @@ export class Client {
     }
   }
 
-  #keep(tokens: Tokens): Tokens {
+  #keep(tokens: Tokens): KeptTokens {
     for (const secret of [tokens.access_token, tokens.refresh_token]) if (secret) this.#traffic.secrets.add(secret);
-    return tokens;
+    return { ...tokens, at: performance.now() };
   }
 
   /** What no answer may be, whatever happens, and what it may be during faults alone. */

@@ -37,6 +37,8 @@ const AGAIN_AFTER_MS = 500;
 const READY_EVERY_MS = 250;
 const READY_WAIT_MS = 1_000;
 const LOOK_EVERY_MS = 2_000;
+/** Looks in a minute. */
+const A_MINUTE = 60_000 / LOOK_EVERY_MS;
 /** The data folder of a storm with full disks. */
 const DISK_BYTES = 6 * 1024 ** 3;
 const MIB = 1024 ** 2;
@@ -57,8 +59,8 @@ export class Member {
   ready = false;
   /** Times that it ended before it was ready, in the middle of faults. */
   failedStarts = 0;
-  /** The most memory it had, in bytes. */
-  memory = 0;
+  /** Bytes of memory, every few seconds while it ran. */
+  readonly memories: number[] = [];
   process: ServiceProcess | null = null;
   #ended = false;
 
@@ -139,6 +141,17 @@ export class Member {
   /** Of all processes that ran under this name. */
   output(): string {
     return [...this.past, ...(this.process ? [this.process] : [])].map((one) => one.output()).join('\n');
+  }
+
+  /** The most memory it had, in bytes. */
+  get memory(): number {
+    return this.memories.reduce((most, bytes) => Math.max(most, bytes), 0);
+  }
+
+  /** What it had in the middle of the first and of the last minute. */
+  get memoryTrend(): [first: number, last: number] {
+    const middle = (bytes: number[]): number => bytes.sort((a, b) => a - b)[bytes.length >> 1] ?? 0;
+    return [middle(this.memories.slice(0, A_MINUTE)), middle(this.memories.slice(-A_MINUTE))];
   }
 
   /** Memory of its services together may be, as config/services.ts says. */
@@ -347,7 +360,8 @@ export class Cluster {
     this.#timers.push(
       setInterval(() => {
         for (const member of this.members) {
-          member.memory = Math.max(member.memory, memoryOf(member.process?.pid));
+          const bytes = memoryOf(member.process?.pid);
+          if (bytes > 0) member.memories.push(bytes);
           const crash = member.process?.crash();
           if (!crash) continue;
           this.crashes.push(crash);

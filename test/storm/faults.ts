@@ -44,6 +44,15 @@ async function insistAsOwner(cluster: Cluster, ...statements: readonly string[])
     }
 }
 
+/** More than the segments of the write-ahead log that are kept ready. */
+const SEGMENTS = 100;
+
+/** Ends segments of the write-ahead log until there is no other one: the server crashes then, and cannot start. */
+async function useUpLog(cluster: Cluster): Promise<void> {
+  const next = ["SELECT pg_logical_emit_message(false, 'storm', '')", 'SELECT pg_switch_wal()'];
+  await asOwner(cluster, ...Array.from({ length: SEGMENTS }, () => next).flat()).catch(() => {});
+}
+
 const MOMENT_MS = 15_000;
 const READ_ONLY = 'default_transaction_read_only';
 
@@ -112,8 +121,9 @@ const WAYS: Readonly<Record<Exclude<FaultKind, 'restore'>, Way>> = {
     await insistAsOwner(cluster, `ALTER SYSTEM RESET ${READ_ONLY}`, 'SELECT pg_reload_conf()');
   },
   /** There is no room left on the disk of the database. */
-  async disk(cluster, { ms }) {
+  async disk(cluster, { ms, way }) {
     cluster.fillDisk();
+    if (way === 'wal') await useUpLog(cluster);
     await pause(ms);
     cluster.freeDisk();
     await insistAsOwner(cluster, 'SELECT 1');

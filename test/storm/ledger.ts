@@ -110,7 +110,7 @@ export class Ledger {
         .then((answer) => this.#settled(intention, answer))
         .catch((error: Error) =>
           this.#violations.add({
-            oracle: 'every intention has an outcome',
+            oracle: 'every mutation has an outcome',
             what: `${intention.what} (key ${intention.options.key}): ${error.message}`,
           }),
         );
@@ -163,7 +163,7 @@ export class Ledger {
     }
     const said = `${answer.status} ${answer.headers.get('x-request-id')} ${answer.text.slice(0, 600)}`;
     this.#violations.add({
-      oracle: 'every intention has its outcome',
+      oracle: 'every mutation has its outcome',
       what: `${what}: ${method} ${path} with the key ${options.key}`,
       ledger: `expected ${expected.join(' or ')}`,
       server: said,

@@ -11,6 +11,8 @@ const COUNTERS = 3;
 /** Deals of at least this amount are open to the deal desk (a sharing rule of the template). */
 const DEAL_DESK_FROM = 150_000;
 const DEPLOYMENT_EVERY_MS = 15_000;
+/** It may be what fills the disk, so it is not tried again and again. */
+const NO_SPACE = /^The database has no space left; nothing was applied/;
 const DEPLOYMENT_ENDED = ['SUCCEEDED', 'FAILED', 'CANCELED'];
 /** A deployment may take so long, with the faults around it. */
 const DEPLOYMENT_MS = 150_000;
@@ -477,6 +479,10 @@ export class Load {
       if (DEPLOYMENT_ENDED.includes(body.status)) {
         this.#ledger.deployed.set(name, body.status === 'SUCCEEDED');
         if (body.status === 'SUCCEEDED') return;
+        if (NO_SPACE.test(body.error?.message)) {
+          this.#traffic.failed('a deployment without space', performance.now(), deploymentId);
+          return;
+        }
         this.#traffic.violations.add({
           oracle: 'deployments succeed',
           what: `${deploymentId} ended as ${body.status}`,
@@ -528,7 +534,7 @@ export class Load {
   async #runDashboard(): Promise<void> {
     const { status, text } = await this.people.sam.send('POST', this.#widget, {});
     if (status !== 200)
-      this.#traffic.violations.add({ oracle: 'every intention has its outcome', what: 'run a widget', server: text });
+      this.#traffic.violations.add({ oracle: 'every request has its outcome', what: 'run a widget', server: text });
   }
 
   /** Number of deals that Sam sees, by a widget. */

@@ -1,8 +1,26 @@
 /** Whether this machine can do what is asked of it. */
-import { availableParallelism, loadavg } from 'node:os';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 
-/** Threads that wait for each processor; with more, everything is late because of that. */
-const LOAD_MAX = 3;
+/** A timer of the storm itself that is so late says that the processors had others to serve. */
+const LATE_MS = 250;
+const WINDOW_MS = 5_000;
 
-/** It has several times more to do than it can: what is late then says nothing about the platform. */
-export const isOverloaded = (): boolean => loadavg()[0]! > LOAD_MAX * availableParallelism();
+const delays = monitorEventLoopDelay({ resolution: 20 });
+let before = 0;
+
+/** Begins to measure; returns what ends it. */
+export function watchMachine(): () => void {
+  delays.enable();
+  const windows = setInterval(() => {
+    before = delays.max / 1e6;
+    delays.reset();
+  }, WINDOW_MS);
+  windows.unref();
+  return () => {
+    clearInterval(windows);
+    delays.disable();
+  };
+}
+
+/** It had far more to do than it can in these seconds: what was late says nothing about the platform. */
+export const isOverloaded = (): boolean => Math.max(before, delays.max / 1e6) > LATE_MS;

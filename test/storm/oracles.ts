@@ -27,8 +27,8 @@ export async function checkEverything(traffic: Traffic, ledger: Ledger, load: Lo
   const checked: Checked = new Map();
   const { violations } = traffic;
   const steps: readonly (readonly [string, () => Promise<number>])[] = [
-    ['intentions resolved by their keys', () => ledger.resolve()],
-    ['intentions sent once more', () => ledger.sendAgain(AGAIN_MAX)],
+    ['mutations resolved by their keys', () => ledger.resolve()],
+    ['mutations sent once more', () => ledger.sendAgain(AGAIN_MAX)],
     ['records compared with the ledger', () => recordsAsInLedger(traffic, ledger, load)],
     ['counters', () => countersAsInLedger(traffic, ledger, load)],
     ['totals of orders', () => totalsAsInLedger(traffic, ledger, load)],

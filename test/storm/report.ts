@@ -16,6 +16,10 @@ export interface ReportInput {
   readonly checked: Checked;
 }
 
+/** Of what failed on an overloaded machine: enough to see what it was. */
+const OVERLOADED_SHOWN = 10;
+const OVERLOADED_CHARACTERS = 200;
+
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
 /** Markdown tables. */
@@ -43,16 +47,20 @@ export function report({ options, kinds, ms, traffic, ledger, load, checked }: R
     '| what | number |',
     '| --- | --- |',
     `| requests | ${traffic.requests} |`,
-    `| intentions | ${ledger.intentions.length} |`,
-    `| intentions with a final answer | ${answered} |`,
+    `| mutations | ${ledger.intentions.length} |`,
+    `| mutations with a final answer | ${answered} |`,
     ...failures.map(([what, count]) => `| failed attempts: ${what} | ${count} |`),
-    `| failed attempts without a fault while the machine was overloaded | ${traffic.overloaded} |`,
+    `| failed attempts without a fault while the machine was overloaded | ${traffic.overloaded.length} |`,
+    ...traffic.overloaded
+      .slice(0, OVERLOADED_SHOWN)
+      .map((text) => `| of these | ${text.slice(0, OVERLOADED_CHARACTERS)} |`),
     `| longest time without a successful write | ${seconds(traffic.silence)} |`,
     `| copies made anew (outdated cursors) | ${load.followers.reduce((sum, { restarts }) => sum + restarts, 0)} |`,
     ...[...checked].map(([what, count]) => `| checked: ${what} | ${count} |`),
-    ...traffic.cluster.members.map(
-      ({ name, memory }) => `| memory of ${name} | ${Math.round(memory / 1024 ** 2)} MiB |`,
-    ),
+    ...traffic.cluster.members.map(({ name, memory, memoryTrend }) => {
+      const [most, first, last] = [memory, ...memoryTrend].map((bytes) => Math.round(bytes / 1024 ** 2));
+      return `| memory of ${name} at most; in the first minute, in the last one | ${most} MiB; ${first}, ${last} |`;
+    }),
     `| violations | ${traffic.violations.all.length} ${traffic.violations.counts()} |`,
   ].join('\n');
 }

@@ -29,6 +29,7 @@ export async function restoreDatabase({ traffic, ledger, load }: Restoring, faul
   await load.stop();
   await faults.carryOut(fault, () => cluster.restore());
   putBack();
+  traffic.restoredAt = performance.now();
   await cluster.whole();
   for (const follower of load.followers) {
     const before = follower.restarts;

@@ -4,18 +4,25 @@
  * 1: something was; 2: the storm could not be carried out. See README.md in this folder.
  */
 import { randomInt } from 'node:crypto';
-import { parseArgs } from 'node:util';
+import { readArguments, refuse } from '../../scripts/arguments.ts';
 import { logs } from '../support/processes.ts';
 import { FAULT_KINDS, type FaultKind } from './schedule.ts';
 import { storm } from './storm.ts';
 import { explained } from './violations.ts';
 
-const USAGE = `Usage: npm run storm -- [--seed NUMBER] [--minutes 3] [--faults ${FAULT_KINDS.join(',')}] [--rate 4] [--keep]`;
+const COMMAND = {
+  name: 'storm',
+  usage: `npm run storm -- [--seed NUMBER] [--minutes 3] [--faults ${FAULT_KINDS.join(',')}] [--rate 4] [--keep]
+
+Breaks a cluster of its own in random ways while people work on it. It needs nats-server on the PATH, and root for full
+disks. --rate: faults per minute; --keep: the data and what the processes printed stay.`,
+  exitCode: 2,
+};
 
 const isKind = (name: string): name is FaultKind => (FAULT_KINDS as readonly string[]).includes(name);
 
-function readArguments() {
-  const { values } = parseArgs({
+function readOptions() {
+  const { values } = readArguments(COMMAND, {
     options: {
       seed: { type: 'string' },
       minutes: { type: 'string', default: '3' },
@@ -27,8 +34,10 @@ function readArguments() {
   const seed = values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed);
   const [minutes, rate] = [Number(values.minutes), Number(values.rate)];
   const kinds = values.faults.split(',').filter(isKind);
-  if (!Number.isSafeInteger(seed) || !(minutes > 0) || !(rate > 0)) throw new Error(USAGE);
-  if (kinds.length !== values.faults.split(',').length) throw new Error(USAGE);
+  if (!Number.isSafeInteger(seed)) refuse(COMMAND, '--seed is a whole number.');
+  if (!(minutes > 0) || !(rate > 0)) refuse(COMMAND, '--minutes and --rate are numbers above 0.');
+  if (kinds.length !== values.faults.split(',').length)
+    refuse(COMMAND, `--faults are some of ${FAULT_KINDS.join(',')}.`);
   return { seed, ms: minutes * 60_000, kinds, rate, keep: values.keep };
 }
 
@@ -43,7 +52,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   });
 
 try {
-  const options = readArguments();
+  const options = readOptions();
   const again = `npm run storm -- --seed ${options.seed} --minutes ${options.ms / 60_000} --rate ${options.rate} --faults ${options.kinds}`;
   console.log(again);
   const { violations, report } = await storm({ ...options, say: console.log, signal: aborted.signal });

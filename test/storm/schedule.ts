@@ -81,8 +81,9 @@ function targetAndWay(random: Random, kind: FaultKind, processes: readonly strin
       return { target: 'database', way: random.pick(['kill', 'immediate', 'fast']) };
     case 'sessions':
       return { target: 'database', way: String(random.integer(1, 20)) };
-    case 'readOnly':
     case 'disk':
+      return { target: 'database', way: random.pick(['tables', 'wal']) };
+    case 'readOnly':
     case 'restore':
       return { target: 'database', way: '' };
     case 'bus':

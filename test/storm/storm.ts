@@ -8,6 +8,7 @@ import { Cluster, MEMBERS } from './cluster.ts';
 import { Faults } from './faults.ts';
 import { Ledger } from './ledger.ts';
 import { Load } from './load.ts';
+import { watchMachine } from './machine.ts';
 import { type Checked, checkEverything } from './oracles.ts';
 import { randomOf } from './random.ts';
 import { report } from './report.ts';
@@ -70,6 +71,7 @@ export async function storm(options: StormOptions): Promise<Outcome> {
   const ledger = new Ledger(randomOf(options.seed, 'ledger'), violations);
   const load = new Load(traffic, ledger, options.seed);
   let checked: Checked = new Map();
+  const endWatch = watchMachine();
   try {
     say(`the cluster is ready at ${cluster.baseUrl}`);
     await load.prepare();
@@ -81,7 +83,7 @@ export async function storm(options: StormOptions): Promise<Outcome> {
       const ready = cluster.gateways.filter((member) => member.ready).length;
       const failures = [...traffic.failures.values()].reduce((sum, count) => sum + count, 0);
       say(
-        `${traffic.requests} requests, ${ledger.intentions.length} intentions, ${failures} failed attempts, ` +
+        `${traffic.requests} requests, ${ledger.intentions.length} mutations, ${failures} failed attempts, ` +
           `${faults.done.length} faults, ${ready} gateways ready, ${violations.all.length} violations`,
       );
     }, PROGRESS_EVERY_MS);
@@ -114,6 +116,7 @@ export async function storm(options: StormOptions): Promise<Outcome> {
     options.signal?.throwIfAborted();
     return { violations: violations.all, report: report({ options, kinds, ms, traffic, ledger, load, checked }) };
   } finally {
+    endWatch();
     traffic.ended = true;
     await load.stop();
     const keep = options.keep || violations.all.length > 0;

@@ -52,7 +52,6 @@ export function aDeletion(runId: string, more: Partial<Admission> & { id?: strin
     agentApproval: 'policy',
     previewable: false,
     requestId: requestId(),
-    checkOnly: false,
     duplicateConfirmation: false,
     ...rest,
   };

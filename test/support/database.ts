@@ -121,7 +121,13 @@ async function fingerprint(): Promise<string> {
  * Name of the template database that holds the demo tenants, built by `fill` once per state of the sources; processes
  * that want it meanwhile wait.
  */
-export async function demoTemplate(fill: (url: string) => Promise<void>): Promise<string> {
+export function demoTemplate(fill: (url: string) => Promise<void>): Promise<string> {
+  return (template ??= makeDemoTemplate(fill));
+}
+
+let template: Promise<string> | undefined;
+
+async function makeDemoTemplate(fill: (url: string) => Promise<void>): Promise<string> {
   const server = await serverUrl();
   const name = `demo_${await fingerprint()}`;
   await connected(addressOf(server, 'postgres'), async (client) => {
@@ -145,6 +151,7 @@ export async function stopOwnServer(): Promise<void> {
   if (!own) return;
   const { server, folder } = await own;
   own = undefined;
+  template = undefined;
   await server.stop();
   await rm(folder, { recursive: true, force: true });
 }

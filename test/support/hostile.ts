@@ -25,6 +25,7 @@ export type HostileGenerator = () => HostileRequest;
 const BODY_BYTES = 1024 * 1024;
 const ADDRESS_CHARS = 16 * 1024;
 const HEADER_CHARS = 32 * 1024;
+const PREFERENCE_CHARS = 58 * 1024;
 const TEXT_CHARS = 131_072;
 const EXPRESSION_CHARS = 4_000;
 const PATTERN_CHARS = 1_000;
@@ -527,8 +528,24 @@ const HOSTILE_DASHBOARDS: readonly HostileGenerator[] = [
 ];
 
 /** All of them. */
+/** What a client prefers, in as many words as fit. */
+const HOSTILE_PREFERENCES: readonly HostileGenerator[] = (
+  [
+    ['accept', 'application/problem+json', 'a/b;q=0.1,'],
+    ['accept-encoding', 'gzip', 'a;q=0.1,'],
+    ['accept-language', 'de', 'xx;q=0.1,'],
+  ] as const
+).map(
+  ([header, wanted, piece]) =>
+    () =>
+      request(`a preference: ${header}`, 'GET', '/data/Account?take=x', null, {
+        [header]: `${repeated(piece, PREFERENCE_CHARS)}${wanted}`,
+      }),
+);
+
 export const HOSTILE_TEXTS: readonly HostileGenerator[] = [
   OBJECT,
+  ...HOSTILE_PREFERENCES,
   ...HOSTILE_JSON,
   ...HOSTILE_STRINGS,
   ...HOSTILE_PARAMETERS,

@@ -8,7 +8,7 @@ import { requestId } from '../../lib/values/ids.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { locate } from '../../services/metadata/kinds/registry.ts';
 import { type Answer, type Api, api, demoPassword, tokenFor } from './client.ts';
-import type { TestPlatform } from './platform.ts';
+import { startPlatform, type TestPlatform } from './platform.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
 type Anything = any;
@@ -210,6 +210,28 @@ export async function createMetadataTenant(platform: TestPlatform): Promise<Meta
       assert.equal(done.status, 'SUCCEEDED', JSON.stringify([done.error, done.blocked]));
     },
   };
+}
+
+/** A tenant with a platform of its own. */
+export interface StartedTenant extends MetadataTenant {
+  /** Stops the platform and drops its database. */
+  stop(): Promise<void>;
+}
+
+/** Starts a platform without the demo tenants, and makes such a tenant there. Call stop() in the after-hook. */
+export async function startMetadataTenant(): Promise<StartedTenant> {
+  const platform = await startPlatform({ seed: false });
+  try {
+    const tenant = await createMetadataTenant(platform);
+    const stop = async (): Promise<void> => {
+      await tenant.database.close();
+      await platform.stop();
+    };
+    return { ...tenant, stop };
+  } catch (error) {
+    await platform.stop();
+    throw error;
+  }
 }
 
 /** Files of a small object with the given fields (YAML below `fieldType`, by apiName). */

@@ -8,6 +8,7 @@ import type { ServiceBroker } from 'moleculer';
 import { type Config, readConfig } from '../../config/env.ts';
 import type { ServiceName } from '../../config/services.ts';
 import { type Running, start } from '../../main.ts';
+import type { ShutdownTimes } from '../../mixins/shutdown.ts';
 import { forgetTokens } from './client.ts';
 import { createDatabase, demoTemplate, type TestDatabase } from './database.ts';
 
@@ -29,8 +30,8 @@ export interface TestPlatform {
   readonly broker: ServiceBroker;
   readonly config: Config;
   readonly database: TestDatabase;
-  /** Stops the services and drops the database. */
-  stop(): Promise<void>;
+  /** Stops the services, without `times` at once, and drops the database. */
+  stop(times?: ShutdownTimes): Promise<void>;
 }
 
 const running = new Set<TestPlatform>();
@@ -88,10 +89,10 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Test
     broker: started.broker,
     config,
     database,
-    stop: async () => {
+    stop: async (times) => {
       running.delete(platform);
       forgetTokens(platform.baseUrl);
-      await started.stop();
+      await started.stop(times);
       if (!options.database) await database.drop();
     },
   };

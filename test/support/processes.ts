@@ -22,6 +22,12 @@ process.once('exit', () => {
   for (const child of alive.keys()) child.kill('SIGKILL');
 });
 
+/** Where Node keeps compiled code, which makes the start of a process shorter; `npm test` says where. */
+export const compileCache = (): Record<string, string> => {
+  const folder = process.env['NODE_COMPILE_CACHE'];
+  return folder === undefined ? {} : { NODE_COMPILE_CACHE: folder };
+};
+
 export interface ServiceProcess {
   readonly services: readonly ServiceName[];
   readonly pid: number;
@@ -42,6 +48,8 @@ export interface ProcessOptions {
   databaseUrl: string;
   natsUrl: string;
   env?: Record<string, string>;
+  /** Where the program stands; default: this repository. */
+  folder?: string;
   /** Milliseconds until the ready line must be there. */
   patience?: number;
 }
@@ -61,11 +69,12 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
   const file = join(logs, `${name}.log`);
   const handle = openSync(file, 'w');
   const child = spawn(process.execPath, ['main.ts'], {
-    cwd: root,
+    cwd: options.folder ?? root,
     stdio: ['ignore', handle, handle],
     env: {
       PATH: process.env['PATH'],
       HOME: process.env['HOME'],
+      ...compileCache(),
       ...testEnvironment(options.databaseUrl, {
         SERVICES: options.services.join(','),
         NATS_URL: options.natsUrl,

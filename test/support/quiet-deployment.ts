@@ -7,7 +7,7 @@ import { type MetadataTenant, wholePackage } from './metadata-tenant.ts';
 /** Queues leave what they find under a lease, whatever its state; a worker that is sent to the tenant takes it. */
 export const leaveAlone = async (tx: Pick<Tx, 'query'>, deploymentId: string): Promise<void> => {
   await tx.query(
-    "UPDATE metadata.deployments SET status = 'QUEUED', lease_until = now() + interval '1 h' WHERE deployment_id = $1",
+    "UPDATE metadata.deployments SET status = 'QUEUED', lease_until = now() + interval '5 min' WHERE deployment_id = $1",
     [deploymentId],
   );
 };

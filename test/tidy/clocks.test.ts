@@ -19,7 +19,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'mixins/health.ts': 'a metric that operators compare with the clock of the machine',
   'scripts/bus-keys.ts': 'the dates of a certificate, made by a command without a database',
   'services/gateway/access-log.ts': 'a line of the log has the time that the lines of the logger have',
-  'services/gateway/dashboards/browser/sign-in.js': 'the clock of the browser, for how long the token is valid',
+  'services/gateway/browser/sign-in.js': 'the clock of the browser, for how long the token is valid',
 };
 
 interface Expression extends Node {

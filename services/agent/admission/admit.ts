@@ -4,9 +4,12 @@
  * docs/reference/agents.md#what-happens-to-a-call.
  */
 import { LIMITS } from '../../../config/limits.ts';
-import type { Admission, Admitted, AgentActions } from '../../../contracts/agent.ts';
+import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../../contracts/agent.ts';
+import type { UserIdentity } from '../../../contracts/data.ts';
+import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
@@ -24,10 +27,10 @@ import {
   roomRefusal,
   standingRefusal,
 } from '../approvals/ask.ts';
-import { ownRuns } from '../callers.ts';
+import { accessOf, ownRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { endChanges, writeEvents, writeNotes } from '../events.ts';
-import { evaluate, policiesOf } from '../policy/evaluate.ts';
+import { evaluate, policiesOf, type Verdict } from '../policy/evaluate.ts';
 import { type EndedRun, endRunsStatement } from '../runs/end.sql.ts';
 import { endedRefusal, runNotFound } from '../runs/refusals.ts';
 import { type LockedRun, lockRunStatement } from '../runs/run.sql.ts';
@@ -47,11 +50,30 @@ type Outcome = Admitted | PlatformError;
 export async function admit(deps: AgentDeps, request: RequestContext, call: Admission): Promise<Admitted> {
   if (!isUuid(call.runId)) throw runNotFound();
   const admission = { request, call, stepId: uuidv7() };
-  const outcome = await deps.configurations.transaction(request.tenantId, (tx, snapshot) =>
-    decide(deps, tx, snapshot, admission),
+  const caller =
+    call.expanded || call.related || call.lookedUp ? await deps.findUser(request.tenantId, request.userId) : null;
+  const [outcome, denied] = await deps.configurations.transaction(
+    request.tenantId,
+    async (tx, snapshot): Promise<[Outcome, readonly string[]]> => [
+      await decide(deps, tx, verdictOf(snapshot, admission, caller), { snapshot, admission }),
+      deniedObjects(snapshot, admission),
+    ],
   );
   if (outcome instanceof PlatformError) throw outcome;
-  return outcome;
+  return denied.length > 0 ? { ...outcome, deniedObjects: denied } : outcome;
+}
+
+/**
+ * Objects on which the policies deny a check, or a read whose path names none: what they come upon is known to their
+ * service alone.
+ */
+function deniedObjects(snapshot: Snapshot, { request, call }: AdmittedCall): readonly string[] {
+  if (call.mutation || (!call.checked && call.pathParameters['objectApiName'] !== undefined)) return [];
+  const policies = policiesOf(snapshot, request.clientId);
+  if (!policies.some(({ rules }) => rules.some(({ decision }) => decision === 'deny'))) return [];
+  return Object.keys(snapshot.objects).filter(
+    (objectApiName) => evaluate(policies, { ...call, objectApiName }).decision === 'deny',
+  );
 }
 
 /**
@@ -71,7 +93,7 @@ export async function requestApproval(
   throw await deps.configurations.transaction(request.tenantId, async (tx, snapshot): Promise<PlatformError> => {
     const run = await openRun(tx, admission);
     if (run instanceof PlatformError) return run;
-    const verdict = verdictOf(snapshot, admission);
+    const verdict = verdictOf(snapshot, admission, null);
     if (verdict.decision === 'deny') return denial(admission, verdict.policy);
     if (verdict.decision === 'allow') return contention();
     const identity = identityOf(call, snapshot, preview);
@@ -90,24 +112,50 @@ export async function requestApproval(
   });
 }
 
-const verdictOf = (snapshot: Snapshot, { request, call }: AdmittedCall): ReturnType<typeof evaluate> =>
-  evaluate(policiesOf(snapshot, request.clientId), {
-    operationId: call.operationId,
-    risk: call.risk,
-    agentApproval: call.agentApproval,
-    objectApiName: call.pathParameters['objectApiName'] ?? null,
-    duplicateConfirmation: call.duplicateConfirmation,
-  });
+/** `caller`: who reads other objects than that of the path; null: the call reads no others. */
+function verdictOf(snapshot: Snapshot, { request, call }: AdmittedCall, caller: UserIdentity | null): Verdict {
+  const policies = policiesOf(snapshot, request.clientId);
+  const objectApiName = call.pathParameters['objectApiName'] ?? null;
+  const judged = ({ operationId, risk, agentApproval, duplicateConfirmation }: JudgedOperation): Verdict =>
+    evaluate(policies, { operationId, risk, agentApproval, objectApiName, duplicateConfirmation });
+  const on = (object: string): Verdict => evaluate(policies, { ...call, objectApiName: object });
+  const itself = judged(call);
+  // What an agent must not do it does not try out, and what waits for people would wait.
+  const verdict = call.checked && itself.decision !== 'deny' ? judged(call.checked) : itself;
+  if (verdict.decision === 'deny' || !caller || objectApiName === null) return verdict;
+  // What is not to be read by itself is not read through a reference, a filter or a lookup either.
+  const access = accessOf(snapshot, caller);
+  const others = [
+    ...referencedObjects(access, objectApiName, [...(call.expanded ?? []), ...(call.lookedUp ?? [])]),
+    ...(call.related ?? []).filter((name) => Object.hasOwn(access.objects, name)),
+  ];
+  const denials = others.map(on);
+  return denials.find(({ decision }) => decision === 'deny') ?? verdict;
+}
 
-async function decide(deps: AgentDeps, tx: Tx, snapshot: Snapshot, admission: AdmittedCall): Promise<Outcome> {
+/** What the references lead to that the caller can read: of others they hear what they hear of unknown fields. */
+function referencedObjects({ objects }: Access, objectApiName: string, references: readonly string[]): string[] {
+  const from = ownEntry(objects, objectApiName);
+  if (!from) return [];
+  return references
+    .filter((name) => ownEntry(from.fields, name)?.read)
+    .flatMap((name) => from.object.fields[name]?.referenceTo ?? [])
+    .filter((name) => Object.hasOwn(objects, name));
+}
+
+async function decide(
+  deps: AgentDeps,
+  tx: Tx,
+  verdict: Verdict,
+  { snapshot, admission }: { snapshot: Snapshot; admission: AdmittedCall },
+): Promise<Outcome> {
   const { call } = admission;
-  const verdict = verdictOf(snapshot, admission);
   if (verdict.decision === 'allow') return count(tx, admission);
   const run = await openRun(tx, admission);
   if (run instanceof PlatformError) return run;
   if (verdict.decision === 'deny') return deny(tx, admission, verdict.policy);
   // What is tried out changes nothing that anybody would have to approve.
-  if (run.dryRun || call.checkOnly) {
+  if (run.dryRun || call.checked) {
     const counted = await count(tx, admission);
     return counted instanceof PlatformError ? counted : { ...counted, approvalRequired: true };
   }

@@ -5,6 +5,7 @@
 import { hash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { Admission } from '../../../contracts/agent.ts';
+import { isObject } from '../../../lib/json/objects.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
@@ -27,9 +28,6 @@ export function meaningOf(call: Asked, snapshot: Snapshot, preview: object | nul
 
 const planOf = (preview: object | null): unknown =>
   Object.entries(preview ?? {}).find(([name]) => name === 'planHash')?.[1];
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** A field that is set to its default, or to nothing where it has none, is as good as not set. */
 function withoutDefaults({ operationId, pathParameters, body = null }: Asked, { objects }: Snapshot): unknown {

@@ -5,14 +5,12 @@
  */
 import type { RecordName } from '../../../contracts/data.ts';
 import type { Access, ObjectAccess } from '../../../lib/access/types.ts';
+import { isObject } from '../../../lib/json/objects.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 
 export const HIDDEN = '[hidden]';
 
 type Json = Readonly<Record<string, unknown>>;
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const reads = (object: ObjectAccess | undefined, field: string): boolean =>
   object !== undefined && ownEntry(object.fields, field)?.read === true;

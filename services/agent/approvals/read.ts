@@ -13,7 +13,7 @@ import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
-import { accessOf, overseesAgents, requireActiveUser, requireScope, visibleRuns } from '../callers.ts';
+import { accessOf, overseesAgents, requireActiveUser, visibleRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import type { Sight } from '../runs/run.sql.ts';
 import { recordInPath, sightOf } from '../sight.ts';
@@ -52,7 +52,6 @@ async function callerOf(deps: AgentDeps, request: RequestContext): Promise<Calle
 }
 
 export const getApproval: Handler<'agent.approvals.get', AgentDeps> = async (deps, request, { path }) => {
-  requireScope(request, ['agent:approve', 'agent:run']);
   const { tenantId } = request;
   const { access, sees } = await callerOf(deps, request);
   const row = isUuid(path.approvalId)

@@ -3,6 +3,7 @@ import { LIMITS } from '../../../config/limits.ts';
 import type { CreateRun } from '../../../contracts/agent.ts';
 import type { Handler } from '../../../contracts/operations.ts';
 import type { Access } from '../../../lib/access/types.ts';
+import { API_PREFIX } from '../../../lib/addresses.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { isBlankText, textProblem } from '../../../lib/schema/field-types/common.ts';
@@ -58,7 +59,7 @@ export const createRun: Handler<'agent.runs.create', AgentDeps> = async (deps, r
         changes: { runId: { from: null, to: runId }, agentKey: { from: null, to: body.agentKey } },
       });
       unit.emit({ type: 'agent.run.created', data: { runId, agentKey: body.agentKey } });
-      return { status: 201, headers: { Location: `/api/v1/agent/runs/${runId}` }, body: presentRun(row) };
+      return { status: 201, headers: { Location: `${API_PREFIX}/agent/runs/${runId}` }, body: presentRun(row) };
     },
   });
 };

@@ -9,7 +9,7 @@ import type { OperationReply } from '../../../lib/operation.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
-import { ownRuns, requireActiveUser, requireScope, visibleRuns } from '../callers.ts';
+import { ownRuns, requireActiveUser, visibleRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { endChanges } from '../events.ts';
 import { type EndedRun, endRunsStatement, type Report, reportStatement } from './end.sql.ts';
@@ -42,7 +42,6 @@ export const completeRun: Handler<'agent.runs.complete', AgentDeps> = async (dep
 };
 
 export const cancelRun: Handler<'agent.runs.cancel', AgentDeps> = async (deps, request, call) => {
-  requireScope(request, ['agent:run', 'agent:approve']);
   const sight = visibleRuns(request, await requireActiveUser(deps.findUser, request));
   const { runId } = call.path;
   const { tenantId } = request;

@@ -1,6 +1,7 @@
 /** Periodic work of the agent service, each round in one of its processes. */
 import type { ServiceBroker } from 'moleculer';
 import { periodicQueue } from '../../../mixins/jobs/queue.ts';
+import { warnOf } from '../../../mixins/log-failure.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import { cancelUnauthorized, dropOldContents, expireDue } from './upkeep.ts';
 
@@ -12,18 +13,12 @@ const GRANTS = periodicQueue('agent.grants', { everySeconds: 60, pollSeconds: 15
 export async function startPeriodicWork({ database, jobs }: Platform, broker: ServiceBroker): Promise<void> {
   await jobs.repeat(EXPIRY, (signal) =>
     expireDue(database, signal, (tenantId, error) =>
-      broker.logger.warn(
-        { err: error, tenantId },
-        'What has expired was not written down; the next round tries again.',
-      ),
+      warnOf(broker.logger, error, 'What has expired was not written down; the next round tries again.', { tenantId }),
     ),
   );
   await jobs.repeat(CONTENTS, (signal) =>
     dropOldContents(database, signal, (tenantId, error) =>
-      broker.logger.warn(
-        { err: error, tenantId },
-        'Old outputs of runs were not left out; the next round tries again.',
-      ),
+      warnOf(broker.logger, error, 'Old outputs of runs were not left out; the next round tries again.', { tenantId }),
     ),
   );
   await jobs.repeat(GRANTS, (signal) => cancelUnauthorized(database, broker, signal));

@@ -5,6 +5,7 @@
 import { LIMITS } from '../../../config/limits.ts';
 import type { DashboardShare, UpdateBody } from '../../../contracts/analytics.ts';
 import type { Handler } from '../../../contracts/operations.ts';
+import { API_PREFIX } from '../../../lib/addresses.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { contentProblems } from '../../../lib/dashboards/content.ts';
 import type { ViolationCode } from '../../../lib/errors/catalogue.ts';
@@ -248,7 +249,7 @@ function replyOf(row: FullDashboardRow, viewer: Viewer): OperationReply {
   return { ...reply, kept };
 }
 
-const addressOf = (dashboardId: string): string => `/api/v1/analytics/dashboards/${dashboardId}`;
+const addressOf = (dashboardId: string): string => `${API_PREFIX}/analytics/dashboards/${dashboardId}`;
 
 /** What other services say about a body. Asked before the transaction, which holds a connection. */
 interface Answers {

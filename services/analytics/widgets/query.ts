@@ -10,7 +10,8 @@ import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { ViolationList } from '../../../lib/errors/violation-list.ts';
-import { CONDITION_LIMITS, isObject, UNARY } from '../../../lib/query/conditions.ts';
+import { isObject } from '../../../lib/json/objects.ts';
+import { CONDITION_LIMITS, UNARY } from '../../../lib/query/conditions.ts';
 import { countChars } from '../../../lib/schema/field-types/common.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
 

@@ -6,7 +6,9 @@ import { createHash } from 'node:crypto';
 import { LIMITS } from '../../../config/limits.ts';
 import type { AggregateResult } from '../../../contracts/data/aggregate.ts';
 import type { Handler } from '../../../contracts/operations.ts';
+import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { relatedObjectsIn } from '../../../lib/query/conditions.ts';
 import { revisionShown } from '../dashboards/present.ts';
 import type { FullDashboardRow } from '../dashboards/read.sql.ts';
 import { visibleDashboard } from '../dashboards/read.ts';
@@ -35,12 +37,24 @@ export const runWidget: Handler<'analytics.dashboards.widgets.run', AnalyticsDep
     ieee754Compatible: call.ieee754Compatible ?? false,
   };
   const question = questionOf(asked);
+  refuseDenied(question, request);
   const { maxAgeSeconds = LIMITS.widget_result_age_default_s } = body;
-  const key = cacheKey(viewer, request.clientId, question);
+  const key = cacheKey(viewer, request, question);
   const kept = maxAgeSeconds === 0 ? null : deps.results.find(key, maxAgeSeconds);
   const json = kept?.json ?? (await compute(deps, viewer, asked, question, key));
   return { body: replyOf(row, path.widgetKey, json, { fromCache: kept !== null, began }) };
 };
+
+/** An agent learns nothing from a widget about records that it must not read, however the widget comes by them. */
+function refuseDenied({ query }: Question, { deniedObjects = [] }: RequestContext): void {
+  if (deniedObjects.length === 0) return;
+  const read = [query.objectApiName, ...relatedObjectsIn(query.filters), ...relatedObjectsIn(query.conditions)];
+  if (!read.some((name) => deniedObjects.includes(name))) return;
+  const operationId = 'analytics.dashboards.widgets.run';
+  throw new PlatformError('AGENT_POLICY_DENIED', `An agent policy denies ${operationId} on an object that is read.`, {
+    details: { operationId },
+  });
+}
 
 function withoutQuery(place: number): PlatformError {
   const message = 'The widget has no query to run.';
@@ -67,15 +81,16 @@ async function compute(
 
 /**
  * Names what a result depends on beside the records: who asks, by which configuration and permissions, what, and on
- * which day, for a question about today. Also through which client: only that one can use the cursor of the result.
+ * which day, for a question about today. Also through which client, since only that one can use the cursor of the
+ * result; and what it must not name.
  */
 function cacheKey(
   { tenantId, userId, metadataVersion, accessVersion }: Viewer,
-  clientId: string,
+  { clientId, deniedObjects = [] }: RequestContext,
   { query }: Question,
 ): string {
   const today = dayIn(query.timezone ?? 'UTC');
-  const parts = [tenantId, userId, clientId, metadataVersion, accessVersion, today, query];
+  const parts = [tenantId, userId, clientId, metadataVersion, accessVersion, today, query, deniedObjects];
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
 }
 

@@ -1,6 +1,8 @@
 /** The pages of sign-in and consent. Each is a function from what it shows to HTML; none decides anything. */
 import { SCOPES } from '../../../lib/operation.ts';
+import type { TokenResource } from '../../../lib/schema/snapshot.ts';
 import { escapeHtml } from '../../../lib/values/html.ts';
+import { ERROR_TITLES } from '../../../lib/values/page-frame.ts';
 import { RETRY_AFTER_SECONDS } from '../unavailable.ts';
 import type { Page } from './layout.ts';
 import { hiddenInput, passkeyForm, problem, waitText } from './parts.ts';
@@ -69,21 +71,37 @@ const SCOPE_DESCRIPTIONS: Record<string, string> = {
   offline_access: 'Stay connected while you are away, until you or an administrator end it.',
 };
 
+/** Where tokens count, as people read it. */
+const RESOURCE_NAMES: Readonly<Record<TokenResource, string>> = {
+  api: 'the API (<code>/api/v1</code>)',
+  mcp: 'the endpoint for assistants (<code>/mcp</code>)',
+};
+
+/** Behind the endpoint for assistants scopes allow less than their descriptions say. */
+const FOR_ASSISTANTS: Readonly<Record<string, string>> = {
+  'metadata:deploy': 'Check changes of the configuration. It cannot deploy them.',
+};
+
 export interface ConsentView {
   action: string;
   csrf: string;
   clientName: string;
   username: string;
+  /** What the tokens will be for. */
+  resources: readonly TokenResource[];
   scopes: readonly string[];
   /** Host that receives the answer; null on a device. */
   redirectHost: string | null;
+  /** Host by which the client is known; null when its name is enough. */
+  publishedAt: string | null;
   formTargets: readonly string[];
 }
 
 export function consent(view: ConsentView): Page {
+  const onlyAssistants = !view.resources.includes('api');
   const items = view.scopes
     .map((scope) => {
-      const description = SCOPE_DESCRIPTIONS[scope] ?? '';
+      const description = (onlyAssistants && FOR_ASSISTANTS[scope]) || (SCOPE_DESCRIPTIONS[scope] ?? '');
       return `<li>${escapeHtml(description)} <code>${escapeHtml(scope)}</code></li>`;
     })
     .join('\n');
@@ -93,7 +111,9 @@ export function consent(view: ConsentView): Page {
     formTargets: view.formTargets,
     body: `<h1>Allow ${escapeHtml(view.clientName)}?</h1>
 <p class="lead">It asks to act for you, <strong>${escapeHtml(view.username)}</strong>,
-within what you may do yourself:</p>
+within what you may do yourself, through ${view.resources.map((name) => RESOURCE_NAMES[name]).join(' and ')}:</p>
+${onlyAssistants ? '<p class="hint">It can read and check there, and change nothing.</p>' : ''}
+${view.publishedAt ? `<p class="hint">It is published by <b>${escapeHtml(view.publishedAt)}</b>.</p>` : ''}
 <div class="scopes" tabindex="0" role="region" aria-label="What ${escapeHtml(view.clientName)} could do">
 <ul>
 ${items}
@@ -222,7 +242,7 @@ export const tooManyCodes = (seconds: number): Page => ({
   title: 'Problem: connect a device',
   status: 429,
   retryAfterSeconds: seconds,
-  body: `${problem('Too many attempts', `Wait ${seconds === 1 ? 'one second' : `${seconds} seconds`}, then try again.`)}
+  body: `${problem('Too many attempts', waitText(seconds))}
 <h1>Connect a device</h1>
 <p class="lead"><a href="/device">Type the code again</a></p>`,
 });
@@ -235,19 +255,42 @@ const FAILURES: Record<string, string> = {
   server_error: 'Something went wrong on our side. Try again in a few seconds.',
 };
 
-export const unavailable = (): Page => ({
-  ...failure('temporarily_unavailable', null, 503),
+/** What went wrong, for the pages that say so. */
+export interface Failure {
+  code: string;
+  description: string | null;
+  status?: number;
+  /** By which the log finds the request; null: not known. */
+  requestId: string | null;
+}
+
+export const unavailable = (requestId: string | null): Page => ({
+  ...failure({ code: 'temporarily_unavailable', description: null, status: 503, requestId }),
   retryAfterSeconds: RETRY_AFTER_SECONDS,
 });
 
+/** By status, where it says more than the code. */
+const TITLES: ReadonlyMap<number, string> = new Map(
+  Object.entries(ERROR_TITLES).map(([status, title]) => [Number(status), title]),
+);
+
+const ADVICE: ReadonlyMap<number, string> = new Map([
+  [404, 'The address may be mistyped, or the link may be an old one.'],
+  [405, 'Open the address of the page without sending anything to it.'],
+]);
+
 /** An error that cannot be sent to the client: a sentence for the person, code and description for the developer. */
-export function failure(code: string, description: string | null, status = 400): Page {
+export function failure({ code, description, status = 400, requestId }: Failure): Page {
+  const title = TITLES.get(status) ?? 'This did not work';
+  const advice = FAILURES[code] ?? ADVICE.get(status) ?? 'Go back to your application and start again.';
+  const request = requestId === null ? '' : ` Request <code>${escapeHtml(requestId)}</code>.`;
   return {
-    title: 'This did not work',
+    title,
     status,
-    body: `<div role="alert"><h1>This did not work</h1>
-<p>${escapeHtml(FAILURES[code] ?? 'Go back to your application and start again.')}</p></div>
+    body: `<div role="alert"><h1>${title}</h1>
+<p>${escapeHtml(advice)}</p></div>
+<p><a href="/">Start page</a></p>
 <p class="hint">For the developer of the application:
-<code>${escapeHtml(code)}</code>${description ? ` – ${escapeHtml(description)}` : ''}</p>`,
+<code>${escapeHtml(code)}</code>${description ? ` – ${escapeHtml(description)}` : ''}.${request}</p>`,
   };
 }

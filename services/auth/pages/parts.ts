@@ -1,9 +1,9 @@
 /** What several pages have in common. */
 import { escapeHtml } from '../../../lib/values/html.ts';
 
-/** The one thing that went wrong, announced as soon as the page is read. */
+/** The one thing that went wrong, announced as soon as the page is read. It stands before the heading of the page. */
 export const problem = (title: string, text: string): string =>
-  `<div class="problem" role="alert"><h2>${escapeHtml(title)}</h2><p>${escapeHtml(text)}</p></div>`;
+  `<div class="problem" role="alert"><p><strong>${escapeHtml(title)}</strong></p><p>${escapeHtml(text)}</p></div>`;
 
 export const hiddenInput = (name: string, value: string): string =>
   `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;

@@ -1,5 +1,5 @@
 /**
- * The one script of our pages: it asks the browser for a passkey and sends the answer with the page's own form. A form
+ * The script of pages with passkeys: it asks the browser for a passkey and sends the answer with the page's own form. A form
  * with `data-passkey` is hidden until the browser has shown that it can; one that cannot gets a hint instead. A module,
  * so it runs when the page is there.
  */

@@ -6,8 +6,8 @@ import {
   DASHBOARDS_SCOPES,
   MULTI_FACTOR_ACR,
 } from '../../../contracts/auth.ts';
-import { marksOf } from '../client-marks.ts';
-import type { Clients } from '../clients.ts';
+import { marksOf } from '../../../lib/access/client-marks.ts';
+import { type Clients, hasDocument } from '../clients.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
 import { GRANT_REUSE_MIN_SECONDS, LIFETIMES, nowSeconds } from './lifetimes.ts';
@@ -22,15 +22,21 @@ interface Principal {
 
 export class Accounts {
   readonly #store: AuthStore;
+  readonly #clients: Clients;
 
-  constructor(store: AuthStore) {
+  constructor({ store, clients }: { store: AuthStore; clients: Clients }) {
     this.#store = store;
+    this.#clients = clients;
   }
 
   /** The user, when active and allowed with this client: a tenant's own client is for its own users alone. */
   async find(userId: string, client: Context): Promise<Credential | null> {
     const credential = await this.#store.credentials.byUser(userId);
     if (!credential?.active) return null;
+    if (client && hasDocument(client.clientId)) {
+      const declared = await this.#clients.find(client.clientId, credential.tenantId);
+      return declared?.active ? credential : null;
+    }
     return client?.tenantId && client.tenantId !== credential.tenantId ? null : credential;
   }
 
@@ -46,12 +52,18 @@ export class Accounts {
     const credential = client.integrationUser
       ? await this.#store.credentials.byUsername(client.tenantId, client.integrationUser)
       : null;
-    if (!credential?.active) throw new errors.UnauthorizedClient('the client has no active integration user');
+    const declared = await this.#clients.find(client.clientId);
+    if (!credential?.active || !declared)
+      throw new errors.UnauthorizedClient('the client has no active integration user');
     const { tenantId, userId } = credential;
     const { grants } = this.#store;
-    const standing = await grants.ofIntegration(tenantId, userId, client.clientId);
+    const clientMarks = marksOf(declared);
+    const { authentication } = clientMarks;
+    // One of before the client proved itself in another way counts for nothing any more.
+    const standing = await grants.ofIntegration({ tenantId, userId, clientId: client.clientId, authentication });
     if (standing) return { userId, tenantId, grantId: standing };
     const grant = new provider.Grant({ accountId: userId, clientId: client.clientId });
+    grant.clientMarks = clientMarks;
     grant.addOIDCScope(client.scope);
     const grantId = await grant.save();
     const seconds = LIFETIMES.refresh_token_absolute_seconds;
@@ -79,6 +91,8 @@ export async function existingGrant(
   const grant = lasting && found?.accountId === accountId ? found : undefined;
   if (OWN_PAGES.has(clientId)) return grant ?? ownPageGrant(provider, clientId, accountId);
   if (!grant || given) return grant;
+  // Nobody here knows what its document said then.
+  if (hasDocument(clientId)) return undefined;
   const client = await clients.find(clientId);
   return client && grant.clientMarks?.declaration === marksOf(client).declaration ? grant : undefined;
 }

@@ -5,9 +5,9 @@
  */
 import { createHash } from 'node:crypto';
 import { type Adapter, errors, Provider } from 'oidc-provider';
+import { type ClientMarks, isSameAuthentication } from '../../../lib/access/client-marks.ts';
 import { networkOf } from '../../../lib/values/network.ts';
-import { type ClientMarks, isSameAuthentication } from '../client-marks.ts';
-import type { Clients } from '../clients.ts';
+import { type Clients, hasDocument } from '../clients.ts';
 import type { AuthStore } from '../store/store.ts';
 import type { PresentedTokens } from './presented-tokens.ts';
 
@@ -120,7 +120,9 @@ function grantAdapter({ store, clients, grantsEnded }: AdapterParts): Adapter {
     async find(id) {
       const payload = await store.grants.payload(id);
       if (!payload) return undefined;
-      const client = await clients.find(String(payload['clientId']));
+      const clientId = String(payload['clientId']);
+      const user = hasDocument(clientId) ? await store.credentials.byUser(String(payload['accountId'])) : null;
+      const client = await clients.find(clientId, user?.tenantId);
       const marks = payload['clientMarks'] as ClientMarks | undefined;
       return client && isSameAuthentication(marks?.authentication, client) ? payload : undefined;
     },

@@ -1,7 +1,7 @@
 /** The part of oidc-provider 9 that auth uses; the package ships no types. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http';
-  import type { ClientMarks } from '../client-marks.ts';
+  import type { ClientMarks } from '../../../lib/access/client-marks.ts';
 
   export interface Model {
     jti: string;
@@ -22,6 +22,8 @@ declare module 'oidc-provider' {
     clientMarks?: ClientMarks;
     addOIDCScope(scope: string): void;
     addResourceScope(resource: string, scope: string): void;
+    rejectOIDCScope(scope: string): void;
+    rejectResourceScope(resource: string, scope: string): void;
   }
 
   export interface Client {
@@ -84,7 +86,10 @@ declare module 'oidc-provider' {
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
     use(middleware: (ctx: Context, next: () => Promise<void>) => Promise<void> | void): this;
     on(event: 'error', listener: (error: unknown) => void): this;
-    on(event: 'server_error', listener: (ctx: Context, error: unknown) => void): this;
+    on(
+      event: 'server_error' | 'grant.error' | 'revocation.error',
+      listener: (ctx: Context, error: unknown) => void,
+    ): this;
     createContext(request: IncomingMessage, response: ServerResponse): Context;
     readonly Session: { get(ctx: Context): Promise<Session> };
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>;

@@ -9,7 +9,7 @@ export const PARAMETERS_MAX_CHARS = 8_192;
 const PARAMETERS_MAX = 50;
 const PARAMETER_MAX_CHARS = 1_024;
 const MAX_CHARS: Readonly<Record<string, number>> = {
-  client_id: 100,
+  client_id: 255,
   response_type: 50,
   response_mode: 50,
   prompt: 100,

@@ -1,4 +1,7 @@
 /** Where the endpoints of the authorization server stand, and what its tokens are for. */
+import { MCP_PATH } from '../../../contracts/mcp.ts';
+import { apiUrl } from '../../../lib/addresses.ts';
+import { TOKEN_RESOURCES, type TokenResource } from '../../../lib/schema/snapshot.ts';
 
 export const PATHS = {
   authorization: '/oauth2/authorize',
@@ -13,5 +16,15 @@ export const PATHS = {
   end_session: '/oauth2/logout',
 } as const;
 
-/** The resource that access tokens are for. */
-export const apiResource = (issuer: string): string => `${issuer}/api/v1`;
+/** The resource that access tokens are for, unless the client names another one. */
+export const apiResource = apiUrl;
+
+/** The endpoint for assistants, which has tokens of its own (RFC 8707). */
+export const mcpResource = (issuer: string): string => issuer + MCP_PATH;
+
+export const addressOf = (issuer: string, resource: TokenResource): string =>
+  resource === 'api' ? apiResource(issuer) : mcpResource(issuer);
+
+/** The resource at an address; null: there is none. */
+export const resourceAt = (issuer: string, address: string): TokenResource | null =>
+  TOKEN_RESOURCES.find((resource) => addressOf(issuer, resource) === address) ?? null;

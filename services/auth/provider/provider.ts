@@ -4,6 +4,7 @@
  */
 import { type Context, Provider, type Token } from 'oidc-provider';
 import { MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
+import { documentsUrl } from '../../../lib/addresses.ts';
 import { ALL_SCOPES, type Clients, secretMatches } from '../clients.ts';
 import { SINGLE_FACTOR_ACR } from '../factors/assurance.ts';
 import { type KeyRing, SIGNING_ALG } from '../keys.ts';
@@ -15,10 +16,11 @@ import { devicePages } from './device-flow.ts';
 import { features } from './features.ts';
 import { formPages } from './form-pages.ts';
 import { TIMES_TO_LIVE } from './lifetimes.ts';
-import { apiResource, PATHS } from './paths.ts';
-import { show } from './show.ts';
+import { documentReader } from './metadata-documents.ts';
+import { PATHS } from './paths.ts';
+import { requestIdOf, show } from './show.ts';
 import { STEP_UP_PARAMETERS } from './step-up.ts';
-import { answerUnavailable, noteUnavailable } from './unavailable.ts';
+import { answerUnavailable, noteDocumentUnread, noteUnavailable } from './unavailable.ts';
 
 const SESSION_COOKIE = 'erp_session';
 const COOKIE = { httpOnly: true, sameSite: 'lax', signed: true };
@@ -28,15 +30,15 @@ export interface ProviderParts extends AdapterParts {
   clients: Clients;
   /** Whether the tenant requires a second factor of this user. */
   secondFactorDemanded(user: { tenantId: string; userId: string }): Promise<boolean>;
+  documentRefused(address: string, reason: unknown): void;
   onError(error: unknown): void;
 }
 
 export function createProvider(issuer: string, ring: KeyRing, parts: ProviderParts): Provider {
-  const accounts = new Accounts(parts.store);
-  const resource = apiResource(issuer);
+  const accounts = new Accounts(parts);
   const provider: Provider = new Provider(issuer, {
     ...protocol(accounts, parts),
-    discovery: { service_documentation: `${resource}/versions/1.0.0/docs`, ui_locales_supported: ['en'] },
+    discovery: { service_documentation: documentsUrl(issuer), ui_locales_supported: ['en'] },
     adapter: adapters(issuer, parts),
     jwks: { keys: ring.signing },
     cookies: {
@@ -45,7 +47,8 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
       long: { ...COOKIE },
       short: { ...COOKIE },
     },
-    features: features(resource, ring),
+    features: features(issuer, ring, parts),
+    fetch: documentReader(parts.documentRefused),
     formats: {
       customizers: {
         jwt: async (ctx: Context, token: Token, jwt: { payload: Record<string, unknown> }) => {
@@ -73,6 +76,7 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
     noteUnavailable(ctx, error);
     parts.onError(error);
   });
+  for (const event of ['grant.error', 'revocation.error'] as const) provider.on(event, noteDocumentUnread);
   provider.use(answerUnavailable);
   provider.use(formPages);
   provider.use(devicePages(SESSION_COOKIE));
@@ -93,7 +97,9 @@ const protocol = (accounts: Accounts, { secondFactorDemanded }: ProviderParts) =
     idTokenSigningAlgValues: [SIGNING_ALG],
     clientAuthSigningAlgValues: ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'],
   },
-  extraClientMetadata: { properties: ['tenantId', 'origins', 'accessTokenSeconds', 'agent', 'integrationUser'] },
+  extraClientMetadata: {
+    properties: ['tenantId', 'origins', 'resources', 'accessTokenSeconds', 'agent', 'integrationUser'],
+  },
   extraParams: [...STEP_UP_PARAMETERS],
   pkce: { required: () => true },
   allowOmittingSingleRegisteredRedirectUri: false,
@@ -109,5 +115,13 @@ const protocol = (accounts: Accounts, { secondFactorDemanded }: ProviderParts) =
   clientBasedCORS: (_ctx: Context, origin: string, client: Context) =>
     Array.isArray(client.origins) && client.origins.includes(origin),
   renderError: (ctx: Context, out: { error: string; error_description?: string }) =>
-    show(ctx, pages.failure(out.error, out.error_description ?? null, ctx.status)),
+    show(
+      ctx,
+      pages.failure({
+        code: out.error,
+        description: out.error_description ?? null,
+        status: ctx.status,
+        requestId: requestIdOf(ctx),
+      }),
+    ),
 });

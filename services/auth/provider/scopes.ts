@@ -1,5 +1,6 @@
 /** Which scopes a client may ask for, and which it gets. */
 import { type Context, errors } from 'oidc-provider';
+import { MCP_SCOPES } from '../../../contracts/mcp.ts';
 import { ALL_SCOPES } from '../clients.ts';
 
 /** Routes on which a client asks for scopes; the token endpoint gives what was granted. */
@@ -24,3 +25,9 @@ export const scopesOf = (client: Context): string =>
     .split(' ')
     .filter((scope) => ALL_SCOPES.includes(scope))
     .join(' ');
+
+const ASSISTANTS_HAVE: ReadonlySet<string> = new Set([...MCP_SCOPES, 'offline_access']);
+
+/** Of these scopes those that a token for the endpoint for assistants can have. */
+export const forAssistants = (scopes: readonly string[]): string[] =>
+  scopes.filter((scope) => ASSISTANTS_HAVE.has(scope));

@@ -11,6 +11,9 @@ export function showWith(ctx: Context, page: pages.Page, headers: Record<string,
   ctx.body = pages.render(page);
 }
 
+/** As the gateway names the request. */
+export const requestIdOf = (ctx: Context): string | null => ctx.get('x-request-id') || null;
+
 /** The hidden value of a form that the provider made; our pages need only that value. */
 export function hiddenValue(form: string, name: string): string {
   return new RegExp(`name="${name}" value="([^"]*)"`).exec(form)?.[1] ?? '';

@@ -4,7 +4,8 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 
 /**
  * Counts an attempt unless its key is blocked. The clock is read when the row is held (`clock_timestamp()`): of several
- * attempts at once, the last to get the row may have begun first.
+ * attempts at once, the last to get the row may have begun first. A wait of more than there is was set by a clock that
+ * has been set back since.
  */
 export function countAttempt(key: string, freeFailures: number, waitMaxSeconds: number): Statement {
   const sql = new Sql();
@@ -22,6 +23,7 @@ export function countAttempt(key: string, freeFailures: number, waitMaxSeconds: 
                 ELSE least(${waitMax}, power(2, least(attempt.failures + 1 - ${free}, 20))) END),
          updated_at = now()
        WHERE attempt.blocked_until <= clock_timestamp()
+         OR attempt.blocked_until > clock_timestamp() + make_interval(secs => ${waitMax})
        RETURNING 1)
      SELECT EXISTS (SELECT FROM counted) AS counted,
        coalesce((SELECT extract(epoch FROM blocked_until - clock_timestamp())

@@ -10,6 +10,14 @@ export interface GrantRow {
   payload: object;
 }
 
+export interface IntegrationOf {
+  tenantId: string;
+  userId: string;
+  clientId: string;
+  /** See lib/access/client-marks.ts. */
+  authentication: string;
+}
+
 export function saveGrant(grant: GrantRow, expiresInSeconds: number): Statement {
   const sql = new Sql();
   return sql.statement(
@@ -28,14 +36,18 @@ export function grantPayload(grantId: string): Statement {
   );
 }
 
-/** The newest grant made for the integration user of a client; one that ends within a day is not worth using. */
-export function integrationGrant(tenantId: string, userId: string, clientId: string): Statement {
+/**
+ * The newest grant made for the integration user of a client with this mark of authentication; one that ends within a
+ * day is not worth using.
+ */
+export function integrationGrant({ tenantId, userId, clientId, authentication }: IntegrationOf): Statement {
   const sql = new Sql();
   return sql.statement(
     `SELECT id FROM auth.grants
      WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}
        AND client_id = ${sql.bind(clientId, 'text')}
-       AND payload ? 'integration' AND expires_at > now() + interval '1 day'
+       AND payload ? 'integration' AND payload #>> '{clientMarks,authentication}' = ${sql.bind(authentication, 'text')}
+       AND expires_at > now() + interval '1 day'
      ORDER BY created_at DESC LIMIT 1`,
   );
 }

@@ -1,19 +1,16 @@
 /** Grants: one authorization of one client by one user, with everything that depends on it. */
 import { ACCOUNT_CLIENT_ID } from '../../../contracts/auth.ts';
+import type { StoredGrant } from '../../../lib/access/client-marks.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { ArtifactModel } from '../models/artifact.ts';
 import * as statements from './grants.sql.ts';
 import { deleteOriginsOfUser } from './known-origins.sql.ts';
 
-export interface LiveGrant {
+export interface LiveGrant extends StoredGrant {
   grantId: string;
-  userId: string;
-  clientId: string;
   /** Of a client that acts as its integration user. */
   integration: boolean;
-  /** By which the client's way to prove itself is recognised; null: of an earlier version. */
-  authentication: string | null;
 }
 
 export class Grants {
@@ -38,9 +35,9 @@ export class Grants {
   }
 
   /** The standing grant of a client that acts as its integration user. */
-  async ofIntegration(tenantId: string, userId: string, clientId: string): Promise<string | null> {
-    const grant = await this.#database.shared('auth', tenantId, (tx) =>
-      tx.first<{ id: string }>(statements.integrationGrant(tenantId, userId, clientId)),
+  async ofIntegration(integration: statements.IntegrationOf): Promise<string | null> {
+    const grant = await this.#database.shared('auth', integration.tenantId, (tx) =>
+      tx.first<{ id: string }>(statements.integrationGrant(integration)),
     );
     return grant?.id ?? null;
   }

@@ -1,5 +1,8 @@
-/** What auth keeps of each tenant's clients: the browser origins that they list, and grants of those that there are. */
-import { Op } from 'sequelize';
+/**
+ * What auth keeps of each tenant's clients: the browser origins and metadata documents that they name, and grants of those
+ * that there are.
+ */
+import { Op, type WhereOptions } from 'sequelize';
 import type { Database } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
@@ -15,20 +18,25 @@ export class Origins {
   }
 
   /**
-   * Stores the origins as of a version of the tenant's configuration; those of a newer version stay. Ends the grants of
+   * Stores origins and documents as of a version of the tenant's configuration; those of a newer version stay. Ends the grants of
    * clients that are no longer in it, so that they do not work again for a later client of that name.
    */
   async save(
     tenantId: string,
     metadataVersion: number,
-    { origins, clientIds }: { origins: readonly string[]; clientIds: readonly string[] },
+    {
+      origins,
+      documents,
+      clientIds,
+    }: { origins: readonly string[]; documents: readonly string[]; clientIds: readonly string[] },
   ): Promise<void> {
     const sql = new Sql();
     const statement = sql.statement(
-      `INSERT INTO auth.tenant_origins AS stored (tenant_id, metadata_version, origins)
-       VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(metadataVersion, 'integer')}, ${sql.bind(origins, 'text[]')})
+      `INSERT INTO auth.tenant_origins AS stored (tenant_id, metadata_version, origins, documents)
+       VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(metadataVersion, 'integer')}, ${sql.bind(origins, 'text[]')},
+         ${sql.bind(documents, 'text[]')})
        ON CONFLICT (tenant_id) DO UPDATE
-         SET metadata_version = excluded.metadata_version, origins = excluded.origins
+         SET metadata_version = excluded.metadata_version, origins = excluded.origins, documents = excluded.documents
          WHERE stored.metadata_version < excluded.metadata_version`,
     );
     await this.#database.shared('auth', tenantId, async (tx) => {
@@ -40,8 +48,16 @@ export class Origins {
   }
 
   /** The tenant is not known: a preflight names none. Says only whether any tenant lists the origin. */
-  async isListed(origin: string): Promise<boolean> {
-    const where = { origins: { [Op.contains]: [origin] } };
+  isListed(origin: string): Promise<boolean> {
+    return this.#isNamed({ origins: { [Op.contains]: [origin] } });
+  }
+
+  /** Nobody has signed in yet. Says only whether a client of any tenant names the metadata document. */
+  hasDocument(address: string): Promise<boolean> {
+    return this.#isNamed({ documents: { [Op.contains]: [address] } });
+  }
+
+  async #isNamed(where: WhereOptions<TenantOriginsModel>): Promise<boolean> {
     const listed = await this.#database.login((tx) =>
       TenantOriginsModel.findOne({ attributes: ['tenantId'], where, ...on(tx) }),
     );

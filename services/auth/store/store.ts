@@ -3,11 +3,13 @@
  * has to find the tenant first (a username, a grant's id, a link's token, the artifacts of the protocol) runs as the
  * login role (`login`, `query`), and each of these reads exactly one row by a unique key.
  */
+import { DEPRECATED_USE_DAYS } from '../../../contracts/auth.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { Artifacts } from './artifacts.ts';
 import { Attempts } from './attempts.ts';
 import { ClientSecrets } from './client-secrets.ts';
 import { Credentials } from './credentials.ts';
+import { DeprecatedUses } from './deprecated-uses.ts';
 import { Domains } from './domains.ts';
 import { Factors } from './factors.ts';
 import { Grants } from './grants.ts';
@@ -21,6 +23,7 @@ const DELETE_EXPIRED = [
   // After an hour the count begins anew.
   "DELETE FROM auth.attempts WHERE updated_at < now() - interval '1 hour' AND blocked_until < now()",
   "DELETE FROM auth.known_origins WHERE last_used_at < now() - interval '180 days'",
+  `DELETE FROM auth.deprecated_uses WHERE day <= current_date - ${DEPRECATED_USE_DAYS}`,
 ];
 
 export class AuthStore {
@@ -34,6 +37,7 @@ export class AuthStore {
   readonly keys: StoredKeys;
   readonly knownOrigins: KnownOrigins;
   readonly domains: Domains;
+  readonly deprecatedUses: DeprecatedUses;
   readonly #database: Database;
 
   constructor(database: Database) {
@@ -47,6 +51,7 @@ export class AuthStore {
     this.keys = new StoredKeys(database);
     this.knownOrigins = new KnownOrigins(database);
     this.domains = new Domains(database);
+    this.deprecatedUses = new DeprecatedUses(database);
     this.#database = database;
   }
 

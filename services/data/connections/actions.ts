@@ -3,6 +3,7 @@ import type { ServiceBroker } from 'moleculer';
 import { call } from '../../../contracts/call.ts';
 import { requestContext } from '../../../lib/context.ts';
 import type { Database } from '../../../mixins/database/database.ts';
+import { warnOf } from '../../../mixins/log-failure.ts';
 import type { DataHandlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
 import { confirmGrants } from './confirm.ts';
@@ -14,7 +15,7 @@ export const connectionActions = (database: Database, tenants: Tenants, log: () 
     'connections.revoke': (ctx) => {
       const grantEnded = (grantId: string): Promise<unknown> =>
         call(ctx, 'auth.grants.noteEnded', { grantIds: [grantId] }).catch((error: unknown) =>
-          log().warn({ err: error }, 'The end of a connection was not announced; gateways see it within seconds.'),
+          warnOf(log(), error, 'The end of a connection was not announced; gateways see it within seconds.'),
         );
       return revokeConnection({ database, grantEnded }, requestContext(ctx), ctx.params);
     },

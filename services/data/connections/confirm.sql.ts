@@ -1,17 +1,16 @@
+import type { StoredGrant } from '../../../lib/access/client-marks.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
-export interface LivingGrant {
+export interface LivingGrant extends StoredGrant {
   readonly id: string;
-  readonly userId: string;
-  readonly clientId: string;
 }
 
 /** Those of the grants that are live. */
 export function livingGrants(tenantId: string, grantIds: readonly string[]): Statement {
   const sql = new Sql();
   return sql.statement(
-    `SELECT id, user_id AS "userId", client_id AS "clientId"
+    `SELECT id, user_id AS "userId", client_id AS "clientId", authentication
        FROM auth.living_grants(${sql.bind(tenantId, 'uuid')}, ${sql.bind(grantIds, 'text[]')})`,
   );
 }

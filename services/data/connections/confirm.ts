@@ -1,9 +1,10 @@
 /**
- * Which grants still live, for gateways that cannot ask auth: by auth's own table, and by the clients that the tenant's
- * configuration has now. Source: docs/reference/authentication.md.
+ * Which grants still live, for gateways that cannot ask auth: by auth's own tables and rule, and by the clients that the
+ * tenant's configuration has now. Source: docs/reference/authentication.md.
  */
 import { ACCOUNT_CLIENT_ID, CLI_CLIENT_ID, DASHBOARDS_CLIENT_ID } from '../../../contracts/auth.ts';
 import type { DataActions } from '../../../contracts/data.ts';
+import { type DeclaredClient, isGrantOf } from '../../../lib/access/client-marks.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
@@ -41,13 +42,15 @@ async function confirmOfTenant(
   const snapshot = await tenants.snapshot(tenantId, metadataVersion);
   const byId = new Map(found.map((grant) => [grant.id, grant]));
   return asked
-    .filter(({ grantId, userId, clientId }) => {
-      const grant = byId.get(grantId);
-      return grant?.userId === userId && grant.clientId === clientId && mayBeUsed(snapshot, clientId);
+    .filter((grant) => {
+      const client = usableClient(snapshot, grant.clientId);
+      return client !== null && isGrantOf(byId.get(grant.grantId), grant, client);
     })
     .map(({ grantId }) => grantId);
 }
 
-const mayBeUsed = (snapshot: Snapshot | null, clientId: string): boolean =>
-  BUILT_IN.has(clientId) ||
-  Object.values(snapshot?.externalClients ?? {}).some((client) => client.clientId === clientId && client.active);
+function usableClient(snapshot: Snapshot | null, clientId: string): DeclaredClient | null {
+  if (BUILT_IN.has(clientId)) return { meta: null };
+  const meta = Object.values(snapshot?.externalClients ?? {}).find((client) => client.clientId === clientId);
+  return meta?.active ? { meta } : null;
+}

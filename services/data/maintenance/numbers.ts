@@ -1,11 +1,12 @@
 /** Numbers about what tenants store and what has been removed of it, for Prometheus. */
 import { platformTime } from '../../../lib/values/clock.ts';
 import type { Database } from '../../../mixins/database/database.ts';
+import { askedNumbers } from '../../../mixins/metrics/asked-numbers.ts';
 import type { Metrics, Sample } from '../../../mixins/metrics/metrics.ts';
 import { type StoredRow, storedStatement } from './stored.sql.ts';
 import { SWEPT, type SweepResult, type Swept } from './sweep.ts';
 
-/** The catalog is read when somebody looks, and at most so often: autovacuum counts no more often, either. */
+/** The catalog is read no more often: autovacuum counts no more often, either. */
 const FRESH_MS = 5 * 60_000;
 /** Another process has gone on with a tenant that has not been heard of here for so long. */
 const BEHIND_MS = 30 * 60_000;
@@ -14,7 +15,7 @@ export class RetentionNumbers {
   readonly #removed: Record<Swept, number> = { confirmations: 0, keys: 0, records: 0, shares: 0, events: 0, audit: 0 };
   /** Tenants of which expired rows are left, and since when they have not been swept to the end. */
   readonly #behind = new Map<string, { readonly kinds: readonly Swept[]; readonly notedAt: number }>();
-  #sweptAtMs = 0;
+  #sweptAtMs: number | null = null;
 
   note(tenantId: string, { removed, unfinished }: SweepResult): void {
     for (const kind of SWEPT) this.#removed[kind] += removed[kind];
@@ -24,7 +25,7 @@ export class RetentionNumbers {
   }
 
   register(metrics: Metrics, database: Database): void {
-    const stored = readStored(database);
+    const stored = askedNumbers<StoredRow>(database, storedStatement, { none: [], freshMs: FRESH_MS });
     const byKind = (pick: (row: StoredRow) => number) => (): Sample[] =>
       stored().map((row) => [{ kind: row.kind }, pick(row)]);
     metrics.gauges(
@@ -48,10 +49,12 @@ export class RetentionNumbers {
       ['kind'],
       () => this.#tenantsBehind(),
     );
-    metrics.gauge(
+    // Absent before the first time, because an alert on its age would take 0 for fifty years.
+    metrics.gauges(
       'erp_retention_last_swept_timestamp_seconds',
-      'When this process last removed the expired rows of a tenant; 0: never.',
-      () => this.#sweptAtMs / 1_000,
+      'When this process last removed the expired rows of a tenant.',
+      [],
+      () => (this.#sweptAtMs === null ? [] : [[{}, this.#sweptAtMs / 1_000]]),
     );
   }
 
@@ -60,23 +63,4 @@ export class RetentionNumbers {
     const behind = [...this.#behind.values()].filter(({ notedAt }) => now - notedAt < BEHIND_MS);
     return SWEPT.map((kind) => [{ kind }, behind.filter(({ kinds }) => kinds.includes(kind)).length]);
   }
-}
-
-/** What was found at the look before, so that no scrape waits. */
-function readStored(database: Database): () => readonly StoredRow[] {
-  let askedAt = Number.NEGATIVE_INFINITY;
-  let found: readonly StoredRow[] = [];
-  return () => {
-    const now = performance.now();
-    if (now - askedAt < FRESH_MS) return found;
-    askedAt = now;
-    database
-      .login((tx) => tx.all<StoredRow>(storedStatement()))
-      .then(
-        (rows) => (found = rows),
-        // The metrics of the database say that it does not answer.
-        () => {},
-      );
-    return found;
-  };
 }

@@ -3,7 +3,9 @@ import type { ServiceBroker } from 'moleculer';
 import { call } from '../../../contracts/call.ts';
 import { periodicQueue } from '../../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../../mixins/jobs/tenants.ts';
+import { warnOf } from '../../../mixins/log-failure.ts';
 import type { Platform } from '../../../mixins/platform.ts';
+import type { OlderSchemas } from '../older-schema.ts';
 import { sealTenant } from '../trail/chain.ts';
 import type { UserSync } from '../users/sync.ts';
 import { RetentionNumbers } from './numbers.ts';
@@ -17,14 +19,22 @@ const FALLEN_BEHIND = 'Expired rows of a tenant are left, because there are very
 const TENANTS_PER_PAGE = 500;
 
 /** Offers to do the periodic work in this process; each run is done by one of the processes that offer it. */
-export async function startPeriodicWork(platform: Platform, broker: ServiceBroker, sync: UserSync): Promise<void> {
+export async function startPeriodicWork(
+  platform: Platform,
+  broker: ServiceBroker,
+  sync: UserSync,
+  olderSchemas: OlderSchemas,
+): Promise<void> {
   const { database, jobs, metrics } = platform;
   const numbers = new RetentionNumbers();
   numbers.register(metrics, database);
   const tenants = (after: string | undefined) =>
     call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) });
-  const failed = (message: string) => (tenantId: string, error: unknown) =>
-    broker.logger.warn({ err: error, tenantId }, message);
+  const failed = (message: string) => (tenantId: string, failure: unknown) =>
+    void olderSchemas.explain(tenantId, failure).then((error) => {
+      // The reason has been logged, once for each tenant.
+      if (error === failure) warnOf(broker.logger, error, message, { tenantId });
+    });
   await repeatForTenants(jobs, {
     queue: SWEEP,
     tenants,

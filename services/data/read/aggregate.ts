@@ -21,7 +21,7 @@ import {
   type NamedObject,
   orderOf,
 } from '../../../lib/query/aggregate-sql.ts';
-import { constrain } from '../../../lib/query/constrain.ts';
+import { constrainGroups } from '../../../lib/query/constrain.ts';
 import { CURSOR_MESSAGES, cursorError } from '../../../lib/query/cursor.ts';
 import { type ListIdentity, openListCursor, sealListCursor } from '../../../lib/query/list-cursor.ts';
 import type { AggregatePlan, Constrained, Dimension, Measure } from '../../../lib/query/types.ts';
@@ -51,11 +51,11 @@ export function aggregateRecords(
     const planned = planAggregate({ ...query }, object, { access, snapshot, now, timezone: timezoneOf(view) });
     const seal = sealFor(asker, deps.sealingKeys, now);
     const identity = identityOf(query, planned);
-    const plan = constrain({ ...planned, after: positionIn(query.cursor ?? null, identity, seal) }, access);
+    const plan = constrainGroups({ ...planned, after: positionIn(query.cursor ?? null, identity, seal) }, access);
     const compiled = compileAggregate(plan, {
       schema: tenantSchema(tenantId),
       maxBytes: LIMITS.page_max_bytes,
-      named: new Map(plan.dimensions.map((dimension) => [dimension.key, namedBy(dimension, access)])),
+      named: new Map(plan.dimensions.map((dimension) => [dimension.key, namedBy(dimension, access, asker)])),
     });
     const { aggregates } = deps;
     aggregates.running++;
@@ -109,9 +109,10 @@ function positionIn(cursor: string | null, identity: ListIdentity, seal: Seal): 
 }
 
 /** The objects whose records a dimension shows, with the field that names them, as far as the caller reads them. */
-function namedBy({ field }: Dimension, access: Access): readonly NamedObject[] {
+function namedBy({ field }: Dimension, access: Access, { deniedObjects = [] }: Asker): readonly NamedObject[] {
   if (!isReference(field)) return [];
   return field.referenceTo.flatMap((apiName): NamedObject[] => {
+    if (deniedObjects.includes(apiName)) return [];
     const target = Object.hasOwn(access.objects, apiName) ? access.objects[apiName] : undefined;
     if (!target) return [];
     const { object, fields } = target;

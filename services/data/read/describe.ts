@@ -15,11 +15,11 @@ import {
   searchedByDefault,
   sortable,
 } from '../../../lib/query/capabilities.ts';
-import { fieldType, isNumbered, isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { fieldType, isNumbered, typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { type Labels, PLURAL } from '../../../lib/schema/labels.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../../lib/schema/record-types.ts';
-import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { visibleModel } from '../transitions/transitions-and-actions.ts';
 import { defaultOf, isChangedByTransitions } from '../write/body.ts';
 import { hasDuplicateRules } from '../write/duplicate-rules.ts';
@@ -54,7 +54,7 @@ export function describeObject(
   object: ObjectAccess,
   scopes: ScopeSet,
   labels: Labels,
-): Record<string, unknown> {
+): Record<string, unknown> & { readonly schemaVersion: string } {
   const meta = object.object;
   const able = capabilities(access, meta.apiName, scopes);
   const isReadable = (name: string): boolean => ownEntry(object.fields, name)?.read === true;
@@ -93,8 +93,12 @@ export function describeObject(
     listViews: describeListViews(access, object, labels),
     capabilities: able,
   };
-  return { ...description, schemaVersion: hash('sha256', JSON.stringify(description), 'base64url').slice(0, 22) };
+  return { ...description, schemaVersion: versionOf(description) };
 }
+
+/** Changes whenever the description does. */
+export const versionOf = (description: object): string =>
+  hash('sha256', JSON.stringify(description), 'base64url').slice(0, 22);
 
 function describeField(
   access: Access,
@@ -192,76 +196,7 @@ function shownExpression({ system }: Access, { fields }: ObjectAccess, { formula
 }
 
 /** A write may empty it. A record always has an owner, and its record type may be none. */
-const isNillable = ({ required, system, apiName }: FieldMeta): boolean =>
-  !required && (!system || apiName === RECORD_TYPE_FIELD);
+export const isNillable = (field: FieldMeta): boolean =>
+  !field.required && (!field.system || field.apiName === RECORD_TYPE_FIELD) && !isNumbered(field);
 
 const isPlatformDefault = (field: FieldMeta): boolean => field.system && PLATFORM_DEFAULTS.has(field.apiName);
-
-/** JSON Schema 2020-12 of the bodies of an object, as this connection may send and receive them. */
-export function schemaOfObject(
-  access: Access,
-  object: ObjectAccess,
-  scopes: ScopeSet,
-  labels: Labels,
-): Record<string, unknown> {
-  const meta: ObjectMeta = object.object;
-  const able = capabilities(access, meta.apiName, scopes);
-  const editable = object.readable.filter(
-    (field) => isWritable(meta, field) && object.fields[field.apiName]?.edit === true,
-  );
-  const documented = (field: FieldMeta, schema: Record<string, unknown>): Record<string, unknown> => ({
-    title: labels.ofField(meta.apiName, field),
-    ...(field.description ? { description: field.description } : {}),
-    ...schema,
-  });
-  const schemaOf = (field: FieldMeta): Record<string, unknown> => typeOf(field).jsonSchema(field);
-  const read = object.readable.map((field) => [
-    field.apiName,
-    orNull(!field.required && field.apiName !== 'id', documented(field, schemaOf(field))),
-  ]);
-  const write = (field: FieldMeta): Record<string, unknown> => {
-    const value = documented(field, schemaOf(field));
-    const mayBeNull = isNillable(field);
-    if (!isReference(field)) return orNull(mayBeNull, value);
-    const external = {
-      type: 'object',
-      minProperties: 1,
-      maxProperties: 1,
-      description: 'An external id field of the referred object, with its value.',
-    };
-    return orNull(mayBeNull, { anyOf: [value, external] });
-  };
-  const body = (fields: readonly FieldMeta[], required: readonly string[]): Record<string, unknown> => ({
-    type: 'object',
-    additionalProperties: false,
-    properties: Object.fromEntries(fields.map((field) => [field.apiName, write(field)])),
-    ...(required.length ? { required } : {}),
-  });
-  return {
-    $schema: 'https://json-schema.org/draft/2020-12/schema',
-    $id: `/api/v1/objects/${meta.apiName}/schema.json`,
-    title: meta.apiName,
-    $ref: '#/$defs/read',
-    $defs: {
-      create: able.creatable
-        ? body(
-            editable,
-            editable.filter((field) => field.required && defaultOf(field) === null).map((field) => field.apiName),
-          )
-        : false,
-      update: able.updateable
-        ? {
-            ...body(
-              editable.filter((field) => !isChangedByTransitions(meta, field)),
-              [],
-            ),
-            minProperties: 1,
-          }
-        : false,
-      read: { type: 'object', properties: Object.fromEntries(read) },
-    },
-  };
-}
-
-const orNull = (mayBeNull: boolean, schema: Record<string, unknown>): Record<string, unknown> =>
-  mayBeNull ? { anyOf: [schema, { type: 'null' }] } : schema;

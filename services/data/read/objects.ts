@@ -8,7 +8,8 @@ import { matchesEtag } from '../../../lib/values/etags.ts';
 import { requireApi, visibleObject } from '../object-access.ts';
 import { assertFresh } from '../tenants.ts';
 import type { View } from '../view.ts';
-import { describeObject, describeObjects, schemaOfObject } from './describe.ts';
+import { schemaOfObject } from './body-schemas.ts';
+import { describeObject, describeObjects, versionOf } from './describe.ts';
 import type { ReadDeps } from './read.ts';
 
 /**
@@ -42,27 +43,22 @@ export const describe: Handler<'schema.objects.describe', ReadDeps> = (deps, req
     const labels = labelsOf(view, call);
     const object = visibleObject(view, call.path.objectApiName);
     const description = describeObject(view.access, object, request.scopes, labels);
-    return unlessKnown(call, description, labels, () => description);
+    return unlessKnown(call, labels, description.schemaVersion, description);
   });
 
 export const getSchema: Handler<'schema.objects.getSchema', ReadDeps> = (deps, request, call) =>
   fromCurrentView<OperationReply>(deps, request, (view) => {
     const labels = labelsOf(view, call);
     const object = visibleObject(view, call.path.objectApiName);
-    const description = describeObject(view.access, object, request.scopes, labels);
-    return unlessKnown(call, description, labels, () => schemaOfObject(view.access, object, request.scopes, labels));
+    const schema = schemaOfObject(view.access, object, request.scopes, labels);
+    return unlessKnown(call, labels, versionOf(schema), schema);
   });
 
-/** 304 where the caller knows the description, in the same language, already. */
-function unlessKnown(
-  { headers }: OperationCall,
-  description: Record<string, unknown>,
-  labels: Labels,
-  bodyOf: () => Record<string, unknown>,
-): OperationReply {
-  const etag = `"${description['schemaVersion']}"`;
+/** 304 where the caller knows the answer, in the same language, already. */
+function unlessKnown({ headers }: OperationCall, labels: Labels, version: string, body: object): OperationReply {
+  const etag = `"${version}"`;
   const answered = { ETag: etag, ...languageHeaders(labels.language) };
   return matchesEtag(headers.ifNoneMatch, etag)
     ? { status: 304, headers: answered, body: null }
-    : { headers: answered, body: bodyOf() };
+    : { headers: answered, body };
 }

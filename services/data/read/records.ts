@@ -8,7 +8,7 @@ import { continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { planGet, planList } from '../../../lib/query/plan.ts';
 import { compileGet, compileList } from '../../../lib/query/sql.ts';
-import type { QueryView } from '../../../lib/query/types.ts';
+import type { ListRequest, QueryView } from '../../../lib/query/types.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { matchesEtag } from '../../../lib/values/etags.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
@@ -71,29 +71,37 @@ async function page(
 const RELATIVE = /TODAY|YESTERDAY|TOMORROW|THIS_|LAST_|NEXT_/;
 
 export const getRecord: Handler<'data.records.get', ReadDeps> = async (deps, request, call) => {
-  const { record, etag } = await readOne(deps, request, call, fieldsOf(call));
-  if (matchesEtag(call.headers.ifNoneMatch, etag)) return notModified(etag);
+  const asked = shownOf(call);
+  const { record, etag } = await readOne(deps, request, call, asked);
+  // The tag is that of the record alone: what is expanded may have changed all the same.
+  if (asked.expand.length === 0 && matchesEtag(call.headers.ifNoneMatch, etag)) return notModified(etag);
   return { headers: { ETag: etag }, body: record };
 };
 
-function fieldsOf({ query }: OperationInput<'data.records.get'>): readonly string[] | null {
-  return query.fields === undefined ? null : parseListQuery({ fields: query.fields }, 'query').fields;
-}
+/** What is shown of a record. */
+type Shown = Pick<ListRequest, 'fields' | 'expand'>;
+
+const EVERYTHING: Shown = { fields: null, expand: [] };
+
+const shownOf = ({ query }: OperationInput<'data.records.get'>): Shown =>
+  query.fields === undefined && query.expand === undefined ? EVERYTHING : parseListQuery(query, 'query');
 
 function readOne(
   deps: ReadDeps,
   request: RequestContext,
   call: OperationInput<'data.records.get'>,
-  fields: readonly string[] | null,
+  { fields, expand }: Shown,
 ): Promise<{ record: Buffer; etag: string }> {
   const id = call.path.id.toLowerCase();
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
     const object = visibleObject(view, call.path.objectApiName);
-    const shape = `${view.key} ${object.object.apiName} ${call.ieee754Compatible ?? false} ${fields?.join() ?? '*'}`;
+    const shown = `${JSON.stringify(fields)} ${call.query.expand ?? ''}`;
+    const shape = `${view.key} ${object.object.apiName} ${call.ieee754Compatible ?? false} ${shown}`;
     let compiled = deps.statements.gets.get(shape);
     if (!compiled) {
       const plan = planGet(NO_ID, fields, object.object, queryView(view), {
         ieee754Compatible: call.ieee754Compatible ?? false,
+        expand,
       });
       compiled = compileGet(constrain(plan, view.access), tenantSchema(request.tenantId));
       deps.statements.gets.set(shape, compiled);

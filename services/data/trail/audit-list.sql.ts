@@ -25,6 +25,8 @@ export interface AuditFilters {
   readonly objectApiName: string | null;
   readonly operationId: string | null;
   readonly outcome: string | null;
+  /** Objects whose entries are left out. */
+  readonly withoutObjects: readonly string[];
 }
 
 /** There is at least one row; its entry is null when there is none to return. */
@@ -76,8 +78,9 @@ const equalSql = (sql: Sql, column: string, value: string | null, type: string):
   value === null ? [] : [`audit.${column} = ${sql.bind(value, type)}`];
 
 /** `WHERE …` of the filters that have no index. */
-const unindexedWhere = (sql: Sql, { objectApiName, operationId, outcome }: AuditFilters): string =>
+const unindexedWhere = (sql: Sql, { objectApiName, operationId, outcome, withoutObjects }: AuditFilters): string =>
   whereSql([
+    ...(withoutObjects.length > 0 ? [`audit.object = ANY (${sql.bind(withoutObjects, 'text[]')}) IS NOT TRUE`] : []),
     ...equalSql(sql, 'object', objectApiName, 'text'),
     ...equalSql(sql, 'operation_id', operationId, 'text'),
     ...equalSql(sql, 'outcome', outcome, 'text'),

@@ -3,6 +3,7 @@
 import { LIMITS } from '../../../config/limits.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
+import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { type ListIdentity, openListCursor, sealListCursor } from '../../../lib/query/list-cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
@@ -31,7 +32,7 @@ export const listAudit: Handler<'events.audit.list', ReadDeps> = async (deps, re
     const list: ListIdentity = { name: 'audit', parameters: { take, ...parameters } };
     const seal = sealFor(request, deps.sealingKeys, platformTime());
     const afterId = cursor === undefined ? null : (openListCursor(list, cursor, seal)[0] ?? null);
-    const filters = filtersOf(call.query);
+    const filters = filtersOf(call.query, request);
     const statement = auditStatement(view, filters, afterId, take + 1, call.ieee754Compatible ?? false);
     const { found, more, examined } = await deps.database.tenant(tenantId, async (tx) => {
       const { rows, more } = await tx.allUpTo<AuditRow>(statement, LIMITS.page_max_bytes);
@@ -56,10 +57,13 @@ function requireViewAudit({ access }: View): void {
   if (!holdsPermission(access.system, 'viewAudit')) throw permissionDenied('viewAudit');
 }
 
-const hasUnindexed = ({ objectApiName, operationId, outcome }: AuditFilters): boolean =>
-  objectApiName !== null || operationId !== null || outcome !== null;
+const hasUnindexed = ({ objectApiName, operationId, outcome, withoutObjects }: AuditFilters): boolean =>
+  objectApiName !== null || operationId !== null || outcome !== null || withoutObjects.length > 0;
 
-function filtersOf(query: OperationInput<'events.audit.list'>['query']): AuditFilters {
+function filtersOf(
+  query: OperationInput<'events.audit.list'>['query'],
+  { deniedObjects = [] }: RequestContext,
+): AuditFilters {
   const [from, to] = [timeOf('from', query.from), timeOf('to', query.to)];
   if (from !== null && to !== null && from > to)
     throw new PlatformError('PARAMETER_CONFLICT', 'from must not be later than to.', {
@@ -74,6 +78,7 @@ function filtersOf(query: OperationInput<'events.audit.list'>['query']): AuditFi
     objectApiName: query.objectApiName ?? null,
     operationId: query.operationId ?? null,
     outcome: query.outcome ?? null,
+    withoutObjects: deniedObjects,
   };
 }
 

@@ -3,6 +3,7 @@ import type { ServiceBroker } from 'moleculer';
 import { call, type EventHandlers } from '../../../contracts/call.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
+import { warnOf } from '../../../mixins/log-failure.ts';
 import type { DataHandlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
 import { accessOfUser, unknownPrincipals } from './access.ts';
@@ -47,13 +48,13 @@ export const userEvents = (database: Database, log: () => ServiceBroker['logger'
     'auth.user.signedIn': async (ctx) => {
       const { tenantId, userId, at } = ctx.params;
       await noteSignIn(database, tenantId, userId, at).catch((error: unknown) =>
-        log().warn({ err: error, tenantId, userId }, 'The time of a sign-in was not recorded.'),
+        warnOf(log(), error, 'The time of a sign-in was not recorded.', { tenantId, userId }),
       );
     },
     'auth.user.factorChanged': async (ctx) => {
       const { tenantId, userId } = ctx.params;
       await noteFactorChange(database, ctx.params).catch((error: unknown) =>
-        log().warn({ err: error, tenantId, userId }, 'A change of a second factor was not recorded.'),
+        warnOf(log(), error, 'A change of a second factor was not recorded.', { tenantId, userId }),
       );
     },
   }) satisfies EventHandlers;

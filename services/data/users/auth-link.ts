@@ -2,6 +2,7 @@
 import type { ServiceBroker } from 'moleculer';
 import { call } from '../../../contracts/call.ts';
 import type { Database } from '../../../mixins/database/database.ts';
+import { warnOf } from '../../../mixins/log-failure.ts';
 import type { MutationDeps } from '../write/write.ts';
 import { sendUnsentUsers, type UserSync } from './sync.ts';
 
@@ -18,7 +19,7 @@ export function authLink(database: Database, broker: () => ServiceBroker): AuthL
   const sync: UserSync = {
     send: (tenantId, user) => call(broker(), 'auth.users.sync', { tenantId, users: [user] }),
     failed: (tenantId, userId, error) =>
-      broker().logger.warn({ err: error, tenantId, userId }, 'Could not sync a user to auth; it will be retried.'),
+      warnOf(broker().logger, error, 'Could not sync a user to auth; it will be retried.', { tenantId, userId }),
   };
   return {
     sync,

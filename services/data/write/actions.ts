@@ -4,12 +4,13 @@ import type { DataHandlers, Handlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
 import { loadSamples } from './samples.ts';
 
-export const writeActions = ({ write }: Handlers, database: Database, tenants: Tenants) =>
+export const writeActions = ({ write, check }: Handlers, database: Database, tenants: Tenants) =>
   ({
     'records.create': write('create'),
     'records.update': write('update'),
     'records.delete': write('delete'),
     'records.upsert': write('upsert'),
     'records.restore': write('restore'),
+    'records.check': check,
     'samples.load': (ctx) => loadSamples(database, tenants, ctx.params),
   }) satisfies Partial<DataHandlers>;

@@ -7,6 +7,7 @@
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { VIOLATIONS_MAX } from '../../../lib/errors/violation-list.ts';
+import { isObject } from '../../../lib/json/objects.ts';
 import { isBlank } from '../../../lib/schema/field-types/blank.ts';
 import { externalReference } from '../../../lib/schema/field-types/reference-family.ts';
 import { isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
@@ -45,9 +46,6 @@ export function bodyObject(body: unknown): Record<string, unknown> {
     throw new PlatformError('REQUEST_MALFORMED', 'The body must be a JSON object keyed by field apiName.');
   return body;
 }
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Reads what a body says, in pieces when that takes long; `access` is the user's access to the object. */
 export async function readBody(

@@ -10,6 +10,10 @@ import type { Effect } from '../../../mixins/mutation/unit.ts';
 import { approving } from '../../../mixins/mutation/verdict.ts';
 import type { Write } from './write.ts';
 
+/** Whether an answer names the object: neither what the caller cannot see, nor what a policy denies to a check. */
+export const isNamed = ({ view, unit }: Write, objectApiName: string): boolean =>
+  ownEntry(view.access.objects, objectApiName) !== undefined && !unit.request.deniedObjects?.includes(objectApiName);
+
 /** Notes what a dry run would change in records of an object, and the event about it. */
 export function noteEffect(
   write: Write,
@@ -19,8 +23,7 @@ export function noteEffect(
 ): void {
   if (!write.unit.checkOnly) return;
   const access = ownEntry(write.view.access.objects, object.apiName);
-  // What the caller cannot see is not named.
-  if (!access) return;
+  if (!access || !isNamed(write, object.apiName)) return;
   const { id, count } = record;
   const fields = (record.fields ?? []).filter((name) => ownEntry(access.fields, name)?.read).sort();
   if (kind === 'update' && fields.length === 0) return;

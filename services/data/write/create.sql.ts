@@ -1,4 +1,5 @@
 /** The statement that creates a record, with everything that belongs to it. */
+import { recordPath } from '../../../lib/addresses.ts';
 import { formattedSql } from '../../../lib/schema/auto-number.ts';
 import { isNumbered, typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { emptyRollup } from '../../../lib/schema/rollups.ts';
@@ -19,7 +20,7 @@ import type { ResolvedReferences, Write } from './write.ts';
 
 export const newRecordHeaders = ({ object, id }: Write): { ETag: string; Location: string } => ({
   ETag: etagOf(1),
-  Location: `/api/v1/data/${object.apiName}/${id}`,
+  Location: recordPath(object.apiName, id),
 });
 
 /** What insertSql answers. Nothing was written unless `claimed`. */

@@ -6,11 +6,11 @@
 import { LIMITS } from '../../../config/limits.ts';
 import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { objectOf, ownEntry } from '../../../lib/schema/lookup.ts';
+import { objectOf } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
-import { noteEffect } from './check-only.ts';
+import { isNamed, noteEffect } from './check-only.ts';
 import { readLock } from './checks.ts';
 import {
   cascadeSql,
@@ -94,7 +94,7 @@ async function refuseRestricted(write: Write, doomed: Ids): Promise<void> {
 
 const visibleCounts = (write: Write, counts: ReadonlyMap<string, number>) =>
   [...counts]
-    .filter(([apiName, count]) => count > 0 && ownEntry(write.view.access.objects, apiName))
+    .filter(([apiName, count]) => count > 0 && isNamed(write, apiName))
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([objectApiName, count]) => ({ objectApiName, count }));
 

@@ -4,6 +4,7 @@
  */
 
 import { requireObject } from '../../../lib/access/decide.ts';
+import { recordPath } from '../../../lib/addresses.ts';
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { objectOf, ownEntry } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
@@ -61,7 +62,7 @@ async function bringBack(write: Write): Promise<void> {
   await unit.tx.query(restoreSql(write, returning, gone));
   // Rollups of the record have been computed again by now.
   const { recordVersion, body } = await unit.tx.one<{ recordVersion: number; body: string }>(restoredSql(write));
-  const headers = { ETag: etagOf(recordVersion), Location: `/api/v1/data/${object.apiName}/${write.id}` };
+  const headers = { ETag: etagOf(recordVersion), Location: recordPath(object.apiName, write.id) };
   await noteEffects(write, returning);
   unit.tally.records = [...returning.values()].reduce((sum, ids) => sum + ids.size, 0);
   await unit.commit(completeSql(write, headers, body));

@@ -3,7 +3,7 @@
 import type { RequestContext } from '../../../lib/context.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
-import { idempotencyKey } from '../../../mixins/mutation/key.ts';
+import { type IdempotencyKey, idempotencyKey, withoutKey } from '../../../mixins/mutation/key.ts';
 import { type Attempt, runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import { refused } from '../../../mixins/mutation/verdict.ts';
@@ -58,14 +58,30 @@ const SPECS: Readonly<Record<Mutation, MutationSpec>> = {
   unshare: { steps: UNSHARE_STEPS, ifMatch: false, body: 'none' },
 };
 
-export async function runRecordMutation(
+/** Runs a mutation; under a run that is a dry run it is tried out. */
+export const runRecordMutation = async (
   deps: MutationDeps,
   mutation: RequestedMutation,
   request: RequestContext,
   call: MutationCall,
+): Promise<OperationReply> => mutateRecord(deps, mutation, request, call, idempotencyKey(call, request));
+
+/** Tries a mutation out for a request that is no mutation itself. */
+export const tryRecordMutation = (
+  deps: MutationDeps,
+  mutation: RequestedMutation,
+  request: RequestContext,
+  call: MutationCall,
+): Promise<OperationReply> => mutateRecord(deps, mutation, request, call, withoutKey(request));
+
+async function mutateRecord(
+  deps: MutationDeps,
+  mutation: RequestedMutation,
+  request: RequestContext,
+  call: MutationCall,
+  key: IdempotencyKey,
 ): Promise<OperationReply> {
   const { database } = deps.platform;
-  const key = idempotencyKey(call, request, call.query['checkOnly'] === true);
   const ifMatch = versionsOf(mutation, call);
   const body = bodyOf(mutation, call);
   let view: View | undefined;

@@ -6,6 +6,7 @@
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import type { Facts } from '../../../lib/expression/evaluate.ts';
 import { storedFieldsOf } from '../../../lib/expression/formulas.ts';
+import { isObject } from '../../../lib/json/objects.ts';
 import { ownEntry, requireField } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
@@ -28,7 +29,7 @@ import {
   visibleTransitions,
   wrongState,
 } from '../transitions/transitions-and-actions.ts';
-import { checkDependentPicklists, isObject, readValue } from './body.ts';
+import { checkDependentPicklists, readValue } from './body.ts';
 import { noteEffect } from './check-only.ts';
 import { toPlatformError } from './constraint-errors.ts';
 import { CREATE_STEPS } from './create.ts';

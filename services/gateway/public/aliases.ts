@@ -2,11 +2,13 @@
  * What operators see with `listAliases`: the public operations and the pages, in the form in which moleculer-web lists
  * its own aliases. They are for reading only: an alias with an action would let requests past the pipeline.
  */
+import { API_PREFIX } from '../../../lib/addresses.ts';
 import type { Operation } from '../../../lib/operation.ts';
 import { DASHBOARD_PAGES } from '../dashboards/page.ts';
 import { PAGE_PATHS } from '../pages.ts';
 import { AUTH_ROOTS } from '../passthrough.ts';
-import { API_PREFIX } from '../pipeline.ts';
+import { REFERENCE_PAGES } from '../reference/page.ts';
+import { DOCUMENT_PAGES } from './versions.ts';
 
 export interface PublicAlias {
   /** null: the gateway answers by itself. */
@@ -27,7 +29,9 @@ export function publicAliases(operations: readonly Operation[]): PublicAlias[] {
   });
   return [
     ...operations.map(({ action, method, path }) => alias(action, method, path, API_PREFIX)),
-    ...[...PAGE_PATHS, ...DASHBOARD_PAGES].map((path) => alias(null, 'GET', path)),
+    ...[...PAGE_PATHS, ...DASHBOARD_PAGES, ...DOCUMENT_PAGES, ...REFERENCE_PAGES].map((path) =>
+      alias(null, 'GET', path),
+    ),
     ...AUTH_ROOTS.map((root) => alias('auth.http.handle', '*', `/${root}/…`)),
   ];
 }

@@ -1,11 +1,18 @@
 /** `GET /capabilities`: what this platform can do, for machines. Source: docs/reference/operations.md. */
 
 import { LIMITS } from '../../../config/limits.ts';
+import {
+  DOCUMENT_TOOLS,
+  MCP_PATH,
+  MCP_VERSIONS,
+  OPERATION_RESOURCES,
+  OPERATION_TOOLS,
+} from '../../../contracts/mcp.ts';
 import { anonymousPolicy, connectionPolicies, type RateDefaults } from '../../../contracts/ratelimit.ts';
-import type { Operation, Tag } from '../../../lib/operation.ts';
+import { API_PREFIX, API_VERSION, protectedResourceUrl } from '../../../lib/addresses.ts';
+import type { Deprecation, Operation, Tag } from '../../../lib/operation.ts';
 import { COMPONENT_TYPES } from '../../../lib/schema/snapshot.ts';
 import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_KEY_MIN_CHARS } from '../../../lib/values/idempotency-key.ts';
-import { API_VERSION } from '../reply.ts';
 
 /** Public name of a tag, as the documents write it. */
 export const TAG_NAMES: Record<Tag, string> = {
@@ -34,6 +41,8 @@ const NO_OVERRIDES = {
   tenant: { connection: null, tenant: null, daily: null, concurrency: null },
 };
 
+const publicDeprecation = ({ since, sunset, replacement }: Deprecation): object => ({ since, sunset, replacement });
+
 export function capabilities(operations: readonly Operation[], baseUrl: string, rates: RateDefaults): object {
   const nobody = { tenantId: '', clientId: '', userId: '' };
   const policies = [...connectionPolicies(rates, nobody, NO_OVERRIDES), anonymousPolicy(rates, '')];
@@ -46,6 +55,7 @@ export function capabilities(operations: readonly Operation[], baseUrl: string, 
       path: operation.path,
       tag: TAG_NAMES[operation.tag],
       scopes: typeof operation.scopes === 'string' ? [] : operation.scopes,
+      oneOfScopes: operation.oneOfScopes ?? [],
       risk: operation.risk,
       cost: operation.cost,
       mutation: operation.mutation,
@@ -54,7 +64,7 @@ export function capabilities(operations: readonly Operation[], baseUrl: string, 
       agentApproval: operation.agentApproval,
       mcpAvailable: operation.mcpAvailable,
       stability: operation.stability,
-      deprecated: null,
+      deprecated: operation.deprecated ? publicDeprecation(operation.deprecated) : null,
     })),
     risks: RISKS,
     limits: {
@@ -72,12 +82,43 @@ export function capabilities(operations: readonly Operation[], baseUrl: string, 
     },
     auth: {
       authorizationServerMetadata: `${baseUrl}/.well-known/oauth-authorization-server`,
-      protectedResourceMetadata: `${baseUrl}/.well-known/oauth-protected-resource/api/v1`,
-      grantTypes: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+      protectedResourceMetadata: protectedResourceUrl(baseUrl, API_PREFIX),
+      grantTypes: [
+        'authorization_code',
+        'client_credentials',
+        'refresh_token',
+        'urn:ietf:params:oauth:grant-type:device_code',
+      ],
     },
     events: { types: [], delivery: [], retentionHours: LIMITS.event_retention_days * 24 },
     metadata: { formatVersion: 1, types: COMPONENT_TYPES },
-    mcp: { endpoint: null, protocolVersions: [], tools: [], writeLimits: { mutationsAllowed: false } },
+    mcp: {
+      endpoint: baseUrl + MCP_PATH,
+      protocolVersions: MCP_VERSIONS,
+      protectedResourceMetadata: protectedResourceUrl(baseUrl, MCP_PATH),
+      tools: [
+        ...OPERATION_TOOLS.map(({ name, operation: { operationId, summary, scopes, cost } }) => ({
+          name,
+          title: summary,
+          operationId,
+          scopes,
+          cost,
+        })),
+        ...Object.entries(DOCUMENT_TOOLS).map(([name, { title }]) => ({
+          name,
+          title,
+          operationId: null,
+          scopes: [],
+          cost: 0,
+        })),
+      ],
+      resources: OPERATION_RESOURCES.map(({ uri, operation: { operationId, scopes } }) => ({
+        uri,
+        operationId,
+        scopes: typeof scopes === 'string' ? [] : scopes,
+      })),
+      writeLimits: { mutationsAllowed: false },
+    },
     cli: { name: 'erp', latestVersion: null },
   };
 }

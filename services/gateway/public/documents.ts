@@ -1,8 +1,8 @@
 /** The public documents: made once from the operation rows, the same for everyone, with a strong ETag. */
-import { hash } from 'node:crypto';
 import type { Config } from '../../../config/env.ts';
 import { type Operation, type OperationReply, SCOPES } from '../../../lib/operation.ts';
-import { matchesEtag } from '../../../lib/values/etags.ts';
+import { strongEtag } from '../../../lib/values/etags.ts';
+import { precompress } from '../reply.ts';
 import { capabilities } from './capabilities.ts';
 import { openapi } from './openapi.ts';
 
@@ -22,14 +22,15 @@ export class PublicDocuments {
     };
   }
 
-  answer(name: Name, ifNoneMatch: string | undefined): OperationReply {
+  /** Whole: whether the caller has it already is found out as it is sent. */
+  answer(name: Name): OperationReply {
     const { body, etag } = this.#documents[name];
-    const headers = { ...HEADERS, ETag: etag };
-    return matchesEtag(ifNoneMatch, etag) ? { status: 304, headers, body: null } : { headers, body };
+    return { headers: { ...HEADERS, ETag: etag }, body };
   }
 }
 
 function document(content: object): { body: Buffer; etag: string } {
   const body = Buffer.from(JSON.stringify(content));
-  return { body, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` };
+  precompress(body);
+  return { body, etag: strongEtag(body) };
 }

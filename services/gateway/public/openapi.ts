@@ -1,21 +1,32 @@
 /**
  * OpenAPI 3.1 of the whole API, generated from the operation rows: what is not in a row is not in the description.
- * Objects of tenants never appear; a record is the generic schema `Record`.
+ * Objects of tenants never appear; a record is the generic schema `DataRecord`. Whatever occurs more than once is a
+ * component. Source: docs/decisions/generated-clients.md.
  */
-
+import { STATUS_CODES } from 'node:http';
 import { Type } from 'typebox';
-import { CATALOGUE, type ErrorCode, VIOLATION_CODES } from '../../../lib/errors/catalogue.ts';
-import { type Operation, type Parameter, SCOPES, type Tag } from '../../../lib/operation.ts';
+import { ErrorDetails, ViolationSchema } from '../../../contracts/errors.ts';
+import { EXAMPLES, errorExample, type RecordedExample } from '../../../contracts/examples.ts';
+import type { OperationId } from '../../../contracts/operations.ts';
+import { API_VERSION, apiUrl } from '../../../lib/addresses.ts';
+import { CATALOGUE, type ErrorCode, saysWhenToRetry } from '../../../lib/errors/catalogue.ts';
+import {
+  type Deprecation,
+  type Operation,
+  type Parameter,
+  SCOPES,
+  type Tag,
+  waysToScopes,
+} from '../../../lib/operation.ts';
 import {
   IDEMPOTENCY_KEY_MAX_CHARS,
   IDEMPOTENCY_KEY_MIN_CHARS,
   IDEMPOTENCY_KEY_PATTERN,
 } from '../../../lib/values/idempotency-key.ts';
-import { API_VERSION } from '../reply.ts';
+import { deprecationNotice } from '../deprecation.ts';
 import { belongsToRuns } from '../run-calls.ts';
 import { TAG_NAMES } from './capabilities.ts';
-
-type Json = Record<string, unknown>;
+import { Components, type DescribedParameter, type Json, reference } from './components.ts';
 
 const TAG_DESCRIPTIONS: Record<Tag, string> = {
   schema: 'What the API offers and which objects the caller can see.',
@@ -52,7 +63,7 @@ function codesOf(operation: Operation): ErrorCode[] {
     if (operation.operationId !== 'me.identity.get') add('API_ACCESS_DISABLED');
     add('CONCURRENCY_LIMIT_EXCEEDED', 'DAILY_LIMIT_EXCEEDED');
   }
-  if (typeof operation.scopes !== 'string') add('SCOPE_INSUFFICIENT');
+  if (typeof operation.scopes !== 'string' || operation.oneOfScopes) add('SCOPE_INSUFFICIENT');
   if (belongsToRuns(operation)) add('RUN_NOT_FOUND', 'RUN_NOT_ACTIVE', 'AGENT_POLICY_DENIED', 'AGENT_BUDGET_EXCEEDED');
   if (operation.mutation && belongsToRuns(operation))
     add('APPROVAL_REQUIRED', 'APPROVAL_PENDING', 'APPROVAL_REJECTED', 'APPROVAL_EXPIRED');
@@ -87,141 +98,139 @@ const RESPONSE_HEADERS: Json = {
 
 const STANDARD_HEADERS = ['X-Request-Id', 'X-RateLimit-Remaining', 'X-API-Version', 'RateLimit', 'RateLimit-Policy'];
 
+const NOT_MODIFIED = 'Nothing changed since the ETag in If-None-Match.';
+
 const headerReferences = (names: readonly string[]): Json =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+const ERROR_PROPERTIES: Json = {
+  code: { type: 'string', description: 'Stable code.', enum: Object.keys(CATALOGUE) },
+  message: { type: 'string', description: 'English sentence for a developer.' },
+  status: { type: 'integer', description: 'The HTTP status.' },
+  requestId: { type: 'string', description: 'Equals the header X-Request-Id.' },
+  type: { type: 'string', format: 'uri', description: 'Page about this code.' },
+  retryable: { type: 'boolean', description: 'The same key and body may be sent again unchanged.' },
+  retryAfterSeconds: { type: 'integer', minimum: 0, description: 'Equals the header Retry-After.' },
+  errors: { type: 'array', description: 'All violations at once.', items: reference('schemas', 'Violation') },
+  details: reference('schemas', 'ErrorDetails'),
+};
 
 const ERROR_SCHEMA: Json = {
   type: 'object',
   description: 'Every error answer has this body.',
   required: ['code', 'message', 'status', 'requestId', 'type', 'retryable'],
-  properties: {
-    code: { type: 'string', description: 'Stable code.', enum: Object.keys(CATALOGUE) },
-    message: { type: 'string', description: 'English sentence for a developer.' },
-    status: { type: 'integer', description: 'The HTTP status.' },
-    requestId: { type: 'string', description: 'Equals the header X-Request-Id.' },
-    type: { type: 'string', format: 'uri', description: 'Page about this code.' },
-    retryable: { type: 'boolean', description: 'The same key and body may be sent again unchanged.' },
-    retryAfterSeconds: { type: 'integer', minimum: 0, description: 'Equals the header Retry-After.' },
-    errors: {
-      type: 'array',
-      description: 'All violations at once.',
-      items: { $ref: '#/components/schemas/Violation' },
-    },
-    details: { type: 'object', additionalProperties: true, description: 'Facts that belong to the code.' },
-  },
+  properties: ERROR_PROPERTIES,
 };
 
-const VIOLATION_SCHEMA: Json = {
-  type: 'object',
-  description: 'One violation.',
-  required: ['pointer', 'field', 'code', 'message', 'ruleApiName', 'params'],
-  properties: {
-    pointer: {
-      type: 'string',
-      description: 'JSON Pointer into the body, or query:<name>, header:<name>, path:<name>.',
+const PROBLEM_SCHEMA: Json = {
+  description: 'An error as RFC 9457 has it, for callers that prefer application/problem+json.',
+  allOf: [
+    reference('schemas', 'Error'),
+    {
+      type: 'object',
+      required: ['title', 'detail', 'instance'],
+      properties: {
+        title: { type: 'string', description: 'What the code means, in a few words.' },
+        detail: { type: 'string', description: 'Equals `message`.' },
+        instance: { type: 'string', format: 'uri', description: 'Names this request: `urn:request:<requestId>`.' },
+      },
     },
-    field: { type: ['string', 'null'], description: 'apiName of the field.' },
-    code: {
-      type: 'string',
-      description: 'Code of the violation.',
-      enum: [...new Set<string>([...VIOLATION_CODES, ...Object.keys(CATALOGUE)])],
-    },
-    message: { type: 'string', description: 'English sentence.' },
-    ruleApiName: { type: ['string', 'null'], description: 'Rule of the tenant that refused.' },
-    params: { type: 'object', additionalProperties: true, description: 'Facts that belong to the violation.' },
-  },
+  ],
 };
+
+const DESCRIPTION = `Business records of tenant-defined objects, and the configuration that defines them. Access is OAuth 2.0 in user mode: every operation keeps permissions, sharing, validation and audit of the user.
+
+**Errors** have the body \`Error\`; callers that prefer \`application/problem+json\` get the same with the members of RFC 9457. The codes that an operation can answer are in its \`x-erp-errors\`.
+
+**Decimals** in records, in their changes and in results of widgets are JSON numbers with all their digits. A client whose numbers are binary, such as JavaScript, sends \`Accept: application/json;IEEE754Compatible=true\` and gets them as strings. Bodies take both.
+
+**Queries**: \`where\`, \`whereIn\`, \`filters\` and \`sort\` in an address are JSON texts. Programs rather use \`POST /data/{objectApiName}/query\`, which takes the same as JSON values.`;
+
+export const LICENSE = { name: 'Apache License 2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' } as const;
+export const contact = (baseUrl: string): object => ({ name: 'Platform team', url: baseUrl });
 
 /** The description as a plain object. */
 export function openapi(operations: readonly Operation[], baseUrl: string): Json {
-  const schemas: Record<string, unknown> = { Error: ERROR_SCHEMA, Violation: VIOLATION_SCHEMA };
+  const components = new Components();
+  components.add('schemas', 'Error', ERROR_SCHEMA);
+  components.add('schemas', 'ProblemDetails', PROBLEM_SCHEMA);
+  components.schema(ViolationSchema);
+  components.schema(ErrorDetails);
+  const codes = [...new Set(operations.flatMap(codesOf))].sort();
+  for (const [status, ofStatus] of byStatus(codes))
+    components.add('responses', statusName(status), errorResponse(status, ofStatus));
+  components.add('responses', statusName(304), {
+    description: NOT_MODIFIED,
+    headers: headerReferences(STANDARD_HEADERS),
+  });
+  components.countParameters(operations.flatMap(parametersOf));
   const paths: Record<string, Json> = {};
   for (const operation of operations) {
     const item = (paths[operation.path] ??= {});
-    item[operation.method.toLowerCase()] = hoist(describe(operation), schemas);
+    const example = EXAMPLES[operation.operationId as OperationId];
+    item[operation.method.toLowerCase()] = describe(operation, components, example);
   }
   const tags = [...new Set(operations.map((operation) => operation.tag))].sort();
-  const codes = new Set(operations.flatMap(codesOf));
   return {
     openapi: '3.1.0',
     info: {
       title: 'ERP platform API',
       version: API_VERSION,
-      description:
-        'Business records of tenant-defined objects, and the configuration that defines them. Access is OAuth 2.0 in user mode: every operation keeps permissions, sharing, validation and audit of the user.',
-      contact: { name: 'Platform team', url: baseUrl },
-      license: { name: 'Apache License 2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+      description: DESCRIPTION,
+      contact: contact(baseUrl),
+      license: LICENSE,
     },
-    servers: [{ url: `${baseUrl}/api/v1`, description: 'This platform.' }],
+    servers: [{ url: apiUrl(baseUrl), description: 'This platform.' }],
     tags: tags.map((tag) => ({ name: TAG_NAMES[tag], description: TAG_DESCRIPTIONS[tag] })),
     security: [{ oauth2: [] }],
     paths,
     components: {
-      securitySchemes: {
-        oauth2: {
-          type: 'oauth2',
-          description: 'Authorization code with PKCE (S256). Device code is described in the server metadata.',
-          flows: {
-            authorizationCode: {
-              authorizationUrl: `${baseUrl}/oauth2/authorize`,
-              tokenUrl: `${baseUrl}/oauth2/token`,
-              refreshUrl: `${baseUrl}/oauth2/token`,
-              scopes: SCOPES,
-            },
-          },
-        },
-      },
+      securitySchemes: { oauth2: securityScheme(baseUrl) },
       headers: RESPONSE_HEADERS,
       examples: Object.fromEntries(
-        [...codes].sort().map((code) => [code, { summary: CATALOGUE[code].title, value: errorExample(code, baseUrl) }]),
+        codes.map((code) => [code, { summary: CATALOGUE[code].title, value: errorExample(code, baseUrl) }]),
       ),
-      schemas,
+      ...components.all,
     },
   };
 }
 
-/** Moves schemas that carry a name (`$id`) into the components, so that each is described once. */
-function hoist(value: unknown, schemas: Record<string, unknown>): unknown {
-  const visit = (part: unknown): unknown => {
-    if (Array.isArray(part)) return part.map(visit);
-    if (typeof part !== 'object' || part === null) return part;
-    const copy = withAnyName(Object.fromEntries(Object.entries(part).map(([key, inner]) => [key, visit(inner)])));
-    const name = copy['$id'];
-    if (typeof name !== 'string' || !('type' in copy) || !/^[A-Z][A-Za-z]+$/.test(name)) return copy;
-    delete copy['$id'];
-    schemas[name] ??= copy;
-    return { $ref: `#/components/schemas/${name}` };
-  };
-  return visit(value);
-}
+/** Every grant that works. OpenAPI 3.1 has no flow for the device code, which is described in words. */
+const securityScheme = (baseUrl: string): Json => ({
+  type: 'oauth2',
+  description: `Grants: \`authorization_code\` with PKCE (S256) for applications with people, \`urn:ietf:params:oauth:grant-type:device_code\` (RFC 8628, at \`${baseUrl}/oauth2/device_authorization\`) for those without a browser, \`client_credentials\` for integrations, which act as the user that their tenant has named, and \`refresh_token\` for those that were granted \`offline_access\`. All addresses are in \`${baseUrl}/.well-known/oauth-authorization-server\` (RFC 8414).`,
+  flows: {
+    authorizationCode: {
+      authorizationUrl: `${baseUrl}/oauth2/authorize`,
+      tokenUrl: `${baseUrl}/oauth2/token`,
+      refreshUrl: `${baseUrl}/oauth2/token`,
+      scopes: SCOPES,
+    },
+    clientCredentials: { tokenUrl: `${baseUrl}/oauth2/token`, scopes: SCOPES },
+  },
+});
 
-/** The pattern by which typebox says that a mapping takes any name. */
-const ANY_NAME = '^.*$';
-
-/** A mapping with any names, in the words that generators of clients understand. */
-function withAnyName(schema: Json): Json {
-  const { patternProperties: patterns, ...rest } = schema;
-  if (typeof patterns !== 'object' || patterns === null || 'additionalProperties' in rest) return schema;
-  const [only, ...others] = Object.entries(patterns);
-  return only?.[0] === ANY_NAME && others.length === 0 ? { ...rest, additionalProperties: only[1] } : schema;
-}
-
-function describe(operation: Operation): Json {
+function describe(operation: Operation, components: Components, example: RecordedExample | undefined): Json {
   const scopes = typeof operation.scopes === 'string' ? [] : [...operation.scopes];
   return {
     operationId: operation.operationId,
     summary: operation.summary,
-    description: operation.description ?? `${operation.summary}.`,
+    description: described(operation.description ?? `${operation.summary}.`, operation.deprecated),
+    ...(operation.deprecated ? { deprecated: true } : {}),
     tags: [TAG_NAMES[operation.tag]],
-    security: operation.scopes === 'public' ? [] : [{ oauth2: scopes }],
-    parameters: parametersOf(operation),
-    ...(operation.requestBody ? { requestBody: requestBodyOf(operation.requestBody) } : {}),
-    responses: responsesOf(operation),
+    security: operation.scopes === 'public' ? [] : waysToScopes(operation).map((way) => ({ oauth2: way })),
+    parameters: parametersOf(operation).map((one) => components.parameter(one)),
+    ...(operation.requestBody ? { requestBody: requestBodyOf(operation.requestBody, components, example) } : {}),
+    responses: responsesOf(operation, components, example),
+    'x-erp-errors': codesOf(operation).sort(),
     'x-erp-risk': operation.risk,
     'x-erp-cost': operation.cost,
     'x-erp-mutation': operation.mutation,
+    ...(operation.dryRun ? { 'x-erp-dry-run': true } : {}),
+    ...(operation.checkedBy ? { 'x-erp-checked-by': operation.checkedBy.operationId } : {}),
     'x-erp-mcp-available': operation.mcpAvailable,
     'x-erp-scopes': scopes,
+    ...(operation.oneOfScopes ? { 'x-erp-one-of-scopes': operation.oneOfScopes } : {}),
     ...(operation.permission ? { 'x-erp-permission': operation.permission } : {}),
     ...(operation.stepUp ? { 'x-erp-step-up': operation.stepUp } : {}),
     'x-erp-stability': operation.stability,
@@ -229,53 +238,58 @@ function describe(operation: Operation): Json {
   };
 }
 
-function parametersOf(operation: Operation): Json[] {
-  const parameters: Json[] = [];
-  for (const [, name] of operation.path.matchAll(/\{(\w+)\}/g)) {
+const described = (text: string, deprecated: Deprecation | undefined): string =>
+  deprecated ? `${text} ${deprecationNotice(deprecated)}` : text;
+
+function parametersOf(operation: Operation): DescribedParameter[] {
+  const parameters: DescribedParameter[] = [];
+  for (const [, name = ''] of operation.path.matchAll(/\{(\w+)\}/g)) {
     const declared = operation.pathParameters?.find((one) => one.name === name);
-    parameters.push({
-      name,
-      in: 'path',
-      required: true,
-      description: declared?.description ?? `The ${name} of the resource.`,
-      schema: declared?.schema ?? { type: 'string' },
-      ...(declared?.example === undefined ? {} : { example: declared.example }),
-    });
+    const fallback = { name, description: `The ${name} of the resource.`, schema: Type.String() };
+    parameters.push(parameter('path', { ...(declared ?? fallback), required: true }));
   }
   for (const one of operation.queryParameters ?? []) parameters.push(parameter('query', one));
-  const headers = new Map(impliedHeaders(operation).map((one) => [one.name.toLowerCase(), one]));
-  for (const one of operation.headerParameters ?? []) headers.set(one.name.toLowerCase(), one);
-  for (const one of headers.values()) parameters.push(parameter('header', one));
-  return parameters;
+  const headers = new Map(impliedHeaders(operation).map((one) => [one.content['name'], one]));
+  for (const one of operation.headerParameters ?? []) headers.set(one.name, parameter('header', one));
+  return [...parameters, ...headers.values()];
 }
 
-function parameter(where: 'query' | 'header', one: Parameter): Json {
-  const common = {
-    name: one.name,
+function parameter(
+  where: 'path' | 'query' | 'header',
+  one: Parameter,
+  component = pascal(one.name),
+): DescribedParameter {
+  const { name, required, description, deprecated, schema, json, example } = one;
+  const content = {
+    name,
     in: where,
-    ...(one.required ? { required: true } : {}),
-    description: one.description,
+    ...(required ? { required } : {}),
+    description: described(description, deprecated),
+    ...(deprecated ? { deprecated: true } : {}),
+    schema: json ? { type: 'string', contentMediaType: 'application/json', contentSchema: schema } : schema,
+    ...(example === undefined ? {} : { example: json ? JSON.stringify(example) : example }),
   };
-  if (one.json)
-    return {
-      ...common,
-      content: {
-        'application/json': { schema: one.schema, ...(one.example === undefined ? {} : { example: one.example }) },
-      },
-    };
-  return { ...common, schema: one.schema, ...(one.example === undefined ? {} : { example: one.example }) };
+  return { component, content };
 }
 
-function impliedHeaders(operation: Operation): Parameter[] {
-  const headers: Parameter[] = [];
-  const text = (name: string, required: boolean, description: string, schema: Json, example: unknown): void => {
-    headers.push({
-      name,
-      required,
-      description,
-      schema: Type.String(schema),
-      example,
-    });
+/** `X-Agent-Run-Id` → `XAgentRunId`. */
+const pascal = (name: string): string =>
+  name
+    .split(/[^A-Za-z0-9]+/)
+    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
+    .join('');
+
+function impliedHeaders(operation: Operation): DescribedParameter[] {
+  const headers: DescribedParameter[] = [];
+  const text = (
+    name: string,
+    required: boolean,
+    description: string,
+    schema: Json,
+    example: unknown,
+    as?: string,
+  ): void => {
+    headers.push(parameter('header', { name, required, description, schema: Type.String(schema), example }, as));
   };
   if (operation.mutation)
     text(
@@ -293,20 +307,40 @@ function impliedHeaders(operation: Operation): Parameter[] {
     text(
       'X-Agent-Run-Id',
       false,
-      'The run that the call belongs to. Clients that are agents must send it.',
+      'The run that the call belongs to. Clients that are agents must send it. Under a run that is a dry run, operations with `x-erp-dry-run` change nothing and answer 200 with what they would do; those on records like `data.records.check`.',
       { format: 'uuid' },
       '0193d3b0-52f1-7d42-8a11-5e0c9f7b2d10',
     );
   if (operation.precondition === 'ifMatch') text('If-Match', true, 'Strong ETag that was read. Never `*`.', {}, '"k7"');
-  if (operation.precondition === 'expectedRevision')
+  if (operation.precondition === 'expectedRevision') {
     text('X-Expected-Revision', false, 'Revision that was read.', { pattern: '^[0-9]+$' }, '4');
-  if (operation.precondition === 'expectedRevision')
-    text('If-Match', false, 'ETag that was read, in place of the revision. Never `*`.', {}, '"r4"');
+    text(
+      'If-Match',
+      false,
+      'ETag that was read, in place of the revision. Never `*`.',
+      {},
+      '"r4"',
+      'IfMatchOfRevision',
+    );
+  }
+  text(
+    'traceparent',
+    false,
+    'Trace that the request belongs to (W3C Trace Context); it is handed on to the services.',
+    {},
+    '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+  );
   return headers;
 }
 
-function requestBodyOf(body: NonNullable<Operation['requestBody']>): Json {
-  const media = { schema: body.schema, ...(body.example === undefined ? {} : { example: body.example }) };
+function requestBodyOf(
+  body: NonNullable<Operation['requestBody']>,
+  components: Components,
+  recorded: RecordedExample | undefined,
+): Json {
+  const schema = components.schema(body.schema);
+  const example = recorded?.request.body ?? body.example;
+  const media = { schema, ...(example === undefined ? {} : { example }) };
   return {
     required: body.required,
     description: body.description ?? `JSON, ${body.maxBytes} bytes at most.`,
@@ -320,18 +354,23 @@ interface ResponseObject {
   content?: Record<string, Json>;
 }
 
-function responsesOf(operation: Operation): Record<string, ResponseObject> {
+function responsesOf(
+  operation: Operation,
+  components: Components,
+  recorded: RecordedExample | undefined,
+): Record<string, ResponseObject | Json> {
   const { response } = operation;
-  const responses: Record<string, ResponseObject> = {
+  const example = withoutReferences(recorded?.response.body) ?? response.example;
+  const answers: Record<string, ResponseObject> = {
     [response.status]: {
-      description: response.description,
+      description: `${response.description}${recorded?.shortened ? ' The example is shortened.' : ''}`,
       headers: { ...headerReferences(STANDARD_HEADERS), ...response.headers },
       ...(response.schema
         ? {
             content: {
               [response.contentType ?? 'application/json']: {
-                schema: response.schema,
-                ...(response.example === undefined ? {} : { example: response.example }),
+                schema: components.schema(response.schema),
+                ...(example === undefined ? {} : { example }),
               },
             },
           }
@@ -339,56 +378,54 @@ function responsesOf(operation: Operation): Record<string, ResponseObject> {
     },
   };
   for (const { status, description, schema, headers, example } of operation.alternatives ?? []) {
-    const same = responses[status];
+    const same = answers[status];
     const media = same?.content?.['application/json'];
-    responses[status] = {
+    const one = components.schema(schema);
+    answers[status] = {
       ...(same ?? { headers: { ...headerReferences(STANDARD_HEADERS), ...headers } }),
       description: same ? `${same.description} ${description}` : description,
       content: {
         'application/json': media
-          ? { ...media, schema: { anyOf: [media['schema'], schema] } }
-          : { schema, ...(example === undefined ? {} : { example }) },
+          ? { ...media, schema: { anyOf: [media['schema'], one] } }
+          : { schema: one, ...(example === undefined ? {} : { example }) },
       },
     };
   }
+  const responses: Record<string, ResponseObject | Json> = answers;
   if (operation.method === 'GET' && operation.headerParameters?.some(({ name }) => name === 'If-None-Match'))
-    responses['304'] = {
-      description: 'Nothing changed since the ETag in If-None-Match.',
-      headers: headerReferences(STANDARD_HEADERS),
-    };
-  const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of codesOf(operation)) {
-    const { status } = CATALOGUE[code];
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
-  }
-  for (const [status, codes] of [...byStatus].sort(([a], [b]) => a - b))
+    responses['304'] = { ...reference('responses', statusName(304)), description: NOT_MODIFIED };
+  for (const [status, codes] of byStatus(codesOf(operation)))
     responses[status] = {
-      description: codes.map((code) => `\`${code}\` ${CATALOGUE[code].title}.`).join(' '),
-      headers: headerReferences([
-        ...STANDARD_HEADERS,
-        ...(status === 401 || status === 403 ? ['WWW-Authenticate'] : []),
-        ...(status === 429 || status === 503 ? ['Retry-After'] : []),
-      ]),
-      content: {
-        'application/json': {
-          schema: { $ref: '#/components/schemas/Error' },
-          examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
-        },
-      },
+      ...reference('responses', statusName(status)),
+      description: codes.map((code) => `\`${code}\``).join(', '),
     };
   return responses;
 }
 
-function errorExample(code: ErrorCode, baseUrl: string): Json {
-  const { status, title } = CATALOGUE[code];
-  const waits = status === 429 || status === 503;
+/** Not an example that is a schema itself: generators look for the parts that it names. */
+const withoutReferences = (example: unknown): unknown =>
+  JSON.stringify(example)?.includes('"$ref":') ? undefined : example;
+
+function byStatus(codes: readonly ErrorCode[]): [number, ErrorCode[]][] {
+  return [...Map.groupBy(codes, (code) => CATALOGUE[code].status)].sort(([a], [b]) => a - b);
+}
+
+/** `422` → `UnprocessableEntity`. */
+const statusName = (status: number): string => pascal(STATUS_CODES[status] ?? String(status));
+
+/** The answer with a status: every operation says itself which of the codes it has. */
+function errorResponse(status: number, codes: readonly ErrorCode[]): Json {
+  const examples = Object.fromEntries(codes.map((code) => [code, reference('examples', code)]));
   return {
-    code,
-    message: `${title}.`,
-    status,
-    requestId: 'req_01JD9Z8Q4M7T2V5K6N8P0R3S1W',
-    type: `${baseUrl}/api/v1/versions/${API_VERSION}/docs/errors/${code}`,
-    retryable: 'retryable' in CATALOGUE[code],
-    ...(waits ? { retryAfterSeconds: 1 } : {}),
+    description: `An error with status ${status}; \`x-erp-errors\` of the operation has its codes.`,
+    headers: headerReferences([
+      ...STANDARD_HEADERS,
+      ...(status === 401 || status === 403 ? ['WWW-Authenticate'] : []),
+      ...(codes.some(saysWhenToRetry) ? ['Retry-After'] : []),
+    ]),
+    content: {
+      'application/json': { schema: reference('schemas', 'Error'), examples },
+      'application/problem+json': { schema: reference('schemas', 'ProblemDetails') },
+    },
   };
 }

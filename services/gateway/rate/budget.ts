@@ -43,7 +43,7 @@ export interface Connection extends Budget {
   readonly grant: GrantState;
 }
 
-const UNUSED: Flight = { all: 0, costly: 0, unsentBytes: 0, ignored: 0, retryAt: 0, refusedSince: 0 };
+const UNUSED = { all: 0, costly: 0, unsentBytes: 0, ignored: 0, retryAt: 0, refusedSince: 0 };
 const IDLE_RETURN_MS = 2_000;
 const IDLE_FORGET_MS = 120_000;
 const ALONE_MS = 1_000;
@@ -53,6 +53,8 @@ const POLLS_MAX = 50_000;
  * Networks of callers who are not signed in that are counted at once: a caller who has many must not fill the memory.
  */
 const NETWORKS_MAX = 50_000;
+/** Signed-in callers whose requests in flight are counted at once. */
+const FLIGHTS_MAX = 100_000;
 /** Leases that go back in one sweep: together they are one message. */
 const RETURNS_MAX = 1_000;
 
@@ -63,7 +65,9 @@ export class Budgets {
   readonly #now: () => number;
   readonly #known = new Map<string, Meter>();
   readonly #networks = new LRUCache<string, Meter>({ max: NETWORKS_MAX });
-  readonly #flights = new LRUCache<string, Flight>({ max: 100_000 });
+  readonly #flights = new LRUCache<string, Flight>({ max: FLIGHTS_MAX });
+  /** Apart from those, which a flood from many networks must not push out. */
+  readonly #flightsOfNetworks = new LRUCache<string, Flight>({ max: NETWORKS_MAX });
   readonly #polls = new LRUCache<string, number>({ max: POLLS_MAX });
   #asking: { meter: Meter; request: LeaseRequest | null; done: () => void }[] = [];
   /** Who sends on gets the same one again: most of what a refusal costs is its stack. */
@@ -113,8 +117,8 @@ export class Budgets {
   }
 
   /**
-   * Spends what a request turned out to cost beyond its price. The request has been answered; what is not there any
-   * more the next ones wait for.
+   * Spends what a request turned out to cost beyond its price. The request was let through; what is not there any more
+   * the next ones wait for.
    */
   settle(budget: Budget, cost: number): void {
     const now = this.#now();
@@ -185,8 +189,10 @@ export class Budgets {
   }
 
   #flight(key: string): Flight {
-    let flight = this.#flights.get(key);
-    if (!flight) this.#flights.set(key, (flight = { ...UNUSED }));
+    const shared = isAnonymous(key);
+    const flights = shared ? this.#flightsOfNetworks : this.#flights;
+    let flight = flights.get(key);
+    if (!flight) flights.set(key, (flight = { ...UNUSED, shared }));
     return flight;
   }
 

@@ -3,6 +3,7 @@
  * twice is one deployment. Source: docs/reference/idempotency.md.
  */
 import type { UserIdentity } from '../../../contracts/data.ts';
+import { API_PREFIX } from '../../../lib/addresses.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
@@ -64,7 +65,7 @@ export async function acceptDeployment(
       ...(revertsDeploymentId === null ? {} : { revertsDeploymentId }),
     },
   });
-  const self = `/api/v1/metadata/deployments/${deploymentId}`;
+  const self = `${API_PREFIX}/metadata/deployments/${deploymentId}`;
   return unit.complete({
     status: 202,
     headers: { Location: self },

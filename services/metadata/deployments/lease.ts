@@ -6,7 +6,7 @@ import type { DeploymentError, DeploymentStatus } from '../../../contracts/metad
 import { literal } from '../../../lib/values/sql-text.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { OPEN } from './queue.sql.ts';
+import { OPEN, UNHELD } from './queue.sql.ts';
 
 /**
  * A worker that has not renewed its lease for so long is taken for lost. Short, because all that a mistake costs is that
@@ -58,7 +58,7 @@ export function claimDeployment(
       WHERE tenant_id = $1 AND deployment_id = (
         SELECT deployment_id FROM metadata.deployments WHERE tenant_id = $1 AND status IN ${OPEN}
         ORDER BY queue_number LIMIT 1 FOR UPDATE)
-        AND (status = 'QUEUED' OR lease_until < now())
+        AND (status = 'QUEUED' OR ${UNHELD})
       RETURNING deployment_id, status, kind, reverts_deployment_id, check_only, allow_destructive_changes, base_metadata_version, expected_plan_hash,
         package::text, files::text, created_by_user_id, created_by_client_id, created_by_agent_run_id, request_id,
         takes`,

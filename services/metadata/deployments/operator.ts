@@ -1,5 +1,5 @@
 /** What an operator sees of the deployments of tenants, and how one ends them. */
-import { ENDED_STATUSES, type MetadataActions } from '../../../contracts/metadata.ts';
+import { ENDED_STATUSES, type MetadataActions, type OpenDeployment } from '../../../contracts/metadata.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
@@ -7,7 +7,7 @@ import type { Database } from '../../../mixins/database/database.ts';
 import { writeOperatorEntry } from '../operator-entry.ts';
 import { type CancelRow, cancelStatement, lockStatement } from './cancel.sql.ts';
 import { deploymentNotFound, notCancelable } from './cancel.ts';
-import { type OpenRow, openDeploymentsStatement } from './queue.sql.ts';
+import { openDeploymentsStatement } from './queue.sql.ts';
 
 type List = MetadataActions['metadata.tenants.listDeployments'];
 type Cancel = MetadataActions['metadata.tenants.cancelDeployment'];
@@ -18,7 +18,9 @@ const TAKE_MAX = 200;
 /** The oldest deployments that have not ended: of a tenant, or of all. */
 export async function listOpenDeployments(database: Database, { tenantId }: List['params']): Promise<List['result']> {
   if (tenantId !== undefined) requireId('tenantId', tenantId);
-  const rows = await database.login((tx) => tx.all<OpenRow>(openDeploymentsStatement(tenantId ?? null, TAKE_MAX)));
+  const rows = await database.login((tx) =>
+    tx.all<OpenDeployment>(openDeploymentsStatement(tenantId ?? null, TAKE_MAX)),
+  );
   const time = (text: string | null): string | null => (text === null ? null : formatTimestamp(Date.parse(text)));
   return {
     deployments: rows.map((row) => ({

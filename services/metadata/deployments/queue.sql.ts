@@ -5,6 +5,12 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 
 export const OPEN = "('QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING')";
 
+/**
+ * No worker holds the deployment. What a look finds so can be claimed, or it would be found for ever. A lease that ends
+ * later than any worker asks for is from before the clock of the database was set back, and nobody may renew it.
+ */
+export const UNHELD = `coalesce(lease_until, '-infinity') NOT BETWEEN now() AND now() + interval '10 min'`;
+
 /** The first open deployment of each tenant, which the others of it wait for. */
 const FIRST = `SELECT DISTINCT ON (tenant_id) tenant_id, queue_number, created_at, lease_until
   FROM metadata.deployments WHERE status IN ${OPEN} ORDER BY tenant_id, queue_number`;
@@ -18,7 +24,7 @@ export function dueTenantsStatement(left: readonly string[], take: number): Stat
   const sql = new Sql();
   return sql.statement(
     `SELECT first.tenant_id AS "tenantId" FROM (${FIRST}) first
-    WHERE coalesce(first.lease_until, '-infinity') < now()
+    WHERE ${UNHELD}
       AND first.tenant_id <> ALL (${sql.bind(left, 'uuid[]')})
     ORDER BY greatest(first.created_at, (
       SELECT before.finished_at FROM metadata.deployments before
@@ -26,22 +32,6 @@ export function dueTenantsStatement(left: readonly string[], take: number): Stat
       ORDER BY before.queue_number DESC LIMIT 1)), first.tenant_id
     LIMIT ${sql.bind(take, 'integer')}`,
   );
-}
-
-/** An open deployment as an operator sees it. */
-export interface OpenRow {
-  readonly tenantId: string;
-  readonly deploymentId: string;
-  readonly status: DeploymentStatus;
-  readonly kind: string;
-  readonly userId: string;
-  readonly clientId: string;
-  readonly createdAt: string;
-  readonly startedAt: string | null;
-  readonly takes: number;
-  /** Components or files that are done, of how many. */
-  readonly done: number;
-  readonly total: number;
 }
 
 /** The oldest first; `tenantId` null: of all tenants. */

@@ -11,16 +11,19 @@ import { dueTenantsStatement } from './queue.sql.ts';
 /** How often a process looks, about: what another one has accepted or lost is taken so soon. */
 const LOOK_MS = 1_000;
 /** Deployments that one process works on at a time. */
-const CONCURRENCY = 2;
-/** A tenant whose deployments cannot be worked on keeps no others waiting: it is left alone for longer each time. */
+export const CONCURRENCY = 2;
+/**
+ * A tenant whose deployments cannot be worked on, or not by this process, keeps no others waiting: it is left alone for
+ * longer each time.
+ */
 const REST_MS = 1_000;
 const REST_MAX_MS = 60_000;
 /** Work that is under way when the process stops has this long to be given back. */
 const STOP_TIMEOUT_MS = 8_000;
 
 export interface DeploymentQueueOptions {
-  /** Works on the first open deployment of a tenant, unless somebody else has it. */
-  readonly run: (tenantId: string) => Promise<void>;
+  /** Works on the first open deployment of a tenant; false: it was not to be had. */
+  readonly run: (tenantId: string) => Promise<boolean>;
   /** A look or a run failed; it is tried again. `tenantId` null: of a look. */
   readonly failed: (error: unknown, tenantId: string | null) => void;
 }
@@ -40,6 +43,7 @@ export class DeploymentQueue {
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | null = null;
   #again = false;
+  #stopped: Promise<void> | undefined;
 
   constructor(database: Database, options: DeploymentQueueOptions) {
     this.#database = database;
@@ -63,7 +67,11 @@ export class DeploymentQueue {
   }
 
   /** Takes no more. What is under way was asked to end before, and gets some time for it. */
-  async stop(): Promise<void> {
+  stop(): Promise<void> {
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
     this.#isStopping = true;
     clearTimeout(this.#timer);
     let limit: NodeJS.Timeout | undefined;
@@ -93,6 +101,7 @@ export class DeploymentQueue {
     const free = CONCURRENCY - this.#running.size;
     if (free <= 0) return;
     const now = performance.now();
+    for (const [tenantId, { until }] of this.#resting) if (now - until > REST_MAX_MS) this.#resting.delete(tenantId);
     const resting = [...this.#resting].filter(([, { until }]) => until > now).map(([tenantId]) => tenantId);
     const left = [...this.#running.keys(), ...resting];
     const due = await this.#database.login((tx) => tx.all<{ tenantId: string }>(dueTenantsStatement(left, free)));
@@ -102,18 +111,24 @@ export class DeploymentQueue {
 
   async #run(tenantId: string): Promise<void> {
     try {
-      await workOn({ label: 'metadata.deployments', requestId: null }, () => this.#options.run(tenantId));
-      this.#resting.delete(tenantId);
+      const work = { label: 'metadata.deployments', requestId: null };
+      if (await workOn(work, () => this.#options.run(tenantId))) this.#resting.delete(tenantId);
+      // Or the next look would find it at once, and the next, for as long as only others may take it.
+      else this.#rest(tenantId, this.#resting.get(tenantId)?.ms ?? 0);
     } catch (error) {
       // A database that fails says so elsewhere, and the deployments go on as soon as it is back.
       const isAway = failureOf(error) !== null;
-      const before = isAway ? 0 : (this.#resting.get(tenantId)?.ms ?? 0);
-      const ms = Math.min(Math.max(REST_MS, 2 * before), REST_MAX_MS);
-      this.#resting.set(tenantId, { until: performance.now() + ms, ms });
+      this.#rest(tenantId, isAway ? 0 : (this.#resting.get(tenantId)?.ms ?? 0));
       if (!this.#isStopping && !isAway) this.#options.failed(error, tenantId);
     } finally {
       this.#running.delete(tenantId);
       this.wake();
     }
+  }
+
+  /** Twice as long as before. */
+  #rest(tenantId: string, beforeMs: number): void {
+    const ms = Math.min(Math.max(REST_MS, 2 * beforeMs), REST_MAX_MS);
+    this.#resting.set(tenantId, { until: performance.now() + ms, ms });
   }
 }

@@ -99,16 +99,16 @@ export class DeploymentWorker {
   }
 
   /**
-   * The first open deployment of the tenant, unless somebody else has it. Throws when the deployment has not ended and
-   * should be taken again.
+   * The first open deployment of the tenant. False when it was not to be had: another worker has it, or only those of a
+   * newer version may take it. Throws when the deployment has not ended and should be taken again.
    */
-  async run(tenantId: string): Promise<void> {
+  async run(tenantId: string): Promise<boolean> {
     if (this.#stopping) throw new Error('The worker is stopping.');
     const token = randomUUID();
     const claimed = await this.#database.shared('metadata', tenantId, (tx) =>
       claimDeployment(tx, tenantId, token, this.#options.leaseSeconds),
     );
-    if (!claimed) return;
+    if (!claimed) return false;
     const { deployment_id: deploymentId, kind, takes } = claimed;
     const taken = { tenantId, deploymentId, kind, takes };
     this.#options.telemetry?.taken(taken);
@@ -120,6 +120,7 @@ export class DeploymentWorker {
       await tx.query(forgetStatement(tenantId));
       await tx.query(forgetVersionsStatement(tenantId));
     });
+    return true;
   }
 
   async #runUnderLease(tenantId: string, deployment: Claimed, token: string): Promise<void> {

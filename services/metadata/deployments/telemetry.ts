@@ -2,11 +2,10 @@
 import type { ServiceBroker } from 'moleculer';
 import { Histogram } from 'prom-client';
 import type { Database } from '../../../mixins/database/database.ts';
+import { askedRow } from '../../../mixins/metrics/asked-numbers.ts';
 import type { Metrics, Sample } from '../../../mixins/metrics/metrics.ts';
 import { type Numbers, numbersStatement } from './queue.sql.ts';
 
-/** The database is asked when somebody looks, and at most so often. */
-const FRESH_MS = 10_000;
 const BUCKETS_SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800];
 
 export type Phase = 'plan' | 'ahead' | 'apply';
@@ -84,23 +83,9 @@ export class Telemetry {
   }
 }
 
-/** Numbers of all tenants, the same in every process: those of the look before, so that no scrape waits. */
+/** Numbers of all tenants, the same in every process. */
 function registerNumbers(metrics: Metrics, database: Database): void {
-  let askedAt = Number.NEGATIVE_INFINITY;
-  let numbers: Numbers = { queued: 0, running: 0, oldestSeconds: 0 };
-  const read = (): Numbers => {
-    const now = performance.now();
-    if (now - askedAt < FRESH_MS) return numbers;
-    askedAt = now;
-    database
-      .login((tx) => tx.one<Numbers>(numbersStatement()))
-      .then(
-        (found) => (numbers = found),
-        // The metrics of the database say that it does not answer.
-        () => {},
-      );
-    return numbers;
-  };
+  const read = askedRow<Numbers>(database, numbersStatement, { queued: 0, running: 0, oldestSeconds: 0 });
   metrics.gauges('erp_deployments_open', 'Deployments of all tenants that have not ended.', ['state'], () => [
     [{ state: 'queued' }, read().queued],
     [{ state: 'running' }, read().running],

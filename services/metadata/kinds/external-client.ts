@@ -2,8 +2,9 @@
 import { isIP } from 'node:net';
 import { Type } from 'typebox';
 import { SCOPES } from '../../../lib/operation.ts';
-import { RATE_LIMIT_NAMES, type RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
-import { type Component, componentType } from './component.ts';
+import { redirectProblem } from '../../../lib/redirect-uris.ts';
+import { RATE_LIMIT_NAMES, type RateLimitOverrides, TOKEN_RESOURCES } from '../../../lib/schema/snapshot.ts';
+import { type Component, componentsOf, componentType } from './component.ts';
 import { type CheckContext, defineKind } from './kind.ts';
 import { apiName, flag, group, label, optional, setOf, shownFlag } from './schema.ts';
 
@@ -54,18 +55,6 @@ export function checkLimits(
 /** RSA, EC and OKP keys: these members are the private half. */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
-/** Exact addresses, except that a native client's loopback address takes any port. */
-function redirectProblem(uri: string): string | null {
-  if (!URL.canParse(uri)) return 'Not an absolute address.';
-  const url = new URL(uri);
-  if (uri.includes('#')) return 'A redirect address has no fragment.';
-  if (url.protocol === 'https:') return null;
-  if (url.protocol === 'http:')
-    return ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname) ? null : 'http is for loopback addresses only.';
-  // Private-use schemes of native applications are reverse domain names.
-  return /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:$/.test(url.protocol) ? null : 'The scheme is not allowed.';
-}
-
 function isRange(range: string): boolean {
   const [address, bits, ...rest] = range.split('/');
   const family = isIP(address ?? '');
@@ -73,11 +62,47 @@ function isRange(range: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 }
 
+const DOCUMENT_ADDRESS_MAX_CHARS = 255;
+/** What a client with a metadata document can do: it is public, and acts for people alone. */
+const DOCUMENT_GRANTS: ReadonlySet<string> = new Set(['authorization_code', 'refresh_token']);
+const NOT_BESIDE_DOCUMENT = ['redirectUris', 'origins', 'jwks', 'integrationUser', 'confidential'] as const;
+
+function documentProblem(address: string): string | null {
+  const url = URL.parse(address);
+  if (url?.protocol !== 'https:' || url.href !== address) return 'Not an https address in its normal form.';
+  if (url.username || url.password || url.port || url.hash || url.search)
+    return 'The address has no user, port, query or fragment.';
+  if (url.pathname === '/') return 'The address has a path.';
+  // auth refuses what a name leads to inside the network; these never lead elsewhere.
+  if (isIP(url.hostname) || url.hostname.startsWith('[') || !/\.[a-z][a-z0-9-]+$/.test(url.hostname))
+    return 'The host is a public name.';
+  return null;
+}
+
+function checkDocumentClient(
+  body: Record<string, unknown> & { grantTypes: readonly string[] },
+  address: string,
+  invalid: (pointer: string, message: string) => void,
+): void {
+  const problem = documentProblem(address);
+  if (problem) invalid('/metadataDocument', problem);
+  for (const name of NOT_BESIDE_DOCUMENT)
+    if (body[name] !== undefined && body[name] !== false) invalid(`/${name}`, 'Not together with metadataDocument.');
+  if (!body.grantTypes.every((grant) => DOCUMENT_GRANTS.has(grant)))
+    invalid('/grantTypes', 'With metadataDocument only authorization_code and refresh_token.');
+}
+
 export const EXTERNAL_CLIENT = componentType('ExternalClient', {
-  apiName: apiName('Stable name; the client id is `<tenantKey>-<apiName>`.'),
+  apiName: apiName('Stable name; the client id is `<tenantKey>-<apiName>`, or `metadataDocument`.'),
   name: label('As users see it when they consent.'),
   redirectUris: optional(setOf(Type.String({ maxLength: 2_000 }), 'Where a sign-in may lead back to.', 50)),
   scopes: optional(setOf(Type.Enum(Object.keys(SCOPES)), 'The most that the client can ask for.')),
+  resources: optional(
+    setOf(
+      Type.Enum([...TOKEN_RESOURCES]),
+      'What its tokens may be for: `api` (`/api/v1`), `mcp` (`/mcp`, where nothing is changed). Both when empty; with `metadataDocument` only `mcp`.',
+    ),
+  ),
   grantTypes: setOf(Type.Enum([...GRANT_TYPES]), 'OAuth grants that it may use.'),
   confidential: optional(flag(false, 'It can keep a secret; public clients prove themselves by PKCE alone.')),
   agent: optional(flag(false, 'It is an agent: policies and approvals apply.')),
@@ -107,6 +132,12 @@ export const EXTERNAL_CLIENT = componentType('ExternalClient', {
       'Public keys for private_key_jwt.',
     ),
   ),
+  metadataDocument: optional(
+    Type.String({
+      maxLength: DOCUMENT_ADDRESS_MAX_CHARS,
+      description: 'Address of its Client ID Metadata Document, which is the client id and has the redirect addresses.',
+    }),
+  ),
 });
 
 export const externalClient = defineKind({
@@ -127,7 +158,8 @@ export const externalClient = defineKind({
         invalid(`/origins/${i}`, 'Not an origin such as https://app.example.com.');
     for (const [i, range] of (body.ipRanges ?? []).entries())
       if (!isRange(range)) invalid(`/ipRanges/${i}`, 'Not an address or a range such as 192.0.2.0/24.');
-    if (body.grantTypes.includes('authorization_code') && !body.redirectUris?.length)
+    if (body.metadataDocument !== undefined) checkDocumentClient(body, body.metadataDocument, invalid);
+    else if (body.grantTypes.includes('authorization_code') && !body.redirectUris?.length)
       invalid('/grantTypes', 'authorization_code needs a redirect address.');
     if (body.grantTypes.includes('client_credentials') && (!body.integrationUser || !body.confidential))
       invalid('/grantTypes', 'client_credentials needs confidential: true and an integrationUser.');
@@ -135,11 +167,21 @@ export const externalClient = defineKind({
       if (PRIVATE_MEMBERS.some((member) => member in key) || key['kty'] === 'oct')
         invalid(`/jwks/keys/${i}`, 'Only the public half of a key belongs here.');
   },
+  checkAll(context: CheckContext) {
+    const named = new Map<string, string>();
+    for (const client of componentsOf(context.after, EXTERNAL_CLIENT)) {
+      const { apiName: name, metadataDocument } = client.body;
+      if (metadataDocument === undefined) continue;
+      const other = named.get(metadataDocument);
+      if (other === undefined) named.set(metadataDocument, name);
+      else context.problem('NAME_CONFLICT', client, '/metadataDocument', `${other} names this document already.`);
+    }
+  },
   compile(component, draft) {
     const body = component.body;
     draft.externalClients[body.apiName] = {
       apiName: body.apiName,
-      clientId: `${draft.tenant.key}-${body.apiName}`,
+      clientId: body.metadataDocument ?? `${draft.tenant.key}-${body.apiName}`,
       name: body.name,
       redirectUris: body.redirectUris ?? [],
       scopes: body.scopes ?? [],
@@ -153,6 +195,8 @@ export const externalClient = defineKind({
       rateLimits: rateLimits(body.rateLimits),
       integrationUser: body.integrationUser ?? null,
       ...(body.jwks ? { jwks: body.jwks } : {}),
+      ...(body.metadataDocument === undefined ? {} : { metadataDocument: body.metadataDocument }),
+      ...(body.resources?.length ? { resources: body.resources } : {}),
     };
   },
 });

@@ -2,8 +2,9 @@
 
 import type { FieldAccess } from '../../../lib/access/types.ts';
 import { ExpressionError } from '../../../lib/expression/types.ts';
+import { isObject } from '../../../lib/json/objects.ts';
 import { sortable } from '../../../lib/query/capabilities.ts';
-import { ConditionReader, isObject } from '../../../lib/query/conditions.ts';
+import { ConditionReader } from '../../../lib/query/conditions.ts';
 import { planConditions } from '../../../lib/query/plan.ts';
 import type { NamingView } from '../../../lib/query/types.ts';
 import { Violations } from '../../../lib/query/violations.ts';

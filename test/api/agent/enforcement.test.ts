@@ -381,7 +381,8 @@ describe('calls under a run over HTTP', () => {
   it('need no approval when they are dry runs by themselves, which say that the call does', async () => {
     const runId = await begin();
     const deal = await newDeal();
-    const tried = await sam.delete(`${at(deal.id)}?checkOnly=true`, under(runId, { etag: deal.etag }));
+    const check = { operation: 'delete', id: deal.id, ifMatch: deal.etag };
+    const tried = await sam.post('/data/Deal__c/check', check, under(runId));
     assert.deepEqual([tried.status, tried.body.valid, tried.body.approvalRequired], [200, true, true], tried.text);
     const { usage } = (await sam.get(`/agent/runs/${runId}`)).body;
     assert.deepEqual([usage.requests, usage.mutations, usage.recordsChanged], [1, 0, 0]);

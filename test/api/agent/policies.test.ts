@@ -196,6 +196,49 @@ describe('policies of agents over HTTP', function () {
     assert.equal((await read(mia, freed.asked)).body.status, 'PENDING');
   });
 
+  it('judge a check like what it tries out, and by itself', async () => {
+    const check = async (...rules: readonly object[]): Promise<Answer> => {
+      await deals.deploy(policy(rules));
+      const body = { operation: 'create', fields: { name: 'Tried' } };
+      return sam.post('/data/Deal__c/check', body, under(await begin()));
+    };
+    const denied = { operationIds: ['data.records.create'], decision: 'deny' };
+    const asked = await check(denied);
+    refused(asked, 403, 'AGENT_POLICY_DENIED');
+    assert.equal(asked.body.details.operationId, 'data.records.check');
+    refused(await check({ ...denied, objects: ['Deal__c'] }), 403, 'AGENT_POLICY_DENIED');
+    refused(await check({ operationIds: ['data.records.check'], decision: 'deny' }), 403, 'AGENT_POLICY_DENIED');
+    const waits = await check({ operationIds: ['data.records.create'], decision: 'approve' });
+    assert.deepEqual([waits.status, waits.body.valid, waits.body.approvalRequired], [200, true, true], waits.text);
+    const allowed = await check({ ...denied, objects: ['DealLine__c'] });
+    assert.deepEqual([allowed.status, allowed.body.approvalRequired], [200, false], allowed.text);
+  });
+
+  it('keep what they deny out of the answers of checks', async () => {
+    const deal = await deals.deal(sam, { name: `Deal ${randomUUID()}` });
+    const line = await sam.post('/data/DealLine__c', { name: 'Line', Deal__c: deal.body.id });
+    assert.equal(line.status, 201, line.text);
+    const objectsOf = ({ body, text }: Answer): string[] => {
+      assert.ok(body.valid, text);
+      return body.effects.map((effect: { objectApiName: string }) => effect.objectApiName);
+    };
+    const removal = { operation: 'delete', id: deal.body.id, ifMatch: deal.headers.get('etag') };
+    const remove = async () => objectsOf(await sam.post('/data/Deal__c/check', removal, under(await begin())));
+    const create = async (Deal__c: unknown): Promise<Answer> => {
+      const body = { operation: 'create', fields: { name: 'Tried', Deal__c } };
+      return sam.post('/data/DealLine__c/check', body, under(await begin()));
+    };
+    await deals.deploy(policy([]));
+    assert.ok((await remove()).includes('DealLine__c'));
+    assert.notEqual((await create({ name: deal.body.name })).body.code, 'AGENT_POLICY_DENIED');
+
+    await deals.deploy(policy([{ objects: ['DealLine__c'], decision: 'deny' }]));
+    assert.deepEqual([...new Set(await remove())], ['Deal__c']);
+    await deals.deploy(policy([{ objects: ['Deal__c'], decision: 'deny' }]));
+    refused(await create({ name: deal.body.name }), 403, 'AGENT_POLICY_DENIED');
+    assert.equal((await create(deal.body.id)).body.valid, true, 'an id that it has already tells nothing new');
+  });
+
   it('can bound budgets, and say so for each part', async () => {
     await deals.deploy(policy([], { budgets: { maxCost: 50, maxMutations: 3 } }));
     const run = (await sam.post('/agent/runs', GOAL)).body;

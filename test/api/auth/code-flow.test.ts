@@ -9,6 +9,7 @@ import {
   SignJWT,
 } from 'jose';
 import { call } from '../../../contracts/call.ts';
+import type { ExternalClientMeta } from '../../../lib/schema/snapshot.ts';
 import {
   authorize,
   authorizeUrl,
@@ -349,6 +350,47 @@ describe('authorization code flow', () => {
       assert.equal(refused.status, 400);
       assert.match(refused.body.error, /unauthorized_client|invalid_request/);
       assert.equal(refused.body.access_token, undefined);
+    });
+
+    it('loses the tokens of its integration user when it gets other keys, but not with a new secret', async () => {
+      const declare = async (changes: Partial<ExternalClientMeta>): Promise<void> => {
+        auth.clients['Changing'] = externalClient({
+          apiName: 'Changing',
+          scopes: ['data:read'],
+          grantTypes: ['client_credentials'],
+          confidential: true,
+          integrationUser: 'sam@demo.example',
+          ...changes,
+        });
+        await auth.bump();
+      };
+      const token = async (): Promise<string> => {
+        const { secret } = await call(auth.broker, 'auth.clients.rotateSecret', {
+          tenantId: DEMO,
+          apiName: 'Changing',
+        });
+        const { body } = await post(
+          `${auth.baseUrl}/oauth2/token`,
+          { grant_type: 'client_credentials', scope: 'data:read' },
+          { authorization: `Basic ${Buffer.from(`demo-Changing:${secret}`).toString('base64')}` },
+        );
+        return claims(body.access_token).grant_id;
+      };
+      const isActive = async (grantId: string): Promise<boolean> => {
+        const grant = { tenantId: DEMO, grantId, clientId: 'demo-Changing', userId: SAM };
+        return (await call(auth.broker, 'auth.grants.check', { grants: [grant] }))[0]!.active;
+      };
+      await declare({});
+      const first = await token();
+      assert.equal(await token(), first, 'a new secret');
+      assert.equal(await isActive(first), true);
+      const { publicKey } = await generateKeyPair('ES256');
+      await declare({ jwks: { keys: [{ ...(await exportJWK(publicKey)) }] } });
+      assert.equal(await isActive(first), false);
+      await declare({ agent: true });
+      const second = await token();
+      assert.notEqual(second, first);
+      assert.equal(await isActive(second), true);
     });
 
     it('proves itself with a key of its own instead of a secret (private_key_jwt)', async () => {

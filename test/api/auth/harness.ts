@@ -143,7 +143,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     logLevel: 'info',
     logger: new LinkReader(links),
   } as never);
-  const jobs = new Jobs(database, { services: [], warn: () => {} });
+  const jobs = new Jobs(database, { warn: () => {} });
   broker.createService(
     authService({
       config,

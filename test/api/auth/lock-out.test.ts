@@ -98,6 +98,22 @@ describe('guessing passwords', () => {
     assert.equal((await attempt(USER, PASSWORD, '192.0.2.2', mine)).status, 429);
   });
 
+  it('waits no longer than there is to wait when the clock of the database was set back', async () => {
+    const { attempts } = new AuthStore(auth.database);
+    const counter = { key: 'user of a clock set back', limit: TENANT_ATTEMPTS, shared: false };
+    const waitFor = (time: string): Promise<unknown> =>
+      auth.database.query(
+        `UPDATE auth.attempts SET blocked_until = clock_timestamp() + interval '${time}' WHERE key = $1`,
+        [counter.key],
+      );
+    assert.equal(await attempts.count([counter]), 0);
+    await waitFor('4 s');
+    assert.ok((await attempts.count([counter])) > 0);
+    await waitFor('1 h');
+    assert.equal(await attempts.count([counter]), 0);
+    await attempts.takeBack([counter]);
+  });
+
   it('of many names from many addresses is slowed down for the whole tenant, but for known browsers', async () => {
     const mine = new Browser();
     assert.equal((await attempt(USER, PASSWORD, '192.0.2.1', mine)).status, 200);

@@ -9,6 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'mocha';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { Random } from '../../service/expression/world.ts';
+import { checkOf } from '../../support/check.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { findNothingWrong } from '../../support/consistency.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
@@ -273,21 +274,20 @@ describe(`bad input: records (RECORDS_SEED=${seed})`, () => {
     const id = at.split('/').at(-1)!;
     const etag = random.chance(0.8) ? (etags.get(id) ?? '"1"') : of('"1"', '"zz"', '*', 'W/"1"', '"1", "2"', '');
     const match: Record<string, string> = etag === '' ? {} : { 'if-match': etag };
-    const dry = random.chance(0.15) ? `?checkOnly=${of('true', 'true', 'true', 'true', 'false', 'yes')}` : '';
     const confirm: Record<string, string> =
       tokens.length > 0 && random.chance(0.3) ? { 'x-duplicate-confirmation': of(...tokens.slice(-5)) } : {};
     const upsert = (): string =>
       `/data/${encoded(object)}/by/${of('accountNumber', 'accountNumber', 'name', 'email', 'id', 'Nope__c')}/${encoded(of<string>(`AC-${1000 + random.below(5)}`, 'x', '', '/', '%', "'", 'é'.repeat(50)))}`;
     const [method, path, body, headers = {}] = of<() => readonly [string, string, unknown?, Record<string, string>?]>(
-      () => ['POST', `/data/${encoded(object)}${dry}`, bodyFor(object), confirm],
-      () => ['POST', `/data/${encoded(object)}${dry}`, bodyFor(object), confirm],
-      () => ['PATCH', `${at}${dry}`, bodyFor(object), { ...match, ...confirm }],
-      () => ['PATCH', `${at}${dry}`, bodyFor(object), { ...match, ...confirm }],
-      () => ['DELETE', `${at}${dry}`, undefined, match],
-      () => ['POST', `${of(at, ...gone.slice(-4))}/restore${dry}`],
+      () => ['POST', `/data/${encoded(object)}`, bodyFor(object), confirm],
+      () => ['POST', `/data/${encoded(object)}`, bodyFor(object), confirm],
+      () => ['PATCH', `${at}`, bodyFor(object), { ...match, ...confirm }],
+      () => ['PATCH', `${at}`, bodyFor(object), { ...match, ...confirm }],
+      () => ['DELETE', `${at}`, undefined, match],
+      () => ['POST', `${of(at, ...gone.slice(-4))}/restore`],
       () => [
         'PUT',
-        `${upsert()}${dry}`,
+        `${upsert()}`,
         bodyFor(object),
         {
           ...confirm,
@@ -301,14 +301,14 @@ describe(`bad input: records (RECORDS_SEED=${seed})`, () => {
         const path = `/data/${which}/${encoded(record)}`;
         return [
           'POST',
-          `${path}/transitions/${of(...ACTIONS[which]!)}${dry}`,
+          `${path}/transitions/${of(...ACTIONS[which]!)}`,
           of<unknown>(undefined, {}, { comment: 'because' }, { input: { reason: 'other' }, comment: 'because' }),
           tag,
         ];
       },
       () => [
         'POST',
-        `${at}/transitions/${encoded(random.chance(0.9) ? of(...KEYS) : of('Submit', 'toString', ' ', '__proto__'))}${dry}`,
+        `${at}/transitions/${encoded(random.chance(0.9) ? of(...KEYS) : of('Submit', 'toString', ' ', '__proto__'))}`,
         of<unknown>(
           undefined,
           {},
@@ -361,7 +361,9 @@ describe(`bad input: records (RECORDS_SEED=${seed})`, () => {
       ],
       () => ['GET', `${at}?fields=${of('name', 'id,Status__c', 'Nope__c', '')}`],
     )();
-    return { who: of('sam', 'sam', 'sue', 'mia', 'mia', 'ada', 'eve'), method, path, body, headers, key: randomUUID() };
+    const sent = { who: of('sam', 'sam', 'sue', 'mia', 'mia', 'ada', 'eve'), method, path, body, headers };
+    const change = method !== 'GET' && !/\/(shares|access)\b/.test(path);
+    return { ...sent, ...(change && random.chance(0.15) ? checkOf(sent) : {}), key: randomUUID() };
   }
 
   /** What later requests can use. */
@@ -374,8 +376,7 @@ describe(`bad input: records (RECORDS_SEED=${seed})`, () => {
     if (body?.details?.confirmationToken) tokens.push(body.details.confirmationToken);
     for (const cursor of [body?.nextCursor, body?.resumeCursor]) if (typeof cursor === 'string') cursors.push(cursor);
     if (body?.shareId) shares.push(`${path}/${body.shareId}`);
-    if (method === 'GET' || answer.status >= 300 || path.includes('checkOnly=true') || path.endsWith('/explain'))
-      return;
+    if (method === 'GET' || answer.status >= 300 || /\/(check|explain)$/.test(path)) return;
     // A change of nothing leaves nothing behind, and eve works elsewhere.
     if (who !== 'eve' && (method === 'POST' || method === 'DELETE')) done.add(key);
     if (method === 'DELETE' && body?.deleted) {
@@ -395,7 +396,7 @@ describe(`bad input: records (RECORDS_SEED=${seed})`, () => {
         const sent = next();
         const about = `${sent.who} ${sent.method} ${sent.path.slice(0, 300)} ${JSON.stringify(sent.headers)} ${JSON.stringify(sent.body)?.slice(0, 500)}`;
         const began = performance.now();
-        const mutation = sent.method !== 'GET' && !sent.path.endsWith('/explain');
+        const mutation = sent.method !== 'GET' && !/\/(check|explain)$/.test(sent.path);
         if (mutation) used.push([sent.key, sent]);
         const answer = await people[sent.who]!.send(sent.method, sent.path, sent.body, {
           headers: sent.headers,
@@ -408,7 +409,9 @@ describe(`bad input: records (RECORDS_SEED=${seed})`, () => {
         const what = `${sent.method} ${sent.path
           .replace(/\?.*/, '')
           .split('/')
-          .filter((part, index) => index < 2 || /^(by|restore|shares|transitions|explain|history|changes)$/.test(part))
+          .filter(
+            (part, index) => index < 2 || /^(by|restore|shares|transitions|check|explain|history|changes)$/.test(part),
+          )
           .join('/')} ${answer.status} ${answer.status >= 400 ? answer.body.code : ''}`;
         outcomes.set(what, (outcomes.get(what) ?? 0) + 1);
       }

@@ -508,7 +508,7 @@ describe(`bad input: rules (RULES_SEED=${seed})`, () => {
       Tags__c: ['x'],
       Flag__c: true,
     };
-    await ask('POST', `/data/${OBJECT}?checkOnly=true`, body);
+    await ask('POST', `/data/${OBJECT}/check`, { operation: 'create', fields: body });
     await ask('POST', `/data/${OBJECT}`, body);
     const record = list.body.records[0];
     if (!record) return;
@@ -528,7 +528,8 @@ describe(`bad input: rules (RULES_SEED=${seed})`, () => {
       const path = `${at}/transitions/${way.transitionKey}`;
       const etag = (await eve.get(at)).headers.get('etag') ?? '"1"';
       const comment = maker.of<unknown>(undefined, 'because');
-      await ask('POST', `${path}?checkOnly=true`, { input, comment }, etag);
+      const check = { operation: 'transition', id: record.id, transitionKey: way.transitionKey, ifMatch: etag };
+      await ask('POST', `/data/${OBJECT}/check`, { ...check, input, comment });
       await ask('POST', path, { input, comment }, etag);
       await ask('POST', `${at}/access/explain`, { operation: 'transition', transitionKey: way.transitionKey });
     }

@@ -28,9 +28,9 @@ describe('bad input: work', function () {
     const few = await ada.post('/data/Heavy__c', { name: 'few', ...values(2) });
     assert.equal(few.status, 201, few.text);
 
-    const start = performance.now();
+    const start = process.cpuUsage();
     const many = await ada.post('/data/Heavy__c', { name: 'many', ...values(FIELDS) });
-    assert.ok(performance.now() - start < 2_000, 'it took too long');
+    assert.ok(process.cpuUsage(start).user < 2_000_000, 'it took too long');
     assertRefused(many, 'many', 'VALIDATION_FAILED');
     const [first] = many.body.errors;
     assert.equal(first.code, 'FIELD_FORMAT_INVALID');

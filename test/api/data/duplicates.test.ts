@@ -440,11 +440,14 @@ describe('duplicate rules', function () {
       [other.body.id, { taxId }],
     ])
       assert.equal((await take(id, input, confirming(token))).body.code, 'CONFIRMATION_TOKEN_INVALID');
-    const dry = await sam.post(
-      `/data/${OBJECT}/${target.body.id}/transitions/take?checkOnly=true`,
-      { input: { taxId } },
-      confirming(token, { etag: '"1"' }),
-    );
+    const dry = await sam.post(`/data/${OBJECT}/check`, {
+      operation: 'transition',
+      id: target.body.id,
+      transitionKey: 'take',
+      ifMatch: '"1"',
+      input: { taxId },
+      duplicateConfirmation: token,
+    });
     assert.deepEqual([dry.status, dry.body.valid], [200, true], dry.text);
     const options = confirming(token, { idempotencyKey: randomUUID() });
     const done = await take(target.body.id, { taxId }, options);
@@ -491,12 +494,13 @@ describe('duplicate rules', function () {
     const taxId = unique('T');
     const first = await created({ TaxId__c: taxId });
     const body = { name: unique('Dry'), TaxId__c: taxId };
-    const dry = await sam.post(`/data/${OBJECT}?checkOnly=true`, body);
+    const dry = await sam.post(`/data/${OBJECT}/check`, { operation: 'create', fields: body });
     assert.equal(dry.status, 200, dry.text);
     assert.equal(dry.body.valid, false);
     assert.equal(dry.body.duplicates[0].matches[0].id, first.body.id);
     const token = (await sam.post(`/data/${OBJECT}`, body)).body.details.confirmationToken;
-    const tried = await sam.post(`/data/${OBJECT}?checkOnly=true`, body, confirming(token));
+    const check = { operation: 'create', fields: body, duplicateConfirmation: token };
+    const tried = await sam.post(`/data/${OBJECT}/check`, check);
     assert.deepEqual([tried.status, tried.body.valid, tried.body.duplicates], [200, true, []]);
     assert.equal((await sam.post(`/data/${OBJECT}`, body, confirming(token))).status, 201);
   });

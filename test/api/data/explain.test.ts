@@ -479,7 +479,8 @@ describe('explanations of access over HTTP', () => {
         for (const field of [...(await fieldsOf(object)), 'Nothing__c']) {
           const told = await explained(who, record, { operation: 'update', field }, object);
           const value = Object.hasOwn(body, field) ? body[field] : null;
-          const done = await who.patch(`${path}?checkOnly=true`, { [field]: value }, { etag: headers.get('etag')! });
+          const check = { operation: 'update', id: record, ifMatch: headers.get('etag'), fields: { [field]: value } };
+          const done = await who.post(`/data/${object}/check`, check);
           const codes = (done.body.errors ?? []).map((error: { code: string }) => error.code);
           const refusal = ['FIELD_UNKNOWN', 'FIELD_READ_ONLY', 'FIELD_PERMISSION_DENIED'];
           const may = done.status !== 403 && !codes.some((code: string) => refusal.includes(code));

@@ -1,8 +1,7 @@
 /** What a tenant says about its fields: record types, running numbers, defaults, required, unique, dependent values. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
-import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { fieldFile, objectFiles, type StartedTenant, startMetadataTenant } from '../../support/metadata-tenant.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
 type Anything = any;
@@ -43,8 +42,7 @@ const FILES = {
 };
 
 describe('rules of fields', () => {
-  let platform: TestPlatform;
-  let tenant: MetadataTenant;
+  let tenant: StartedTenant;
 
   const create = async (object: string, body: object, more: { key?: string; query?: object } = {}): Promise<Anything> =>
     (
@@ -88,14 +86,10 @@ describe('rules of fields', () => {
 
   before(async function () {
     this.timeout(120_000);
-    platform = await startPlatform({ seed: false });
-    tenant = await createMetadataTenant(platform);
+    tenant = await startMetadataTenant();
     await tenant.deployed(FILES);
   });
-  after(async () => {
-    await tenant?.database.close();
-    await platform?.stop();
-  });
+  after(() => tenant?.stop());
 
   describe('record types', () => {
     it('give new records their type, and its values their defaults', async () => {
@@ -222,7 +216,10 @@ describe('rules of fields', () => {
       await faults(create('Bill__c', { Amount__c: -1 }));
       await faults(create('Bill__c', { No__c: 'B-900' }));
       await faults(create('Bill__c', { ownerId: randomUUID() }));
-      await create('Bill__c', {}, { query: { checkOnly: true } });
+      await tenant.call('data.records.check', {
+        path: { objectApiName: 'Bill__c' },
+        body: { operation: 'create', fields: {} },
+      });
       const key = randomUUID();
       const first = await create('Bill__c', {}, { key });
       assert.deepEqual(await create('Bill__c', {}, { key }), first);

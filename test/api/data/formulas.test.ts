@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { RequestContext } from '../../../lib/context.ts';
 import type { OperationCall } from '../../../lib/operation.ts';
-import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
-import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { fieldFile, objectFiles, type StartedTenant, startMetadataTenant } from '../../support/metadata-tenant.ts';
 import { type Deals, startDeals } from './deals.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
@@ -35,8 +34,7 @@ const FILES = {
 };
 
 describe('formula fields', () => {
-  let platform: TestPlatform;
-  let tenant: MetadataTenant;
+  let tenant: StartedTenant;
   const ids: Record<string, string> = {};
 
   const mutate = (operationId: string, call: Partial<OperationCall>): Promise<Anything> =>
@@ -58,8 +56,7 @@ describe('formula fields', () => {
 
   before(async function () {
     this.timeout(120_000);
-    platform = await startPlatform({ seed: false });
-    tenant = await createMetadataTenant(platform);
+    tenant = await startMetadataTenant();
     await tenant.deployed(FILES);
     const rows: Anything[] = [
       { name: 'a', Net__c: 100, Rate__c: 19, Parts__c: 3, Due__c: '2001-01-31', City__c: 'Köln', Rush__c: true },
@@ -70,10 +67,7 @@ describe('formula fields', () => {
     ];
     for (const row of rows) ids[row.name] = (await create(row)).id;
   });
-  after(async () => {
-    await tenant?.database.close();
-    await platform?.stop();
-  });
+  after(() => tenant?.stop());
 
   it('are shown by create, get, list and update in the form of their result', async () => {
     const created = await create({ name: 'new', Net__c: 10, Parts__c: 4, Due__c: '2026-02-28' });

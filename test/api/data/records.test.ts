@@ -172,9 +172,16 @@ describe('records over HTTP', () => {
 
     it('refuses unknown and repeated parameters', async () => {
       const { body } = await account();
-      assert.equal((await sam.get(`/data/Account/${body.id}?expand=x`)).body.code, 'PARAMETER_UNKNOWN');
+      assert.equal((await sam.get(`/data/Account/${body.id}?include=x`)).body.code, 'PARAMETER_UNKNOWN');
+      assert.equal((await sam.get(`/data/Account/${body.id}?expand=x`)).body.code, 'PARAMETER_INVALID');
       assert.equal((await sam.get(`/data/Account/${body.id}?fields=id&fields=name`)).body.code, 'PARAMETER_INVALID');
       assert.equal((await sam.get(`/data/Account/${body.id}?fields=creditLimit`)).body.code, 'PARAMETER_INVALID');
+    });
+
+    it('takes no star for all fields, also after it was read with all of them', async () => {
+      const { body } = await account();
+      for (const path of [`/data/Account/${body.id}?fields=*`, `/data/Account/${body.id}`]) await sam.get(path);
+      assert.equal((await sam.get(`/data/Account/${body.id}?fields=*`)).body.code, 'PARAMETER_INVALID');
     });
   });
 

@@ -1,8 +1,7 @@
 /** Rollup fields: kept right by the database whatever happens to the children, and told like any other change. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
-import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { fieldFile, objectFiles, type StartedTenant, startMetadataTenant } from '../../support/metadata-tenant.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
 type Anything = any;
@@ -36,8 +35,7 @@ const ROLLUPS = {
 };
 
 describe('rollup fields', () => {
-  let platform: TestPlatform;
-  let tenant: MetadataTenant;
+  let tenant: StartedTenant;
 
   const create = async (object: string, body: object): Promise<Anything> =>
     (
@@ -74,14 +72,10 @@ describe('rollup fields', () => {
 
   before(async function () {
     this.timeout(120_000);
-    platform = await startPlatform({ seed: false });
-    tenant = await createMetadataTenant(platform);
+    tenant = await startMetadataTenant();
     await tenant.deployed(BASE);
   });
-  after(async () => {
-    await tenant?.database.close();
-    await platform?.stop();
-  });
+  after(() => tenant?.stop());
 
   it('are computed for the records that exist when they are deployed', async () => {
     const firm = await create('Firm__c', {});
@@ -129,11 +123,13 @@ describe('rollup fields', () => {
     const records = [a, b].map(({ id }) => get('Deal__c', id)).concat([one, two].map(({ id }) => get('Firm__c', id)));
     const before = await Promise.all(records);
     const tried = async (operation: 'create' | 'update' | 'delete', body?: object): Promise<Anything[]> => {
-      const { json } = await tenant.call(`data.records.${operation}`, {
-        path: { objectApiName: 'Line__c', ...(operation === 'create' ? {} : { id: line.id }) },
-        query: { checkOnly: true },
-        ...(body ? { body } : {}),
-        headers: { idempotencyKey: randomUUID(), ...(operation === 'create' ? {} : { ifMatch: etag(1) }) },
+      const { json } = await tenant.call('data.records.check', {
+        path: { objectApiName: 'Line__c' },
+        body: {
+          operation,
+          ...(operation === 'create' ? {} : { id: line.id, ifMatch: etag(1) }),
+          ...(body ? { fields: body } : {}),
+        },
       });
       assert.equal((json as Anything).valid, true, JSON.stringify(json));
       return (json as Anything).effects
@@ -346,11 +342,9 @@ describe('rollup fields', () => {
     assert.deepEqual(await nets(), [30.05, 20, 0, 30.05], 'what a formula over a formula reads has changed');
     await change('update', 'Line__c', line.id, { Text__c: 'nothing to a figure', Amount__c: null });
     assert.equal((await get('Deal__c', deal.id)).recordVersion, recordVersion + 1);
-    const tried = await tenant.call('data.records.update', {
-      path: { objectApiName: 'Line__c', id: line.id },
-      query: { checkOnly: true },
-      body: { Pieces__c: 4 },
-      headers: { idempotencyKey: randomUUID(), ifMatch: etag(3) },
+    const tried = await tenant.call('data.records.check', {
+      path: { objectApiName: 'Line__c' },
+      body: { operation: 'update', id: line.id, ifMatch: etag(3), fields: { Pieces__c: 4 } },
     });
     assert.deepEqual(tried.json.effects.find(({ objectApiName }: Anything) => objectApiName === 'Deal__c').fields, [
       'Average__c',

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
-import type { Answer, Api } from '../../support/client.ts';
+import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { fieldFile } from '../../support/metadata-tenant.ts';
 import { type Deals, startDeals } from './deals.ts';
 
@@ -65,35 +65,54 @@ describe('special writes over HTTP', () => {
   const shape = ({ status, body: { requestId, ...body } }: Answer): unknown => [status, body];
 
   describe('dry runs', () => {
-    it('take a boolean and the headers of the write', async () => {
-      const reply = await sam.post('/data/Deal__c?checkOnly=true', { name: 'x' });
+    it('are an operation of their own, without an idempotency key', async () => {
+      const body = { operation: 'create', fields: { name: 'x' } };
+      const reply = await sam.post('/data/Deal__c/check', body, { idempotencyKey: null });
       assert.equal(reply.status, 200, reply.text);
       assert.deepEqual([reply.body.checkOnly, reply.body.valid, reply.headers.get('etag')], [true, true, null]);
-      refused(await sam.post('/data/Deal__c?checkOnly=1', { name: 'x' }), 400, 'PARAMETER_INVALID');
-      const bare = await sam.post('/data/Deal__c?checkOnly=true', { name: 'x' }, { idempotencyKey: null });
-      refused(bare, 400, 'IDEMPOTENCY_KEY_REQUIRED');
-      assert.equal((await sam.post('/data/Deal__c?checkOnly=false', { name: 'x' })).status, 201);
-      const key = randomUUID();
-      assert.equal((await sam.post('/data/Deal__c', { name: 'x' }, { idempotencyKey: key })).status, 201);
-      const reused = await sam.post('/data/Deal__c?checkOnly=true', { name: 'x' }, { idempotencyKey: key });
-      refused(reused, 409, 'IDEMPOTENCY_KEY_REUSED');
+      for (const value of ['true', 'false']) {
+        const written = await sam.post(`/data/Deal__c?checkOnly=${value}`, { name: 'x' });
+        refused(written, 400, 'PARAMETER_UNKNOWN');
+        assert.match(written.body.message, /data\.records\.check: POST \/data\/\{objectApiName\}\/check/);
+      }
+      refused(await sam.post('/data/Deal__c/check?checkOnly=true', body), 400, 'PARAMETER_UNKNOWN');
+    });
+
+    it('need the scope of what they try out', async () => {
+      const token = await tokenFor(deals.platform.baseUrl, 'sam', 'data:write');
+      const writer = api(deals.platform.baseUrl, token);
+      const created = await writer.post('/data/Deal__c/check', { operation: 'create', fields: { name: 'x' } });
+      assert.equal(created.body.valid, true, created.text);
+      const id = await deal();
+      for (const [operation, scope] of [
+        ['delete', 'data:delete'],
+        ['transition', 'actions:execute'],
+      ]) {
+        const check = { operation, id, ifMatch: '"1"', ...(operation === 'transition' ? { transitionKey: 'x' } : {}) };
+        const reply = await writer.post('/data/Deal__c/check', check);
+        refused(reply, 403, 'SCOPE_INSUFFICIENT');
+        assert.deepEqual(reply.body.details.required, [scope]);
+      }
     });
 
     it('keep what sharing says', async () => {
       const id = await deal();
       const etag = '"1"';
-      refused(await sue.patch(at(id, '?checkOnly=true'), { name: 'y' }, { etag }), 404, 'RECORD_NOT_FOUND');
+      const update = { operation: 'update', id, ifMatch: etag, fields: { name: 'y' } };
+      const remove = { operation: 'delete', id, ifMatch: etag };
+      refused(await sue.post('/data/Deal__c/check', update), 404, 'RECORD_NOT_FOUND');
       await share(id, 'read');
-      refused(await sue.patch(at(id, '?checkOnly=true'), { name: 'y' }, { etag }), 403, 'RECORD_ACCESS_DENIED');
-      refused(await sue.delete(at(id, '?checkOnly=true'), { etag }), 403, 'RECORD_ACCESS_DENIED');
-      const above = await mia.delete(at(id, '?checkOnly=true'), { etag });
+      refused(await sue.post('/data/Deal__c/check', update), 403, 'RECORD_ACCESS_DENIED');
+      refused(await sue.post('/data/Deal__c/check', remove), 403, 'RECORD_ACCESS_DENIED');
+      const above = await mia.post('/data/Deal__c/check', remove);
       assert.equal(above.body.valid, true, above.text);
       assert.equal((await sam.get(at(id))).headers.get('etag'), etag);
     });
 
     it('show the rollups that would follow', async () => {
       const id = await deal();
-      const line = await sam.post('/data/DealLine__c?checkOnly=true', { name: 'x', Deal__c: id });
+      const check = { operation: 'create', fields: { name: 'x', Deal__c: id } };
+      const line = await sam.post('/data/DealLine__c/check', check);
       assert.equal(line.body.valid, true, line.text);
       assert.deepEqual(
         [(await sam.get(at(id))).body.Lines__c, (await sam.get(at(id))).headers.get('etag')],

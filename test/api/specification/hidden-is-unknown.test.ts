@@ -23,6 +23,14 @@ const HIDDEN_FIELDS = [
   ['SalesOrderLine__c', 'UnitCost__c'],
 ] as const;
 
+/** References to the objects with hidden fields. */
+const REFERENCES = {
+  Account: ['Contact', 'accountId'],
+  Product: ['SalesOrderLine__c', 'ProductId__c'],
+  SalesOrder__c: ['SalesOrderLine__c', 'SalesOrderId__c'],
+  SalesOrderLine__c: ['Open__c', 'Line__c'],
+} as const;
+
 describe('specification: hidden is unknown', function () {
   this.timeout(60_000);
   let platform: TestPlatform;
@@ -51,6 +59,7 @@ describe('specification: hidden is unknown', function () {
       ...objectFiles('Open__c', {
         Salary__c: 'fieldType: reference\nreferenceTo: [Payroll__c]',
         Plan__c: 'fieldType: reference\nreferenceTo: [Draft__c]',
+        Line__c: 'fieldType: reference\nreferenceTo: [SalesOrderLine__c]',
       }),
       ...fieldFile('Contact', 'Grade__c', 'fieldType: text\nunique: true'),
     };
@@ -68,7 +77,7 @@ describe('specification: hidden is unknown', function () {
       .replace(/^objects:\n/m, `objects:\n${object('Draft__c')}${object('Open__c')}`)
       .replace(
         /^fields:\n/m,
-        `fields:\n${['Draft__c.Text__c', 'Draft__c.Account__c', 'Open__c.Salary__c', 'Open__c.Plan__c'].map(field).join('')}`,
+        `fields:\n${['Draft__c.Text__c', 'Draft__c.Account__c', 'Open__c.Salary__c', 'Open__c.Plan__c', 'Open__c.Line__c'].map(field).join('')}`,
       );
     await deploy({ ...files, [draft]: files[draft]!.replace('published: false', 'published: true') });
     for (const name of ['Payroll__c', 'Draft__c']) {
@@ -119,6 +128,10 @@ describe('specification: hidden is unknown', function () {
         const { id } = (await sam.get(`/data/${object}?take=1`)).body.records[0];
         await alike(field, (name) => sam.get(`/data/${object}?fields=id,${name}`));
         await alike(field, (name) => sam.get(`/data/${object}/${id}?fields=${name}`));
+        await alike(field, (name) => sam.get(`/data/${object}?expand=${name}(id)`));
+        await alike(field, (name) => sam.get(`/data/${object}/${id}?expand=ownerId(id),${name}(id)`));
+        const [from, reference] = REFERENCES[object];
+        await alike(field, (name) => query(from, { expand: { [reference]: ['id', name] } }));
         await alike(field, (name) => sam.get(`/data/${object}?orderBy=${name}&orderDirection=desc`));
         await alike(field, (name) => query(object, { sort: [{ id: 'id' }, { id: name, desc: true }] }));
         await alike(field, (name) => sam.get(`/data/${object}?search=abc&searchFields=name,${name}`));
@@ -229,6 +242,8 @@ describe('specification: hidden is unknown', function () {
         const nowhere = await refer(uuidv7());
         assert.equal(there.status, 422);
         assert.equal(bytes(there, field), bytes(nowhere, field));
+        for (const asked of ['id', 'Text__c'])
+          await alike(asked, (name) => sam.get(`/data/Open__c?expand=${field}(${name})`));
         const answers = await Promise.all([
           refer({ Code__c: 'C-1' }),
           refer({ Code__c: 'C-2' }),

@@ -17,6 +17,8 @@ export interface Request {
   readonly method: string;
   readonly path: string;
   readonly body?: unknown;
+  /** The change is tried out. */
+  readonly check?: boolean;
   /** Ask for the record first and send its ETag: its version is no secret. */
   readonly etagOf?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -251,7 +253,7 @@ export class Requests {
   }
 
   next(): Request {
-    const check = this.#chance(4) ? '?checkOnly=true' : '';
+    const check = this.#chance(4);
     const object = this.#object();
     switch (this.#int(0, 27)) {
       case 0:
@@ -279,20 +281,20 @@ export class Requests {
       case 11:
       case 12:
       case 13:
-        return { method: 'POST', path: `/data/${object}${check}`, body: this.#body(object, true) };
+        return { method: 'POST', path: `/data/${object}`, body: this.#body(object, true), check };
       case 14:
       case 15:
       case 16: {
         const path = `/data/${object}/${this.#id(object)}`;
         const etag = this.#chance(8) ? { headers: { 'if-match': '"zz"' } } : { etagOf: path };
-        return { method: 'PATCH', path: path + check, body: this.#body(object, false), ...etag };
+        return { method: 'PATCH', path, body: this.#body(object, false), check, ...etag };
       }
       case 17: {
         const path = `/data/${object}/${this.#id(object)}`;
-        return { method: 'DELETE', path: path + (this.#chance(3) ? '' : '?checkOnly=true'), etagOf: path };
+        return { method: 'DELETE', path, check: !this.#chance(3), etagOf: path };
       }
       case 18:
-        return { method: 'POST', path: `/data/${object}/${this.#id(object)}/restore${check}` };
+        return { method: 'POST', path: `/data/${object}/${this.#id(object)}/restore`, check };
       case 19:
       case 20: {
         const of = this.#pick(['Firm__c', 'Deal__c'] as const);
@@ -302,7 +304,8 @@ export class Requests {
         const value = field === 'Secret__c' ? 'secretword%201' : this.#value(of, field === 'name' ? 'name' : field);
         return {
           method: 'PUT',
-          path: `/data/${of}/by/${field}/${encodeURIComponent(decodeURIComponent(String(value)))}${check}`,
+          path: `/data/${of}/by/${field}/${encodeURIComponent(decodeURIComponent(String(value)))}`,
+          check,
           body,
           headers,
         };
@@ -340,7 +343,7 @@ export class Requests {
       case 25: {
         const path = `/data/${object}/${this.#id(object)}`;
         const key = this.#pick(['win', 'close', 'Nudge', 'Nudge', 'age', 'zap']);
-        return { method: 'POST', path: `${path}/transitions/${key}${check}`, body: {}, etagOf: path };
+        return { method: 'POST', path: `${path}/transitions/${key}`, body: {}, check, etagOf: path };
       }
       case 26:
         return { method: 'GET', path: `/data/${this.#anyObject()}/changes`, follow: true };

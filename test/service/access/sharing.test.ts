@@ -24,6 +24,8 @@ import {
   type Generate,
   OBJECTS,
   type ObjectName,
+  PARENTS,
+  pick,
   type Row,
   randomWorld,
   sharedRecord,
@@ -114,6 +116,7 @@ describe(`sharing in random worlds (ACCESS_SEED=${seed})`, function () {
       const row = g(() => fc.constantFrom(...rows));
       assert.equal(await get(tx, world, access, object, row.id), readable.includes(row));
     }
+    await checkExpanded(tx, world, access, pick(g, OBJECTS), allowed);
     // Orders of a visible account, and accounts with a visible order: the related records are held to sharing as well.
     if (!access.objects['Order__c'] || !access.objects['Account__c'] || g(fc.nat, { max: 2 }) > 0) return;
     const orders = allowed('Order__c', 'read');
@@ -142,6 +145,35 @@ describe(`sharing in random worlds (ACCESS_SEED=${seed})`, function () {
       accounts.filter((account) => orders.some((order) => account.id === order.values['AccountId__c'])),
       g,
     );
+  }
+
+  /** Of each visible record, the parents that are visible. */
+  async function checkExpanded(
+    tx: Tx,
+    world: World,
+    access: Access,
+    object: ObjectName,
+    allowed: (object: ObjectName, operation: RecordOperation) => readonly Row[],
+  ): Promise<void> {
+    const parents = Object.entries(PARENTS[object]).filter(([, to]) => access.objects[to]);
+    if (!access.objects[object] || parents.length === 0) return;
+    const expand = Object.fromEntries(parents.map(([field]) => [field, ['Kind__c']]));
+    const request = parseListQuery({ fields: ['id'], take: 200, expand }, 'body');
+    const plan = planList(request, world.snapshot.objects[object]!, viewOf(world, access));
+    const { name: _, ...compiled } = compileList(constrain(plan, access), SCHEMA);
+    const { writer } = await tx.page(compiled, '[');
+    writer.append(']');
+    const records = JSON.parse(writer.finish().toString()) as { id: string }[];
+    const expected = allowed(object, 'read').map(({ id, values }) => {
+      const expanded = parents.map(([field, to]) => {
+        const parent = allowed(to, 'read').find((row) => row.id === values[field]);
+        return [field, parent ? { id: parent.id, Kind__c: parent.values['Kind__c'] ?? null } : null];
+      });
+      return { id, _expanded: Object.fromEntries(expanded) };
+    });
+    const inOrder = <R extends { id: string }>(list: readonly R[]): R[] =>
+      [...list].sort((a, b) => (a.id < b.id ? -1 : 1));
+    assert.deepEqual(inOrder(records), inOrder(expected));
   }
 
   /** The predicates as statements of writes use them; one statement for all levels and objects. */

@@ -34,7 +34,7 @@ import {
 } from './world.ts';
 
 const SCHEMA = 't_01939f6e000070008000000000000001';
-const WORLDS = Number(process.env['ACCESS_WORLDS'] ?? 1_000);
+const WORLDS = Number(process.env['ACCESS_WORLDS'] ?? 200);
 const seed = Number(process.env['ACCESS_SEED'] ?? Date.now() % 1_000_000_000);
 const TRUNCATE_EVERY = 20;
 /** Changes that users hear of, and those before. */

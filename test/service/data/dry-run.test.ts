@@ -8,8 +8,6 @@ import { createWorld, type Person, type Reply, refusal, type World } from './wor
 const seed = Number(process.env['DRY_RUN_SEED'] ?? Date.now() % 1_000_000_000);
 const numRuns = Number(process.env['DRY_RUN_RUNS'] ?? 150);
 
-const CHECK = { checkOnly: true };
-
 describe('dry runs', () => {
   let world: World;
   let clerk: Person;
@@ -20,14 +18,18 @@ describe('dry runs', () => {
   });
   after(() => world?.stop());
 
-  const check = (operation: 'create' | 'update' | 'delete', path: object, body?: unknown, options = {}) =>
-    clerk.send(`data.records.${operation}`, path as Record<string, string>, CHECK, body, options);
+  const check = (
+    operation: 'create' | 'update' | 'delete',
+    { objectApiName, id }: { objectApiName: string; id?: string },
+    fields?: unknown,
+    ifMatch?: string,
+  ) => clerk.check(objectApiName, { operation, id, ifMatch, fields });
 
-  /** Everything of the tenant that a write could leave behind, the audit of attempts excepted. */
+  /** Everything of the tenant that a write could leave behind. */
   const picture = async (): Promise<unknown> => {
     const names = await world.rows(
       `SELECT c.relname AS name, c.relkind AS kind FROM pg_class c WHERE c.relnamespace = '$schema'::regnamespace
-         AND c.relkind IN ('r', 'S') AND c.relname <> '_audit' ORDER BY 1`,
+         AND c.relkind IN ('r', 'S') ORDER BY 1`,
     );
     const text = names.map(({ name, kind }) =>
       kind === 'S'
@@ -37,14 +39,9 @@ describe('dry runs', () => {
     return world.rows(text.join(' UNION ALL '));
   };
 
-  const audited = async (key: string) =>
-    world.rows('SELECT outcome, code, operation_id, changes FROM $schema._audit WHERE idempotency_key = $1', [key]);
-
   it('shows what a create would store, and stores nothing', async () => {
     const before = await picture();
-    const key = randomUUID();
-    const body = { name: 'Acme', Amount__c: 10.5 };
-    const reply = await check('create', { objectApiName: 'Company__c' }, body, { key });
+    const reply = await check('create', { objectApiName: 'Company__c' }, { name: 'Acme', Amount__c: 10.5 });
     assert.equal(reply.status, 200);
     assert.deepEqual(reply.headers, {});
     const { record, ...verdict } = reply.body;
@@ -66,11 +63,6 @@ describe('dry runs', () => {
       approvalRequired: false,
     });
     assert.deepEqual(await picture(), before);
-    assert.deepEqual(await audited(key), [
-      { outcome: 'failed', code: 'CHECK_ONLY', operation_id: 'data.records.create', changes: null },
-    ]);
-    // Nothing is recorded under the key: the real request may use it.
-    assert.equal((await clerk.create('Company__c', body, { key })).status, 201);
   });
 
   it('takes no automatic number', async () => {
@@ -89,7 +81,7 @@ describe('dry runs', () => {
     const made = await clerk.create('Company__c', { name: 'Before', Count__c: 1 });
     const path = { objectApiName: 'Company__c', id: made.body.id };
     const before = await picture();
-    const { body } = await check('update', path, { name: 'After', Count__c: 1 }, { etag: '"1"' });
+    const { body } = await check('update', path, { name: 'After', Count__c: 1 }, '"1"');
     assert.equal(body.record.name, 'After');
     assert.equal(body.record.recordVersion, 2);
     assert.deepEqual(
@@ -99,7 +91,7 @@ describe('dry runs', () => {
         ['event', made.body.id, ['name']],
       ],
     );
-    const same = await check('update', path, { Count__c: 1 }, { etag: '"1"' });
+    const same = await check('update', path, { Count__c: 1 }, '"1"');
     assert.deepEqual([same.body.valid, same.body.record.recordVersion, same.body.effects], [true, 1, []]);
     assert.deepEqual(await picture(), before);
   });
@@ -110,7 +102,7 @@ describe('dry runs', () => {
     for (const name of ['a', 'b']) await clerk.create('Part__c', { name, ItemId__c: item.id });
     await clerk.create('Company__c', { name: 'Child', ParentId__c: id });
     const before = await picture();
-    const { body } = await check('delete', { objectApiName: 'Company__c', id }, undefined, { etag: '"1"' });
+    const { body } = await check('delete', { objectApiName: 'Company__c', id }, undefined, '"1"');
     assert.equal(body.valid, true);
     assert.equal(body.record, null);
     const effects = body.effects.filter(({ kind }: { kind: string }) => kind !== 'event');
@@ -127,18 +119,15 @@ describe('dry runs', () => {
   it('turns refusals of the content into the verdict', async () => {
     await clerk.create('Company__c', { name: 'Taken', Code__c: 'DRY-TAKEN' });
     const path = { objectApiName: 'Company__c' };
-    const key = randomUUID();
-    const invalid = await check('create', path, { name: ' ', Count__c: 'x', Nope__c: 1 }, { key });
+    const before = await picture();
+    const invalid = await check('create', path, { name: ' ', Count__c: 'x', Nope__c: 1 });
     assert.equal(invalid.status, 200);
     assert.deepEqual([invalid.body.valid, invalid.body.record, invalid.body.effects], [false, null, []]);
     assert.deepEqual(
       invalid.body.errors.map((error: { pointer: string; code: string }) => `${error.pointer} ${error.code}`).sort(),
       ['/Count__c FIELD_TYPE_INVALID', '/Nope__c FIELD_UNKNOWN', '/name FIELD_REQUIRED'],
     );
-    assert.deepEqual(
-      (await audited(key)).map(({ code }) => code),
-      ['CHECK_ONLY'],
-    );
+    assert.deepEqual(await picture(), before);
     const taken = await check('create', path, { name: 'x', Code__c: 'dry-taken' });
     assert.deepEqual(
       taken.body.errors.map((error: { field: string; code: string }) => [error.field, error.code]),
@@ -146,7 +135,7 @@ describe('dry runs', () => {
     );
     const { id } = (await clerk.create('Company__c', { name: 'Needed' })).body;
     await clerk.create('Ticket__c', { CompanyId__c: id });
-    const needed = await check('delete', { ...path, id }, undefined, { etag: '"1"' });
+    const needed = await check('delete', { ...path, id }, undefined, '"1"');
     assert.equal(needed.body.valid, false);
     assert.deepEqual(
       needed.body.errors.map((error: { code: string; params: unknown }) => [error.code, error.params]),
@@ -154,43 +143,53 @@ describe('dry runs', () => {
     );
   });
 
-  it('leaves refusals of form and permission what they are', async () => {
+  it('leaves refusals of form and permission what they are, with pointers into the check', async () => {
     const { id } = (await clerk.create('Company__c', { name: 'x' })).body;
     const path = { objectApiName: 'Company__c', id };
-    const key = randomUUID();
-    const code = async (promise: Promise<unknown>): Promise<string> => (await refusal(promise)).code;
-    assert.equal(await code(check('update', path, { name: 'y' }, { etag: '"7"', key })), 'ETAG_MISMATCH');
-    assert.equal(await code(check('update', path, { name: 'y' })), 'IF_MATCH_REQUIRED');
-    assert.equal(
-      await code(check('update', { ...path, id: randomUUID() }, { name: 'y' }, { etag: '"1"' })),
-      'RECORD_NOT_FOUND',
-    );
-    assert.equal(await code(check('create', { objectApiName: 'Vault__c' }, { name: 'y' })), 'OBJECT_NOT_FOUND');
-    assert.equal(await code(check('update', path, { Fixed__c: 'y' }, { etag: '"1"' })), 'FIELD_PERMISSION_DENIED');
-    assert.equal(
-      await code(world.reader.send('data.records.create', { objectApiName: 'Company__c' }, CHECK, { name: 'y' })),
-      'OBJECT_PERMISSION_DENIED',
-    );
-    assert.deepEqual(
-      (await audited(key)).map((row) => [row['outcome'], row['code']]),
-      [['failed', 'ETAG_MISMATCH']],
-    );
+    const before = await picture();
+    const told = async (promise: Promise<unknown>): Promise<string[]> => {
+      const { code, errors = [] } = await refusal(promise);
+      return [code, ...errors.map(({ pointer }) => pointer).toSorted()];
+    };
+    const etag = '"1"';
+    assert.deepEqual(await told(check('update', path, { name: 'y' }, '"7"')), ['ETAG_MISMATCH']);
+    assert.deepEqual(await told(check('update', path, { name: 'y' })), ['PARAMETER_REQUIRED', '/ifMatch']);
+    assert.deepEqual(await told(check('update', path, { name: 'y' }, '*')), ['IF_MATCH_INVALID', '/ifMatch']);
+    const unknown = { ...path, id: randomUUID() };
+    assert.deepEqual(await told(check('update', unknown, { name: 'y' }, etag)), ['RECORD_NOT_FOUND']);
+    const vault = { objectApiName: 'Vault__c' };
+    assert.deepEqual(await told(check('create', vault, { name: 'y' })), ['OBJECT_NOT_FOUND']);
+    assert.deepEqual(await told(check('update', path, { Fixed__c: 'y' }, etag)), [
+      'FIELD_PERMISSION_DENIED',
+      '/fields/Fixed__c',
+    ]);
+    const create = { operation: 'create', fields: { name: 'y' } };
+    assert.deepEqual(await told(world.reader.check('Company__c', create)), ['OBJECT_PERMISSION_DENIED']);
+    const external = { field: 'Nope__c', value: 'x' };
+    assert.deepEqual(await told(clerk.check('Company__c', { operation: 'upsert', external, fields: {} })), [
+      'PARAMETER_INVALID',
+      '/external/field',
+    ]);
+    assert.deepEqual(await told(clerk.check('Company__c', { ...create, duplicateConfirmation: 'dct_x' })), [
+      'CONFIRMATION_TOKEN_INVALID',
+      '/duplicateConfirmation',
+    ]);
+    assert.deepEqual(await told(clerk.check('Company__c', { operation: 'update', id: 7, extra: 1 })), [
+      'PARAMETER_REQUIRED',
+      '/extra',
+      '/fields',
+      '/id',
+      '/ifMatch',
+    ]);
+    const nul = { operation: 'upsert', external: { field: 'Code__c', value: 'a\0b' }, fields: {} };
+    assert.deepEqual(await told(clerk.check('Company__c', nul)), ['PARAMETER_INVALID', '/external/value']);
+    assert.deepEqual(await picture(), before);
   });
 
-  it('refuses a key that stands for another request, whatever the verdict would be', async () => {
-    const key = randomUUID();
-    await clerk.create('Company__c', { name: 'First' }, { key });
-    for (const body of [{ name: 'Second' }, { name: '' }]) {
-      const error = await refusal(check('create', { objectApiName: 'Company__c' }, body, { key }));
-      assert.equal(error.code, 'IDEMPOTENCY_KEY_REUSED');
-    }
-  });
-
-  it('lets dry runs of one key and one unique value pass each other', async () => {
-    const key = randomUUID();
-    const body = { name: 'x', Code__c: 'DRY-TWIN' };
+  it('lets dry runs of one unique value pass each other', async () => {
+    const fields = { name: 'x', Code__c: 'DRY-TWIN' };
     const replies = await Promise.all(
-      Array.from({ length: 6 }, () => check('create', { objectApiName: 'Company__c' }, body, { key })),
+      Array.from({ length: 6 }, () => check('create', { objectApiName: 'Company__c' }, fields)),
     );
     for (const reply of replies) assert.equal(reply.body.valid, true, reply.text);
   });
@@ -203,19 +202,12 @@ describe('dry runs', () => {
       email: 'new@one.example',
       profileApiName: 'Clerk',
     };
-    const created = await world.admin.send('data.records.create', { objectApiName: 'User' }, CHECK, body);
+    const created = await world.admin.check('User', { operation: 'create', fields: body });
     assert.equal(created.body.valid, true, created.text);
-    const path = { objectApiName: 'User', id: world.reader.userId };
-    const { headers } = await world.admin.get('User', world.reader.userId);
-    const changed = await world.admin.send(
-      'data.records.update',
-      path,
-      CHECK,
-      { active: false },
-      {
-        etag: headers['ETag']!,
-      },
-    );
+    const id = world.reader.userId;
+    const { headers } = await world.admin.get('User', id);
+    const ifMatch = headers['ETag']!;
+    const changed = await world.admin.check('User', { operation: 'update', id, ifMatch, fields: { active: false } });
     assert.equal(changed.body.valid, true, changed.text);
     assert.deepEqual(await picture(), before);
     assert.equal((await world.reader.list('Company__c')).status, 200);
@@ -249,16 +241,17 @@ describe('dry runs', () => {
     const outcome = (promise: Promise<Reply>): Promise<unknown> =>
       promise.then(told, (error: unknown) => {
         assert.ok(error instanceof PlatformError, String(error));
-        return { code: error.code, errors: error.errors };
+        const errors = error.errors?.map((one) => ({ ...one, pointer: one.pointer.replace(/^\/fields/, '') }));
+        return { code: error.code, errors };
       });
     let version = 1;
     await fc.assert(
       fc.asyncProperty(bodies, fc.boolean(), async (body, update) => {
         const operation = update ? 'update' : 'create';
         const path = { objectApiName: 'Company__c', ...(update ? { id: target.id as string } : {}) };
-        const etag = update ? { etag: `"${version.toString(36)}"` } : {};
+        const etag = update ? `"${version.toString(36)}"` : undefined;
         const dry = await outcome(check(operation, path, body, etag));
-        const reply = real(clerk.send(`data.records.${operation}`, path, {}, body, etag));
+        const reply = real(clerk.send(`data.records.${operation}`, path, {}, body, etag ? { etag } : {}));
         assert.deepEqual(dry, await outcome(reply));
         if (update) version = (await clerk.get('Company__c', target.id)).body.recordVersion;
       }),

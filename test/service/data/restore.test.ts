@@ -14,18 +14,8 @@ describe('restoring records', () => {
   const make = async (object: string, body: Record<string, unknown> = {}) =>
     (await world.clerk.create(object, object === 'Ticket__c' ? body : { name: 'Thing', ...body })).body;
   const remove = (object: string, id: string, etag = '"1"') => world.clerk.delete(object, id, { etag });
-  const restore = (
-    object: string,
-    id: string,
-    options: CallOptions & { by?: World['clerk']; query?: Record<string, unknown> } = {},
-  ): Promise<Reply> =>
-    (options.by ?? world.clerk).send(
-      'data.records.restore',
-      { objectApiName: object, id },
-      options.query ?? {},
-      undefined,
-      options,
-    );
+  const restore = (object: string, id: string, options: CallOptions & { by?: World['clerk'] } = {}): Promise<Reply> =>
+    (options.by ?? world.clerk).send('data.records.restore', { objectApiName: object, id }, {}, undefined, options);
   const code = async (promise: Promise<Reply>): Promise<string> => (await refusal(promise)).code;
 
   it('brings the record back as it was, one version on', async () => {
@@ -83,7 +73,7 @@ describe('restoring records', () => {
     const parts = await Promise.all(items.map((item) => make('Part__c', { ItemId__c: item.id })));
     await remove('Item__c', items[2].id);
     await remove('Company__c', root.id);
-    const dry = await restore('Company__c', root.id, { query: { checkOnly: true } });
+    const dry = await world.clerk.check('Company__c', { operation: 'restore', id: root.id });
     assert.deepEqual(
       dry.body.effects
         .filter(({ kind }: { kind: string }) => kind === 'create')
@@ -157,7 +147,7 @@ describe('restoring records', () => {
     const other = await make('Company__c', { Code__c: 'taken-1' });
     const error = await refusal(restore('Company__c', id));
     assert.deepEqual([error.code, error.details], ['UNIQUE_VALUE_CONFLICT', { field: 'Code__c' }]);
-    const dry = await restore('Company__c', id, { query: { checkOnly: true } });
+    const dry = await world.clerk.check('Company__c', { operation: 'restore', id });
     assert.equal(dry.body.valid, false);
     await remove('Company__c', other.id);
     assert.equal((await restore('Company__c', id)).status, 201);

@@ -1,8 +1,7 @@
 /** Many writers on the same few parents: every figure is right in the end, and nobody hears of a deadlock. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
-import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { fieldFile, objectFiles, type StartedTenant, startMetadataTenant } from '../../support/metadata-tenant.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
 type Anything = any;
@@ -47,19 +46,14 @@ const STEPS = 12;
 const EXPECTED = ['ETAG_MISMATCH', 'RECORD_NOT_FOUND', 'REFERENCE_NOT_FOUND', 'FIELD_REQUIRED'];
 
 describe('rollups under load', () => {
-  let platform: TestPlatform;
-  let tenant: MetadataTenant;
+  let tenant: StartedTenant;
   before(async function () {
     this.timeout(120_000);
-    platform = await startPlatform({ seed: false });
-    tenant = await createMetadataTenant(platform);
+    tenant = await startMetadataTenant();
     const done = await tenant.deploy(FILES);
     assert.equal(done.status, 'SUCCEEDED', JSON.stringify(done.blocked));
   });
-  after(async () => {
-    await tenant?.database.close();
-    await platform?.stop();
-  });
+  after(() => tenant?.stop());
 
   const send = async (operation: string, object: string, id: string | null, body: object | null): Promise<Anything> => {
     const path = { objectApiName: object, ...(id === null ? {} : { id }) };

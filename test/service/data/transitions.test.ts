@@ -199,7 +199,7 @@ describe('state models: the state of a record', () => {
     );
     const schema = await worker.send('schema.objects.getSchema', { objectApiName: 'Task__c' });
     assert.equal(Object.hasOwn(schema.body.$defs.update.properties, 'Stage__c'), false);
-    assert.equal(Object.hasOwn(schema.body.$defs.create.properties, 'Stage__c'), true);
+    assert.deepEqual(schema.body.$defs.create.properties.Stage__c.enum, ['new']);
     const blindly = await blind.send('schema.objects.describe', { objectApiName: 'Task__c' });
     assert.equal(blindly.body.stateModel, null);
     const own = await blind.create('Task__c', { name: 'seen by touch' });
@@ -612,13 +612,9 @@ describe('transitions: executing them', () => {
     const id = await task();
     await act(id, 'start');
     const before = [await count('"Entry__c"'), await count('_outbox'), await count('_history')];
-    const tried = await worker.send(
-      'data.transitions.execute',
-      { objectApiName: 'Task__c', id, transitionKey: 'finish' },
-      { checkOnly: true },
-      { input: { rate: 2 }, comment: 'x' },
-      { etag: '"2"' },
-    );
+    const check = { operation: 'transition', id, ifMatch: '"2"' };
+    const finish = { ...check, transitionKey: 'finish', input: { rate: 2 }, comment: 'x' };
+    const tried = await worker.check('Task__c', finish);
     assert.equal(tried.status, 200);
     assert.deepEqual([tried.body.valid, tried.body.record.Stage__c, tried.body.record.Price__c], [true, 'done', 5]);
     assert.deepEqual(
@@ -633,13 +629,7 @@ describe('transitions: executing them', () => {
       ],
     );
     assert.deepEqual([await count('"Entry__c"'), await count('_outbox'), await count('_history')], before);
-    const refused = await worker.send(
-      'data.transitions.execute',
-      { objectApiName: 'Task__c', id, transitionKey: 'start' },
-      { checkOnly: true },
-      {},
-      { etag: '"2"' },
-    );
+    const refused = await worker.check('Task__c', { ...check, transitionKey: 'start' });
     assert.deepEqual([refused.body.valid, refused.body.errors[0].code], [false, 'STATE_CONFLICT']);
   });
 

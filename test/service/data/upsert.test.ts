@@ -14,15 +14,17 @@ describe('upserts', () => {
   const upsert = (
     value: string,
     body: unknown,
-    options: CallOptions & { field?: string; query?: Record<string, unknown>; by?: Person } = {},
+    options: CallOptions & { field?: string; by?: Person } = {},
   ): Promise<Reply> =>
     (options.by ?? world.clerk).send(
       'data.records.upsert',
       { objectApiName: 'Company__c', externalIdField: options.field ?? 'Code__c', value },
-      options.query ?? {},
+      {},
       body,
       options,
     );
+  const tryOut = (value: string, fields: object): Promise<Reply> =>
+    world.clerk.check('Company__c', { operation: 'upsert', external: { field: 'Code__c', value }, fields });
   const code = async (promise: Promise<Reply>): Promise<string> => (await refusal(promise)).code;
 
   it('creates, then updates, and keeps what is equal', async () => {
@@ -108,10 +110,10 @@ describe('upserts', () => {
   });
 
   it('is tried out by a dry run', async () => {
-    const dry = await upsert('DRY-1', { name: 'x' }, { query: { checkOnly: true } });
+    const dry = await tryOut('DRY-1', { name: 'x' });
     assert.deepEqual([dry.status, dry.body.valid, dry.body.effects[0].kind], [200, true, 'create']);
     const { id } = (await upsert('DRY-1', { name: 'x' })).body;
-    const again = await upsert('DRY-1', { name: 'y' }, { query: { checkOnly: true } });
+    const again = await tryOut('DRY-1', { name: 'y' });
     assert.deepEqual(
       [again.body.valid, again.body.effects[0].kind, again.body.effects[0].id, again.body.record.name],
       [true, 'update', id, 'y'],
@@ -156,7 +158,7 @@ describe('upserts', () => {
         assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 200, 200, 200, 200, 201]);
       }
       assert.equal(await code(upsert('TWIN-NEW', { name: 'twin 0' })), 'DUPLICATE_RULE');
-      const dry = await upsert('TWIN-NEW', { name: 'twin 0' }, { query: { checkOnly: true } });
+      const dry = await tryOut('TWIN-NEW', { name: 'twin 0' });
       assert.deepEqual([dry.body.valid, dry.body.errors, dry.body.duplicates.length], [false, [], 1]);
       assert.equal(dry.body.duplicates[0].matches[0].displayName, 'Twin 0');
       assert.doesNotMatch(dry.text, /confirmation/i);

@@ -252,6 +252,8 @@ export interface Person {
   create(objectApiName: string, body: unknown, options?: CallOptions): Promise<Reply>;
   update(objectApiName: string, id: string, body: unknown, options?: CallOptions): Promise<Reply>;
   delete(objectApiName: string, id: string, options?: CallOptions): Promise<Reply>;
+  /** Tries out what `body` says. */
+  check(objectApiName: string, body: unknown, options?: CallOptions): Promise<Reply>;
 }
 
 export interface World {
@@ -391,6 +393,8 @@ async function fill(platform: TestPlatform): Promise<World> {
         send('data.records.update', { objectApiName, id }, {}, body, options),
       delete: (objectApiName, id, options) =>
         send('data.records.delete', { objectApiName, id }, {}, undefined, options),
+      check: (objectApiName, body, options) =>
+        send('data.records.check', { objectApiName }, {}, JSON.parse(JSON.stringify(body)), options),
     };
   };
   return {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import { Database } from '../../../mixins/database/database.ts';
 import { freePort } from '../../../mixins/database/embedded.ts';
 import type { Answer, Api } from '../../support/client.ts';
 import { startTestServer } from '../../support/database.ts';
@@ -137,6 +138,55 @@ describe('a database that answers and takes no changes', function () {
     );
     assert.ok(used.rows.length > 0);
     for (const { pid } of used.rows) assert.ok(!before.has(pid), 'A connection of before is still in use.');
+  });
+
+  it('leaves them where nothing is written and nobody asks whether it is ready, too', async () => {
+    const lines: string[] = [];
+    const reader = new Database(server.server.url, {
+      size: 1,
+      applicationName: 'a reader',
+      onTrouble: (line) => lines.push(line),
+    });
+    const backend = async (): Promise<number> =>
+      (await reader.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]!.pid;
+    try {
+      await superuser.query('ALTER SYSTEM SET default_transaction_read_only = on');
+      await superuser.query('SELECT pg_reload_conf()');
+      await pause(300);
+      const before = await backend();
+      assert.equal(await backend(), before, 'not with each use');
+      await pause(2_100);
+      assert.notEqual(await backend(), before, 'after two seconds');
+      // A server that changes its mind is told of once.
+      const { client } = await reader.login(async ({ client }) => ({ client }));
+      for (const value of ['off', 'on', 'off', 'on', 'off']) {
+        await client.query(`SET default_transaction_read_only = ${value}`);
+        await backend();
+      }
+      assert.deepEqual(
+        lines.map((line) => line.replace(/[\d.]+ s/, 'n s')),
+        [
+          'The database is read-only: changes are answered with 503 until its address leads to one that takes them.',
+          'The database takes changes again, after n s.',
+        ],
+      );
+    } finally {
+      await superuser.query('ALTER SYSTEM RESET default_transaction_read_only');
+      await superuser.query('SELECT pg_reload_conf()');
+      await reader.close();
+    }
+  });
+
+  it('does not keep a process from ending when a connection hangs', async () => {
+    const database = new Database(server.server.url, { size: 1, applicationName: 'hangs' });
+    let goOn = (): void => {};
+    const hanging = database.login(() => new Promise<void>((resolve) => (goOn = resolve)));
+    await pause(200);
+    const began = performance.now();
+    await database.close(500);
+    assert.ok(performance.now() - began < 2_000);
+    goOn();
+    await hanging;
   });
 
   it('out of space: reads go on, changes are 503 and leave nothing, and go on when there is room', async function () {

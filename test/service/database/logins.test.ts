@@ -126,8 +126,8 @@ describe('the login role of a service', function () {
     );
   });
 
-  it('of gateway and ratelimit reaches nothing that is stored', async () => {
-    for (const service of ['gateway', 'ratelimit'] as const)
+  it('of gateway, mcp and ratelimit reaches nothing that is stored', async () => {
+    for (const service of ['gateway', 'mcp', 'ratelimit'] as const)
       for (const text of [
         'SELECT * FROM auth.credentials',
         'SELECT * FROM metadata.tenants',

@@ -44,7 +44,8 @@ describe('The edge: order and form of checks', () => {
         assert.match(String(headers['x-ratelimit-remaining']), /^\d+$/, String(status));
         assert.equal(headers['x-api-version'], '1.0.0');
         assert.match(String(headers['cache-control']), /^(no-store|public, max-age=300)$/);
-        assert.match(String(headers.vary), /^Authorization, Accept/);
+        const isPublic = headers['cache-control'] !== 'no-store';
+        assert.match(String(headers.vary), isPublic ? /^Accept-Encoding$/ : /^Authorization, Accept/);
       }
       assert.equal(new Set(answers.map(({ headers }) => headers['x-request-id'])).size, answers.length);
     });
@@ -109,6 +110,60 @@ describe('The edge: order and form of checks', () => {
     });
   });
 
+  describe('of a check', () => {
+    const check = async (scope: string, body: unknown): Promise<Answer> =>
+      stage.send('POST', '/stub/Account/check', { token: await stage.token({ scope }), body });
+
+    it('asks for the scope of what it tries out, and for one of them before the body is read', async () => {
+      const none = await check('data:read', 'not json');
+      isError(none, 403, 'SCOPE_INSUFFICIENT');
+      assert.deepEqual(none.json.details.required, ['data:write', 'data:delete']);
+      const other = await check('data:write', { operation: 'delete' });
+      isError(other, 403, 'SCOPE_INSUFFICIENT');
+      assert.deepEqual(other.json.details.required, ['data:delete']);
+      assert.equal((await check('data:delete', { operation: 'delete' })).status, 200);
+    });
+
+    it('says which operations there are', async () => {
+      for (const [operation, code] of [
+        [undefined, 'PARAMETER_REQUIRED'],
+        ['toString', 'PARAMETER_INVALID'],
+        [['delete'], 'PARAMETER_INVALID'],
+      ] as const) {
+        const answer = await check('data:delete', { operation });
+        isError(answer, 400, code);
+        assert.deepEqual(
+          answer.json.errors.map(({ pointer, message }: Record<string, string>) => [pointer, message]),
+          [['/operation', 'operation must be one of update, delete, access.']],
+        );
+      }
+    });
+
+    it('takes no longer body and no lower price than the operation itself', async () => {
+      const long = await check('data:delete', { operation: 'delete', id: 'x'.repeat(64 * 1024) });
+      isError(long, 413, 'REQUEST_TOO_LARGE');
+      const left = async (operation: string): Promise<number> => {
+        const answer = await check('data:delete data:write', { operation });
+        return Number(answer.headers['x-ratelimit-remaining']);
+      };
+      const before = await left('access');
+      assert.equal(before - (await left('access')), 1);
+      assert.equal(before - 1 - (await left('delete')), 2);
+    });
+
+    it('is named by the operation that it tries out, to those who still send checkOnly there', async () => {
+      const answer = await stage.send('DELETE', '/stub/Account/1?checkOnly=true', {
+        headers: { ...KEY, 'if-match': '"1"' },
+      });
+      isError(answer, 400, 'PARAMETER_UNKNOWN');
+      assert.match(
+        answer.json.message,
+        /Try it out with stub\.records\.check: POST \/stub\/\{objectApiName\}\/check\.$/,
+      );
+      assert.equal(answer.json.errors[0].pointer, 'query:checkOnly');
+    });
+  });
+
   describe('step-up', () => {
     const MFA = 'https://refeds.org/profile/mfa';
     const now = (): number => Math.floor(Date.now() / 1_000);
@@ -116,10 +171,13 @@ describe('The edge: order and form of checks', () => {
     before(() => {
       stage.permissions = ['apiEnabled', 'manageUsers'];
     });
-    const send = async (claims: object, { required = true, path = '/access/User' } = {}): Promise<Answer> => {
+    const send = async (
+      claims: object,
+      { required = true, path = '/access/User', method = 'PUT', body = undefined as unknown } = {},
+    ): Promise<Answer> => {
       stage.grant = { stepUp: required };
       const token = await stage.token({ grant_id: `step-up-${grants++}`, ...claims });
-      return stage.send('PUT', path, { token });
+      return stage.send(method, path, { token, ...(body === undefined ? {} : { body }) });
     };
     after(() => {
       stage.grant = {};
@@ -156,12 +214,10 @@ describe('The edge: order and form of checks', () => {
       isError(await send({}), 401, 'AUTHENTICATION_INSUFFICIENT');
     });
 
-    it('is not asked for a dry run, and for nothing that only looks like one', async () => {
-      assert.equal((await send({}, { path: '/access/User?checkOnly=true' })).status, 200);
-      isError(await send({}, { path: '/access/User?checkOnly=false' }), 401, 'AUTHENTICATION_INSUFFICIENT');
-      isError(await send({}, { path: '/access/User?check%4Fnly=false' }), 401, 'AUTHENTICATION_INSUFFICIENT');
-      isError(await send({}, { path: '/access/User?checkOnly=true&checkOnly=false' }), 400, 'PARAMETER_INVALID');
-      isError(await send({}, { path: '/access?checkOnly=true' }), 400, 'PARAMETER_UNKNOWN');
+    it('is not asked for a dry run', async () => {
+      const check = { method: 'POST', path: '/stub/User/check', body: { operation: 'access' } };
+      assert.equal((await send({}, check)).status, 200);
+      isError(await send({}, { path: '/access/User?checkOnly=true' }), 401, 'AUTHENTICATION_INSUFFICIENT');
     });
 
     it('does not concern other objects, other operations, and grants that need none', async () => {

@@ -37,6 +37,7 @@ describe('The page of dashboards', () => {
       'default-src': "'none'",
       'script-src': "'self'",
       'style-src': "'self'",
+      'img-src': "'self'",
       'connect-src': "'self'",
       'form-action': "'none'",
       'frame-ancestors': "'none'",
@@ -60,6 +61,8 @@ describe('The page of dashboards', () => {
       assert.equal(headers['x-content-type-options'], 'nosniff');
       assert.match(String(headers['content-type']), path.endsWith('.css') ? /^text\/css/ : /^text\/javascript/);
       assert.ok(body.length > 100, path);
+      const again = await stage.send('GET', `/${path}`, { token: null, headers: { 'if-none-match': headers.etag! } });
+      assert.deepEqual([again.status, again.text], [304, ''], path);
     }
   });
 
@@ -95,7 +98,9 @@ describe('The page of dashboards', () => {
       '/dashboards/assets/main.js',
     ])
       assert.equal((await open(path)).status, 404, path);
-    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS'])
-      assert.equal((await open('/dashboards', method)).status, 404, method);
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      const { status, headers } = await open('/dashboards', method);
+      assert.deepEqual([status, headers.allow], [405, 'GET, HEAD'], method);
+    }
   });
 });

@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { gunzipSync } from 'node:zlib';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import { CATALOGUE } from '../../../lib/errors/catalogue.ts';
 import { SCOPES } from '../../../lib/operation.ts';
@@ -37,6 +38,41 @@ describe('The public documents', () => {
     }
   });
 
+  it('are compressed once for all, and charged by length beyond a megabyte to whoever asks', async () => {
+    const answer = await get('/openapi.json', { 'accept-encoding': 'gzip' });
+    assert.equal(answer.headers['content-encoding'], 'gzip');
+    assert.equal(gunzipSync(answer.body).toString(), (await get('/openapi.json')).text);
+
+    /** Units that the address pays for an answer of so many MiB; a few flow back meanwhile. */
+    const priceOf = async (count: number): Promise<number> => {
+      const left = async () => Number((await get('/open')).headers['x-ratelimit-remaining']);
+      const mebibytes = (many: number) => () => ({ body: Buffer.alloc(many * 1024 * 1024, 'x') });
+      stage.answer = mebibytes(1);
+      const before = await left();
+      stage.answer = mebibytes(count);
+      await left();
+      stage.answer = mebibytes(1);
+      return before - (await left()) - 1;
+    };
+    const [short, long] = [await priceOf(1), await priceOf(11)];
+    assert.ok(short <= 1 && long >= 26 && long <= 31, `${short} and ${long} units`);
+  });
+
+  it('a preference beyond 1 KiB counts as not said', async () => {
+    const long = (wanted: string, piece: string) => `${piece.repeat(200)}${wanted}`;
+    const refused = (accept: string) => get('/nothing', { accept });
+    assert.equal((await refused('application/problem+json')).headers['content-type'], 'application/problem+json');
+    const plain = await refused(long('application/problem+json', 'a/b;q=0.1,'));
+    assert.equal(plain.headers['content-type'], 'application/json');
+    assert.match(String((await get('//nothing', { accept: 'text/html' })).headers['content-type']), /html/);
+    assert.match(
+      String((await get('//nothing', { accept: long('text/html', 'a/b;q=0.1,') })).headers['content-type']),
+      /json/,
+    );
+    const packed = await get('/openapi.json', { 'accept-encoding': long('gzip', 'a;q=0.1,') });
+    assert.equal(packed.headers['content-encoding'], undefined);
+  });
+
   it('/scopes lists every scope with its description', async () => {
     const { json } = await get('/scopes');
     assert.deepEqual(
@@ -64,6 +100,15 @@ describe('The public documents', () => {
       Object.entries(item as Loose).map(([method, operation]) => ({ path, method, operation: operation as Loose })),
     );
 
+    /** The part itself, or the component that it refers to. */
+    const named = (part: Loose): Loose =>
+      part.$ref
+        ? part.$ref
+            .slice(2)
+            .split('/')
+            .reduce((at: Loose, key: string) => at[key], document)
+        : part;
+
     it('describes exactly the operations of the router', () => {
       assert.deepEqual(
         described
@@ -77,7 +122,7 @@ describe('The public documents', () => {
       const of = (has: (operation: Loose) => boolean) =>
         described.filter(({ operation }) => has(operation)).map(({ operation }) => operation.operationId);
       const takes = (name: string) => (operation: Loose) =>
-        operation.parameters.some((one: Loose) => one.in === 'header' && one.name === name);
+        operation.parameters.map(named).some((one: Loose) => one.in === 'header' && one.name === name);
       const answering = of((operation) => operation.responses['304']);
       assert.deepEqual(answering, [
         'schema.openapi.get',
@@ -109,34 +154,45 @@ describe('The public documents', () => {
       assert.equal(document.openapi, '3.1.0');
       assert.equal(document.info.version, '1.0.0');
       assert.equal(document.servers[0].url, 'https://erp.example/api/v1');
-      const flow = document.components.securitySchemes.oauth2.flows.authorizationCode;
+      const { authorizationCode: flow, clientCredentials } = document.components.securitySchemes.oauth2.flows;
+      assert.equal(clientCredentials.tokenUrl, 'https://erp.example/oauth2/token');
       assert.equal(flow.authorizationUrl, 'https://erp.example/oauth2/authorize');
       assert.equal(flow.tokenUrl, 'https://erp.example/oauth2/token');
       assert.deepEqual(Object.keys(flow.scopes), Object.keys(SCOPES));
     });
 
-    it('has the generic Record and the Error of every status, with examples', () => {
-      assert.equal(document.components.schemas.Record.additionalProperties, true);
+    it('has the generic DataRecord and the Error of every status, with examples', () => {
+      assert.equal(document.components.schemas.DataRecord.additionalProperties, true);
       for (const { operation } of described) {
         for (const [status, response] of Object.entries(operation.responses as Loose) as [string, Loose][]) {
           if (Number(status) < 400) continue;
-          const media = response.content['application/json'];
+          const media = named(response).content['application/json'];
           assert.equal(media.schema.$ref, '#/components/schemas/Error');
-          for (const [code, reference] of Object.entries(media.examples) as [string, Loose][]) {
+          for (const [, code] of response.description.matchAll(/`([A-Z_]+)`/g)) {
             assert.equal(CATALOGUE[code as keyof typeof CATALOGUE].status, Number(status));
-            assert.equal(document.components.examples[reference.$ref.split('/').at(-1)].value.code, code);
+            assert.equal(named(media.examples[code]).value.code, code);
           }
         }
         for (const name of ['risk', 'cost', 'mutation', 'mcp-available', 'scopes', 'stability', 'agent-approval'])
           assert.ok(`x-erp-${name}` in operation, `${operation.operationId} x-erp-${name}`);
-        for (const response of Object.values(operation.responses) as Loose[])
-          assert.ok(response.headers['X-Request-Id'] && response.headers['X-RateLimit-Remaining']);
+        for (const { headers } of Object.values(operation.responses).map(named))
+          assert.ok(headers['X-Request-Id'] && headers['X-RateLimit-Remaining']);
       }
+    });
+
+    it('says where an answer tells how long to wait', () => {
+      const { responses } = document.paths['/data/{objectApiName}/{id}'].patch;
+      const waiting = Object.keys(responses).filter((status) => 'Retry-After' in named(responses[status]).headers);
+      assert.deepEqual(waiting, ['409', '429', '503']);
+      const { WRITE_CONTENTION, INTERNAL_ERROR } = document.components.examples;
+      assert.equal(WRITE_CONTENTION.value.retryAfterSeconds, 1);
+      assert.equal('retryAfterSeconds' in INTERNAL_ERROR.value, false);
     });
 
     it('requires Idempotency-Key on every mutation and If-Match where the row says so', () => {
       for (const operation of OPERATIONS) {
-        const parameters = document.paths[operation.path][operation.method.toLowerCase()].parameters as Loose[];
+        const item = document.paths[operation.path][operation.method.toLowerCase()];
+        const parameters: Loose[] = item.parameters.map(named);
         const required = parameters.filter((one) => one.in === 'header' && one.required).map((one) => one.name);
         assert.equal(required.includes('Idempotency-Key'), operation.mutation, operation.operationId);
         assert.equal(required.includes('If-Match'), operation.precondition === 'ifMatch', operation.operationId);
@@ -145,6 +201,16 @@ describe('The public documents', () => {
   });
 
   describe('outside the API', () => {
+    it('/readyz says when nobody answers for auth, and stays ready', async () => {
+      const other = await startStage();
+      const ready = async () => JSON.parse((await other.send('GET', '//readyz', { token: null })).text);
+      assert.equal((await ready()).degraded, undefined);
+      await other.broker.destroyService('auth');
+      const { status, degraded } = await ready();
+      assert.deepEqual([status, degraded], ['ready', ['authUnavailable']]);
+      await other.stop();
+    });
+
     it('/healthz, /readyz and /metrics answer operators', async () => {
       assert.equal((await get('//healthz')).json.status, 'ok');
       const ready = await get('//readyz');
@@ -182,7 +248,7 @@ describe('The public documents', () => {
       assert.equal(page.status, 404);
       assert.match(String(page.headers['content-type']), /^text\/html/);
       assert.match(String(page.headers['content-security-policy']), /^default-src 'none'/);
-      assert.match(page.text, /<h1>[^<]+<\/h1><p>There is no page at this path/);
+      assert.match(page.text, /<h1>[^<]+<\/h1>\n<p>There is no page at this path/);
       assert.ok(page.text.includes(String(page.headers['x-request-id'])));
       const plain = await get('//nope');
       const own = new Set(['content-security-policy', 'referrer-policy', 'x-frame-options']);

@@ -280,16 +280,29 @@ describe('The edge: calls under a run', () => {
     });
   });
 
-  it('say when they are dry runs by themselves, and hear whether the call would need an approval', async () => {
+  it('are judged as what they try out, and hear whether that would need an approval', async () => {
     stage.admit = (admission) => {
       asked.push(admission);
       return { ...admitted, approvalRequired: true };
     };
-    await remove({}, '/stub/Account/r-1?checkOnly=true');
-    const { mutation, risk, checkOnly, fingerprint } = asked[0]!;
+    const body = { operation: 'delete', id: 'r-1', duplicateConfirmation: 'dct_1' };
+    await stage.send('POST', '/stub/Account/check', { headers: under(), body });
+    const { operationId, mutation, risk, cost, fingerprint, checked } = asked[0]!;
     assert.deepEqual(
-      { mutation, risk, checkOnly, fingerprint },
-      { mutation: false, risk: 'high', checkOnly: true, fingerprint: null },
+      { operationId, mutation, risk, cost, fingerprint, checked },
+      {
+        operationId: 'stub.records.check',
+        mutation: false,
+        risk: 'low',
+        cost: 2,
+        fingerprint: null,
+        checked: {
+          operationId: 'stub.records.delete',
+          risk: 'high',
+          agentApproval: 'policy',
+          duplicateConfirmation: true,
+        },
+      },
     );
     assert.equal(contexts[0]?.approvalRequired, true);
   });

@@ -10,7 +10,7 @@ import { type TSchema, Type } from 'typebox';
 import { brokerOptions } from '../../../config/broker.ts';
 import { type Config, readConfig } from '../../../config/env.ts';
 import type { Admission, Admitted } from '../../../contracts/agent.ts';
-import type { GrantState, HttpReply, HttpRequest } from '../../../contracts/auth.ts';
+import type { AuthActions, GrantState, HttpReply, HttpRequest } from '../../../contracts/auth.ts';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
@@ -45,7 +45,7 @@ export const TENANT = uuidv7();
 export const USER = uuidv7();
 export const CLIENT = 'test-client';
 
-const row = (more: Partial<Operation> & Pick<Operation, 'operationId' | 'method' | 'path'>): Operation => ({
+export const row = (more: Partial<Operation> & Pick<Operation, 'operationId' | 'method' | 'path'>): Operation => ({
   tag: 'data',
   summary: 'Stub',
   scopes: ['data:read'],
@@ -114,6 +114,7 @@ export const STUB_OPERATIONS: readonly Operation[] = [
     mutation: true,
     dryRun: true,
     precondition: 'ifMatch',
+    checkedBy: { operationId: 'stub.records.check', as: 'update' },
     cost: 2,
     requestBody: {
       required: true,
@@ -133,8 +134,15 @@ export const STUB_OPERATIONS: readonly Operation[] = [
     dryRun: true,
     agentApproval: 'policy',
     precondition: 'ifMatch',
-    queryParameters: [parameter('checkOnly', Type.Boolean())],
+    checkedBy: { operationId: 'stub.records.check', as: 'delete' },
     cost: 2,
+  }),
+  row({
+    operationId: 'stub.records.check',
+    method: 'POST',
+    path: '/stub/{objectApiName}/check',
+    scopes: 'authenticated',
+    requestBody: { required: true, schema: Type.Object({}), maxBytes: 1024 * 1024, validate: false },
   }),
   row({
     operationId: 'stub.revisions.publish',
@@ -173,13 +181,16 @@ export const STUB_OPERATIONS: readonly Operation[] = [
     operationId: 'stub.access.update',
     method: 'PUT',
     path: '/access/{objectApiName}',
-    scopes: 'authenticated',
+    scopes: ['data:write'],
     stepUp: ['User'],
-    queryParameters: [parameter('checkOnly', Type.Boolean())],
+    checkedBy: { operationId: 'stub.records.check', as: 'access' },
   }),
   row({ operationId: 'stub.access.replace', method: 'PUT', path: '/access', scopes: 'authenticated', stepUp: true }),
+  row({ operationId: 'stub.open.get', method: 'GET', path: '/open', scopes: 'public' }),
   row({ operationId: 'stub.identity.get', method: 'GET', path: '/who', scopes: 'authenticated' }),
 ];
+
+type Used = AuthActions['auth.deprecatedUses.add']['params']['uses'][number];
 
 export interface Stage {
   readonly broker: ServiceBroker;
@@ -205,6 +216,8 @@ export interface Stage {
   /** System permissions of the user. */
   permissions: string[];
   origins: string[];
+  /** Use of deprecated operations that auth was told of. */
+  readonly used: Used[];
   /** Calls the stub of auth has got, by action. */
   readonly calls: Record<string, number>;
   token(
@@ -224,7 +237,7 @@ export interface Stage {
 
 export async function startStage(
   env: Record<string, string> = {},
-  options: { ratelimit?: boolean; agent?: boolean } = {},
+  options: { ratelimit?: boolean; agent?: boolean; operations?: readonly Operation[] } = {},
 ): Promise<Stage> {
   const config = readConfig({ PORT: '0', HOST: '127.0.0.1', LOG_LEVEL: 'silent', ...env });
   const broker = new ServiceBroker({
@@ -243,7 +256,7 @@ export async function startStage(
     failures: new Map(),
   };
   const doorless = database as unknown as Database;
-  const jobs = new Jobs(doorless, { services: [], warn: () => {} });
+  const jobs = new Jobs(doorless, { warn: () => {} });
   const databases = new Map([['gateway', doorless]]);
   const platform = {
     config,
@@ -289,6 +302,15 @@ export async function startStage(
             ...stage.grant,
           }),
         );
+      },
+      'deprecatedUses.add'(ctx: { params: { uses: Used[] } }) {
+        stage.used.push(...ctx.params.uses);
+        return null;
+      },
+      'deprecatedUses.list'(ctx: { params: { tenantId: string; operationIds: string[] } }) {
+        const { tenantId, operationIds } = ctx.params;
+        const isAsked = (use: Used): boolean => use.tenantId === tenantId && operationIds.includes(use.operationId);
+        return { uses: stage.used.filter(isAsked).map((use) => ({ ...use, clientName: 'Test client' })) };
       },
       'origins.check'(ctx: { params: { origin: string } }) {
         count('origins.check');
@@ -342,8 +364,9 @@ export async function startStage(
   if (options.ratelimit !== false) broker.createService(ratelimitService(platform));
   broker.createService(
     gatewayService(platform, [
-      ...OPERATIONS.filter((one) => /^(schema\.(openapi|scopes|cap)|me\.limits)/.test(one.operationId)),
+      ...OPERATIONS.filter((one) => /^(schema\.(openapi|scopes|cap|dep)|me\.limits)/.test(one.operationId)),
       ...STUB_OPERATIONS,
+      ...(options.operations ?? []),
     ]),
   );
   await broker.start();
@@ -364,6 +387,7 @@ export async function startStage(
     apiEnabled: true,
     permissions: [],
     origins: [],
+    used: [],
     calls,
     token(more = {}, { type = 'at+jwt', expiresIn = 3600, kid: named = kid, key = keys.privateKey } = {}) {
       const now = Math.floor(Date.now() / 1_000);

@@ -17,8 +17,7 @@ import { loadState, requireTenant, tenantInfo } from '../../../services/metadata
 import { createTenant, deployTemplate } from '../../../services/metadata/tenants.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { configuration } from '../../support/metadata-configurations.ts';
-import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
-import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { fieldFile, objectFiles, type StartedTenant, startMetadataTenant } from '../../support/metadata-tenant.ts';
 import { insertQuietly } from '../../support/quiet-deployment.ts';
 import { dumpSchema } from '../../support/schema-dump.ts';
 
@@ -150,12 +149,10 @@ describe('metadata: what is made ahead of a deployment', () => {
 });
 
 describe('metadata: deployments of large tables', () => {
-  let platform: TestPlatform;
-  let t: MetadataTenant;
+  let t: StartedTenant;
   before(async function () {
     this.timeout(60_000);
-    platform = await startPlatform({ seed: false });
-    t = await createMetadataTenant(platform);
+    t = await startMetadataTenant();
     await t.deployed(objectFiles('Big__c', { Code__c: 'fieldType: text', Word__c: 'fieldType: text' }));
     await t.database.query(
       `INSERT INTO ${t.schema}."Big__c"
@@ -165,10 +162,7 @@ describe('metadata: deployments of large tables', () => {
       [t.users['admin']],
     );
   });
-  after(async () => {
-    await t?.database.close();
-    await platform?.stop();
-  });
+  after(() => t?.stop());
 
   const UNIQUE = fieldFile('Big__c', 'Code__c', 'fieldType: text\nunique: true');
   const CODE_INDEX = /^_n[0-9a-f]{8}_u_[0-9a-f]{8}_Code__c$/;
@@ -191,7 +185,7 @@ describe('metadata: deployments of large tables', () => {
       await blocker.query(`SELECT FROM ${t.schema}._state FOR SHARE`);
       const worker = spawn(
         process.execPath,
-        ['--input-type=module', '-e', "await import('./worker-process.ts')", platform.database.url, t.tenantId, '60'],
+        ['--input-type=module', '-e', "await import('./worker-process.ts')", t.platform.database.url, t.tenantId, '60'],
         { cwd: import.meta.dirname, stdio: ['ignore', 'inherit', 'inherit'] },
       );
       const waiting = async (): Promise<boolean> =>
@@ -232,7 +226,7 @@ describe('metadata: deployments of large tables', () => {
       await new DeploymentWorker(t.database, {
         planning,
         leaseSeconds: 60,
-        rateLimits: platform.config.rateLimits,
+        rateLimits: t.platform.config.rateLimits,
         committed: () => {},
         failed: (error) => assert.fail(String(error)),
       }).run(t.tenantId);

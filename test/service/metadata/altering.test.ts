@@ -7,28 +7,22 @@ import { fieldMeta } from '../../../services/metadata/kinds/field-meta.ts';
 import { columnType } from '../../../services/metadata/physical/column-type.ts';
 import { convertedSql } from '../../../services/metadata/physical/conversions.ts';
 import {
-  createMetadataTenant,
   destructiveManifest,
   fieldFile,
-  type MetadataTenant,
   objectFiles,
+  type StartedTenant,
+  startMetadataTenant,
 } from '../../support/metadata-tenant.ts';
-import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
 type Files = Record<string, string>;
 
 describe('metadata: altering fields', () => {
-  let platform: TestPlatform;
-  let t: MetadataTenant;
+  let t: StartedTenant;
   before(async function () {
     this.timeout(60_000);
-    platform = await startPlatform({ seed: false });
-    t = await createMetadataTenant(platform);
+    t = await startMetadataTenant();
   });
-  after(async () => {
-    await t?.database.close();
-    await platform?.stop();
-  });
+  after(() => t?.stop());
 
   const insert = async (table: string, values: Record<string, unknown>): Promise<string> => {
     const id = randomUUID();

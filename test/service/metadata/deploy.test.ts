@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
-import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import {
+  createMetadataTenant,
+  fieldFile,
+  objectFiles,
+  type StartedTenant,
+  startMetadataTenant,
+} from '../../support/metadata-tenant.ts';
 
 /** A field of every type that can be deployed, with the PostgreSQL type of its column. */
 const EVERY_TYPE: Record<string, [yaml: string, column: string]> = {
@@ -47,17 +52,12 @@ const code = (expected: string) => (error: PlatformError) => {
 };
 
 describe('metadata: deploying', () => {
-  let platform: TestPlatform;
-  let t: MetadataTenant;
+  let t: StartedTenant;
   before(async function () {
     this.timeout(60_000);
-    platform = await startPlatform({ seed: false });
-    t = await createMetadataTenant(platform);
+    t = await startMetadataTenant();
   });
-  after(async () => {
-    await t?.database.close();
-    await platform?.stop();
-  });
+  after(() => t?.stop());
 
   const columns = async (table: string): Promise<Record<string, string>> => {
     const { rows } = await t.database.query<{ attname: string; type: string }>(
@@ -68,7 +68,7 @@ describe('metadata: deploying', () => {
     return Object.fromEntries(rows.map((row) => [row.attname, row.type]));
   };
   const version = async (): Promise<number> =>
-    ((await platform.broker.call('metadata.tenants.get', { tenantId: t.tenantId })) as { metadataVersion: number })
+    ((await t.platform.broker.call('metadata.tenants.get', { tenantId: t.tenantId })) as { metadataVersion: number })
       .metadataVersion;
   const insert = (table: string, values: Record<string, string>): Promise<unknown> =>
     t.database.query(
@@ -104,7 +104,7 @@ describe('metadata: deploying', () => {
     for (const [name, [, type]] of Object.entries(EVERY_TYPE)) assert.equal(found[name], type, name);
     for (const name of ['id', 'ownerId', 'createdAt', 'recordVersion', 'name']) assert.ok(found[name], name);
 
-    const answer = (await platform.broker.call('metadata.snapshots.get', { tenantId: t.tenantId })) as {
+    const answer = (await t.platform.broker.call('metadata.snapshots.get', { tenantId: t.tenantId })) as {
       version: number;
       snapshot: Buffer;
     };
@@ -560,7 +560,7 @@ describe('metadata: deploying', () => {
   });
 
   it("does not know another tenant's deployments", async () => {
-    const other = await createMetadataTenant(platform);
+    const other = await createMetadataTenant(t.platform);
     try {
       const { deploymentId } = await other.deploy(objectFiles('Theirs__c'));
       for (const id of [deploymentId, randomUUID(), 'x', "'; DROP TABLE x; --"])

@@ -4,22 +4,16 @@ import { once } from 'node:events';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { DeploymentWorker } from '../../../services/metadata/deployments/run.ts';
 import { Planning } from '../../../services/metadata/planning/planning.ts';
-import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
-import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { fieldFile, objectFiles, type StartedTenant, startMetadataTenant } from '../../support/metadata-tenant.ts';
 import { insertQuietly } from '../../support/quiet-deployment.ts';
 
 describe('metadata: a worker that is lost', () => {
-  let platform: TestPlatform;
-  let t: MetadataTenant;
+  let t: StartedTenant;
   before(async function () {
     this.timeout(60_000);
-    platform = await startPlatform({ seed: false });
-    t = await createMetadataTenant(platform);
+    t = await startMetadataTenant();
   });
-  after(async () => {
-    await t?.database.close();
-    await platform?.stop();
-  });
+  after(() => t?.stop());
 
   const setLease = (deploymentId: string, sql: string): Promise<unknown> =>
     t.database.query(`UPDATE metadata.deployments SET ${sql} WHERE deployment_id = $1`, [deploymentId]);
@@ -42,7 +36,7 @@ describe('metadata: a worker that is lost', () => {
       await blocker.query(`LOCK TABLE ${t.schema}."User" IN ACCESS SHARE MODE`);
       const worker = spawn(
         process.execPath,
-        ['--input-type=module', '-e', "await import('./worker-process.ts')", platform.database.url, t.tenantId, '60'],
+        ['--input-type=module', '-e', "await import('./worker-process.ts')", t.platform.database.url, t.tenantId, '60'],
         { cwd: import.meta.dirname, stdio: ['ignore', 'inherit', 'inherit'] },
       );
       const waiting = async (): Promise<boolean> =>
@@ -72,6 +66,15 @@ describe('metadata: a worker that is lost', () => {
     assert.deepEqual([retaken.status, next.status], ['SUCCEEDED', 'SUCCEEDED']);
     assert.equal(next.metadataVersionBefore, retaken.metadataVersionAfter, 'in order');
     assert.equal(await column(), 1);
+  });
+
+  it('takes what is leased from before the clock of the database was set back', async () => {
+    const deploymentId = await insertQuietly(t, objectFiles('Yesterday__c'));
+    await setLease(
+      deploymentId,
+      `status = 'APPLYING', lease_token = '${uuidv7()}', lease_until = now() + interval '1 h'`,
+    );
+    assert.equal((await t.finished(deploymentId)).status, 'SUCCEEDED');
   });
 
   it('gives up after three lost workers', async () => {
@@ -114,7 +117,7 @@ describe('metadata: a worker that is lost', () => {
         ])
       ).rowCount > 0;
     while (!(await applying())) await new Promise((resolve) => setTimeout(resolve, 10));
-    await setLease(deploymentId, `lease_token = '${uuidv7()}', lease_until = now() + interval '1 h'`);
+    await setLease(deploymentId, `lease_token = '${uuidv7()}', lease_until = now() + interval '5 min'`);
     await blocker.query('ROLLBACK');
     blocker.release();
     await running;
@@ -178,7 +181,10 @@ describe('metadata: a worker that is lost', () => {
         lease_token = NULL, lease_until = NULL
       WHERE tenant_id = $1 AND lease_token = $2 AND status IN ${open}`;
     assert.equal(await asOlder(claim), 0, 'takes one that waits');
-    await setLease(deploymentId, `status = 'APPLYING', lease_token = '${token}', lease_until = now() + interval '1 h'`);
+    await setLease(
+      deploymentId,
+      `status = 'APPLYING', lease_token = '${token}', lease_until = now() + interval '5 min'`,
+    );
     assert.equal(await asOlder(finish), 0, 'ends one that it had before the roll-out');
     await setLease(deploymentId, "status = 'CANCELING', lease_until = now() - interval '1 s'");
     assert.equal(await asOlder(finish), 0, 'ends one that is being canceled');

@@ -1,21 +1,18 @@
 import assert from 'node:assert/strict';
 import { purgeDeleted } from '../../../services/metadata/retention.ts';
 import {
-  createMetadataTenant,
   destructiveManifest,
   fieldFile,
-  type MetadataTenant,
   objectFiles,
+  type StartedTenant,
+  startMetadataTenant,
 } from '../../support/metadata-tenant.ts';
-import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
 describe('metadata: deleted objects and fields after their retention', () => {
-  let platform: TestPlatform;
-  let t: MetadataTenant;
+  let t: StartedTenant;
   before(async function () {
     this.timeout(60_000);
-    platform = await startPlatform({ seed: false });
-    t = await createMetadataTenant(platform);
+    t = await startMetadataTenant();
     await t.deployed({
       ...objectFiles('Old__c', { Number__c: 'fieldType: autoNumber\nformat: N-{0}' }),
       ...objectFiles('Kept__c', { Gone__c: 'fieldType: text', Serial__c: 'fieldType: autoNumber\nformat: S-{0}' }),
@@ -31,10 +28,7 @@ describe('metadata: deleted objects and fields after their retention', () => {
         SELECT 'Old__c', id, id, '{}', 1, id FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, 5001)) r`,
     );
   });
-  after(async () => {
-    await t?.database.close();
-    await platform?.stop();
-  });
+  after(() => t?.stop());
 
   const physical = async (): Promise<string[]> => {
     const { rows } = await t.database.query<{ name: string }>(

@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
-import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
-import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { fieldFile, objectFiles, type StartedTenant, startMetadataTenant } from '../../support/metadata-tenant.ts';
 
 describe('metadata: a recorded validation next to writers', function () {
   this.timeout(60_000);
-  let platform: TestPlatform;
-  let t: MetadataTenant;
+  let t: StartedTenant;
   before(async function () {
     this.timeout(120_000);
-    platform = await startPlatform({ seed: false });
-    t = await createMetadataTenant(platform);
+    t = await startMetadataTenant();
     await t.deployed(objectFiles('Big__c', { Code__c: 'fieldType: text', Word__c: 'fieldType: text' }));
     await t.deployed(objectFiles('Small__c', { Code__c: 'fieldType: text' }));
     await t.database.query(
@@ -20,10 +17,7 @@ describe('metadata: a recorded validation next to writers', function () {
       [t.users['admin']],
     );
   });
-  after(async () => {
-    await t?.database.close();
-    await platform?.stop();
-  });
+  after(() => t?.stop());
 
   const validated = (files: Record<string, string>) => t.deploy(files, { checkOnly: true });
   /** While a write is under way, which the lock of the configuration would have to wait for. */

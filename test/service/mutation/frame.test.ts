@@ -144,27 +144,21 @@ describe('the frame of mutations', () => {
     assert.deepEqual([code, retryAfterSeconds], ['SERVICE_UNAVAILABLE', 1]);
   });
 
-  it('leaves nothing behind a dry run but its audit entry', async () => {
-    const key = 'frame-key-4';
-    const before = await events();
-    const reply = await create('tried', key, { dryRun: true });
-    assert.deepEqual(JSON.parse(textOf(reply)), { name: 'tried' });
-    assert.ok(!(await names()).includes('tried'));
-    assert.deepEqual(await events(), before);
-    assert.deepEqual(await audited(key), [{ outcome: 'failed', code: 'CHECK_ONLY', changes: null }]);
-    assert.equal((await create('tried', key)).headers?.['Idempotency-Replayed'], undefined);
-  });
-
   describe('tries a mutation out where the context says so', () => {
     const tryOut = (name: string, key: string = randomUUID(), more: Partial<Mutation> = {}): Promise<OperationReply> =>
       mutate(world.database, { ...requestOf(), dryRun: true }, callOf(name, key), creating(name, more));
 
-    it('and answers a verdict, with nothing changed', async () => {
-      const reply = await tryOut('thought of');
+    it('and answers a verdict, with nothing left behind but an audit entry', async () => {
+      const key = randomUUID();
+      const before = await events();
+      const reply = await tryOut('thought of', key);
       assert.equal(reply.status, 200);
       const { checkOnly, valid, record } = JSON.parse(textOf(reply));
       assert.deepEqual({ checkOnly, valid, record }, { checkOnly: true, valid: true, record: { name: 'thought of' } });
       assert.ok(!(await names()).includes('thought of'));
+      assert.deepEqual(await events(), before);
+      assert.deepEqual(await audited(key), [{ outcome: 'failed', code: 'CHECK_ONLY', changes: null }]);
+      assert.equal((await create('really made', key)).headers?.['Idempotency-Replayed'], undefined);
     });
 
     it('and answers what stands against the content', async () => {

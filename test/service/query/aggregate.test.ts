@@ -8,7 +8,7 @@ import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { planAggregate } from '../../../lib/query/aggregate.ts';
 import { type AggregateRow, compileAggregate } from '../../../lib/query/aggregate-sql.ts';
 import { aggregationsOf, granularitiesOf, groupable } from '../../../lib/query/capabilities.ts';
-import { constrain } from '../../../lib/query/constrain.ts';
+import { constrainGroups } from '../../../lib/query/constrain.ts';
 import { evaluate, type RawCondition, type Row } from './evaluate.ts';
 import { type GroupQuery, group, shows } from './groups.ts';
 import { inRandomWorlds, SCHEMA, seed, suiteDatabase, withHiddenFields, worldsOr } from './random-worlds.ts';
@@ -38,7 +38,7 @@ describe(`queries of groups against a brute-force evaluation (QUERY_SEED=${seed}
   ): Promise<AggregateRow> {
     const object = world.access.objects[query.objectApiName]!;
     const plan = planAggregate({ ...query }, object, world.view);
-    const compiled = compileAggregate(constrain({ ...plan, after }, world.access), {
+    const compiled = compileAggregate(constrainGroups({ ...plan, after }, world.access), {
       schema: SCHEMA,
       maxBytes,
       named: new Map(),
@@ -124,7 +124,11 @@ describe(`queries of groups against a brute-force evaluation (QUERY_SEED=${seed}
   function outcome(world: World, raw: { objectApiName: string }): unknown {
     try {
       const plan = planAggregate(raw, world.access.objects[raw.objectApiName]!, world.view);
-      return compileAggregate(constrain(plan, world.access), { schema: SCHEMA, maxBytes: 1_000, named: new Map() });
+      return compileAggregate(constrainGroups(plan, world.access), {
+        schema: SCHEMA,
+        maxBytes: 1_000,
+        named: new Map(),
+      });
     } catch (error) {
       assert.ok(error instanceof PlatformError);
       return error.toWire();

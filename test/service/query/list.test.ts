@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { constrain } from '../../../lib/query/constrain.ts';
 import { continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
-import { parseListQuery } from '../../../lib/query/parse.ts';
+import { LIST_LIMITS, parseListQuery } from '../../../lib/query/parse.ts';
 import { planGet, planList } from '../../../lib/query/plan.ts';
 import { compileGet, compileList, type Page, readPage, readRecord } from '../../../lib/query/sql.ts';
 import type { CompiledQuery } from '../../../lib/query/types.ts';
@@ -114,11 +114,50 @@ describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, f
     });
   });
 
+  it('expands a reference to what getting the other record answers, or null', async () => {
+    const seen = { found: 0, missing: 0 };
+    await inRandomWorlds(database(), Math.ceil(WORLDS / 4), async (world, g) => {
+      const [order, account] = [world.objects['Order__c']!, world.objects['Account']!];
+      const readable = world.access.objects['Account']!.readable.map((field) => field.apiName);
+      const fields = g(() =>
+        fc.shuffledSubarray(readable, {
+          minLength: 1,
+          maxLength: Math.min(readable.length, LIST_LIMITS.expand_fields_max),
+        }),
+      );
+      const shown = g(fc.boolean) ? { fields: ['name'] } : {};
+      const expand = { Other__c: fields };
+      const { records } = await list(world, { ...shown, take: 200, includeEtag: g(fc.boolean), expand }, 'Order__c');
+      for (const [index, { _expanded: expanded, ...record }] of records.entries()) {
+        const id = evaluate({}, order, world)[index]!['Other__c'];
+        const plan = planGet(String(id), ['id', ...fields], account, world.view, { ieee754Compatible: true });
+        const { rows } =
+          id === null ? { rows: [[null]] } : await arrays(compileGet(constrain(plan, world.access), SCHEMA));
+        const got = rows[0]![0] === null ? null : JSON.parse(String(rows[0]![0]));
+        seen[got === null ? 'missing' : 'found']++;
+        assert.deepEqual(expanded, { Other__c: got });
+        assert.equal('Other__c' in record, !('fields' in shown));
+        if (index > 2) continue;
+        const asked = parseListQuery({ ...shown, expand }, 'body');
+        const single = planGet(evaluate({}, order, world)[index]!['id'] as string, asked.fields, order, world.view, {
+          ieee754Compatible: true,
+          expand: asked.expand,
+        });
+        const answer = await arrays(compileGet(constrain(single, world.access), SCHEMA));
+        const { _etag, ...rest } = record;
+        assert.deepEqual(JSON.parse(readRecord(answer.rows[0]!).record!), { ...rest, _expanded: expanded });
+      }
+    });
+    // In a quarter of the worlds; how many records each has is left to chance.
+    assert.ok(seen.found > WORLDS / 4 && seen.missing > WORLDS / 4, JSON.stringify(seen));
+  });
+
   it('answers a hidden field exactly like one that does not exist', () => {
     withHiddenFields(WORLDS, (world, objectApiName, hidden) => {
       const other = objectApiName === 'Account' ? 'Order__c' : 'Account';
       const queries: [string, Record<string, unknown>][] = [
         ...queriesNaming(hidden).map((query) => [objectApiName, query] as [string, Record<string, unknown>]),
+        [other, { expand: { Other__c: ['id', hidden] } }],
         [other, related({ objectApiName, field: hidden })],
         [
           other,
@@ -176,6 +215,7 @@ const queriesNaming = (field: string): Record<string, unknown>[] => [
   { orderBy: field },
   { fields: ['id', field] },
   { search: 'ab', searchFields: [field] },
+  { expand: { [field]: ['id'] } },
 ];
 
 const explain = (query: RawQuery): string => JSON.stringify(query, null, 1);

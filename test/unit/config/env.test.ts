@@ -41,6 +41,29 @@ describe('the configuration', () => {
     assert.equal(readConfig({ ...own, DATABASE_URL: 'postgres://owner:z@db/erp' }).databaseUrls.gateway, undefined);
   });
 
+  it('takes a contact that fits a line of security.txt', () => {
+    const contactOf = (SECURITY_CONTACT: string): string | null => readConfig({ SECURITY_CONTACT }).securityContact;
+    assert.equal(contactOf(''), null);
+    assert.equal(contactOf('mailto:security@erp.example'), 'mailto:security@erp.example');
+    assert.doesNotMatch(contactOf('https://erp.example/a\nContact: mailto:mallory@example.com') ?? '', /\n/);
+    for (const text of ['security@erp.example', 'javascript:alert(1)', 'http://erp.example'])
+      assert.throws(() => contactOf(text), /^ConfigError: SECURITY_CONTACT must be an address/, text);
+  });
+
+  it('lets people sign in to the API reference where there is a demo, and where the operator says so', () => {
+    const isOffered = (env: Record<string, string>): boolean => readConfig(env).referenceSignIn;
+    assert.equal(isOffered({}), true);
+    for (const env of [
+      { SEED_DEMO: 'false' },
+      { DATABASE_ALLOW_DEVELOPMENT: 'true' },
+      { API_REFERENCE_SIGN_IN: 'false' },
+      SAFE,
+    ])
+      assert.equal(isOffered(env), false, JSON.stringify(env));
+    assert.equal(isOffered({ ...SAFE, API_REFERENCE_SIGN_IN: 'true' }), true);
+    assert.throws(() => isOffered({ API_REFERENCE_SIGN_IN: 'yes' }), /^ConfigError: API_REFERENCE_SIGN_IN must be one/);
+  });
+
   it('never seeds demo users in production', () => {
     assert.equal(readConfig({ ...SAFE, SEED_DEMO: 'true' }).seedDemo, false);
   });
@@ -90,6 +113,9 @@ describe('the configuration', () => {
     ['SERVICES', 'gateway,mail'],
     ['DATABASE_URL', 'mysql://localhost/erp'],
     ['DATABASE_URL', 'localhost:5432'],
+    ['DATABASE_URL', 'postgres://a,b/erp'],
+    ['DATABASE_URL', 'postgresql://erp:x,y@a:5432,b:5432/erp'],
+    ['DATABASE_URL_DATA', 'postgres://erp@/erp?host=a,b'],
     ['NATS_URL', 'localhost:4222'],
     ['NATS_URL', 'nats://a:4222,b'],
     ['BASE_URL', 'erp.example'],

@@ -66,6 +66,14 @@ describe('A budget', () => {
     );
   });
 
+  it('remembers what signed-in callers have in flight, whoever else floods the gateway', () => {
+    const [budgets] = world().budgets;
+    const { flight } = budgets!.connection(WHO, GRANT);
+    for (let i = 0; i < 120_000; i++) budgets!.anonymous(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
+    assert.equal(budgets!.connection(WHO, GRANT).flight, flight);
+    assert.deepEqual([flight.shared, budgets!.anonymous('192.0.2.1').flight.shared], [false, true]);
+  });
+
   it('spends leased units without a call', async () => {
     const { budgets, state } = world();
     const connection = budgets[0]!.connection(WHO, GRANT);

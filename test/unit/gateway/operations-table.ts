@@ -3,9 +3,10 @@ import type { Operation } from '../../../lib/operation.ts';
 /** The table of docs/reference/operations.md, as it must stand there. */
 export function operationsTable(operations: readonly Operation[]): string {
   const scopes = (operation: Operation): string =>
-    typeof operation.scopes === 'string'
+    operation.oneOfScopes?.map((scope) => `\`${scope}\``).join(' or ') ??
+    (typeof operation.scopes === 'string'
       ? operation.scopes
-      : operation.scopes.map((scope) => `\`${scope}\``).join(', ');
+      : operation.scopes.map((scope) => `\`${scope}\``).join(', '));
   const rows = operations.map((operation) =>
     [
       operation.method,

@@ -9,15 +9,17 @@ import { stateOf } from '../../../services/gateway/socket-state.ts';
 describe('delayed refusals', () => {
   let delays: RefusalDelays;
   let now: number;
+  let cut: number;
   beforeEach(() => {
     mock.timers.enable({ apis: ['setTimeout'] });
     // The time of new connections is that of the process.
     now = Math.ceil(performance.now()) + 1_000;
-    delays = new RefusalDelays({ ofCaller: 3, all: 4 }, () => now);
+    cut = 0;
+    delays = new RefusalDelays({ ofCaller: 3, all: 4, cut: () => cut++ }, () => now);
   });
   afterEach(() => mock.timers.reset());
 
-  const caller = (): CallerRefusals => ({ ignored: 0, retryAt: 0, refusedSince: 0 });
+  const caller = (shared = false): CallerRefusals => ({ ignored: 0, retryAt: 0, refusedSince: 0, shared });
   const request = (socket: Socket): Refused => ({
     req: { socket } as IncomingMessage,
     res: { shouldKeepAlive: true } as ServerResponse,
@@ -76,13 +78,46 @@ describe('delayed refusals', () => {
     assert.deepEqual(waits, [0, 0, 0, 0, 100, 200, 400, 800]);
   });
 
+  const opened = (): Socket => {
+    const socket = new Socket();
+    Object.assign(stateOf(socket), { openedAt: now });
+    return socket;
+  };
+
+  it('of others behind one address hold up the first one of a new connection for less than half a second', () => {
+    const [address, impatient] = [caller(true), opened()];
+    for (let i = 0; i < 15; i++) refuse(address, impatient);
+    pass(10);
+    const neighbour = opened();
+    assert.equal(refuse(address, neighbour), 400);
+    assert.equal(refuse(address, neighbour), 800, 'the neighbour has not waited either');
+    pass(10_000);
+    assert.equal(refuse(address, neighbour), 0);
+  });
+
+  it('of an address whose connections all open anew, or come through proxies, stay at that', () => {
+    const waits = (refused: (address: CallerRefusals) => number): number[] => {
+      const address = caller(true);
+      return Array.from({ length: 9 }, () => {
+        pass(10);
+        return refused(address);
+      });
+    };
+    const expected = [0, 0, 0, 0, 100, 200, 400, 400, 400];
+    assert.deepEqual(
+      waits((address) => refuse(address, opened())),
+      expected,
+    );
+    delays = new RefusalDelays({ proxied: true }, () => now);
+    const pool = new Socket();
+    assert.deepEqual(
+      waits((address) => refuse(address, pool)),
+      expected,
+    );
+  });
+
   it('concern the connections that a caller opens instead', () => {
     const who = caller();
-    const opened = (): Socket => {
-      const socket = new Socket();
-      Object.assign(stateOf(socket), { openedAt: now });
-      return socket;
-    };
     const waits = Array.from({ length: 8 }, () => {
       pass(10);
       return refuse(who, opened());
@@ -125,11 +160,11 @@ describe('delayed refusals', () => {
     for (let i = 0; i < 3; i++) send(one);
     assert.deepEqual([delays.waiting, one[1].destroyed], [3, false]);
     send(one);
-    assert.deepEqual([delays.waiting, one[1].destroyed, delays.cut], [3, true, 1]);
+    assert.deepEqual([delays.waiting, one[1].destroyed, cut], [3, true, 1]);
     send(other);
     assert.deepEqual([delays.waiting, other[1].destroyed], [4, false]);
     send(other);
-    assert.deepEqual([delays.waiting, other[1].destroyed, delays.cut, delays.total], [4, true, 2, 4]);
+    assert.deepEqual([delays.waiting, other[1].destroyed, cut, delays.total], [4, true, 2, 4]);
     pass(20_000);
     assert.equal(delays.waiting, 0);
   });

@@ -6,6 +6,8 @@ import { allowed, Router } from '../../../services/gateway/router.ts';
 const op = (method: string, path: string): Operation =>
   ({ method, path, operationId: `${method} ${path}` }) as Operation;
 
+const NOW = Date.parse('2027-06-01T00:00:00Z');
+
 describe('The router', () => {
   const router = new Router([
     op('GET', '/data/{object}'),
@@ -18,21 +20,34 @@ describe('The router', () => {
   it('knows exactly the addresses of the operation rows', () => {
     const all = new Router(OPERATIONS);
     for (const operation of OPERATIONS) {
-      const match = all.match(operation.path.replaceAll(/\{\w+\}/g, 'x'));
+      const match = all.match(operation.path.replaceAll(/\{\w+\}/g, 'x'), NOW);
       assert.equal(match?.methods.get(operation.method)?.operation.operationId, operation.operationId);
     }
     for (const path of ['', '/', '/nope', '/data', '/data/', '/data//', '/data/a/b/c/d/e', '/objects/', '/DATA/a'])
-      assert.equal(all.match(path)?.methods ?? null, null, path);
+      assert.equal(all.match(path, NOW)?.methods ?? null, null, path);
   });
 
   it('prefers literal segments and hands parameters over undecoded', () => {
-    assert.deepEqual(router.match('/data/A%20b/1')?.values, ['A%20b', '1']);
-    const query = router.match('/data/Account/query')!;
+    assert.deepEqual(router.match('/data/A%20b/1', NOW)?.values, ['A%20b', '1']);
+    const query = router.match('/data/Account/query', NOW)!;
     assert.deepEqual([...query.methods.keys()], ['POST']);
   });
 
   it('lists what an address allows', () => {
-    assert.equal(allowed(router.match('/data/Account')!.methods), 'GET, POST, HEAD, OPTIONS');
+    assert.equal(allowed(router.match('/data/Account', NOW)!.methods), 'GET, POST, HEAD, OPTIONS');
+  });
+
+  it('knows an operation until its sunset, and the others of its path for ever', () => {
+    const deprecated = { since: '2026-06-01', sunset: '2027-06-01', replacement: null, documentation: 'guides/x' };
+    const ending = new Router([
+      { ...op('GET', '/a'), deprecated },
+      { ...op('GET', '/b'), deprecated },
+      op('POST', '/b'),
+    ]);
+    assert.equal(allowed(ending.match('/b', NOW - 1)!.methods), 'GET, POST, HEAD, OPTIONS');
+    assert.ok(ending.match('/a', NOW - 1));
+    assert.equal(ending.match('/a', NOW), null);
+    assert.equal(allowed(ending.match('/b', NOW)!.methods), 'POST, OPTIONS');
   });
 
   it('refuses two operations with one address', () => {

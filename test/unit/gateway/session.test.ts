@@ -27,7 +27,13 @@ describe('A session', () => {
     keys = await generateKeyPair('EdDSA', { extractable: true });
     const known = { ...(await exportJWK(keys.publicKey)), kid: 'one', alg: 'EdDSA' };
     const away = (): never => assert.fail('opening a session asks for keys alone');
-    sessions = new Sessions(BASE, { keys: async () => ({ keys: [known] }), grants: away, living: away, users: away });
+    sessions = new Sessions(BASE, {
+      keys: async () => ({ keys: [known] }),
+      grants: away,
+      living: away,
+      users: away,
+      authChanged: away,
+    });
   });
 
   const token = (claims: JWTPayload, header: object = {}, key = keys.privateKey): Promise<string> =>
@@ -79,6 +85,7 @@ describe('A session', () => {
     let present: boolean;
     let living: string[];
     let asked: string[][];
+    let told: string[];
     let known: Sessions;
     let { now, performance: monotonic } = { now: Date.now, performance: performance.now };
 
@@ -88,7 +95,7 @@ describe('A session', () => {
       clock = 1_000_000;
       Date.now = () => NOW + clock;
       performance.now = () => clock;
-      [present, living, asked] = [true, ['grant'], []];
+      [present, living, asked, told] = [true, ['grant'], [], []];
       const jwk = { ...(await exportJWK(keys.publicKey)), kid: 'one', alg: 'EdDSA' };
       known = new Sessions(BASE, {
         keys: async () => (present ? { keys: [jwk] } : unavailable()),
@@ -99,6 +106,7 @@ describe('A session', () => {
           return living;
         },
         users: () => assert.fail('nobody asks for the user'),
+        authChanged: (away) => told.push(away === null ? 'back' : 'away'),
       });
     });
     afterEach(() => {
@@ -116,8 +124,13 @@ describe('A session', () => {
         assert.deepEqual(await known.grant(session), { ...LIVE, grantId: 'grant' });
       }
       assert.equal(asked.length, 14);
+      assert.deepEqual([told, known.authAway], [['away'], true], 'it is told once');
       clock += 61_000;
       await assert.rejects(async () => known.grant(session), refusedWith('SERVICE_UNAVAILABLE'));
+      present = true;
+      clock += 5_001;
+      assert.equal((await known.grant(session)).active, true);
+      assert.deepEqual([told, known.authAway], [['away', 'back'], false]);
     });
 
     it('a grant that has ended is refused within seconds', async () => {

@@ -375,6 +375,45 @@ describe('metadata: the planner', () => {
       client('grantTypes: [refresh_token]\njwks: {keys: [{kty: EC, d: secret}]}\n'),
       ['YAML_SCHEMA_INVALID'],
     ],
+    ...[
+      'http://app.example/client.json',
+      'https://app.example',
+      'https://app.example/client.json?x=1',
+      'https://app.example/client.json#x',
+      'https://app.example:8443/client.json',
+      'https://user@app.example/client.json',
+      'https://APP.example/client.json',
+      'https://app.example/a/../client.json',
+      'https://127.0.0.1/client.json',
+      'https://[::1]/client.json',
+      'https://localhost/client.json',
+      'nonsense',
+    ].map((address): [string, Files, string[]] => [
+      `a metadata document at ${address}`,
+      client(`grantTypes: [authorization_code]\nmetadataDocument: "${address}"\n`),
+      ['YAML_SCHEMA_INVALID'],
+    ]),
+    [
+      'a metadata document of a client that can do more',
+      client(
+        'grantTypes: [client_credentials]\nmetadataDocument: https://app.example/client.json\nredirectUris: ["https://app.example/cb"]\norigins: ["https://app.example"]\nconfidential: true\nintegrationUser: ada@demo.example\n',
+      ),
+      Array.from({ length: 5 }, () => 'YAML_SCHEMA_INVALID'),
+    ],
+    [
+      'a metadata document of two clients',
+      {
+        ...client('grantTypes: [authorization_code]\nmetadataDocument: https://app.example/client.json\n'),
+        'externalClients/Other.yaml':
+          'type: ExternalClient\napiName: Other\nname: Other\ngrantTypes: [authorization_code]\nmetadataDocument: https://app.example/client.json\n',
+      },
+      ['NAME_CONFLICT'],
+    ],
+    [
+      'a resource that there is none',
+      client('grantTypes: [refresh_token]\nresources: [web]\n'),
+      ['YAML_SCHEMA_INVALID'],
+    ],
     ['no grants at all', client('grantTypes: []\nredirectUris: ["http://evil.example/"]\n'), ['YAML_SCHEMA_INVALID']],
     ['client_credentials of nobody', client('grantTypes: [client_credentials]\n'), ['YAML_SCHEMA_INVALID']],
     [
@@ -578,6 +617,13 @@ describe('metadata: the planner', () => {
     const snapshot = compileSnapshot(tenant, 2, applied(result));
     const { clientId, active, confidential, rateLimits } = snapshot.externalClients['App']!;
     assert.deepEqual([clientId, active, confidential, rateLimits.connection], ['acme-App', true, false, 10]);
+    const address = 'https://app.example/client.json';
+    const published = client(`grantTypes: [authorization_code]\nmetadataDocument: ${address}\n`);
+    const { App } = compileSnapshot(tenant, 2, applied(await plan(core, published))).externalClients;
+    assert.deepEqual([App?.clientId, App?.metadataDocument, App?.redirectUris], [address, address, []]);
+    const bound = client('grantTypes: [refresh_token]\nresources: [mcp]\n');
+    const ofBound = compileSnapshot(tenant, 2, applied(await plan(core, bound))).externalClients['App'];
+    assert.deepEqual([App?.resources, ofBound?.resources], [undefined, ['mcp']]);
     const { locale, timezone, currency } = snapshot.tenant;
     assert.deepEqual([locale, timezone, currency], ['pt-BR', 'America/Sao_Paulo', 'BRL']);
     assert.equal(snapshot.tenant.rateLimits.tenant, 500);

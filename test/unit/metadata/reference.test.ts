@@ -58,7 +58,12 @@ const GROUND: Readonly<Record<string, string>> = Object.fromEntries([
         'fieldType: picklist\npicklist:\n  restricted: true\n  values:\n    - value: draft\n      label: Draft\n    - value: sent\n      label: Sent',
       ],
       ['InvoiceLine__c', 'Amount__c', 'fieldType: decimal'],
-      ['InvoiceLine__c', 'InvoiceId__c', 'fieldType: masterDetail\nreferenceTo:\n  - Invoice__c'],
+      [
+        'InvoiceLine__c',
+        'InvoiceId__c',
+        'fieldType: masterDetail\nreferenceTo:\n  - Invoice__c\nrelationshipName: Lines__r',
+      ],
+      ['InvoiceLine__c', 'NetAmount__c', 'fieldType: decimal'],
       ['Order__c', 'Net__c', 'fieldType: decimal'],
       ['Order__c', 'Rate__c', 'fieldType: percent'],
       ['OrderLine__c', 'Amount__c', 'fieldType: decimal'],

@@ -8,7 +8,7 @@ import { databaseVariable, readConfig } from '../../../config/env.ts';
 import { ALL_SERVICES, HEALTH_PORT, PUBLIC_PORT } from '../../../config/services.ts';
 import { makeBusKeys } from '../../../scripts/bus-keys.ts';
 import { composeFile } from '../../../scripts/manifests.ts';
-import { environmentVariables } from '../../support/sources.ts';
+import { environmentVariables, importsOf, repositoryFiles } from '../../support/sources.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -41,6 +41,13 @@ describe('docker-compose.yml', () => {
   it('has the services that `npm run manifests` writes from config/services.ts', () => {
     const text = read('docker-compose.yml');
     assert.equal(text, composeFile(text), 'run `npm run manifests`');
+  });
+
+  it('gets a password for each service from the documents', () => {
+    for (const path of ['README.md', 'docs/reference/operations-cluster.md']) {
+      const [, names = ''] = /for service in ([A-Z ]+); do/.exec(read(path)) ?? [];
+      assert.deepEqual(names.toLowerCase().split(' ').sort(), [...ALL_SERVICES].sort(), path);
+    }
   });
 
   it('has the migration give every login the password with which its service signs in', () => {
@@ -133,25 +140,21 @@ describe('the Dockerfile', () => {
     }
   });
 
-  it('takes everything that the program imports', () => {
-    const copied = lines.filter((line) => line.startsWith('COPY ')).join(' ');
-    for (const folder of [
-      'config',
-      'contracts',
-      'lib',
-      'mixins',
-      'services',
-      'templates',
-      'main.ts',
-      'scripts/migrate.ts',
-      'scripts/audit.ts',
-      'scripts/limits.ts',
-      'scripts/repl.ts',
-      'scripts/rotate-secret.ts',
-      'scripts/join.ts',
-      'scripts/bus-keys.ts',
-    ])
-      assert.ok(copied.includes(` ${folder}`), folder);
+  it('takes everything that the program and its commands import', () => {
+    const files = new Set(repositoryFiles());
+    const copied = lines
+      .filter((line) => line.startsWith('COPY ') && !line.includes('--from'))
+      .flatMap((line) => line.split(/\s+/).slice(1, -1));
+    const isCopied = (path: string): boolean => copied.some((one) => path === one || path.startsWith(`${one}/`));
+    const sources = [...files].filter((path) => path.endsWith('.ts') && isCopied(path));
+    for (const command of ['main.ts', 'scripts/migrate.ts', 'scripts/bus-keys.ts', 'scripts/restored.ts'])
+      assert.ok(sources.includes(command), command);
+    const missing = sources.flatMap((path) =>
+      importsOf(path).flatMap(({ path: imported, typeOnly }) =>
+        imported === null || typeOnly || isCopied(imported) ? [] : [`${path}: ${imported}`],
+      ),
+    );
+    assert.deepEqual(missing, []);
   });
 
   it('listens where the list of services says', () => {

@@ -5,7 +5,7 @@ import { accessFor } from '../../../lib/access/rules.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { AGGREGATE_LIMITS, planAggregate } from '../../../lib/query/aggregate.ts';
 import { compileAggregate } from '../../../lib/query/aggregate-sql.ts';
-import { constrain } from '../../../lib/query/constrain.ts';
+import { constrainGroups } from '../../../lib/query/constrain.ts';
 import { aField, anObject, aPrincipal, aProfile, aSnapshot } from '../../support/snapshots.ts';
 
 const order = anObject(
@@ -31,7 +31,7 @@ const plan = (query: Record<string, unknown>) =>
     view,
   );
 const compile = (query: Record<string, unknown>) =>
-  compileAggregate(constrain(plan(query), access), { schema: 't_x', maxBytes: 1_000, named: new Map() });
+  compileAggregate(constrainGroups(plan(query), access), { schema: 't_x', maxBytes: 1_000, named: new Map() });
 
 function refusal(query: Record<string, unknown>): string[] {
   try {

@@ -30,12 +30,14 @@ const invoice = anObject('Invoice__c', [
   aField('Total__c', 'formula'),
   aField('Notes__c', 'longText'),
   aField('Secret__c', 'text'),
+  aField('Hidden__c', 'reference', { referenceTo: ['Account'] }),
+  aField('Salary__c', 'reference', { referenceTo: ['Payroll__c'] }),
 ]);
-const account = anObject('Account');
+const account = anObject('Account', [aField('Limit__c', 'integer')]);
 const payroll = anObject('Payroll__c');
 const snapshot = aSnapshot(
   [invoice, account, payroll],
-  [aProfile([invoice, account], new Set(['Invoice__c.Secret__c']))],
+  [aProfile([invoice, account], new Set(['Invoice__c.Secret__c', 'Invoice__c.Hidden__c', 'Account.Limit__c']))],
 );
 const access = accessFor(snapshot, aPrincipal());
 const view = { access, snapshot, now: Date.parse('2026-11-21T00:00:00Z'), timezone: 'UTC' };

@@ -3,10 +3,9 @@
  * is gone with the page; who has signed in with this browser gets the next one without being asked.
  */
 
-const { base = '', client = '', scope = '' } = document.body.dataset;
-const HOME = '/dashboards';
-const WAITING = 'erp-dashboards:';
-const LAST = 'erp-dashboards-last';
+const { base = '', client = '', scope = '', home = '' } = document.body.dataset;
+const WAITING = `${client}:`;
+const LAST = `${client}-last`;
 /** A token refused so soon after it was given is refused for another reason than its age. */
 const LOOP_MS = 10_000;
 /** A token that ends while its request is under way would be refused. */
@@ -27,7 +26,7 @@ const base64url = (bytes) =>
 
 const random = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
 
-const here = () => location.pathname + location.search;
+const here = () => location.pathname + location.search + location.hash;
 
 /**
  * Moves to the address that the platform is known by: tokens go nowhere else.
@@ -56,8 +55,14 @@ export function signInAgain() {
   return leaveForSignIn();
 }
 
-/** @returns {Promise<never>} */
-async function leaveForSignIn() {
+/** The token, while there is one that can still be used. */
+export const heldToken = () => (held && held.endsAt > Date.now() ? held.accessToken : null);
+
+/**
+ * @param {string} [wanted] scopes, separated by spaces
+ * @returns {Promise<never>}
+ */
+export async function leaveForSignIn(wanted = scope) {
   const state = random();
   const verifier = random();
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier));
@@ -65,8 +70,8 @@ async function leaveForSignIn() {
   const parameters = new URLSearchParams({
     client_id: client,
     response_type: 'code',
-    redirect_uri: base + HOME,
-    scope,
+    redirect_uri: base + home,
+    scope: wanted,
     state,
     code_challenge: base64url(new Uint8Array(digest)),
     code_challenge_method: 'S256',
@@ -80,11 +85,11 @@ async function leaveForSignIn() {
 export async function completeSignIn() {
   const answer = new URLSearchParams(location.search);
   const state = answer.get('state');
-  if (location.pathname !== HOME || state === null) return;
+  if (location.pathname !== home || state === null) return;
   const waiting = sessionStorage.getItem(WAITING + state);
   for (const key of Object.keys(sessionStorage)) if (key.startsWith(WAITING)) sessionStorage.removeItem(key);
   /** @type {{ verifier: string, returnTo: string }} */
-  const { verifier, returnTo } = waiting === null ? { verifier: '', returnTo: HOME } : JSON.parse(waiting);
+  const { verifier, returnTo } = waiting === null ? { verifier: '', returnTo: home } : JSON.parse(waiting);
   history.replaceState(null, '', returnTo);
   // An answer that this page did not ask for is none; without the name of this issuer neither (RFC 9207).
   if (waiting === null || answer.get('iss') !== base) return;
@@ -100,7 +105,7 @@ export async function completeSignIn() {
     body: new URLSearchParams({
       grant_type: 'authorization_code',
       client_id: client,
-      redirect_uri: base + HOME,
+      redirect_uri: base + home,
       code,
       code_verifier: verifier,
     }),

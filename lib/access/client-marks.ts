@@ -1,11 +1,24 @@
 /**
  * By what a grant recognises the client that it was given to. Configuration changes; a yes that a person said to one
- * application is none to whatever bears its name later.
+ * application is none to whatever bears its name later. Both who check grants ask here: auth, and data while auth is
+ * away.
  */
 import { hash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import type { ExternalClientMeta } from '../../lib/schema/snapshot.ts';
-import type { KnownClient } from './clients.ts';
+import type { ExternalClientMeta } from '../schema/snapshot.ts';
+
+/** A client as its configuration declares it now; null: it is part of the platform. */
+export interface DeclaredClient {
+  readonly meta: ExternalClientMeta | null;
+}
+
+/** A live grant as it is stored. */
+export interface StoredGrant {
+  readonly userId: string;
+  readonly clientId: string;
+  /** The mark of how its client proved itself; null: of an earlier version. */
+  readonly authentication: string | null;
+}
 
 export interface ClientMarks {
   /** Of everything that decides who gets the tokens: when it differs, the person is asked again. */
@@ -19,7 +32,7 @@ const BUILT_IN: ClientMarks = { declaration: 'built in', authentication: 'built 
 const known = new WeakMap<ExternalClientMeta, ClientMarks>();
 
 /** The marks of a client as its configuration declares it now. */
-export function marksOf({ meta }: KnownClient): ClientMarks {
+export function marksOf({ meta }: DeclaredClient): ClientMarks {
   // Applications of the platform are part of its code.
   if (meta === null) return BUILT_IN;
   const before = known.get(meta);
@@ -34,8 +47,16 @@ export function marksOf({ meta }: KnownClient): ClientMarks {
 }
 
 /** Whether a grant with this mark of authentication still counts; one of an earlier version has none, and does. */
-export const isSameAuthentication = (mark: string | null | undefined, client: KnownClient): boolean =>
+export const isSameAuthentication = (mark: string | null | undefined, client: DeclaredClient): boolean =>
   mark === null || mark === undefined || mark === marksOf(client).authentication;
+
+/** Whether a stored grant is that of this user and client, and counts for the client as it is declared now. */
+export const isGrantOf = (
+  stored: StoredGrant | undefined,
+  { userId, clientId }: { readonly userId: string; readonly clientId: string },
+  client: DeclaredClient,
+): boolean =>
+  stored?.userId === userId && stored.clientId === clientId && isSameAuthentication(stored.authentication, client);
 
 const sorted = (texts: readonly string[]): string[] => [...texts].sort();
 

@@ -1,0 +1,154 @@
+/** The operation that tries out a change of one record. */
+import { type Static, Type } from 'typebox';
+import { LIMITS } from '../../config/limits.ts';
+import { defineOperation, nullable } from '../../lib/operation.ts';
+import { FiredDuplicateRule, ViolationSchema } from '../errors.ts';
+import { ACCESS_ERRORS, CHECK_OPERATION } from './mutations.ts';
+import { EXAMPLE_RECORD, RecordFields } from './record.ts';
+import { objectApiName, READ, WRITE } from './rows.ts';
+
+const closed = { additionalProperties: false };
+/** What the operation itself takes in its address or headers. */
+const text = (description: string) => Type.String({ maxLength: LIMITS.uri_max_bytes, description });
+const id = text('Id of the record.');
+const ifMatch = text('The ETag that was read: what the operation takes in `If-Match`.');
+const duplicateConfirmation = Type.Optional(text('What the operation takes in `X-Duplicate-Confirmation`.'));
+
+/** What is sent to try out an operation, by its name: what the operation itself takes in address, headers and body. */
+export const CHECK_BODIES = {
+  create: Type.Object(
+    { operation: Type.Literal('create'), fields: RecordFields, duplicateConfirmation },
+    { title: 'CreateCheck', ...closed },
+  ),
+  update: Type.Object(
+    { operation: Type.Literal('update'), id, ifMatch, fields: RecordFields, duplicateConfirmation },
+    { title: 'UpdateCheck', ...closed },
+  ),
+  upsert: Type.Object(
+    {
+      operation: Type.Literal('upsert'),
+      external: Type.Object(
+        {
+          field: text('apiName of a field that is an external id.'),
+          value: text('Value of the external id.'),
+        },
+        { title: 'ExternalKey', ...closed },
+      ),
+      ifMatch: Type.Optional(text('Update only, and only these versions.')),
+      ifNoneMatch: Type.Optional(Type.Literal('*', { description: 'Create only.' })),
+      fields: RecordFields,
+      duplicateConfirmation,
+    },
+    { title: 'UpsertCheck', ...closed },
+  ),
+  delete: Type.Object({ operation: Type.Literal('delete'), id, ifMatch }, { title: 'DeleteCheck', ...closed }),
+  restore: Type.Object({ operation: Type.Literal('restore'), id }, { title: 'RestoreCheck', ...closed }),
+  transition: Type.Object(
+    {
+      operation: Type.Literal('transition'),
+      id,
+      transitionKey: text('`transitionKey` of the list.'),
+      ifMatch,
+      input: Type.Optional(
+        Type.Object({}, { additionalProperties: true, description: 'As the `input` schema of the list says.' }),
+      ),
+      comment: Type.Optional(Type.String({ maxLength: LIMITS.comment_max_chars, description: 'Why.' })),
+      duplicateConfirmation,
+    },
+    { title: 'TransitionCheck', ...closed },
+  ),
+} as const;
+
+export type CheckBody = Static<(typeof CHECK_BODIES)[keyof typeof CHECK_BODIES]>;
+
+const RecordCheck = Type.Union(Object.values(CHECK_BODIES), {
+  title: 'RecordCheck',
+  description: 'A change of one record, by `operation`: create, update, upsert, delete, restore or transition.',
+});
+
+const EFFECT_KINDS = ['create', 'update', 'delete', 'transition', 'notification', 'event'] as const;
+
+const CheckResult = Type.Object(
+  {
+    checkOnly: Type.Literal(true),
+    valid: Type.Boolean({ description: 'The operation itself would be carried out at this moment.' }),
+    record: nullable(RecordFields),
+    errors: Type.Array(ViolationSchema, {
+      description: 'All violations at once, as the error answer of the operation itself has them.',
+    }),
+    duplicates: Type.Array(FiredDuplicateRule, {
+      description: 'Duplicate rules that matched, as in `details.rules` of DUPLICATE_RULE.',
+    }),
+    effects: Type.Array(
+      Type.Object(
+        {
+          kind: Type.Union(EFFECT_KINDS.map((kind) => Type.Literal(kind))),
+          objectApiName: Type.String(),
+          id: nullable(Type.String()),
+          fields: Type.Array(Type.String()),
+          count: Type.Optional(Type.Integer({ description: 'Records, when the effect names none of them.' })),
+        },
+        { title: 'CheckedEffect' },
+      ),
+      { description: 'What would be changed, as far as the caller can see it.' },
+    ),
+    approvalRequired: Type.Boolean({ description: 'Under the run of an agent: a person would have to approve it.' }),
+  },
+  { title: 'CheckResult', description: 'Verdict of a dry run.' },
+);
+
+export const CHECK_OPERATIONS = [
+  defineOperation({
+    ...READ,
+    cost: WRITE.cost,
+    statementTimeoutMs: LIMITS.statement_timeout_ms,
+    operationId: CHECK_OPERATION,
+    method: 'POST',
+    path: '/data/{objectApiName}/check',
+    tag: 'data',
+    summary: 'Try out a change of a record',
+    description:
+      'Dry run of a create, update, upsert, delete, restore or transition: everything is checked as by the operation itself, and nothing is changed. It takes the scope and the permissions of that operation, costs what it costs, and takes no Idempotency-Key.',
+    scopes: 'authenticated',
+    pathParameters: [objectApiName],
+    requestBody: {
+      required: true,
+      schema: RecordCheck,
+      description: 'Which operation, and what it would be sent in address, headers and body.',
+      maxBytes: LIMITS.body_max_bytes,
+      validate: false,
+      example: { operation: 'create', fields: { name: 'Acme GmbH', city: 'Berlin', creditLimit: 25000.5 } },
+    },
+    response: {
+      status: 200,
+      description: 'The verdict: what is wrong with the content, or what would be stored and changed.',
+      schema: CheckResult,
+      example: {
+        checkOnly: true,
+        valid: true,
+        record: { ...EXAMPLE_RECORD, id: null },
+        errors: [],
+        duplicates: [],
+        effects: [{ kind: 'create', objectApiName: 'Account', id: null, fields: ['city', 'creditLimit', 'name'] }],
+        approvalRequired: false,
+      },
+    },
+    errors: [
+      ...ACCESS_ERRORS,
+      'SCOPE_INSUFFICIENT',
+      'PARAMETER_REQUIRED',
+      'BODY_PROPERTY_UNKNOWN',
+      'IF_MATCH_INVALID',
+      'PARAMETER_CONFLICT',
+      'ETAG_MISMATCH',
+      'RECORD_NOT_FOUND',
+      'FIELD_PERMISSION_DENIED',
+      'TRANSITION_NOT_FOUND',
+      'TRANSITION_NOT_ALLOWED',
+      'TOO_MANY_ITEMS',
+      'CONFIRMATION_TOKEN_INVALID',
+      'WRITE_CONTENTION',
+    ],
+    action: CHECK_OPERATION,
+  }),
+] as const;

@@ -1,0 +1,20 @@
+/** Guidance for the operations of auth. */
+import type { AUTH_OPERATIONS } from '../auth.ts';
+import type { GuidanceOf } from './types.ts';
+
+export const AUTH_GUIDANCE: GuidanceOf<typeof AUTH_OPERATIONS> = {
+  'me.identity.get': {
+    whenToUse:
+      'First after signing in: to learn in whose name, in which tenant and with which scopes the token acts, and whether the tenant is a sandbox.',
+    whenNotToUse:
+      'Not to learn which objects and fields can be used: scopes are only the upper bound. Ask `schema.objects.list`.',
+    preconditions: [],
+    commonErrors: ['TOKEN_EXPIRED', 'TOKEN_REVOKED'],
+  },
+  'me.connections.list': {
+    whenToUse: 'When a person wants to see which applications act in their name, or which one is to be revoked.',
+    whenNotToUse: 'Not for the connection of this token alone: `me.identity.get` describes it.',
+    preconditions: [],
+    commonErrors: ['SCOPE_INSUFFICIENT', 'CURSOR_EXPIRED'],
+  },
+};

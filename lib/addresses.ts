@@ -1,0 +1,28 @@
+/** The version of the public API, and the addresses below the host that more than one part of the platform names. */
+export const API_VERSION = '1.0.0';
+
+/** Every path of an operation begins with it. */
+export const API_PREFIX = '/api/v1';
+
+/** The documents of the newest version. */
+export const LATEST_DOCUMENTS_PATH = '/versions/latest/docs/';
+
+/** The page that tries operations out; it is that of the running version. */
+export const REFERENCE_PATH = '/api-reference';
+
+/** The documents of this version, at the root of a host and below the prefix of the API. */
+export const DOCUMENTS_PATH = `/versions/${API_VERSION}/docs`;
+
+export const apiUrl = (baseUrl: string): string => baseUrl + API_PREFIX;
+
+export const documentsUrl = (baseUrl: string): string => apiUrl(baseUrl) + DOCUMENTS_PATH;
+
+/** The page of an error code; the address is the `type` of its bodies. */
+export const errorUrl = (code: string, baseUrl: string): string => `${documentsUrl(baseUrl)}/errors/${code}`;
+
+export const PROTECTED_RESOURCE_PATH = '/.well-known/oauth-protected-resource';
+
+/** The metadata of what stands at a path, as a protected resource (RFC 9728). */
+export const protectedResourceUrl = (baseUrl: string, path: string): string => baseUrl + PROTECTED_RESOURCE_PATH + path;
+
+export const recordPath = (objectApiName: string, id: string): string => `${API_PREFIX}/data/${objectApiName}/${id}`;

@@ -1,0 +1,76 @@
+/** What our pages load: files that are made once, at addresses that say which version of them it is. */
+import { hash } from 'node:crypto';
+import { strongEtag } from '../../lib/values/etags.ts';
+import type { Exchange } from './exchange.ts';
+import { precompressed, type ReplyOptions, type SharedAnswer, sendShared } from './reply.ts';
+
+export const HTML_TYPE = 'text/html; charset=utf-8';
+
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  html: HTML_TYPE,
+  md: 'text/markdown; charset=utf-8',
+  json: 'application/json',
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  txt: 'text/plain; charset=utf-8',
+};
+
+/** By the end of the name. */
+export const contentTypeOf = (name: string): string =>
+  CONTENT_TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream';
+
+/** For what is always the same at its address. */
+export const IMMUTABLE = 'public, max-age=31536000, immutable';
+
+/**
+ * The policy of a page with scripts: what it loads and asks comes from this host, nothing is inline, and no script makes
+ * markup of a text. What a library needs besides is said by the page.
+ */
+export const pagePolicy = ({ images = "'self'", trustedTypes = true } = {}): string =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    `img-src ${images}`,
+    "connect-src 'self'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    ...(trustedTypes ? ["require-trusted-types-for 'script'", "trusted-types 'none'"] : []),
+  ].join('; ');
+
+type Asset = Omit<SharedAnswer, 'headers'>;
+
+/** The files of a page, at `<root>/assets/<version>/<name>`. */
+export class Assets {
+  readonly #folder: string;
+  readonly #version: string;
+  readonly #files: ReadonlyMap<string, Asset>;
+
+  constructor(root: string, files: readonly (readonly [name: string, body: Buffer])[]) {
+    this.#folder = `${root}/assets/`;
+    this.#files = new Map(
+      files.map(([name, body]) => [name, { body, contentType: contentTypeOf(name), etag: strongEtag(body) }]),
+    );
+    this.#version = hash('sha256', Buffer.concat(files.map(([, body]) => body))).slice(0, 16);
+  }
+
+  /** Where the page finds a file of its version. */
+  address(name: string): string {
+    return `${this.#folder}${this.#version}/${name}`;
+  }
+
+  /** The file at a path; of another version, while two of the gateway run, what there is, and for nobody to keep. */
+  at(path: string): SharedAnswer | undefined {
+    if (!path.startsWith(this.#folder)) return undefined;
+    const [, version, name = ''] = /^([0-9a-f]{16})\/([^/]+)$/.exec(path.slice(this.#folder.length)) ?? [];
+    const file = this.#files.get(name);
+    return file && { ...file, headers: { 'Cache-Control': version === this.#version ? IMMUTABLE : 'no-store' } };
+  }
+}
+
+/** Sends a file in the form that its caller takes, compressed once for all of them. */
+export async function sendFile(x: Exchange, file: SharedAnswer, options: ReplyOptions): Promise<number> {
+  await precompressed(file.body);
+  return sendShared(x, file, options);
+}

@@ -1,0 +1,146 @@
+/**
+ * The door for assistants: a request to /mcp is checked like an operation and handed to mcp, whose tools come back here
+ * to run operations for the caller. mcp names a request by its ticket, and no user: what it can do is bounded by the
+ * requests that are in flight and by the operations that read. Source: docs/reference/mcp.md.
+ */
+import { randomBytes } from 'node:crypto';
+import type { ServiceBroker } from 'moleculer';
+import { LIMITS } from '../../config/limits.ts';
+import { call } from '../../contracts/call.ts';
+import { MCP_OPERATIONS, type McpDoorActions, type McpOutcome, type McpRequest } from '../../contracts/mcp.ts';
+import { API_PREFIX } from '../../lib/addresses.ts';
+import { errorBody } from '../../lib/errors/error-body.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { Operation, OperationReply } from '../../lib/operation.ts';
+import { mark } from '../../mixins/watchdog/work.ts';
+import { Exchange } from './exchange.ts';
+import { toPlatformError } from './failures.ts';
+import { checkMediaType, readBytes } from './intake.ts';
+import { sendOptions } from './origins.ts';
+import { admit, answerWithin, type Gate } from './pipeline.ts';
+import { commonHeaders, type ReplyOptions, send } from './reply.ts';
+
+type Run = McpDoorActions['gateway.operations.run'];
+
+/** What the door uses of its gateway. */
+interface GatewayParts {
+  readonly baseUrl: string;
+  readonly broker: ServiceBroker;
+  replyOptions(): ReplyOptions;
+  /** Waits for a call, but not beyond the time limit of the request. */
+  abortable<T>(x: Exchange, answered: PromiseLike<T>): Promise<T>;
+}
+
+/** A request that mcp is answering. */
+interface OpenRequest {
+  readonly x: Exchange;
+  runs: number;
+  /** What keeps the caller from an operation until it has another token: the answer to the request. */
+  refusal: PlatformError | null;
+}
+
+/** A request runs one operation; its call may be repeated when a process is lost. */
+const RUNS_MAX = 3;
+const ALLOW = 'POST, OPTIONS';
+/** What the protocol says in headers, and how the client wants its answer. */
+const HANDED_ON = ['accept', 'content-type', 'mcp-protocol-version', 'mcp-method', 'mcp-name'] as const;
+
+export class McpDoor {
+  readonly #gateway: GatewayParts;
+  readonly #gate: Gate;
+  readonly #unexpected: (x: Exchange, error: unknown) => void;
+  readonly #openRequests = new Map<string, OpenRequest>();
+
+  constructor(gateway: GatewayParts, gate: Gate, unexpected: (x: Exchange, error: unknown) => void) {
+    this.#gateway = gateway;
+    this.#gate = gate;
+    this.#unexpected = unexpected;
+  }
+
+  /** Answers OPTIONS, before which the caller's address has paid. */
+  async preflight(x: Exchange): Promise<void> {
+    const { origin } = x.req.headers;
+    if (origin !== undefined && (await this.#gate.originAllowed(origin))) x.allowedOrigin = origin;
+    sendOptions(x, ALLOW, this.#gateway.replyOptions());
+  }
+
+  async answer(x: Exchange): Promise<void> {
+    x.label = 'mcp';
+    if (x.method !== 'POST')
+      throw new PlatformError('METHOD_NOT_ALLOWED', 'The endpoint keeps no sessions and opens no streams: use POST.', {
+        headers: { Allow: ALLOW },
+      });
+    await admit(this.#gate, x);
+    checkMediaType(x, ['application/json']);
+    const body = await readBytes(x, LIMITS.mcp_body_max_bytes);
+    mark();
+    const open: OpenRequest = { x, runs: 0, refusal: null };
+    const ticket = randomBytes(24).toString('base64url');
+    this.#openRequests.set(ticket, open);
+    try {
+      const { broker } = this.#gateway;
+      const request = this.#handedOn(x, ticket, body ?? new Uint8Array());
+      const reply = await this.#gateway.abortable(x, call(broker, 'mcp.http.handle', request));
+      if (open.refusal) throw open.refusal;
+      const headers = commonHeaders(x, this.#gateway.replyOptions(), undefined);
+      const { status, contentType, body: content } = reply;
+      if (contentType !== null) headers.push('Content-Type', contentType);
+      send(x, status, headers, contentType === null ? null : Buffer.from(content));
+    } finally {
+      this.#openRequests.delete(ticket);
+    }
+  }
+
+  #handedOn(x: Exchange, ticket: string, body: Uint8Array): McpRequest {
+    const given = HANDED_ON.flatMap((name) => {
+      const value = x.req.headers[name];
+      return typeof value === 'string' ? [[name, value]] : [];
+    });
+    return {
+      requestId: x.requestId,
+      gateway: this.#gateway.broker.nodeID,
+      ticket,
+      baseUrl: this.#gateway.baseUrl,
+      headers: Object.fromEntries(given),
+      body,
+    };
+  }
+
+  /** Runs an operation for the caller of a request that is being answered. */
+  async run({ ticket, operationId, path, body }: Run['params']): Promise<McpOutcome> {
+    const open = this.#openRequests.get(ticket);
+    const operation = MCP_OPERATIONS.get(operationId);
+    if (!open || !operation || operation.mutation || ++open.runs > RUNS_MAX)
+      throw new PlatformError('INTERNAL_ERROR', 'No request in flight may run this operation.');
+    const { x: asking } = open;
+    const x = new Exchange(asking.req, asking.res, {
+      ip: asking.ip,
+      now: asking.startedAt,
+      deliveries: asking.deliveries,
+      within: { x: asking, method: operation.method, path: pathOf(operation, path) },
+    });
+    x.session = asking.session;
+    x.body = body && Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+    asking.label = `mcp.${operationId}`;
+    try {
+      return { body: bytesOf(await answerWithin(this.#gate, x)), error: null };
+    } catch (thrown) {
+      const { error, unexpected } = toPlatformError(thrown);
+      if (unexpected) this.#unexpected(x, thrown);
+      if (error.status === 401 || error.code === 'SCOPE_INSUFFICIENT') open.refusal = error;
+      asking.code = error.code;
+      return { body: null, error: errorBody(error, x.requestId, this.#gateway.baseUrl) };
+    } finally {
+      x.leaveFlight();
+      x.forget();
+    }
+  }
+}
+
+/** The address of the operation with these parameters. */
+const pathOf = ({ path }: Operation, parameters: Readonly<Record<string, string>>): string =>
+  API_PREFIX +
+  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(parameters[name]?.toWellFormed() ?? ''));
+
+const bytesOf = ({ body }: OperationReply): Uint8Array =>
+  body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body));

@@ -1,0 +1,35 @@
+/** Small files that browsers and crawlers ask of every host. */
+import { DASHBOARDS_PATH } from '../../../contracts/auth.ts';
+import { API_PREFIX } from '../../../lib/addresses.ts';
+import { ICON } from '../../../lib/values/page-design.ts';
+import { ICON_PATH } from '../../../lib/values/page-frame.ts';
+import { AUTH_ROOTS } from '../passthrough.ts';
+import type { SharedAnswer } from '../reply.ts';
+import { DAY_SECONDS, kept, PLAIN } from './kept.ts';
+
+/** What search engines have nothing to find at. */
+const UNLISTED = [
+  `${API_PREFIX}/`,
+  DASHBOARDS_PATH,
+  ...AUTH_ROOTS.filter((root) => root !== '.well-known').map((root) => `/${root}`),
+  '/healthz',
+  '/readyz',
+  '/metrics',
+];
+
+const ICON_FILE = kept('image/svg+xml', ICON, DAY_SECONDS, {
+  headers: { 'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'" },
+});
+
+const ROBOTS = kept(
+  PLAIN,
+  ['User-agent: *', ...UNLISTED.map((path) => `Disallow: ${path}`), ''].join('\n'),
+  DAY_SECONDS,
+);
+
+/** By path. Browsers that ask for `favicon.ico` by themselves take the icon by its Content-Type. */
+export const SITE_FILES: ReadonlyMap<string, SharedAnswer> = new Map([
+  [ICON_PATH, ICON_FILE],
+  ['/favicon.ico', ICON_FILE],
+  ['/robots.txt', ROBOTS],
+]);

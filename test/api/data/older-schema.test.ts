@@ -1,0 +1,101 @@
+/** Tenants of an older version, met by data processes of this one before their tables are up to date. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { call } from '../../../contracts/call.ts';
+import { TENANT_SCHEMA_VERSION } from '../../../contracts/metadata.ts';
+import { Database } from '../../../mixins/database/database.ts';
+import { type Api, api, tokenFor } from '../../support/client.ts';
+import { startPlatform, type TestPlatform, testEnvironment } from '../../support/platform.ts';
+
+const run = promisify(execFile);
+
+describe('a tenant whose tables are of an older version', function () {
+  this.timeout(120_000);
+  let platform: TestPlatform;
+  let owner: Database;
+  let user: Api;
+  let tenants: { id: string; key: string }[];
+  const schemaOf = (id: string): string => `"t_${id.replaceAll('-', '')}"`;
+  const script = (name: string) =>
+    run(process.execPath, [`scripts/${name}.ts`], {
+      env: { ...process.env, ...testEnvironment(platform.database.url) },
+    })
+      .then(({ stdout, stderr }) => ({ code: 0, stdout, stderr }))
+      .catch(({ code, stdout, stderr }) => ({ code: Number(code), stdout: String(stdout), stderr: String(stderr) }));
+
+  /** The tables as the version before epochs left them. */
+  async function age(id: string): Promise<void> {
+    const schema = schemaOf(id);
+    await owner.query(`DROP FUNCTION ${schema}._renew_epoch; DROP TABLE ${schema}._epoch`);
+    await owner.query('UPDATE metadata.tenants SET tenant_schema_version = 15 WHERE id = $1', [id]);
+  }
+  const versions = async (): Promise<unknown> =>
+    (await owner.query('SELECT DISTINCT tenant_schema_version AS version FROM metadata.tenants')).rows;
+
+  before(async () => {
+    platform = await startPlatform();
+    owner = new Database(platform.database.url, { size: 2, applicationName: 'test' });
+    user = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
+    tenants = (await owner.query<{ id: string; key: string }>('SELECT id, key FROM metadata.tenants ORDER BY key'))
+      .rows;
+    assert.ok(tenants.length >= 2);
+  });
+  after(async () => {
+    await owner?.close();
+    await platform?.stop();
+  });
+
+  it('is answered 503 where they lack something, goes on elsewhere, and is brought up to date by migrating', async () => {
+    for (const { id } of tenants) await age(id);
+    const changes = await user.get('/data/Account/changes');
+    assert.deepEqual([changes.status, changes.body.code], [503, 'SERVICE_UNAVAILABLE'], changes.text);
+    assert.ok(Number(changes.headers.get('retry-after')) >= 1);
+    assert.equal((await user.get('/data/Account')).status, 200);
+    const { id } = tenants[0]!;
+    await assert.rejects(call(platform.broker, 'data.audit.seal', { tenantId: id }) as Promise<unknown>, {
+      code: 'SERVICE_UNAVAILABLE',
+    });
+    const migrated = await script('migrate');
+    assert.equal(migrated.code, 0, migrated.stderr);
+    assert.match(migrated.stdout, new RegExp(`the tables of ${tenants.length} tenants up to date`));
+    assert.deepEqual(await versions(), [{ version: TENANT_SCHEMA_VERSION }]);
+    assert.equal((await user.get('/data/Account/changes')).status, 200);
+    const again = await script('migrate');
+    assert.doesNotMatch(again.stdout, /tenants/);
+  });
+
+  it('does not keep the others from being brought up to date, and is named', async () => {
+    for (const { id } of tenants) await age(id);
+    const [first] = tenants;
+    // Stands in the way of what is to be made.
+    await owner.query(`CREATE TABLE ${schemaOf(first!.id)}._epoch (mine integer)`);
+    const migrated = await script('migrate');
+    assert.equal(migrated.code, 1);
+    assert.match(migrated.stderr, new RegExp(`^${first!.key}: NOT UP TO DATE: .*_epoch`, 'm'));
+    assert.doesNotMatch(migrated.stdout, /The database is up to date/);
+    const { rows } = await owner.query('SELECT key FROM metadata.tenants WHERE tenant_schema_version < $1', [
+      TENANT_SCHEMA_VERSION,
+    ]);
+    assert.deepEqual(rows, [{ key: first!.key }]);
+    await owner.query(`DROP TABLE ${schemaOf(first!.id)}._epoch`);
+    assert.equal((await script('migrate')).code, 0);
+    assert.deepEqual(await versions(), [{ version: TENANT_SCHEMA_VERSION }]);
+  });
+
+  it('begins its new epoch after a restore without a process of metadata', async () => {
+    for (const { id } of tenants) await age(id);
+    const restored = await script('restored');
+    assert.equal(restored.code, 0, restored.stdout + restored.stderr);
+    assert.match(restored.stdout, new RegExp(`of ${tenants.length} of ${tenants.length} tenants start over`));
+    assert.equal((await user.get('/data/Account/changes')).status, 200);
+  });
+
+  it('is told to migrate first where the shared tables are older', async () => {
+    await owner.query(`DELETE FROM metadata.migrations WHERE name LIKE '0020-%'`);
+    const restored = await script('restored');
+    assert.equal(restored.code, 2);
+    assert.match(restored.stderr, /metadata lack 0020-\S+: run `npm run migrate`/);
+    await owner.query(`INSERT INTO metadata.migrations (name) VALUES ('0020-tenant-schema-version.sql')`);
+  });
+});

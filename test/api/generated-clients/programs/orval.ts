@@ -1,0 +1,41 @@
+/** All by orval, whose functions use fetch. */
+import {
+  dataRecordsCheck,
+  dataRecordsCreate,
+  dataRecordsGet,
+  dataRecordsList,
+  dataRecordsUpdate,
+} from '../generated/orval.ts';
+import { newKey, type Outcome, type Task } from './program.ts';
+
+export async function run({ token, city }: Task): Promise<Outcome> {
+  const options = { headers: { authorization: `Bearer ${token}` } };
+
+  const query = { where: JSON.stringify({ city }), sort: JSON.stringify([{ id: 'name', desc: true }]) };
+  const listed = await dataRecordsList('Account', query, {}, options);
+  if (listed.status !== 200) throw new Error(listed.data.message);
+
+  const checked = await dataRecordsCheck('Contact', { operation: 'create', fields: { name: '' } }, {}, options);
+  if (checked.status !== 200) throw new Error(checked.data.message);
+
+  const contact = { name: 'Generated', lastName: 'Generated' };
+  const created = await dataRecordsCreate('Contact', contact, { 'Idempotency-Key': newKey() }, options);
+  if (created.status !== 201) throw new Error('The record was not created.');
+  const { id } = created.data;
+  const etag = created.headers.get('ETag') ?? '';
+
+  const update = (jobTitle: string, ifMatch: string) =>
+    dataRecordsUpdate('Contact', id, { jobTitle }, { 'Idempotency-Key': newKey(), 'If-Match': ifMatch }, options);
+  await update('Clerk', etag);
+  const refused = await update('Buyer', etag);
+  const current = await dataRecordsGet('Contact', id, {}, {}, options);
+  const updated = await update('Buyer', current.headers.get('ETag') ?? '');
+  if (updated.status !== 200) throw new Error(updated.data.message);
+
+  return {
+    names: listed.data.records.map((record) => record['name']),
+    violations: checked.data.errors.map(({ code }) => code),
+    refusal: refused.status === 412 ? refused.data.code : undefined,
+    jobTitle: updated.data['jobTitle'],
+  };
+}

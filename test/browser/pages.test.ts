@@ -1,0 +1,155 @@
+/** Every page in headless Chromium, in light and dark, on a desk and on a phone of 360 pixels. */
+import assert from 'node:assert/strict';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { findings, signIn, startChromium, visit } from '../support/chromium.ts';
+import { startPlatform, type TestPlatform } from '../support/platform.ts';
+
+const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true } as const;
+const DESK = { viewport: { width: 1280, height: 900 } } as const;
+
+/** Pages for everybody, and those that mia opens. `/account` leads everybody else to the sign-in. */
+const OPEN = [
+  '/',
+  '/nothing/here',
+  '/oauth2/nothing',
+  '/account',
+  '/device',
+  '/password/unknown',
+  '/versions/latest/docs/',
+  '/versions/latest/docs/guides/first-request',
+  '/versions/latest/docs/reference/limits',
+  '/versions/latest/docs/reference/metadata',
+  '/versions/latest/docs/errors/ETAG_MISMATCH',
+  '/versions/latest/docs/operations/metadata.deployments.cancel',
+  '/api-reference',
+];
+const SIGNED_IN = ['/account', '/dashboards', '/oauth2/logout'];
+
+interface Figures {
+  bytes: number;
+  requests: number;
+  firstPaint: number;
+}
+
+/** Since the navigation: what came over the line, in how many requests, and when something was seen. */
+const FIGURES = `new Promise((done) => {
+  const loaded = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
+  const bytes = loaded.reduce((sum, { transferSize }) => sum + transferSize, 0);
+  new PerformanceObserver((paints) => {
+    const first = paints.getEntriesByName('first-contentful-paint')[0];
+    if (first) done({ bytes, requests: loaded.length, firstPaint: Math.round(first.startTime) });
+  }).observe({ type: 'paint', buffered: true });
+})`;
+
+describe('every page in Chromium', function () {
+  this.timeout(300_000);
+  let platform: TestPlatform;
+  let browser: Browser;
+  let signedIn: NonNullable<BrowserContextOptions['storageState']>;
+  const figures: string[] = [];
+  before(async () => {
+    [platform, browser] = await Promise.all([startPlatform(), startChromium()]);
+    const { page, context } = await visit(browser, platform.baseUrl);
+    await page.goto(`${platform.baseUrl}/account`);
+    await signIn(page, 'mia@demo.example');
+    await page.waitForSelector('h1:text("Your account")');
+    signedIn = await context.storageState();
+    await context.close();
+  });
+  after(async () => {
+    await browser?.close();
+    await platform?.stop();
+    if (figures.length > 0) process.stdout.write(`\n    bytes, requests, first paint:\n${figures.join('')}`);
+  });
+
+  const opened = async (page: Page, path: string): Promise<void> => {
+    await page.goto(platform.baseUrl + path, { waitUntil: 'load' });
+    if (path === '/dashboards') await page.waitForSelector('.dashboards, .empty');
+    if (path === '/api-reference') {
+      await page.click('#operations-tag-Data');
+      await page.locator('.opblock-post .opblock-summary-control').first().click();
+      await page.waitForSelector('.opblock-post .responses-wrapper');
+    }
+  };
+
+  for (const [who, paths] of [
+    ['everybody', OPEN],
+    ['who has signed in', SIGNED_IN],
+  ] as const)
+    for (const path of paths)
+      it(`${path}, for ${who}`, async () => {
+        const cookies = who === 'everybody' ? {} : { storageState: signedIn };
+        for (const size of [DESK, PHONE])
+          for (const colorScheme of ['light', 'dark'] as const) {
+            const where = `${path} at ${size.viewport.width} px, ${colorScheme}`;
+            // axe is evaluated in the page, which its policy would not let it.
+            const options = { ...size, ...cookies, colorScheme, bypassCSP: true, reducedMotion: 'reduce' } as const;
+            const { page, context, strangers } = await visit(browser, platform.baseUrl, options);
+            await opened(page, path);
+            if (size === DESK && colorScheme === 'light') {
+              const { bytes, requests, firstPaint } = (await page.evaluate(FIGURES)) as Figures;
+              figures.push(`    ${path.padEnd(48)} ${bytes} B, ${requests}, ${firstPaint} ms\n`);
+            }
+            assert.deepEqual(await findings(page), [], where);
+            assert.deepEqual(strangers, [], where);
+            // A phone makes its window as wide as the page.
+            const wider = Number(await page.evaluate('document.documentElement.scrollWidth')) - size.viewport.width;
+            assert.ok(wider <= 0, `${where}: ${wider} px wider than the screen`);
+            await context.close();
+          }
+      });
+
+  for (const size of [DESK, PHONE])
+    it(`the documents are searched at ${size.viewport.width} px, by keyboard`, async () => {
+      const options = { ...size, colorScheme: 'dark', bypassCSP: true } as const;
+      const { page, context } = await visit(browser, platform.baseUrl, options);
+      await opened(page, '/versions/latest/docs/reference/limits');
+      await page.fill('#site-search-field', 'ETAG_MISMATCH');
+      await page.waitForSelector('#site-results a');
+      assert.deepEqual(await findings(page), []);
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('Enter');
+      await page.waitForSelector('h1:text("ETAG_MISMATCH")');
+      await context.close();
+    });
+
+  it('the sections of a document stand beside it, and on a phone above it once they are asked for', async () => {
+    for (const size of [DESK, PHONE]) {
+      const { page, context } = await visit(browser, platform.baseUrl, size);
+      await opened(page, '/versions/latest/docs/reference/records');
+      const sections = page.locator('.contents a');
+      if (size === PHONE) {
+        assert.equal(await sections.first().isVisible(), false);
+        await page.click('.contents summary');
+      }
+      assert.equal(await sections.first().isVisible(), true);
+      await sections.last().click();
+      assert.match(page.url(), /#\w+$/);
+      await context.close();
+    }
+  });
+
+  it('none breaks its own policy', async () => {
+    const { page, context, complaints } = await visit(browser, platform.baseUrl);
+    for (const path of OPEN) await opened(page, path);
+    // The pages about errors are answered with the status of theirs.
+    assert.deepEqual(
+      complaints.filter((text) => !/status of (?:404|410)/.test(text)),
+      [],
+    );
+    await context.close();
+  });
+
+  it('on paper the header is left out, and the colours are those of paper', async () => {
+    const { page, context } = await visit(browser, platform.baseUrl, { colorScheme: 'dark', bypassCSP: true });
+    await opened(page, '/');
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+    assert.equal(await page.locator('header nav').isVisible(), false);
+    assert.equal(
+      await page.evaluate('getComputedStyle(document.documentElement).backgroundColor'),
+      'rgb(255, 255, 255)',
+    );
+    assert.equal(await page.evaluate('getComputedStyle(document.querySelector("h1")).color'), 'rgb(0, 0, 0)');
+    await context.close();
+  });
+});

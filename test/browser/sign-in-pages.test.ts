@@ -1,0 +1,32 @@
+/** The pages of sign-in and account in headless Chromium, in each of their states, with a long name in every place. */
+import assert from 'node:assert/strict';
+import type { Browser } from 'playwright-core';
+import { render } from '../../services/auth/pages/pages.ts';
+import { findings, startChromium, visit } from '../support/chromium.ts';
+import { signInPages } from '../support/sign-in-pages.ts';
+
+/** As long as an address of mail, without a place to break it. */
+const LONG = 'firstname.lastname.of.somebody@a-company-with-a-long-name.example';
+
+describe('every page of sign-in in Chromium', function () {
+  this.timeout(300_000);
+  let browser: Browser;
+  before(async () => {
+    browser = await startChromium();
+  });
+  after(() => browser?.close());
+
+  for (const width of [360, 1280])
+    for (const colorScheme of ['light', 'dark'] as const)
+      it(`can be read by everybody at ${width} px, ${colorScheme}`, async () => {
+        const { page, context } = await visit(browser, 'about:', { viewport: { width, height: 740 }, colorScheme });
+        for (const each of signInPages(LONG)) {
+          await page.setContent(render(each));
+          await page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true");
+          assert.deepEqual(await findings(page), [], each.title);
+          const wider = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+          assert.ok(Number(wider) <= 0, `${each.title}: ${wider} px wider than the screen`);
+        }
+        await context.close();
+      });
+});

@@ -1,0 +1,70 @@
+/** The commands of operators and developers explain themselves, and do nothing when they are called wrongly. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Database } from '../../mixins/database/database.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { root } from '../support/sources.ts';
+
+interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Nothing is there, so a command that went to work would fail otherwise. */
+const NOWHERE = { DATABASE_URL: 'postgres://erp@127.0.0.1:1/erp', NATS_URL: 'nats://127.0.0.1:1' };
+
+const run = (script: string, args: readonly string[], env: Record<string, string> = NOWHERE): Promise<Outcome> =>
+  promisify(execFile)(process.execPath, [join(root, script), ...args], { env: { ...process.env, ...env } }).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    (error: Outcome) => error,
+  );
+
+/** By its script, with the exit code of a call that it does not understand. */
+const COMMANDS = {
+  'scripts/audit.ts': 2,
+  'scripts/bus-keys.ts': 1,
+  'scripts/limits.ts': 1,
+  'scripts/migrate.ts': 1,
+  'scripts/repl.ts': 1,
+  'scripts/restored.ts': 2,
+  'scripts/rotate-secret.ts': 1,
+  'scripts/token.ts': 1,
+  'test/storm/run.ts': 2,
+} as const;
+
+describe('a command', () => {
+  for (const [script, exitCode] of Object.entries(COMMANDS)) {
+    it(`${script} explains itself, and refuses options that it does not know`, async function () {
+      this.timeout(60_000);
+      const [help, wrong] = await Promise.all([run(script, ['--help']), run(script, ['--dry-run'])]);
+      assert.deepEqual([help.code, help.stderr], [0, '']);
+      assert.match(help.stdout, /^Usage: npm run /);
+      assert.deepEqual([wrong.code, wrong.stdout], [exitCode, '']);
+      assert.match(wrong.stderr, /^[a-z-]+: Unknown option '--dry-run'[\s\S]*\nUsage: npm run /);
+    });
+  }
+});
+
+describe('npm run restored', () => {
+  let database: TestDatabase;
+  before(async () => {
+    database = await createDatabase();
+  });
+  after(() => database?.drop());
+
+  it('does nothing to a database that is read-only, and says so', async function () {
+    this.timeout(30_000);
+    const owner = new Database(database.url, { size: 1, applicationName: 'test' });
+    const { name } = await owner
+      .query<{ name: string }>('SELECT current_database() AS name')
+      .then(({ rows }) => rows[0]!);
+    await owner.query(`ALTER DATABASE "${name}" SET default_transaction_read_only = on`);
+    await owner.close();
+    const outcome = await run('scripts/restored.ts', [], { DATABASE_URL: database.url });
+    assert.deepEqual([outcome.code, outcome.stdout], [2, '']);
+    assert.match(outcome.stderr, /^Nothing was done: .* is read-only .*\. Run it again when it takes changes\.\n$/);
+  });
+});

@@ -1,0 +1,490 @@
+/**
+ * How each example of the documents is tried out, by its name (test/support/examples.ts). An example that is not here
+ * fails a test of the repository; one that cannot be tried out is here with the reason.
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import type { ServiceBroker } from 'moleculer';
+import { MULTI_FACTOR_ACR, STEP_UP_MAX_AGE_SECONDS } from '../../contracts/auth.ts';
+import { OPERATIONS } from '../../contracts/operations.ts';
+import { CATALOGUE } from '../../lib/errors/catalogue.ts';
+import { signIn } from '../../scripts/sign-in.ts';
+import { openapi } from '../../services/gateway/public/openapi.ts';
+import { type Answer, type Api, api, demoPassword, tokenFor } from './client.ts';
+import { examplesOf } from './examples.ts';
+import { fieldFile, objectFiles, wholePackage } from './metadata-tenant.ts';
+import { root } from './sources.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: examples and answers are compared, whatever they hold
+type Anything = any;
+
+/** Where examples are tried out. */
+export interface Stage {
+  readonly baseUrl: string;
+  readonly broker: ServiceBroker;
+  readonly databaseUrl: string;
+  readonly natsUrl: string;
+}
+
+type Trial = (text: string, stage: Stage) => Promise<unknown>;
+
+/** In place of the one of the demo, which has labels for parts of its own layouts. */
+const NO_TRANSLATION = { 'translations/de.yaml': 'type: Translation\napiName: de\nlabels: {}\n' };
+
+/** Names of examples, and how they are tried out. */
+export const TRIED: Readonly<Record<string, Trial>> = {
+  'docs/guides/connect-an-assistant.md#1-declare-the-client': file('externalClients/Assistant.yaml'),
+  'docs/guides/connect-an-assistant.md#1-declare-the-client 2': file('externalClients/Assistant.yaml'),
+  'docs/guides/operators.md#health-metrics-logs': async (text, stage) => {
+    const output = await shell(text, stage);
+    assert.match(output, /"status":"ready"/);
+    assert.match(output, /erp_http_requests_total/);
+  },
+  'docs/guides/operators.md#a-new-tenant': async (text, { broker }) => {
+    const [create, ...others] = callsOf(text);
+    const { tenantId } = (await broker.call(create!.action, create!.params)) as { tenantId: string };
+    for (const { action, params } of others) await broker.call(action, { ...params, tenantId });
+  },
+  'docs/guides/operators.md#a-new-tenant 2': calls(),
+  'docs/guides/operators.md#limits-of-a-tenant': async (text, stage) => {
+    assert.match(await shell(text.replaceAll('lakeside', 'acme'), stage), /acme/);
+    await shell('npm run --silent limits -- --tenant acme connection=default daily=default', stage);
+  },
+  'docs/guides/operators.md#runs-of-agents': calls({ runIds: [] }),
+  'docs/guides/operators.md#second-factors': calls(),
+  'docs/guides/operators.md#the-audit-trail': async (text, stage) =>
+    assert.match(await shell(text, stage), /^demo: intact, /m),
+
+  'docs/reference/agents.md#runs': async (text, stage) => {
+    const agent = await agentOf(stage);
+    const [begin, read, complete] = requestsOf(text);
+    const { runId } = (await accepted(send(agent, begin!))).body;
+    await accepted(send(agent, { ...read!, path: read!.path.replace('?…', '?take=1'), headers: under(runId) }));
+    await accepted(send(agent, { ...complete!, path: `/agent/runs/${runId}/complete` }));
+  },
+  'docs/reference/agents.md#policies': file('agentPolicies/Default.yaml'),
+  'docs/reference/agents.md#approvals': async (text, stage) => {
+    const { refusal } = await askedForApproval(stage);
+    assertLike(JSON.parse(text), refusal.body, { whole: false });
+    assertCatalogued(JSON.parse(text));
+  },
+  'docs/reference/agents.md#approvals 2': async (text, stage) => {
+    const { refusal } = await askedForApproval(stage);
+    const { approvalId, fingerprint } = refusal.body.details;
+    const [{ method, body }] = requestsOf(text) as [Request];
+    const mia = await person(stage, 'mia');
+    await accepted(mia.send(method, `/agent/approvals/${approvalId}/decision`, { ...body, fingerprint }));
+  },
+  'docs/reference/agents.md#revert': async (text, stage) => {
+    const agent = await agentOf(stage);
+    const { runId } = (await agent.post('/agent/runs', { agentKey: 'dunning', goal: 'Write a note.' })).body;
+    const { id, etag } = await invoice(stage);
+    await accepted(agent.patch(`/data/Invoice__c/${id}`, { Notes__c: 'Call first.' }, { etag, headers: under(runId) }));
+    await accepted(agent.post(`/agent/runs/${runId}/complete`, { outcome: 'succeeded', summary: 'Done.' }));
+    const { body } = await accepted((await person(stage, 'mia')).post(`/agent/runs/${runId}/revert`));
+    assert.equal(body.reverted.length, 1);
+    assertLike(JSON.parse(text), body);
+    assertAnswer('agent.runs.revert', text);
+  },
+
+  'docs/reference/aggregation.md#groups-and-measures': async (text, stage) => {
+    const { body } = await aggregate(stage, JSON.parse(text));
+    assert.ok(body.columns.length > 0);
+  },
+  'docs/reference/aggregation.md#answer': async (text, stage) => {
+    const example = JSON.parse(text);
+    const { text: question } = namedExample('docs/reference/aggregation.md#groups-and-measures');
+    const query = JSON.parse(question);
+    query.filters.conditions.push({ id: 'b', field: 'CurrencyIsoCode__c', operator: 'eq', value: 'EUR' });
+    const { body } = await aggregate(stage, query);
+    assert.deepEqual(body.columns, example.columns);
+    assertLike(example, body, { whole: false });
+  },
+  'docs/reference/analytics.md#content': (text, stage) => runWidget(stage, JSON.parse(text)),
+  'docs/reference/assistant-manifest.md#assistant-manifest': async (text, { baseUrl }) => {
+    const response = await fetch(text.trim().replace('{base_url}', baseUrl));
+    assert.equal(((await response.json()) as Anything).apiVersion, '1.0.0');
+  },
+
+  'docs/reference/authentication.md#usernames': calls(),
+  'docs/reference/authentication.md#passwords': calls(),
+  'docs/reference/authentication.md#second-factor': calls(),
+  'docs/reference/authentication.md#step-up': async (text) => {
+    assert.match(text, /^WWW-Authenticate: Bearer error="insufficient_user_authentication",/);
+    assert.ok(text.includes(`acr_values="${MULTI_FACTOR_ACR}", max_age=${STEP_UP_MAX_AGE_SECONDS}, …`));
+  },
+  'docs/reference/authentication.md#a-token-for-trying-things': async (text, stage) =>
+    assert.match(await shell(text, stage), /^eyJ\S+\n$/),
+
+  'docs/reference/duplicates.md#duplicates': file('objects/Account/duplicateRules/SameTaxId.yaml'),
+  'docs/reference/duplicates.md#answer': async (text, stage) => {
+    const ada = await person(stage, 'ada');
+    const account = { name: 'Twice Ltd', TaxId__c: 'GB999000111' };
+    await accepted(ada.post('/data/Account', account));
+    const refusal = await ada.post('/data/Account', account);
+    assert.equal(refusal.status, 409);
+    assertLike(JSON.parse(text), refusal.body, { whole: false });
+    assertCatalogued(JSON.parse(text));
+  },
+  'docs/reference/errors.md#errors': async (text, stage) => {
+    const example = JSON.parse(text);
+    const { body } = await (await person(stage, 'sam')).get('/data/Account?tak=1');
+    const { requestId, type } = body;
+    assert.deepEqual({ ...example, requestId, type }, body);
+    assert.equal(new URL(example.type).pathname, new URL(type).pathname);
+  },
+  'docs/reference/expressions.md#expressions': async (text, stage) => {
+    const lines = text.trim().split('\n');
+    const rules = lines.map((line, i) => [`objects/Invoice__c/validationRules/Example${i}.yaml`, rule(i, line)]);
+    await assertDeployable(stage, Object.fromEntries(rules));
+  },
+  'docs/reference/field-types.md#rollups': file('objects/Order__c/fields/Total__c.yaml', {
+    ...objectFiles('Order__c'),
+    ...objectFiles('OrderLine__c', {
+      OrderId__c: 'fieldType: reference\nreferenceTo: [Order__c]',
+      Amount__c: 'fieldType: currency',
+    }),
+  }),
+  'docs/reference/field-types.md#formulas': file('objects/Order__c/fields/Gross__c.yaml', {
+    ...objectFiles('Order__c'),
+    ...fieldFile('Order__c', 'Net__c', 'fieldType: currency'),
+    ...fieldFile('Order__c', 'Rate__c', 'fieldType: percent'),
+  }),
+  'docs/reference/limits.md#rate': async (text, stage) => assert.match(await shell(text, stage), /demo/),
+  'docs/reference/metadata.md#types': file('objects/Invoice__c/validationRules/AmountPositive.yaml'),
+  'docs/reference/metadata.md#types 2': file('objects/Invoice__c/sharingRules/FinanceRead.yaml', {
+    'groups/Finance.yaml': 'type: Group\napiName: Finance\nlabel: Finance\n',
+  }),
+  'docs/reference/metadata.md#altering': async (text, stage) => {
+    const files = {
+      'manifest/destructiveChanges.yaml': text.replace('Note__c', 'Notes__c'),
+      ...fieldFile('Invoice__c', 'Notes__c', 'fieldType: text\nlength: 3'),
+    };
+    await assertDeployable(stage, files, { allowDestructiveChanges: true });
+  },
+
+  'docs/reference/querying.md#filters': listed('Invoice__c', (text) => text),
+  'docs/reference/querying.md#related-records': listed('Account', (text) => `{"logic":"and","conditions":[${text}]}`),
+  'docs/reference/querying.md#expanding-references': async (text, stage) => {
+    assert.ok((await contacts(stage, text)).length > 0);
+  },
+  'docs/reference/querying.md#expanding-references 2': async (text, stage) => {
+    const question = namedExample('docs/reference/querying.md#expanding-references').text;
+    const found = await contacts(stage, question);
+    assertLike(
+      JSON.parse(text),
+      found.find(({ _expanded }) => _expanded.accountId),
+    );
+  },
+  'docs/reference/querying.md#expanding-references 3': async (text, stage) => {
+    await accepted((await person(stage, 'sam')).post('/data/Contact/query', JSON.parse(text)));
+  },
+  'docs/reference/records.md#dry-run': async (text, stage) => {
+    const sam = await person(stage, 'sam');
+    const { body } = await accepted(sam.post('/data/Account/check', JSON.parse(text)));
+    assert.equal(body.valid, true);
+  },
+  'docs/reference/records.md#dry-run 2': async (text, stage) => {
+    const sam = await person(stage, 'sam');
+    const check = { operation: 'create', fields: { name: 'Acme GmbH' } };
+    assertLike(JSON.parse(text), (await accepted(sam.post('/data/Account/check', check))).body);
+  },
+  'docs/reference/records.md#validation-rules': async (text, stage) => {
+    const example = JSON.parse(text);
+    const sam = await person(stage, 'sam');
+    const { AccountId__c } = (await invoice(stage)).record;
+    const { status, body } = await sam.post('/data/Invoice__c', { AccountId__c, Amount__c: -1 });
+    assert.equal(status, 422);
+    assert.deepEqual(
+      body.errors.find(({ ruleApiName }: Anything) => ruleApiName === example.ruleApiName),
+      example,
+    );
+  },
+  'docs/reference/records.md#following-changes': async (text, stage) => {
+    const sam = await person(stage, 'sam');
+    const { body: begun } = await sam.get('/data/Account/changes');
+    await accepted(sam.post('/data/Account', { name: 'Followed Ltd' }));
+    let changes: Anything = { records: [], resumeCursor: begun.resumeCursor };
+    for (let left = 100; changes.records.length === 0 && left > 0; left--)
+      changes = (await sam.get(`/data/Account/changes?cursor=${encodeURIComponent(changes.resumeCursor)}`)).body;
+    assertLike(JSON.parse(text), changes);
+  },
+  'docs/reference/screens.md#layouts': file('objects/Invoice__c/layouts/Default.yaml', NO_TRANSLATION),
+  'docs/reference/screens.md#layouts 2': file('objects/Invoice__c/layouts/Accounting.yaml', NO_TRANSLATION),
+  'docs/reference/screens.md#list-views': file('objects/Invoice__c/listViews/Open.yaml'),
+  'docs/reference/screens.md#translations': file('translations/de.yaml'),
+  'docs/reference/transitions.md#a-state-model': (text, stage) =>
+    // An object of its own: what profiles of the demo allow belongs to the state model of the demo.
+    assertDeployable(stage, {
+      ...objectFiles('Bill__c', {
+        Amount__c: 'fieldType: currency',
+        SentAt__c: 'fieldType: dateTime',
+        Status__c:
+          'fieldType: picklist\npicklist:\n  values:\n    - value: draft\n      label: Draft\n    - value: sent\n      label: Sent',
+      }),
+      'objects/Bill__c/stateModels/Lifecycle.yaml': text.replaceAll('Invoice__c', 'Bill__c'),
+    }),
+  'docs/reference/transitions.md#the-list': async (text, stage) => {
+    const { id } = await invoice(stage);
+    const { body } = await accepted((await person(stage, 'mia')).get(`/data/Invoice__c/${id}/transitions`));
+    assertLike(JSON.parse(text), body);
+    assertAnswer('data.transitions.list', text);
+  },
+  'docs/reference/transitions.md#executing': async (text, stage) => {
+    const { id, etag } = await invoice(stage);
+    const mia = await person(stage, 'mia');
+    const { body } = await accepted(mia.post(`/data/Invoice__c/${id}/transitions/discard`, {}, { etag }));
+    assertLike(JSON.parse(text), body);
+    assertAnswer('data.transitions.execute', text);
+  },
+};
+
+const CLUSTER = 'It takes Docker or a Kubernetes cluster; test/unit/ops holds the manifests, test/cluster the upgrade.';
+const OUTPUT = 'Output, of which the words differ with the configuration; tests of the command hold it.';
+
+/** Names of examples that are not tried out, with the reason. Those in the language of the shell must parse. */
+export const NOT_TRIED: Readonly<Record<string, string>> = {
+  'CONTRIBUTING.md#run-and-test': 'Installs the packages and runs this suite.',
+  'README.md#start': 'Installs the packages and starts the platform; test/cluster/single.test.ts starts it.',
+  'README.md#start 2': "The same with a database of one's own; test/cluster starts processes on one.",
+  'README.md#the-first-request 6': OUTPUT,
+  'README.md#where-to-go-on': 'Runs this suite, and parts of it.',
+  'docs/guides/let-an-agent-work.md#1-start-the-agent': 'Asks a person; test/api/agent-example.test.ts is that person.',
+  'docs/guides/operators.md#start-and-stop': 'Installs the packages and starts the platform.',
+  'docs/guides/operators.md#start-and-stop 2': 'Starts the platform on a database that is not there.',
+  'docs/guides/operators.md#start-and-stop 3': 'Makes a role and a database of the whole server.',
+  'docs/guides/operators.md#the-console': 'Waits for somebody to type; the examples below are typed in it.',
+  'docs/guides/operators.md#the-console 2': 'Lists what is running, in tables for people.',
+  'docs/guides/operators.md#deployments':
+    'Takes a deployment that is under way: test/api/metadata/cancel.test.ts has one.',
+  'docs/guides/operators.md#the-audit-trail 2': OUTPUT,
+  'docs/guides/operators.md#the-audit-trail 3': 'Names the end of a chain: test/api/data/audit.test.ts has one.',
+  'docs/guides/operators.md#backup': 'Makes a role of the whole server: test/cluster/restored.test.ts does.',
+  'docs/guides/operators.md#backup 2': 'test/cluster/restored.test.ts makes a backup and restores it.',
+  'docs/guides/operators.md#backup 3': 'test/cluster/restored.test.ts makes a backup and restores it.',
+  'docs/guides/operators.md#one-tenant': 'Names the schema of a tenant of somebody else.',
+  'docs/guides/operators.md#several-processes': 'test/cluster/platform.test.ts starts these processes.',
+  'docs/guides/sign-in-a-program.md#2-get-its-secret': 'test/api/guides.test.ts calls the same action for the guide.',
+  'docs/guides/sign-in-a-program.md#2-get-its-secret 2': 'Waits for somebody to type.',
+  'docs/guides/use-the-command-line.md#sign-in': 'Opens a browser: test/cli/sign-in.test.ts is that browser.',
+  'docs/guides/use-the-command-line.md#when-somebody-else-was-faster': OUTPUT,
+  'docs/guides/use-the-command-line.md#in-typescript':
+    'test/cli/types.test.ts writes the types, and compiles and runs the program.',
+  'docs/guides/use-the-command-line.md#in-typescript 2': 'test/cli/types.test.ts compiles and runs it.',
+  'docs/guides/use-the-command-line.md#in-typescript 3': 'test/cli/types.test.ts compiles and runs it.',
+  'docs/guides/use-the-command-line.md#in-a-script':
+    'A part of a script, with an id from elsewhere; test/cli holds the exit codes.',
+  'docs/reference/audit.md#the-chain': 'A formula: npm run audit -- verify computes it.',
+  'docs/reference/authentication.md#clients': 'Takes a client with a secret: the guide about programs has one.',
+  'docs/reference/cli-metadata.md#validate-and-deploy': OUTPUT,
+  'docs/reference/cli-metadata.md#validate-and-deploy 2': 'Takes two branches that somebody has worked on.',
+  'docs/reference/cli.md#starting-it': 'test/cli/package.test.ts packs, installs and starts it.',
+  'docs/reference/duplicates.md#cost': 'A plan that was measured, with its figures.',
+  'docs/reference/operations-cluster.md#docker-compose': CLUSTER,
+  'docs/reference/operations-cluster.md#upgrade-with-docker-compose': CLUSTER,
+  'docs/reference/operations-cluster.md#kubernetes': CLUSTER,
+  'docs/reference/operations-cluster.md#kubernetes 2': CLUSTER,
+  'docs/reference/operations-cluster.md#kubernetes 3': CLUSTER,
+  'docs/reference/operations-cluster.md#upgrade-on-kubernetes': CLUSTER,
+  'docs/reference/operations-cluster.md#upgrade-on-kubernetes 2': CLUSTER,
+  'docs/reference/operations-cluster.md#keys-of-the-bus': 'test/cluster/bus-tls.test.ts makes the keys.',
+  'docs/reference/operations-cluster.md#keys-of-the-bus 2': 'test/cluster/bus-tls.test.ts replaces the keys.',
+  'docs/reference/operations.md#stalls': 'A line of the log: test/api/stalls.test.ts stops the event loop.',
+  'docs/reference/versioning.md#deprecation':
+    'Nothing is deprecated; test/service/gateway/deprecation.test.ts holds the headers.',
+};
+
+/** A file of a configuration that the demo tenant could deploy, with others that it needs. */
+function file(path: string, others: Record<string, string> = {}): Trial {
+  return (text, stage) => assertDeployable(stage, { ...others, [path]: text });
+}
+
+async function assertDeployable(stage: Stage, files: Record<string, string>, more: object = {}): Promise<void> {
+  const body = { files, package: wholePackage(files), ...more };
+  const { body: found } = await accepted((await person(stage, 'ada')).post('/metadata/validate', body));
+  assert.equal(found.valid, true, JSON.stringify(found.components ?? found));
+}
+
+const rule = (i: number, condition: string): string =>
+  `type: ValidationRule\napiName: Example${i}\nobject: Invoice__c\nactive: true\ncondition: ${JSON.stringify(condition)}\nmessage: No.\n`;
+
+/** Filters of a list. */
+function listed(objectApiName: string, filters: (text: string) => string): Trial {
+  return async (text, stage) => {
+    const sam = await person(stage, 'sam');
+    await accepted(sam.get(`/data/${objectApiName}?filters=${encodeURIComponent(filters(text))}`));
+  };
+}
+
+/** Contacts, as an example asks for them. */
+async function contacts(stage: Stage, text: string): Promise<Anything[]> {
+  const [request] = requestsOf(text) as [Request];
+  return (await accepted(send(await person(stage, 'sam'), request))).body.records;
+}
+
+/** Somebody who signs in nowhere else: an operator ends all that they are signed in to. */
+const LOST = 'sue@demo.example';
+
+/** Actions that an operator calls in the console. `known` stands for the ids of somebody else in them. */
+function calls(known: Readonly<Record<string, unknown>> = {}): Trial {
+  return async (text, { broker }) => {
+    const tenants = (await broker.call('metadata.tenants.list')) as { id: string; key: string }[];
+    const tenantId = tenants.find(({ key }) => key === 'demo')?.id;
+    for (const { action, params } of callsOf(text)) {
+      const fitting = Object.entries({ tenantId, username: LOST, ...known }).filter(([name]) => name in params);
+      await broker.call(action, { ...params, ...Object.fromEntries(fitting) });
+    }
+  };
+}
+
+const callsOf = (text: string): { action: string; params: Anything }[] =>
+  [...text.matchAll(/^(?:erp \$ )?call (\S+)(?: '(.*)')?$/gm)].map(([, action = '', params = '{}']) => ({
+    action,
+    params: JSON.parse(params),
+  }));
+
+interface Request {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: Anything;
+  readonly headers?: Record<string, string>;
+}
+
+/** Lines of a method, a path and, behind some space, a body or headers. */
+const requestsOf = (text: string): Request[] =>
+  text
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [, method = '', path = '', rest = ''] = /^(\w+) +(\S+) *(.*)$/.exec(line) ?? [];
+      return { method, path, ...(rest.startsWith('{') ? { body: JSON.parse(rest) } : {}) };
+    });
+
+const send = (who: Api, { method, path, body, headers }: Request): Promise<Answer> =>
+  who.send(method, path, body, headers ? { headers } : {});
+
+const under = (runId: string): Record<string, string> => ({ 'X-Agent-Run-Id': runId });
+
+async function accepted(answer: Promise<Answer>): Promise<Answer> {
+  const found = await answer;
+  assert.ok(found.status < 300, `${found.status} ${found.text}`);
+  return found;
+}
+
+const person = async ({ baseUrl }: Stage, name: string): Promise<Api> => api(baseUrl, await tokenFor(baseUrl, name));
+
+/** Acts in the name of Sam. */
+async function agentOf({ baseUrl }: Stage): Promise<Api> {
+  const { access_token } = await signIn({
+    baseUrl,
+    user: 'sam@demo.example',
+    password: demoPassword(),
+    clientId: 'demo-DunningAgent',
+    scope: 'data:read data:write actions:read actions:execute agent:run',
+  });
+  return api(baseUrl, access_token);
+}
+
+/** A draft that Sam has just made. */
+async function invoice(stage: Stage): Promise<{ id: string; etag: string; record: Anything }> {
+  const sam = await person(stage, 'sam');
+  const { id: AccountId__c } = (await accepted(sam.post('/data/Account', { name: `Customer ${performance.now()}` })))
+    .body;
+  const { body, headers } = await accepted(sam.post('/data/Invoice__c', { AccountId__c, Amount__c: 100 }));
+  return { id: body.id, etag: headers.get('etag') ?? '', record: body };
+}
+
+/** An agent asks for what waits for a person. */
+async function askedForApproval(stage: Stage): Promise<{ refusal: Answer }> {
+  const agent = await agentOf(stage);
+  const { runId } = (await agent.post('/agent/runs', { agentKey: 'dunning', goal: 'Tidy up.' })).body;
+  const { id, etag } = await invoice(stage);
+  const path = `/data/Invoice__c/${id}/transitions/send`;
+  const refusal = await agent.post(path, {}, { etag, headers: under(runId) });
+  assert.equal(refusal.status, 403, refusal.text);
+  return { refusal };
+}
+
+async function runWidget(stage: Stage, widget: Anything): Promise<Answer> {
+  const mia = await person(stage, 'mia');
+  const content = { name: 'Example', widgets: [widget] };
+  const { body } = await accepted(mia.post('/analytics/dashboards', content));
+  return accepted(mia.post(`/analytics/dashboards/${body.dashboardId}/widgets/${widget.widgetKey}/run`, {}));
+}
+
+/** The answer about what a widget asks. */
+const aggregate = (stage: Stage, query: Anything): Promise<Answer> =>
+  runWidget(stage, {
+    widgetKey: 'example',
+    title: 'Example',
+    type: 'table',
+    layout: { x: 0, y: 0, w: 12, h: 4 },
+    query,
+  });
+
+/** What the blocks print, with the commands of npm against the stage. */
+async function shell(text: string, { baseUrl, databaseUrl, natsUrl }: Stage): Promise<string> {
+  const npm = `npm() { "${process.execPath}" "${root}/scripts/$3.ts" "\${@:5}"; }\n`;
+  const script = npm + text.replaceAll('http://localhost:3000', baseUrl);
+  const { stdout } = await promisify(execFile)('bash', ['-euc', script], {
+    cwd: root,
+    env: { ...process.env, BASE_URL: baseUrl, DATABASE_URL: databaseUrl, NATS_URL: natsUrl },
+  });
+  return stdout;
+}
+
+/** The names of the example are there in what was answered, with values of the same kind; `whole`: and no others. */
+function assertLike(example: Anything, found: Anything, { whole = true, at = '' } = {}): void {
+  if (example === null || found === null) return;
+  assert.equal(kindOf(found), kindOf(example), at);
+  if (Array.isArray(example)) {
+    // Records of a list are alike; values of a row are not.
+    for (const [i, one] of example.entries()) {
+      const other = typeof one === 'object' ? found[0] : found[i];
+      if (other !== undefined) assertLike(one, other, { whole: false, at: `${at}/${i}` });
+    }
+  } else if (typeof example === 'object') {
+    const names = Object.keys(example);
+    assert.deepEqual(
+      names.filter((name) => !(name in found)),
+      [],
+      `${at} has no such names`,
+    );
+    if (whole) assert.deepEqual(Object.keys(found).sort(), names.sort(), at);
+    // What records hold is up to the configuration.
+    for (const name of names)
+      if (name !== 'record') assertLike(example[name], found[name], { whole: false, at: `${at}/${name}` });
+  }
+}
+
+const namedExample = (name: string): { text: string } => {
+  const found = examplesOf(name.split('#')[0] ?? '').find((one) => one.name === name);
+  assert.ok(found, name);
+  return found;
+};
+
+const kindOf = (value: unknown): string => (Array.isArray(value) ? 'array' : typeof value);
+
+/** Code and status are those of the catalogue. */
+function assertCatalogued({ code, status }: { code: keyof typeof CATALOGUE; status?: number }): void {
+  assert.ok(code in CATALOGUE, code);
+  if (status !== undefined) assert.equal(status, CATALOGUE[code].status);
+}
+
+const DESCRIPTION = openapi(OPERATIONS, '') as Anything;
+
+/** The example is an answer as the description has it. Ids may be cut short. */
+function assertAnswer(operationId: string, text: string): void {
+  const row = OPERATIONS.find((one) => one.operationId === operationId);
+  assert.ok(row, operationId);
+  const { responses } = DESCRIPTION.paths[row.path][row.method.toLowerCase()];
+  const { schema } = responses[row.response.status].content['application/json'];
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
+  const validate = ajv.compile({ ...schema, components: DESCRIPTION.components });
+  const whole = text.replace(/[0-9a-f]{8}-(?:[0-9a-f]{4}-)?…/g, '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24');
+  assert.ok(validate(JSON.parse(whole)), JSON.stringify(validate.errors));
+}

@@ -1,0 +1,48 @@
+/** The examples of the documents: every fenced block, named by its page and the heading that it stands under. */
+import { read, repositoryFiles } from './sources.ts';
+
+export interface Example {
+  /** Such as `docs/reference/querying.md#filters`, with ` 2` behind the second one of a section. */
+  readonly name: string;
+  readonly file: string;
+  /** `sh`, `json`, `yaml`, …; empty where nothing is said. */
+  readonly language: string;
+  readonly text: string;
+}
+
+/** Pages that somebody follows. */
+const PAGES = /^(?:README|CONTRIBUTING)\.md$|^docs\/(?:guides|reference)\/[\w-]+\.md$/;
+
+export const examplesOf = (file: string): Example[] => {
+  const found: Example[] = [];
+  const counts = new Map<string, number>();
+  let heading = '';
+  let open: { language: string; indent: string; lines: string[] } | undefined;
+  for (const line of read(file).split('\n')) {
+    const fence = /^( *)```(\w*)$/.exec(line);
+    if (open && fence) {
+      const section = `${file}#${slug(heading)}`;
+      const count = (counts.get(section) ?? 0) + 1;
+      counts.set(section, count);
+      const text = open.lines.map((one) => `${one.slice(open?.indent.length)}\n`).join('');
+      found.push({ name: count === 1 ? section : `${section} ${count}`, file, language: open.language, text });
+      open = undefined;
+    } else if (open) open.lines.push(line);
+    else if (fence) open = { language: fence[2] ?? '', indent: fence[1] ?? '', lines: [] };
+    else heading = /^#+ (.*)$/.exec(line)?.[1] ?? heading;
+  }
+  return found;
+};
+
+const slug = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\w\s-]/g, '')
+    .trim()
+    .replace(/\s+/g, '-');
+
+export const allExamples = (): Example[] =>
+  repositoryFiles()
+    .filter((path) => PAGES.test(path))
+    .sort()
+    .flatMap(examplesOf);

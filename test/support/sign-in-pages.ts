@@ -1,0 +1,98 @@
+/** Every page of sign-in and account in each of its states, most of which a person reaches only with a device at hand. */
+import * as account from '../../services/auth/pages/account.ts';
+import * as pages from '../../services/auth/pages/pages.ts';
+import * as secondStep from '../../services/auth/pages/second-step.ts';
+
+const step = (text: string): secondStep.StepView => ({ action: '/a', csrf: text, username: text, formTargets: [] });
+
+/** With this text wherever text comes from outside. */
+export const signInPages = (text: string): pages.Page[] => [
+  ...[
+    null,
+    { kind: 'refused' as const },
+    { kind: 'passkeyRefused' as const },
+    { kind: 'wait' as const, seconds: 3 },
+  ].map((problem) =>
+    pages.signIn({
+      action: '/a',
+      csrf: text,
+      clientName: text,
+      username: text,
+      again: problem ? null : 'tooOld',
+      problem,
+      passkeyOptions: text,
+      formTargets: [],
+    }),
+  ),
+  ...[
+    null,
+    { by: 'code' as const, kind: 'refused' as const, text },
+    { by: 'recovery' as const, kind: 'refused' as const, text },
+    { by: 'passkey' as const, kind: 'wait' as const, seconds: 1 },
+  ].flatMap((problem) => [
+    secondStep.secondStep({
+      ...step(text),
+      authenticator: true,
+      recoveryCodes: true,
+      passkeyOptions: text,
+      problem,
+    }),
+    secondStep.setUp({
+      ...step(text),
+      passkeyOptions: text,
+      setup: { sealed: text, secret: text, qrCode: '<svg></svg>' },
+      problem,
+    }),
+  ]),
+  secondStep.recoveryCodes({ ...step(text), codes: [text] }),
+  secondStep.secondFactorReady(step(text)),
+  ...[true, false].map((recent) =>
+    account.account({
+      action: '/a',
+      csrf: text,
+      username: text,
+      recent,
+      passkeysMax: 10,
+      passkeys: [{ id: text, name: text, backedUp: true, createdAt: text, lastUsedAt: text }],
+      authenticator: true,
+      recoveryCodes: 3,
+      connections: [
+        { connectionId: text, clientName: text, scopes: [text], createdAt: text, lastUsedAt: text, agent: true },
+      ],
+      moreConnections: true,
+      passkeyOptions: text,
+      done: text,
+      problem: recent ? text : null,
+    }),
+  ),
+  account.setUpAppPage({
+    action: '/a',
+    csrf: text,
+    username: text,
+    setup: { sealed: text, secret: text, qrCode: '<svg></svg>' },
+    problem: text,
+  }),
+  account.sessionsEnded('/a'),
+  pages.consent({
+    action: '/a',
+    csrf: text,
+    clientName: text,
+    username: text,
+    resources: ['api', 'mcp'],
+    scopes: ['data:read', text],
+    redirectHost: text,
+    publishedAt: text,
+    formTargets: [],
+  }),
+  pages.deviceCode(text, text),
+  pages.deviceCode(text, text, 'NotFoundError'),
+  pages.deviceConfirm(text, text, text),
+  pages.deviceDone(text),
+  pages.signOut(text),
+  pages.signedOut(),
+  pages.setPassword({ action: '/a', username: text, problem: text, minChars: 10 }),
+  pages.passwordSet(text),
+  pages.linkSpent(),
+  ...[400, 404, 405, 503].map((status) => pages.failure({ code: text, description: text, status, requestId: text })),
+  pages.unavailable(text),
+];

@@ -1,0 +1,47 @@
+/** Every example of the documents is tried out, or somebody has said why not. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { NOT_TRIED, TRIED } from '../support/documented-examples.ts';
+import { allExamples } from '../support/examples.ts';
+import { read } from '../support/sources.ts';
+
+/** Guides whose blocks of the shell test/api/guides.test.ts runs, one after the other. */
+const WALKED = new Set(
+  [...read('test/api/guides.test.ts').matchAll(/walk\('([\w-]+\.md)'/g)].map(([, name]) => `docs/guides/${name}`),
+);
+/** Sections of the README that test/api/readme.test.ts runs. */
+const WALK_OF_README = /^README\.md#(?:the-first-request|configuration-as-files)(?: \d)?$/;
+
+describe('an example of the documents', () => {
+  const examples = allExamples();
+  const isWalked = ({ name, file, language }: { name: string; file: string; language: string }): boolean =>
+    language === 'sh' && (WALKED.has(file) || WALK_OF_README.test(name));
+
+  it('is tried out by a test, or there is a reason why not', () => {
+    assert.ok(WALKED.size > 10);
+    const known = new Set([...Object.keys(TRIED), ...Object.keys(NOT_TRIED)]);
+    assert.deepEqual(
+      examples
+        .filter((one) => !isWalked(one))
+        .map(({ name }) => name)
+        .sort(),
+      [...known].sort(),
+      'test/support/documented-examples.ts has a row for each',
+    );
+    assert.deepEqual(
+      Object.keys(TRIED).filter((name) => name in NOT_TRIED),
+      [],
+    );
+  });
+
+  it('is JSON where it says so', () => {
+    for (const { name, language, text } of examples)
+      if (language === 'json') assert.doesNotThrow(() => JSON.parse(text), name);
+  });
+
+  it('is a script that the shell can read where it is not tried out', () => {
+    for (const { name, language, text } of examples)
+      if (language === 'sh' && name in NOT_TRIED)
+        assert.doesNotThrow(() => execFileSync('bash', ['-n'], { input: text, stdio: 'pipe' }), name);
+  });
+});

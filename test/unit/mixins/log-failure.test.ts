@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { Errors } from 'moleculer';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { logFailure, warnOf } from '../../../mixins/log-failure.ts';
+import { serviceUnavailable } from '../../../mixins/service-unavailable.ts';
+
+describe('why a request has failed, in the log', () => {
+  const logged = (work: (log: Parameters<typeof logFailure>[0]) => void): [level: string, fields: object][] => {
+    const lines: [string, object][] = [];
+    const at = (level: string) => (fields: object) => lines.push([level, fields]);
+    work({ info: at('info'), warn: at('warn'), error: at('error') } as never);
+    return lines;
+  };
+  const failed = (code: string, message: string): Error => Object.assign(new Error(message), { code });
+
+  for (const [kind, error] of Object.entries({
+    readOnly: failed('25006', 'cannot execute UPDATE in a read-only transaction'),
+    unreachable: failed('ECONNREFUSED', 'connect ECONNREFUSED'),
+    service: new Errors.ServiceNotAvailableError({ action: 'metadata.snapshots.get', nodeID: 'a' }),
+  }))
+    it(`has a short line, and one a second, while the cause is away: ${kind}`, () => {
+      const lines = logged((log) => {
+        for (let n = 0; n < 100; n++) logFailure(log, 'records.list', `req_${n}`, error);
+        warnOf(log, error, 'A round failed.');
+        logFailure(log, 'records.list', 'req_wrapped', serviceUnavailable(error));
+      });
+      assert.deepEqual(lines, [['warn', { requestId: 'req_0', reason: error.message, outage: kind }]]);
+    });
+
+  it('has the error of a bug with its stack, each time', () => {
+    const bug = new TypeError('x is not a function');
+    const lines = logged((log) => {
+      for (const requestId of ['req_1', 'req_2']) logFailure(log, 'records.list', requestId, bug);
+      warnOf(log, bug, 'A round failed.');
+    });
+    assert.deepEqual(lines, [
+      ['error', { err: bug, requestId: 'req_1' }],
+      ['error', { err: bug, requestId: 'req_2' }],
+      ['warn', { err: bug }],
+    ]);
+  });
+
+  it('has the statement that took too long, and at level info what passes', () => {
+    const late = failed('57014', 'canceling statement due to statement timeout');
+    const locked = new PlatformError('STATE_CONFLICT', 'Locked.', { cause: failed('55P03', 'lock') });
+    const lines = logged((log) => {
+      for (const error of [late, late, locked]) logFailure(log, 'records.list', 'req_1', error);
+    });
+    assert.deepEqual(
+      lines.map(([level]) => level),
+      ['warn', 'warn', 'info'],
+    );
+  });
+
+  it('has nothing of an answer that was meant', () => {
+    const lines = logged((log) =>
+      logFailure(log, 'records.get', 'req_1', new PlatformError('RECORD_NOT_FOUND', 'No.')),
+    );
+    assert.deepEqual(lines, []);
+  });
+});
