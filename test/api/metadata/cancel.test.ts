@@ -37,6 +37,12 @@ describe('API: canceling a deployment', () => {
     }
     assert.fail(`The deployment was never ${status}.`);
   };
+  const waitingFor = async (event: string): Promise<number> =>
+    (
+      await database.query('SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1', [
+        event,
+      ])
+    ).rowCount;
   /** Makes every deployment wait before it has its locks. */
   const whileHeld = async (work: () => Promise<void>): Promise<void> => {
     const holder = await database.pool.connect();
@@ -93,8 +99,7 @@ describe('API: canceling a deployment', () => {
     await database.query(`CREATE EVENT TRIGGER slow_ddl ON ddl_command_end EXECUTE FUNCTION metadata.slow()`);
     try {
       const slow = await deploy(fieldFile('Long__c', 'B__c', 'fieldType: text'));
-      const sleeping = async (): Promise<boolean> =>
-        (await database.query("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'")).rowCount > 0;
+      const sleeping = async (): Promise<boolean> => (await waitingFor('PgSleep')) > 0;
       while (!(await sleeping())) await new Promise((resolve) => setTimeout(resolve, 20));
       const began = performance.now();
       assert.equal((await cancel(slow)).body.status, 'CANCELING');
@@ -143,8 +148,7 @@ describe('API: canceling a deployment', () => {
     try {
       await holder.query('SELECT pg_advisory_lock(4711)');
       const accepted = await deploy(objectFiles('Late__c'));
-      const committing = async (): Promise<boolean> =>
-        (await database.query("SELECT FROM pg_stat_activity WHERE wait_event = 'advisory'")).rowCount > 0;
+      const committing = async (): Promise<boolean> => (await waitingFor('advisory')) > 0;
       while (!(await committing())) await new Promise((resolve) => setTimeout(resolve, 20));
       const asked = cancel(accepted, 'Too late.');
       await new Promise((resolve) => setTimeout(resolve, 600));

@@ -191,8 +191,8 @@ describe('metadata: deployments of large tables', () => {
       const waiting = async (): Promise<boolean> =>
         (
           await t.database.query(
-            `SELECT FROM pg_stat_activity WHERE application_name LIKE 'deployment %' AND wait_event_type = 'Lock'
-              AND query LIKE 'LOCK TABLE%_state%'`,
+            `SELECT FROM pg_stat_activity WHERE datname = current_database()
+              AND application_name LIKE 'deployment %' AND wait_event_type = 'Lock' AND query LIKE 'LOCK TABLE%_state%'`,
           )
         ).rowCount > 0;
       while (!(await waiting())) await pause(20);

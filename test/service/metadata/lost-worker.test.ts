@@ -42,7 +42,8 @@ describe('metadata: a worker that is lost', () => {
       const waiting = async (): Promise<boolean> =>
         (
           await t.database.query(
-            `SELECT FROM pg_stat_activity WHERE application_name LIKE 'deployment %' AND wait_event_type = 'Lock'`,
+            `SELECT FROM pg_stat_activity WHERE datname = current_database()
+              AND application_name LIKE 'deployment %' AND wait_event_type = 'Lock'`,
           )
         ).rowCount > 0;
       while (!(await waiting())) await new Promise((resolve) => setTimeout(resolve, 20));

@@ -199,7 +199,7 @@ describe('metadata: a worker that is killed in any state', function () {
         (
           await t.database.query(
             `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-              WHERE wait_event_type = 'Lock' AND application_name = $1`,
+              WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = $1`,
             [`deployment ${accepted!.deploymentId}`],
           )
         ).rowCount > 0;
