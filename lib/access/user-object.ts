@@ -32,7 +32,7 @@ export function userFieldAccess(
   given: { readonly object: ObjectPermission; readonly field: FieldAccess },
 ): FieldAccess {
   const manages = system.has('manageUsers');
-  if (manages && !field.custom) return { read: true, edit: !field.system || isWritable(object, field) };
+  if (manages && !field.custom) return { read: true, edit: isWritable(object, field) };
   const read = isIdentity(object, field) || ((manages || given.object.read) && (field.system || given.field.read));
   return { read, edit: manages && given.field.edit };
 }

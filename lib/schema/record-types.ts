@@ -4,7 +4,7 @@
  */
 import { typeOf } from './field-types/registry.ts';
 import type { FieldMeta, ObjectMeta, RecordTypeMeta } from './snapshot.ts';
-import { isUserObject } from './user-object.ts';
+import { isUserObject, LAST_SIGN_IN_FIELD } from './user-object.ts';
 
 export const RECORD_TYPE_FIELD = 'recordTypeApiName';
 
@@ -21,10 +21,11 @@ export const valuesIn = (type: RecordTypeMeta | null, field: FieldMeta): readonl
 
 /**
  * Fields that callers may write, permission aside: the owner, the record type where the object has record types, and
- * what is not computed. Users have no owner.
+ * what is not computed. Users have no owner, and when they signed in is noted by the platform.
  */
 export const isWritable = (object: ObjectMeta, field: FieldMeta): boolean =>
   typeOf(field).writable &&
+  !(isUserObject(object) && field.apiName === LAST_SIGN_IN_FIELD) &&
   (!field.system ||
     (field.apiName === 'ownerId' && !isUserObject(object)) ||
     (field.apiName === RECORD_TYPE_FIELD && object.recordTypes.length > 0));

@@ -47,34 +47,21 @@ export const metadataVersionStatement = (schema: string): Statement => ({
   values: [],
 });
 
-/** Sets the time of the last sign-in unless a later one is stored, with an entry in the audit trail. */
+/**
+ * Sets the time of the last sign-in unless a later one is stored, with an entry in the audit trail. The version stays: an
+ * ETag that somebody has read still holds, and without a kind the entry is no change of the record.
+ */
 export function signInStatement(schema: string, userId: string, signedInAt: string): Statement {
   const sql = new Sql();
-  const users = table(schema, 'User');
   const at = sql.bind(signedInAt, 'timestamptz');
-  const audit = auditSql(
-    schema,
-    sql,
-    new CallerSql(sql, platformCaller('ui', requestId(), userId)),
-    {
-      operationId: 'auth.user.signedIn',
-      outcome: 'committed',
-      objectApiName: 'User',
-      recordId: userId,
-      kind: 'update',
-    },
-    { recordVersion: 'version', changes: 'changes' },
-  );
-  return sql.statement(`WITH
-    locked AS MATERIALIZED (
-      SELECT "id", "lastSignInAt" FROM ${users} WHERE "id" = ${sql.bind(userId, 'uuid')} FOR NO KEY UPDATE),
-    new_row AS (
-      UPDATE ${users} "user" SET "lastSignInAt" = ${at}, "recordVersion" = "user"."recordVersion" + 1
-      FROM locked
-      WHERE "user"."id" = locked."id" AND (locked."lastSignInAt" IS NULL OR locked."lastSignInAt" < ${at})
-      RETURNING "user"."recordVersion" AS version, jsonb_build_object('lastSignInAt',
-        jsonb_build_object('from', locked."lastSignInAt", 'to', "user"."lastSignInAt")) AS changes)
-    ${audit} FROM new_row`);
+  const id = sql.bind(userId, 'uuid');
+  const entry = { operationId: 'auth.user.signedIn', outcome: 'committed', objectApiName: 'User' } as const;
+  const caller = new CallerSql(sql, platformCaller('ui', requestId(), userId));
+  return sql.statement(`WITH noted AS (
+      UPDATE ${table(schema, 'User')} SET "lastSignInAt" = ${at}
+      WHERE "id" = ${id} AND ("lastSignInAt" IS NULL OR "lastSignInAt" < ${at})
+      RETURNING "id")
+    ${auditSql(schema, sql, caller, entry, { recordId: 'noted."id"' })} FROM noted`);
 }
 
 /** An entry in the audit trail; the change itself is stored in auth. */

@@ -42,8 +42,8 @@ export async function findUser(
 }
 
 /**
- * Stores with the user's record when the user last signed in. It is no change by a person, so the history does not have
- * it; the audit trail does, like everything that raises the version of a record.
+ * Stores with the user's record when the user last signed in. It is no change of the record: version, history and change
+ * feed stay as they are. The audit trail says that somebody signed in.
  */
 export async function noteSignIn(database: Database, tenantId: string, userId: string, at: string): Promise<void> {
   await database.tenant(tenantId, (tx) => tx.query(signInStatement(tx.schema, userId, at)));

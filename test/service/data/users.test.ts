@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { UserIdentity } from '../../../contracts/data.ts';
+import { noteSignIn } from '../../../services/data/users/directory.ts';
 import { unsentSql } from '../../../services/data/users/sync.ts';
 import { codes, createWorld, refusal, type World } from './world.ts';
 
@@ -301,6 +302,64 @@ describe('users are records', () => {
     await make('trigger');
     assert.equal(await unsent(), 0);
     assert.deepEqual(await credentials(user.id), { username: 'later@one.example', active: false });
+  });
+
+  describe('a sign-in', () => {
+    const signIn = (userId: string, at: string): Promise<void> =>
+      noteSignIn(world.database, world.tenantId, userId, at);
+    const changes = (cursor?: string) =>
+      world.admin.send('data.changes.list', { objectApiName: 'User' }, cursor === undefined ? {} : { cursor });
+
+    it('changes neither the version nor the history nor the change feed of the user', async () => {
+      const user = await make('visitor');
+      const read = await world.admin.get('User', user.id);
+      const { resumeCursor } = (await changes()).body;
+      await signIn(user.id, '2026-03-04T05:06:07Z');
+      const after = await world.admin.get('User', user.id);
+      assert.equal(after.body.lastSignInAt, '2026-03-04T05:06:07+00:00');
+      assert.deepEqual({ ...after.body, lastSignInAt: null }, read.body, 'nothing else has changed');
+      assert.equal(after.headers['ETag'], read.headers['ETag']);
+      assert.deepEqual((await changes(resumeCursor)).body.records, []);
+      const history = await world.admin.send('data.history.list', { objectApiName: 'User', id: user.id });
+      assert.deepEqual(
+        history.body.records.map(({ operation }: { operation: string }) => operation),
+        ['create'],
+      );
+      const entries = await world.rows(
+        `SELECT operation_id, kind, record_version, changes FROM $schema._audit WHERE record_id = $1 AND user_id = $1`,
+        [user.id],
+      );
+      assert.deepEqual(entries, [
+        { operation_id: 'auth.user.signedIn', kind: null, record_version: null, changes: null },
+      ]);
+    });
+
+    it('never conflicts with a change of the user that is made at the same moment', async () => {
+      const user = await make('busy');
+      let { headers } = await world.admin.get('User', user.id);
+      for (let round = 10; round < 30; round++) {
+        const at = `2026-03-04T05:06:${round}Z`;
+        const [changed] = await Promise.all([
+          world.admin.update('User', user.id, { locale: round % 2 ? 'de-DE' : 'en-GB' }, { etag: headers['ETag']! }),
+          signIn(user.id, at),
+          signIn(user.id, '2026-03-04T05:06:07Z'),
+        ]);
+        assert.equal(changed.status, 200);
+        headers = changed.headers;
+        const { body } = await world.admin.get('User', user.id);
+        assert.equal(body.lastSignInAt, at.replace('Z', '+00:00'), 'the later of both, and not lost by the change');
+      }
+      const [stored] = await world.rows(`SELECT "recordVersion" FROM $schema."User" WHERE "id" = $1`, [user.id]);
+      assert.equal(stored!['recordVersion'], 21, 'one for each change by a person');
+    });
+
+    it('is noted by the platform alone', async () => {
+      const user = await make('forger');
+      const at = { lastSignInAt: '2026-01-01T00:00:00Z' };
+      const refused = await refusal(world.admin.update('User', user.id, at, { etag: '"1"' }));
+      assert.deepEqual(codes(refused), ['/lastSignInAt FIELD_READ_ONLY']);
+      assert.deepEqual(codes(await refusal(make('forged', at))), ['/lastSignInAt FIELD_READ_ONLY']);
+    });
   });
 
   it('looks for users that auth has not heard of among them only, not among all events', async () => {
