@@ -25,7 +25,8 @@ COPY services ./services
 COPY templates ./templates
 COPY scripts/arguments.ts scripts/audit.ts scripts/bus-keys.ts scripts/join.ts scripts/limits.ts ./scripts/
 COPY scripts/migrate.ts scripts/repl.ts scripts/restored.ts scripts/rotate-secret.ts ./scripts/
-COPY scripts/tenant-limits.ts scripts/upgrade-tenants.ts ./scripts/
+COPY scripts/tenant.ts scripts/tenant-limits.ts scripts/upgrade-tenants.ts ./scripts/
+COPY scripts/tenant ./scripts/tenant
 USER node
 EXPOSE 3000 9090
 # Callers reach the gateway on PORT; every role answers probes on HEALTH_PORT.

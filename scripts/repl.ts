@@ -2,11 +2,14 @@
  * `npm run repl`: an operator's console on a running platform. It joins as one more node: over NATS when NATS_URL is
  * set, otherwise over the control socket in DATA_DIR, which only the owner of that folder can enter.
  */
+import { CommanderError } from '@commander-js/extra-typings';
 import type { ServiceBroker } from 'moleculer';
 import { PlatformError } from '../lib/errors/platform-error.ts';
 import { isServiceUnavailable } from '../mixins/service-unavailable.ts';
 import { readArguments } from './arguments.ts';
 import { joinPlatform } from './join.ts';
+import { tenantProgram } from './tenant/program.ts';
+import { Session, sentences } from './tenant/session.ts';
 import { LIMITS_HELP, tenantLimits } from './tenant-limits.ts';
 
 /** What Moleculer's REPL takes for a command: commander's own command, of which it reads the arguments. */
@@ -25,6 +28,33 @@ const LIMITS_COMMAND = {
   async action(broker: ServiceBroker, { args: [tenant, ...assignments] }: ReplCommand['params']) {
     const text = await tenantLimits(broker, tenant, assignments).catch((error) => String(error.message ?? error));
     console.log(text);
+  },
+};
+
+const tenants = (broker: ServiceBroker) =>
+  tenantProgram(
+    'tenant',
+    new Session(
+      async () => broker,
+      (line) => console.log(line),
+    ),
+  );
+
+/** The commands of `npm run tenant`: `help tenant` shows them, `tenant help create` the parameters of one. */
+const TENANT_COMMAND = {
+  command: 'tenant [words...]',
+  description: 'Tenants: tenant list, tenant show lakeside, tenant help for all commands, tenant help create for one.',
+  allowUnknownOptions: true,
+  parse(command: ReplCommand) {
+    command.params = { args: command.args };
+  },
+  async action(broker: ServiceBroker, { args }: ReplCommand['params']) {
+    try {
+      await tenants(broker).parseAsync(args, { from: 'user' });
+    } catch (error) {
+      // commander has said what it did not understand.
+      if (!(error instanceof CommanderError)) console.log(sentences(error).join('\n  '));
+    }
   },
 };
 
@@ -52,10 +82,10 @@ readArguments(
 const { broker } = await joinPlatform('repl', {
   middlewares: [shortErrors],
   onJoin: (text) => console.log(text),
-  commands: [LIMITS_COMMAND],
+  commands: [LIMITS_COMMAND, TENANT_COMMAND],
 });
 await broker.waitForServices('metadata', 5_000, 100).catch(() => {
   console.log('No metadata service answers yet; `nodes` shows who is there.');
 });
-console.log('Try: nodes, services, actions, call metadata.tenants.list, limits, help. Leave with Ctrl-D.');
+console.log('Try: nodes, services, actions, tenant list, tenant help, limits, help. Leave with Ctrl-D.');
 broker.repl();

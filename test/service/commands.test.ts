@@ -48,6 +48,34 @@ describe('a command', () => {
   }
 });
 
+describe('npm run tenant', () => {
+  it('explains itself and each of its commands, and does nothing that it does not understand', async function () {
+    this.timeout(60_000);
+    const tenant = (...args: string[]) => run('scripts/tenant.ts', args);
+    const help = await tenant('--help');
+    assert.deepEqual([help.code, help.stderr], [0, '']);
+    const commands = [...help.stdout.matchAll(/^ {2}([a-z]+)(?= [[<]| {2})/gm)]
+      .map(([, name]) => name!)
+      .filter((name) => name !== 'help');
+    assert.ok(commands.includes('create') && commands.includes('list'), help.stdout);
+    const helps = await Promise.all(commands.map((name) => tenant('help', name)));
+    for (const [i, { code, stdout, stderr }] of helps.entries()) {
+      assert.deepEqual([code, stderr], [0, ''], stdout);
+      assert.match(stdout, new RegExp(`^Usage: npm run tenant -- (?:${commands[i]})?`));
+    }
+    for (const [args, said] of [
+      [['list', '--dry-run'], /^tenant: unknown option '--dry-run'\nAdd --help/],
+      [['lst'], /^tenant: unknown command 'lst'/],
+      [['create', '--key', 'x'], /^tenant: required option '--name <name>' not specified/],
+      [[], /Commands:/],
+    ] as const) {
+      const wrong = await tenant(...args);
+      assert.deepEqual([wrong.code, wrong.stdout], [2, ''], args.join(' '));
+      assert.match(wrong.stderr, said);
+    }
+  });
+});
+
 describe('npm run restored', () => {
   let database: TestDatabase;
   before(async () => {

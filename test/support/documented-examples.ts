@@ -53,6 +53,8 @@ export const TRIED: Readonly<Record<string, Trial>> = {
     assert.match(await shell(text.replaceAll('lakeside', 'acme'), stage), /acme/);
     await shell('npm run --silent limits -- --tenant acme connection=default daily=default', stage);
   },
+  'docs/reference/tenants.md#tenants': async (text, stage) =>
+    assert.match(await shell(text, stage), /create \[options\]/),
   'docs/guides/operators.md#runs-of-agents': calls({ runIds: [] }),
   'docs/guides/operators.md#second-factors': calls(),
   'docs/guides/operators.md#the-audit-trail': async (text, stage) =>

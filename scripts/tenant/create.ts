@@ -1,0 +1,59 @@
+/** `tenant create`: a tenant with its domains and its first administrator. Every step may be repeated. */
+import { findTenant } from './find.ts';
+import type { Program } from './program.ts';
+import type { Session } from './session.ts';
+import { columns } from './text.ts';
+
+const several = (value: string, values: string[] = []): string[] => [...values, value];
+
+export function addCreate(program: Program, session: Session): void {
+  program
+    .command('create')
+    .description('create a tenant, its domains and its first administrator; repeating it finishes what was interrupted')
+    .requiredOption('--key <key>', 'short name that sign-in names and client ids begin with, such as lakeside')
+    .requiredOption('--name <name>', 'name of the company')
+    .option('--timezone <name>', 'time zone, such as Europe/London (UTC)')
+    .option('--currency <code>', 'currency, such as GBP (EUR)')
+    .option('--locale <tag>', 'language, such as en-GB (en-US)')
+    .option('--domain <domain>', 'mail domain that the company has proved to own; may be given several times', several)
+    .option('--admin <username>', 'mail address of the first administrator')
+    .option('--admin-name <name>', 'name of the first administrator (the mail address)')
+    .option('--json', 'print JSON')
+    .action(async ({ json, key, name, timezone, currency, locale, domain = [], admin, adminName }) => {
+      await session.require('metadata', 'auth', 'data');
+      const { created } = await session.call('metadata.tenants.create', {
+        key,
+        name,
+        ...(timezone === undefined ? {} : { timezone }),
+        ...(currency === undefined ? {} : { currency }),
+        ...(locale === undefined ? {} : { locale }),
+      });
+      const { id: tenantId } = await findTenant(session, key);
+      for (const one of domain) await session.call('auth.domains.add', { tenantId, domain: one });
+      const administrator = admin === undefined ? null : await provision(session, tenantId, admin, adminName ?? admin);
+      session.show(
+        { tenantId, key, created, domains: domain, administrator },
+        { json },
+        columns([
+          ['tenant', `${key}, ${created ? 'created' : 'was there already'}`],
+          ['id', tenantId],
+          ['domains', domain.join(', ') || 'none'],
+          ...(administrator
+            ? [
+                ['administrator', administrator.signInName],
+                ['password link', administrator.url],
+                ['valid', `${Math.round(administrator.validSeconds / 3_600)} hours, for one use`],
+              ]
+            : []),
+        ]),
+      );
+    });
+}
+
+/** The administrator's record and credentials, and a link with which they set their password. */
+async function provision(session: Session, tenantId: string, username: string, displayName: string) {
+  const user = { username, email: username, displayName, profileApiName: 'Administrator' };
+  const { userIds } = await session.call('data.users.provision', { tenantId, users: [user] });
+  const link = await session.call('auth.users.createLink', { username, tenantId });
+  return { userId: userIds[username] ?? null, username, ...link };
+}

@@ -1,0 +1,13 @@
+/** The tenant that a command names by its key. */
+import type { MetadataActions } from '../../contracts/metadata.ts';
+import type { Session } from './session.ts';
+
+export type Tenant = NonNullable<MetadataActions['metadata.tenants.get']['result']>;
+
+/** Throws a sentence when there is none. */
+export async function findTenant(session: Session, key: string): Promise<Tenant> {
+  await session.require('metadata');
+  const tenant = await session.call('metadata.tenants.get', { key });
+  if (!tenant) throw new Error(`There is no tenant ${key}. The command list shows those that there are.`);
+  return tenant;
+}

@@ -1,0 +1,30 @@
+/**
+ * The commands of `tenant`, for the command line and for the console. A command is a module with a function that adds it
+ * to the program, and a line here.
+ */
+import { Command } from '@commander-js/extra-typings';
+import { addCreate } from './create.ts';
+import { addLimits } from './limits.ts';
+import { addList } from './list.ts';
+import type { Session } from './session.ts';
+import { addShow } from './show.ts';
+
+const createProgram = (name: string) =>
+  new Command(name)
+    .description('The life of tenants, for operators. Exit code 0: done; 1: refused or failed; 2: not understood.')
+    .helpCommand('help [command]', 'show the parameters of a command')
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'tenant: ')) })
+    .showHelpAfterError('Add --help for its parameters.')
+    .exitOverride();
+
+export type Program = ReturnType<typeof createProgram>;
+
+/** `name`: what is typed in front of the commands. */
+export function tenantProgram(name: string, session: Session): Program {
+  const program = createProgram(name);
+  addList(program, session);
+  addShow(program, session);
+  addCreate(program, session);
+  addLimits(program, session);
+  return program;
+}
