@@ -5,7 +5,7 @@
  * everything, on another version.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
-import { existsSync, globSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -91,6 +91,7 @@ const ON_OLDEST = globSync([
   'test/service/metadata/{altering,physical}.test.ts',
   'test/api/data/{changes,rollups}.test.ts',
 ]).sort();
+const TOOLS = join(root, 'test');
 const BROWSER_CODE = [
   'services/gateway/dashboards/browser',
   'services/gateway/reference/browser',
@@ -191,6 +192,17 @@ async function mocha(
   if (!total('failing')) failed++; // it did not even come to counting
   const said = output.search(/^ *\d+ failing$/m);
   reports.push(`== ${name}\n${output.slice(said < 0 ? -REPORT_CHARACTERS_MAX : said).trimEnd()}`);
+}
+
+/** The large programs of test/package.json, when one of these files runs them; npm leaves what is there already. */
+function ensureTools(files: readonly string[]): boolean {
+  if (!files.some((file) => readFileSync(file, 'utf8').includes("support/tools.ts'"))) return true;
+  const [declared, installed] = [join(TOOLS, 'package-lock.json'), join(TOOLS, 'node_modules', '.package-lock.json')];
+  if (existsSync(installed) && statSync(installed).mtimeMs > statSync(declared).mtimeMs) return true;
+  say('installing the programs of test/package.json');
+  return (
+    spawnSync('npm', ['ci', '--loglevel=error'], { cwd: TOOLS, stdio: ['ignore', 'ignore', 'inherit'] }).status === 0
+  );
 }
 
 /** Installs a Debian package when we may; what counts is whether it works afterwards. */
@@ -302,6 +314,7 @@ try {
     for (const code of BROWSER_CODE)
       await check(`types of what browsers run (tsc): ${code}`, 'tsc', ['--noEmit', '--project', code]);
   }
+  if (!ensureTools(suites.flatMap(({ files }) => files))) count('installing the programs of test/package.json', false);
   const env: NodeJS.ProcessEnv = {};
   if (suites.some((suite) => suite.needsDatabase)) {
     if (!process.env['TEST_DATABASE_URL']) {

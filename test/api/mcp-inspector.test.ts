@@ -9,11 +9,12 @@ import { DOCUMENT_TOOLS, OPERATION_RESOURCES, OPERATION_TOOLS } from '../../cont
 import { type Api, api, tokenFor } from '../support/client.ts';
 import { aDeployment, assistantTokens, toolArguments } from '../support/mcp.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
+import { tool } from '../support/tools.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what answers hold, they need no types for it
 type Anything = any;
 
-const INSPECTOR = join(import.meta.dirname, '../../node_modules/.bin/mcp-inspector');
+const INSPECTOR = tool('.bin', 'mcp-inspector');
 const DOCUMENTS = 'erp://docs/latest';
 const TOOLS = [...OPERATION_TOOLS.map(({ name }) => name), ...Object.keys(DOCUMENT_TOOLS)];
 

@@ -58,18 +58,18 @@ describe('the README', () => {
     });
   /** Codes of the Error bodies in the output, in their order. */
   const codes = (output: string): string[] =>
-    [...output.matchAll(/\{"code":"([A-Z_]+)","message":"[^"]*","status"/g)].map((match) => match[1]!);
+    [...output.matchAll(/\{\s*"code": ?"([A-Z_]+)",\s*"message": ?"[^"]*",\s*"status"/g)].map((match) => match[1]!);
 
   it('leads to the first record, and then again with the same keys', async () => {
     const walk = blocks('README.md', 'The first request', 'Where to go on');
     for (let turn = 0; turn < 2; turn++) {
       const output = await run(walk);
       assert.deepEqual(codes(output), [], output);
-      assert.match(output, /"apiName":"Invoice__c"/);
+      assert.match(output, /"apiName": "Invoice__c"/);
       assert.match(output, /HTTP\/1\.1 201/);
-      assert.match(output, /"name":"Lakeside Bakery and Café Ltd"/);
+      assert.match(output, /"name": "Lakeside Bakery and Café Ltd"/);
       assert.match(output, /^Deployment \S+ succeeded/m);
-      assert.match(output, /^\{"valid":true,/m);
+      assert.match(output, /^ {2}"valid": true,/m);
     }
   });
 });

@@ -1,13 +1,14 @@
 /** `erp types`: what it writes compiles strictly, says what the API takes and answers, and tells when it is out of date. */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { api, tokenFor } from '../support/client.ts';
 import { erpOf, userEnvironment } from '../support/erp.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
+import { tool } from '../support/tools.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const bin = (name: string): string => join(ROOT, 'node_modules', '.bin', name);
@@ -160,13 +161,15 @@ describe('erp types', () => {
     const guide = await readFile(join(ROOT, 'docs', 'guides', 'use-the-command-line.md'), 'utf8');
     const [, program] = guide.match(/^```ts\n([\s\S]*?)^```/m) ?? [];
     assert.ok(program && !/ as |any/.test(program));
-    await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    await mkdir(join(folder, 'node_modules'));
+    await symlink(join(ROOT, 'node_modules', '@types'), join(folder, 'node_modules', '@types'));
+    await symlink(tool('openapi-fetch'), join(folder, 'node_modules', 'openapi-fetch'));
     await writeFile(join(folder, 'package.json'), '{"type": "module"}');
     await writeFile(join(folder, 'program.ts'), program);
     await ends('--objects', 'Account,Invoice__c', '--out', 'objects.ts');
     const description = join(folder, 'openapi.json');
     await writeFile(description, await (await fetch(`${platform.baseUrl}/api/v1/openapi.json`)).text());
-    const generator = join(ROOT, 'node_modules', 'openapi-typescript', 'bin', 'cli.js');
+    const generator = tool('openapi-typescript', 'bin', 'cli.js');
     const args = ['--import', WITH_TYPESCRIPT_5, generator, description, '--output', join(folder, 'api.ts')];
     execFileSync(process.execPath, args, { stdio: 'pipe' });
     compile('program.ts', '--types', 'node');

@@ -17,9 +17,12 @@ const sources = files.filter(
 );
 const isText = (path: string): boolean => !/\.(png|ico|woff2?|gz|zip|pdf)$/.test(path);
 const packageFile = JSON.parse(read('package.json')) as Record<string, Record<string, string>>;
-const lockFile = JSON.parse(read('package-lock.json')) as {
+/** Large programs that a few tests run. */
+const toolsFile = JSON.parse(read('test/package.json')) as typeof packageFile;
+interface LockFile {
   packages: Record<string, { version?: string; optionalDependencies?: Record<string, string> }>;
-};
+}
+const LOCK_FILES = ['package-lock.json', 'test/package-lock.json'];
 
 describe('every source file', () => {
   it('is reached from the program, a script, the benchmark or a test', () => {
@@ -238,8 +241,8 @@ describe('every document', () => {
 
   it('docs/dependencies.md gives a reason for every dependency', () => {
     const text = read('docs/dependencies.md');
-    const names = ['dependencies', 'optionalDependencies', 'devDependencies'].flatMap((kind) =>
-      Object.keys(packageFile[kind] ?? {}),
+    const names = [packageFile, toolsFile].flatMap((file) =>
+      ['dependencies', 'optionalDependencies', 'devDependencies'].flatMap((kind) => Object.keys(file[kind] ?? {})),
     );
     assert.deepEqual(
       names.filter((name) => !text.includes(`\`${name}\``)),
@@ -296,22 +299,25 @@ describe('dependencies', () => {
 
   it('are pinned to one version', () => {
     for (const kind of ['dependencies', 'optionalDependencies', 'devDependencies'])
-      for (const [name, version] of Object.entries(packageFile[kind] ?? {}))
+      for (const [name, version] of [packageFile, toolsFile].flatMap((file) => Object.entries(file[kind] ?? {})))
         assert.match(version, /^(npm:[\w-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/, name);
   });
 
   it('in the lock file are complete for every platform and name no address', () => {
-    assert.equal(read('package-lock.json').includes('"resolved"'), false);
     const missing: string[] = [];
-    for (const [path, { optionalDependencies = {} }] of Object.entries(lockFile.packages))
-      for (const name of Object.keys(optionalDependencies)) {
-        let base = path;
-        while (base && !lockFile.packages[`${base}/node_modules/${name}`]) {
-          const at = base.lastIndexOf('/node_modules/');
-          base = at < 0 ? '' : base.slice(0, at);
+    for (const lock of LOCK_FILES) {
+      assert.equal(read(lock).includes('"resolved"'), false);
+      const { packages } = JSON.parse(read(lock)) as LockFile;
+      for (const [path, { optionalDependencies = {} }] of Object.entries(packages))
+        for (const name of Object.keys(optionalDependencies)) {
+          let base = path;
+          while (base && !packages[`${base}/node_modules/${name}`]) {
+            const at = base.lastIndexOf('/node_modules/');
+            base = at < 0 ? '' : base.slice(0, at);
+          }
+          if (!base && !packages[`node_modules/${name}`]) missing.push(`${path || 'package.json'}: ${name}`);
         }
-        if (!base && !lockFile.packages[`node_modules/${name}`]) missing.push(`${path || 'package.json'}: ${name}`);
-      }
+    }
     assert.deepEqual(missing, []);
   });
 });
@@ -319,7 +325,7 @@ describe('dependencies', () => {
 describe('no file', () => {
   const found = (pattern: RegExp, except: readonly string[] = []): string[] =>
     files
-      .filter((path) => isText(path) && path !== 'package-lock.json' && !except.includes(path))
+      .filter((path) => isText(path) && !LOCK_FILES.includes(path) && !except.includes(path))
       .flatMap((path) => {
         const match = pattern.exec(read(path));
         return match ? [`${path}: ${match[0]}`] : [];

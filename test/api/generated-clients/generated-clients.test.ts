@@ -10,9 +10,9 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { tool } from '../../support/tools.ts';
 import type { Outcome, Task } from './programs/program.ts';
 
-const modules = join(import.meta.dirname, '../../../node_modules');
 const programs = join(import.meta.dirname, 'programs');
 const generated = join(import.meta.dirname, 'generated');
 const description = join(generated, 'openapi.json');
@@ -20,7 +20,7 @@ const description = join(generated, 'openapi.json');
 /** Runs a script of a package on this Node. */
 async function run(script: string, ...args: readonly string[]): Promise<void> {
   const hook = ['--import', join(import.meta.dirname, '../../support/typescript-5.ts')];
-  await promisify(execFile)(process.execPath, [...hook, join(modules, script), ...args], { cwd: generated }).catch(
+  await promisify(execFile)(process.execPath, [...hook, tool(script), ...args], { cwd: generated }).catch(
     (error: { stdout: string; stderr: string }) => assert.fail(`${script}: ${error.stdout}${error.stderr}`),
   );
 }

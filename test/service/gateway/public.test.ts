@@ -10,6 +10,7 @@ import { CATALOGUE } from '../../../lib/errors/catalogue.ts';
 import { SCOPES } from '../../../lib/operation.ts';
 import { freePort } from '../../../mixins/database/embedded.ts';
 import { openapi } from '../../../services/gateway/public/openapi.ts';
+import { tool } from '../../support/tools.ts';
 import { type Stage, startStage } from './stage.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a generated document is read freely
@@ -141,7 +142,7 @@ describe('The public documents', () => {
       const folder = await mkdtemp(join(tmpdir(), 'erp-openapi-'));
       try {
         await writeFile(join(folder, 'openapi.json'), JSON.stringify(document));
-        const spectral = join(import.meta.dirname, '../../../node_modules/.bin/spectral');
+        const spectral = tool('.bin', 'spectral');
         const ruleset = join(import.meta.dirname, '../../../.spectral.yaml');
         const args = ['lint', join(folder, 'openapi.json'), '--ruleset', ruleset, '--fail-severity', 'hint'];
         await promisify(execFile)(spectral, args).catch((error: { stdout: string }) => assert.fail(error.stdout));
