@@ -13,7 +13,7 @@ import { brokerOptions, processLog } from './config/broker.ts';
 import { busAddress } from './config/bus.ts';
 import { type Config, ConfigError, readConfig } from './config/env.ts';
 import type { ServiceName } from './config/services.ts';
-import { BUS_POLICY, isRepeatable } from './contracts/bus.ts';
+import { BUS_POLICY, calledBy, isRepeatable } from './contracts/bus.ts';
 import { statementTimeoutOf } from './contracts/operations.ts';
 import { giveLibrariesPlatformTime } from './lib/values/clock.ts';
 import { natsBus } from './mixins/bus/nats-bus.ts';
@@ -28,11 +28,12 @@ import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
 import { type OpenOptions, openDatabases } from './mixins/database/open.ts';
 import { Timekeeper } from './mixins/database/timekeeper.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
-import { type Degradation, type HealthServer, startHealthServer } from './mixins/health.ts';
+import { type Condition, conditionOf, type HealthServer, startHealthServer } from './mixins/health.ts';
 import { Jobs } from './mixins/jobs/jobs.ts';
 import { warnOf } from './mixins/log-failure.ts';
 import { Metrics } from './mixins/metrics/metrics.ts';
 import type { Platform } from './mixins/platform.ts';
+import { Presence } from './mixins/presence.ts';
 import { pulse } from './mixins/pulse.ts';
 import { AT_ONCE, type Edge, endWork, type ShutdownTimes } from './mixins/shutdown.ts';
 import { startWaitingServer } from './mixins/waiting.ts';
@@ -197,12 +198,19 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     let started = false;
     if (config.healthPort !== null) {
       // Before the bus is there: a process that waits for it is alive, and must not be killed for its silence.
+      const own = platform(config.services[0]!);
+      // A gateway watches all services itself.
+      const hasGateway = config.services.includes('gateway');
+      const presence = new Presence(broker, hasGateway ? [] : calledBy(config.services));
+      if (!hasGateway) presence.register(own.metrics);
+      const ownCondition = (): Condition => conditionOf(own, presence);
       healthServer = await startHealthServer(
-        platform(config.services[0]!),
+        own,
         broker,
         health,
-        (own) => (started ? (gatewayService()?.readiness ?? own)() : own().then((checks) => ({ ...checks, started }))),
-        () => (started ? (gatewayService()?.degraded?.() ?? []) : []),
+        (checked) =>
+          started ? (gatewayService()?.readiness ?? checked)() : checked().then((checks) => ({ ...checks, started })),
+        () => (started ? (gatewayService()?.condition ?? ownCondition)() : {}),
       );
     }
     await unlessStopped(() => broker.start(), stopped);
@@ -223,7 +231,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
 interface GatewayService {
   readonly baseUrl: string;
   readonly readiness: () => Promise<Record<string, boolean>>;
-  readonly degraded: () => readonly Degradation[];
+  readonly condition: () => Condition;
   readonly edge: Edge;
 }
 

@@ -4,7 +4,7 @@
  * Source: docs/reference/operations-cluster.md, "Trust on the bus".
  */
 import { OPERATOR } from '../config/bus.ts';
-import type { ServiceName } from '../config/services.ts';
+import { ALL_SERVICES, type ServiceName } from '../config/services.ts';
 import type { OperationCall } from '../lib/operation.ts';
 import type { ActionMap, EventMap } from './call.ts';
 import { OPERATIONS, type PublicAction } from './operations.ts';
@@ -128,6 +128,12 @@ export const BUS_POLICY = {
   mayHear: (receiver: readonly string[], event: string): boolean => meet(receiver, events.get(event)?.to),
   mayActForUsers: (caller: readonly string[]): boolean => caller.includes('gateway'),
 };
+
+/** The services that those of a process call, without its own: what they cannot do without. */
+export function calledBy(services: readonly ServiceName[]): ServiceName[] {
+  const called = [...callers].filter(([, by]) => meet(services, by)).map(([action]) => action.split('.', 1)[0]);
+  return ALL_SERVICES.filter((service) => called.includes(service) && !services.includes(service));
+}
 
 const mutations = new Map(OPERATIONS.map(({ action, mutation }) => [action, mutation]));
 

@@ -5,12 +5,15 @@
 import { createServer, type Server } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { ServiceBroker } from 'moleculer';
+import type { ServiceName } from '../config/services.ts';
 import { machineClockOffset } from '../lib/values/clock.ts';
+import { busConnected } from './bus/connected.ts';
 import { availableNodes, lostNodes } from './bus/lost-nodes.ts';
 import { repeats } from './bus/takeover.ts';
 import type { Database, Degradation as DatabaseDegradation } from './database/database.ts';
 import type { Metrics, Sample } from './metrics/metrics.ts';
 import type { Platform } from './platform.ts';
+import type { Presence, ServiceState } from './presence.ts';
 
 /** Milliseconds that an answer about readiness is believed, so that probes cost nothing. */
 const READY_FRESH_MS = 1_000;
@@ -30,14 +33,8 @@ const SILENCE_MS = 30_000;
 /** What must work before a process can, and whether it does. */
 type Checks = Readonly<Record<string, boolean>>;
 
-/** What a ready process does not do; `authUnavailable`: nobody signs in, and grants that are known go on for a while. */
-export type Degradation = DatabaseDegradation | 'authUnavailable';
-
-/** The bus has this process: without NATS always. */
-export function busConnected(broker: ServiceBroker): boolean {
-  const transit = broker.transit as unknown as { connected: boolean; tx: { linked?: boolean } } | null | undefined;
-  return !transit || (transit.connected && transit.tx.linked !== false);
-}
+/** What a ready process does not do; such as `authUnavailable`: nobody signs in, and known grants go on for a while. */
+export type Degradation = DatabaseDegradation | `${ServiceName}Unavailable`;
 
 function refusedPackets(broker: ServiceBroker): number {
   const transit = broker.transit as unknown as { tx: { refused?: number } } | null | undefined;
@@ -68,13 +65,22 @@ export function rememberedBriefly<T>(ask: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** What a ready process does not do at the moment; nothing when it does all of its work. */
-export function degradation(
-  { databases }: Platform,
-  more: readonly Degradation[] = [],
-): { degraded?: readonly Degradation[] } {
+/** Beside what readiness needs: what a ready process does not do, and the state of the services that it calls. */
+export interface Condition {
+  /** Absent when it does all of its work. */
+  readonly degraded?: readonly Degradation[];
+  /** Absent where it calls none. */
+  readonly services?: Readonly<Record<string, ServiceState>>;
+}
+
+/** The condition of a process now. `more`: what it does not do besides what its database does not. */
+export function conditionOf({ databases }: Platform, presence: Presence, more: readonly Degradation[] = []): Condition {
   const degraded = [...new Set(databases.values().flatMap((database) => database.degraded)), ...more];
-  return degraded.length > 0 ? { degraded } : {};
+  const services = presence.states;
+  return {
+    ...(degraded.length > 0 ? { degraded } : {}),
+    ...(Object.keys(services).length > 0 ? { services } : {}),
+  };
 }
 
 /** A function that says whether this process can do its work now. */
@@ -186,14 +192,14 @@ export interface HealthServer {
 
 /**
  * Serves /healthz, /readyz and /metrics. `readiness`: of a process that knows better what it needs than its database
- * and bus; `degraded`: what it does not do besides what its database does not.
+ * and bus; `condition`: what is said beside it.
  */
 export async function startHealthServer(
   platform: Platform,
   broker: ServiceBroker,
   listen: { port: number; host: string },
   readiness: (own: () => Promise<Checks>) => Promise<Checks> = (own) => own(),
-  degraded: () => readonly Degradation[] = () => [],
+  condition: () => Condition = () => ({}),
 ): Promise<HealthServer> {
   registerProcessMetrics(platform, broker);
   const scrape = rememberedBriefly(() => platform.metrics.text());
@@ -216,7 +222,7 @@ export async function startHealthServer(
     answer(
       ok ? 200 : 503,
       'application/json',
-      JSON.stringify({ status: ok ? 'ready' : 'unready', checks, ...degradation(platform, degraded()) }),
+      JSON.stringify({ status: ok ? 'ready' : 'unready', checks, ...condition() }),
     );
   });
   server.maxConnections = CONNECTIONS_MAX;

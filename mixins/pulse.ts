@@ -8,8 +8,8 @@
  * others said meanwhile lies unread before it, answers and heartbeats alike.
  */
 import type { Middleware, ServiceBroker } from 'moleculer';
+import { busConnected } from './bus/connected.ts';
 import { availableNodes, isAvailable, loseNode, lostNodes } from './bus/lost-nodes.ts';
-import { busConnected } from './health.ts';
 
 const WATCH_MS = 50;
 const UNUSUAL_MS = 100;

@@ -25,11 +25,6 @@ export class ClusterView {
     return this.#services().get(service) ?? [];
   }
 
-  /** Some process offers the service now. */
-  isPresent(service: string): boolean {
-    return this.nodesOf(service).length > 0;
-  }
-
   /** True once the service was available, also when it is not at the moment. */
   wasSeen(service: string): boolean {
     this.#services();

@@ -123,7 +123,7 @@ export default function gatewayService(
       documents = new PublicDocuments(operations, baseUrl, platform.config);
       this['baseUrl'] = baseUrl;
       this['readiness'] = () => gateway.readiness();
-      this['degraded'] = () => gateway.degraded;
+      this['condition'] = () => gateway.condition();
       this['edge'] = gateway;
     },
     async stopped() {

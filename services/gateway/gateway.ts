@@ -18,16 +18,18 @@ import type { DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
 import { platformTime } from '../../lib/values/clock.ts';
+import { busConnected } from '../../mixins/bus/connected.ts';
 import {
-  busConnected,
+  type Condition,
+  conditionOf,
   type Degradation,
   databaseAnswers,
-  degradation,
   registerProcessMetrics,
   rememberedBriefly,
 } from '../../mixins/health.ts';
 import { reasonOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
+import { Presence } from '../../mixins/presence.ts';
 import type { Edge } from '../../mixins/shutdown.ts';
 import { type TurnLimits, Turns } from '../../mixins/turns.ts';
 import { mark, workOn } from '../../mixins/watchdog/work.ts';
@@ -95,6 +97,7 @@ export class Gateway implements Edge {
   readonly #answerPage: GatewayOptions['answerPage'];
   readonly #router: Router;
   readonly #cluster: ClusterView;
+  readonly #presence: Presence;
   readonly #sessions: Sessions;
   readonly #gate: Gate;
   readonly #mcp: McpDoor;
@@ -102,6 +105,10 @@ export class Gateway implements Edge {
   readonly #denials: Denials;
   readonly #deprecatedUses: DeprecatedUses;
   readonly #databaseReady: () => Promise<boolean>;
+  /** What the last look at readiness found: a gateway without bus or database finds out nothing about others. */
+  #able = true;
+  /** When it last was not so, on the clock of `performance.now()`. */
+  #unableAt = Number.NEGATIVE_INFINITY;
   readonly #scrape: () => Promise<string>;
   readonly #active = new Set<Exchange>();
   readonly #deliveries = new Deliveries(this.#active);
@@ -126,6 +133,8 @@ export class Gateway implements Edge {
     this.reference = referencePage(baseUrl, platform.config.referenceSignIn);
     this.#router = new Router(operations);
     this.#cluster = new ClusterView(this.broker);
+    this.#presence = new Presence(this.broker, ALL_SERVICES);
+    this.#presence.register(platform.metrics);
     this.budgets = new Budgets(
       rateLimits,
       (requests) => this.#cluster.takeLeases(requests),
@@ -311,13 +320,16 @@ export class Gateway implements Edge {
   /** What must work before requests should come here. */
   async readiness(): Promise<Record<string, boolean>> {
     const database = await this.#databaseReady();
+    const bus = busConnected(this.broker);
+    this.#able = database && bus;
+    if (!this.#able) this.#unableAt = performance.now();
     // A service that is lost later makes its own operations answer 503 while the others go on; were the gateway not
     // ready then, a cluster would take the whole API away.
     const seen = NEEDED_SERVICES.map((service) => [service, this.#cluster.wasSeen(service)]);
     return {
       started: !this.#leaving,
       database,
-      bus: busConnected(this.broker),
+      bus,
       clock: this.#platform.timekeeper.agrees,
       ...Object.fromEntries(seen),
     };
@@ -325,14 +337,21 @@ export class Gateway implements Edge {
 
   /** What a ready gateway does not do at the moment. */
   get degraded(): readonly Degradation[] {
-    // That nobody offers it is known before somebody asks.
-    const authAway = this.#sessions.authAway || !this.#cluster.isPresent('auth');
-    return authAway ? ['authUnavailable'] : [];
+    // That nobody offers a service is known before somebody asks.
+    const { away } = this.#presence;
+    const missing = ALL_SERVICES.filter((name) => away.includes(name) || (name === 'auth' && this.#authFails));
+    return missing.map((name): Degradation => `${name}Unavailable`);
   }
 
-  /** The same with what its process does not do, as a part of the answer about readiness. */
-  degradation(): ReturnType<typeof degradation> {
-    return degradation(this.#platform, this.degraded);
+  /** Beside `readiness()`, and after it: what a ready gateway does not do, and which services it sees. */
+  condition(): Condition {
+    return conditionOf(this.#platform, this.#presence, this.degraded);
+  }
+
+  /** Auth is there and does not answer. Whose own database or bus is away gets no answers for that reason. */
+  get #authFails(): boolean {
+    const { authAwayAt } = this.#sessions;
+    return this.#able && authAwayAt !== null && authAwayAt > this.#unableAt;
   }
 
   /** All metrics of the process; null in production, where they are found on the health port alone. */

@@ -104,7 +104,7 @@ function answerSafely(gateway: Gateway, x: Exchange, answer: () => Promise<void>
 async function readiness(x: Exchange, gateway: Gateway): Promise<void> {
   const checks = await gateway.readiness();
   const ready = Object.values(checks).every(Boolean);
-  sendJson(x, gateway, ready ? 200 : 503, { status: ready ? 'ready' : 'unready', checks, ...gateway.degradation() });
+  sendJson(x, gateway, ready ? 200 : 503, { status: ready ? 'ready' : 'unready', checks, ...gateway.condition() });
 }
 
 async function metrics(x: Exchange, gateway: Gateway): Promise<void> {

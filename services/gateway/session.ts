@@ -107,9 +107,10 @@ export class Sessions {
     this.#users = new RefreshingCache(({ tenantId, userId }) => sources.users(tenantId, userId));
   }
 
-  /** A question about grants has just found nobody, or no answer. */
-  get authAway(): boolean {
-    return this.#authAway !== null && performance.now() - this.#authAway.foundAt < AWAY_KNOWN_MS;
+  /** When a question about grants found nobody, or no answer, on the clock of `performance.now()`; null: not lately. */
+  get authAwayAt(): number | null {
+    const foundAt = this.#authAway?.foundAt ?? Number.NEGATIVE_INFINITY;
+    return performance.now() - foundAt < AWAY_KNOWN_MS ? foundAt : null;
   }
 
   /**

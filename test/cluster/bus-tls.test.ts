@@ -14,8 +14,8 @@ import { ServiceBroker } from 'moleculer';
 import { nkeys } from 'nats';
 import { brokerOptions } from '../../config/broker.ts';
 import { readConfig } from '../../config/env.ts';
+import { busConnected } from '../../mixins/bus/connected.ts';
 import { natsBus } from '../../mixins/bus/nats-bus.ts';
-import { busConnected } from '../../mixins/health.ts';
 import { makeBusKeys } from '../../scripts/bus-keys.ts';
 import { type NatsServer, OPEN_POLICY, startServer } from '../support/nats.ts';
 

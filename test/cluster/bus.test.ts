@@ -6,8 +6,8 @@ import { ServiceBroker } from 'moleculer';
 import type { NatsConnection } from 'nats';
 import { brokerOptions } from '../../config/broker.ts';
 import { readConfig } from '../../config/env.ts';
+import { busConnected } from '../../mixins/bus/connected.ts';
 import { natsBus } from '../../mixins/bus/nats-bus.ts';
-import { busConnected } from '../../mixins/health.ts';
 import { pulse } from '../../mixins/pulse.ts';
 import { type NatsServer, OPEN_POLICY, startNats } from '../support/nats.ts';
 

@@ -110,17 +110,20 @@ describe('health of a process without the gateway', () => {
   it('/readyz names what is missing', async () => {
     const ready = async (): Promise<{ status: number; body: unknown }> => {
       const response = await fetch(`${address}/readyz`);
-      return { status: response.status, body: await response.json() };
+      const body = (await response.json()) as { services: { auth: { awaySeconds?: number } } };
+      delete body.services.auth.awaySeconds;
+      return { status: response.status, body };
     };
+    const [away, unknown] = ['away', 'unknown'].map((status) => ({ auth: { status, processes: 0 } }));
     assert.deepEqual(await ready(), {
       status: 200,
-      body: { status: 'ready', checks: { database: true, bus: true, clock: true } },
+      body: { status: 'ready', checks: { database: true, bus: true, clock: true }, services: away },
     });
     await nats.stop();
     for (let i = 0; (await ready()).status === 200 && i < 40; i++) await new Promise((r) => setTimeout(r, 100));
     assert.deepEqual(await ready(), {
       status: 503,
-      body: { status: 'unready', checks: { database: true, bus: false, clock: true } },
+      body: { status: 'unready', checks: { database: true, bus: false, clock: true }, services: unknown },
     });
     await nats.start();
     for (let i = 0; (await ready()).status !== 200 && i < 60; i++) await new Promise((r) => setTimeout(r, 100));

@@ -285,6 +285,7 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/reference/cli-metadata.md#validate-and-deploy 2': 'Takes two branches that somebody has worked on.',
   'docs/reference/cli.md#starting-it': 'test/cli/package.test.ts packs, installs and starts it.',
   'docs/reference/duplicates.md#cost': 'A plan that was measured, with its figures.',
+  'docs/reference/operations-cluster.md#services-that-are-away': 'test/cluster/observing.test.ts asks a cluster.',
   'docs/reference/operations-cluster.md#docker-compose': CLUSTER,
   'docs/reference/operations-cluster.md#upgrade-with-docker-compose': CLUSTER,
   'docs/reference/operations-cluster.md#kubernetes': CLUSTER,

@@ -124,13 +124,13 @@ describe('A session', () => {
         assert.deepEqual(await known.grant(session), { ...LIVE, grantId: 'grant' });
       }
       assert.equal(asked.length, 14);
-      assert.deepEqual([told, known.authAway], [['away'], true], 'it is told once');
+      assert.deepEqual([told, known.authAwayAt], [['away'], clock], 'it is told once');
       clock += 61_000;
       await assert.rejects(async () => known.grant(session), refusedWith('SERVICE_UNAVAILABLE'));
       present = true;
       clock += 5_001;
       assert.equal((await known.grant(session)).active, true);
-      assert.deepEqual([told, known.authAway], [['away', 'back'], false]);
+      assert.deepEqual([told, known.authAwayAt], [['away', 'back'], null]);
     });
 
     it('a grant that has ended is refused within seconds', async () => {
