@@ -32,6 +32,10 @@ export interface EmbeddedOptions {
 }
 
 const DATABASE = 'platform';
+/** Of the server, in the data folder. */
+const FOLDER = 'postgres';
+/** Of postmaster.pid, from 0. */
+const PORT_LINE = 3;
 /** In the server's folder, which only its account may read: every user of this machine can reach the port. */
 const PASSWORD_FILE = 'platform-password';
 /** Of folders that were created before each had a password of its own. */
@@ -238,7 +242,7 @@ interface Place {
 
 /** The folder of a server, created when it is missing. */
 async function ensureFolder(dataDir: string, { binaries: given }: EmbeddedOptions): Promise<Place> {
-  const folder = join(dataDir, 'postgres');
+  const folder = join(dataDir, FOLDER);
   await mkdir(dataDir, { recursive: true });
   const binaries = await findBinaries(given);
   const account = accountOfServer();
@@ -330,6 +334,18 @@ async function ensureDatabase(folder: string, port: number): Promise<string> {
   if (!rowCount) await client.query(`CREATE DATABASE ${DATABASE}`);
   await client.end();
   return `${base}/${DATABASE}`;
+}
+
+/**
+ * The address of the database of a platform that runs on this data folder, for who may read its password; null when none
+ * runs there.
+ */
+export async function runningEmbeddedUrl(dataDir: string): Promise<string | null> {
+  const folder = join(dataDir, FOLDER);
+  const port = (await readFile(join(folder, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[PORT_LINE]?.trim();
+  const password = await readFile(join(folder, PASSWORD_FILE), 'utf8').catch(() => null);
+  if (!port || !/^\d+$/.test(port) || password === null) return null;
+  return `postgres://postgres:${password}@127.0.0.1:${port}/${DATABASE}`;
 }
 
 /** Creates the folder when it is missing, starts the server on it, and keeps it running until stop(). */

@@ -44,7 +44,8 @@ const SCHEMA_FILES: readonly SchemaFile[] = readdirSync(join(here, 'tenant-schem
   .sort()
   .map((name) => ({ number: Number(name.slice(0, 4)), sql: readFileSync(join(here, 'tenant-schema', name), 'utf8') }));
 
-const NEWEST_SCHEMA = Math.max(...SCHEMA_FILES.map((file) => file.number));
+/** Version of the schemas of tenants that this version of the platform makes. */
+export const NEWEST_SCHEMA = Math.max(...SCHEMA_FILES.map((file) => file.number));
 
 /** The files below a folder of templates, by path. */
 export function readTemplate(folder: string): Record<string, string> {
@@ -137,7 +138,7 @@ export async function createTenant(
 }
 
 /** The companions of a new tenant, made by the owner of its schema. */
-function companionsSql(tenantId: string): string {
+export function companionsSql(tenantId: string): string {
   const schema = identifier(tenantSchema(tenantId));
   return [
     `GRANT USAGE ON SCHEMA ${schema} TO ${schema}`,
@@ -163,7 +164,7 @@ const UPDATED_SCHEMA = `
   UPDATE metadata.tenants SET tenant_schema_version = greatest(tenant_schema_version, $2) WHERE id = $1`;
 
 /** Runs the files of tenant-schema that this tenant has not seen, as the owner of its schema. */
-async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<void> {
+export async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<void> {
   const files = SCHEMA_FILES.filter((file) => file.number > from);
   const schema = identifier(tenantSchema(tenantId));
   const running: Promise<unknown>[] = [];
@@ -241,7 +242,7 @@ async function bringSettings(tx: Tx, tenantId: string): Promise<void> {
   await tx.query(`UPDATE ${tx.schema}._state SET audit_days = $1`, [days]);
 }
 
-const blockedError = (blocked: readonly object[]): PlatformError =>
+export const blockedError = (blocked: readonly object[]): PlatformError =>
   new PlatformError(
     'METADATA_INVALID',
     `The plan is blocked by ${blocked.length === 1 ? '1 problem' : `${blocked.length} problems`}.`,

@@ -1,0 +1,57 @@
+/** What a tenant consists of when it is moved, in the order in which it travels. Source: docs/reference/moving-tenants.md. */
+import type { RateLimitOverrides, TenantInfo } from '../../../lib/schema/snapshot.ts';
+
+export const FORMAT = 'erp-tenant';
+/** Raised when a version of the platform from before could not read what is written now. */
+export const FORMAT_VERSION = 1;
+
+/** A counter of an autoNumber field. */
+export interface Counter {
+  readonly object: string;
+  readonly field: string;
+  readonly value: number;
+  /** The value was given to a record. */
+  readonly given: boolean;
+}
+
+/** What everything else is read by: it travels first. */
+export interface Head {
+  readonly format: typeof FORMAT;
+  readonly formatVersion: number;
+  readonly exportedAt: string;
+  readonly tenantSchemaVersion: number;
+  readonly tenant: TenantInfo & { readonly operatorLimits: RateLimitOverrides };
+  readonly metadataVersion: number;
+  /** Where the chain of the audit trail ends, as `npm run audit -- verify` prints it. */
+  readonly audit: { readonly position: number; readonly hash: string };
+  readonly domains: readonly string[];
+  readonly counters: readonly Counter[];
+  /** The columns of each part. */
+  readonly columns: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Rows of a part: one JSON object each, as PostgreSQL writes and reads them. */
+export interface Rows {
+  readonly kind: 'rows';
+  readonly part: string;
+  readonly lines: readonly string[];
+}
+
+export type Item =
+  | { readonly kind: 'head'; readonly head: Head }
+  | { readonly kind: 'file'; readonly path: string; readonly text: string }
+  | Rows;
+
+/** Takes one item after the other; the next is made when the promise is fulfilled. */
+export type Sink = (item: Item) => Promise<void>;
+
+/** Users: their ids, before anything that names them. */
+export const USERS = 'users';
+/** What is stored of the components of the configuration beside their files. */
+export const COMPONENTS = 'components';
+/** Of the records of an object. */
+export const recordsOf = (object: string): string => `records/${object}`;
+export const objectOf = (part: string): string | null => /^records\/(.+)$/.exec(part)?.[1] ?? null;
+
+/** Says what cannot be done, to the operator. */
+export class MovingRefused extends Error {}

@@ -1,0 +1,33 @@
+/**
+ * The database for the commands that move tenants: as its owner, because a tenant is read and made across all services.
+ * Source: docs/decisions/moving-a-tenant.md.
+ */
+import { readConfig } from '../../../config/env.ts';
+import { ALL_SERVICES } from '../../../config/services.ts';
+import { checkMigrated } from '../../../main.ts';
+import { Database } from '../../../mixins/database/database.ts';
+import { runningEmbeddedUrl } from '../../../mixins/database/embedded.ts';
+import { explained } from '../../../mixins/database/problem.ts';
+import { MovingRefused } from './items.ts';
+
+/** Runs `work` on the database of DATABASE_URL, or on the embedded one of the platform that runs on DATA_DIR. */
+export async function asOwner<T>(
+  name: string,
+  work: (database: Database, config: ReturnType<typeof readConfig>) => Promise<T>,
+): Promise<T> {
+  const config = readConfig(process.env, { command: true });
+  const url = config.databaseUrl ?? (await runningEmbeddedUrl(config.dataDir));
+  if (url === null)
+    throw new MovingRefused(
+      'Set DATABASE_URL to the address of the owner of the database, as for npm run migrate; or DATA_DIR to the folder of ' +
+        'a platform that runs with the embedded database.',
+    );
+  const database = new Database(url, { size: 3, applicationName: `erp ${name}` });
+  try {
+    const address = { variable: 'DATABASE_URL', url };
+    for (const service of ALL_SERVICES) await explained(checkMigrated(database, service), address);
+    return await work(database, config);
+  } finally {
+    await database.close();
+  }
+}
