@@ -3,7 +3,10 @@
  * to the program, and a line here.
  */
 import { Command } from '@commander-js/extra-typings';
+import { addCopy } from './copy.ts';
 import { addCreate } from './create.ts';
+import { addExport } from './export.ts';
+import { addImport } from './import.ts';
 import { addLimits } from './limits.ts';
 import { addList } from './list.ts';
 import type { Session } from './session.ts';
@@ -26,5 +29,8 @@ export function tenantProgram(name: string, session: Session): Program {
   addShow(program, session);
   addCreate(program, session);
   addLimits(program, session);
+  addExport(program, session);
+  addImport(program, session);
+  addCopy(program, session);
   return program;
 }

@@ -4,6 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -52,6 +55,18 @@ export const TRIED: Readonly<Record<string, Trial>> = {
   'docs/guides/operators.md#limits-of-a-tenant': async (text, stage) => {
     assert.match(await shell(text.replaceAll('lakeside', 'acme'), stage), /acme/);
     await shell('npm run --silent limits -- --tenant acme connection=default daily=default', stage);
+  },
+  'docs/reference/moving-tenants.md#moving-tenants': async (text, stage) => {
+    const folder = await mkdtemp(join(tmpdir(), 'erp-moving-'));
+    try {
+      const output = await shell(
+        text.replaceAll('lakeside.tar.gz', join(folder, 'tenant.tar.gz')).replaceAll('lakeside', 'acme'),
+        stage,
+      );
+      assert.match(output, /file +whole[\s\S]*acme2, .*, imported[\s\S]*acmetest, .*, a sandbox/);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
   },
   'docs/reference/tenants.md#tenants': async (text, stage) =>
     assert.match(await shell(text, stage), /create \[options\]/),

@@ -81,7 +81,9 @@ export async function exportTenant(database: Database, key: string, options: Exp
       });
     if (head) return head;
     if (attempt === ATTEMPTS)
-      throw new MovingRefused('The configuration of the tenant is being changed: try again when its deployment has ended.');
+      throw new MovingRefused(
+        'The configuration of the tenant is being changed: try again when its deployment has ended.',
+      );
   }
 }
 
@@ -95,7 +97,9 @@ async function findTenant(database: Database, key: string): Promise<TenantRow> {
   if (tenant.schemaVersion < NEWEST_SCHEMA)
     throw new MovingRefused('The tables of the tenant are of an older version: run `npm run migrate` first.');
   if (tenant.schemaVersion > NEWEST_SCHEMA)
-    throw new MovingRefused('The tables of the tenant are of a newer version of the platform: export it with that one.');
+    throw new MovingRefused(
+      'The tables of the tenant are of a newer version of the platform: export it with that one.',
+    );
   return tenant;
 }
 

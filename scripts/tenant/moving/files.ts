@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { open, rename, rm, stat } from 'node:fs/promises';
+import type { Writable } from 'node:stream';
 import type { Database } from '../../../mixins/database/database.ts';
 import { ArchiveWriter, readArchive } from './archive.ts';
 import { type ExportOptions, exportTenant } from './export.ts';
@@ -46,7 +47,7 @@ export async function exportToFile(
 async function write(
   database: Database,
   key: string,
-  out: NodeJS.WritableStream,
+  out: Writable,
   stopped: AbortSignal,
   options: ExportOptions,
 ): Promise<Exported> {

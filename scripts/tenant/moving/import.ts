@@ -78,7 +78,8 @@ export class TenantImport {
   async accept(item: Item): Promise<void> {
     if (item.kind === 'head') return this.#begin(item.head);
     if (item.kind === 'file') this.#files[item.path] = this.#fileOf(item.path, item.text);
-    else if (item.part === USERS) for (const line of item.lines) this.#userIds.push((JSON.parse(line) as { id: string }).id);
+    else if (item.part === USERS)
+      for (const line of item.lines) this.#userIds.push((JSON.parse(line) as { id: string }).id);
     else if (item.part === COMPONENTS)
       for (const line of item.lines) this.#stored.push(JSON.parse(line) as StoredComponent);
     else {
@@ -427,7 +428,12 @@ class Loading {
   async #entry(): Promise<void> {
     const { tenant, exportedAt, audit } = this.#head;
     const { sandbox, sha256 } = this.#into;
-    const from = { tenantId: tenant.id, key: tenant.key, exportedAt, auditTrailEndedAt: `${audit.position}:${audit.hash}` };
+    const from = {
+      tenantId: tenant.id,
+      key: tenant.key,
+      exportedAt,
+      auditTrailEndedAt: `${audit.position}:${audit.hash}`,
+    };
     const changes = { from, ...(sha256 === null ? {} : { sha256 }), newUserIds: this.newUserIds };
     await this.#tx.query(
       `INSERT INTO ${this.#schema}._audit (audit_id, channel, operation_id, outcome, request_id, changes)

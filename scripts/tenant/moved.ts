@@ -1,0 +1,25 @@
+/** What is said of a tenant that was imported or copied, and what is left to do. */
+import type { Imported } from './moving/import.ts';
+import { columns } from './text.ts';
+
+export function made(
+  { key, name, tenantId, domains, users, rows, newUserIds, clients }: Imported,
+  how: string,
+): string[] {
+  const records = Object.entries(rows).reduce(
+    (sum, [part, count]) => sum + (part.startsWith('records/') ? count : 0),
+    0,
+  );
+  return [
+    ...columns([
+      ['tenant', `${key}, ${name}, ${how}`],
+      ['id', tenantId],
+      ['domains', domains.join(', ') || 'none'],
+      ['records', String(records)],
+      ['users', `${users}${newUserIds ? ', with new ids' : ''}`],
+    ]),
+    '',
+    'Nobody has a password: make links with auth.users.createLink in the console.',
+    ...(clients.length > 0 ? [`These clients need a new secret: ${clients.join(', ')}.`] : []),
+  ];
+}
