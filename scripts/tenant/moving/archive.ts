@@ -38,6 +38,8 @@ export class ArchiveWriter {
   readonly #tar = pack();
   readonly #written: Promise<void>;
   readonly #entries: Entry[] = [];
+  /** Of the export. */
+  #at = new Date(0);
   #part: { readonly name: string; number: number; lines: string[]; chars: number } | null = null;
 
   constructor(out: Writable) {
@@ -54,6 +56,7 @@ export class ArchiveWriter {
   }
 
   async add(item: Item): Promise<void> {
+    if (item.kind === 'head') this.#at = new Date(item.head.exportedAt);
     if (item.kind === 'head') return this.#entry(HEAD, `${JSON.stringify(item.head, null, 2)}\n`);
     if (item.kind === 'file') return this.#entry(`${FILES}${item.path}`, item.text);
     if (this.#part?.name !== item.part) {
@@ -98,7 +101,7 @@ export class ArchiveWriter {
     if (name !== MANIFEST)
       this.#entries.push({ name, bytes: body.length, sha256, ...(rows === undefined ? {} : { rows }) });
     const added = new Promise<void>((resolve, reject) => {
-      const header = { name, size: body.length, mode: 0o600, mtime: new Date(), uid: 0, gid: 0 };
+      const header = { name, size: body.length, mode: 0o600, mtime: this.#at, uid: 0, gid: 0 };
       this.#tar.entry(header, (error) => (error ? reject(error) : resolve())).end(body);
     });
     // A full disk ends the writing, and nobody takes the entry any more.

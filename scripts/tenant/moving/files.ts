@@ -91,6 +91,8 @@ export async function importFromFile(
   const checked = path === STANDARD ? null : await checkFile(path, stopped);
   return database.transaction(async (tx) => {
     const file = path === STANDARD ? process.stdin : createReadStream(path);
+    // It may be one that waits for somebody.
+    stopped.addEventListener('abort', () => file.destroy(new Stopped()));
     let tenant: TenantImport | null = null;
     const { sink, done } = shown(async (item) => {
       const key = options.key ?? (item.kind === 'head' ? item.head.tenant.key : '');
@@ -101,6 +103,8 @@ export async function importFromFile(
       for await (const item of readArchive(file)) await sink(item);
       if (stopped.aborted) throw new Stopped();
       return await tenant!.finish();
+    } catch (error) {
+      throw stopped.aborted ? new Stopped() : error;
     } finally {
       done();
     }
