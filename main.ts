@@ -31,6 +31,7 @@ import { databaseUnavailable } from './mixins/database/unavailable.ts';
 import { type Condition, conditionOf, type HealthServer, startHealthServer } from './mixins/health.ts';
 import { Jobs } from './mixins/jobs/jobs.ts';
 import { warnOf } from './mixins/log-failure.ts';
+import { ActionCalls } from './mixins/metrics/action-calls.ts';
 import { Metrics } from './mixins/metrics/metrics.ts';
 import type { Platform } from './mixins/platform.ts';
 import { Presence } from './mixins/presence.ts';
@@ -151,6 +152,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     const timekeeper = await Timekeeper.start(databaseOf(config.services[0]!));
     closers.push(async () => timekeeper.stop());
 
+    const calls = new ActionCalls();
     const broker = new ServiceBroker({
       ...brokerOptions(config),
       middlewares: [
@@ -159,6 +161,8 @@ export async function start(config: Config, options: StartOptions = {}): Promise
         databaseMetering(statementTimeoutOf),
         pulse(),
         takeover(isRepeatable),
+        // Last, and so around all others: it sees what callers get.
+        calls.middleware,
       ],
       ...(config.bus
         ? { transporter: natsBus(config, BUS_POLICY, timekeeper) }
@@ -173,6 +177,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
       warn: (error, message) => warnOf(log, error, message),
     });
     const shared = { config, databases, timekeeper, jobs, metrics: new Metrics() };
+    calls.register(shared.metrics);
     const platform = (service: ServiceName): Platform => ({ ...shared, database: databaseOf(service) });
     let watchdog: Watchdog | undefined;
     closers.push(async () => watchdog?.stop());

@@ -97,7 +97,7 @@ class Instance {
     return new Instance(baseUrl, child);
   }
 
-  /** Milliseconds of the longest turn of the event loop since the last reading, and the memory of the process in MiB. */
+  /** Milliseconds of the longest turn of the event loop in the last one to two minutes, and the memory of the process in MiB. */
   async health(): Promise<{ wall: number; cpu: number; mib: number }> {
     const text = await (await fetch(`${this.baseUrl}/metrics`)).text();
     const value = (name: string): number => {

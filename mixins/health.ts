@@ -3,15 +3,17 @@
  * nothing else. Source: docs/reference/operations-cluster.md.
  */
 import { createServer, type Server } from 'node:http';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { ServiceBroker } from 'moleculer';
 import type { ServiceName } from '../config/services.ts';
 import { machineClockOffset } from '../lib/values/clock.ts';
 import { busConnected } from './bus/connected.ts';
 import { availableNodes, lostNodes } from './bus/lost-nodes.ts';
 import { repeats } from './bus/takeover.ts';
+import { type BusTraffic, NO_TRAFFIC } from './bus/traffic.ts';
 import type { Database, Degradation as DatabaseDegradation } from './database/database.ts';
+import { PRODUCT_VERSION } from './metrics/build.ts';
 import type { Metrics, Sample } from './metrics/metrics.ts';
+import { registerOwnMetrics } from './metrics/own-process.ts';
 import type { Platform } from './platform.ts';
 import type { Presence, ServiceState } from './presence.ts';
 
@@ -35,6 +37,12 @@ type Checks = Readonly<Record<string, boolean>>;
 
 /** What a ready process does not do; such as `authUnavailable`: nobody signs in, and known grants go on for a while. */
 export type Degradation = DatabaseDegradation | `${ServiceName}Unavailable`;
+
+/** What the connection to NATS has carried; nothing without NATS. */
+function busTraffic(broker: ServiceBroker): BusTraffic {
+  const transit = broker.transit as unknown as { tx: { traffic?: BusTraffic } } | null | undefined;
+  return transit?.tx.traffic ?? NO_TRAFFIC;
+}
 
 function refusedPackets(broker: ServiceBroker): number {
   const transit = broker.transit as unknown as { tx: { refused?: number } } | null | undefined;
@@ -93,38 +101,39 @@ function readinessOf(platform: Platform, broker: ServiceBroker): () => Promise<C
   });
 }
 
-const loop = monitorEventLoopDelay({ resolution: 20 });
 const registered = new WeakSet<Metrics>();
 
-/** Adds the numbers of the process, its database pool and its bus to the metrics; once, however often it is called. */
+/** Adds the numbers of the process, its database pools and its bus to the metrics; once, however often it is called. */
 export function registerProcessMetrics(platform: Platform, broker: ServiceBroker): void {
-  const { metrics } = platform;
+  const { metrics, databases, jobs } = platform;
   if (registered.has(metrics)) return;
   registered.add(metrics);
-  loop.enable();
-  metrics.counter('process_cpu_seconds_total', 'Processor time used.', () => {
-    const { user, system } = process.cpuUsage();
-    return (user + system) / 1e6;
-  });
-  const memory = (name: string, help: string, part: keyof NodeJS.MemoryUsage): void =>
-    metrics.gauge(name, help, () => process.memoryUsage()[part]);
-  memory('process_resident_memory_bytes', 'Resident memory.', 'rss');
-  memory('process_heap_used_bytes', 'JavaScript heap in use.', 'heapUsed');
-  memory('nodejs_heap_used_bytes', 'JavaScript heap in use.', 'heapUsed');
-  memory('nodejs_external_memory_bytes', 'Memory of buffers.', 'external');
-  const startedAt = Date.now() / 1_000 - process.uptime();
-  metrics.gauge('process_start_time_seconds', 'Start of the process since 1970.', () => startedAt);
-  registerLoopDelay(metrics);
-  registerDatabaseUse(metrics, platform.databases);
-  metrics.gauge('erp_bus_connected', '1 when the message bus is connected or not needed.', () =>
-    busConnected(broker) ? 1 : 0,
-  );
-  metrics.gauge('erp_bus_nodes', 'Available nodes, this one included.', () => availableNodes(broker));
+  registerOwnMetrics(metrics);
+  metrics.gauges('erp_build_info', 'Always 1: what this process is.', ['version', 'node', 'postgres'], () => [
+    [
+      {
+        version: PRODUCT_VERSION,
+        node: process.versions.node,
+        postgres: databases.values().find(({ serverVersion }) => serverVersion !== null)?.serverVersion ?? '',
+      },
+      1,
+    ],
+  ]);
+  registerDatabaseUse(metrics, databases);
+  jobs.register(metrics);
+  registerBus(metrics, broker);
   metrics.gauge(
     'erp_clock_offset_seconds',
     'By how much the clock of the machine is ahead of the database.',
     () => machineClockOffset() / 1_000,
   );
+}
+
+function registerBus(metrics: Metrics, broker: ServiceBroker): void {
+  metrics.gauge('erp_bus_connected', '1 when the message bus is connected or not needed.', () =>
+    busConnected(broker) ? 1 : 0,
+  );
+  metrics.gauge('erp_bus_nodes', 'Available nodes, this one included.', () => availableNodes(broker));
   metrics.counters('erp_bus_nodes_lost_total', 'Processes lost, by how it was noticed.', ['detection'], () =>
     Object.entries(lostNodes(broker)).map(([detection, count]): Sample => [{ detection }, count]),
   );
@@ -132,16 +141,35 @@ export function registerProcessMetrics(platform: Platform, broker: ServiceBroker
     Object.entries(repeats(broker)).map(([outcome, count]): Sample => [{ outcome }, count]),
   );
   metrics.counter('erp_bus_refused_total', 'Packets from the bus that were refused.', () => refusedPackets(broker));
+  const traffic = (name: string, help: string, of: 'messages' | 'bytes'): void =>
+    metrics.counters(name, help, ['direction'], () => {
+      const { sent, received } = busTraffic(broker);
+      return [
+        [{ direction: 'sent' }, sent[of]],
+        [{ direction: 'received' }, received[of]],
+      ];
+    });
+  traffic('erp_bus_messages_total', 'Messages of the bus that this process sent and received.', 'messages');
+  traffic('erp_bus_bytes_total', 'Bytes of these messages.', 'bytes');
 }
 
 /** Pools of the process together, and what each service made of its own. */
 function registerDatabaseUse(metrics: Metrics, databases: Platform['databases']): void {
-  const sum = (read: (database: Database) => number) => (): number =>
-    databases.values().reduce((total, database) => total + read(database), 0);
+  const samples = (read: (database: Database) => number) => (): Iterable<Sample> =>
+    databases.entries().map(([service, database]): Sample => [{ service }, read(database)]);
   const gauge = (name: string, help: string, read: (database: Database) => number): void =>
-    metrics.gauge(name, help, sum(read));
-  gauge('erp_database_connections', 'Connections in the pools.', ({ pool }) => pool.totalCount);
-  gauge('erp_database_connections_idle', 'Connections that are not in use.', ({ pool }) => pool.idleCount);
+    metrics.gauges(name, help, ['service'], samples(read));
+  metrics.gauges('erp_database_connections', 'Connections in the pool of a service.', ['service', 'state'], () =>
+    databases.entries().flatMap(([service, { pool }]): Sample[] => [
+      [{ service, state: 'in_use' }, pool.totalCount - pool.idleCount],
+      [{ service, state: 'idle' }, pool.idleCount],
+    ]),
+  );
+  gauge(
+    'erp_database_connections_max',
+    'Connections that the pool of a service may have.',
+    ({ queues }) => queues.size,
+  );
   metrics.gauge('erp_database_read_only', '1 when the database takes no changes.', () =>
     databases.values().some(({ degraded }) => degraded.includes('databaseReadOnly')) ? 1 : 0,
   );
@@ -154,9 +182,7 @@ function registerDatabaseUse(metrics: Metrics, databases: Platform['databases'])
   );
   gauge('erp_database_waiting', 'Requests for a connection that wait.', ({ queues }) => queues.waiting);
   const counter = (name: string, help: string, read: (database: Database) => number): void =>
-    metrics.counters(name, help, ['service'], () =>
-      databases.entries().map(([service, database]): Sample => [{ service }, read(database)]),
-    );
+    metrics.counters(name, help, ['service'], samples(read));
   counter('erp_database_seconds_total', 'Time that connections were held.', ({ heldMs }) => heldMs / 1_000);
   counter('erp_database_waits_total', 'Requests that waited for a connection.', ({ queues }) => queues.totals.waits);
   counter(
@@ -165,22 +191,6 @@ function registerDatabaseUse(metrics: Metrics, databases: Platform['databases'])
     ({ queues }) => queues.totals.waitedMs / 1_000,
   );
   counter('erp_database_refusals_total', 'Requests that got no connection.', ({ queues }) => queues.totals.refused);
-}
-
-/** Both metrics are read from one histogram, which starts anew with each scrape. */
-function registerLoopDelay(metrics: Metrics): void {
-  const seconds = (percentile: number): number => loop.percentile(percentile) / 1e9 || 0;
-  let p99 = 0;
-  metrics.gauges('erp_event_loop_delay_seconds', 'Delay of the event loop since the last scrape.', ['quantile'], () => {
-    const p50 = seconds(50);
-    p99 = seconds(99);
-    loop.reset();
-    return [
-      [{ quantile: '0.5' }, p50],
-      [{ quantile: '0.99' }, p99],
-    ];
-  });
-  metrics.gauge('nodejs_eventloop_lag_p99_seconds', 'Delay of the event loop since the last scrape.', () => p99);
 }
 
 export interface HealthServer {

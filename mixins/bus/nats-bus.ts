@@ -39,6 +39,7 @@ import { loseNode } from './lost-nodes.ts';
 import { Joiner, split } from './parts.ts';
 import type { BusPolicy } from './policy.ts';
 import { CallUndelivered } from './takeover.ts';
+import { type BusTraffic, NO_TRAFFIC } from './traffic.ts';
 
 const MESSAGE_MAX_BYTES = 1_048_576;
 const SPARE_BYTES = 1_024;
@@ -102,6 +103,16 @@ class NatsBus extends Transporters.NATS {
   /** The connection to NATS stands now, and what is sent on it arrives. */
   get linked(): boolean {
     return this.#linked && !this.#denied;
+  }
+
+  /** Totals of the connection since the start; a reconnect does not change them. */
+  get traffic(): BusTraffic {
+    const stats = this.#connection?.stats();
+    if (!stats) return NO_TRAFFIC;
+    return {
+      sent: { messages: stats.outMsgs, bytes: stats.outBytes },
+      received: { messages: stats.inMsgs, bytes: stats.inBytes },
+    };
   }
 
   /** Tries until NATS is there and accepts this process; the log says why it does not. */

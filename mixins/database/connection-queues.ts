@@ -47,7 +47,8 @@ export const PLATFORM: Holder = { key: 'platform', max: Number.POSITIVE_INFINITY
 export const reservedOf = (size: number): number => (size >= 4 ? Math.ceil(size / 5) : size > 1 ? 1 : 0);
 
 export class ConnectionQueues {
-  readonly #size: number;
+  /** Connections of the pool at most. */
+  readonly size: number;
   readonly #tenantsMax: number;
   readonly #perTenant: number;
   readonly #perShared: number;
@@ -61,7 +62,7 @@ export class ConnectionQueues {
   readonly totals = { waits: 0, waitedMs: 0, refused: 0 };
 
   constructor({ size, perTenant }: ConnectionLimits) {
-    this.#size = size;
+    this.size = size;
     this.#tenantsMax = size - reservedOf(size);
     this.#perTenant = Math.min(perTenant, this.#tenantsMax);
     this.#perShared = Math.min(size, Math.max(2, Math.floor(this.#perTenant / 2)));
@@ -120,7 +121,7 @@ export class ConnectionQueues {
 
   #hasRoom(queue: Queue): boolean {
     return (
-      queue.held < queue.max && this.#held < this.#size && (queue.platform || this.#heldByTenants < this.#tenantsMax)
+      queue.held < queue.max && this.#held < this.size && (queue.platform || this.#heldByTenants < this.#tenantsMax)
     );
   }
 
@@ -155,7 +156,7 @@ export class ConnectionQueues {
   /** Gives free places to those who wait, one queue after the other. */
   #serve(): void {
     for (const queue of this.#turns) {
-      if (this.#held >= this.#size) return;
+      if (this.#held >= this.size) return;
       if (!this.#hasRoom(queue)) continue;
       const waiter = queue.waiting.shift();
       this.#turns.delete(queue);

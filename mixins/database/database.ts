@@ -140,6 +140,8 @@ export class Database {
   heldMs = 0;
   /** Failures since the start, by kind. */
   readonly failures = new Map<FailureKind, number>();
+  /** Of PostgreSQL, as the newest connection reported it; null: there was none yet. */
+  serverVersion: string | null = null;
   /** When each kind was told to the operator. */
   readonly #told = new Map<FailureKind, number>();
   readonly #onTrouble: (message: string) => void;
@@ -192,6 +194,7 @@ export class Database {
     this.pool.on('connect', (client: Session) => {
       this.#refused = false;
       client.openedAt = performance.now();
+      this.serverVersion = (client as unknown as PageClient).serverVersion;
     });
     this.#onTrouble = options.onTrouble ?? (() => {});
     this.#onRefused = options.onRefused ?? (() => {});

@@ -84,6 +84,8 @@ export class PageClient extends pg.Client {
   readonly shapes = new Map<string, RowShape>();
   /** Settings that are on and keep the session from changing anything; the server reports each change of them. */
   readonly #readOnlyBy = new Set<string>();
+  /** As the server reports it when it accepts the connection, such as `18.1`; null before. */
+  serverVersion: string | null = null;
 
   constructor(config?: string | pg.ClientConfig) {
     super(config);
@@ -96,6 +98,7 @@ export class PageClient extends pg.Client {
       stream.on('data', (chunk: Buffer) => parser.parse(chunk, tell));
     };
     connection.on('parameterStatus', ({ parameterName, parameterValue }) => {
+      if (parameterName === 'server_version') this.serverVersion = parameterValue.split(' ', 1)[0]!;
       if (!READ_ONLY_SETTINGS.has(parameterName)) return;
       if (parameterValue === 'on') this.#readOnlyBy.add(parameterName);
       else this.#readOnlyBy.delete(parameterName);

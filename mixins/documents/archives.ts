@@ -8,8 +8,9 @@ import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
-import { LRUCache } from 'lru-cache';
 import { extract } from 'tar-stream';
+import { CountedCache } from '../metrics/counted-cache.ts';
+import type { CacheNumbers } from '../metrics/metrics.ts';
 
 export interface Version {
   readonly version: string;
@@ -42,7 +43,7 @@ export class Archives {
   /** Oldest first. */
   readonly versions: readonly Version[];
   readonly #folder: URL;
-  readonly #kept = new LRUCache<string, Promise<Archive>>({ max: ARCHIVES_KEPT });
+  readonly #kept = new CountedCache<string, Promise<Archive>>({ max: ARCHIVES_KEPT });
 
   constructor(folder: URL = PUBLISHED) {
     this.#folder = folder;
@@ -58,6 +59,11 @@ export class Archives {
 
   find(version: string): Version | undefined {
     return this.versions.find((one) => one.version === version);
+  }
+
+  /** Of unpacked archives, for metrics. */
+  get numbers(): CacheNumbers {
+    return this.#kept;
   }
 
   /** Reads an archive, once for all who ask meanwhile. */

@@ -6,6 +6,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Db, PgBoss } from 'pg-boss';
 import { type Database, sqlState, type Tx } from '../database/database.ts';
+import { askedNumbers } from '../metrics/asked-numbers.ts';
+import type { Metrics, Sample } from '../metrics/metrics.ts';
 import type { PeriodicQueue } from './queue.ts';
 
 export interface JobsOptions {
@@ -25,6 +27,19 @@ const OFFER_AGAIN_MS = 5_000;
 const MADE_MEANWHILE: ReadonlySet<string | null> = new Set(['23505', '42P06', '42P07', '42710']);
 const INSTALL_ATTEMPTS = 5;
 
+/** Of rounds that are due and that no process has taken: for how long the oldest of each queue waits. */
+const WAITING = `SELECT name AS queue, extract(epoch FROM now() - min(start_after))::float8 AS seconds
+  FROM pgboss.job WHERE state < 'active' AND start_after < now() GROUP BY name`;
+
+/** What this process has done of a queue since its start. */
+interface Done {
+  done: number;
+  failed: number;
+  seconds: number;
+  /** Tenants of its rounds whose part failed. */
+  tenantFailures: number;
+}
+
 export class Jobs {
   readonly #database: Database;
   readonly #options: JobsOptions;
@@ -32,6 +47,8 @@ export class Jobs {
   readonly #stopping = new AbortController();
   /** Queues that this process works on. */
   readonly #worked = new Set<string>();
+  /** By queue that this process offers to work on. */
+  readonly #done = new Map<string, Done>();
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #leaving: (() => Promise<void>)[] = [];
   #started: Promise<void> | undefined;
@@ -77,12 +94,56 @@ export class Jobs {
    */
   async repeat(queue: PeriodicQueue, round: (signal: AbortSignal) => Promise<void>): Promise<void> {
     await this.declare(queue);
+    this.#doneOf(queue.name);
     const begin = (): Promise<void> =>
       this.#beginRounds(queue, round).catch((error) => {
         this.#options.warn(error, `The work ${queue.name} could not be begun; it is tried again.`);
         this.#after(OFFER_AGAIN_MS, begin);
       });
     this.#after(queue.firstAfterSeconds * 1_000 * (1 + 2 * Math.random()), begin);
+  }
+
+  /** The part of a tenant in a round failed: it is left for the next round. */
+  noteTenantFailure({ name }: PeriodicQueue): void {
+    this.#doneOf(name).tenantFailures++;
+  }
+
+  /** Adds the numbers of the queues to those of the process. */
+  register(metrics: Metrics): void {
+    const each = (read: (done: Done) => number) => (): Sample[] =>
+      [...this.#done].map(([queue, done]) => [{ queue }, read(done)]);
+    metrics.counters('erp_job_runs_total', 'Rounds of periodic work of this process.', ['queue', 'outcome'], () =>
+      [...this.#done].flatMap(([queue, { done, failed }]): Sample[] => [
+        [{ queue, outcome: 'done' }, done],
+        [{ queue, outcome: 'failed' }, failed],
+      ]),
+    );
+    metrics.counters(
+      'erp_job_seconds_total',
+      'Time of this process in rounds of periodic work.',
+      ['queue'],
+      each(({ seconds }) => seconds),
+    );
+    metrics.counters(
+      'erp_job_tenant_failures_total',
+      'Tenants whose part of a round failed, and was left for the next one.',
+      ['queue'],
+      each(({ tenantFailures }) => tenantFailures),
+    );
+    const waiting = askedNumbers<{ queue: string; seconds: number }>(this.#database, () => ({ text: WAITING }), {
+      none: [],
+    });
+    metrics.gauges(
+      'erp_job_oldest_waiting_seconds',
+      'For how long a round that is due waits for a process; the same in every process that works on the queue.',
+      ['queue'],
+      () => {
+        // The login of a process without queues may not ask.
+        if (this.#done.size === 0) return [];
+        const seconds = new Map(waiting().map((row) => [row.queue, row.seconds]));
+        return [...this.#done.keys()].map((queue): Sample => [{ queue }, seconds.get(queue) ?? 0]);
+      },
+    );
   }
 
   /** Work of another queue ends together with the jobs: `leave` is called as soon as the process is asked to end. */
@@ -129,6 +190,12 @@ export class Jobs {
       }
   }
 
+  #doneOf(queue: string): Done {
+    let done = this.#done.get(queue);
+    if (!done) this.#done.set(queue, (done = { done: 0, failed: 0, seconds: 0, tenantFailures: 0 }));
+    return done;
+  }
+
   #after(milliseconds: number, work: () => Promise<void>): void {
     if (this.#stopping.signal.aborted) return;
     const timer = setTimeout(() => {
@@ -147,8 +214,17 @@ export class Jobs {
     await this.#boss.work(queue.name, { pollingIntervalSeconds: queue.pollSeconds }, async ([job]) => {
       if (!job) return;
       const began = performance.now();
-      await round(signal).catch((error) => this.#options.warn(error, `A round of ${queue.name} failed.`));
-      await this.#endRound(queue, job.id, (performance.now() - began) / 1_000);
+      const done = this.#doneOf(queue.name);
+      await round(signal).then(
+        () => done.done++,
+        (error) => {
+          done.failed++;
+          this.#options.warn(error, `A round of ${queue.name} failed.`);
+        },
+      );
+      const seconds = (performance.now() - began) / 1_000;
+      done.seconds += seconds;
+      await this.#endRound(queue, job.id, seconds);
     });
     this.#worked.add(queue.name);
   }

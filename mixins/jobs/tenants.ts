@@ -12,7 +12,13 @@ export interface TenantRounds {
 }
 
 export const repeatForTenants = (jobs: Jobs, rounds: TenantRounds): Promise<void> =>
-  jobs.repeat(rounds.queue, (signal) => forAll(rounds, signal));
+  jobs.repeat(rounds.queue, (signal) => {
+    const failed: TenantRounds['failed'] = (tenantId, error) => {
+      jobs.noteTenantFailure(rounds.queue);
+      rounds.failed(tenantId, error);
+    };
+    return forAll({ ...rounds, failed }, signal);
+  });
 
 async function forAll({ tenants, work, failed }: TenantRounds, signal: AbortSignal): Promise<void> {
   let after: string | undefined;

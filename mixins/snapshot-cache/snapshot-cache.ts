@@ -2,9 +2,10 @@
  * Tenant snapshots as a service keeps them: one parsed object per tenant and version, in a cache bounded by bytes. An
  * entry is never edited, only superseded by a higher version, so losing the cache costs a fetch and nothing else.
  */
-import { LRUCache } from 'lru-cache';
 import { completed } from '../../lib/schema/complete.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
+import { CountedCache } from '../metrics/counted-cache.ts';
+import type { CacheNumbers } from '../metrics/metrics.ts';
 
 /** As metadata.snapshots.get answers; null: there is no such tenant. */
 type FetchSnapshot = (
@@ -17,14 +18,14 @@ const BYTES_PER_TEXT_BYTE = 3;
 
 export class SnapshotCache {
   readonly #fetch: FetchSnapshot;
-  readonly #entries: LRUCache<string, { readonly snapshot: Snapshot; readonly bytes: number }>;
+  readonly #entries: CountedCache<string, { readonly snapshot: Snapshot; readonly bytes: number }>;
   readonly #bytes = new WeakMap<Snapshot, number>();
   readonly #underway = new Map<string, Promise<Snapshot | null>>();
 
   /** @param maxBytes memory the parsed snapshots may take together, estimated from the length of their text */
   constructor(fetch: FetchSnapshot, maxBytes = 256 * 1024 * 1024) {
     this.#fetch = fetch;
-    this.#entries = new LRUCache({ maxSize: maxBytes, sizeCalculation: (entry) => entry.bytes });
+    this.#entries = new CountedCache({ maxSize: maxBytes, sizeCalculation: (entry) => entry.bytes });
   }
 
   /** The snapshot of exactly this version; without `version` the current one. null: no such tenant or version. */
@@ -53,9 +54,9 @@ export class SnapshotCache {
     return this.#bytes.get(snapshot) ?? 1;
   }
 
-  /** Estimated bytes held, for metrics. */
-  get bytes(): number {
-    return this.#entries.calculatedSize;
+  /** For metrics. */
+  get numbers(): Required<CacheNumbers> {
+    return this.#entries;
   }
 
   async #load(tenantId: string, version: number | undefined): Promise<Snapshot | null> {

@@ -4,13 +4,16 @@
  * Source: docs/reference/operations.md, "Stalls".
  */
 import type { Middleware } from 'moleculer';
+import { Durations } from '../metrics/durations.ts';
 import type { Metrics, Sample } from '../metrics/metrics.ts';
+import { LongestTurn } from './longest-turn.ts';
 import { stretchesBetween, workWithin } from './work.ts';
 
 export const TICK_MS = 20;
 /** What is logged and counted. */
 export const STALL_MS = 200;
 const OTHERS_MAX = 4;
+const DELAY_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 10];
 
 export interface Stall {
   /** Milliseconds for which nothing else could be done. */
@@ -39,12 +42,14 @@ export class Watchdog {
   readonly #stalls = new Map<string, { count: number; seconds: number }>();
   #ticked: number;
   #cpu: number;
-  #longest = { ms: 0, cpuMs: 0 };
+  readonly #delays = new Durations(DELAY_BUCKETS_SECONDS);
+  readonly #longest: LongestTurn;
 
   constructor(report: (stall: Stall) => void, clock = CLOCK) {
     this.#report = report;
     this.#clock = clock;
     this.#ticked = clock.now();
+    this.#longest = new LongestTurn(this.#ticked);
     this.#cpu = clock.cpuMs();
     this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();
   }
@@ -61,13 +66,18 @@ export class Watchdog {
     metrics.counters('erp_event_loop_stall_seconds_total', 'Time lost in these stalls.', ['operation'], () =>
       totals('seconds'),
     );
+    metrics.durations(
+      'erp_event_loop_delay_seconds',
+      'By how much a timer that is due every 20 ms was late.',
+      [],
+      () => [[{}, this.#delays]],
+    );
     metrics.gauges(
       'erp_event_loop_longest_turn_seconds',
-      'Longest turn of the event loop since the last scrape, as time passed and as processor time of its thread.',
+      'Longest turn of the event loop in the last one to two minutes, as time passed and as processor time.',
       ['clock'],
       () => {
-        const { ms, cpuMs } = this.#longest;
-        this.#longest = { ms: 0, cpuMs: 0 };
+        const { ms, cpuMs } = this.#longest.longest;
         return [
           [{ clock: 'wall' }, ms / 1_000],
           [{ clock: 'processor' }, cpuMs / 1_000],
@@ -88,7 +98,8 @@ export class Watchdog {
     const since = this.#ticked;
     this.#ticked = now;
     this.#cpu = cpu;
-    this.#longest = { ms: Math.max(this.#longest.ms, ms), cpuMs: Math.max(this.#longest.cpuMs, cpuMs) };
+    this.#delays.observe(Math.max(0, ms) / 1_000);
+    this.#longest.note(now, { ms, cpuMs });
     if (ms >= STALL_MS) this.#note(since, now, ms, cpuMs);
   }
 

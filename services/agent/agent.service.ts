@@ -81,6 +81,7 @@ export default function agentService(platform: Platform): ServiceSchema {
     created() {
       broker = this.broker;
       registerNumbers(platform.metrics, database);
+      platform.metrics.cache('agent', 'snapshots', snapshots.numbers);
     },
     async started() {
       deps = {

@@ -68,16 +68,7 @@ export default function analyticsService({ database, jobs, metrics }: Platform):
       'access.check': (ctx) => checkAccess(depsOf(ctx, ctx.params.asker), ctx.params),
     } satisfies ActionHandlers<'analytics', AnalyticsActions>,
     created() {
-      metrics.gauge('erp_analytics_widget_results_bytes', 'Results of widgets in memory.', () => results.bytes);
-      metrics.counters(
-        'erp_analytics_widget_runs_total',
-        'Runs of widgets that may be answered by a kept result.',
-        ['kept'],
-        () => [
-          [{ kept: 'yes' }, results.hits],
-          [{ kept: 'no' }, results.misses],
-        ],
-      );
+      metrics.cache('analytics', 'widget_results', results);
       warn = (err, tenantId) =>
         warnOf(
           this.logger,

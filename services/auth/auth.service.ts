@@ -23,7 +23,7 @@ const CLEANING_MS = 60_000;
 const SWEEP_MS = 5_000;
 const SEALING = { service: 'auth', purpose: 'cursors of connections' } as const;
 
-export default function authService({ config, database }: Platform): ServiceSchema {
+export default function authService({ config, database, metrics }: Platform): ServiceSchema {
   let server: AuthServer;
   let refusals: Refusals;
   let keys: SealingKeys;
@@ -67,6 +67,7 @@ export default function authService({ config, database }: Platform): ServiceSche
           logger.warn({ address, reason: reasonOf(reason) }, 'The metadata document of a client cannot be used.'),
         onError: (error) => logFailure(logger, 'A sign-in request', null, error),
       });
+      server.clients.register(metrics);
       database.onReplaced(() => {
         server.clients.forgetAll();
         server.forgetKeys();

@@ -24,6 +24,8 @@ import {
   type Snapshot,
   type TenantInfo,
 } from '../../lib/schema/snapshot.ts';
+import { CountedCache } from '../../mixins/metrics/counted-cache.ts';
+import type { Metrics } from '../../mixins/metrics/metrics.ts';
 import type { AuthStore } from './store/store.ts';
 
 export const ALL_SCOPES = Object.keys(SCOPES);
@@ -127,9 +129,9 @@ export class Clients {
   readonly #store: AuthStore;
   readonly #source: TenantSource;
   readonly #builtIn: ReadonlyMap<string, BuiltInClient>;
-  readonly #tenants = new LRUCache<string, { tenant: Tenant | null }>({ max: 5_000, ttl: TENANT_FRESH_MS });
+  readonly #tenants = new CountedCache<string, { tenant: Tenant | null }>({ max: 5_000, ttl: TENANT_FRESH_MS });
   readonly #lastKnown = new LRUCache<string, Tenant>({ max: 5_000, ttl: LAST_KNOWN_MS });
-  readonly #configurations = new LRUCache<string, Configuration>({ max: 5_000 });
+  readonly #configurations = new CountedCache<string, Configuration>({ max: 5_000 });
   readonly #origins = new LRUCache<string, boolean>({ max: 1_000, ttl: ORIGIN_FRESH_MS });
   readonly #documents = new LRUCache<string, boolean>({ max: 1_000, ttl: ORIGIN_FRESH_MS });
 
@@ -138,6 +140,12 @@ export class Clients {
     this.#builtIn = new Map(builtIn.map((client) => [client.clientId, client]));
     this.#store = store;
     this.#source = source;
+  }
+
+  /** Adds the numbers of its caches to those of the process. */
+  register(metrics: Metrics): void {
+    metrics.cache('auth', 'tenants', this.#tenants);
+    metrics.cache('auth', 'configurations', this.#configurations);
   }
 
   async tenant(by: { tenantId: string } | { key: string }): Promise<Tenant | null> {

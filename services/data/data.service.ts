@@ -33,6 +33,7 @@ export default function dataService(platform: Platform): ServiceSchema {
     call(broker, 'metadata.snapshots.get', version === undefined ? { tenantId } : { tenantId, version }),
   );
   const tenants = new Tenants(database, snapshots);
+  const statements = new PreparedReads();
   database.onReplaced(() => tenants.forgetAll());
   const { sync, idle, usersChanged, checkUsername } = authLink(database, () => broker);
   const writeDeps: MutationDeps = {
@@ -79,13 +80,18 @@ export default function dataService(platform: Platform): ServiceSchema {
     events: userEvents(database, () => broker.logger),
     created() {
       broker = this.broker;
+      const { metrics } = platform;
+      metrics.cache('data', 'snapshots', snapshots.numbers);
+      metrics.cache('data', 'tenants', tenants.numbers);
+      metrics.cache('data', 'lists', statements.lists);
+      metrics.cache('data', 'gets', statements.gets);
     },
     async started() {
       readDeps = {
         database,
         tenants,
         sealingKeys: await sealingKeys(platform, SEALING),
-        statements: new PreparedReads(),
+        statements,
         aggregates: { running: 0 },
       };
       await startPeriodicWork(platform, broker, sync, olderSchemas);

@@ -11,6 +11,8 @@ import type { Principal } from '../../lib/access/types.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
 import { type Database, sqlState } from '../../mixins/database/database.ts';
+import { CountedCache } from '../../mixins/metrics/counted-cache.ts';
+import type { CacheNumbers } from '../../mixins/metrics/metrics.ts';
 import type { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
 import { findPrincipal, readDirectory, readVersions } from './tenants.sql.ts';
 import type { Versions, View } from './view.ts';
@@ -43,18 +45,23 @@ const TENANTS_MAX_BYTES = 256 * 1024 * 1024;
 export class Tenants {
   readonly #database: Database;
   readonly #snapshots: SnapshotCache;
-  readonly #tenants: LRUCache<string, Tenant>;
+  readonly #tenants: CountedCache<string, Tenant>;
   /** Of databases that this process has seen, one the copy of the other: each gives the same versions. */
   #copies = 0;
 
   constructor(database: Database, snapshots: SnapshotCache) {
     this.#database = database;
     this.#snapshots = snapshots;
-    this.#tenants = new LRUCache({
+    this.#tenants = new CountedCache({
       max: TENANTS_MAX,
       maxSize: TENANTS_MAX_BYTES,
       sizeCalculation: (tenant) => snapshots.bytesOf(tenant.snapshot) + tenant.directory.users.length * USER_BYTES,
     });
+  }
+
+  /** Tenants with the views of their users, for metrics. */
+  get numbers(): CacheNumbers {
+    return this.#tenants;
   }
 
   /** The view of a user, from memory when it is there. 401 TOKEN_REVOKED when the user is gone or inactive. */

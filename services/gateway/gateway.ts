@@ -164,6 +164,7 @@ export class Gateway implements Edge {
         service.logger.info({ tenantId, clientId, operationId }, 'A client calls an operation that is deprecated.'),
     });
     this.#deprecatedUses.register(platform.metrics);
+    this.#sessions.register(platform.metrics);
     this.#gate = this.#openGate();
     this.#mcp = new McpDoor(this, this.#gate, (x, error) => this.#logUnexpected(x, error));
     this.#accessLog = LOGGED_LEVELS.includes(logLevel) ? new AccessLog(nodeId) : null;

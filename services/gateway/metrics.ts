@@ -1,23 +1,18 @@
 /**
  * Counts requests by operation and status, in plain numbers that cost a fraction of those of prom-client; prom-client
- * gets them when Prometheus asks. Source: docs/reference/operations.md, "Metrics".
+ * gets them when Prometheus asks. Source: docs/reference/metrics.md.
  */
-import { Histogram } from 'prom-client';
-import type { Metrics, Sample } from '../../mixins/metrics/metrics.ts';
+import { Durations } from '../../mixins/metrics/durations.ts';
+import type { DurationsSample, Metrics, Sample } from '../../mixins/metrics/metrics.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { RefusalDelays } from './refusal-delays.ts';
 
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
-const DURATION = 'erp_http_request_duration_seconds';
 
 /** Requests of one operation with one status. */
 interface Series {
-  readonly operation: string;
-  readonly status: string;
-  seconds: number;
-  count: number;
-  /** Requests per bucket, not cumulated; the last one is beyond the largest bound. */
-  readonly buckets: Uint32Array;
+  readonly labels: Readonly<Record<'operation' | 'status', string>>;
+  readonly durations: Durations;
 }
 
 export interface Sources {
@@ -37,24 +32,19 @@ export class RequestMetrics {
     if (!byStatus) this.#series.set(operation, (byStatus = new Map()));
     let series = byStatus.get(status);
     if (!series) byStatus.set(status, (series = newSeries(operation, status)));
-    const seconds = milliseconds / 1_000;
-    series.count++;
-    series.seconds += seconds;
-    let bucket = 0;
-    for (const bound of BUCKETS_SECONDS) {
-      if (seconds <= bound) break;
-      bucket++;
-    }
-    const before = series.buckets[bucket] ?? 0;
-    series.buckets[bucket] = before + 1;
+    series.durations.observe(milliseconds / 1_000);
   }
 
   /** Adds the metrics of the gateway to those of the process. */
   register(metrics: Metrics, sources: Sources): void {
     const each = (): Series[] => [...this.#series.values()].flatMap((byStatus) => [...byStatus.values()]);
-    const totals = (): Sample[] => each().map(({ operation, status, count }) => [{ operation, status }, count]);
-    metrics.counters('erp_http_requests_total', 'Requests by operation and status.', ['operation', 'status'], totals);
-    metrics.register(new RequestDurations(each));
+    const labels = ['operation', 'status'];
+    metrics.counters('erp_http_requests_total', 'Requests by operation and status.', labels, () =>
+      each().map(({ labels: of, durations }): Sample => [of, durations.count]),
+    );
+    metrics.durations('erp_http_request_duration_seconds', 'Time to answer by operation and status.', labels, () =>
+      each().map(({ labels: of, durations }): DurationsSample => [of, durations]),
+    );
     metrics.gauge('erp_http_requests_in_flight', 'Requests that are being answered.', sources.inFlight);
     const { deliveries, refusalDelays } = sources;
     metrics.gauge(
@@ -75,45 +65,7 @@ export class RequestMetrics {
   }
 }
 
-function newSeries(operation: string, status: number): Series {
-  return {
-    operation,
-    status: String(status),
-    seconds: 0,
-    count: 0,
-    buckets: new Uint32Array(BUCKETS_SECONDS.length + 1),
-  };
-}
-
-const HELP = 'Time to answer by operation and status.';
-
-/** A histogram whose buckets were counted elsewhere. */
-class RequestDurations extends Histogram {
-  readonly #series: () => readonly Series[];
-
-  constructor(series: () => readonly Series[]) {
-    super({ name: DURATION, help: HELP, labelNames: ['operation', 'status'], buckets: BUCKETS_SECONDS, registers: [] });
-    this.#series = series;
-  }
-
-  /** Called by the registry and by `get`. */
-  async getForPromString(): Promise<object> {
-    const values = this.#series().flatMap(samplesOf);
-    return { name: DURATION, help: HELP, type: 'histogram', aggregator: 'sum', values };
-  }
-}
-
-function samplesOf({ operation, status, seconds, count, buckets }: Series): object[] {
-  const labels = { operation, status };
-  let upToBound = 0;
-  const bounds = BUCKETS_SECONDS.map((le, i) => {
-    upToBound += buckets[i] ?? 0;
-    return { metricName: `${DURATION}_bucket`, labels: { ...labels, le }, value: upToBound };
-  });
-  return [
-    ...bounds,
-    { metricName: `${DURATION}_bucket`, labels: { ...labels, le: '+Inf' }, value: count },
-    { metricName: `${DURATION}_sum`, labels, value: seconds },
-    { metricName: `${DURATION}_count`, labels, value: count },
-  ];
-}
+const newSeries = (operation: string, status: number): Series => ({
+  labels: { operation, status: String(status) },
+  durations: new Durations(BUCKETS_SECONDS),
+});

@@ -4,6 +4,7 @@
  * libraries-off-the-hot-path.md says why this is not lru-cache's `fetchMethod`.
  */
 import { LRUCache } from 'lru-cache';
+import type { CacheNumbers } from '../../mixins/metrics/metrics.ts';
 
 /** A value is used this long after it was asked for. */
 const MAX_AGE_MS = 5_000;
@@ -15,15 +16,28 @@ interface Entry<V> {
   pending: Promise<V> | null;
 }
 
-export class RefreshingCache<Q, V extends object> {
+export class RefreshingCache<Q, V extends object> implements CacheNumbers {
+  /** Totals since the start. */
+  hits = 0;
+  misses = 0;
+  evictions = 0;
   readonly #entries: LRUCache<string, Entry<V>>;
   readonly #load: (question: Q) => Promise<V>;
   readonly #now: () => number;
 
   constructor(load: (question: Q) => Promise<V>, options: { max?: number; now?: () => number } = {}) {
     this.#load = load;
-    this.#entries = new LRUCache({ max: options.max ?? 50_000 });
+    this.#entries = new LRUCache({
+      max: options.max ?? 50_000,
+      dispose: (_value, _key, reason) => {
+        if (reason === 'evict') this.evictions++;
+      },
+    });
     this.#now = options.now ?? (() => performance.now());
+  }
+
+  get size(): number {
+    return this.#entries.size;
   }
 
   /** The value at once when it is fresh, a promise when it has to be asked for. */
@@ -33,9 +47,11 @@ export class RefreshingCache<Q, V extends object> {
       const age = this.#now() - entry.askedAt;
       if (age < MAX_AGE_MS) {
         if (age > REFRESH_MS && !entry.pending) this.#ask(key, entry, question).catch(() => {});
+        this.hits++;
         return entry.value;
       }
     }
+    this.misses++;
     if (entry?.pending) return entry.pending;
     const fresh = entry ?? { value: undefined, askedAt: 0, pending: null };
     if (!entry) this.#entries.set(key, fresh);

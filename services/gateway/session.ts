@@ -16,6 +16,8 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Scope } from '../../lib/operation.ts';
 import { platformTime } from '../../lib/values/clock.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
+import { CountedCache } from '../../mixins/metrics/counted-cache.ts';
+import type { Metrics } from '../../mixins/metrics/metrics.ts';
 import { isServiceUnavailable } from '../../mixins/service-unavailable.ts';
 import type { Connection } from './rate/budget.ts';
 import { RefreshingCache } from './refreshing-cache.ts';
@@ -80,7 +82,7 @@ export class Sessions {
   readonly #issuer: string;
   readonly #audiences: Readonly<Record<Door, string>>;
   readonly #sources: SessionSources;
-  readonly #sessions = new LRUCache<string, Session>({ max: 20_000 });
+  readonly #sessions = new CountedCache<string, Session>({ max: 20_000 });
   readonly #grants: RefreshingCache<Session, GrantState>;
   readonly #users: RefreshingCache<Session, UserRights>;
   /** Grants that ended: final, so the event always wins over an answer that was under way. */
@@ -105,6 +107,13 @@ export class Sessions {
     });
     this.#grants = new RefreshingCache((session) => grants.load(session));
     this.#users = new RefreshingCache(({ tenantId, userId }) => sources.users(tenantId, userId));
+  }
+
+  /** Adds the numbers of its caches to those of the process. */
+  register(metrics: Metrics): void {
+    metrics.cache('gateway', 'sessions', this.#sessions);
+    metrics.cache('gateway', 'grants', this.#grants);
+    metrics.cache('gateway', 'users', this.#users);
   }
 
   /** When a question about grants found nobody, or no answer, on the clock of `performance.now()`; null: not lately. */

@@ -1,9 +1,10 @@
 /** The published documents, for search and reading: the Markdown of each page, and the index that browsers search by. */
-import { LRUCache } from 'lru-cache';
 import MiniSearch, { type Options } from 'minisearch';
 import { type Archive, archives, type Version } from '../../mixins/documents/archives.ts';
 import { searchOptions } from '../../mixins/documents/searching.js';
 import { nextPiece } from '../../mixins/long-work.ts';
+import { CountedCache } from '../../mixins/metrics/counted-cache.ts';
+import type { Metrics } from '../../mixins/metrics/metrics.ts';
 
 /** What is stored of a section. */
 export interface Section {
@@ -23,7 +24,13 @@ const INDEXES_KEPT = 2;
 
 export class Documents {
   readonly #archives = archives();
-  readonly #indexes = new LRUCache<string, Promise<MiniSearch<Section>>>({ max: INDEXES_KEPT });
+  readonly #indexes = new CountedCache<string, Promise<MiniSearch<Section>>>({ max: INDEXES_KEPT });
+
+  /** Adds the numbers of its caches to those of the process. */
+  register(metrics: Metrics): void {
+    metrics.cache('mcp', 'documents', this.#archives.numbers);
+    metrics.cache('mcp', 'indexes', this.#indexes);
+  }
 
   /** A version by its name, or the newest; null: there is no such version. */
   version(name: string | undefined): Version | null {

@@ -7,7 +7,7 @@ import { answer } from './endpoint.ts';
 import { onceKnown } from './once-known.ts';
 
 /** The Moleculer schema of mcp: it declares and delegates. */
-export default function mcpService(_platform: Platform): ServiceSchema {
+export default function mcpService({ metrics }: Platform): ServiceSchema {
   let broker: ServiceBroker;
   const documents = new Documents();
   return {
@@ -30,6 +30,7 @@ export default function mcpService(_platform: Platform): ServiceSchema {
     } satisfies ActionHandlers<'mcp', McpActions> & ThisType<{ logger: ServiceBroker['logger'] }>,
     created() {
       broker = this.broker;
+      documents.register(metrics);
     },
   };
 }

@@ -18,6 +18,7 @@ import { IndexUpkeep } from './indexes.ts';
 import type { FindUser } from './permission.ts';
 import { Planning } from './planning/planning.ts';
 import { purgePeriodically } from './retention.ts';
+import { Snapshots } from './snapshots.ts';
 import { upgradeTenants } from './tenants.ts';
 
 /**
@@ -41,6 +42,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   let log: ServiceBroker['logger'];
   let keys: SealingKeys;
   const planning = new Planning();
+  const snapshots = new Snapshots(database);
   const leases = new Database(database.url, {
     size: LEASE_CONNECTIONS,
     applicationName: `erp metadata leases ${platform.config.nodeId}`,
@@ -84,7 +86,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   return {
     name: 'metadata',
     actions: {
-      ...tenantActions(platform, (tenantId, version) => changed(tenantId, version)),
+      ...tenantActions(platform, snapshots, (tenantId, version) => changed(tenantId, version)),
       'components.retrieve': (ctx) => operations.retrieve(requestContext(ctx), ctx.params, findUser(ctx)),
       'components.validate': (ctx) => operations.validate(requestContext(ctx), ctx.params, findUser(ctx)),
       'deployments.create': (ctx) => operations.deploy(requestContext(ctx), ctx.params, findUser(ctx)),
@@ -99,6 +101,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
       };
       log = this.logger;
       telemetry.register(platform.metrics, database);
+      platform.metrics.cache('metadata', 'snapshots', snapshots.numbers);
       warn = (error, message) => warnOf(this.logger, error, message);
       // Made before the first request: one that only reads writes nothing.
       keys = await sealingKeys(platform, SEALING);

@@ -1,17 +1,26 @@
 /** Snapshots as bytes, the last used ones in memory. */
-import { LRUCache } from 'lru-cache';
 import type { Database } from '../../mixins/database/database.ts';
+import { CountedCache } from '../../mixins/metrics/counted-cache.ts';
+import type { CacheNumbers } from '../../mixins/metrics/metrics.ts';
 import { currentVersion, readSnapshot } from './store.ts';
 
 const MEMORY_MAX_BYTES = 64 * 1024 * 1024;
 
 export class Snapshots {
   readonly #database: Database;
-  readonly #cache = new LRUCache<string, Buffer>({ maxSize: MEMORY_MAX_BYTES, sizeCalculation: (b) => b.length + 100 });
+  readonly #cache = new CountedCache<string, Buffer>({
+    maxSize: MEMORY_MAX_BYTES,
+    sizeCalculation: (bytes) => bytes.length + 100,
+  });
 
   constructor(database: Database) {
     this.#database = database;
     database.onReplaced(() => this.#cache.clear());
+  }
+
+  /** For metrics. */
+  get numbers(): CacheNumbers {
+    return this.#cache;
   }
 
   /** Without `version` the newest committed one; null when the tenant or the version is unknown. */

@@ -45,8 +45,12 @@ describe('health of a process without the gateway', () => {
     const response = await fetch(`${address}/metrics`);
     assert.match(response.headers.get('content-type')!, /^text\/plain; version=0\.0\.4/);
     const text = await response.text();
-    for (const name of ['process_cpu_seconds_total', 'erp_database_connections', 'erp_bus_connected'])
+    for (const name of ['process_cpu_seconds_total', 'erp_bus_connected'])
       assert.match(text, new RegExp(`^# TYPE ${name} (gauge|counter)\\n${name} [\\d.e+-]+$`, 'm'));
+    assert.match(text, /^erp_database_connections\{service="ratelimit",state="idle"\} [1-9]/m);
+    assert.match(text, /^erp_build_info\{version="\d+\.\d+\.\d+",node="\d+\.\d+\.\d+",postgres="\d+[\d.]*"\} 1$/m);
+    for (const direction of ['sent', 'received'])
+      assert.match(text, new RegExp(`^erp_bus_bytes_total\\{direction="${direction}"\\} [1-9]`, 'm'));
   });
 
   it('answers nothing else', async () => {

@@ -3,7 +3,8 @@
  * user, and the versions of configuration and permissions that decided what they see. Bounded by bytes, of all tenants
  * together and of each. Losing any of it costs a query and nothing else.
  */
-import { LRUCache } from 'lru-cache';
+import { CountedCache } from '../../../mixins/metrics/counted-cache.ts';
+import type { CacheNumbers } from '../../../mixins/metrics/metrics.ts';
 
 export interface KeptResult {
   readonly tenantId: string;
@@ -16,10 +17,10 @@ export interface KeptResult {
 /** What an entry takes beside its texts, about. */
 const ENTRY_BYTES = 300;
 
-export class WidgetResults {
+export class WidgetResults implements CacheNumbers {
   readonly #maxBytes: number;
   readonly #tenantMaxBytes: number;
-  readonly #results: LRUCache<string, KeptResult>;
+  readonly #results: CountedCache<string, KeptResult>;
   /** By tenant: the keys of its results with their bytes, the ones that were used last at the end. */
   readonly #ofTenants = new Map<string, { bytes: number; readonly sizes: Map<string, number> }>();
   /** Since the start. */
@@ -29,7 +30,7 @@ export class WidgetResults {
   constructor({ maxBytes, tenantMaxBytes }: { readonly maxBytes: number; readonly tenantMaxBytes: number }) {
     this.#maxBytes = maxBytes;
     this.#tenantMaxBytes = tenantMaxBytes;
-    this.#results = new LRUCache({
+    this.#results = new CountedCache({
       maxSize: maxBytes,
       sizeCalculation: bytesOf,
       dispose: ({ tenantId }, key) => this.#forget(tenantId, key),
@@ -65,6 +66,14 @@ export class WidgetResults {
 
   clear(): void {
     this.#results.clear();
+  }
+
+  get size(): number {
+    return this.#results.size;
+  }
+
+  get evictions(): number {
+    return this.#results.evictions;
   }
 
   /** Of all results that are kept. */

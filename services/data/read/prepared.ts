@@ -1,7 +1,7 @@
 /** What reads have compiled, kept so that the same request need not be compiled again. */
-import { LRUCache } from 'lru-cache';
 import type { CompiledList } from '../../../lib/query/sql.ts';
 import type { CompiledQuery, ListRequest, Plan } from '../../../lib/query/types.ts';
+import { CountedCache } from '../../../mixins/metrics/counted-cache.ts';
 
 export interface PreparedList {
   readonly list: ListRequest;
@@ -15,12 +15,12 @@ export interface PreparedList {
  */
 export class PreparedReads {
   /** Clients repeat the same lists: each is compiled once per user and view. */
-  readonly lists = new LRUCache<string, PreparedList>({
+  readonly lists = new CountedCache<string, PreparedList>({
     maxSize: 32 * 1024 * 1024,
     sizeCalculation: ({ compiled }, key) => compiled.text.length + key.length * 3 + 2_048,
   });
   /** Statements of gets, by view and shape. */
-  readonly gets = new LRUCache<string, CompiledQuery>({
+  readonly gets = new CountedCache<string, CompiledQuery>({
     maxSize: 32 * 1024 * 1024,
     sizeCalculation: (compiled, shape) => compiled.text.length + shape.length,
   });

@@ -7,7 +7,7 @@ import type { Platform } from '../../../mixins/platform.ts';
 import { listDashboardComponents } from '../dashboards.ts';
 import { cancelForOperator, listOpenDeployments } from '../deployments/operator.ts';
 import { listOperatorLimits, setOperatorLimits } from '../operator-limits.ts';
-import { Snapshots } from '../snapshots.ts';
+import type { Snapshots } from '../snapshots.ts';
 import { findTenant, listTenants } from '../store.ts';
 import { createTenant, deployTemplate } from '../tenants.ts';
 
@@ -17,9 +17,9 @@ const TENANTS_MAX = 1_000;
 /** `changed` is called after a commit that made a new version of a tenant's configuration. */
 export const tenantActions = (
   { database, config }: Platform,
+  snapshots: Snapshots,
   changed: (tenantId: string, metadataVersion: number) => void,
 ) => {
-  const snapshots = new Snapshots(database);
   const registry = <T>(work: (tx: Tx) => Promise<T>): Promise<T> => database.shared('metadata', null, work);
   return {
     'snapshots.get': ({ params: { tenantId, version } }) =>

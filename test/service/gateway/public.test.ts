@@ -230,7 +230,8 @@ describe('The public documents', () => {
       for (const name of [
         'requests_in_flight',
         'bus_connected',
-        'event_loop_delay_seconds',
+        'nodejs_heap_size_used_bytes',
+        'erp_build_info',
         'rate_limit_refusals_total',
       ])
         assert.ok(metrics.text.includes(name), name);

@@ -50,8 +50,8 @@ describe('the snapshot cache', () => {
     const { asked, fetch } = source(10_000);
     const cache = new SnapshotCache(fetch, 100_000);
     for (let tenant = 0; tenant < 50; tenant++) await cache.get(`t${tenant}`, 1);
-    assert.ok(cache.bytes <= 100_000);
-    assert.ok(cache.bytes > 0);
+    assert.ok(cache.numbers.bytes <= 100_000);
+    assert.ok(cache.numbers.bytes > 0);
     await cache.get('t49', 1);
     assert.equal(asked.length, 50);
     await cache.get('t0', 1);

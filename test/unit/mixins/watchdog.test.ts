@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Metrics } from '../../../mixins/metrics/metrics.ts';
+import { LongestTurn } from '../../../mixins/watchdog/longest-turn.ts';
 import { STALL_MS, type Stall, TICK_MS, Watchdog } from '../../../mixins/watchdog/watchdog.ts';
 import { mark, workOn, workWithin } from '../../../mixins/watchdog/work.ts';
 
@@ -80,7 +81,7 @@ describe('the watchdog of the event loop', () => {
     }
   });
 
-  it('counts by operation, and gives the longest turn once', async () => {
+  it('counts by operation, and two readers see the same', async () => {
     const metrics = new Metrics();
     watchdog.register(metrics);
     workOn({ label: 'metadata.validate', requestId: null }, () => blockFor(300));
@@ -89,8 +90,28 @@ describe('the watchdog of the event loop', () => {
     assert.match(text, /^erp_event_loop_stalls_total\{operation="metadata.validate"\} 1$/m);
     assert.match(text, /^erp_event_loop_stall_seconds_total\{operation="metadata.validate"\} \d/m);
     const longest = /^erp_event_loop_longest_turn_seconds\{clock="wall"\} (\S+)$/m;
+    const late = (of: string): number => {
+      const [within, all] = [/_bucket\{le="0\.2"\} (\d+)$/m, /^erp_event_loop_delay_seconds_count (\d+)$/m].map(
+        (pattern) => Number(pattern.exec(of)?.[1]),
+      );
+      return all! - within!;
+    };
     const [, first] = longest.exec(text) ?? [];
     assert.ok(Number(first) >= 0.25, `${first} s`);
-    assert.match(await metrics.text(), /^erp_event_loop_longest_turn_seconds\{clock="wall"\} 0$/m);
+    const again = await metrics.text();
+    assert.equal(longest.exec(again)?.[1], first);
+    assert.ok(late(text) >= 1, 'a delay of 300 ms');
+    assert.equal(late(again), late(text));
+  });
+
+  it('forgets the longest turn after one to two minutes', () => {
+    const longest = new LongestTurn(0);
+    longest.note(1_000, { ms: 150, cpuMs: 20 });
+    longest.note(59_000, { ms: 1, cpuMs: 30 });
+    assert.deepEqual(longest.longest, { ms: 150, cpuMs: 30 });
+    longest.note(60_000, { ms: 2, cpuMs: 2 });
+    assert.deepEqual(longest.longest, { ms: 150, cpuMs: 30 });
+    longest.note(120_000, { ms: 3, cpuMs: 1 });
+    assert.deepEqual(longest.longest, { ms: 3, cpuMs: 2 });
   });
 });
