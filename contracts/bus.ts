@@ -31,7 +31,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   // The demo tenants are made by the process that has metadata.
   'auth.domains.add': ['metadata', OPERATOR],
   'auth.domains.remove': [OPERATOR],
-  'auth.domains.list': [OPERATOR],
+  'auth.domains.list': ['metadata', OPERATOR],
   'auth.deprecatedUses.add': ['gateway'],
   'auth.deprecatedUses.list': ['gateway'],
   'auth.users.revoke': [OPERATOR],

@@ -29,6 +29,7 @@ export const COMPONENT_PATHS = {
   Profile: 'profiles/{apiName}.yaml',
   PermissionSet: 'permissionSets/{apiName}.yaml',
   ExternalClient: 'externalClients/{apiName}.yaml',
+  IdentityProvider: 'identityProviders/{apiName}.yaml',
   Dashboard: 'dashboards/{apiName}.yaml',
   AgentPolicy: 'agentPolicies/{apiName}.yaml',
   Layout: 'objects/{object}/layouts/{apiName}.yaml',
@@ -387,6 +388,23 @@ export const resourcesOf = ({
 }: Pick<ExternalClientMeta, 'resources' | 'metadataDocument'>): readonly TokenResource[] =>
   resources ?? (metadataDocument === undefined ? TOKEN_RESOURCES : ['mcp']);
 
+/** An OpenID provider at which users of the tenant sign in. Its secret is kept by auth. */
+export interface IdentityProviderMeta {
+  readonly apiName: string;
+  readonly label: string;
+  readonly active: boolean;
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Mail domains of the users that it speaks for; it counts for those that are verified for the tenant. */
+  readonly domains: readonly string[];
+  /** The claim that is the username of a user who signs in with it for the first time. */
+  readonly usernameClaim: string;
+  /** What a user gets who is not there yet; null: nobody is created. */
+  readonly createUsers: { readonly profileApiName: string; readonly roleApiName: string | null } | null;
+  /** Users of the domains may also sign in with a password. */
+  readonly passwordSignIn: boolean;
+}
+
 /** Who decides about a request of an agent; exactly one of them is named. */
 export interface ApproverMeta {
   /** Holders of the role and of the roles above it. */
@@ -473,6 +491,7 @@ export interface Snapshot {
   readonly roles: Readonly<Record<string, RoleMeta>>;
   readonly groups: Readonly<Record<string, GroupMeta>>;
   readonly externalClients: Readonly<Record<string, ExternalClientMeta>>;
+  readonly identityProviders: Readonly<Record<string, IdentityProviderMeta>>;
   readonly agentPolicies: Readonly<Record<string, AgentPolicyMeta>>;
   /** By object; of those that have any. */
   readonly screens: Readonly<Record<string, ScreensMeta>>;
@@ -490,6 +509,7 @@ export const NO_CONFIGURATION = {
   roles: {},
   groups: {},
   externalClients: {},
+  identityProviders: {},
   agentPolicies: {},
   screens: {},
   translations: {},

@@ -1,8 +1,8 @@
 /** Mail domains of tenants, as operators add and remove them. Source: docs/reference/authentication.md#usernames. */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { domainName } from '../../lib/values/mail-domains.ts';
 import type { Clients } from './clients.ts';
 import type { AuthStore } from './store/store.ts';
-import { domainName } from './usernames.ts';
 
 export class TenantDomains {
   readonly #store: AuthStore;

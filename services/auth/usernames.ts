@@ -4,7 +4,7 @@
  * other one is typed with the key of its tenant, as `tenant\name`. So nobody learns from a name whether another tenant
  * has it, and nobody can take it from them. Source: docs/decisions/usernames-by-domain.md.
  */
-import { domainToASCII } from 'node:url';
+import { domainOf } from '../../lib/values/mail-domains.ts';
 import type { Clients } from './clients.ts';
 import type { Credential } from './store/credentials.ts';
 import type { AuthStore } from './store/store.ts';
@@ -15,7 +15,6 @@ export const USERNAME_MAX_CHARS = 320;
 export const NO_TENANT = '00000000-0000-0000-0000-000000000000';
 
 const WITH_TENANT = /^([a-z][a-z0-9]{1,30})\\(.+)$/is;
-const DOMAIN = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/;
 
 export interface TypedName {
   username: string;
@@ -23,18 +22,6 @@ export interface TypedName {
   domain: string | null;
   /** The tenant that was named; null when none was. */
   tenantId: string | null;
-}
-
-/** A domain in the one way in which it is compared, in ASCII and lower case; null when it is none. */
-export function domainName(text: string): string | null {
-  const domain = text.length > 253 ? '' : domainToASCII(text.trim());
-  return DOMAIN.test(domain) ? domain : null;
-}
-
-/** The domain of a username, which is what stands behind its last @; null without one. */
-export function domainOf(username: string): string | null {
-  const at = username.lastIndexOf('@');
-  return at < 0 ? null : domainName(username.slice(at + 1));
 }
 
 /** Reads what somebody has typed as a username. */

@@ -26,6 +26,8 @@ import { upgradeTenants } from './tenants.ts';
  * the row of another deployment that is about to commit.
  */
 const LEASE_CONNECTIONS = CONCURRENCY + 1;
+/** A warning of a plan is not worth a longer wait. */
+const DOMAINS_MS = 2_000;
 /** What they were used for was waited for already. */
 const LEASES_CLOSE_MS = 1_000;
 const SEALING = { service: 'metadata', purpose: 'cursors of deployments' } as const;
@@ -41,6 +43,8 @@ export default function metadataService(platform: Platform): ServiceSchema {
   let warn: (error: unknown, message: string) => void = () => {};
   let log: ServiceBroker['logger'];
   let keys: SealingKeys;
+  /** Before the service has started nobody plans. */
+  let domainsOf: (tenantId: string) => Promise<readonly string[] | null> = async () => null;
   const planning = new Planning();
   const snapshots = new Snapshots(database);
   const leases = new Database(database.url, {
@@ -53,6 +57,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
     leases,
     telemetry,
     planning,
+    domains: (tenantId) => domainsOf(tenantId),
     leaseSeconds: LEASE_SECONDS,
     rateLimits: platform.config.rateLimits,
     committed: (tenantId, version) => changed(tenantId, version),
@@ -77,7 +82,12 @@ export default function metadataService(platform: Platform): ServiceSchema {
   const indexes = new IndexUpkeep(database, (tenantId, error) =>
     warn(error, `The indexes of ${tenantId === null ? 'the tenants' : `tenant ${tenantId}`} are not up to date.`),
   );
-  const operations = new MetadataOperations(platform, { queue, planning, sealingKeys: () => keys });
+  const operations = new MetadataOperations(platform, {
+    queue,
+    planning,
+    sealingKeys: () => keys,
+    domains: (tenantId) => domainsOf(tenantId),
+  });
   const findUser =
     (ctx: Caller): FindUser =>
     (tenantId, userId) =>
@@ -100,6 +110,12 @@ export default function metadataService(platform: Platform): ServiceSchema {
         broadcast(this.broker, 'metadata.schema.changed', { tenantId, metadataVersion });
       };
       log = this.logger;
+      // A plan is the same without it, but for a warning: no deployment waits for auth.
+      domainsOf = (tenantId) =>
+        call(this.broker, 'auth.domains.list', { tenantId }, { timeout: DOMAINS_MS }).then(
+          ({ domains }) => domains,
+          () => null,
+        );
       telemetry.register(platform.metrics, database);
       platform.metrics.cache('metadata', 'snapshots', snapshots.numbers);
       warn = (error, message) => warnOf(this.logger, error, message);

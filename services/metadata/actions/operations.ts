@@ -59,20 +59,27 @@ const TYPES = {
   })),
 };
 
+interface Parts {
+  readonly queue: DeploymentQueue;
+  readonly planning: Planning;
+  readonly sealingKeys: () => SealingKeys;
+  /** See `Door.domains`. */
+  readonly domains?: (tenantId: string) => Promise<readonly string[] | null>;
+}
+
 export class MetadataOperations {
   readonly #platform: Platform;
   readonly #queue: DeploymentQueue;
   readonly #planning: Planning;
   readonly #sealingKeys: () => SealingKeys;
+  readonly #domains: NonNullable<Parts['domains']>;
 
-  constructor(
-    platform: Platform,
-    { queue, planning, sealingKeys }: { queue: DeploymentQueue; planning: Planning; sealingKeys: () => SealingKeys },
-  ) {
+  constructor(platform: Platform, { queue, planning, sealingKeys, domains = async () => null }: Parts) {
     this.#platform = platform;
     this.#queue = queue;
     this.#planning = planning;
     this.#sealingKeys = sealingKeys;
+    this.#domains = domains;
   }
 
   async retrieve(
@@ -343,6 +350,7 @@ export class MetadataOperations {
       state: () => database.shared('metadata', tenantId, (tx) => storedState(tx, tenantId)),
       retained: () => database.shared('metadata', tenantId, (tx) => storedRetained(tx, tenantId)),
       rows: (statement) => database.tenant(tenantId, (tx) => tx.all(statement)),
+      domains: () => this.#domains(tenantId),
     };
   }
 }

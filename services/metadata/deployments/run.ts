@@ -53,6 +53,8 @@ interface WorkerOptions {
   readonly committed: (tenantId: string, metadataVersion: number) => void;
   readonly failed: (error: unknown, deploymentId: string) => void;
   readonly telemetry?: Telemetry;
+  /** See `Door.domains`. */
+  readonly domains?: (tenantId: string) => Promise<readonly string[] | null>;
 }
 
 /** A deployment whose worker was lost so many times is not tried again. */
@@ -198,6 +200,7 @@ export class DeploymentWorker {
       state: () => this.#database.shared('metadata', tenantId, (tx) => storedState(tx, tenantId)),
       retained: () => this.#database.shared('metadata', tenantId, (tx) => storedRetained(tx, tenantId)),
       rows: (statement) => this.#database.tenant(tenantId, (tx) => tx.all(statement)),
+      domains: async () => (await this.#options.domains?.(tenantId)) ?? null,
     });
     const numbers = await this.#database.tenant(tenantId, (tx) =>
       watch.over(tx, () => numbersOf(tx, planned.counting)),

@@ -34,6 +34,7 @@ export const PROBLEM_CODES = [
   'UNPUBLISHED_OBJECT',
   'LARGE_TABLE',
   'ACTS_AS_USER',
+  'DOMAIN_NOT_VERIFIED',
 ] as const;
 
 export interface Problem {
@@ -80,6 +81,8 @@ export interface CheckContext {
   readonly acting: Acting | null;
   /** The most that the tenant's limits can be set to; null: the platform sets what it wants. */
   readonly ceilings: Readonly<Record<keyof RateLimitOverrides, number>> | null;
+  /** The mail domains that are verified for the tenant; null: not known at this moment. */
+  readonly verifiedDomains: ReadonlySet<string> | null;
   /** Fields of an object in the configuration to be, by apiName. */
   fieldsOf(object: string): ReadonlyMap<string, FieldComponent>;
   /** The end of a message about a name that is none of these: what it may mean, after `prefix`; mostly empty. */

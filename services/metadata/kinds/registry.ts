@@ -9,6 +9,7 @@ import { dashboard } from './dashboard.ts';
 import { duplicateRule } from './duplicate-rule.ts';
 import { externalClient } from './external-client.ts';
 import { group } from './group.ts';
+import { identityProvider } from './identity-provider.ts';
 import type { Kind } from './kind.ts';
 import { layout } from './layout.ts';
 import { listView } from './list-view.ts';
@@ -38,6 +39,7 @@ export const KINDS: readonly Kind[] = [
   profile,
   permissionSet,
   externalClient,
+  identityProvider,
   dashboard,
   agentPolicy,
   layout,

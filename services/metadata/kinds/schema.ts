@@ -1,5 +1,13 @@
 /** Building blocks of the kinds' schemas, and the canonical form that a schema gives to a body. */
-import { type Static, type TNumberOptions, type TObject, type TProperties, type TSchema, Type } from 'typebox';
+import {
+  type Static,
+  type TNumberOptions,
+  type TObject,
+  type TProperties,
+  type TSchema,
+  type TStringOptions,
+  Type,
+} from 'typebox';
 import { EXPRESSION_MAX_CHARS } from '../../../lib/expression/check.ts';
 import { byCodePoint } from '../../../lib/values/code-points.ts';
 import type { YamlValue } from '../../../lib/yaml/parse.ts';
@@ -30,6 +38,8 @@ export const shownChoice = <T extends string>(values: readonly T[], fallback: T,
   shown<T>(Type.Enum([...values], { default: fallback, description, ...ALWAYS }));
 export const shownNumber = (fallback: number, options: TNumberOptions) =>
   shown<number>(Type.Number({ ...options, default: fallback, ...ALWAYS }));
+export const shownText = (fallback: string, options: TStringOptions) =>
+  shown<string>(Type.String({ ...options, default: fallback, ...ALWAYS }));
 export const shownGroup = <P extends TProperties>(properties: P, description: string) =>
   shown<Static<TObject<P>>>(group(properties, description, ALWAYS));
 /** A list whose order means nothing; written in code point order. */

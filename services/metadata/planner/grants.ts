@@ -42,6 +42,7 @@ import { CUSTOM_ACTION } from '../kinds/custom-action.ts';
 import { DUPLICATE_RULE } from '../kinds/duplicate-rule.ts';
 import { EXTERNAL_CLIENT } from '../kinds/external-client.ts';
 import { GROUP } from '../kinds/group.ts';
+import { IDENTITY_PROVIDER } from '../kinds/identity-provider.ts';
 import type { Acting, CheckContext, Problem } from '../kinds/kind.ts';
 import { givingOf, PERMISSION_SET, PROFILE } from '../kinds/permissions.ts';
 import { findKind } from '../kinds/registry.ts';
@@ -194,6 +195,7 @@ class Grants {
     else if (isOf(component, STATE_MODEL)) this.#stateModel(component);
     else if (isOf(component, CUSTOM_ACTION)) this.#action(component);
     else if (isOf(component, AGENT_POLICY)) this.#agentPolicy(component);
+    else if (isOf(component, IDENTITY_PROVIDER)) this.#identityProvider(component);
     this.#users(component);
     this.#expressions(component);
   }
@@ -221,6 +223,7 @@ class Grants {
         this.#denied(component, '', `Only who may delete all records of the object can ${verb} it.`);
     } else if (isOf(component, CUSTOM_FIELD)) this.#wholeField(component, verb);
     else if (isOf(component, AGENT_POLICY)) this.#denied(component, '', DECIDING_ABOUT_AGENTS);
+    else if (isOf(component, IDENTITY_PROVIDER)) this.#denied(component, '', DECIDING_WHO_SIGNS_IN);
     else {
       // Rules and actions: who could not change all of it.
       const lacking = this.#lacking(component, '');
@@ -625,6 +628,14 @@ class Grants {
     this.#denied(component, pointer, DECIDING_ABOUT_AGENTS);
   }
 
+  /** Whoever runs the provider can sign in as any user of its domains, administrators among them. */
+  #identityProvider(component: ComponentOf<typeof IDENTITY_PROVIDER>): void {
+    const old = findComponent(this.#context.before, IDENTITY_PROVIDER, component.fullName);
+    const changed = old ? change(old.body, component.body) : 'issuer';
+    if (changed === null) return;
+    this.#denied(component, Object.hasOwn(component.body, changed) ? `/${changed}` : '', DECIDING_WHO_SIGNS_IN);
+  }
+
   #keeps(component: Component, property: string, needed: readonly string[]): void {
     const missing = needed.find((action) => !this.#held({ kind: 'action', action }));
     if (missing === undefined) return;
@@ -715,6 +726,7 @@ function permissionsAt(component: Component, part: string): readonly string[] {
 }
 
 const DECIDING_ABOUT_AGENTS = 'Only who holds manageAccess can decide what agents of others may do.';
+const DECIDING_WHO_SIGNS_IN = 'Only who holds manageAccess can decide where users sign in, and what they get then.';
 const REFUSING_USERS = 'Only who holds manageAccess can decide which changes of users are refused.';
 
 /** Whether it can refuse to store a record. */

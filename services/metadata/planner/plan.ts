@@ -71,6 +71,8 @@ export type PlanOptions = {
   readonly allowDestructiveChanges: boolean;
   /** The most that the limits of the tenant can be set to; absent: no bound. */
   readonly ceilings?: Readonly<Record<keyof RateLimitOverrides, number>>;
+  /** The mail domains that are verified for the tenant; absent: not known at this moment. */
+  readonly verifiedDomains?: ReadonlySet<string> | null;
   /** Components that were deleted before and are still kept; see `CheckContext.retained`. */
   readonly retained?: State;
   /** The plan undoes another one: what is kept of deleted components comes back, and it deletes without the flag. */
@@ -278,6 +280,7 @@ function checkContext(
     platform: options.platform,
     acting: options.platform ? null : options,
     ceilings: options.ceilings ?? null,
+    verifiedDomains: options.verifiedDomains ?? null,
     fieldsOf: (object) => fields.get(object) ?? none,
     position,
     meant(name, names, prefix = '') {

@@ -105,8 +105,7 @@ export class Planning {
     });
     port1.on('message', (question: Question | Reached) => {
       if (typeof question === 'object' && 'done' in question) return progress?.(question.done, question.total);
-      const answered = typeof question === 'string' ? door?.[question]() : door?.rows(question);
-      (answered as Promise<unknown> | undefined)?.then(
+      answerOf(door, question)?.then(
         (answer) => port1.postMessage(answer),
         (error: unknown) => {
           failed(error);
@@ -154,6 +153,11 @@ export class Planning {
     });
     return this.#pool;
   }
+}
+
+function answerOf(door: Door | undefined, question: Question): Promise<unknown> | undefined {
+  if (typeof question !== 'string') return door?.rows(question);
+  return question === 'domains' ? (door?.domains?.() ?? Promise.resolve(null)) : door?.[question]();
 }
 
 /** The result of `work`, unless the signal comes first; its turn may still be to come. */

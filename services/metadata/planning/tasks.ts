@@ -16,6 +16,7 @@ import { keepAdministrators } from '../administrators.ts';
 import { withoutCounts } from '../counts.ts';
 import { type Counted, type Counting, countingOf, withCounts } from '../data-checks.ts';
 import { componentKey, type State } from '../kinds/component.ts';
+import { IDENTITY_PROVIDER } from '../kinds/identity-provider.ts';
 import type { Problem } from '../kinds/kind.ts';
 import {
   drift,
@@ -38,6 +39,9 @@ import {
 import { type Project, readPackage, readProject } from '../project/project.ts';
 import { parseComponents, type StoredState } from '../stored-state.ts';
 
+const namesDomains = ({ drafts }: Project): boolean =>
+  [...drafts.values()].some(({ type }) => type === IDENTITY_PROVIDER.type);
+
 /** What a task may ask for while it runs, of the thread that has the connection. */
 export interface Door {
   /** The tenant's configuration, when the thread does not have it. */
@@ -46,6 +50,8 @@ export interface Door {
   retained(): Promise<string>;
   /** Rows of a statement on the tenant's records. */
   rows(statement: Statement): Promise<unknown[]>;
+  /** The mail domains that are verified for the tenant; null, or absent: not known at this moment. */
+  domains?(): Promise<readonly string[] | null>;
 }
 
 /** Hears how far a task is, in files or components; it may be called very often. */
@@ -201,10 +207,12 @@ export const TASKS = {
     const records = readerOf(door, schema);
     const planned = { tenant, before: state, project };
     const acting = await loadActing(records, userId, planned);
+    const domains = namesDomains(project) ? ((await door.domains?.()) ?? null) : null;
     const made = makePlan(state, project, {
       platform: false,
       allowDestructiveChanges: options.allowDestructiveChanges,
       ceilings,
+      verifiedDomains: domains && new Set(domains),
       retained,
       restores: options.restores,
       ...acting,

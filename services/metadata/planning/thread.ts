@@ -28,7 +28,7 @@ export default async function run({ task, input, port }: Errand): Promise<Outcom
 }
 
 /** What a thread asks through its port; one question at a time. */
-export type Question = 'state' | 'retained' | Statement;
+export type Question = 'state' | 'retained' | 'domains' | Statement;
 
 /** How far a task is; nobody answers. */
 export interface Reached {
@@ -57,6 +57,7 @@ const doorOf = (port: MessagePort): Door => {
   return {
     state: async () => (await ask('state')) as StoredState,
     retained: async () => (await ask('retained')) as string,
+    domains: async () => (await ask('domains')) as readonly string[] | null,
     rows: async ({ text, values = [] }) => (await ask({ text, values })) as unknown[],
   };
 };

@@ -26,6 +26,9 @@ const validationRule = (name: string, condition: string): Files =>
 const client = (body: string): Files => ({
   'externalClients/App.yaml': `type: ExternalClient\napiName: App\nname: App\ngrantTypes: [client_credentials]\nconfidential: true\n${body}`,
 });
+const identityProvider = (body: string): Files => ({
+  'identityProviders/Corp.yaml': `type: IdentityProvider\napiName: Corp\nlabel: Corp\nissuer: https://id.corp.example\nclientId: erp\ndomains: [corp.example]\n${body}`,
+});
 const deals = (sharingDefault: string): Files => objectFiles('Deal__c', {}, `sharingDefault: ${sharingDefault}\n`);
 const STAGE = 'fieldType: picklist\npicklist: {values: [{value: open}, {value: won}]}';
 const lifecycle = (transition: string, more = ''): Files =>
@@ -72,6 +75,7 @@ const GROUND: Files = {
   ...profile('Data', `system: [apiEnabled, metadataManage, viewAllData]\n`),
   ...profile('Everything', 'system: [apiEnabled, viewAllData]\nobjects:\n  Deal__c: {read: true, modifyAll: true}\n'),
   ...bundle('PermissionSet', 'Clients', 'system: [manageClients, manageUsers]\n'),
+  ...identityProvider('createUsers: {profileApiName: Builder}\n'),
   ...client('integrationUser: robot@x.example\nscopes: ["data:read"]\n'),
 };
 
@@ -136,6 +140,22 @@ describe('a deployment', () => {
       () => profile('Data', 'system: [apiEnabled, metadataManage]\n'),
       ['Data:1'],
     ],
+    [
+      'a profile that they do not hold, to those who sign in',
+      () => identityProvider('createUsers: {profileApiName: Everything}\n'),
+      ['Corp:7'],
+    ],
+    ['the sign-in of others, though not its label', () => identityProvider(''), ['Corp:1']],
+    [
+      'the label of a sign-in alone',
+      () => ({
+        'identityProviders/Corp.yaml': identityProvider('createUsers: {profileApiName: Builder}\n')[
+          'identityProviders/Corp.yaml'
+        ]!.replace('label: Corp', 'label: Company'),
+      }),
+      [],
+    ],
+    ['the sign-in of others, by who manages access', () => identityProvider('passwordSignIn: false\n'), [], BOSS],
     ['the reach of a role beside theirs, to themselves', () => role('Aside', 'Lead'), ['Aside:4']],
     ['the reach of a role above theirs', () => role('Top', 'Aside'), ['Top:4']],
     ['a group that they are not in', () => group('Closed', '  users: [bea@x.example, boss@x.example]\n'), ['Closed:4']],

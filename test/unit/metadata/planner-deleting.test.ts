@@ -113,6 +113,12 @@ const GROUND: Files = {
     'name: Robot\ngrantTypes: [client_credentials]\nconfidential: true\nintegrationUser: robot@x.example\nscopes: ["data:read"]\n',
   ),
   ...top(
+    'identityProviders',
+    'IdentityProvider',
+    'Corp',
+    'label: Corp\nissuer: https://id.corp.example\nclientId: erp\ndomains: [corp.example]\n',
+  ),
+  ...top(
     'agentPolicies',
     'AgentPolicy',
     'Careful',
@@ -580,6 +586,12 @@ describe('metadata: nobody deletes what they could not change', () => {
       'label: Boss\nsystem: [apiEnabled, manageAccess, manageUsers, manageClients, metadataManage]\n',
     ),
     ...top(
+      'identityProviders',
+      'IdentityProvider',
+      'Corp',
+      'label: Corp\nissuer: https://id.corp.example\nclientId: erp\ndomains: [corp.example]\n',
+    ),
+    ...top(
       'externalClients',
       'ExternalClient',
       'App',
@@ -617,6 +629,7 @@ describe('metadata: nobody deletes what they could not change', () => {
     [{ CustomAction: ['Deal__c.Nudge'] }, /it takes Deal__c.Remind/],
     [{ AgentPolicy: ['Careful'] }, /Only who holds manageAccess can decide what agents/],
     [{ ExternalClient: ['App'] }, /Changing clients needs manageClients/],
+    [{ IdentityProvider: ['Corp'] }, /Only who holds manageAccess can decide where users sign in/],
     [{ CustomObject: ['Deal__c'] }, /Only who may delete all records/],
     [{ CustomField: ['Deal__c.Free__c'] }, /Only who holds edit on Deal__c.Free__c can delete it/],
     [{ Profile: ['Builder'] }, /Only users who hold read on User.profileApiName learn/],
@@ -658,6 +671,7 @@ describe('metadata: nobody deletes what they could not change', () => {
     [{ CustomAction: ['Deal__c.Nudge'] }, /it takes Deal__c.Remind/],
     [{ AgentPolicy: ['Careful'] }, /Only who holds manageAccess can decide what agents/],
     [{ ExternalClient: ['App'] }, /Changing clients needs manageClients/],
+    [{ IdentityProvider: ['Corp'] }, /Only who holds manageAccess can decide where users sign in/],
     [{ CustomObject: ['Deal__c'] }, /Only who may delete all records of the object can restore it/],
     [{ CustomObject: ['Line__c'] }, /Only who may delete all records of the object can restore it/],
     [{ CustomField: ['Deal__c.Free__c'] }, /Only who holds edit on Deal__c.Free__c can restore it/],

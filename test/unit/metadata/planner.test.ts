@@ -226,8 +226,46 @@ describe('metadata: the planner', () => {
     'externalClients/App.yaml': `type: ExternalClient\napiName: App\nname: App\n${body}`,
   });
   const field = (yaml: string, name = 'F__c'): Files => ({ ...objectFiles('A__c'), ...fieldFile('A__c', name, yaml) });
+  const identityProvider = (body: string, name = 'Corp'): Files => ({
+    [`identityProviders/${name}.yaml`]: `type: IdentityProvider\napiName: ${name}\nlabel: Corp\nclientId: erp\n${body}`,
+  });
   const settings = (body: string): Files => ({
     'settings/General.yaml': `type: TenantSettings\napiName: General\n${body}`,
+  });
+
+  it('an identity provider says of its domains which are not verified', async () => {
+    const files = {
+      ...role('Seller'),
+      ...profile(''),
+      ...identityProvider(
+        'issuer: https://id.corp.example/realms/one\ndomains: [corp.example, zoo.example]\ncreateUsers: {profileApiName: P, roleApiName: Seller}\n',
+      ),
+    };
+    const project = await readProject(files, null);
+    const verifiedDomains = new Set(['corp.example']);
+    const options = { platform: false, allowDestructiveChanges: false, ...acting() } as const;
+    const { blocked, warnings } = makePlan(core, project, { ...options, verifiedDomains });
+    assert.deepEqual(blocked, []);
+    assert.deepEqual(
+      warnings.map(({ code, fullName, line }) => [code, fullName, line]),
+      [['DOMAIN_NOT_VERIFIED', 'Corp', 6]],
+    );
+    const unknown = makePlan(core, project, options);
+    assert.deepEqual(unknown.warnings, [], 'auth did not say');
+    const tenant = { key: 'acme' } as Parameters<typeof compileSnapshot>[0];
+    assert.deepEqual(compileSnapshot(tenant, 1, applied(unknown)).identityProviders, {
+      Corp: {
+        apiName: 'Corp',
+        label: 'Corp',
+        active: true,
+        issuer: 'https://id.corp.example/realms/one',
+        clientId: 'erp',
+        domains: ['corp.example', 'zoo.example'],
+        usernameClaim: 'email',
+        createUsers: { profileApiName: 'P', roleApiName: 'Seller' },
+        passwordSignIn: true,
+      },
+    });
   });
 
   const refused: [what: string, files: Files, codes: string[]][] = [
@@ -408,6 +446,38 @@ describe('metadata: the planner', () => {
           'type: ExternalClient\napiName: Other\nname: Other\ngrantTypes: [authorization_code]\nmetadataDocument: https://app.example/client.json\n',
       },
       ['NAME_CONFLICT'],
+    ],
+    ...(
+      [
+        ['an issuer in the clear', 'issuer: http://id.corp.example\ndomains: [corp.example]\n'],
+        ['an issuer with a query', 'issuer: "https://id.corp.example/?realm=a"\ndomains: [corp.example]\n'],
+        ['an issuer with a user', 'issuer: "https://a:b@id.corp.example"\ndomains: [corp.example]\n'],
+        ['an issuer that is written otherwise', 'issuer: https://ID.corp.example\ndomains: [corp.example]\n'],
+        ['no domains', 'issuer: https://id.corp.example\ndomains: []\n'],
+        ['what is no domain', 'issuer: https://id.corp.example\ndomains: ["ada@corp.example"]\n'],
+        ['a domain that is written otherwise', 'issuer: https://id.corp.example\ndomains: [Corp.Example]\n'],
+        ['a secret', 'issuer: https://id.corp.example\ndomains: [corp.example]\nclientSecret: hush\n'],
+      ] as const
+    ).map(([what, body]): (typeof refused)[number] => [
+      `an identity provider with ${what}`,
+      identityProvider(body),
+      ['YAML_SCHEMA_INVALID'],
+    ]),
+    [
+      'two identity providers for one domain',
+      {
+        ...identityProvider('issuer: https://id.corp.example\ndomains: [a.example, corp.example]\n'),
+        ...identityProvider('issuer: https://id2.corp.example\ndomains: [corp.example]\n', 'Other'),
+        ...identityProvider('issuer: https://id3.corp.example\ndomains: [corp.example]\nactive: false\n', 'Off'),
+      },
+      ['NAME_CONFLICT'],
+    ],
+    [
+      'an identity provider that creates users of what is not there',
+      identityProvider(
+        'issuer: https://id.corp.example\ndomains: [corp.example]\ncreateUsers: {profileApiName: No, roleApiName: Nor}\n',
+      ),
+      ['DEPENDENCY_MISSING', 'DEPENDENCY_MISSING'],
     ],
     [
       'a resource that there is none',

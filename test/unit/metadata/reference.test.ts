@@ -29,6 +29,7 @@ function pathOf(text: string): string {
     ValidationRule: 'validationRules',
   };
   if (key('type') === 'AgentPolicy') return `agentPolicies/${key('apiName')}.yaml`;
+  if (key('type') === 'IdentityProvider') return `identityProviders/${key('apiName')}.yaml`;
   if (key('type') === 'Translation') return `translations/${key('apiName')}.yaml`;
   return `objects/${key('object')}/${folder[key('type')]}/${key('apiName')}.yaml`;
 }
@@ -75,6 +76,7 @@ const GROUND: Readonly<Record<string, string>> = Object.fromEntries([
     'type: RecordType\napiName: Export\nobject: Invoice__c\nlabel: Export\nactive: true\n',
   ],
   ['profiles/Accountant.yaml', 'type: Profile\napiName: Accountant\nlabel: Accountant\n'],
+  ['profiles/Standard.yaml', 'type: Profile\napiName: Standard\nlabel: Standard\n'],
   ['profiles/SalesRep.yaml', 'type: Profile\napiName: SalesRep\nlabel: Sales rep\n'],
   ['roles/SalesManager.yaml', 'type: Role\napiName: SalesManager\nlabel: Sales manager\n'],
   ['groups/Finance.yaml', 'type: Group\napiName: Finance\nlabel: Finance\n'],
