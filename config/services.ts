@@ -20,6 +20,8 @@ export interface ServiceDescription {
   readonly awaitedByGateway: boolean;
   readonly kubernetes: {
     readonly replicas: { readonly min: number; readonly max: number };
+    /** Of a pod to the database (DATABASE_POOL_SIZE). All pods at their maximum fit into CONNECTIONS_MAX. */
+    readonly connections: number;
     readonly requests: { readonly cpu: string; readonly memory: string };
     readonly limits: { readonly cpu: string; readonly memory: string };
   };
@@ -31,7 +33,8 @@ export const SERVICES = {
     listens: 'public',
     awaitedByGateway: false,
     kubernetes: {
-      replicas: { min: 2, max: 20 },
+      replicas: { min: 2, max: 10 },
+      connections: 2,
       requests: { cpu: '500m', memory: '256Mi' },
       limits: { cpu: '2', memory: '768Mi' },
     },
@@ -41,7 +44,8 @@ export const SERVICES = {
     listens: 'health',
     awaitedByGateway: true,
     kubernetes: {
-      replicas: { min: 2, max: 10 },
+      replicas: { min: 2, max: 6 },
+      connections: 6,
       requests: { cpu: '250m', memory: '256Mi' },
       limits: { cpu: '1', memory: '512Mi' },
     },
@@ -51,7 +55,8 @@ export const SERVICES = {
     listens: 'health',
     awaitedByGateway: true,
     kubernetes: {
-      replicas: { min: 2, max: 30 },
+      replicas: { min: 2, max: 10 },
+      connections: 10,
       requests: { cpu: '500m', memory: '384Mi' },
       limits: { cpu: '2', memory: '1Gi' },
     },
@@ -61,7 +66,8 @@ export const SERVICES = {
     listens: 'health',
     awaitedByGateway: true,
     kubernetes: {
-      replicas: { min: 2, max: 6 },
+      replicas: { min: 2, max: 4 },
+      connections: 4,
       requests: { cpu: '250m', memory: '256Mi' },
       limits: { cpu: '1', memory: '1Gi' },
     },
@@ -71,7 +77,8 @@ export const SERVICES = {
     listens: 'health',
     awaitedByGateway: false,
     kubernetes: {
-      replicas: { min: 2, max: 10 },
+      replicas: { min: 2, max: 4 },
+      connections: 4,
       requests: { cpu: '100m', memory: '192Mi' },
       limits: { cpu: '1', memory: '512Mi' },
     },
@@ -81,7 +88,8 @@ export const SERVICES = {
     listens: 'health',
     awaitedByGateway: false,
     kubernetes: {
-      replicas: { min: 2, max: 4 },
+      replicas: { min: 2, max: 3 },
+      connections: 2,
       requests: { cpu: '100m', memory: '128Mi' },
       limits: { cpu: '1', memory: '256Mi' },
     },
@@ -91,7 +99,8 @@ export const SERVICES = {
     listens: 'health',
     awaitedByGateway: false,
     kubernetes: {
-      replicas: { min: 2, max: 10 },
+      replicas: { min: 2, max: 4 },
+      connections: 5,
       requests: { cpu: '100m', memory: '256Mi' },
       limits: { cpu: '1', memory: '512Mi' },
     },
@@ -101,12 +110,18 @@ export const SERVICES = {
     listens: 'health',
     awaitedByGateway: false,
     kubernetes: {
-      replicas: { min: 2, max: 10 },
+      replicas: { min: 2, max: 4 },
+      connections: 2,
       requests: { cpu: '100m', memory: '256Mi' },
       limits: { cpu: '1', memory: '512Mi' },
     },
   },
 } as const satisfies Record<string, ServiceDescription>;
+
+/** What the manifests ask of PostgreSQL (max_connections), with what its superusers, backups and commands need. */
+export const CONNECTIONS_MAX = 300;
+/** Those with which a metadata process keeps the leases of its deployments, besides its pool. */
+export const LEASE_CONNECTIONS = 3;
 
 export type ServiceName = keyof typeof SERVICES;
 

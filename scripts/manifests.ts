@@ -48,7 +48,13 @@ function deployment(name: ServiceName, service: ServiceDescription): string {
   const ports = (isPublic(service) ? (['http', 'health'] as const) : (['health'] as const))
     .map((port) => `            - name: ${port}\n              containerPort: ${PORTS[port]}\n`)
     .join('');
-  const { requests, limits } = service.kubernetes;
+  const { connections, requests, limits } = service.kubernetes;
+  const address = `            - name: DATABASE_URL
+              valueFrom:
+                secretKeyRef:
+                  name: platform
+                  key: ${databaseVariable(name)}
+`;
   return `apiVersion: v1
 kind: ServiceAccount
 metadata:
@@ -80,17 +86,19 @@ ${isPublic(service) ? KERNEL : ''}      topologySpreadConstraints:
           labelSelector:
             matchLabels:
               app.kubernetes.io/component: ${name}
-      containers:
+      initContainers:
+        - name: migrated
+          env:
+            - name: SERVICES
+              value: ${name}
+${address}      containers:
         - name: platform
           env:
             - name: SERVICES
               value: ${name}
-            - name: DATABASE_URL
-              valueFrom:
-                secretKeyRef:
-                  name: platform
-                  key: ${databaseVariable(name)}
-          ports:
+            - name: DATABASE_POOL_SIZE
+              value: "${connections}"
+${address}          ports:
 ${ports}          volumeMounts:
             - name: bus
               mountPath: /run/bus

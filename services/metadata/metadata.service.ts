@@ -1,4 +1,5 @@
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import { LEASE_CONNECTIONS } from '../../config/services.ts';
 import { type ActionHandlers, broadcast, type Caller, call } from '../../contracts/call.ts';
 import type { MetadataActions } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
@@ -11,7 +12,7 @@ import { giveManageAccess } from './access-managers.ts';
 import { MetadataOperations } from './actions/operations.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { LEASE_SECONDS } from './deployments/lease.ts';
-import { CONCURRENCY, DeploymentQueue } from './deployments/queue.ts';
+import { DeploymentQueue } from './deployments/queue.ts';
 import { DeploymentWorker } from './deployments/run.ts';
 import { Telemetry } from './deployments/telemetry.ts';
 import { IndexUpkeep } from './indexes.ts';
@@ -21,11 +22,6 @@ import { purgePeriodically } from './retention.ts';
 import { Snapshots } from './snapshots.ts';
 import { upgradeTenants } from './tenants.ts';
 
-/**
- * One for each deployment under way and one for the looks: a renewal waits for nothing else, not for a slow look, nor for
- * the row of another deployment that is about to commit.
- */
-const LEASE_CONNECTIONS = CONCURRENCY + 1;
 /** A warning of a plan is not worth a longer wait. */
 const DOMAINS_MS = 2_000;
 /** What they were used for was waited for already. */

@@ -307,6 +307,7 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/reference/operations-cluster.md#kubernetes': CLUSTER,
   'docs/reference/operations-cluster.md#kubernetes 2': CLUSTER,
   'docs/reference/operations-cluster.md#kubernetes 3': CLUSTER,
+  'docs/reference/operations-cluster.md#kubernetes 4': CLUSTER,
   'docs/reference/operations-cluster.md#upgrade-on-kubernetes': CLUSTER,
   'docs/reference/operations-cluster.md#upgrade-on-kubernetes 2': CLUSTER,
   'docs/reference/operations-cluster.md#keys-of-the-bus': 'test/cluster/bus-tls.test.ts makes the keys.',

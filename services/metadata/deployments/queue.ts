@@ -3,6 +3,7 @@
  * works on a few of them at a time. So whatever becomes of a worker, its process or the database, the next look finds
  * what is left. Source: docs/decisions/deployments-as-their-own-queue.md.
  */
+import { LEASE_CONNECTIONS } from '../../../config/services.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { failureOf } from '../../../mixins/database/failures.ts';
 import { workOn } from '../../../mixins/watchdog/work.ts';
@@ -10,8 +11,11 @@ import { dueTenantsStatement } from './queue.sql.ts';
 
 /** How often a process looks, about: what another one has accepted or lost is taken so soon. */
 const LOOK_MS = 1_000;
-/** Deployments that one process works on at a time. */
-export const CONCURRENCY = 2;
+/**
+ * Deployments that one process works on at a time. Each has a connection for its lease and the looks have one, so that a
+ * renewal waits for nothing else: not for a slow look, nor for the row of another deployment that is about to commit.
+ */
+const CONCURRENCY = LEASE_CONNECTIONS - 1;
 /**
  * A tenant whose deployments cannot be worked on, or not by this process, keeps no others waiting: it is left alone for
  * longer each time.

@@ -69,6 +69,7 @@ describe('docker-compose.yml', () => {
           key,
           String(value)
             .replace('/run/bus', join(folder, name))
+            .replace(/\$\{\w+:-((?:\$\{[^}]*\}|[^}])*)\}/g, '$1')
             .replace(/\$\{\w+:-([^}]*)\}/g, '$1')
             .replace(/\$\{\w+:\?[^}]*\}/g, 'kFh3vQzLr8Wn2TxYp6Jd9MbRc4GsVeUa'),
         ]),

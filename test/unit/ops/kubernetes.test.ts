@@ -4,9 +4,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { databaseVariable } from '../../../config/env.ts';
+import { databaseVariable, readConfig } from '../../../config/env.ts';
 import { LIMITS } from '../../../config/limits.ts';
-import { ALL_SERVICES } from '../../../config/services.ts';
+import { ALL_SERVICES, CONNECTIONS_MAX, LEASE_CONNECTIONS, SERVICES } from '../../../config/services.ts';
 import { kubernetesFiles, migrationFile } from '../../../scripts/manifests.ts';
 import { environmentVariables } from '../../support/sources.ts';
 
@@ -17,10 +17,14 @@ const overlays = readdirSync(join(root, 'k8s', 'overlays'));
 type Manifest = any;
 type Labels = Record<string, string>;
 
+/** With the configuration under the name that it had before kustomize wrote a hash of its content behind it. */
 const build = (path: string): Manifest[] =>
-  parseAllDocuments(execFileSync('kubectl', ['kustomize', path], { cwd: root, encoding: 'utf8' })).map((document) =>
-    document.toJS(),
-  );
+  parseAllDocuments(
+    execFileSync('kubectl', ['kustomize', path], { cwd: root, encoding: 'utf8' }).replaceAll(
+      /(name: platform)-[a-z0-9]{10}$/gm,
+      '$1',
+    ),
+  ).map((document) => document.toJS());
 const matches = (selector: { matchLabels?: Labels } | undefined, labels: Labels): boolean =>
   Object.entries(selector?.matchLabels ?? {}).every(([name, value]) => labels[name] === value);
 
@@ -31,6 +35,28 @@ describe('the Kubernetes manifests of services', () => {
       readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]),
     );
     assert.deepEqual(written, Object.fromEntries(kubernetesFiles()), 'run `npm run manifests`');
+  });
+
+  it('ask PostgreSQL for no more connections than it has, also with all pods at their maximum', () => {
+    const most = ALL_SERVICES.reduce((sum, name) => {
+      const { replicas, connections } = SERVICES[name].kubernetes;
+      // One more pod while a rollout replaces them.
+      return sum + (replicas.max + 1) * (connections + (name === 'metadata' ? LEASE_CONNECTIONS : 0));
+    }, 0);
+    // For superusers, backups, the migration and the commands of operators.
+    assert.ok(most + 20 <= CONNECTIONS_MAX, `${most}`);
+    for (const path of ['docker-compose.yml', 'k8s/overlays/development/postgres.yaml'])
+      assert.ok(readFileSync(join(root, path), 'utf8').includes(`max_connections=${CONNECTIONS_MAX}`), path);
+  });
+
+  it('replace the pods that read the configuration when that changes', () => {
+    const kustomization = (folder: string): Manifest =>
+      parseAllDocuments(readFileSync(join(root, 'k8s', folder, 'kustomization.yaml'), 'utf8'))[0]!.toJS();
+    const generator = (folder: string): Manifest =>
+      kustomization(folder).configMapGenerator.find(({ name }: Manifest) => name === 'platform');
+    assert.equal(generator('base').behavior, undefined);
+    assert.equal(generator('base').options.disableNameSuffixHash, undefined);
+    for (const overlay of overlays) assert.equal(generator(`overlays/${overlay}`).behavior, 'merge');
   });
 
   it('have the migration give every login the password with which its service signs in', () => {
@@ -200,6 +226,21 @@ describe('the Kubernetes manifests', function () {
         );
       });
 
+      it('starts the migration, and what waits for it, with what their pods are given', () => {
+        const given = find('ConfigMap', 'platform').data;
+        for (const workload of [...deployments, find('Job', 'migrate')]) {
+          const [container] = workload.spec.template.spec.initContainers ?? [containerOf(workload)];
+          assert.deepEqual(container.command.slice(0, 2), ['node', 'scripts/migrate.ts'], workload.metadata.name);
+          assert.equal(container.image, containerOf(workload).image);
+          const own = container.env.map(({ name, value }: Manifest) => [
+            name,
+            value ?? 'postgres://login:x@db/erp?sslmode=verify-full',
+          ]);
+          const config = readConfig({ ...given, ...Object.fromEntries(own) }, { command: true });
+          assert.ok(config.databaseUrl, workload.metadata.name);
+        }
+      });
+
       it('gives every service its own keys of the bus, and none to the migration', () => {
         for (const deployment of deployments) {
           const pod = deployment.spec.template.spec;
@@ -247,7 +288,7 @@ describe('the Kubernetes manifests', function () {
         const workloads = [...deployments, find('Job', 'migrate')];
         const images = new Set(workloads.map((workload) => containerOf(workload).image));
         assert.equal(images.size, 1);
-        assert.match([...images][0] as string, /^erp-platform:[\w.-]+$/);
+        assert.match([...images][0] as string, /^(erpplatform\/)?erp-platform:[\w.-]+$/);
         const script = containerOf(find('Job', 'migrate')).command[1];
         assert.ok(existsSync(join(root, script)), script);
       });
