@@ -46,7 +46,7 @@ async function makeTenants(databaseUrl: string, folder: string): Promise<void> {
     ...readConfig({ DATABASE_URL: databaseUrl, PORT: '0', LOG_LEVEL: 'warn', SEED_DEMO: 'false', DATA_DIR: folder }),
   });
   for (const key of ['configured', 'other']) {
-    const { tenantId } = await call(running.broker, 'metadata.tenants.create', { key, name: key });
+    const { tenantId } = await call(running.broker, 'metadata.tenants.create', { template: 'empty', key, name: key });
     await call(running.broker, 'auth.domains.add', { tenantId, domain: `${key}.example` });
     const users = Array.from({ length: 60 }, (_, i) => ({
       username: `user${i}@${key}.example`,

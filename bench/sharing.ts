@@ -134,7 +134,11 @@ function project(): Record<string, string> {
 }
 
 async function setUp(broker: ServiceBroker, database: Database): Promise<string> {
-  const { tenantId } = await call(broker, 'metadata.tenants.create', { key: 'bench', name: 'Bench' });
+  const { tenantId } = await call(broker, 'metadata.tenants.create', {
+    template: 'empty',
+    key: 'bench',
+    name: 'Bench',
+  });
   await call(broker, 'auth.domains.add', { tenantId, domain: 'bench.example' });
   await call(broker, 'metadata.templates.deploy', { tenantId, files: project() }, { timeout: 120_000 });
   const person = (username: string, profileApiName: string, roleApiName: string | null) => ({

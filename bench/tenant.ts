@@ -17,7 +17,11 @@ export async function createBenchTenant(databaseUrl: string): Promise<{ tenantId
   const running = await start({
     ...readConfig({ DATABASE_URL: databaseUrl, PORT: '0', LOG_LEVEL: 'warn', SEED_DEMO: 'false' }),
   });
-  const { tenantId } = await call(running.broker, 'metadata.tenants.create', { key: 'bench', name: 'Bench' });
+  const { tenantId } = await call(running.broker, 'metadata.tenants.create', {
+    template: 'empty',
+    key: 'bench',
+    name: 'Bench',
+  });
   await call(running.broker, 'auth.domains.add', { tenantId, domain: 'bench.example' });
   await call(running.broker, 'metadata.templates.deploy', { tenantId, files: METADATA });
   const { userIds } = await call(running.broker, 'data.users.provision', {

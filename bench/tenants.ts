@@ -85,7 +85,11 @@ try {
   for (let i = 1; i <= count; i++) {
     const user = `admin@tenant${i}.example`;
     const started = performance.now();
-    const { tenantId } = await call(broker, 'metadata.tenants.create', { key: `tenant${i}`, name: `Tenant ${i}` });
+    const { tenantId } = await call(broker, 'metadata.tenants.create', {
+      template: 'empty',
+      key: `tenant${i}`,
+      name: `Tenant ${i}`,
+    });
     await call(broker, 'auth.domains.add', { tenantId, domain: `tenant${i}.example` });
     await call(broker, 'metadata.templates.deploy', { tenantId, files }, { timeout: 60_000 });
     took.push(performance.now() - started);

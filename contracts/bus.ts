@@ -62,6 +62,14 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'metadata.tenants.get': ['auth', OPERATOR],
   'metadata.tenants.list': ['analytics', 'auth', 'data', OPERATOR],
   'metadata.tenants.create': [OPERATOR],
+  'metadata.tenants.describe': [OPERATOR],
+  'metadata.tenants.suspend': [OPERATOR],
+  'metadata.tenants.resume': [OPERATOR],
+  'metadata.tenants.rename': [OPERATOR],
+  'metadata.tenants.delete': [OPERATOR],
+  'metadata.tenants.undelete': [OPERATOR],
+  'metadata.tenants.listDeletions': [OPERATOR],
+  'metadata.tenants.findTraces': [OPERATOR],
   'metadata.tenants.setLimits': [OPERATOR],
   'metadata.tenants.listLimits': [OPERATOR],
   'metadata.tenants.listDeployments': [OPERATOR],
@@ -96,8 +104,11 @@ const READING: ReadonlySet<string> = new Set<keyof typeof CALLERS>([
   'mcp.http.handle',
   'metadata.dashboards.list',
   'metadata.snapshots.get',
+  'metadata.tenants.describe',
+  'metadata.tenants.findTraces',
   'metadata.tenants.get',
   'metadata.tenants.list',
+  'metadata.tenants.listDeletions',
   'metadata.tenants.listLimits',
   'ratelimit.leases.read',
 ]);
@@ -110,6 +121,7 @@ const EVENTS: Readonly<
   'auth.user.signedIn': { from: ['auth'], to: ['data'] },
   'auth.user.factorChanged': { from: ['auth'], to: ['data'] },
   'metadata.schema.changed': { from: ['metadata'], to: ['auth'] },
+  'metadata.tenant.changed': { from: ['metadata'], to: ['auth', 'gateway'] },
 };
 
 const callers = new Map<string, readonly string[]>([

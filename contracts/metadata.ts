@@ -10,6 +10,50 @@ import { cursor, nextCursor, take } from './data/rows.ts';
 /** The version of tenants' schemas that processes of this version need: the newest file of tenant-schema. */
 export const TENANT_SCHEMA_VERSION = 17;
 
+/** What a new tenant starts with. */
+export const TENANT_TEMPLATES = ['erp', 'empty'] as const;
+
+export type TenantTemplate = (typeof TENANT_TEMPLATES)[number];
+
+/** Days between the deletion of a tenant and its erasure, in which it can be taken back. */
+export const DELETION_GRACE_DAYS = { default: 30, max: 365 } as const;
+
+/** `deleting`: in its grace period; `erasing`: what it had is being removed, and there is no way back. */
+export type TenantState = 'active' | 'suspended' | 'deleting' | 'erasing';
+
+/** A tenant as an operator sees it. Times are RFC 3339. */
+export interface TenantDescription extends TenantInfo {
+  readonly state: TenantState;
+  readonly createdAt: string;
+  /** Its template is still to be deployed: repeating its creation does so. */
+  readonly templatePending: boolean;
+  /** By an operator; a tenant that is being deleted does not work either, with or without this. */
+  readonly suspension: { readonly at: string; readonly reason: string | null } | null;
+  /** When it is, or was, due to be erased. */
+  readonly deleteAt: string | null;
+  readonly metadataVersion: number;
+  readonly operatorLimits: RateLimitOverrides;
+}
+
+/** What proves that a tenant was erased. Times are RFC 3339. */
+export interface TenantDeletion {
+  readonly tenantId: string;
+  readonly key: string;
+  readonly name: string;
+  readonly dueAt: string;
+  readonly begunAt: string;
+  /** null: it is under way. */
+  readonly finishedAt: string | null;
+  /** Rows by table; those of the tenant's own schema as `tenant.<table>`. */
+  readonly removed: Readonly<Record<string, number>>;
+  /** false: they stay, because another database of the server has roles of these names in use. */
+  readonly rolesRemoved: boolean | null;
+  /** In how many tables of the platform the tenant's id was looked for at the end. */
+  readonly tablesChecked: number | null;
+  /** Rows that still held it, by table; empty: nothing is left. */
+  readonly remaining: Readonly<Record<string, number>> | null;
+}
+
 /** A deployment that has not ended, as an operator sees it: nothing of what it holds. */
 export interface OpenDeployment {
   readonly tenantId: string;
@@ -65,14 +109,51 @@ export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
     params: { tenantId: string; deploymentId: string; reason?: string };
     result: { deploymentId: string; status: 'CANCELING' | 'CANCELED' };
   };
+  /** For operators: one tenant, or all in the order of their ids. */
+  'metadata.tenants.describe': {
+    params: { key?: string; after?: string; take?: number };
+    result: TenantDescription[];
+  };
   /**
-   * Creates a tenant with its schema, role and the core template (User object, standard profiles). Idempotent by key.
-   * Returns the tenant; the administrator is a User record made through data.users.provision.
+   * For operators: nobody works in the tenant any more, within seconds; nothing of it is lost. Repeating it changes
+   * nothing. Throws PARAMETER_INVALID. Source: docs/reference/tenants.md, as for all that follow.
+   */
+  'metadata.tenants.suspend': { params: { key: string; reason: string }; result: TenantDescription };
+  /** For operators: takes a suspension back. Throws PARAMETER_INVALID, also while the tenant is being deleted. */
+  'metadata.tenants.resume': { params: { key: string }; result: TenantDescription };
+  /** For operators: another name; keys are for good. Throws PARAMETER_INVALID. */
+  'metadata.tenants.rename': { params: { key: string; name: string }; result: TenantDescription };
+  /**
+   * For operators: suspends the tenant at once, and erases it after `graceDays` (default 30). `confirm` is the key once
+   * more. Repeating it keeps the day, unless it names `graceDays`. Throws PARAMETER_INVALID.
+   */
+  'metadata.tenants.delete': {
+    params: { key: string; confirm: string; graceDays?: number };
+    result: TenantDescription;
+  };
+  /** For operators: takes a deletion back, until the erasure begins. Throws PARAMETER_INVALID. */
+  'metadata.tenants.undelete': { params: { key: string }; result: TenantDescription };
+  /** For operators: the newest 200 proofs of deletion, of all keys or one. */
+  'metadata.tenants.listDeletions': { params: { key?: string }; result: TenantDeletion[] };
+  /**
+   * For operators: looks once more for what is left of an erased tenant. Throws PARAMETER_INVALID when there is no proof
+   * of its deletion.
+   */
+  'metadata.tenants.findTraces': {
+    params: { tenantId: string };
+    result: { tablesChecked: number; remaining: Record<string, number> };
+  };
+  /**
+   * For operators: creates a tenant with its schema, roles and the core template (User object, standard profiles), and
+   * deploys `template` to it: `erp` (default) or `empty`. Repeating it with the same parameters finishes what was
+   * interrupted and answers `created: false`; a key that was used with others is PARAMETER_INVALID. The administrator is
+   * a User record made through data.users.provision. Source: docs/reference/tenants.md.
    */
   'metadata.tenants.create': {
     params: {
       key: string;
       name: string;
+      template?: TenantTemplate;
       region?: string;
       edition?: string;
       sandbox?: boolean;
@@ -108,6 +189,8 @@ export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
  */
 export interface MetadataEvents {
   'metadata.schema.changed': { tenantId: string; metadataVersion: number };
+  /** An operator has suspended, resumed, renamed, deleted or undeleted a tenant. */
+  'metadata.tenant.changed': { tenantId: string };
 }
 
 export type { Snapshot };

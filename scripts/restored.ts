@@ -25,7 +25,7 @@ const READ_ONLY = `SELECT current_setting('transaction_read_only')::boolean AS "
 const IS_READ_ONLY =
   'Nothing was done: the database of DATABASE_URL is read-only (a standby, or default_transaction_read_only). Run it again ' +
   'when it takes changes.';
-const TENANTS = 'SELECT id, key FROM metadata.tenants ORDER BY key';
+const TENANTS = 'SELECT id, key FROM metadata.tenants WHERE erasing_since IS NULL ORDER BY key';
 
 const NEXT = `What else to do after a restore:
 - If processes of the platform were running while the database was restored, end them and start them again: they may

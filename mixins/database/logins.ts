@@ -42,7 +42,13 @@ const RIGHTS: Record<ServiceName, Rights> = {
   metadata: {
     roles: ['svc_metadata'],
     schemas: ['metadata', 'pgboss', 'seed'],
-    routines: ['metadata.create_tenant_schema', 'metadata.adopt_tenant_schema'],
+    routines: [
+      'metadata.create_tenant_schema',
+      'metadata.adopt_tenant_schema',
+      'metadata.erase_rows',
+      'metadata.erase_tenant',
+      'metadata.find_traces',
+    ],
   },
   analytics: { roles: ['svc_analytics'], schemas: ['analytics', 'pgboss'], routines: [] },
   ratelimit: { roles: [], schemas: [], routines: [] },
@@ -55,6 +61,7 @@ const CALLS: readonly { readonly role: string; readonly schema: string; readonly
   { role: 'svc_data', schema: 'auth', routine: 'end_grant(uuid, uuid, text)' },
   { role: 'svc_data', schema: 'auth', routine: 'living_grants(uuid, text[])' },
   { role: 'svc_data', schema: 'metadata', routine: 'tenant_schema_version(uuid)' },
+  { role: 'svc_data', schema: 'metadata', routine: 'tenant_suspended(uuid)' },
   // A mutation under a run asks whether the run goes on, and consumes the approval that allows it.
   ...['agent', 'analytics', 'data', 'metadata'].flatMap((service) =>
     ['continue_run(uuid, uuid, integer)', 'consume_approval(uuid, uuid, uuid, text, text)'].map((routine) => ({

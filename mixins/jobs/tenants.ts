@@ -6,7 +6,11 @@ export interface TenantRounds {
   readonly queue: PeriodicQueue;
   readonly work: (tenantId: string, signal: AbortSignal) => Promise<unknown>;
   /** The next tenants by id. */
-  readonly tenants: (after: string | undefined) => Promise<readonly { readonly id: string }[]>;
+  readonly tenants: (
+    after: string | undefined,
+  ) => Promise<readonly { readonly id: string; readonly suspended: boolean }[]>;
+  /** The work is done for suspended tenants as well. What removes something for good waits until they are resumed. */
+  readonly alsoSuspended: boolean;
   /** The work on a tenant failed; it is left for the next round. */
   readonly failed: (tenantId: string, error: unknown) => void;
 }
@@ -20,14 +24,14 @@ export const repeatForTenants = (jobs: Jobs, rounds: TenantRounds): Promise<void
     return forAll({ ...rounds, failed }, signal);
   });
 
-async function forAll({ tenants, work, failed }: TenantRounds, signal: AbortSignal): Promise<void> {
+async function forAll({ tenants, alsoSuspended, work, failed }: TenantRounds, signal: AbortSignal): Promise<void> {
   let after: string | undefined;
   for (;;) {
     if (signal.aborted) return;
     const page = await tenants(after);
-    for (const { id } of page) {
+    for (const { id, suspended } of page) {
       if (signal.aborted) return;
-      await work(id, signal).catch((error: unknown) => failed(id, error));
+      if (alsoSuspended || !suspended) await work(id, signal).catch((error: unknown) => failed(id, error));
       after = id;
     }
     if (page.length === 0) return;

@@ -1,4 +1,6 @@
 /** `tenant create`: a tenant with its domains and its first administrator. Every step may be repeated. */
+import { Option } from '@commander-js/extra-typings';
+import { TENANT_TEMPLATES } from '../../contracts/metadata.ts';
 import { findTenant } from './find.ts';
 import type { Program } from './program.ts';
 import type { Session } from './session.ts';
@@ -12,6 +14,11 @@ export function addCreate(program: Program, session: Session): void {
     .description('create a tenant, its domains and its first administrator; repeating it finishes what was interrupted')
     .requiredOption('--key <key>', 'short name that sign-in names and client ids begin with, such as lakeside')
     .requiredOption('--name <name>', 'name of the company')
+    .addOption(
+      new Option('--template <name>', 'what it starts with: the ERP, or the standard object User alone')
+        .choices(TENANT_TEMPLATES)
+        .default('erp' as const),
+    )
     .option('--timezone <name>', 'time zone, such as Europe/London (UTC)')
     .option('--currency <code>', 'currency, such as GBP (EUR)')
     .option('--locale <tag>', 'language, such as en-GB (en-US)')
@@ -19,11 +26,12 @@ export function addCreate(program: Program, session: Session): void {
     .option('--admin <username>', 'mail address of the first administrator')
     .option('--admin-name <name>', 'name of the first administrator (the mail address)')
     .option('--json', 'print JSON')
-    .action(async ({ json, key, name, timezone, currency, locale, domain = [], admin, adminName }) => {
+    .action(async ({ json, key, name, template, timezone, currency, locale, domain = [], admin, adminName }) => {
       await session.require('metadata', 'auth', 'data');
       const { created } = await session.call('metadata.tenants.create', {
         key,
         name,
+        template,
         ...(timezone === undefined ? {} : { timezone }),
         ...(currency === undefined ? {} : { currency }),
         ...(locale === undefined ? {} : { locale }),
@@ -32,11 +40,12 @@ export function addCreate(program: Program, session: Session): void {
       for (const one of domain) await session.call('auth.domains.add', { tenantId, domain: one });
       const administrator = admin === undefined ? null : await provision(session, tenantId, admin, adminName ?? admin);
       session.show(
-        { tenantId, key, created, domains: domain, administrator },
+        { tenantId, key, template, created, domains: domain, administrator },
         { json },
         columns([
           ['tenant', `${key}, ${created ? 'created' : 'was there already'}`],
           ['id', tenantId],
+          ['template', template],
           ['domains', domain.join(', ') || 'none'],
           ...(administrator
             ? [

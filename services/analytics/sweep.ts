@@ -34,6 +34,7 @@ export async function removeDeleted(database: Database, tenantId: string): Promi
 export function sweepPeriodically(database: Database, jobs: Jobs, broker: ServiceBroker): Promise<void> {
   return repeatForTenants(jobs, {
     queue: SWEEP,
+    alsoSuspended: false,
     tenants: (after) =>
       call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
     work: (tenantId) => removeDeleted(database, tenantId),

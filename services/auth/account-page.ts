@@ -17,10 +17,11 @@ import { passkeyName } from './factors/passkeys.ts';
 import { makeRecoveryCodes } from './factors/recovery-codes.ts';
 import type { Answer, Form } from './form.ts';
 import * as pages from './pages/account.ts';
-import { failure } from './pages/pages.ts';
+import { failure, suspended } from './pages/pages.ts';
 import { recoveryCodes } from './pages/second-step.ts';
 import { nowSeconds } from './provider/lifetimes.ts';
 import { PATHS } from './provider/paths.ts';
+import { SUSPENDED_DESCRIPTION } from './provider/suspended.ts';
 import type { Credential } from './store/credentials.ts';
 import { type FactorCounts, PASSKEYS_MAX } from './store/factors.ts';
 import type { AuthStore } from './store/store.ts';
@@ -57,12 +58,15 @@ interface Visit extends AccountParts {
 export async function accountPage(parts: AccountParts, query: URLSearchParams, form: Form | null): Promise<Answer> {
   const { session, store, provider } = parts;
   const user = session.accountId ? await store.credentials.byUser(session.accountId) : null;
+  if (user && (await parts.clients.isSuspended(user.tenantId))) return suspended();
   if (!user?.active) {
     const error = query.get('error');
     // A user who cancels the sign-in is not asked again and again.
     return error === null
       ? { redirect: signInAddress(provider.issuer, {}) }
-      : failure({ code: error.slice(0, 100), description: null, requestId: null });
+      : query.get('error_description') === SUSPENDED_DESCRIPTION
+        ? suspended()
+        : failure({ code: error.slice(0, 100), description: null, requestId: null });
   }
   const has = await store.factors.counts(user);
   const visit: Visit = { ...parts, user, has, csrf: csrfFor(parts.cookieKey, `account ${session.uid}`) };

@@ -38,6 +38,7 @@ export default function authService({ config, database, metrics }: Platform): Se
           // metadata tells of a change while it starts, before it can be asked about it; maintenance catches up.
           if (!isServiceUnavailable(error)) throw error;
         }),
+      'metadata.tenant.changed': (ctx) => server.clients.forget(ctx.params.tenantId),
     } satisfies EventHandlers,
     created() {
       const { broker, logger } = this;

@@ -166,7 +166,12 @@ export class Clients {
     }
   }
 
-  /** A deployment may have changed the tenant's clients. */
+  /** Whether an operator has suspended the tenant, or it is being deleted. */
+  async isSuspended(tenantId: string): Promise<boolean> {
+    return (await this.tenant({ tenantId }))?.suspended === true;
+  }
+
+  /** A deployment may have changed the tenant's clients, or an operator the tenant. */
   forget(tenantId: string): void {
     this.#tenants.delete(tenantId);
     for (const [key, { tenant }] of this.#tenants.entries()) if (tenant?.id === tenantId) this.#tenants.delete(key);

@@ -22,6 +22,7 @@ import { declaredScopes } from './provider/metadata-documents.ts';
 import { apiResource, resourceAt } from './provider/paths.ts';
 import { forAssistants } from './provider/scopes.ts';
 import { requestedAcrs } from './provider/step-up.ts';
+import { SUSPENDED_DESCRIPTION, SUSPENDED_ERROR } from './provider/suspended.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
 import type { AuthStore } from './store/store.ts';
 
@@ -132,6 +133,10 @@ function signInStep(visit: Visit): SignInStep {
     address,
     browser: browserOf(request),
     refused: (refusal) => parts.signInRefused(refusal, originOf(client, address, request)),
+    refusedTenant: async (tenantId) =>
+      (await parts.clients.isSuspended(tenantId))
+        ? finish({ error: SUSPENDED_ERROR, error_description: SUSPENDED_DESCRIPTION })
+        : null,
     clientTenantId: client.tenantId,
     secondFactorRequested: requestedAcrs(interaction.params).includes(MULTI_FACTOR_ACR),
     view,

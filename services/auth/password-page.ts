@@ -27,6 +27,7 @@ export async function passwordReply(
   const tokenHash = hashLinkToken(token);
   const credential = await store.credentials.byLink(tokenHash);
   if (!credential) return pageReply(pages.linkSpent());
+  if (await clients.isSuspended(credential.tenantId)) return pageReply(pages.suspended());
   const { username, tenantId, userId } = credential;
   const shownName = await signInName(credential, { store, clients });
   const show = (problem: string | null): HttpReply =>

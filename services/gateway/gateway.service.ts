@@ -81,6 +81,9 @@ export default function gatewayService(
       'auth.keys.rotated'() {
         gateway?.keysRotated();
       },
+      'metadata.tenant.changed'(ctx) {
+        gateway?.tenantChanged(ctx.params.tenantId);
+      },
       '$services.changed': servicesChanged,
       '$node.disconnected': servicesChanged,
       '$node.connected': servicesChanged,

@@ -376,6 +376,11 @@ export class Gateway implements Edge {
     this.#sessions.revoke(grantIds);
   }
 
+  /** Event: a tenant was suspended or resumed. */
+  tenantChanged(tenantId: string): void {
+    this.#sessions.forgetTenant(tenantId);
+  }
+
   /** Event: the signing keys changed. */
   keysRotated(): void {
     this.#sessions.rotateKeys().catch(() => {}); // the next unknown key asks again

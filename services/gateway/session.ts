@@ -191,6 +191,12 @@ export class Sessions {
     }
   }
 
+  /** Event: what auth says about the grants of this tenant may be something else now; they are asked for again. */
+  forgetTenant(tenantId: string): void {
+    for (const session of this.#sessions.values())
+      if (session.tenantId === tenantId) this.#grants.drop(session.grantId);
+  }
+
   /** Event: the signing keys changed. */
   async rotateKeys(): Promise<void> {
     await this.#fetchKeys();

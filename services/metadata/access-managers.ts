@@ -22,7 +22,7 @@ interface Options {
 /** Gives the permission in every tenant that has not been looked at; returns the number of those that got it. */
 export async function giveManageAccess(database: Database, { changed, failed }: Options): Promise<number> {
   const { rows } = await database.query<{ id: string }>(
-    'SELECT id FROM metadata.tenants WHERE NOT access_managed ORDER BY id',
+    'SELECT id FROM metadata.tenants WHERE NOT access_managed AND erasing_since IS NULL ORDER BY id',
   );
   let given = 0;
   for (const { id } of rows)

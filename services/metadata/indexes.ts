@@ -95,7 +95,7 @@ export class IndexUpkeep {
 
   async #outdated(): Promise<string[]> {
     const { rows } = await this.#database.query<{ id: string }>(
-      'SELECT id FROM metadata.tenants WHERE index_generation < $1 ORDER BY id',
+      'SELECT id FROM metadata.tenants WHERE index_generation < $1 AND erasing_since IS NULL ORDER BY id',
       [INDEX_GENERATION],
     );
     return rows.map(({ id }) => id);

@@ -16,6 +16,7 @@ import { DeploymentQueue } from './deployments/queue.ts';
 import { DeploymentWorker } from './deployments/run.ts';
 import { Telemetry } from './deployments/telemetry.ts';
 import { IndexUpkeep } from './indexes.ts';
+import { erasePeriodically } from './life/erase.ts';
 import type { FindUser } from './permission.ts';
 import { Planning } from './planning/planning.ts';
 import { purgePeriodically } from './retention.ts';
@@ -32,10 +33,13 @@ const NOT_UPGRADED =
   'The tables of a tenant could not be brought up to date; some of its requests are answered with 503 until `npm run ' +
   'migrate` has done so.';
 
+const LEFT = 'Something of an erased tenant is left in these tables; it is looked for again in every round.';
+
 /** The Moleculer schema of metadata: it declares and delegates. */
 export default function metadataService(platform: Platform): ServiceSchema {
   const { database } = platform;
   let changed: (tenantId: string, metadataVersion: number) => void = () => {};
+  let tenantChanged: (tenantId: string) => void = () => {};
   let warn: (error: unknown, message: string) => void = () => {};
   let log: ServiceBroker['logger'];
   let keys: SealingKeys;
@@ -92,7 +96,10 @@ export default function metadataService(platform: Platform): ServiceSchema {
   return {
     name: 'metadata',
     actions: {
-      ...tenantActions(platform, snapshots, (tenantId, version) => changed(tenantId, version)),
+      ...tenantActions(platform, snapshots, {
+        changed: (tenantId, version) => changed(tenantId, version),
+        tenantChanged: (tenantId) => tenantChanged(tenantId),
+      }),
       'components.retrieve': (ctx) => operations.retrieve(requestContext(ctx), ctx.params, findUser(ctx)),
       'components.validate': (ctx) => operations.validate(requestContext(ctx), ctx.params, findUser(ctx)),
       'deployments.create': (ctx) => operations.deploy(requestContext(ctx), ctx.params, findUser(ctx)),
@@ -105,6 +112,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
       changed = (tenantId, metadataVersion) => {
         broadcast(this.broker, 'metadata.schema.changed', { tenantId, metadataVersion });
       };
+      tenantChanged = (tenantId) => broadcast(this.broker, 'metadata.tenant.changed', { tenantId });
       log = this.logger;
       // A plan is the same without it, but for a warning: no deployment waits for auth.
       domainsOf = (tenantId) =>
@@ -131,6 +139,15 @@ export default function metadataService(platform: Platform): ServiceSchema {
       platform.jobs.onLeave(leaveDeployments);
       queue.start();
       await purgePeriodically(database, platform.jobs, this.broker);
+      await erasePeriodically(database, platform.jobs, {
+        erased: (tenantId) => {
+          tenantChanged(tenantId);
+          this.logger.info({ tenantId }, 'A deleted tenant was erased.');
+        },
+        failed: (tenantId, error) =>
+          warnOf(this.logger, error, 'A deleted tenant was not erased; the next round goes on.', { tenantId }),
+        left: (tenantId, remaining) => this.logger.error({ tenantId, remaining }, LEFT),
+      });
     },
     async stopped() {
       const givenBack = leaveDeployments();

@@ -4,11 +4,14 @@ import type { Tx } from '../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import { randomRest, timeOrderedIdSql } from '../../mixins/database/time-ordered-id.ts';
 
+type OperatorAct =
+  `metadata.tenants.${'setLimits' | 'cancelDeployment' | 'suspend' | 'resume' | 'rename' | 'delete' | 'undelete'}`;
+
 /** Writes the entry in the transaction of the change, which goes on as the role of the service. */
 export async function writeOperatorEntry(
   tx: Tx,
   tenantId: string,
-  operationId: 'metadata.tenants.setLimits' | 'metadata.tenants.cancelDeployment',
+  operationId: OperatorAct,
   changes: object,
 ): Promise<void> {
   tx.actAs(tenantRole(tenantId));

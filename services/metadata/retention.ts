@@ -93,6 +93,7 @@ async function forgetRows(database: Database, tenantId: string, object: string):
 export function purgePeriodically(database: Database, jobs: Jobs, broker: ServiceBroker): Promise<void> {
   return repeatForTenants(jobs, {
     queue: RETENTION,
+    alsoSuspended: false,
     tenants: (after) =>
       call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
     work: (tenantId, signal) => purgeDeleted(database, tenantId, signal),

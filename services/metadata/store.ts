@@ -1,6 +1,6 @@
 /** Everything that metadata asks of PostgreSQL, as functions of a connection. */
 import { Op } from 'sequelize';
-import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import type { RateLimitOverrides, TenantInfo } from '../../lib/schema/snapshot.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import type { Tx } from '../../mixins/database/database.ts';
@@ -41,8 +41,9 @@ const TENANT = [
 export const tenantInfo = ({ suspended: _s, metadataVersion: _m, operatorLimits: _o, ...info }: Tenant): TenantInfo =>
   info;
 
+/** One that is being erased is not there any more. */
 export function findTenant(tx: Tx, by: { id: string } | { key: string }): Promise<Tenant | null> {
-  return TenantModel.findOne({ attributes: TENANT, where: by, ...on(tx) });
+  return TenantModel.findOne({ attributes: TENANT, where: { ...by, erasingSince: null }, ...on(tx) });
 }
 
 /** The tenant with this id, which a token or a job names. */
@@ -53,16 +54,25 @@ export async function requireTenant(tx: Tx, id: string): Promise<Tenant> {
 }
 
 export function listTenants(tx: Tx, after: string | null, take: number): Promise<Tenant[]> {
-  const where = after === null ? {} : { id: { [Op.gt]: after } };
+  const where = { erasingSince: null, ...(after === null ? {} : { id: { [Op.gt]: after } }) };
   return TenantModel.findAll({ attributes: TENANT, where, order: [['id', 'ASC']], limit: take, ...on(tx) });
 }
 
 /** The tenant of this key: a new one, or the one that has the key. Waits for a request that is creating it. */
-export async function insertTenant(tx: Tx, tenant: TenantInfo): Promise<Tenant> {
-  const row = { ...tenant, indexGeneration: INDEX_GENERATION, accessManaged: true };
+export async function insertTenant(
+  tx: Tx,
+  tenant: TenantInfo,
+  { createdAs, templatePending }: { createdAs: object; templatePending: boolean },
+): Promise<Tenant> {
+  const row = { ...tenant, indexGeneration: INDEX_GENERATION, accessManaged: true, createdAs, templatePending };
   await TenantModel.bulkCreate([row], { ignoreDuplicates: true, ...on(tx) });
   const stored = await findTenant(tx, { key: tenant.key });
-  if (!stored) throw new Error(`The tenant ${tenant.key} was not stored.`);
+  if (!stored) {
+    const message = 'A tenant of this key is being erased. Try again when that has ended.';
+    throw new PlatformError('PARAMETER_INVALID', message, {
+      errors: [violation('/key', 'PARAMETER_INVALID', message)],
+    });
+  }
   return stored;
 }
 

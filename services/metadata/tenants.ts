@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { MetadataActions } from '../../contracts/metadata.ts';
+import { type MetadataActions, TENANT_TEMPLATES, type TenantTemplate } from '../../contracts/metadata.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import type { TenantInfo } from '../../lib/schema/snapshot.ts';
@@ -14,6 +14,7 @@ import { isTimezone } from '../../lib/values/time.ts';
 import { emitYaml } from '../../lib/yaml/emit.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../mixins/database/database.ts';
 import { ownerRole, serviceRole, tenantRole } from '../../mixins/database/roles.ts';
+import type { Statement } from '../../mixins/database/statement.ts';
 import { applyPlan, inOrder } from './apply.ts';
 import { runDataChecks } from './data-checks.ts';
 import type { Component, State } from './kinds/component.ts';
@@ -58,16 +59,38 @@ export function readTemplate(folder: string): Record<string, string> {
   return files;
 }
 
-const CORE = readTemplate(join(here, '../../templates/core'));
+const template = (name: string): Record<string, string> => readTemplate(join(here, '../../templates', name));
+
+const CORE = template('core');
 /** The core template's objects and fields stay the platform's; its profiles are the tenant's to change. */
 const SYSTEM_TYPES: ReadonlySet<string> = new Set(['CustomObject', 'CustomField']);
 
 type NewTenant = MetadataActions['metadata.tenants.create']['params'];
 
+export const TENANT_KEY_IS = 'a short name such as acme: 2 to 31 lower-case letters and digits, a letter first';
+
+export const isTenantKey = (key: unknown): key is string =>
+  typeof key === 'string' && /^[a-z][a-z0-9]{1,30}$/.test(key);
+
+const TENANT_NAME_MAX_CHARS = 200;
+export const TENANT_NAME_IS = `a name of ${TENANT_NAME_MAX_CHARS} characters at most, without line breaks`;
+
+export const isTenantName = (name: unknown): name is string =>
+  typeof name === 'string' &&
+  name.length <= TENANT_NAME_MAX_CHARS &&
+  name.trim() !== '' &&
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a name must not have
+  !/[\u0000-\u001f\u007f\u2028\u2029]/.test(name);
+
 function checkNewTenant(given: NewTenant): void {
   const wrong: [keyof NewTenant, boolean, string][] = [
-    ['key', /^[a-z][a-z0-9]{1,30}$/.test(given.key), 'a short name such as acme'],
-    ['name', typeof given.name === 'string' && given.name.trim() !== '', 'a name'],
+    ['key', isTenantKey(given.key), TENANT_KEY_IS],
+    ['name', isTenantName(given.name), TENANT_NAME_IS],
+    [
+      'template',
+      given.template === undefined || TENANT_TEMPLATES.includes(given.template),
+      `one of ${TENANT_TEMPLATES.join(', ')}`,
+    ],
     ['locale', given.locale === undefined || isLocale(given.locale), 'a language tag such as en-US'],
     ['timezone', given.timezone === undefined || isTimezone(given.timezone), 'a time zone such as Europe/Berlin'],
     ['currency', given.currency === undefined || isCurrency(given.currency), 'a currency code such as EUR'],
@@ -89,7 +112,66 @@ export const platformActor = () => ({ userId: null, clientId: null, agentRunId: 
 export const DDL_LIMITS =
   "SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '10min'; SET LOCAL idle_in_transaction_session_timeout = '15s'";
 
-/** Creates a tenant, its schema, role and core configuration in one transaction. Idempotent by key. */
+const DEFAULT_TEMPLATE: TenantTemplate = 'erp';
+const isDeployed = (name: TenantTemplate = 'empty'): boolean => name !== 'empty';
+
+/**
+ * Creates a tenant and deploys its template. A process that dies between the two leaves a tenant that says so, and the
+ * same call finishes it; `changed` is called when a version was made.
+ */
+export async function createWithTemplate(
+  database: Database,
+  region: string,
+  params: NewTenant,
+  changed: (tenantId: string, metadataVersion: number) => void,
+): Promise<{ tenantId: string; created: boolean }> {
+  const given = { ...params, template: params.template ?? DEFAULT_TEMPLATE };
+  const { tenant, created } = await createTenant(database, region, given);
+  const { pending } = await database.shared('metadata', null, (tx) =>
+    tx.one<{ pending: boolean }>(TEMPLATE(tenant.id)),
+  );
+  if (pending && isDeployed(given.template)) {
+    const { applied, metadataVersion } = await deployTemplate(database, tenant.id, template(given.template), (tx) =>
+      tx.query(TEMPLATE_DEPLOYED(tenant.id)),
+    );
+    if (applied) changed(tenant.id, metadataVersion);
+  }
+  return { tenantId: tenant.id, created };
+}
+
+const TEMPLATE = (tenantId: string): Statement => ({
+  text: 'SELECT template_pending AS pending FROM metadata.tenants WHERE id = $1',
+  values: [tenantId],
+});
+
+const TEMPLATE_DEPLOYED = (tenantId: string): Statement => ({
+  text: 'UPDATE metadata.tenants SET template_pending = false WHERE id = $1',
+  values: [tenantId],
+});
+
+/** Throws PARAMETER_INVALID when the tenant was created with something else: it is another company's. */
+async function sameTenant(database: Database, tenant: Tenant, given: NewTenant): Promise<Tenant> {
+  const { created } = await database.shared('metadata', null, (tx) =>
+    tx.one<{ created: Record<string, unknown> }>({
+      text: 'SELECT created_as AS created FROM metadata.tenants WHERE id = $1',
+      values: [tenant.id],
+    }),
+  );
+  const other = Object.entries(given).filter(
+    ([name, value]) => value !== undefined && created[name] !== undefined && created[name] !== value,
+  );
+  if (other.length === 0) return tenant;
+  const errors = other.map(([name]) =>
+    violation(`/${name}`, 'PARAMETER_INVALID', `${name} was ${JSON.stringify(created[name])} when it was created.`),
+  );
+  const message = [`There is a tenant ${tenant.key} already.`, ...errors.map((error) => error.message)].join(' ');
+  throw new PlatformError('PARAMETER_INVALID', message, { errors });
+}
+
+/**
+ * Creates a tenant, its schema, role and core configuration in one transaction; its template is still to be deployed.
+ * Idempotent by key.
+ */
 export async function createTenant(
   database: Database,
   region: string,
@@ -97,7 +179,7 @@ export async function createTenant(
 ): Promise<{ tenant: Tenant; created: boolean }> {
   checkNewTenant(given);
   const existing = await database.shared('metadata', null, (tx) => findTenant(tx, { key: given.key }));
-  if (existing) return { tenant: existing, created: false };
+  if (existing) return { tenant: await sameTenant(database, existing, given), created: false };
   const info: TenantInfo = {
     id: uuidv7(),
     key: given.key,
@@ -118,9 +200,9 @@ export async function createTenant(
     currency: info.currency,
   });
   const project = await readProject({ ...CORE, 'settings/General.yaml': settings }, null, { template: true });
-  return database.transaction(async (tx) => {
+  const outcome = await database.transaction(async (tx) => {
     await tx.query(DDL_LIMITS);
-    const tenant = await insertTenant(tx, info);
+    const tenant = await insertTenant(tx, info, { createdAs: given, templatePending: isDeployed(given.template) });
     if (tenant.id !== info.id) return { tenant, created: false };
     await tx.query('SELECT metadata.create_tenant_schema($1)', [info.id]);
     await inOrder([tx.actAs(ownerRole(info.id)), tx.query(companionsSql(info.id))]);
@@ -135,6 +217,8 @@ export async function createTenant(
     await upgradeSchema(tx, info.id, 1);
     return { tenant: { ...tenant, metadataVersion: applied?.version ?? 0 }, created: true };
   });
+  // Another call was faster with this key.
+  return outcome.created ? outcome : { tenant: await sameTenant(database, outcome.tenant, given), created: false };
 }
 
 /** The companions of a new tenant, made by the owner of its schema. */
@@ -187,9 +271,9 @@ const OUTDATED_TENANTS = `
     SELECT relnamespace AS namespace, relowner AS owner FROM pg_class WHERE relkind = 'r'
     UNION SELECT pronamespace, proowner FROM pg_proc)
   SELECT tenant.id, tenant.key FROM metadata.tenants tenant
-  WHERE tenant.tenant_schema_version < $1 OR EXISTS (
+  WHERE tenant.erasing_since IS NULL AND (tenant.tenant_schema_version < $1 OR EXISTS (
     SELECT FROM pg_namespace n JOIN owned ON owned.namespace = n.oid
-    WHERE n.nspname = 't_' || replace(tenant.id::text, '-', '') AND pg_get_userbyid(owned.owner) <> n.nspname || '_owner')
+    WHERE n.nspname = 't_' || replace(tenant.id::text, '-', '') AND pg_get_userbyid(owned.owner) <> n.nspname || '_owner'))
   ORDER BY tenant.id`;
 
 interface TenantUpgrades {
@@ -256,6 +340,8 @@ export async function deployTemplate(
   database: Database,
   tenantId: string,
   files: Record<string, string>,
+  /** In the same transaction, as metadata. */
+  also?: (tx: Tx) => Promise<unknown>,
 ): Promise<{ metadataVersion: number; changes: number; applied: boolean }> {
   checkFiles(files);
   const project = await readProject(files, null, { template: true });
@@ -268,6 +354,8 @@ export async function deployTemplate(
     const plan = await runDataChecks(tx, tx.schema, draft, before);
     if (plan.blocked.length > 0) throw blockedError(plan.blocked);
     const applied = await applyPlan(tx, tenant, before, plan, { actor: platformActor(), deploymentId: null });
+    tx.actAs(serviceRole('metadata', tenantId));
+    await also?.(tx);
     return {
       metadataVersion: applied?.version ?? tenant.metadataVersion,
       changes: plan.changed.length,
@@ -340,7 +428,7 @@ export function inConfiguration<T>(
 const LOCK_ATTEMPTS = 10;
 
 /** Repeats work that could not get its locks: readers are never made to wait behind DDL for long. */
-async function retryLocked<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+export async function retryLocked<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   for (let attempt = 1; ; attempt++)
     try {
       return await work();

@@ -134,7 +134,11 @@ describe('a database that is a copy', function () {
     await startPlatform({ seed: false, database: { name: 'erp', url: first.url(), drop: async () => {} } }).then(
       async (made) => {
         platform = made;
-        ({ tenantId } = await call(made.broker, 'metadata.tenants.create', { key: 'one', name: 'one' }));
+        ({ tenantId } = await call(made.broker, 'metadata.tenants.create', {
+          template: 'empty',
+          key: 'one',
+          name: 'one',
+        }));
         await call(made.broker, 'auth.domains.add', { tenantId, domain: 'one.example' });
         await call(made.broker, 'metadata.templates.deploy', {
           tenantId,

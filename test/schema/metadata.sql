@@ -48,6 +48,24 @@ ALTER TABLE metadata.deleted_components FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON metadata.deleted_components TO login_metadata;
 GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.deleted_components TO svc_metadata;
 
+CREATE TABLE metadata.deletions (
+  deletion_id uuid NOT NULL,
+  deleted uuid NOT NULL,
+  key text NOT NULL,
+  name text NOT NULL,
+  due_at timestamp(3) with time zone NOT NULL,
+  begun_at timestamp(3) with time zone DEFAULT now() NOT NULL,
+  finished_at timestamp(3) with time zone,
+  removed jsonb DEFAULT '{}'::jsonb NOT NULL,
+  roles_removed boolean,
+  tables_checked integer,
+  remaining jsonb,
+  CONSTRAINT deletions_pkey PRIMARY KEY (deletion_id),
+  CONSTRAINT deletions_deleted_key UNIQUE (deleted)
+);
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON metadata.deletions TO login_metadata;
+GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.deletions TO svc_metadata;
+
 CREATE TABLE metadata.deployments (
   tenant_id uuid NOT NULL,
   deployment_id uuid NOT NULL,
@@ -149,6 +167,12 @@ CREATE TABLE metadata.tenants (
   index_generation integer DEFAULT 0 NOT NULL,
   operator_limits jsonb DEFAULT '{"daily": null, "tenant": null, "connection": null, "concurrency": null}'::jsonb NOT NULL,
   access_managed boolean DEFAULT false NOT NULL,
+  created_as jsonb DEFAULT '{}'::jsonb NOT NULL,
+  template_pending boolean DEFAULT false NOT NULL,
+  suspended_at timestamp(3) with time zone,
+  suspended_reason text,
+  delete_at timestamp(3) with time zone,
+  erasing_since timestamp(3) with time zone,
   CONSTRAINT tenants_key_check CHECK ((key ~ '^[a-z][a-z0-9]{1,30}$'::text)),
   CONSTRAINT tenants_pkey PRIMARY KEY (id),
   CONSTRAINT tenants_key_key UNIQUE (key)
@@ -184,6 +208,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON metadata.versions TO svc_metadata;
 
 CREATE INDEX deleted_components_at ON metadata.deleted_components USING btree (deleted_at);
 
+CREATE INDEX deletions_key ON metadata.deletions USING btree (key, begun_at);
+
 CREATE INDEX deployments_kept ON metadata.deployments USING btree (tenant_id, queue_number) WHERE (NOT forgotten);
 
 CREATE INDEX deployments_open ON metadata.deployments USING btree (tenant_id, queue_number) WHERE (status = ANY (ARRAY['QUEUED'::text, 'VALIDATING'::text, 'APPLYING'::text, 'CANCELING'::text]));
@@ -218,7 +244,21 @@ GRANT EXECUTE ON FUNCTION metadata.create_tenant_schema(uuid) TO login_metadata;
 
 CREATE FUNCTION metadata.ensure_tenant_roles(uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body 97d2c96013a8
 
+CREATE FUNCTION metadata.erase_rows(uuid,integer) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 8ee8fe3b043b
+GRANT EXECUTE ON FUNCTION metadata.erase_rows(uuid,integer) TO login_metadata;
+
+CREATE FUNCTION metadata.erase_tenant(uuid) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body c4db2ff0889c
+GRANT EXECUTE ON FUNCTION metadata.erase_tenant(uuid) TO login_metadata;
+
 CREATE FUNCTION metadata.fence_workers() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body e34f8733f74c
+
+CREATE FUNCTION metadata.find_traces(uuid) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 2a6c20039291
+GRANT EXECUTE ON FUNCTION metadata.find_traces(uuid) TO login_metadata;
+
+CREATE FUNCTION metadata.shared_tables() RETURNS TABLE(name regclass, of_tenants boolean, refers boolean) LANGUAGE sql STABLE SET search_path=pg_catalog, pg_temp -- body 56d49a3e2b83
 
 CREATE FUNCTION metadata.tenant_schema_version(uuid) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body c1517dfaa3c3
 GRANT EXECUTE ON FUNCTION metadata.tenant_schema_version(uuid) TO svc_data;
+
+CREATE FUNCTION metadata.tenant_suspended(uuid) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body b22029f6a8cf
+GRANT EXECUTE ON FUNCTION metadata.tenant_suspended(uuid) TO svc_data;

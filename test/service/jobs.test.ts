@@ -104,7 +104,12 @@ describe('jobs', function () {
       const failed: string[] = [];
       await repeatForTenants(jobs, {
         queue: TICK,
-        tenants: async (after) => (after === undefined ? ['a', 'b'] : after === 'b' ? ['c'] : []).map((id) => ({ id })),
+        tenants: async (after) =>
+          (after === undefined ? ['a', 'b', 's'] : after === 's' ? ['c'] : []).map((id) => ({
+            id,
+            suspended: id === 's',
+          })),
+        alsoSuspended: false,
         work: async (id) => {
           if (id === 'a') throw new Error('away');
           done.push(id);

@@ -76,7 +76,9 @@ export const createTenantOverHttp = async (platform: TestPlatform): Promise<Api>
 export async function tokenOfNewTenant({ broker, baseUrl }: TestPlatform): Promise<string> {
   const key = newKey();
   const username = `admin@${key}.example`;
-  const { tenantId } = (await broker.call('metadata.tenants.create', { key, name: 'Test' })) as { tenantId: string };
+  const { tenantId } = (await broker.call('metadata.tenants.create', { template: 'empty', key, name: 'Test' })) as {
+    tenantId: string;
+  };
   await broker.call('auth.domains.add', { tenantId, domain: `${key}.example` });
   await broker.call('data.users.provision', {
     tenantId,
@@ -114,7 +116,9 @@ const newKey = (): string => `t${Date.now().toString(36)}${tenants++}`;
 export async function createMetadataTenant(platform: TestPlatform): Promise<MetadataTenant> {
   const { broker } = platform;
   const key = newKey();
-  const { tenantId } = (await broker.call('metadata.tenants.create', { key, name: 'Test' })) as { tenantId: string };
+  const { tenantId } = (await broker.call('metadata.tenants.create', { template: 'empty', key, name: 'Test' })) as {
+    tenantId: string;
+  };
   await broker.call('auth.domains.add', { tenantId, domain: `${key}.example` });
   await broker.call('metadata.templates.deploy', {
     tenantId,

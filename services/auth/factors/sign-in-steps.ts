@@ -44,6 +44,8 @@ export interface SignInStep {
   signedIn(tenantId: string, userId: string): void;
   /** The step was not passed. */
   refused(refusal: Refusal): void;
+  /** The end of the sign-in when the tenant is suspended: only who has proved who they are learns of it. */
+  refusedTenant(tenantId: string): Promise<Answer | null>;
   finish(login: { accountId: string; amr: readonly string[] }): Promise<Answer>;
 }
 
@@ -79,6 +81,8 @@ export async function continueSignIn(step: SignInStep, form: Form | null): Promi
 /** The password was right: the sign-in is complete, or the second factor comes next. */
 export async function afterPassword(step: SignInStep, credential: Credential): Promise<Answer> {
   const { tenantId, userId, username } = credential;
+  const refused = await step.refusedTenant(tenantId);
+  if (refused) return refused;
   const progress: Progress = { tenantId, userId, username, amr: PASSWORD_AMR };
   const { passkeys, authenticator } = await step.store.factors.counts(progress);
   const has = passkeys > 0 || authenticator;
@@ -105,6 +109,8 @@ export async function passkeySignIn(
   const [accepted] = used;
   if (!accepted) return { refused: true };
   const { tenantId, userId, username } = accepted.credential;
+  const refused = await step.refusedTenant(tenantId);
+  if (refused) return refused;
   await step.store.credentials.recordSignIn(tenantId, userId);
   return complete(step, { tenantId, userId, username, amr: accepted.amr });
 }
@@ -218,6 +224,8 @@ function announce(step: SignInStep, { tenantId, userId }: Progress, event: Facto
 
 async function complete(step: SignInStep, { tenantId, userId, amr }: Progress): Promise<Answer> {
   await forget(step);
+  const refused = await step.refusedTenant(tenantId);
+  if (refused) return refused;
   // Only now: who knows the password alone makes no browser known.
   const origins = [networkOrigin(step.address), ...(step.browser === null ? [] : [browserOrigin(step.browser)])];
   await step.store.knownOrigins.remember(tenantId, userId, origins);

@@ -237,6 +237,15 @@ export const linkSpent = (): Page => ({
 <p>It was used already, or it has expired. Ask your administrator for a new one.</p>`,
 });
 
+/** For somebody whose tenant the operator of the platform has suspended. */
+export const suspended = (): Page => ({
+  title: 'Access is suspended',
+  status: 403,
+  body: `<div role="alert"><h1>Access is suspended</h1>
+<p>The operator of this platform has suspended your company. Nothing is lost; your administrator can ask the operator why.</p></div>
+<p><a href="/">Start page</a></p>`,
+});
+
 /** Somebody in this network typed many codes that do not exist. */
 export const tooManyCodes = (seconds: number): Page => ({
   title: 'Problem: connect a device',

@@ -13,6 +13,7 @@ import type { AuthStore } from '../store/store.ts';
 import { GRANT_REUSE_MIN_SECONDS, LIFETIMES, nowSeconds } from './lifetimes.ts';
 import { apiResource } from './paths.ts';
 import { isTooOld, requestedAcrs } from './step-up.ts';
+import { refuseSuspended } from './suspended.ts';
 
 interface Principal {
   userId: string;
@@ -29,10 +30,14 @@ export class Accounts {
     this.#clients = clients;
   }
 
-  /** The user, when active and allowed with this client: a tenant's own client is for its own users alone. */
+  /**
+   * The user, when active and allowed with this client: a tenant's own client is for its own users alone. Throws
+   * AccessDenied for a suspended tenant.
+   */
   async find(userId: string, client: Context): Promise<Credential | null> {
     const credential = await this.#store.credentials.byUser(userId);
     if (!credential?.active) return null;
+    await refuseSuspended(this.#clients, credential.tenantId);
     if (client && hasDocument(client.clientId)) {
       const declared = await this.#clients.find(client.clientId, credential.tenantId);
       return declared?.active ? credential : null;
@@ -49,6 +54,7 @@ export class Accounts {
   }
 
   async #integrationUser(provider: Provider, client: Context): Promise<Principal> {
+    if (client.tenantId) await refuseSuspended(this.#clients, client.tenantId);
     const credential = client.integrationUser
       ? await this.#store.credentials.byUsername(client.tenantId, client.integrationUser)
       : null;

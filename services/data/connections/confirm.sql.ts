@@ -14,3 +14,9 @@ export function livingGrants(tenantId: string, grantIds: readonly string[]): Sta
        FROM auth.living_grants(${sql.bind(tenantId, 'uuid')}, ${sql.bind(grantIds, 'text[]')})`,
   );
 }
+
+/** Whether the tenant is suspended, or gone. */
+export const suspendedStatement = (tenantId: string): Statement => ({
+  text: 'SELECT metadata.tenant_suspended($1) AS suspended',
+  values: [tenantId],
+});

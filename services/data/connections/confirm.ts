@@ -10,13 +10,13 @@ import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import type { Tenants } from '../tenants.ts';
 import { metadataVersionStatement } from '../users/directory.sql.ts';
-import { type LivingGrant, livingGrants } from './confirm.sql.ts';
+import { type LivingGrant, livingGrants, suspendedStatement } from './confirm.sql.ts';
 
 type Grants = DataActions['data.grants.confirm']['params']['grants'];
 
 const BUILT_IN: ReadonlySet<string> = new Set([ACCOUNT_CLIENT_ID, CLI_CLIENT_ID, DASHBOARDS_CLIENT_ID]);
 
-/** The ids of those grants that live, and whose client may still be used. */
+/** The ids of those grants that live, of tenants that are not suspended, and whose client may still be used. */
 export async function confirmGrants(database: Database, tenants: Tenants, grants: Grants): Promise<string[]> {
   const byTenant = Map.groupBy(
     grants.filter(({ tenantId }) => isUuid(tenantId)),
@@ -35,10 +35,15 @@ async function confirmOfTenant(
   asked: Grants,
 ): Promise<string[]> {
   const ids = asked.map(({ grantId }) => grantId);
-  const [found, { metadataVersion }] = await Promise.all([
-    database.shared('data', tenantId, (tx) => tx.all<LivingGrant>(livingGrants(tenantId, ids))),
+  const [{ suspended, found }, { metadataVersion }] = await Promise.all([
+    database.shared('data', tenantId, async (tx) => {
+      const state = tx.one<{ suspended: boolean }>(suspendedStatement(tenantId));
+      const living = tx.all<LivingGrant>(livingGrants(tenantId, ids));
+      return { found: await living, ...(await state) };
+    }),
     database.tenant(tenantId, (tx) => tx.one<{ metadataVersion: number }>(metadataVersionStatement(tx.schema))),
   ]);
+  if (suspended) return [];
   const snapshot = await tenants.snapshot(tenantId, metadataVersion);
   const byId = new Map(found.map((grant) => [grant.id, grant]));
   return asked

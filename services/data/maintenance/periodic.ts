@@ -37,6 +37,7 @@ export async function startPeriodicWork(
     });
   await repeatForTenants(jobs, {
     queue: SWEEP,
+    alsoSuspended: false,
     tenants,
     work: async (tenantId, signal) => {
       const inTime = within(TENANT_MS);
@@ -49,6 +50,8 @@ export async function startPeriodicWork(
   });
   await repeatForTenants(jobs, {
     queue: SEAL,
+    // What operators do to it is sealed as well.
+    alsoSuspended: true,
     tenants,
     work: (tenantId, signal) => sealTenant(database, tenantId, () => signal.aborted),
     failed: failed('The audit trail of a tenant was not sealed; the next run tries again.'),

@@ -6,20 +6,29 @@ import type { Tx } from '../../../mixins/database/database.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import { listDashboardComponents } from '../dashboards.ts';
 import { cancelForOperator, listOpenDeployments } from '../deployments/operator.ts';
+import { findTraces, listDeletions } from '../life/erase.ts';
+import { TenantLife } from '../life/life.ts';
 import { listOperatorLimits, setOperatorLimits } from '../operator-limits.ts';
 import type { Snapshots } from '../snapshots.ts';
 import { findTenant, listTenants } from '../store.ts';
-import { createTenant, deployTemplate } from '../tenants.ts';
+import { createWithTemplate, deployTemplate } from '../tenants.ts';
 
 const TENANTS_DEFAULT = 100;
 const TENANTS_MAX = 1_000;
 
-/** `changed` is called after a commit that made a new version of a tenant's configuration. */
+interface Notices {
+  /** Called after a commit that made a new version of a tenant's configuration. */
+  readonly changed: (tenantId: string, metadataVersion: number) => void;
+  /** Called after a commit that changed what all services know of a tenant. */
+  readonly tenantChanged: (tenantId: string) => void;
+}
+
 export const tenantActions = (
   { database, config }: Platform,
   snapshots: Snapshots,
-  changed: (tenantId: string, metadataVersion: number) => void,
+  { changed, tenantChanged }: Notices,
 ) => {
+  const life = new TenantLife(database, tenantChanged);
   const registry = <T>(work: (tx: Tx) => Promise<T>): Promise<T> => database.shared('metadata', null, work);
   return {
     'snapshots.get': ({ params: { tenantId, version } }) =>
@@ -30,10 +39,15 @@ export const tenantActions = (
     },
     'tenants.list': ({ params: { after = null, take = TENANTS_DEFAULT } }) =>
       registry((tx) => listTenants(tx, after, Math.min(take, TENANTS_MAX))),
-    'tenants.create': async ({ params }) => {
-      const { tenant, created } = await createTenant(database, config.region, params);
-      return { tenantId: tenant.id, created };
-    },
+    'tenants.create': ({ params }) => createWithTemplate(database, config.region, params, changed),
+    'tenants.describe': ({ params }) => life.describe(params),
+    'tenants.suspend': ({ params }) => life.suspend(params),
+    'tenants.resume': ({ params }) => life.resume(params),
+    'tenants.rename': ({ params }) => life.rename(params),
+    'tenants.delete': ({ params }) => life.delete(params),
+    'tenants.undelete': ({ params }) => life.undelete(params),
+    'tenants.listDeletions': ({ params: { key } }) => listDeletions(database, key),
+    'tenants.findTraces': ({ params: { tenantId } }) => findTraces(database, tenantId),
     'tenants.setLimits': ({ params }) => setOperatorLimits(database, params),
     'tenants.listLimits': ({ params: { after, take = TENANTS_DEFAULT } }) =>
       listOperatorLimits(database, { after, take: Math.min(take, TENANTS_MAX) }),

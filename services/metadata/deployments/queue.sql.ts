@@ -18,13 +18,15 @@ const FIRST = `SELECT DISTINCT ON (tenant_id) tenant_id, queue_number, created_a
 /**
  * Tenants whose first open deployment no worker holds: it waits, or its worker was lost. `left`: those that are not
  * asked for. A tenant stands where its deployment was accepted or the one before it has ended, whichever came later: one
- * with a long queue comes after one with a short queue, and nobody waits for ever.
+ * with a long queue comes after one with a short queue, and nobody waits for ever. Those of a suspended tenant wait until
+ * it is resumed.
  */
 export function dueTenantsStatement(left: readonly string[], take: number): Statement {
   const sql = new Sql();
   return sql.statement(
     `SELECT first.tenant_id AS "tenantId" FROM (${FIRST}) first
     WHERE ${UNHELD}
+      AND EXISTS (SELECT FROM metadata.tenants tenant WHERE tenant.id = first.tenant_id AND NOT tenant.suspended)
       AND first.tenant_id <> ALL (${sql.bind(left, 'uuid[]')})
     ORDER BY greatest(first.created_at, (
       SELECT before.finished_at FROM metadata.deployments before

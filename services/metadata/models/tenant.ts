@@ -17,7 +17,11 @@ export class TenantModel extends Model<InferAttributes<TenantModel>, InferCreati
   declare currency: string;
   declare rateLimits: RateLimitOverrides;
   declare operatorLimits: CreationOptional<RateLimitOverrides>;
+  /** The parameters of its creation. */
+  declare createdAs: object;
+  declare templatePending: boolean;
   declare suspended: CreationOptional<boolean>;
+  declare erasingSince: CreationOptional<Date | null>;
   declare metadataVersion: CreationOptional<number>;
   declare indexGeneration: number;
   /** Its administrators have manageAccess. */
@@ -37,7 +41,10 @@ TenantModel.init(
     currency: DataTypes.TEXT,
     rateLimits: DataTypes.JSONB,
     operatorLimits: DataTypes.JSONB,
+    createdAs: DataTypes.JSONB,
+    templatePending: DataTypes.BOOLEAN,
     suspended: DataTypes.BOOLEAN,
+    erasingSince: DataTypes.DATE,
     metadataVersion: DataTypes.INTEGER,
     indexGeneration: DataTypes.INTEGER,
     accessManaged: DataTypes.BOOLEAN,

@@ -26,7 +26,11 @@ describe('API: climbing', () => {
     this.timeout(120_000);
     platform = await startPlatform({ seed: false });
     const { broker } = platform;
-    const { tenantId } = (await broker.call('metadata.tenants.create', { key: 'climb', name: 'Climb' })) as {
+    const { tenantId } = (await broker.call('metadata.tenants.create', {
+      template: 'empty',
+      key: 'climb',
+      name: 'Climb',
+    })) as {
       tenantId: string;
     };
     await broker.call('auth.domains.add', { tenantId, domain: 'climb.example' });

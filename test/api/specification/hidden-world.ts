@@ -308,7 +308,9 @@ async function fill(platform: TestPlatform, side: Side): Promise<void> {
 
 async function sideOf(platform: TestPlatform, key: string, hides: boolean): Promise<Side> {
   const { broker, baseUrl } = platform;
-  const { tenantId } = (await broker.call('metadata.tenants.create', { key, name: 'Twin' })) as { tenantId: string };
+  const { tenantId } = (await broker.call('metadata.tenants.create', { template: 'empty', key, name: 'Twin' })) as {
+    tenantId: string;
+  };
   await broker.call('auth.domains.add', { tenantId, domain: `${key}.example` });
   await broker.call('metadata.templates.deploy', { tenantId, files: configuration(hides) }, { timeout: 60_000 });
   const roles: Readonly<Record<Name, string | null>> = {

@@ -299,7 +299,12 @@ async function fill(platform: TestPlatform): Promise<World> {
   const database = new Database(platform.database.url, { size: 4, applicationName: 'test world' });
   const users: Record<string, string> = {};
   const makeTenant = async (key: string): Promise<string> => {
-    const { tenantId } = await call(broker, 'metadata.tenants.create', { key, name: key, timezone: 'Europe/Berlin' });
+    const { tenantId } = await call(broker, 'metadata.tenants.create', {
+      template: 'empty',
+      key,
+      name: key,
+      timezone: 'Europe/Berlin',
+    });
     await call(broker, 'metadata.templates.deploy', { tenantId, files: { ...FILES } });
     const person = (name: string, profileApiName: string) => ({
       username: `${name}@${key}.example`,

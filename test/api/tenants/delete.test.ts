@@ -1,0 +1,265 @@
+/** A deleted tenant can be taken back for a while; afterwards nothing of it is left, and a proof says so. */
+import assert from 'node:assert/strict';
+import { call } from '../../../contracts/call.ts';
+import { Database } from '../../../mixins/database/database.ts';
+import { derivedUrl } from '../../../mixins/database/logins.ts';
+import { signIn } from '../../../scripts/sign-in.ts';
+import { eraseDue } from '../../../services/metadata/life/erase.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { type Company, makeCompany, refresh, within } from './company.ts';
+
+const robotOf = (integrationUser: string) => ({
+  files: {
+    'externalClients/Robot.yaml':
+      'type: ExternalClient\napiName: Robot\nname: Robot\nactive: true\nconfidential: true\n' +
+      'grantTypes: [client_credentials]\nscopes: [data:read]\norigins: ["https://app.example"]\n' +
+      `integrationUser: ${integrationUser}\n`,
+  },
+  package: { version: 1, types: [{ name: 'ExternalClient', members: ['Robot'] }] },
+});
+
+describe('a deleted tenant', function () {
+  this.timeout(120_000);
+  let platform: TestPlatform;
+  /** The owner, who sees everything; and what erases, the login of the metadata service. */
+  let owner: Database;
+  let login: Database;
+  let survivor: Company;
+  before(async () => {
+    platform = await startPlatform({ seed: false });
+    owner = new Database(platform.database.url, { size: 2, applicationName: 'test' });
+    login = new Database(derivedUrl(platform.database.url, 'metadata')!, { size: 2, applicationName: 'test' });
+    survivor = await makeCompany(platform, 'survivor', 'erp');
+  });
+  after(async () => {
+    await login?.close();
+    await owner?.close();
+    await platform?.stop();
+  });
+
+  const remove = (key: string, more: { confirm?: string; graceDays?: number } = {}) =>
+    call(platform.broker, 'metadata.tenants.delete', { key, confirm: key, ...more });
+  const described = async (key: string) => (await call(platform.broker, 'metadata.tenants.describe', { key }))[0];
+  const proofsOf = (key: string) => call(platform.broker, 'metadata.tenants.listDeletions', { key });
+  const due = (key: string) => owner.query('UPDATE metadata.tenants SET delete_at = now() WHERE key = $1', [key]);
+  const erase = (database: Database = login) => {
+    const failures: unknown[] = [];
+    const left: unknown[] = [];
+    return eraseDue(database, {
+      erased: () => {},
+      failed: (_, error) => failures.push(error),
+      left: (_, remaining) => left.push(remaining),
+    }).then(() => ({ failures, left }));
+  };
+
+  /** Every row of every table of every schema in which one of the texts stands, but for the proofs of deletion. */
+  async function rowsWith(texts: readonly string[]): Promise<string[]> {
+    const { rows: tables } = await owner.query<{ name: string }>(
+      `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
+       WHERE schemaname NOT IN ('pg_catalog', 'information_schema') AND (schemaname, tablename) <> ('metadata', 'deletions')`,
+    );
+    assert.ok(tables.length > 100, `${tables.length} tables`);
+    const found: string[] = [];
+    for (const { name } of tables) {
+      const { rows } = await owner.query<{ text: string }>(
+        `SELECT left(one::text, 200) AS text FROM ${name} one WHERE one::text LIKE ANY ($1)`,
+        [texts.map((text) => `%${text}%`)],
+      );
+      found.push(...rows.map(({ text }) => `${name}: ${text}`));
+    }
+    const { rows: roles } = await owner.query<{ name: string }>(
+      `SELECT rolname AS name FROM pg_roles WHERE rolname LIKE ANY ($1)
+       UNION SELECT nspname FROM pg_namespace WHERE nspname LIKE ANY ($1)`,
+      [texts.map((text) => `%${text}%`)],
+    );
+    return [...found, ...roles.map(({ name }) => name)];
+  }
+
+  /** A company that has left something in as many tables as possible. */
+  async function busyCompany(key: string): Promise<Company & { userIds: string[] }> {
+    const company = await makeCompany(platform, key, 'erp');
+    const { admin, tenantId } = company;
+    const made = await admin.post('/data/Account', { name: 'Customer' });
+    assert.equal(made.status, 201, made.text);
+    const changed = await admin.patch(
+      `/data/Account/${made.body.id}`,
+      { name: 'Customer & Co' },
+      { etag: made.headers.get('etag')! },
+    );
+    assert.equal(changed.status, 200, changed.text);
+    const user = await admin.post('/data/User', {
+      username: `bob@${key}.example`,
+      email: `bob@${key}.example`,
+      displayName: 'Bob',
+      profileApiName: 'SalesRep',
+    });
+    assert.equal(user.status, 201, user.text);
+    const { body: accepted } = await admin.post('/metadata/deploy', robotOf(company.adminName));
+    await within(20, async () => {
+      const { body } = await admin.get(`/metadata/deployments/${accepted.deploymentId}`);
+      assert.notEqual(body.status, 'FAILED', JSON.stringify(body));
+      return body.status === 'SUCCEEDED';
+    });
+    await call(platform.broker, 'auth.clients.rotateSecret', { tenantId, apiName: 'Robot' });
+    const { body: board, status } = await admin.get('/analytics/dashboards');
+    assert.equal(status, 200);
+    assert.ok(board.records.length > 0);
+    await call(platform.broker, 'auth.users.createLink', { username: company.adminName, tenantId });
+    for (const typed of ['wrong', 'wrong again'])
+      await assert.rejects(signIn({ baseUrl: platform.baseUrl, user: company.adminName, password: typed }));
+    return { ...company, userIds: [company.adminId, String(user.body.id)] };
+  }
+
+  it('is suspended at once, and comes back whole when that is taken back', async () => {
+    const regret = await makeCompany(platform, 'regret');
+    for (const confirm of ['', 'Regret', 'survivor', undefined])
+      await assert.rejects(remove('regret', { confirm: confirm as string }), /confirm must be the key/);
+    for (const graceDays of [-1, 1.5, 366, '3' as never])
+      await assert.rejects(remove('regret', { graceDays }), /graceDays must be a whole number/);
+    assert.equal((await described('regret'))?.state, 'active');
+
+    const deleted = await remove('regret');
+    assert.equal(deleted.state, 'deleting');
+    const days = (Date.parse(deleted.deleteAt!) - Date.now()) / 86_400_000;
+    assert.ok(days > 29.9 && days < 30.1, `${days} days`);
+    await within(2, async () => (await regret.admin.get('/identity')).status === 403);
+    // Repeating it does not put it off; what names the days does.
+    assert.equal((await remove('regret')).deleteAt, deleted.deleteAt);
+    assert.notEqual((await remove('regret', { graceDays: 5 })).deleteAt, deleted.deleteAt);
+    await assert.rejects(call(platform.broker, 'metadata.tenants.resume', { key: 'regret' }), /undelete it first/);
+
+    const back = await call(platform.broker, 'metadata.tenants.undelete', { key: 'regret' });
+    assert.deepEqual([back.state, back.deleteAt], ['active', null]);
+    await within(2, async () => (await regret.admin.get('/identity')).status === 200);
+    assert.equal((await refresh(platform.baseUrl, regret.tokens.refresh_token!)).status, 200);
+    const { body } = await regret.admin.get('/events/audit?operationId=metadata.tenants.delete');
+    assert.equal(body.records.length, 2);
+    await erase();
+    assert.equal((await described('regret'))?.state, 'active');
+  });
+
+  it('stays suspended when it was so before its deletion', async () => {
+    await makeCompany(platform, 'twice');
+    await call(platform.broker, 'metadata.tenants.suspend', { key: 'twice', reason: 'Not paid.' });
+    await remove('twice');
+    const back = await call(platform.broker, 'metadata.tenants.undelete', { key: 'twice' });
+    assert.deepEqual([back.state, back.suspension?.reason], ['suspended', 'Not paid.']);
+  });
+
+  it('leaves nothing anywhere but a proof, and its key and domain to others', async () => {
+    const gone = await busyCompany('gone');
+    const id = gone.tenantId;
+    const traces = [id, id.replaceAll('-', ''), ...gone.userIds];
+    assert.ok((await rowsWith(traces)).length > 100, 'the search finds what is there');
+    const kept = (await rowsWith([survivor.tenantId])).length;
+    await remove('gone', { graceDays: 0 });
+    // Requests under way end first.
+    await erase();
+    assert.equal((await described('gone'))?.state, 'deleting');
+    await due('gone');
+    assert.deepEqual(await erase(), { failures: [], left: [] });
+
+    assert.deepEqual(await rowsWith(traces), []);
+    assert.equal((await rowsWith([survivor.tenantId])).length, kept);
+    assert.equal((await survivor.admin.get('/data/Account')).status, 200);
+    const [proof, ...more] = await proofsOf('gone');
+    assert.equal(more.length, 0);
+    assert.deepEqual(
+      [proof!.tenantId, proof!.key, proof!.name, proof!.rolesRemoved, proof!.remaining],
+      [id, 'gone', 'gone Ltd', true, {}],
+    );
+    assert.ok(proof!.finishedAt && proof!.tablesChecked! > 20, JSON.stringify(proof));
+    for (const [table, rows] of [
+      ['auth.credentials', 2],
+      ['auth.domains', 1],
+      ['auth.client_secrets', 1],
+      ['tenant.User', 2],
+      ['tenant.Account', 1],
+    ] as const)
+      assert.equal(proof!.removed[table], rows, JSON.stringify(proof!.removed));
+    const seen = await call(platform.broker, 'metadata.tenants.findTraces', { tenantId: id });
+    assert.deepEqual(seen.remaining, {});
+    await assert.rejects(
+      call(platform.broker, 'metadata.tenants.findTraces', { tenantId: survivor.tenantId }),
+      /must be the id of an erased tenant/,
+    );
+
+    assert.equal((await gone.admin.get('/identity')).status, 401);
+    const anew = await makeCompany(platform, 'gone');
+    assert.notEqual(anew.tenantId, id);
+    assert.equal((await anew.admin.get('/data/User')).body.records.length, 1);
+    // The days of the old token are over, whatever the key is used for.
+    assert.equal((await gone.admin.get('/identity')).status, 401);
+  });
+
+  it('is erased once, with true numbers, when a process dies behind any of the steps', async () => {
+    const mortal = await busyCompany('mortal');
+    const count = async (table: string): Promise<number> =>
+      (
+        await owner.query<{ rows: number }>(`SELECT count(*)::int AS rows FROM ${table} WHERE tenant_id = $1`, [
+          mortal.tenantId,
+        ])
+      ).rows[0]!.rows;
+    const before = { grants: await count('auth.grants'), components: await count('metadata.components') };
+    await remove('mortal', { graceDays: 0 });
+    await due('mortal');
+    let steps = 0;
+    /** A process that dies after so many transactions. */
+    const dying = (after: number): Database => {
+      let lives = after;
+      return new Proxy(login, {
+        get(target, name) {
+          const value = Reflect.get(target, name, target);
+          if (name !== 'transaction') return typeof value === 'function' ? value.bind(target) : value;
+          return async (work: Parameters<Database['transaction']>[0]) => {
+            if (lives-- === 0) throw new Error('dead');
+            steps = Math.max(steps, after);
+            return target.transaction(work);
+          };
+        },
+      });
+    };
+    for (let round = 0; round < 100 && (await proofsOf('mortal'))[0]?.finishedAt == null; round++) {
+      await erase(dying(round + 1));
+      if (round > 0) continue;
+      // There is no way back, and the key is not free yet.
+      await assert.rejects(call(platform.broker, 'metadata.tenants.undelete', { key: 'mortal' }), /no way back/);
+      await assert.rejects(
+        call(platform.broker, 'metadata.tenants.create', { key: 'mortal', name: 'New', template: 'empty' }),
+        /is being erased/,
+      );
+    }
+    assert.ok(steps > 3, `${steps} steps`);
+    assert.deepEqual(await rowsWith([mortal.tenantId, mortal.tenantId.replaceAll('-', ''), ...mortal.userIds]), []);
+    const proofs = await proofsOf('mortal');
+    assert.equal(proofs.length, 1);
+    assert.equal(proofs[0]!.removed['auth.grants'], before.grants);
+    assert.equal(proofs[0]!.removed['metadata.components'], before.components);
+  });
+
+  it('is erased once by two processes at the same moment', async () => {
+    const race = await makeCompany(platform, 'raced');
+    await remove('raced', { graceDays: 0 });
+    await due('raced');
+    const rounds = await Promise.all([erase(), erase(), erase()]);
+    assert.deepEqual((await erase()).failures, [], JSON.stringify(rounds.map(({ failures }) => failures.map(String))));
+    const [proof] = await proofsOf('raced');
+    assert.equal(proof?.removed['auth.credentials'], 1);
+    assert.ok(proof?.finishedAt);
+    assert.deepEqual(await rowsWith([race.tenantId]), []);
+  });
+
+  it('says when something is left, and does not call that the end', async () => {
+    const stain = await makeCompany(platform, 'stain');
+    await owner.query('CREATE TABLE auth.stain (note text)');
+    await owner.query('INSERT INTO auth.stain VALUES ($1)', [`about ${stain.tenantId}`]);
+    await remove('stain', { graceDays: 0 });
+    await due('stain');
+    assert.deepEqual(await erase(), { failures: [], left: [{ 'auth.stain': 1 }] });
+    const [proof] = await proofsOf('stain');
+    assert.deepEqual([proof?.finishedAt, proof?.remaining], [null, { 'auth.stain': 1 }]);
+    await owner.query('DROP TABLE auth.stain');
+    await erase();
+    assert.ok((await proofsOf('stain'))[0]?.finishedAt);
+  });
+});

@@ -1,0 +1,217 @@
+/** A suspended tenant: nobody works in it, nothing of it is lost. Source: docs/reference/tenants.md. */
+import assert from 'node:assert/strict';
+import { call } from '../../../contracts/call.ts';
+import { Database } from '../../../mixins/database/database.ts';
+import { SignInFailure, signIn } from '../../../scripts/sign-in.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { type Company, makeCompany, PASSWORD, refresh, within } from './company.ts';
+
+const REASON = 'The invoices of September are not paid.';
+
+const CLIENT = {
+  files: {
+    'externalClients/Robot.yaml':
+      'type: ExternalClient\napiName: Robot\nname: Robot\nactive: true\nconfidential: true\n' +
+      'grantTypes: [client_credentials]\nscopes: [data:read]\nintegrationUser: ann@flour.example\n',
+  },
+  package: { version: 1, types: [{ name: 'ExternalClient', members: ['Robot'] }] },
+};
+
+describe('a suspended tenant', function () {
+  this.timeout(60_000);
+  let platform: TestPlatform;
+  let database: Database;
+  let flour: Company;
+  let other: Company;
+  let robot: string;
+  before(async () => {
+    platform = await startPlatform({ seed: false });
+    database = new Database(platform.database.url, { size: 2, applicationName: 'test' });
+    [flour, other] = await Promise.all([makeCompany(platform, 'flour'), makeCompany(platform, 'other')]);
+    await deployed(CLIENT);
+    const { secret } = await call(platform.broker, 'auth.clients.rotateSecret', {
+      tenantId: flour.tenantId,
+      apiName: 'Robot',
+    });
+    robot = Buffer.from(`flour-Robot:${secret}`).toString('base64');
+  });
+  after(async () => {
+    await database?.close();
+    await platform?.stop();
+  });
+
+  const suspend = (key = 'flour') => call(platform.broker, 'metadata.tenants.suspend', { key, reason: REASON });
+  const resume = (key = 'flour') => call(platform.broker, 'metadata.tenants.resume', { key });
+  const answers = async () => (await flour.admin.get('/identity')).status;
+  const deployed = async (body: object): Promise<string> => {
+    const { body: accepted, text } = await flour.admin.post('/metadata/deploy', body);
+    assert.ok(accepted.deploymentId, text);
+    await within(20, async () => {
+      const { body } = await flour.admin.get(`/metadata/deployments/${accepted.deploymentId}`);
+      assert.notEqual(body.status, 'FAILED', JSON.stringify(body));
+      return body.status === 'SUCCEEDED';
+    });
+    return accepted.deploymentId;
+  };
+  const robotToken = () =>
+    fetch(`${platform.baseUrl}/oauth2/token`, {
+      method: 'POST',
+      headers: { authorization: `Basic ${robot}` },
+      body: new URLSearchParams({ grant_type: 'client_credentials', scope: 'data:read' }),
+    });
+  const mcp = async () => {
+    const tokens = await signIn({
+      baseUrl: platform.baseUrl,
+      user: flour.adminName,
+      password: PASSWORD,
+      resource: `${platform.baseUrl}/mcp`,
+    });
+    return () =>
+      fetch(`${platform.baseUrl}/mcp`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${tokens.access_token}`,
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+        },
+        body: JSON.stringify({
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'initialize',
+          params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+        }),
+      });
+  };
+
+  it('answers no request, gives no token, and goes on where it was when it is resumed', async () => {
+    const assistant = await mcp();
+    const answered = await assistant();
+    assert.equal(answered.status, 200, await answered.clone().text());
+    const robotAnswered = await robotToken();
+    assert.equal(robotAnswered.status, 200, await robotAnswered.clone().text());
+    const { url } = await call(platform.broker, 'auth.users.createLink', {
+      username: flour.adminName,
+      tenantId: flour.tenantId,
+    });
+    const described = await suspend();
+    assert.deepEqual([described.state, described.suspension?.reason], ['suspended', REASON]);
+    await within(2, async () => (await answers()) === 403);
+
+    const refused = await flour.admin.get('/data/User');
+    assert.deepEqual([refused.status, refused.body.code, refused.body.retryable], [403, 'TENANT_SUSPENDED', false]);
+    const written = await flour.admin.post('/data/User', { username: 'x' });
+    assert.deepEqual([written.status, written.body.code], [403, 'TENANT_SUSPENDED']);
+    assert.equal((await assistant()).status, 403);
+
+    const denied = { error: 'access_denied', error_description: /suspended/ };
+    for (const response of [await refresh(platform.baseUrl, flour.tokens.refresh_token!), await robotToken()]) {
+      const body = (await response.json()) as Record<string, string>;
+      assert.deepEqual([response.status, body['error']], [400, denied.error]);
+      assert.match(body['error_description']!, denied.error_description);
+    }
+    const signingIn = (password: string) => signIn({ baseUrl: platform.baseUrl, user: flour.adminName, password });
+    await assert.rejects(signingIn(PASSWORD), /access_denied|suspended/);
+    // Who does not know the password learns nothing about the tenant.
+    await assert.rejects(signingIn('wrong'), (error: Error) => {
+      assert.ok(error instanceof SignInFailure);
+      assert.doesNotMatch(error.message, /suspend/);
+      return true;
+    });
+    const page = await fetch(url);
+    assert.equal(page.status, 403);
+    assert.match(await page.text(), /Access is suspended/);
+
+    // Nobody else notices.
+    assert.equal((await other.admin.get('/data/User')).status, 200);
+    await signIn({ baseUrl: platform.baseUrl, user: other.adminName, password: PASSWORD });
+
+    assert.equal((await resume()).state, 'active');
+    await within(2, async () => (await answers()) === 200);
+    assert.equal((await robotToken()).status, 200);
+    const again = await refresh(platform.baseUrl, flour.tokens.refresh_token!);
+    assert.equal(again.status, 200, await again.clone().text());
+    assert.equal((await fetch(url)).status, 200);
+  });
+
+  it('is so within seconds for a process that never hears of it', async () => {
+    const set = (suspended: boolean) =>
+      database.query('UPDATE metadata.tenants SET suspended = $1 WHERE id = $2', [suspended, flour.tenantId]);
+    assert.equal(await answers(), 200);
+    await set(true);
+    await within(8, async () => (await answers()) === 403);
+    await set(false);
+    await within(8, async () => (await answers()) === 200);
+  });
+
+  it('keeps its deployments waiting, and takes them up again', async () => {
+    // Accepted before, and not begun yet: as after the death of a worker.
+    const deploymentId = await deployed({
+      ...CLIENT,
+      files: {
+        'externalClients/Robot.yaml': CLIENT.files['externalClients/Robot.yaml'].replace(
+          'name: Robot\n',
+          'name: Robot 2\n',
+        ),
+      },
+    });
+    await suspend();
+    await database.query(
+      `UPDATE metadata.deployments SET status = 'QUEUED', finished_at = NULL, lease_until = NULL, stage = 'queue', check_only = true
+       WHERE deployment_id = $1`,
+      [deploymentId],
+    );
+    const status = async () =>
+      (
+        await database.query<{ status: string }>('SELECT status FROM metadata.deployments WHERE deployment_id = $1', [
+          deploymentId,
+        ])
+      ).rows[0]!.status;
+    // Each process looks about once a second.
+    for (const end = performance.now() + 3_000; performance.now() < end; await new Promise((r) => setTimeout(r, 200)))
+      assert.equal(await status(), 'QUEUED');
+    await resume();
+    await within(10, async () => (await status()) !== 'QUEUED');
+  });
+
+  it('has what operators did in its trail, without an actor', async () => {
+    const { body } = await flour.admin.get('/events/audit?operationId=metadata.tenants.suspend');
+    assert.equal(body.records.length, 2);
+    assert.deepEqual(body.records[0].changes, [
+      { field: 'reason', from: null, to: REASON },
+      { field: 'suspended', from: false, to: true },
+    ]);
+    assert.equal(body.records[0].actor?.userId ?? null, null);
+    // A repetition changes nothing, and leaves no entry.
+    await suspend('other');
+    await suspend('other');
+    await resume('other');
+    await resume('other');
+    await within(2, async () => (await other.admin.get('/identity')).status === 200);
+    const others = await other.admin.get('/events/audit?operationId=metadata.tenants.suspend');
+    assert.equal(others.body.records.length, 1);
+  });
+
+  it('is told from what does not exist, and a suspension has a reason', async () => {
+    await assert.rejects(suspend('nobody'), /key names no tenant/);
+    for (const reason of ['', ' ', 'x'.repeat(501), undefined])
+      await assert.rejects(
+        call(platform.broker, 'metadata.tenants.suspend', { key: 'flour', reason: reason as string }),
+        /reason must be a text/,
+      );
+  });
+
+  it('has another name within seconds of its renaming, and keeps its key', async () => {
+    const renamed = await call(platform.broker, 'metadata.tenants.rename', { key: 'flour', name: 'Flour & Sons' });
+    assert.equal(renamed.name, 'Flour & Sons');
+    await within(2, async () => (await flour.admin.get('/identity')).body.tenant.name === 'Flour & Sons');
+    const { body } = await flour.admin.get('/events/audit?operationId=metadata.tenants.rename');
+    assert.deepEqual(body.records[0].changes, [{ field: 'name', from: 'flour Ltd', to: 'Flour & Sons' }]);
+    // Repeating its creation still finds it.
+    const same = { key: 'flour', name: 'flour Ltd', template: 'empty' } as const;
+    assert.equal((await call(platform.broker, 'metadata.tenants.create', same)).created, false);
+    await assert.rejects(
+      call(platform.broker, 'metadata.tenants.rename', { key: 'flour', name: '' }),
+      /name must be a name/,
+    );
+  });
+});
