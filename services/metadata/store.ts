@@ -62,7 +62,10 @@ export function listTenants(tx: Tx, after: string | null, take: number): Promise
 export async function insertTenant(
   tx: Tx,
   tenant: TenantInfo,
-  { createdAs, templatePending }: { createdAs: object; templatePending: boolean },
+  { createdAs, templatePending }: { createdAs: object; templatePending: boolean } = {
+    createdAs: { name: tenant.name },
+    templatePending: false,
+  },
 ): Promise<Tenant> {
   const row = { ...tenant, indexGeneration: INDEX_GENERATION, accessManaged: true, createdAs, templatePending };
   await TenantModel.bulkCreate([row], { ignoreDuplicates: true, ...on(tx) });
