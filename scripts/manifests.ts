@@ -1,7 +1,8 @@
 /**
  * `npm run manifests`: writes what each service needs on a cluster, from the one list in config/services.ts: a file per
  * service below k8s/base/services, the services' part of docker-compose.yml, and the logins that the migration gives
- * their passwords. A test holds all of them to the list.
+ * their passwords; and k8s/monitoring/prometheus-rule.yaml from rules.yaml beside it. A test holds all of them to their
+ * sources.
  */
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,6 +24,8 @@ const COMPOSE = 'docker-compose.yml';
 const WRITTEN = '# Written by `npm run manifests` from config/services.ts: change it there.';
 const COMPOSE_PART = /( {2}# The services: .*\n)[\s\S]*?(?=\nvolumes:)/;
 const MIGRATION = 'k8s/base/migrate.yaml';
+const RULES = 'k8s/monitoring/rules.yaml';
+const PROMETHEUS_RULE = 'k8s/monitoring/prometheus-rule.yaml';
 /** The logins of the migration: from the line that begins so to the first one that is indented less. */
 const loginsPart = (indent: number): RegExp =>
   new RegExp(`^( {${indent}}# The logins: .*\\n)(?: {${indent}}.*\\n)*`, 'm');
@@ -272,6 +275,17 @@ export function migrationFile(text: string): string {
   return withLogins(MIGRATION, text, indent.length, logins);
 }
 
+/** k8s/monitoring/prometheus-rule.yaml: the rules as a resource of the Prometheus Operator. */
+export const prometheusRuleFile = (
+  rules: string,
+): string => `# Written by \`npm run manifests\` from rules.yaml: change it there.
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: erp
+spec:
+${rules.slice(rules.indexOf('groups:')).replaceAll(/^(?=.)/gm, '  ')}`;
+
 function withLogins(path: string, text: string, indent: number, logins: readonly string[]): string {
   const part = loginsPart(indent);
   if (!part.test(text))
@@ -290,6 +304,7 @@ async function writeAll(): Promise<void> {
     [MIGRATION, migrationFile],
   ] as const)
     await writeFile(join(root, path), rewritten(await readFile(join(root, path), 'utf8')));
+  await writeFile(join(root, PROMETHEUS_RULE), prometheusRuleFile(await readFile(join(root, RULES), 'utf8')));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await writeAll();

@@ -303,6 +303,7 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/reference/duplicates.md#cost': 'A plan that was measured, with its figures.',
   'docs/reference/operations-cluster.md#services-that-are-away': 'test/cluster/observing.test.ts asks a cluster.',
   'docs/reference/operations-cluster.md#docker-compose': CLUSTER,
+  'docs/reference/operations-cluster.md#prometheus-and-grafana': 'test/unit/ops/monitoring.test.ts builds it.',
   'docs/reference/operations-cluster.md#upgrade-with-docker-compose': CLUSTER,
   'docs/reference/operations-cluster.md#kubernetes': CLUSTER,
   'docs/reference/operations-cluster.md#kubernetes 2': CLUSTER,
