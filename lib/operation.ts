@@ -36,6 +36,15 @@ export const SCOPES = {
 
 export type Scope = keyof typeof SCOPES;
 
+/** Scopes of OpenID Connect: what an application learns about the person. No operation of the API asks for one. */
+export const IDENTITY_SCOPES = {
+  openid: 'Get an ID token, and ask who signed in.',
+  profile: 'Learn name, username, language and time zone of the person.',
+  email: 'Learn the e-mail address of the person.',
+} as const;
+
+export type IdentityScope = keyof typeof IDENTITY_SCOPES;
+
 export type Tag =
   | 'schema'
   | 'data'

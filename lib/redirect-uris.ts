@@ -21,6 +21,12 @@ export function isNativeRedirect(uri: string): boolean {
   return url.protocol === 'http:' ? isLoopback(url) : url.protocol !== 'https:' && url.protocol.includes('.');
 }
 
+/** RFC 8252 section 7.1: a scheme that an installed application has registered with its system. */
+export function isPrivateScheme(uri: string): boolean {
+  const url = URL.parse(uri);
+  return url !== null && url.protocol !== 'https:' && url.protocol !== 'http:';
+}
+
 /** Whether the address is served with a certificate by the user's own machine, which no native application is. */
 export function isLoopbackByHttps(uri: string): boolean {
   const url = URL.parse(uri);

@@ -4,6 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { CLI_CLIENT_ID } from '../contracts/auth.ts';
+import { IDENTITY_SCOPES } from '../lib/operation.ts';
 
 /** No server listens here: the flow ends when the authorization server redirects to it. */
 const REDIRECT_URI = 'http://127.0.0.1:8976/callback';
@@ -115,7 +116,7 @@ export async function signIn({
     response_type: 'code',
     client_id: clientId,
     redirect_uri: REDIRECT_URI,
-    scope: scope ?? server.scopes_supported.filter((name) => name !== 'openid').join(' '),
+    scope: scope ?? server.scopes_supported.filter((name) => !(name in IDENTITY_SCOPES)).join(' '),
     state,
     code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     code_challenge_method: 'S256',

@@ -59,8 +59,9 @@ export default function authService({ config, database, metrics }: Platform): Se
         resealed: () => agreeOnSecret(database, config),
         signInRefused: (refusal, origin) => refusals.note(refusal, origin),
         secondFactor: config.production ? 'administrators' : 'off',
-        async systemPermissions({ tenantId, userId }) {
-          const user = await call(broker, 'data.users.get', { tenantId, userId });
+        user: (of) => call(broker, 'data.users.get', of),
+        async systemPermissions(of) {
+          const user = await call(broker, 'data.users.get', of);
           return user?.systemPermissions ?? [];
         },
         sendPasswordLink: passwordLinkSender(config, logger),

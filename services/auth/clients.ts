@@ -14,8 +14,8 @@ import {
   REFERENCE_SCOPES,
 } from '../../contracts/auth.ts';
 import { REFERENCE_PATH } from '../../lib/addresses.ts';
-import { SCOPES } from '../../lib/operation.ts';
-import { isNativeRedirect } from '../../lib/redirect-uris.ts';
+import { IDENTITY_SCOPES, SCOPES } from '../../lib/operation.ts';
+import { isNativeRedirect, isPrivateScheme } from '../../lib/redirect-uris.ts';
 import {
   type ExternalClientMeta,
   type RateLimitOverrides,
@@ -28,7 +28,9 @@ import { CountedCache } from '../../mixins/metrics/counted-cache.ts';
 import type { Metrics } from '../../mixins/metrics/metrics.ts';
 import type { AuthStore } from './store/store.ts';
 
+/** Of the API. */
 export const ALL_SCOPES = Object.keys(SCOPES);
+export const IDENTITY_SCOPE_NAMES: readonly string[] = Object.keys(IDENTITY_SCOPES);
 export const ACCOUNT_PATH = '/account';
 
 export const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
@@ -295,11 +297,11 @@ export class Clients {
     const bySecret = meta.confidential && !meta.jwks;
     const secretHash = bySecret ? await this.#store.clientSecrets.hash(tenantId, meta.apiName) : null;
     return {
-      application_type: meta.redirectUris.length > 0 && meta.redirectUris.every(isNativeRedirect) ? 'native' : 'web',
+      application_type: isInstalled(meta.redirectUris) ? 'native' : 'web',
       redirect_uris: [...meta.redirectUris],
       grant_types: grantTypes,
       response_types: grantTypes.includes('authorization_code') ? ['code'] : [],
-      scope: ['openid', ...meta.scopes.filter((scope) => ALL_SCOPES.includes(scope))].join(' '),
+      scope: scopesOf(meta).join(' '),
       origins: [...meta.origins],
       resources: [...resourcesOf(meta)],
       accessTokenSeconds: meta.accessTokenSeconds,
@@ -368,8 +370,21 @@ const CLI_METADATA = {
   grant_types: ['authorization_code', 'refresh_token', DEVICE_CODE],
   response_types: ['code'],
   token_endpoint_auth_method: 'none',
-  scope: ['openid', ...ALL_SCOPES].join(' '),
+  scope: [...IDENTITY_SCOPE_NAMES, ...ALL_SCOPES].join(' '),
 };
+
+/** What a client may ask for at most. Every one may ask who signed in: its tokens name the user anyway. */
+function scopesOf({ scopes }: ExternalClientMeta): string[] {
+  const known = scopes.filter((scope) => ALL_SCOPES.includes(scope) || IDENTITY_SCOPE_NAMES.includes(scope));
+  return [...new Set(['openid', ...known])];
+}
+
+/**
+ * An application on the user's machine: no other one has a private scheme, beside which it may have https addresses that its
+ * system leads to it. A website that is tried out on a loopback address has https addresses, and is none.
+ */
+const isInstalled = (redirectUris: readonly string[]): boolean =>
+  redirectUris.some(isPrivateScheme) || (redirectUris.length > 0 && redirectUris.every(isNativeRedirect));
 
 /** The grant types that a client asks for and can use. */
 function grantTypesOf(meta: ExternalClientMeta): string[] {

@@ -3,11 +3,12 @@
  * provider's callback runs on an in-memory request.
  */
 import { errors, type Provider } from 'oidc-provider';
-import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
+import type { AuthActions, GrantState, HttpReply, HttpRequest } from '../../contracts/auth.ts';
 import { MCP_SCOPES } from '../../contracts/mcp.ts';
 import { PROTECTED_RESOURCE_PATH } from '../../lib/addresses.ts';
 import { matchesEtag, strongEtag } from '../../lib/values/etags.ts';
 import { siteOf } from '../../lib/values/network.ts';
+import { isWithin } from '../../mixins/address-ranges.ts';
 import { accountPage } from './account-page.ts';
 import { DEVICE_CODE_ATTEMPTS } from './attempt-limits.ts';
 import { ACCOUNT_PATH, ALL_SCOPES, type Clients, DEVICE_CODE } from './clients.ts';
@@ -21,7 +22,7 @@ import { passwordReply } from './password-page.ts';
 import { USER_CODE_MAX_CHARS } from './provider/device-flow.ts';
 import { parameterProblem } from './provider/parameters.ts';
 import { apiResource, mcpResource, PATHS } from './provider/paths.ts';
-import type { PresentedTokens } from './provider/presented-tokens.ts';
+import type { PresentedTokens, TokenClaims } from './provider/presented-tokens.ts';
 import { renameStepUp } from './provider/step-up.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
 import { failureReply, pageReply, reply } from './reply.ts';
@@ -34,6 +35,8 @@ export interface HttpParts {
   clients: Clients;
   factors: SecondFactors;
   presentedTokens: PresentedTokens;
+  /** Whether grants live, as the gateway asks. */
+  checkGrants(checked: AuthActions['auth.grants.check']['params']): Promise<GrantState[]>;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
   /** Ends one connection of a user; false: there is no such connection. */
@@ -86,6 +89,7 @@ function route(parts: HttpParts, request: HttpRequest, url: URL): HttpReply | Pr
   if (pathname === PATHS.token) return withoutHurry(parts, request);
   if (pathname === PATHS.code_verification && request.method === 'POST') return withCodeGuard(parts, request);
   if (pathname === PATHS.introspection || pathname === PATHS.revocation) return withPresentedToken(parts, request);
+  if (pathname === PATHS.userinfo && request.method !== 'OPTIONS') return userinfo(parts, request, url);
   return runProvider(parts.provider, adapted(request, url));
 }
 
@@ -112,6 +116,31 @@ const withPresentedToken = ({ provider, ring, presentedTokens }: HttpParts, requ
   presentedTokens.during(request.body?.toString('utf8') ?? '', { keys: publicKeys(ring) }, provider.issuer, (form) =>
     runProvider(provider, { ...request, body: request.body && Buffer.from(form) }),
   );
+
+/** Who signed in (OpenID Connect Core section 5.3), for a token that is good for requests in general. */
+async function userinfo(parts: HttpParts, request: HttpRequest, url: URL): Promise<HttpReply> {
+  const { provider, ring, presentedTokens, checkGrants } = parts;
+  const form = new URLSearchParams(request.body?.toString('utf8') ?? '');
+  if (url.searchParams.has('access_token') || form.has('access_token'))
+    return jsonReply(400, {
+      error: 'invalid_request',
+      error_description: 'the access token belongs in the Authorization header',
+    });
+  // The gateway leaves the body away for HEAD.
+  const asked = isRead(request) ? { ...request, method: 'GET' } : request;
+  const [, token] = /^bearer +([^ ]+) *$/i.exec(single(request.headers['authorization']) ?? '') ?? [];
+  if (token === undefined) return runProvider(provider, asked);
+  const isLive = async (claims: TokenClaims): Promise<boolean> => {
+    const [state] = await checkGrants({ grants: [claims] });
+    return state !== undefined && isUsable(state, request.remoteAddress);
+  };
+  return presentedTokens.asking(token, { keys: publicKeys(ring) }, provider.issuer, isLive, (handle) =>
+    runProvider(provider, { ...asked, headers: { ...asked.headers, authorization: `Bearer ${handle}` } }),
+  );
+}
+
+const isUsable = ({ active, clientActive, tenantSuspended, ipRanges }: GrantState, address: string): boolean =>
+  active && clientActive && !tenantSuspended && (ipRanges.length === 0 || isWithin(address, ipRanges));
 
 /** A device that asks for its tokens too often is asked to slow down (RFC 8628 section 3.5). */
 async function withoutHurry({ provider, store }: HttpParts, request: HttpRequest): Promise<HttpReply> {
@@ -154,6 +183,7 @@ const PROGRAM_PATHS: ReadonlySet<string> = new Set([
   PATHS.introspection,
   PATHS.pushed_authorization_request,
   PATHS.device_authorization,
+  PATHS.userinfo,
 ]);
 
 function refuseParameters(request: HttpRequest, pathname: string, description: string): HttpReply {

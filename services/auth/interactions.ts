@@ -20,7 +20,7 @@ import * as pages from './pages/pages.ts';
 import { signIn } from './passwords.ts';
 import { declaredScopes } from './provider/metadata-documents.ts';
 import { apiResource, resourceAt } from './provider/paths.ts';
-import { forAssistants } from './provider/scopes.ts';
+import { forAssistants, isIdentityScope } from './provider/scopes.ts';
 import { requestedAcrs } from './provider/step-up.ts';
 import { SUSPENDED_DESCRIPTION, SUSPENDED_ERROR } from './provider/suspended.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
@@ -243,7 +243,7 @@ async function consent({ parts, interaction, client, form, view, finish }: Visit
   grant.clientMarks = marksOf(client);
   grant.addOIDCScope(scopes.join(' '));
   grant.rejectOIDCScope(withheld.join(' '));
-  const given = scopes.filter((scope) => scope !== 'openid').join(' ');
+  const given = scopes.filter((scope) => !isIdentityScope(scope)).join(' ');
   for (const one of addresses) {
     grant.addResourceScope(one, given);
     grant.rejectResourceScope(one, withheld.join(' '));

@@ -20,6 +20,7 @@ import { demandsSecondFactor } from './factors/policy.ts';
 import { checkGrants, type GrantCheck } from './grants.ts';
 import { baseUrl, handle } from './http.ts';
 import { type KeyRing, Keys, type PublicKey, publicKeys } from './keys.ts';
+import type { ClaimParts } from './provider/claims.ts';
 import { PresentedTokens } from './provider/presented-tokens.ts';
 import { createProvider } from './provider/provider.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
@@ -29,7 +30,11 @@ import { isUnavailable } from './unavailable.ts';
 import { type UserNotices, Users } from './users.ts';
 import { Vault } from './vault.ts';
 
-export interface AuthServerOptions extends UserNotices, ClientsOptions, Omit<SecondFactorParts, 'clients'> {
+export interface AuthServerOptions
+  extends UserNotices,
+    ClientsOptions,
+    Pick<ClaimParts, 'user'>,
+    Omit<SecondFactorParts, 'clients'> {
   store: AuthStore;
   source: TenantSource;
   secrets: DeploymentSecrets;
@@ -143,6 +148,7 @@ export class AuthServer {
         factors: this.#factors(this.#baseUrl, ring),
         store: this.#store,
         presentedTokens: this.#presentedTokens,
+        checkGrants: (checked) => this.checkGrants(checked),
         revokeUser: (tenantId, userId) => this.users.revoke(tenantId, userId),
         revokeConnection: (user, connectionId) => this.#revokeConnection(user, connectionId),
         // The password is set, whether or not the entry can be written.
@@ -219,6 +225,7 @@ export class AuthServer {
         store: this.#store,
         clients: this.clients,
         presentedTokens: this.#presentedTokens,
+        user: this.#options.user,
         secondFactorDemanded: (user) => demandsSecondFactor({ ...this.#options, clients: this.clients }, user),
         grantsEnded: this.#options.grantsEnded,
         documentRefused: this.#options.documentRefused,

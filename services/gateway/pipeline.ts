@@ -2,7 +2,6 @@
  * The checks of every operation, in their one order; the first failure answers. Idempotency, visibility, permissions,
  * preconditions and rules follow in the service that owns the data. Source: docs/reference/http.md, "Order of checks".
  */
-import { BlockList, isIP } from 'node:net';
 import { LIMITS } from '../../config/limits.ts';
 import { CLI_CLIENT_ID, type GrantState, MULTI_FACTOR_ACR, STEP_UP_MAX_AGE_SECONDS } from '../../contracts/auth.ts';
 import { MCP_PATH, MCP_SCOPES } from '../../contracts/mcp.ts';
@@ -15,6 +14,7 @@ import { isObject } from '../../lib/json/objects.ts';
 import type { Operation, OperationReply, Scope } from '../../lib/operation.ts';
 import { referencesIn } from '../../lib/query/expand.ts';
 import { isUuid } from '../../lib/values/ids.ts';
+import { isWithin } from '../../mixins/address-ranges.ts';
 import { nextPiece } from '../../mixins/long-work.ts';
 import type { Turns } from '../../mixins/turns.ts';
 import { mark } from '../../mixins/watchdog/work.ts';
@@ -218,24 +218,9 @@ function applyGrant(gate: Gate, x: Exchange, session: Session, grant: GrantState
   x.budget = session.connection;
   if (grant.tenantSuspended) throw new PlatformError('TENANT_SUSPENDED', 'The tenant is suspended.');
   if (!grant.clientActive) throw new PlatformError('CLIENT_DISABLED', 'The client application is disabled.');
-  if (grant.ipRanges.length > 0 && !inRanges(x.ip, grant.ipRanges))
+  if (grant.ipRanges.length > 0 && !isWithin(x.ip, grant.ipRanges))
     throw new PlatformError('IP_NOT_ALLOWED', 'The client may not be used from this network address.');
   return undefined;
-}
-
-/** True when the address lies in one of the CIDR ranges (or equals a plain address). */
-function inRanges(ip: string, ranges: readonly string[]): boolean {
-  const list = new BlockList();
-  for (const range of ranges) {
-    const [address = '', prefix] = range.split('/');
-    const family = isIP(address);
-    if (family === 0) continue;
-    const name = family === 4 ? 'ipv4' : 'ipv6';
-    const bits = prefix === undefined ? (family === 4 ? 32 : 128) : Number(prefix);
-    if (Number.isInteger(bits) && bits >= 0 && bits <= (family === 4 ? 32 : 128)) list.addSubnet(address, bits, name);
-  }
-  const family = isIP(ip);
-  return family !== 0 && list.check(ip, family === 4 ? 'ipv4' : 'ipv6');
 }
 
 function checkApiPermission(gate: Gate, x: Exchange): void | Promise<void> {

@@ -171,7 +171,7 @@ describe('Limits', function () {
       const client = {
         files: {
           'externalClients/Wide.yaml':
-            'type: ExternalClient\napiName: Wide\nname: Wide\nactive: true\ngrantTypes: [refresh_token]\n' +
+            'type: ExternalClient\napiName: Wide\nname: Wide\nactive: true\ngrantTypes: ["urn:ietf:params:oauth:grant-type:device_code"]\n' +
             'rateLimits: {connection: 121}\n',
         },
         package: { version: 1, types: [{ name: 'ExternalClient', members: ['Wide'] }] },

@@ -128,15 +128,21 @@ function checkRedirects(uris: readonly string[]): boolean {
 const texts = (list: unknown): string[] =>
   Array.isArray(list) ? list.filter((one): one is string => typeof one === 'string') : [];
 
+/** Where clients and their users are looked up. */
+export interface ClientSources {
+  readonly clients: Clients;
+  readonly store: AuthStore;
+}
+
 /** How the tenant of the signed-in user declares such a client; null for every other client, and before the sign-in. */
 export async function declarationOf(
   { oidc }: Context,
   { clientId }: Context,
-  { clients, store }: { clients: Clients; store: AuthStore },
+  { clients, store }: ClientSources,
 ): Promise<ExternalClientMeta | null> {
   if (!hasDocument(clientId)) return null;
-  const { AuthorizationCode, RefreshToken } = oidc.entities;
-  const userId = (AuthorizationCode ?? RefreshToken ?? oidc.session)?.accountId;
+  const { AccessToken, AuthorizationCode, RefreshToken } = oidc.entities;
+  const userId = (AuthorizationCode ?? RefreshToken ?? AccessToken ?? oidc.session)?.accountId;
   const user = userId === undefined ? null : await store.credentials.byUser(userId);
   if (!user) return null;
   // Where it may not be used at all, the check of the account says so.

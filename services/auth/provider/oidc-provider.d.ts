@@ -87,7 +87,7 @@ declare module 'oidc-provider' {
     use(middleware: (ctx: Context, next: () => Promise<void>) => Promise<void> | void): this;
     on(event: 'error', listener: (error: unknown) => void): this;
     on(
-      event: 'server_error' | 'grant.error' | 'revocation.error',
+      event: 'server_error' | 'grant.error' | 'revocation.error' | 'userinfo.error',
       listener: (ctx: Context, error: unknown) => void,
     ): this;
     createContext(request: IncomingMessage, response: ServerResponse): Context;

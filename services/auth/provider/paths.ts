@@ -14,6 +14,7 @@ export const PATHS = {
   jwks: '/oauth2/jwks',
   registration: '/oauth2/register',
   end_session: '/oauth2/logout',
+  userinfo: '/oauth2/userinfo',
 } as const;
 
 /** The resource that access tokens are for, unless the client names another one. */
@@ -21,6 +22,9 @@ export const apiResource = apiUrl;
 
 /** The endpoint for assistants, which has tokens of its own (RFC 8707). */
 export const mcpResource = (issuer: string): string => issuer + MCP_PATH;
+
+/** What a client may have tokens for whose scopes are those of OpenID Connect alone: nothing but who signed in. */
+export const userinfoResource = (issuer: string): string => issuer + PATHS.userinfo;
 
 export const addressOf = (issuer: string, resource: TokenResource): string =>
   resource === 'api' ? apiResource(issuer) : mcpResource(issuer);

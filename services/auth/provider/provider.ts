@@ -5,19 +5,21 @@
 import { type Context, Provider, type Token } from 'oidc-provider';
 import { MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
 import { documentsUrl } from '../../../lib/addresses.ts';
-import { ALL_SCOPES, type Clients, secretMatches } from '../clients.ts';
+import { ALL_SCOPES, type Clients, IDENTITY_SCOPE_NAMES, secretMatches } from '../clients.ts';
 import { SINGLE_FACTOR_ACR } from '../factors/assurance.ts';
 import { type KeyRing, SIGNING_ALG } from '../keys.ts';
 import * as pages from '../pages/pages.ts';
 import type { AuthStore } from '../store/store.ts';
 import { Accounts, existingGrant, signInClaims, signInPolicy } from './accounts.ts';
 import { type AdapterParts, adapters } from './adapter.ts';
+import { CLAIMS, type ClaimParts, claimsOf } from './claims.ts';
 import { devicePages } from './device-flow.ts';
 import { features } from './features.ts';
 import { formPages } from './form-pages.ts';
 import { TIMES_TO_LIVE } from './lifetimes.ts';
 import { documentReader } from './metadata-documents.ts';
 import { PATHS } from './paths.ts';
+import { identityScopesOf, identityScopesOfToken } from './scopes.ts';
 import { requestIdOf, show } from './show.ts';
 import { STEP_UP_PARAMETERS } from './step-up.ts';
 import { answerUnavailable, noteDocumentUnread, noteUnavailable } from './unavailable.ts';
@@ -25,7 +27,7 @@ import { answerUnavailable, noteDocumentUnread, noteUnavailable } from './unavai
 const SESSION_COOKIE = 'erp_session';
 const COOKIE = { httpOnly: true, sameSite: 'lax', signed: true };
 
-export interface ProviderParts extends AdapterParts {
+export interface ProviderParts extends AdapterParts, Pick<ClaimParts, 'user'> {
   store: AuthStore;
   clients: Clients;
   /** Whether the tenant requires a second factor of this user. */
@@ -53,13 +55,23 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
       customizers: {
         jwt: async (ctx: Context, token: Token, jwt: { payload: Record<string, unknown> }) => {
           const { userId, tenantId, grantId } = await accounts.principal(provider, token, ctx.oidc.client);
+          const identity = await identityScopesOfToken(ctx, parts);
+          // The answer of the token endpoint names the scopes of the token, so it has them from here.
+          token.scope = [...identity, ...(token.scope ?? '').split(' ').filter(Boolean)].join(' ');
+          jwt.payload['scope'] = token.scope || undefined;
           Object.assign(jwt.payload, { sub: userId, tenant_id: tenantId, grant_id: grantId, ...signInClaims(ctx) });
         },
       },
     },
     findAccount: async (ctx: Context, userId: string) => {
       const account = await accounts.find(userId, ctx.oidc.client);
-      return account ? { accountId: userId, claims: async () => ({ sub: userId }) } : undefined;
+      if (!account) return undefined;
+      const claims = async (_use: string, scope: string): Promise<object> => {
+        const allowed = await identityScopesOf(ctx, ctx.oidc.client, parts);
+        const scopes = scope.split(' ').filter((name) => allowed.includes(name));
+        return claimsOf(parts, account, scopes);
+      };
+      return { accountId: userId, claims };
     },
     loadExistingGrant: (ctx: Context) => existingGrant(provider, parts.clients, ctx),
   });
@@ -76,7 +88,8 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
     noteUnavailable(ctx, error);
     parts.onError(error);
   });
-  for (const event of ['grant.error', 'revocation.error'] as const) provider.on(event, noteDocumentUnread);
+  for (const event of ['grant.error', 'revocation.error', 'userinfo.error'] as const)
+    provider.on(event, noteDocumentUnread);
   provider.use(answerUnavailable);
   provider.use(formPages);
   provider.use(devicePages(SESSION_COOKIE));
@@ -86,9 +99,9 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
 /** The configuration that is the same for every address and all keys; each provider gets objects of its own. */
 const protocol = (accounts: Accounts, { secondFactorDemanded }: ProviderParts) => ({
   routes: { ...PATHS },
-  scopes: ['openid', ...ALL_SCOPES],
+  scopes: [...IDENTITY_SCOPE_NAMES, ...ALL_SCOPES],
   acrValues: [SINGLE_FACTOR_ACR, MULTI_FACTOR_ACR],
-  claims: { acr: null, amr: null, auth_time: null, openid: ['sub', 'acr', 'amr', 'auth_time'] },
+  claims: structuredClone(CLAIMS),
   responseTypes: ['code', 'none'],
   subjectTypes: ['public'],
   clientAuthMethods: ['private_key_jwt', 'client_secret_basic', 'none'],

@@ -20,6 +20,8 @@ export interface UserRow {
   readonly roleApiName: string | null;
   readonly permissionSetApiNames: string[] | null;
   readonly managerId: string | null;
+  /** Seconds since 1970. */
+  readonly updatedAt: number;
 }
 
 export type UserKey = { readonly userId: string } | { readonly username: string };
@@ -34,7 +36,8 @@ export function findUserStatement(schema: string, key: UserKey): Statement {
     name: `user by ${name} ${schema}`,
     text: `SELECT state.metadata_version AS "metadataVersion", "user"."id", "user"."username", "user"."displayName",
         "user"."email", "user"."active", "user"."locale", "user"."timezone", "user"."profileApiName",
-        "user"."roleApiName", "user"."permissionSetApiNames", "user"."managerId"
+        "user"."roleApiName", "user"."permissionSetApiNames", "user"."managerId",
+        floor(extract(epoch FROM "user"."updatedAt"))::bigint AS "updatedAt"
       FROM ${schema}._state state CROSS JOIN ${table(schema, 'User')} "user" WHERE ${condition}`,
     values: [value],
   };

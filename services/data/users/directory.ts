@@ -85,6 +85,7 @@ function identityOf(snapshot: Snapshot, row: UserRow): UserIdentity {
     managerId: row.managerId,
     apiEnabled: active && system.has('apiEnabled'),
     systemPermissions: active ? [...system].sort() : [],
+    updatedAt: row.updatedAt,
   };
 }
 

@@ -1,20 +1,20 @@
 /** ExternalClient: an application that may call the API; never its secret. */
 import { isIP } from 'node:net';
-import { Type } from 'typebox';
-import { SCOPES } from '../../../lib/operation.ts';
-import { redirectProblem } from '../../../lib/redirect-uris.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { type Static, Type } from 'typebox';
+import { IDENTITY_SCOPES, SCOPES } from '../../../lib/operation.ts';
+import { isLoopbackByHttps, isPrivateScheme, redirectProblem } from '../../../lib/redirect-uris.ts';
 import { RATE_LIMIT_NAMES, type RateLimitOverrides, TOKEN_RESOURCES } from '../../../lib/schema/snapshot.ts';
-import { type Component, componentsOf, componentType } from './component.ts';
+import { type Component, componentsOf, componentType, findComponent } from './component.ts';
 import { type CheckContext, defineKind } from './kind.ts';
+import { keyProblem } from './public-keys.ts';
 import { apiName, flag, group, label, optional, setOf, shownFlag } from './schema.ts';
 
-export const GRANT_TYPES = [
-  'authorization_code',
-  'refresh_token',
-  'client_credentials',
-  'urn:ietf:params:oauth:grant-type:device_code',
-  'urn:ietf:params:oauth:grant-type:token-exchange',
-] as const;
+const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
+/** Was allowed without being offered: clients of then keep it, and no other client gets it. */
+const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+
+const GRANT_TYPES = ['authorization_code', 'refresh_token', 'client_credentials', DEVICE_CODE, TOKEN_EXCHANGE] as const;
 
 const units = (description: string) => optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000_000, description }));
 
@@ -51,9 +51,6 @@ export function checkLimits(
     context.problem('LIMIT_EXCEEDED', component, `/rateLimits/${name}`, message, { details: { max } });
   }
 }
-
-/** RSA, EC and OKP keys: these members are the private half. */
-const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
 function isRange(range: string): boolean {
   const [address, bits, ...rest] = range.split('/');
@@ -96,14 +93,22 @@ export const EXTERNAL_CLIENT = componentType('ExternalClient', {
   apiName: apiName('Stable name; the client id is `<tenantKey>-<apiName>`, or `metadataDocument`.'),
   name: label('As users see it when they consent.'),
   redirectUris: optional(setOf(Type.String({ maxLength: 2_000 }), 'Where a sign-in may lead back to.', 50)),
-  scopes: optional(setOf(Type.Enum(Object.keys(SCOPES)), 'The most that the client can ask for.')),
+  scopes: optional(
+    setOf(
+      Type.Enum([...Object.keys(IDENTITY_SCOPES), ...Object.keys(SCOPES)]),
+      'The most that the client can ask for. `openid` is always among them.',
+    ),
+  ),
   resources: optional(
     setOf(
       Type.Enum([...TOKEN_RESOURCES]),
       'What its tokens may be for: `api` (`/api/v1`), `mcp` (`/mcp`, where nothing is changed). Both when empty; with `metadataDocument` only `mcp`.',
     ),
   ),
-  grantTypes: setOf(Type.Enum([...GRANT_TYPES]), 'OAuth grants that it may use.'),
+  grantTypes: setOf(
+    Type.Enum([...GRANT_TYPES]),
+    'OAuth grants that it may use. Token exchange is not offered: a client that named it before may keep it, without effect.',
+  ),
   confidential: optional(flag(false, 'It can keep a secret; public clients prove themselves by PKCE alone.')),
   agent: optional(flag(false, 'It is an agent: policies and approvals apply.')),
   active: shownFlag(true, 'It may get and use tokens.'),
@@ -140,6 +145,74 @@ export const EXTERNAL_CLIENT = componentType('ExternalClient', {
   ),
 });
 
+type ClientBody = Static<(typeof EXTERNAL_CLIENT)['schema']>;
+
+/**
+ * What the authorization server could do nothing with. An earlier version took it, so a client that has it already keeps it,
+ * with a warning.
+ */
+function checkUsable(component: Component & { body: ClientBody }, context: CheckContext): void {
+  const { body } = component;
+  const before: ClientBody | undefined = findComponent(context.before, EXTERNAL_CLIENT, body.apiName)?.body;
+  const refuse = (had: boolean, pointer: string, message: string): void =>
+    had
+      ? context.warning('WITHOUT_EFFECT', component, pointer, message)
+      : context.problem('YAML_SCHEMA_INVALID', component, pointer, message);
+  const { grantTypes } = body;
+  if (grantTypes.includes(TOKEN_EXCHANGE))
+    refuse(before?.grantTypes.includes(TOKEN_EXCHANGE) === true, '/grantTypes', 'Token exchange is not offered.');
+  if (hasNothingToRefresh(body))
+    refuse(
+      before !== undefined && hasNothingToRefresh(before),
+      '/grantTypes',
+      'refresh_token needs authorization_code or device_code besides: only a person who signs in gives a refresh token.',
+    );
+  const loopback = loopbackProblem(body);
+  if (loopback !== null)
+    refuse(
+      before !== undefined && loopbackProblem(before) !== null,
+      `/redirectUris/${loopback}`,
+      'A client with a private scheme is an installed application, which has no https loopback address.',
+    );
+  for (const [i, key] of (body.jwks?.keys ?? []).entries()) {
+    const found = keyProblem(key);
+    const had = before?.jwks?.keys.some((other) => isDeepStrictEqual(other, key)) === true;
+    if (found) refuse(had, `/jwks/keys/${i}${found.member}`, found.message);
+  }
+  warnOfRefreshing(component, context);
+}
+
+/** Both halves of a refresh are needed: the grant, and the scope that a person allows. */
+function warnOfRefreshing(component: Component & { body: ClientBody }, context: CheckContext): void {
+  const { grantTypes, scopes = [] } = component.body;
+  const [grant, scope] = [grantTypes.includes('refresh_token'), scopes.includes('offline_access')];
+  if (grant && !scope)
+    context.warning(
+      'WITHOUT_EFFECT',
+      component,
+      '/grantTypes',
+      'Without the scope offline_access it gets no refresh token.',
+    );
+  if (scope && !grant)
+    context.warning(
+      'WITHOUT_EFFECT',
+      component,
+      '/scopes',
+      'Without the grant refresh_token, offline_access has no effect.',
+    );
+}
+
+const hasNothingToRefresh = ({ grantTypes }: ClientBody): boolean =>
+  grantTypes.includes('refresh_token') &&
+  !grantTypes.includes('authorization_code') &&
+  !grantTypes.includes(DEVICE_CODE);
+
+/** The place of an https loopback address beside a private scheme; null: there is none. */
+function loopbackProblem({ redirectUris = [] }: ClientBody): number | null {
+  const place = redirectUris.findIndex(isLoopbackByHttps);
+  return place >= 0 && redirectUris.some(isPrivateScheme) ? place : null;
+}
+
 export const externalClient = defineKind({
   ...EXTERNAL_CLIENT,
   memberFormat: '<ExternalClient>',
@@ -163,9 +236,7 @@ export const externalClient = defineKind({
       invalid('/grantTypes', 'authorization_code needs a redirect address.');
     if (body.grantTypes.includes('client_credentials') && (!body.integrationUser || !body.confidential))
       invalid('/grantTypes', 'client_credentials needs confidential: true and an integrationUser.');
-    for (const [i, key] of (body.jwks?.keys ?? []).entries())
-      if (PRIVATE_MEMBERS.some((member) => member in key) || key['kty'] === 'oct')
-        invalid(`/jwks/keys/${i}`, 'Only the public half of a key belongs here.');
+    checkUsable(component, context);
   },
   checkAll(context: CheckContext) {
     const named = new Map<string, string>();

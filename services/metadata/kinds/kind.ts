@@ -35,6 +35,7 @@ export const PROBLEM_CODES = [
   'LARGE_TABLE',
   'ACTS_AS_USER',
   'DOMAIN_NOT_VERIFIED',
+  'WITHOUT_EFFECT',
 ] as const;
 
 export interface Problem {

@@ -195,6 +195,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
         profileApiName: 'SalesRep',
         roleApiName: 'SalesRep',
         apiEnabled: true,
+        updatedAt: 1_767_225_600,
         systemPermissions: ctx.params.userId === ADA ? ['apiEnabled', 'manageUsers'] : ['apiEnabled'],
       }),
     },

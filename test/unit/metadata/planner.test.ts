@@ -410,7 +410,7 @@ describe('metadata: the planner', () => {
     ],
     [
       'a private key',
-      client('grantTypes: [refresh_token]\njwks: {keys: [{kty: EC, d: secret}]}\n'),
+      client('grantTypes: ["urn:ietf:params:oauth:grant-type:device_code"]\njwks: {keys: [{kty: EC, d: secret}]}\n'),
       ['YAML_SCHEMA_INVALID'],
     ],
     ...[
@@ -481,14 +481,14 @@ describe('metadata: the planner', () => {
     ],
     [
       'a resource that there is none',
-      client('grantTypes: [refresh_token]\nresources: [web]\n'),
+      client('grantTypes: ["urn:ietf:params:oauth:grant-type:device_code"]\nresources: [web]\n'),
       ['YAML_SCHEMA_INVALID'],
     ],
     ['no grants at all', client('grantTypes: []\nredirectUris: ["http://evil.example/"]\n'), ['YAML_SCHEMA_INVALID']],
     ['client_credentials of nobody', client('grantTypes: [client_credentials]\n'), ['YAML_SCHEMA_INVALID']],
     [
       'a network range that is none',
-      client('grantTypes: [refresh_token]\nipRanges: [10.0.0.0/33]\n'),
+      client('grantTypes: ["urn:ietf:params:oauth:grant-type:device_code"]\nipRanges: [10.0.0.0/33]\n'),
       ['YAML_SCHEMA_INVALID'],
     ],
     [
@@ -691,7 +691,7 @@ describe('metadata: the planner', () => {
     const published = client(`grantTypes: [authorization_code]\nmetadataDocument: ${address}\n`);
     const { App } = compileSnapshot(tenant, 2, applied(await plan(core, published))).externalClients;
     assert.deepEqual([App?.clientId, App?.metadataDocument, App?.redirectUris], [address, address, []]);
-    const bound = client('grantTypes: [refresh_token]\nresources: [mcp]\n');
+    const bound = client('grantTypes: ["urn:ietf:params:oauth:grant-type:device_code"]\nresources: [mcp]\n');
     const ofBound = compileSnapshot(tenant, 2, applied(await plan(core, bound))).externalClients['App'];
     assert.deepEqual([App?.resources, ofBound?.resources], [undefined, ['mcp']]);
     const { locale, timezone, currency } = snapshot.tenant;
