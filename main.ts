@@ -28,9 +28,10 @@ import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
 import { type OpenOptions, openDatabases } from './mixins/database/open.ts';
 import { Timekeeper } from './mixins/database/timekeeper.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
+import { following, requestFields } from './mixins/following.ts';
 import { type Condition, conditionOf, type HealthServer, startHealthServer } from './mixins/health.ts';
 import { Jobs } from './mixins/jobs/jobs.ts';
-import { warnOf } from './mixins/log-failure.ts';
+import { brokerWarnings, failedActions, warnOf } from './mixins/log-failure.ts';
 import { ActionCalls } from './mixins/metrics/action-calls.ts';
 import { Metrics } from './mixins/metrics/metrics.ts';
 import type { Platform } from './mixins/platform.ts';
@@ -38,7 +39,7 @@ import { Presence } from './mixins/presence.ts';
 import { pulse } from './mixins/pulse.ts';
 import { AT_ONCE, type Edge, endWork, type ShutdownTimes } from './mixins/shutdown.ts';
 import { startWaitingServer } from './mixins/waiting.ts';
-import { namedWork, Watchdog } from './mixins/watchdog/watchdog.ts';
+import { Watchdog } from './mixins/watchdog/watchdog.ts';
 import { seedDemo } from './templates/seed.ts';
 
 const root = dirname(fileURLToPath(import.meta.url));
@@ -104,7 +105,7 @@ export async function checkMigrated(database: Database, service: ServiceName): P
 export async function start(config: Config, options: StartOptions = {}): Promise<Running> {
   const { stopped, step = () => {} } = options;
   // The same lines before the broker is there as after it.
-  const log = processLog(config);
+  const log = processLog(config, requestFields);
   const closers: ((times: ShutdownTimes, end: number) => Promise<void>)[] = [];
   const stop = async (times = AT_ONCE): Promise<void> => {
     // Last opened, first closed; what fails to close does not keep the rest open.
@@ -154,15 +155,18 @@ export async function start(config: Config, options: StartOptions = {}): Promise
 
     const calls = new ActionCalls();
     const broker = new ServiceBroker({
-      ...brokerOptions(config),
+      ...brokerOptions(config, requestFields),
       middlewares: [
-        namedWork,
+        brokerWarnings,
+        failedActions(),
         databaseUnavailable,
         databaseMetering(statementTimeoutOf),
         pulse(),
         takeover(isRepeatable),
-        // Last, and so around all others: it sees what callers get.
+        // It sees what callers get.
         calls.middleware,
+        // The last one is around all others: what they log belongs to the request, too.
+        following,
       ],
       ...(config.bus
         ? { transporter: natsBus(config, BUS_POLICY, timekeeper) }
@@ -315,9 +319,10 @@ async function run(): Promise<void> {
     };
     const started = await start(config, { control: true, stopped: stopped.signal, step: (name) => (step = name) });
     running = started;
-    console.log(
-      `ready ${started.baseUrl ?? `${started.config.services.join(',')} on ${busAddress(started.config.bus!)}`}`,
-    );
+    const ready = `ready ${started.baseUrl ?? `${started.config.services.join(',')} on ${busAddress(started.config.bus!)}`}`;
+    // For what reads the log; the plain line is for people and for scripts that wait for it.
+    processLog(config).info({ services: config.services, seconds: Math.round(process.uptime() * 10) / 10 }, ready);
+    console.log(ready);
   } catch (error) {
     if (stopped.signal.aborted) process.exit(0);
     console.error(explain(error));

@@ -64,18 +64,22 @@ function loggedError(error: unknown): unknown {
   };
 }
 
-const logOptions = ({ logLevel, nodeId }: Config): LoggerOptions => ({
+/** What a line says beside its own fields, such as the request that is worked on. */
+type LogFields = () => object;
+
+const logOptions = ({ logLevel, nodeId }: Config, fields?: LogFields): LoggerOptions => ({
   level: logLevel,
   redact: { paths: REDACTED, censor: '[redacted]' },
   base: { node: nodeId },
   serializers: { err: loggedError },
+  ...(fields ? { mixin: fields } : {}),
 });
 
 /** The log of what belongs to no service of the process: the same lines as those of the broker. */
-export const processLog = (config: Config): Logger => pino(logOptions(config));
+export const processLog = (config: Config, fields?: LogFields): Logger => pino(logOptions(config, fields));
 
 /** Without a transporter: a process on a bus adds the one of mixins/bus/nats-bus.ts or mixins/control-socket.ts. */
-export function brokerOptions(config: Config): BrokerOptions {
+export function brokerOptions(config: Config, fields?: LogFields): BrokerOptions {
   return {
     namespace: 'erp',
     nodeID: config.nodeId,
@@ -86,7 +90,7 @@ export function brokerOptions(config: Config): BrokerOptions {
         : {
             type: 'Pino',
             options: {
-              pino: { options: logOptions(config) },
+              pino: { options: logOptions(config, fields) },
               level: config.logLevel,
             },
           },

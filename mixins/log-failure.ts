@@ -3,7 +3,7 @@
  * part of the system cannot do at the moment has lines of its own when that begins and ends; the work that fails
  * meanwhile is told of in short lines, of which there are few.
  */
-import type { ServiceBroker } from 'moleculer';
+import type { Middleware, ServiceBroker } from 'moleculer';
 import { PlatformError } from '../lib/errors/platform-error.ts';
 import { type FailureKind, failureOf } from './database/failures.ts';
 import { isServiceUnavailable } from './service-unavailable.ts';
@@ -24,8 +24,12 @@ const SINGLE: ReadonlySet<string> = new Set<FailureKind>(['timedOut', 'contended
 /** Outages that were told, by their kind, of which there are about ten. */
 const told = new WeakMap<Log, Map<string, Told>>();
 
+/** Errors that a line has told of: who hands them on need not tell again. */
+const logged = new WeakSet<object>();
+
 /** At level `error` what is a bug, at `warn` what others could not do, at `info` what passes (a lock, a conflict). */
 export function logFailure(log: Log, name: string, requestId: string | null, error: unknown): void {
+  if (error instanceof Error) logged.add(error);
   const known = error instanceof PlatformError;
   const cause = known ? error.cause : error;
   if (cause === undefined) return;
@@ -53,6 +57,45 @@ function outageOf(error: unknown): string | null {
   const failure = failureOf(cause);
   if (failure) return SINGLE.has(failure.kind) ? null : failure.kind;
   return isServiceUnavailable(cause) || (isKnown && error.code === 'SERVICE_UNAVAILABLE') ? 'service' : null;
+}
+
+/** What the broker says of each call that finds nobody. */
+const NOBODY = /^Service '.{1,200}' is not (?:available|found|registered)/;
+
+/** Middleware of a broker: its own lines about calls that find nobody are told like those about other outages. */
+export const brokerWarnings: Middleware = {
+  name: 'BrokerWarnings',
+  created(broker: ServiceBroker) {
+    const { logger } = broker;
+    const { warn } = logger;
+    logger.warn = (...parameters: unknown[]): void => {
+      const [message] = parameters;
+      if (typeof message !== 'string' || !NOBODY.test(message)) warn(...parameters);
+      else logOutage(logger, 'service', { reason: message }, 'A call failed.');
+    };
+  },
+} as unknown as Middleware;
+
+interface Called {
+  readonly requestID: string | null;
+}
+
+/** Middleware of a broker: an action that fails for no fault of its caller has a line in the service where it did. */
+export function failedActions(): Middleware {
+  let log: Log;
+  return {
+    name: 'FailedActions',
+    created(broker: ServiceBroker) {
+      log = broker.logger;
+    },
+    localAction(next: (ctx: Called) => Promise<unknown>, { name }: { name: string }) {
+      return (ctx: Called) =>
+        next(ctx).catch((error: unknown) => {
+          if (!(error instanceof Error && logged.has(error))) logFailure(log, name, ctx.requestID, error);
+          throw error;
+        });
+    },
+  } as unknown as Middleware;
 }
 
 function logOutage(log: Log, kind: string, fields: object, message: string): void {

@@ -6,6 +6,7 @@
 import { type BusConfig, OPERATOR } from '../../config/bus.ts';
 import { isServiceName } from '../../config/services.ts';
 import type { DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
+import { traceparentOf } from '../../lib/values/traceparent.ts';
 import { ClocksDiffer, ContextRefused, SealedContexts } from './contexts.ts';
 import type { BusPolicy, Identity } from './policy.ts';
 
@@ -44,7 +45,6 @@ export const CLOCKS_DIFFER = 'CLOCKS_DIFFER';
 
 /** An identity and a name; nothing that would end a subject or a line of the NATS protocol. */
 const NODE_ID = /^([a-z+]{1,200})\/[A-Za-z0-9_-]{1,253}$/;
-const TRACEPARENT = /^[0-9a-f-]{55}$/;
 /** Of ids of calls, and of names of actions and events. */
 const NAME_MAX_CHARS = 200;
 
@@ -76,12 +76,13 @@ export class Admission {
   /** Makes a packet ready to leave: only calls and answers carry anything beside what they are about. */
   prepare({ type, target, payload }: BusPacket): void {
     if (type === 'REQ') payload['meta'] = this.#outgoing(payload, target);
-    else if ('meta' in payload) payload['meta'] = type === 'RES' ? databaseTime(payload['meta']) : {};
+    else if (type === 'RES') payload['meta'] = databaseTime(payload['meta']);
+    else if ('meta' in payload) payload['meta'] = traceOf(payload['meta']);
   }
 
   #outgoing({ meta, action, id }: BusPacket['payload'], target: string | null | undefined): object {
-    const { request, traceparent } = (meta ?? {}) as { request?: RequestContext; traceparent?: string };
-    const trace = traceparent === undefined ? {} : { traceparent };
+    const { request } = (meta ?? {}) as { request?: RequestContext };
+    const trace = traceOf(meta);
     if (!request || !this.#mayActForUsers) return trace;
     if (!this.#contexts) return { ...trace, request };
     const call = { action: String(action), id: String(id), target: String(target) };
@@ -109,9 +110,9 @@ export class Admission {
     if (!this.#policy.mayCall(identity, action)) throw new Refused(`${identity} may not call ${action}.`, answer);
     if (payload['stream']) throw new Refused(`${action} is not called with a stream.`, answer);
     payload['stream'] = undefined;
-    const { request, traceparent } = (meta ?? {}) as { request?: unknown; traceparent?: unknown };
+    const { request } = (meta ?? {}) as { request?: unknown };
     payload['meta'] = {
-      ...(typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? { traceparent } : {}),
+      ...traceOf(meta),
       ...(request === undefined ? {} : { request: this.#opened(request, { action, id, receiver }, identity, answer) }),
     };
   }
@@ -139,7 +140,7 @@ export class Admission {
     const { event } = payload;
     if (!isName(event) || !this.#policy.maySend(identity, event))
       throw new Refused(`The event ${isName(event) ? event : 'without a name'} is not ${node}'s to send.`);
-    payload['meta'] = {};
+    payload['meta'] = traceOf(payload['meta']);
   }
 
   /** Of the services that a node announces: its own, with their own actions and the events that it may hear. */
@@ -168,6 +169,12 @@ function admitAnswer(payload: BusPacket['payload'], node: string, asked: Arrival
   if (payload['stream']) throw new Refused(`RES of ${node} with a stream`);
   payload['stream'] = undefined;
   payload['meta'] = databaseTime(payload['meta']);
+}
+
+/** Of the meta of a call or an event: the trace that it belongs to, which is nobody's secret and decides nothing. */
+function traceOf(meta: unknown): { traceparent?: string } {
+  const traceparent = traceparentOf((meta as { traceparent?: unknown } | null | undefined)?.traceparent);
+  return traceparent === null ? {} : { traceparent };
 }
 
 /** What an answer may report beside its content; nothing else of its meta reaches the caller's context. */

@@ -70,7 +70,7 @@ export class Jobs {
       monitorIntervalSeconds: 30,
       maintenanceIntervalSeconds: 3_600,
     });
-    this.#boss.on('error', (error) => options.warn(error, 'The job queue has a problem.'));
+    this.#boss.on('error', (problem) => options.warn(errorOf(problem), 'The job queue has a problem.'));
   }
 
   /** Makes the tables of the queues, as the owner of the database. Nothing is worked on. */
@@ -241,6 +241,14 @@ export class Jobs {
       await this.#boss.send(queue.name, {}, { db, startAfter });
     });
   }
+}
+
+/** pg-boss reports what has failed as a plain object with the parts of the error, which nobody takes for one. */
+function errorOf(problem: Error): Error {
+  if (problem instanceof Error) return problem;
+  const { message, stack, code } = problem as Error & { code?: unknown };
+  const error = Object.assign(new Error(message), code === undefined ? {} : { code });
+  return stack === undefined ? error : Object.assign(error, { stack });
 }
 
 const inTransaction = (tx: Tx): Db => ({ executeSql: (text, values) => tx.query(text, values ?? []) });

@@ -3,11 +3,10 @@
  * logged with the operation that most likely made it, and counted for Prometheus.
  * Source: docs/reference/operations.md, "Stalls".
  */
-import type { Middleware } from 'moleculer';
 import { Durations } from '../metrics/durations.ts';
 import type { Metrics, Sample } from '../metrics/metrics.ts';
 import { LongestTurn } from './longest-turn.ts';
-import { stretchesBetween, workWithin } from './work.ts';
+import { stretchesBetween } from './work.ts';
 
 export const TICK_MS = 20;
 /** What is logged and counted. */
@@ -124,15 +123,3 @@ function threadCpuMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1_000;
 }
-
-interface Context {
-  readonly requestID: string | null;
-}
-
-const named =
-  (next: (ctx: Context) => Promise<unknown>, { name = 'unknown' }: { name?: string }) =>
-  (ctx: Context): Promise<unknown> =>
-    workWithin({ label: name, requestId: ctx.requestID }, () => next(ctx));
-
-/** Middleware of a broker: actions and events that come in are works of their own. */
-export const namedWork = { name: 'NamedWork', localAction: named, localEvent: named } as unknown as Middleware;

@@ -1,6 +1,7 @@
 /**
- * What the process works on right now, so that the watchdog can say who stopped the event loop. A mark costs some 60
- * ns: it is set wherever a request goes on after it has waited (for its body, a call, an answer of the database).
+ * What the process works on right now: the watchdog says by it who stopped the event loop, the log which request a line
+ * belongs to, and calls carry it to other processes. A mark costs some 60 ns: it is set wherever a request goes on after
+ * it has waited (for its body, a call, an answer of the database).
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 
@@ -9,6 +10,8 @@ export interface Work {
   /** An operationId, or the name of an action, an event or a queue: never a caller's text. */
   readonly label: string;
   readonly requestId: string | null;
+  /** The span of a trace that the work is, or what caused it (W3C Trace Context); absent: there is no trace. */
+  readonly traceparent?: string | undefined;
 }
 
 /** A stretch of time, and the work whose mark began it. */
@@ -39,6 +42,9 @@ export function workWithin<T>(work: Work, task: () => T): T {
   mark();
   return task();
 }
+
+/** What is worked on; undefined for the process's own work. */
+export const currentWork = (): Work | undefined => storage.getStore();
 
 /** The current work goes on now. */
 export function mark(): void {

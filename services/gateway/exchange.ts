@@ -5,6 +5,7 @@ import { MCP_PATH } from '../../contracts/mcp.ts';
 import type { UsedApproval } from '../../lib/context.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
 import { requestId } from '../../lib/values/ids.ts';
+import { traceparentOf } from '../../lib/values/traceparent.ts';
 import type { Deliveries, Delivery } from './deliveries.ts';
 import type { Budget } from './rate/budget.ts';
 import type { Route } from './router.ts';
@@ -37,7 +38,6 @@ export interface AdmittedCall {
 }
 
 const CLIENT_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
-const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** A request may name us in full (RFC 9112 section 3.2.2); whom it names decides nothing. */
 const originForm = (url: string): string =>
@@ -161,7 +161,6 @@ export class Exchange {
   }
 
   get traceparent(): string | undefined {
-    const given = this.req.headers['traceparent'];
-    return typeof given === 'string' && TRACEPARENT.test(given) ? given : undefined;
+    return traceparentOf(this.req.headers['traceparent']) ?? undefined;
   }
 }

@@ -27,7 +27,7 @@ import {
   registerProcessMetrics,
   rememberedBriefly,
 } from '../../mixins/health.ts';
-import { reasonOf } from '../../mixins/log-failure.ts';
+import { logFailure, reasonOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { Presence } from '../../mixins/presence.ts';
 import type { Edge } from '../../mixins/shutdown.ts';
@@ -67,7 +67,6 @@ const FREE_PAGES: ReadonlySet<string> = new Set(['/healthz']);
 /** Each of them takes up to 32 MiB as sent and again as unpacked, and a slow sender keeps its place for 30 s. */
 const HUGE_BODIES: TurnLimits = { places: 16, waitingPerTenant: 20, waiting: 200 };
 const TOO_MANY = 429;
-const LOGGED_LEVELS = ['info', 'debug', 'trace'];
 const AUTH_LOST = `auth does not answer: grants that it has confirmed go on for ${LIMITS.auth_absence_seconds} s, confirmed by data.`;
 const AUTH_BACK = 'auth answers again.';
 /** Services that must have been available once before the gateway calls itself ready. */
@@ -167,7 +166,7 @@ export class Gateway implements Edge {
     this.#sessions.register(platform.metrics);
     this.#gate = this.#openGate();
     this.#mcp = new McpDoor(this, this.#gate, (x, error) => this.#logUnexpected(x, error));
-    this.#accessLog = LOGGED_LEVELS.includes(logLevel) ? new AccessLog(nodeId) : null;
+    this.#accessLog = logLevel === 'silent' ? null : new AccessLog(nodeId, logLevel);
     this.#timers = [
       setInterval(() => this.#abortLate(), WATCH_MS).unref(),
       setInterval(() => {
@@ -222,9 +221,7 @@ export class Gateway implements Edge {
     res.prependOnceListener('finish', () => discardRest(req));
     res.once('finish', leave);
     res.once('close', leave);
-    workOn(x, () => handle(x))
-      .catch((error) => this.fail(x, error))
-      .finally(end);
+    workOn(x, () => handle(x).catch((error) => this.fail(x, error))).finally(end);
   }
 
   /** Refuses an `Expect` that is not `100-continue`. */
@@ -258,6 +255,7 @@ export class Gateway implements Edge {
     }
     const { error, unexpected } = toPlatformError(thrown);
     if (unexpected) this.#logUnexpected(x, error.cause ?? thrown);
+    else if (error.status >= 500) logFailure(this.#service.logger, x.label, x.requestId, error);
     const paid = this.#chargeRefusal(x, error);
     if (!paid) this.#refuse(x, error);
     else

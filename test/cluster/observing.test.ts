@@ -1,8 +1,16 @@
-/** What operators see of a cluster of real processes: the present state of each service, in answers and in metrics. */
+/**
+ * What operators see of a cluster of real processes: the present state of each service, in answers and in metrics, and
+ * the way of a request through the logs of all of them.
+ */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { Client } from 'pg';
 import type { ServiceName } from '../../config/services.ts';
+import { tenantSchema } from '../../lib/context.ts';
 import { freePort } from '../../mixins/database/embedded.ts';
+import { type Api, api, tokenFor } from '../support/client.ts';
 import type { TestDatabase } from '../support/database.ts';
+import { assistantTokens } from '../support/mcp.ts';
 import { type NatsServer, startNats } from '../support/nats.ts';
 import { createPlatformDatabase } from '../support/platform.ts';
 import { type ServiceProcess, startProcess } from '../support/processes.ts';
@@ -69,6 +77,155 @@ describe('what operators see of a cluster', function () {
     await Promise.all([...processes.values()].map((process) => process.stop()));
     await nats?.stop();
     await database?.drop();
+  });
+
+  interface Line {
+    level: number;
+    msg: string;
+    requestId?: string;
+    traceparent?: string;
+    status?: number;
+    code?: string;
+    reason?: string;
+  }
+  const linesOf = (name: string): Line[] =>
+    processes
+      .get(name)!
+      .output()
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line));
+
+  /** While a schema or table of the database is gone, statements about it fail as a bug would make them. */
+  const without = async <T>(what: { schema: string; table?: string }, work: () => Promise<T>): Promise<T> => {
+    const { schema, table } = what;
+    const rename = (from: string, to: string): string =>
+      table === undefined ? `ALTER SCHEMA ${from} RENAME TO ${to}` : `ALTER TABLE ${schema}.${from} RENAME TO ${to}`;
+    const name = table ?? schema;
+    const superuser = new Client(database.url);
+    await superuser.connect();
+    try {
+      await superuser.query(rename(name, 'hidden'));
+      return await work();
+    } finally {
+      await superuser.query(rename('hidden', name));
+      await superuser.end();
+    }
+  };
+
+  describe('logs', () => {
+    let sam: Api;
+    let ada: Api;
+    let records: string;
+    before(async () => {
+      const as = async (user: string): Promise<Api> => api(baseUrl, await tokenFor(baseUrl, user));
+      [sam, ada] = await Promise.all([as('sam'), as('ada')]);
+      records = tenantSchema((await sam.get('/identity')).body.tenant.id);
+    });
+    const newTrace = (): string => `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`;
+
+    it('say `ready` as a line of JSON, and as the one plain line that scripts wait for', () => {
+      for (const process of processes.values()) {
+        const lines = process.output().split('\n');
+        const [plain, ...more] = lines.filter((line) => line.startsWith('ready '));
+        assert.deepEqual(more, []);
+        assert.equal(linesOf(process.services[0]!).filter(({ msg, level }) => msg === plain && level === 30).length, 1);
+        assert.deepEqual(
+          lines.filter((line) => line !== '' && line !== plain && !line.startsWith('{')),
+          [],
+        );
+      }
+    });
+
+    const deployment = { files: {}, package: { version: 1, types: [] }, checkOnly: true };
+    const refresh = { grant_type: 'refresh_token', client_id: 'erp-cli', refresh_token: 'A'.repeat(43) };
+    const requests: Record<string, (headers: Record<string, string>) => Promise<{ status: number; headers: Headers }>> =
+      {
+        auth: (headers) =>
+          fetch(`${baseUrl}/oauth2/token`, { method: 'POST', body: new URLSearchParams(refresh), headers }),
+        data: (headers) => sam.get('/data/Account?take=1', { headers }),
+        metadata: (headers) => ada.post('/metadata/deploy', deployment, { headers }),
+        analytics: (headers) => sam.get('/analytics/dashboards', { headers }),
+        agent: (headers) => sam.get('/agent/runs', { headers }),
+      };
+
+    for (const [service, ask] of Object.entries(requests))
+      it(`have request and trace in the line of ${service} that says why it failed, and of the gateway`, async () => {
+        const traceparent = newTrace();
+        const hidden = service === 'data' ? { schema: records, table: '"Account"' } : { schema: service };
+        const answer = await without(hidden, () => ask({ traceparent }));
+        assert.equal(answer.status, 500);
+        const requestId = answer.headers.get('x-request-id')!;
+        const isRequest = ({ msg, status }: Line): boolean => msg === 'request' && status === 500;
+        const errorsOf = (name: string): Line[] =>
+          linesOf(name).filter((line) => line.requestId === requestId && line.level === 50);
+        await until('the request has its line', async () => errorsOf('gateway').some(isRequest), 5_000);
+        for (const name of [service, 'gateway']) {
+          const lines = errorsOf(name);
+          assert.ok(lines.length > 0, name);
+          for (const line of lines) assert.equal(line.traceparent, traceparent, JSON.stringify(line));
+        }
+      });
+
+    it('keep both through a service that calls others: assistants, data, and what data asks', async () => {
+      const token = (await assistantTokens(baseUrl, 'ada')).access_token;
+      const traceparent = newTrace();
+      const answer = await without({ schema: 'metadata' }, () =>
+        fetch(`${baseUrl}/mcp`, {
+          method: 'POST',
+          headers: {
+            authorization: `Bearer ${token}`,
+            'content-type': 'application/json',
+            accept: 'application/json, text/event-stream',
+            traceparent,
+          },
+          body: JSON.stringify({
+            jsonrpc: '2.0',
+            id: 1,
+            method: 'tools/call',
+            params: {
+              name: 'metadata_retrieve',
+              arguments: {
+                package: { version: 1, types: [{ name: 'CustomField', members: ['Invoice__c.Amount__c'] }] },
+              },
+            },
+          }),
+        }),
+      );
+      const requestId = answer.headers.get('x-request-id')!;
+      const failure = (): Line | undefined =>
+        linesOf('metadata').find((line) => line.requestId === requestId && line.level === 50);
+      await until('metadata has a line', async () => failure() !== undefined, 5_000);
+      assert.equal(
+        failure()!.traceparent,
+        traceparent,
+        'from the gateway to mcp, back to the gateway, and to metadata',
+      );
+    });
+
+    it('have a 503 at level warn, with its request, and few lines of why', async () => {
+      await end('analytics');
+      await until('it is missed', async () => (await ready()).services['analytics']?.status === 'away', 5_000);
+      const before = linesOf('gateway').length;
+      const answers = await Promise.all(Array.from({ length: 30 }, () => sam.get('/analytics/dashboards')));
+      assert.deepEqual([...new Set(answers.map(({ status }) => status))], [503]);
+      await begin(['analytics']);
+      await until('it is back', async () => !(await ready()).degraded, 10_000);
+      const lines = linesOf('gateway').slice(before);
+      const failed = lines.filter(({ msg, status }) => msg === 'request' && status === 503);
+      assert.deepEqual(
+        failed.map(({ requestId }) => requestId).sort(),
+        answers.map(({ headers }) => headers.get('x-request-id')).sort(),
+      );
+      for (const { level, code } of failed) assert.deepEqual([level, code], [40, 'SERVICE_UNAVAILABLE']);
+      const why = lines.filter(({ reason }) => reason !== undefined);
+      assert.ok(why.length >= 1 && why.length <= 4, JSON.stringify(why));
+      assert.match(why[0]!.reason!, /^Service 'analytics\.dashboards\.list' is not available/);
+      assert.deepEqual(
+        lines.filter(({ msg }) => msg.startsWith('Service ')),
+        [],
+      );
+    });
   });
 
   describe('/readyz', () => {

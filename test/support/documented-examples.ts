@@ -280,6 +280,7 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
     'Takes a deployment that is under way: test/api/metadata/cancel.test.ts has one.',
   'docs/guides/operators.md#the-audit-trail 2': OUTPUT,
   'docs/guides/operators.md#the-audit-trail 3': 'Names the end of a chain: test/api/data/audit.test.ts has one.',
+  'docs/guides/operators.md#follow-a-request': CLUSTER,
   'docs/guides/operators.md#backup': 'Makes a role of the whole server: test/cluster/restored.test.ts does.',
   'docs/guides/operators.md#backup 2': 'test/cluster/restored.test.ts makes a backup and restores it.',
   'docs/guides/operators.md#backup 3': 'test/cluster/restored.test.ts makes a backup and restores it.',
