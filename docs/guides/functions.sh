@@ -7,15 +7,16 @@ PATH=$PWD/node_modules/.bin:$PATH
 # token_of sam: an access token of a user of the demo.
 token_of() { npm run --silent token -- --user "$1@demo.example"; }
 
-# call TOKEN METHOD PATH [BODY [HEADER…]]: sends a request, with an idempotency key of its own, and prints the answer.
+# call TOKEN METHOD PATH [BODY [HEADER…]]: sends a request, with an idempotency key of its own, and prints the answer. The
+# body goes through standard input, so that it may be of any length.
 call() {
   local token=$1 method=$2 where=$3 body=${4-}
   shift $(($# > 4 ? 4 : $#))
   local -a options=(-H "Authorization: Bearer $token" -H "Idempotency-Key: guide-$(date +%s)-$RANDOM$RANDOM")
-  [ -z "$body" ] || options+=(-H 'Content-Type: application/json' -d "$body")
+  [ -z "$body" ] || options+=(-H 'Content-Type: application/json' --data-binary @-)
   local header
   for header in "$@"; do options+=(-H "$header"); done
-  curl -s -X "$method" "$API$where" "${options[@]}"
+  printf '%s' "$body" | curl -s -X "$method" "$API$where" "${options[@]}"
   echo
 }
 
@@ -31,7 +32,8 @@ version() { seen "$1" "$2" | node -p 'JSON.stringify(fs.readFileSync(0, "utf8").
 # pick id: a value out of the JSON on stdin, named as JavaScript would: id, records[0].id, details.code …
 pick() { node -p "JSON.parse(fs.readFileSync(0)).$1"; }
 
-# project FOLDER: the YAML files of a folder as the body of a deployment. Type and name stand in the first lines of each.
+# project FOLDER: the YAML files of a folder, without its manifest, as the body of a deployment. Type and name stand in the
+# first lines of each.
 project() {
   node - "$1" <<'JS'
 const { readdirSync, readFileSync } = require('node:fs');
@@ -39,6 +41,7 @@ const files = {};
 const types = [];
 for (const path of readdirSync(process.argv[2], { recursive: true }).filter((name) => name.endsWith('.yaml'))) {
   const text = readFileSync(`${process.argv[2]}/${path}`, 'utf8');
+  if (/^manifest[\\/]/.test(path)) continue;
   const key = (name) => text.match(new RegExp(`^${name}: (.+)$`, 'm'))?.[1];
   files[path.replaceAll('\\', '/')] = text;
   types.push({ name: key('type'), members: [[key('object'), key('apiName')].filter(Boolean).join('.')] });
@@ -47,19 +50,27 @@ console.log(JSON.stringify({ files, package: { version: 1, types } }));
 JS
 }
 
-# deploy TOKEN FOLDER: deploys the files of a folder, waits for the end, and says what became of it.
+# deploy TOKEN FOLDER: deploys the files of a folder, waits for the end, and says what became of it. Fails with what the API
+# said when it was not accepted, or when nobody can say any more what has become of it.
 deploy() {
-  local answer id state=QUEUED
+  local answer id state
   answer=$(call "$1" POST /metadata/deploy "$(project "$2")")
-  id=$(echo "$answer" | pick deploymentId)
-  [ "$id" != undefined ] || { echo "$answer"; return 1; }
-  until [ "$state" = SUCCEEDED ] || [ "$state" = FAILED ]; do
-    sleep 0.2
+  id=$(printf '%s' "$answer" | pick deploymentId 2> /dev/null)
+  [[ $id == *-*-*-*-* ]] || { printf '%s\n' "$2: not accepted: ${answer:-no answer}" >&2; return 1; }
+  while :; do
     answer=$(call "$1" GET "/metadata/deployments/$id")
-    state=$(echo "$answer" | pick status)
+    state=$(printf '%s' "$answer" | pick status 2> /dev/null)
+    case $state in
+      QUEUED | VALIDATING | APPLYING | CANCELING) sleep 0.2 ;;
+      SUCCEEDED | FAILED | CANCELED) break ;;
+      *) printf '%s\n' "$2: deployment $id: ${answer:-no answer}" >&2; return 1 ;;
+    esac
   done
   echo "$2: $state"
-  [ "$state" = SUCCEEDED ] || echo "$answer" | pick 'blocked.map((it) => `${it.path}:${it.line} ${it.message}`).join("\n")'
+  [ "$state" = SUCCEEDED ] || {
+    printf '%s' "$answer" | pick 'blocked.map((it) => `${it.path}:${it.line} ${it.message}`).join("\n")'
+    return 1
+  }
 }
 
 # grant TOKEN USER PERMISSIONSET…: gives a user of the demo permission sets, in place of those they have.

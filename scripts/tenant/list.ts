@@ -1,5 +1,5 @@
 /** `tenant list`. */
-import type { Tenant } from './find.ts';
+import type { TenantDescription } from '../../contracts/metadata.ts';
 import type { Program } from './program.ts';
 import type { Session } from './session.ts';
 import { columns } from './text.ts';
@@ -13,14 +13,14 @@ export function addList(program: Program, session: Session): void {
     .option('--json', 'print JSON')
     .action(async (options) => {
       await session.require('metadata');
-      const found: Tenant[] = [];
+      const found: TenantDescription[] = [];
       for (;;) {
         const after = found.at(-1)?.id;
-        const page = await session.call('metadata.tenants.list', { take: PAGE, ...(after ? { after } : {}) });
+        const page = await session.call('metadata.tenants.describe', { take: PAGE, ...(after ? { after } : {}) });
         found.push(...page);
         if (page.length < PAGE) break;
       }
-      const rows = found.map(({ key, id, suspended, name }) => [key, id, suspended ? 'suspended' : 'active', name]);
+      const rows = found.map(({ key, id, state, name }) => [key, id, state, name]);
       session.show(found, options, columns([['KEY', 'ID', 'STATE', 'NAME'], ...rows]));
     });
 }

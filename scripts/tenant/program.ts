@@ -5,12 +5,15 @@
 import { Command } from '@commander-js/extra-typings';
 import { addCopy } from './copy.ts';
 import { addCreate } from './create.ts';
+import { addDelete, addDeletions, addUndelete } from './delete.ts';
 import { addExport } from './export.ts';
 import { addImport } from './import.ts';
 import { addLimits } from './limits.ts';
 import { addList } from './list.ts';
+import { addRename } from './rename.ts';
 import type { Session } from './session.ts';
 import { addShow } from './show.ts';
+import { addResume, addSuspend } from './suspend.ts';
 
 const createProgram = (name: string) =>
   new Command(name)
@@ -28,7 +31,13 @@ export function tenantProgram(name: string, session: Session): Program {
   addList(program, session);
   addShow(program, session);
   addCreate(program, session);
+  addRename(program, session);
   addLimits(program, session);
+  addSuspend(program, session);
+  addResume(program, session);
+  addDelete(program, session);
+  addUndelete(program, session);
+  addDeletions(program, session);
   addExport(program, session);
   addImport(program, session);
   addCopy(program, session);

@@ -1,6 +1,6 @@
-/** `tenant show KEY`. */
+/** `tenant show KEY`, and what other commands show of a tenant that they have changed. */
+import type { TenantDescription } from '../../contracts/metadata.ts';
 import { RATE_LIMIT_NAMES } from '../../lib/schema/snapshot.ts';
-import { findTenant } from './find.ts';
 import type { Program } from './program.ts';
 import type { Session } from './session.ts';
 import { columns } from './text.ts';
@@ -12,29 +12,42 @@ export function addShow(program: Program, session: Session): void {
     .argument('<key>')
     .option('--json', 'print JSON')
     .action(async (key, options) => {
-      const tenant = await findTenant(session, key);
-      await session.require('auth');
+      await session.require('metadata', 'auth');
+      const [tenant] = await session.call('metadata.tenants.describe', { key });
+      if (!tenant) throw new Error(`There is no tenant ${key}. The command list shows those that there are.`);
       const { domains } = await session.call('auth.domains.list', { tenantId: tenant.id });
-      const limits = RATE_LIMIT_NAMES.flatMap((name) =>
-        tenant.operatorLimits[name] === null ? [] : [`${name}=${tenant.operatorLimits[name]}`],
-      );
       session.show(
         { ...tenant, domains },
         options,
-        columns([
-          ['key', tenant.key],
-          ['name', tenant.name],
-          ['id', tenant.id],
-          ['state', tenant.suspended ? 'suspended' : 'active'],
-          ['domains', domains.join(', ') || 'none'],
-          ['region', tenant.region],
-          ['edition', tenant.sandbox ? `${tenant.edition}, sandbox` : tenant.edition],
-          ['locale', tenant.locale],
-          ['timezone', tenant.timezone],
-          ['currency', tenant.currency],
-          ['limits', limits.join(' ') || 'those of the deployment'],
-          ['configuration', `version ${tenant.metadataVersion}`],
-        ]),
+        columns([...rowsOf(tenant), ['domains', domains.join(', ') || 'none']]),
       );
     });
+}
+
+/** The tenant as it is now, after a change. */
+export function showTenant(session: Session, tenant: TenantDescription, options: { json?: true | undefined }): void {
+  session.show(tenant, options, columns(rowsOf(tenant)));
+}
+
+function rowsOf(tenant: TenantDescription): string[][] {
+  const limits = RATE_LIMIT_NAMES.flatMap((name) =>
+    tenant.operatorLimits[name] === null ? [] : [`${name}=${tenant.operatorLimits[name]}`],
+  );
+  return [
+    ['key', tenant.key],
+    ['name', tenant.name],
+    ['id', tenant.id],
+    ['state', tenant.state],
+    ...(tenant.suspension ? [['suspended', `since ${tenant.suspension.at}: ${tenant.suspension.reason ?? ''}`]] : []),
+    ...(tenant.deleteAt ? [['erased', `from ${tenant.deleteAt} on`]] : []),
+    ...(tenant.templatePending ? [['template', 'not deployed yet: repeat its creation']] : []),
+    ['created', tenant.createdAt],
+    ['region', tenant.region],
+    ['edition', tenant.sandbox ? `${tenant.edition}, sandbox` : tenant.edition],
+    ['locale', tenant.locale],
+    ['timezone', tenant.timezone],
+    ['currency', tenant.currency],
+    ['limits', limits.join(' ') || 'those of the deployment'],
+    ['configuration', `version ${tenant.metadataVersion}`],
+  ];
 }

@@ -75,12 +75,15 @@ export const isTenantKey = (key: unknown): key is string =>
 const TENANT_NAME_MAX_CHARS = 200;
 export const TENANT_NAME_IS = `a name of ${TENANT_NAME_MAX_CHARS} characters at most, without line breaks`;
 
-export const isTenantName = (name: unknown): name is string =>
-  typeof name === 'string' &&
-  name.length <= TENANT_NAME_MAX_CHARS &&
-  name.trim() !== '' &&
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a name must not have
-  !/[\u0000-\u001f\u007f\u2028\u2029]/.test(name);
+/** A text that says something, on one line. */
+export const isLine = (text: unknown, maxChars: number): text is string =>
+  typeof text === 'string' &&
+  text.length <= maxChars &&
+  text.trim() !== '' &&
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a line must not have
+  !/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(text);
+
+export const isTenantName = (name: unknown): name is string => isLine(name, TENANT_NAME_MAX_CHARS);
 
 function checkNewTenant(given: NewTenant): void {
   const wrong: [keyof NewTenant, boolean, string][] = [

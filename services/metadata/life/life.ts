@@ -8,7 +8,7 @@ import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { writeOperatorEntry } from '../operator-entry.ts';
-import { isTenantName, TENANT_NAME_IS } from '../tenants.ts';
+import { isLine, isTenantName, TENANT_NAME_IS } from '../tenants.ts';
 import {
   deleteSql,
   describe,
@@ -60,16 +60,8 @@ export class TenantLife {
   }
 
   suspend({ key, reason }: Given): Promise<TenantDescription> {
-    if (typeof reason !== 'string' || reason.trim() === '' || reason.length > REASON_MAX_CHARS)
-      throw invalid('reason', `must be a text of ${REASON_MAX_CHARS} characters at most: the tenant's people read it.`);
-    return this.#change('suspend', key, (tenant) =>
-      tenant.suspendedAt
-        ? null
-        : {
-            statement: suspendSql(tenant.id, reason),
-            changes: { suspended: { from: false, to: true }, reason: { from: null, to: reason } },
-          },
-    );
+    if (!isLine(reason, REASON_MAX_CHARS))
+      throw invalid('reason', `must be a line of ${REASON_MAX_CHARS} characters at most: the tenant's people read it.`);
   }
 
   resume({ key }: Given): Promise<TenantDescription> {

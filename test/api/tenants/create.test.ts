@@ -1,9 +1,12 @@
 /** A new tenant starts from its template, and what was interrupted is finished by repeating it. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { call } from '../../../contracts/call.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { createTenant } from '../../../services/metadata/tenants.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { root } from '../../support/sources.ts';
 import { makeCompany } from './company.ts';
 
 describe('creating a tenant', function () {
@@ -30,6 +33,30 @@ describe('creating a tenant', function () {
     const { admin } = await makeCompany(platform, 'plain', 'empty');
     assert.equal((await admin.get('/data/Account')).status, 404);
     assert.equal((await admin.get('/data/User')).status, 200);
+  });
+
+  it('takes the folder of the template later as well, by the function of the guides', async () => {
+    const { tokens } = await makeCompany(platform, 'later', 'empty');
+    const deploy = (token: string, baseUrl: string): Promise<{ code: number; stdout: string; stderr: string }> =>
+      promisify(execFile)(
+        'bash',
+        ['--norc', '-u', '-c', 'source docs/guides/functions.sh && deploy "$1" templates/erp', 'bash', token],
+        { cwd: root, env: { ...process.env, API: `${baseUrl}/api/v1` } },
+      ).then(
+        ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+        (error) => error,
+      );
+    assert.deepEqual(await deploy(tokens.access_token, platform.baseUrl), {
+      code: 0,
+      stdout: 'templates/erp: SUCCEEDED\n',
+      stderr: '',
+    });
+    // It ends when nothing was accepted, or nobody answers.
+    const refused = await deploy('nonsense', platform.baseUrl);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /^templates\/erp: not accepted: .*TOKEN_INVALID/);
+    const silent = await deploy('nonsense', 'http://127.0.0.1:1');
+    assert.deepEqual([silent.code, silent.stderr], [1, 'templates/erp: not accepted: no answer\n']);
   });
 
   it('finishes what a process that died between tenant and template has left', async () => {

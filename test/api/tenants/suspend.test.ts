@@ -193,10 +193,10 @@ describe('a suspended tenant', function () {
 
   it('is told from what does not exist, and a suspension has a reason', async () => {
     await assert.rejects(suspend('nobody'), /key names no tenant/);
-    for (const reason of ['', ' ', 'x'.repeat(501), undefined])
+    for (const reason of ['', ' ', 'x'.repeat(501), 'two\nlines', undefined])
       await assert.rejects(
         call(platform.broker, 'metadata.tenants.suspend', { key: 'flour', reason: reason as string }),
-        /reason must be a text/,
+        /reason must be a line/,
       );
   });
 
