@@ -62,6 +62,14 @@ export class TenantLife {
   suspend({ key, reason }: Given): Promise<TenantDescription> {
     if (!isLine(reason, REASON_MAX_CHARS))
       throw invalid('reason', `must be a line of ${REASON_MAX_CHARS} characters at most: the tenant's people read it.`);
+    return this.#change('suspend', key, (tenant) =>
+      tenant.suspendedAt
+        ? null
+        : {
+            statement: suspendSql(tenant.id, reason),
+            changes: { suspended: { from: false, to: true }, reason: { from: null, to: reason } },
+          },
+    );
   }
 
   resume({ key }: Given): Promise<TenantDescription> {
