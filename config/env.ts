@@ -38,6 +38,8 @@ export interface Config {
   securityContact: string | null;
   /** People may sign in to the API reference and try operations out. */
   referenceSignIn: boolean;
+  /** Hosts of identity providers that auth may reach though their addresses are not public. */
+  ssoPrivateHosts: readonly string[];
   /** Proxies in front of the gateway whose X-Forwarded-For entries are believed. */
   trustedProxies: number;
   /**
@@ -112,6 +114,21 @@ function contact(env: NodeJS.ProcessEnv, name: string): string | null {
   if (!url || !['mailto:', 'https:', 'tel:'].includes(url.protocol))
     throw new ConfigError(`${name} must be an address that begins with mailto:, https: or tel:.`);
   return url.href;
+}
+
+/** Hosts with or without a port, as addresses have them. */
+function hosts(env: NodeJS.ProcessEnv, name: string): readonly string[] {
+  const names = (env[name] ?? '')
+    .split(',')
+    .map((one) => one.trim())
+    .filter(Boolean);
+  return names.map((one) => {
+    const host = /^[\w.:[\]-]+$/.test(one) ? URL.parse(`https://${one}`)?.host : undefined;
+    if (host) return host;
+    throw new ConfigError(
+      `${name} lists hosts, such as login.corp.example or 10.0.0.7:8443, with commas between them, not ${JSON.stringify(one)}.`,
+    );
+  });
 }
 
 /** By default where there are demo tenants: neither in production nor on a database that production uses. */
@@ -244,6 +261,7 @@ export function readConfig(
     demoPassword: env['DEMO_PASSWORD'] || DEFAULT_DEMO_PASSWORD,
     referenceSignIn: referenceSignIn(env, production),
     securityContact: contact(env, 'SECURITY_CONTACT'),
+    ssoPrivateHosts: hosts(env, 'SSO_PRIVATE_HOSTS'),
     trustedProxies: integer(env, 'TRUSTED_PROXIES', 0, 0, 10),
     ...secrets,
     ...shutdownOf(env, bus !== null && services.includes('gateway')),

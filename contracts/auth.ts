@@ -93,6 +93,7 @@ export const UsersToSync = Type.Object(
           email: SignInText,
           active: Type.Boolean(),
           password: Type.Optional(Type.String({ minLength: 1, maxLength: 1_000 })),
+          invite: Type.Optional(Type.Boolean({ description: 'False: no set-password link is made.' })),
         },
         closed,
       ),
@@ -153,7 +154,8 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
   'auth.clients.rotateSecret': { params: { tenantId: string; apiName: string }; result: { secret: string } };
   /**
    * Creates or updates the credentials of User records (username, active); idempotent. Without `password` a
-   * single-use set-password link is made and sent (development: logged). `active: false` ends the user's grants and
+   * single-use set-password link is made and sent (development: logged), unless `invite` is false or an identity provider
+   * is the only way in. `active: false` ends the user's grants and
    * browser sessions at once. Throws UNIQUE_VALUE_CONFLICT when another user of the tenant has the username, and
    * PARAMETER_INVALID with everything that is wrong with the form.
    */
@@ -173,6 +175,42 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
   };
   'auth.domains.remove': { params: { tenantId: string; domain: string }; result: { removed: boolean } };
   'auth.domains.list': { params: { tenantId: string }; result: { domains: string[] } };
+  /**
+   * For operators: the secret by which an identity provider of a tenant knows the platform. It is kept sealed, counts for
+   * the present issuer and client id alone, and is never answered. Throws PARAMETER_INVALID when there is no such
+   * provider. Source: docs/reference/authentication.md#single-sign-on.
+   */
+  'auth.identityProviders.setSecret': {
+    params: { tenantId: string; apiName: string; secret: string };
+    result: { issuer: string; clientId: string };
+  };
+  /**
+   * For operators: what an identity provider of a tenant lacks, and whether it answers at this moment; `redirectUri` is
+   * what is registered with it. Throws PARAMETER_INVALID when there is no such provider.
+   */
+  'auth.identityProviders.check': {
+    params: { tenantId: string; apiName: string };
+    result: {
+      issuer: string;
+      clientId: string;
+      active: boolean;
+      redirectUri: string;
+      secretSet: boolean;
+      domains: { domain: string; verified: boolean }[];
+      /** `reason`: why it cannot be used; null when it can. */
+      discovery: {
+        ok: boolean;
+        reason: string | null;
+        authorizationEndpoint: string | null;
+        tokenEndpoint: string | null;
+      };
+    };
+  };
+  /**
+   * For operators: forgets who a user is at identity providers and ends all sessions, for somebody who has a new identity
+   * there. The user is named as for `auth.users.createLink`.
+   */
+  'auth.identities.remove': { params: { username: string; tenantId?: string }; result: { removed: number } };
   /**
    * For operators: a single-use link with which a user sets a new password, answered instead of sent. Throws
    * PARAMETER_INVALID when no active user has the username, or several tenants have one and none is given.

@@ -131,6 +131,8 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
         permissionSetApiNames?: string[];
         managerUsername?: string | null;
         password?: string;
+        /** False: auth makes no set-password link. */
+        invite?: boolean;
       }[];
     };
     result: { userIds: Record<string, string>; signInNames: Record<string, string> };

@@ -51,6 +51,12 @@ export function authActions(server: () => AuthServer) {
       if (removed) await server().acts.note(tenantId, { operationId: 'auth.domains.remove', changes });
       return { removed };
     },
+    'identityProviders.setSecret': (ctx) =>
+      server().identityProviders.setSecret(ctx.params.tenantId, ctx.params.apiName, ctx.params.secret),
+    'identityProviders.check': (ctx) => server().identityProviders.check(ctx.params.tenantId, ctx.params.apiName),
+    'identities.remove': async (ctx) => ({
+      removed: await server().users.removeIdentities(ctx.params.username, ctx.params.tenantId),
+    }),
     'domains.list': async (ctx) => ({ domains: await server().domains.list(ctx.params.tenantId) }),
     'factors.reset': (ctx) => server().users.resetFactors(ctx.params.username, ctx.params.tenantId),
     'users.revoke': async (ctx) => {

@@ -34,6 +34,20 @@ export class Acts {
     await this.#note({ tenantId, operationId: 'auth.users.setPassword', userId, channel: 'ui', changes: null });
   }
 
+  /** A person at an OpenID provider is this user from now on. */
+  async identityAdded(
+    tenantId: string,
+    userId: string,
+    { provider, issuer, subject }: { provider: string; issuer: string; subject: string },
+  ): Promise<void> {
+    const changes = {
+      provider: { from: null, to: provider },
+      issuer: { from: null, to: issuer },
+      subject: { from: null, to: subject },
+    };
+    await this.#note({ tenantId, operationId: 'auth.identities.add', userId, actorId: userId, channel: 'ui', changes });
+  }
+
   /** As through the API, where the same entry is made by the operation. */
   async connectionRevoked(
     { tenantId, userId }: { tenantId: string; userId: string },

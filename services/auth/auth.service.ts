@@ -64,6 +64,16 @@ export default function authService({ config, database, metrics }: Platform): Se
           const user = await call(broker, 'data.users.get', of);
           return user?.systemPermissions ?? [];
         },
+        privateHosts: config.ssoPrivateHosts,
+        isUser: async (tenantId, username) => (await call(broker, 'data.users.find', { tenantId, username })) !== null,
+        async createUser(tenantId, user) {
+          await call(broker, 'data.users.provision', { tenantId, users: [{ ...user, invite: false }] });
+        },
+        providerFailed: ({ tenantId, meta }, reason) =>
+          logger.warn(
+            { tenantId, identityProvider: meta.apiName, reason },
+            'A sign-in at an identity provider failed.',
+          ),
         sendPasswordLink: passwordLinkSender(config, logger),
         documentRefused: (address, reason) =>
           logger.warn({ address, reason: reasonOf(reason) }, 'The metadata document of a client cannot be used.'),

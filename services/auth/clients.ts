@@ -18,6 +18,7 @@ import { IDENTITY_SCOPES, SCOPES } from '../../lib/operation.ts';
 import { isNativeRedirect, isPrivateScheme } from '../../lib/redirect-uris.ts';
 import {
   type ExternalClientMeta,
+  type IdentityProviderMeta,
   type RateLimitOverrides,
   resourcesOf,
   type SecondFactorPolicy,
@@ -122,10 +123,11 @@ interface Configuration {
   version: number;
   clients: Map<string, ExternalClientMeta>;
   secondFactor: SecondFactorPolicy | null;
+  identityProviders: readonly IdentityProviderMeta[];
 }
 
 /** Of a version that is kept no longer: nobody gets in, and nobody loses what they have. */
-const UNKNOWN: Configuration = { version: -1, clients: new Map(), secondFactor: null };
+const UNKNOWN: Configuration = { version: -1, clients: new Map(), secondFactor: null, identityProviders: [] };
 
 export class Clients {
   readonly #store: AuthStore;
@@ -320,6 +322,12 @@ export class Clients {
     return tenant && (await this.#configurationOf(tenant)).secondFactor;
   }
 
+  /** Where users of the tenant sign in; one of no configuration at all signs in nobody. */
+  async identityProviders(tenantId: string): Promise<readonly IdentityProviderMeta[]> {
+    const tenant = await this.tenant({ tenantId });
+    return tenant ? (await this.#configurationOf(tenant)).identityProviders : [];
+  }
+
   async #clientsOf(tenant: Tenant): Promise<Map<string, ExternalClientMeta>> {
     return (await this.#configurationOf(tenant)).clients;
   }
@@ -330,7 +338,13 @@ export class Clients {
     const snapshot = await this.#source.snapshot(tenant.id, tenant.metadataVersion);
     if (!snapshot) return UNKNOWN;
     const clients = new Map(Object.values(snapshot.externalClients).map((meta) => [meta.clientId, meta]));
-    const read = { version: tenant.metadataVersion, clients, secondFactor: snapshot.secondFactor };
+    const read: Configuration = {
+      version: tenant.metadataVersion,
+      clients,
+      secondFactor: snapshot.secondFactor,
+      // Absent from one that the previous version has compiled.
+      identityProviders: Object.values(snapshot.identityProviders ?? {}),
+    };
     this.#configurations.set(tenant.id, read);
     return read;
   }

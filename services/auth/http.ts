@@ -18,6 +18,7 @@ import type { Answer, Form } from './form.ts';
 import { browserOf, interact } from './interactions.ts';
 import { type KeyRing, publicKeys } from './keys.ts';
 import { tooManyCodes } from './pages/pages.ts';
+import { refused } from './pages/single-sign-on.ts';
 import { passwordReply } from './password-page.ts';
 import { USER_CODE_MAX_CHARS } from './provider/device-flow.ts';
 import { parameterProblem } from './provider/parameters.ts';
@@ -26,6 +27,7 @@ import type { PresentedTokens, TokenClaims } from './provider/presented-tokens.t
 import { renameStepUp } from './provider/step-up.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
 import { failureReply, pageReply, reply } from './reply.ts';
+import { CALLBACK_PATH, type SingleSignOn } from './single-sign-on/single-sign-on.ts';
 import type { AuthStore } from './store/store.ts';
 
 export interface HttpParts {
@@ -34,6 +36,7 @@ export interface HttpParts {
   store: AuthStore;
   clients: Clients;
   factors: SecondFactors;
+  singleSignOn: SingleSignOn;
   presentedTokens: PresentedTokens;
   /** Whether grants live, as the gateway asks. */
   checkGrants(checked: AuthActions['auth.grants.check']['params']): Promise<GrantState[]>;
@@ -83,6 +86,7 @@ function route(parts: HttpParts, request: HttpRequest, url: URL): HttpReply | Pr
   if (DISCOVERY.has(pathname) && isRead(request)) return discovery(parts.provider, request);
   const uid = lastSegment('/oauth2/interaction/', pathname);
   if (uid !== null) return withForm(request, (form) => interactionReply(parts, uid, form, request));
+  if (pathname === CALLBACK_PATH && isRead(request)) return fromIdentityProvider(parts, url);
   if (pathname === ACCOUNT_PATH) return withForm(request, (form) => accountReply(parts, url, form, request));
   const token = lastSegment('/password/', pathname);
   if (token !== null) return withForm(request, (form) => passwordReply(parts, token, form, pathname));
@@ -91,6 +95,17 @@ function route(parts: HttpParts, request: HttpRequest, url: URL): HttpReply | Pr
   if (pathname === PATHS.introspection || pathname === PATHS.revocation) return withPresentedToken(parts, request);
   if (pathname === PATHS.userinfo && request.method !== 'OPTIONS') return userinfo(parts, request, url);
   return runProvider(parts.provider, adapted(request, url));
+}
+
+/**
+ * A browser that comes back from an OpenID provider goes on at its own interaction, whose cookie it has to bring: the
+ * answer to a sign-in that began in another browser counts for nothing.
+ */
+async function fromIdentityProvider({ singleSignOn }: HttpParts, { search, searchParams }: URL): Promise<HttpReply> {
+  const uid = await singleSignOn.interactionOf(searchParams.get('state') ?? '');
+  if (uid === null)
+    return pageReply(refused({ code: 'SINGLE_SIGN_ON_EXPIRED', label: '', username: null, back: null }));
+  return reply(303, { location: `/oauth2/interaction/${uid}${search}`, 'cache-control': 'no-store' }, '');
 }
 
 /** The id or token behind a path; null when it is another path, or nothing that we have made. */

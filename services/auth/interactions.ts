@@ -11,12 +11,20 @@ import type { ExternalClientMeta } from '../../lib/schema/snapshot.ts';
 import { requestId } from '../../lib/values/ids.ts';
 import { type Clients, hasDocument, type KnownClient } from './clients.ts';
 import { csrfFor, isSameText } from './csrf.ts';
-import { acrOf } from './factors/assurance.ts';
+import { acrOf, isMultiFactor } from './factors/assurance.ts';
 import type { SecondFactors } from './factors/factors.ts';
-import { afterPassword, binding, continueSignIn, passkeySignIn, type SignInStep } from './factors/sign-in-steps.ts';
+import {
+  afterFirstFactor,
+  afterPassword,
+  binding,
+  continueSignIn,
+  passkeySignIn,
+  type SignInStep,
+} from './factors/sign-in-steps.ts';
 import type { Answer, Form } from './form.ts';
 import { formTarget } from './pages/layout.ts';
 import * as pages from './pages/pages.ts';
+import * as singleSignOnPages from './pages/single-sign-on.ts';
 import { signIn } from './passwords.ts';
 import { declaredScopes } from './provider/metadata-documents.ts';
 import { apiResource, resourceAt } from './provider/paths.ts';
@@ -24,13 +32,17 @@ import { forAssistants, isIdentityScope } from './provider/scopes.ts';
 import { requestedAcrs } from './provider/step-up.ts';
 import { SUSPENDED_DESCRIPTION, SUSPENDED_ERROR } from './provider/suspended.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
+import type { TenantProvider } from './single-sign-on/providers.ts';
+import type { SingleSignOn } from './single-sign-on/single-sign-on.ts';
 import type { AuthStore } from './store/store.ts';
+import { USERNAME_MAX_CHARS } from './usernames.ts';
 
 export interface InteractionParts {
   provider: Provider;
   store: AuthStore;
   clients: Clients;
   factors: SecondFactors;
+  singleSignOn: SingleSignOn;
   cookieKey: string;
   /** A person has just signed in. */
   signedIn(tenantId: string, userId: string): void;
@@ -114,16 +126,78 @@ async function clientOf(
 
 /** The first page of a sign-in, or the step that has been reached. */
 async function login(visit: Visit): Promise<Answer> {
-  const { form } = visit;
+  const { parts, client, form, request } = visit;
   const step = signInStep(visit);
+  const answer = form ? null : answerOfProvider(request);
+  if (answer) return afterProvider(visit, step, answer);
   const next = await continueSignIn(step, form);
   if (next) return next;
   const view = await signInView(visit, step);
   if (!form) return pages.signIn(view);
-  return form.get('decision') === 'passkey'
-    ? byPasskey(step, view, form.get('credential') ?? '')
-    : byPassword(visit, step, view, form);
+  if (form.get('decision') === 'passkey') return byPasskey(step, view, form.get('credential') ?? '');
+  // Where a name leads says something about its domain, and nothing about whether there is such a user.
+  const provider = await parts.singleSignOn.providerOf(form.get('username') ?? '', client.tenantId);
+  if (provider && !form.get('password')) return toProvider(visit, provider, view);
+  return byPassword(visit, step, view, form, provider);
 }
+
+/** What a provider has sent the browser back with; null: the browser comes from elsewhere. */
+function answerOfProvider({ url }: IncomingMessage): URLSearchParams | null {
+  const query = new URLSearchParams(url?.split('?')[1] ?? '');
+  return query.has('state') ? query : null;
+}
+
+/** On the way to the provider, by a page: browsers do not let a form lead to an address that its page did not name. */
+async function toProvider(visit: Visit, provider: TenantProvider, view: pages.SignInView): Promise<Answer> {
+  const { parts, interaction, address } = visit;
+  const { params, prompt } = interaction;
+  const maxAge = Number(params['max_age'] ?? params['oauth_max_age'] ?? Number.NaN);
+  const url = await parts.singleSignOn.depart(provider, {
+    uid: interaction.uid,
+    address,
+    baseUrl: parts.provider.issuer,
+    loginHint: view.username.trim().slice(0, USERNAME_MAX_CHARS),
+    maxAge: Number.isSafeInteger(maxAge) && maxAge >= 0 ? maxAge : null,
+    again: prompt.reasons.includes('login_prompt'),
+    secondFactor: requestedAcrs(params).includes(MULTI_FACTOR_ACR),
+  });
+  const { label } = provider.meta;
+  return url === null
+    ? singleSignOnPages.notAvailable({ label, back: view.action })
+    : singleSignOnPages.departure({ label, url });
+}
+
+/** A person has come back from the provider. */
+async function afterProvider(visit: Visit, step: SignInStep, answer: URLSearchParams): Promise<Answer> {
+  const { parts, interaction, client, view, finish } = visit;
+  const { uid } = interaction;
+  const result = await parts.singleSignOn.arrive({ uid, baseUrl: parts.provider.issuer, answer });
+  if ('refused' in result) {
+    const { refused: code, provider, userId, username } = result;
+    // The page of the next step, loaded again.
+    if (code === 'SINGLE_SIGN_ON_EXPIRED') return (await continueSignIn(step, null)) ?? expiredPage(view.action);
+    if (code !== 'SINGLE_SIGN_ON_CANCELLED') step.refused({ code, tenantId: provider?.tenantId ?? null, userId });
+    const label = provider?.meta.label ?? '';
+    return singleSignOnPages.refused({ code, label, username, back: view.action });
+  }
+  const { credential, amr, authTime } = result;
+  const { tenantId, userId } = credential;
+  if ((client.tenantId ?? tenantId) !== tenantId) {
+    step.refused({ code: 'CLIENT_NOT_ALLOWED', tenantId, userId });
+    return singleSignOnPages.refused({ code: 'CLIENT_NOT_ALLOWED', label: '', username: null, back: view.action });
+  }
+  await parts.store.credentials.recordSignIn(tenantId, userId);
+  const asSigned: SignInStep['finish'] = async (login) =>
+    (await mayUse(visit, login.accountId))
+      ? finish({ login: { ...login, acr: acrOf(login.amr), ...(authTime === null ? {} : { ts: authTime }) } })
+      : step.finish(login);
+  // What is added here proves the person now.
+  const isComplete = isMultiFactor(amr);
+  return afterFirstFactor({ ...step, finish: isComplete ? asSigned : step.finish }, credential, amr);
+}
+
+const expiredPage = (back: string): Answer =>
+  singleSignOnPages.refused({ code: 'SINGLE_SIGN_ON_EXPIRED', label: '', username: null, back });
 
 function signInStep(visit: Visit): SignInStep {
   const { parts, interaction, client, address, request, view, finish } = visit;
@@ -140,6 +214,7 @@ function signInStep(visit: Visit): SignInStep {
     clientTenantId: client.tenantId,
     secondFactorRequested: requestedAcrs(interaction.params).includes(MULTI_FACTOR_ACR),
     view,
+    mayUsePasskey: async (user) => (await parts.singleSignOn.replacesPassword(user)) === null,
     finish: async ({ accountId, amr }) =>
       (await mayUse(visit, accountId))
         ? finish({ login: { accountId, amr, acr: acrOf(amr) } })
@@ -193,20 +268,30 @@ async function byPasskey(step: SignInStep, view: pages.SignInView, credential: s
   return answer;
 }
 
-async function byPassword(visit: Visit, step: SignInStep, view: pages.SignInView, form: Form): Promise<Answer> {
+async function byPassword(
+  visit: Visit,
+  step: SignInStep,
+  view: pages.SignInView,
+  form: Form,
+  provider: TenantProvider | null,
+): Promise<Answer> {
   const { parts, client, address, request, response } = visit;
+  const breaksGlass = provider?.meta.passwordSignIn === false;
   const result = await signIn(parts, {
     username: form.get('username') ?? '',
     password: form.get('password') ?? '',
     address,
     browser: browserOf(request),
+    mayUsePassword: breaksGlass ? (user) => parts.singleSignOn.mayBreakGlass(user) : null,
     tenantId: client.tenantId,
   });
   if (result.outcome !== 'signedIn') step.refused(result.refusal);
-  if (result.outcome === 'refused') return pages.signIn({ ...view, problem: { kind: 'refused' } });
+  if (result.outcome === 'refused')
+    return pages.signIn({ ...view, problem: { kind: 'refused', provider: provider?.meta.label ?? null } });
   if (result.outcome === 'wait') return pages.signIn({ ...view, problem: { kind: 'wait', seconds: result.seconds } });
   response.appendHeader('set-cookie', browserCookie(result.browser));
-  return afterPassword({ ...step, browser: result.browser }, result.credential);
+  const secondFactorRequested = step.secondFactorRequested || breaksGlass;
+  return afterPassword({ ...step, browser: result.browser, secondFactorRequested }, result.credential);
 }
 
 async function consent({ parts, interaction, client, form, view, finish }: Visit): Promise<Answer> {

@@ -3,14 +3,17 @@ import type { HttpReply } from '../../contracts/auth.ts';
 import type { Clients } from './clients.ts';
 import type { Form } from './form.ts';
 import * as pages from './pages/pages.ts';
+import { noPassword } from './pages/single-sign-on.ts';
 import { hashLinkToken, hashPassword, PASSWORD_MIN_CHARS, passwordProblem } from './passwords.ts';
 import { pageReply } from './reply.ts';
+import type { SingleSignOn } from './single-sign-on/single-sign-on.ts';
 import type { AuthStore } from './store/store.ts';
 import { signInName } from './usernames.ts';
 
 interface PasswordPageParts {
   store: AuthStore;
   clients: Clients;
+  singleSignOn: Pick<SingleSignOn, 'replacesPassword'>;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
   /** For the audit trail. */
@@ -19,7 +22,7 @@ interface PasswordPageParts {
 
 /** Shows the form, or sets the password that was sent with it. `action` is the form's own address. */
 export async function passwordReply(
-  { store, clients, revokeUser, passwordSet }: PasswordPageParts,
+  { store, clients, singleSignOn, revokeUser, passwordSet }: PasswordPageParts,
   token: string,
   form: Form | null,
   action: string,
@@ -29,6 +32,8 @@ export async function passwordReply(
   if (!credential) return pageReply(pages.linkSpent());
   if (await clients.isSuspended(credential.tenantId)) return pageReply(pages.suspended());
   const { username, tenantId, userId } = credential;
+  const provider = await singleSignOn.replacesPassword(credential);
+  if (provider) return pageReply(noPassword({ label: provider.meta.label }));
   const shownName = await signInName(credential, { store, clients });
   const show = (problem: string | null): HttpReply =>
     pageReply(pages.setPassword({ action, username: shownName, problem, minChars: PASSWORD_MIN_CHARS }));

@@ -54,6 +54,8 @@ export interface SignInAttempt {
   address: string;
   /** The value of the browser's cookie from an earlier sign-in; null without one. */
   browser: string | null;
+  /** Of a domain whose users sign in at a provider: who may still use a password; null: everybody may. */
+  mayUsePassword: ((user: Credential) => Promise<boolean>) | null;
   /** The client belongs to this tenant: the right password of a user of another one is refused like a wrong one. */
   tenantId: string | null;
 }
@@ -90,9 +92,15 @@ export async function signIn({ store, clients }: SignInParts, attempt: SignInAtt
   if (seconds > 0) return wait(seconds);
   const unusable = whyUnusable(found, attempt.tenantId);
   const stored = unusable ? null : (found?.passwordHash ?? null);
-  const right = await verifyOrPretend(stored, attempt.password.slice(0, 4 * PASSWORD_MAX_CHARS), place);
+  // At the same time, so that the answer does not come later for who has typed the right password.
+  const [right, mayUse] = await Promise.all([
+    verifyOrPretend(stored, attempt.password.slice(0, 4 * PASSWORD_MAX_CHARS), place),
+    // Who cannot be asked about is refused like everybody else.
+    found && attempt.mayUsePassword ? attempt.mayUsePassword(found).catch(() => false) : true,
+  ]);
   if (right === 'busy') return wait(QUEUE_FULL_WAIT_SECONDS);
   if (!found || !right) return { outcome: 'refused', refusal: refusal(unusable ?? 'PASSWORD_WRONG') };
+  if (!mayUse) return { outcome: 'refused', refusal: refusal('SINGLE_SIGN_ON_REQUIRED') };
   const token = attempt.browser ?? randomBytes(32).toString('base64url');
   const { userId } = found;
   await Promise.all([store.attempts.takeBack(counters), store.credentials.recordSignIn(found.tenantId, userId)]);

@@ -14,6 +14,10 @@ export type RefusalCode =
   | 'USER_INACTIVE'
   | 'CLIENT_NOT_ALLOWED'
   | 'SECOND_FACTOR_WRONG'
+  | 'SINGLE_SIGN_ON_REQUIRED'
+  | 'SINGLE_SIGN_ON_FAILED'
+  | 'IDENTITY_NOT_VERIFIED'
+  | 'IDENTITY_OF_ANOTHER'
   | 'SIGN_IN_BLOCKED';
 
 export interface Refusal {

@@ -25,6 +25,11 @@ import { PresentedTokens } from './provider/presented-tokens.ts';
 import { createProvider } from './provider/provider.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
 import { unavailableReply } from './reply.ts';
+import { SingleSignOnAdministration } from './single-sign-on/administration.ts';
+import { OpenIdClient } from './single-sign-on/openid.ts';
+import { guardedFetch } from './single-sign-on/outbound.ts';
+import { ProviderSecrets } from './single-sign-on/secrets.ts';
+import { SingleSignOn, type SingleSignOnParts } from './single-sign-on/single-sign-on.ts';
 import type { AuthStore } from './store/store.ts';
 import { isUnavailable } from './unavailable.ts';
 import { type UserNotices, Users } from './users.ts';
@@ -33,8 +38,9 @@ import { Vault } from './vault.ts';
 export interface AuthServerOptions
   extends UserNotices,
     ClientsOptions,
+    Omit<SecondFactorParts, 'clients'>,
     Pick<ClaimParts, 'user'>,
-    Omit<SecondFactorParts, 'clients'> {
+    Pick<SingleSignOnParts, 'isUser' | 'createUser' | 'providerFailed'> {
   store: AuthStore;
   source: TenantSource;
   secrets: DeploymentSecrets;
@@ -44,6 +50,8 @@ export interface AuthServerOptions
   baseUrl: string;
   /** The deployment has fixed its address; what the gateway reports is ignored. */
   baseUrlFixed: boolean;
+  /** Hosts of OpenID providers that may be reached though their addresses are not public. */
+  privateHosts: readonly string[];
   keysRotated(): void;
   noteAct: NoteAct;
   /** Nothing stored needs the previous secret any more. */
@@ -64,6 +72,9 @@ export class AuthServer {
   readonly users: Users;
   readonly domains: TenantDomains;
   readonly acts: Acts;
+  readonly identityProviders: SingleSignOnAdministration;
+  readonly #singleSignOn: SingleSignOn;
+  readonly #providerSecrets: ProviderSecrets;
   readonly #options: AuthServerOptions;
   readonly #store: AuthStore;
   readonly #keys: Keys;
@@ -78,12 +89,31 @@ export class AuthServer {
     this.#options = options;
     this.#baseUrl = options.baseUrl;
     this.#store = options.store;
-    this.#keys = new Keys(options.store, new Vault(options.secrets));
+    const vault = new Vault(options.secrets);
+    this.#keys = new Keys(options.store, vault);
+    this.#providerSecrets = new ProviderSecrets(options.store, vault);
     this.clients = new Clients(options.store, options.source, options);
     this.acts = new Acts(options.noteAct, (after, take) => options.source.tenants(after, take));
     this.domains = new TenantDomains(options.store, this.clients);
+    const openid = new OpenIdClient(guardedFetch(options.privateHosts));
+    this.#singleSignOn = new SingleSignOn({
+      ...options,
+      clients: this.clients,
+      acts: this.acts,
+      openid,
+      secrets: this.#providerSecrets,
+    });
+    this.identityProviders = new SingleSignOnAdministration({
+      store: options.store,
+      clients: this.clients,
+      acts: this.acts,
+      openid,
+      secrets: this.#providerSecrets,
+      baseUrl: () => this.#baseUrl,
+    });
     this.users = new Users(options.store, this.clients, {
       ...options,
+      singleSignOn: this.#singleSignOn,
       acts: this.acts,
       baseUrl: () => this.#baseUrl,
     });
@@ -113,7 +143,7 @@ export class AuthServer {
 
   /** Seals everything stored with the deployment's present secret, so that the previous one can be given up. */
   async reseal(): Promise<number> {
-    const changed = await this.#keys.reseal();
+    const changed = (await this.#keys.reseal()) + (await this.#providerSecrets.reseal());
     await this.#options.resealed();
     return changed;
   }
@@ -146,6 +176,7 @@ export class AuthServer {
         ring,
         clients: this.clients,
         factors: this.#factors(this.#baseUrl, ring),
+        singleSignOn: this.#singleSignOn,
         store: this.#store,
         presentedTokens: this.#presentedTokens,
         checkGrants: (checked) => this.checkGrants(checked),

@@ -5,6 +5,7 @@ import type { Acts } from './acts.ts';
 import type { Clients } from './clients.ts';
 import type { FactorChange } from './factors/events.ts';
 import { createLinkToken, hashPassword, LINK_VALID_SECONDS, verifyPassword } from './passwords.ts';
+import type { SingleSignOn } from './single-sign-on/single-sign-on.ts';
 import type { Credential } from './store/credentials.ts';
 import type { FactorCounts } from './store/factors.ts';
 import type { AuthStore } from './store/store.ts';
@@ -21,6 +22,7 @@ export interface UserNotices {
 
 interface UserParts extends UserNotices {
   readonly acts: Acts;
+  readonly singleSignOn: Pick<SingleSignOn, 'isOnlyWay' | 'replacesPassword'>;
   baseUrl(): string;
 }
 
@@ -84,6 +86,23 @@ export class Users {
   }
 
   /**
+   * Forgets who a user is at identity providers, so that the next sign-in connects them anew; returns how many identities
+   * that were. Names the user like a link.
+   */
+  async removeIdentities(username: string, tenantId: string | undefined): Promise<number> {
+    const user = await this.#named(username, tenantId);
+    const removed = await this.#store.identities.removeOf(user.tenantId, user.userId);
+    await this.revoke(user.tenantId, user.userId);
+    const changes = { identities: { from: String(removed), to: '0' } };
+    await this.#options.acts.note(user.tenantId, {
+      operationId: 'auth.identities.remove',
+      userId: user.userId,
+      changes,
+    });
+    return removed;
+  }
+
+  /**
    * A link for an operator to hand over. Throws PARAMETER_INVALID when no active user has the username, and without a
    * tenant when users of several do.
    */
@@ -92,6 +111,12 @@ export class Users {
     tenantId: string | undefined,
   ): Promise<{ url: string; validSeconds: number; signInName: string }> {
     const credential = await this.#named(username, tenantId);
+    const provider = await this.#options.singleSignOn.replacesPassword(credential);
+    if (provider)
+      throw new PlatformError(
+        'PARAMETER_INVALID',
+        `The user signs in with the identity provider ${provider.meta.apiName} alone, and has no password.`,
+      );
     const signInName = await this.#signInName(credential);
     // Before the link is there: it takes an account over, so nobody gets one without an entry.
     await this.#options.acts.note(credential.tenantId, {
@@ -131,8 +156,10 @@ export class Users {
       const same = credential.passwordHash !== null && (await verifyPassword(credential.passwordHash, user.password));
       if (!same) await this.#store.credentials.setPassword(tenantId, user.userId, await hashPassword(user.password));
     } else if (
+      user.invite !== false &&
       credential.passwordHash === null &&
-      !(await this.#store.credentials.hasLiveLink(tenantId, user.userId))
+      !(await this.#store.credentials.hasLiveLink(tenantId, user.userId)) &&
+      !(await this.#options.singleSignOn.isOnlyWay(tenantId, credential.username))
     ) {
       this.#options.sendPasswordLink(credential, await this.#passwordLink(credential));
     }

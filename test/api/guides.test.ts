@@ -6,8 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { call } from '../../contracts/call.ts';
-import { tokenFor } from '../support/client.ts';
+import { api, tokenFor } from '../support/client.ts';
+import { CLIENT_SECRET, IdentityProvider } from '../support/identity-provider.ts';
+import { deployOverHttp } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
+import { authorizeUrl, Browser, claims, exchange, pkce } from './auth/browser.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 /** Blocks that start a platform; here one runs already. */
@@ -16,15 +19,18 @@ const STARTS = /npm (ci|start)/;
 describe('the guide', () => {
   let platform: TestPlatform;
   let folder: string;
+  const idp = new IdentityProvider();
 
   before(async function () {
     this.timeout(120_000);
-    platform = await startPlatform();
+    await idp.listen();
+    platform = await startPlatform({ env: { SSO_PRIVATE_HOSTS: idp.host } });
     folder = await mkdtemp(join(tmpdir(), 'guide-'));
     await symlink(join(root, 'docs'), join(folder, 'docs'));
   });
   after(async () => {
     await platform?.stop();
+    await idp.close();
     if (folder) await rm(folder, { recursive: true, force: true });
   });
 
@@ -227,6 +233,61 @@ describe('the guide', () => {
       /^900\n1\nSCOPE_INSUFFICIENT\ntrue\nQuayside Chandlers Ltd\nupserted Quayside Chandlers Ltd\nwarehouse: SUCCEEDED\n/,
     );
     assert.match(output, /\nwarehouse: SUCCEEDED\ninvalid_client\n\nwarehouse: SUCCEEDED\ninvalid_client\n$/);
+  });
+
+  it('single-sign-on.md lets people of the company in by its provider, and then by nothing else', async function () {
+    this.timeout(120_000);
+    await idp.serve(`${platform.baseUrl}/oauth2/sso/callback`);
+    const [beginning = '', rest = ''] = (
+      await readFile(join(root, 'docs', 'guides', 'single-sign-on.md'), 'utf8')
+    ).split(/^(?=## 6\.)/m);
+    const made = await walk('single-sign-on.md', { ISSUER: idp.issuer }, () => beginning);
+    assert.match(made, /^sso: SUCCEEDED\n$/);
+    // What the operator does in the console.
+    const tenants = await call(platform.broker, 'metadata.tenants.list', {});
+    const provider = { tenantId: tenants.find(({ key }) => key === 'demo')!.id, apiName: 'CorporateLogin' };
+    await call(platform.broker, 'auth.identityProviders.setSecret', { ...provider, secret: CLIENT_SECRET });
+    const check = await call(platform.broker, 'auth.identityProviders.check', provider);
+    assert.deepEqual([check.discovery.ok, check.secretSet, check.domains[0]?.verified], [true, true, true]);
+
+    const signIn = async (username: string, password = '') => {
+      idp.people.set(username, { sub: `of ${username}`, email: username, email_verified: true, name: 'New Person' });
+      const browser = new Browser();
+      const { verifier, challenge } = pkce();
+      const form = await browser.visit(authorizeUrl(platform.baseUrl, challenge));
+      let seen = await browser.submit(form, { username, password });
+      const away = /^0; url=(.+)$/.exec(seen.headers.get('refresh') ?? '')?.[1];
+      if (!away) return seen.html;
+      seen = await browser.visit(away);
+      while (!seen.location) seen = await browser.submit(seen, { login: username, password: 'any' });
+      seen = await browser.visit(seen.location);
+      if (seen.status !== 200) return seen.html;
+      const { location } = await browser.submit(seen);
+      const { body } = await exchange(platform.baseUrl, location!.searchParams.get('code')!, verifier);
+      return claims(body.access_token).sub as string;
+    };
+    const demo = { tenantId: provider.tenantId };
+    const sam = await call(platform.broker, 'data.users.find', { ...demo, username: 'sam@demo.example' });
+    assert.equal(await signIn('sam@demo.example'), sam?.id);
+    assert.match(await signIn('nina@demo.example'), /You have no account here/);
+    assert.match(
+      await walk('single-sign-on.md', {}, () => beginning.split('## 1.')[0] + rest),
+      /sso: SUCCEEDED\nsso: SUCCEEDED\n$/,
+    );
+    const id = await signIn('nina@demo.example');
+    const nina = await call(platform.broker, 'data.users.find', { ...demo, username: 'nina@demo.example' });
+    assert.deepEqual([nina?.id, nina?.profileApiName, nina?.displayName], [id, 'Standard', 'New Person']);
+    assert.match(await signIn('sam@demo.example', 'demo-password'), /To sign in with Corporate sign-in/);
+    assert.equal(await signIn('sam@demo.example'), sam?.id);
+    // The guides beside this one sign in with passwords.
+    const path = join(folder, 'sso', 'identityProviders', 'CorporateLogin.yaml');
+    const files = {
+      'identityProviders/CorporateLogin.yaml': `${await readFile(path, 'utf8')}`.replace(
+        /^active: true/m,
+        'active: false',
+      ),
+    };
+    await deployOverHttp(api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada@demo.example')), files);
   });
 
   it('follow-changes.md keeps a copy in step, and takes out of it what went out of sight', async function () {

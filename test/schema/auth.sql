@@ -118,6 +118,21 @@ ALTER TABLE auth.grants FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.grants TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.grants TO svc_auth;
 
+CREATE TABLE auth.identities (
+  tenant_id uuid NOT NULL,
+  issuer text NOT NULL,
+  subject text NOT NULL,
+  user_id uuid NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  last_used_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT identities_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES auth.credentials(tenant_id, user_id) ON DELETE CASCADE,
+  CONSTRAINT identities_pkey PRIMARY KEY (tenant_id, issuer, subject)
+);
+ALTER TABLE auth.identities ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.identities FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.identities TO login_auth;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.identities TO svc_auth;
+
 CREATE TABLE auth.keys (
   kid text NOT NULL,
   purpose text NOT NULL,
@@ -184,6 +199,22 @@ ALTER TABLE auth.password_links FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.password_links TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.password_links TO svc_auth;
 
+CREATE TABLE auth.provider_secrets (
+  tenant_id uuid NOT NULL,
+  api_name text NOT NULL,
+  issuer text NOT NULL,
+  client_id text NOT NULL,
+  plain jsonb,
+  sealed bytea,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT provider_secrets_check CHECK (((plain IS NULL) <> (sealed IS NULL))),
+  CONSTRAINT provider_secrets_pkey PRIMARY KEY (tenant_id, api_name)
+);
+ALTER TABLE auth.provider_secrets ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.provider_secrets FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.provider_secrets TO login_auth;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.provider_secrets TO svc_auth;
+
 CREATE TABLE auth.recovery_codes (
   tenant_id uuid NOT NULL,
   user_id uuid NOT NULL,
@@ -247,6 +278,8 @@ CREATE UNIQUE INDEX grants_id ON auth.grants USING btree (id);
 
 CREATE INDEX grants_user ON auth.grants USING btree (tenant_id, user_id, created_at, id);
 
+CREATE UNIQUE INDEX identities_user ON auth.identities USING btree (tenant_id, user_id, issuer);
+
 CREATE INDEX known_origins_used ON auth.known_origins USING btree (last_used_at);
 
 CREATE UNIQUE INDEX passkeys_id ON auth.passkeys USING btree (id);
@@ -297,6 +330,12 @@ CREATE POLICY directory_of_login ON auth.grants AS PERMISSIVE FOR ALL TO login_a
 
 CREATE POLICY tenant ON auth.grants AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
+CREATE POLICY directory ON auth.identities AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON auth.identities AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.identities AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
 CREATE POLICY directory ON auth.known_origins AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
 CREATE POLICY directory_of_login ON auth.known_origins AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
@@ -314,6 +353,12 @@ CREATE POLICY directory ON auth.password_links AS PERMISSIVE FOR ALL TO postgres
 CREATE POLICY directory_of_login ON auth.password_links AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
 
 CREATE POLICY tenant ON auth.password_links AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY directory ON auth.provider_secrets AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON auth.provider_secrets AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.provider_secrets AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.recovery_codes AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 

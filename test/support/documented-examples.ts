@@ -286,6 +286,11 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/guides/operators.md#backup 3': 'test/cluster/restored.test.ts makes a backup and restores it.',
   'docs/guides/operators.md#one-tenant': 'Names the schema of a tenant of somebody else.',
   'docs/guides/operators.md#several-processes': 'test/cluster/platform.test.ts starts these processes.',
+  'docs/guides/single-sign-on.md#1-let-the-domain-be-verified':
+    'test/api/auth/usernames.test.ts calls the same action.',
+  'docs/guides/single-sign-on.md#2-register-the-platform-at-the-provider': 'An address to copy.',
+  'docs/guides/single-sign-on.md#4-set-its-secret-and-check-it':
+    'test/api/guides.test.ts calls the same actions for the guide.',
   'docs/guides/sign-in-a-program.md#2-get-its-secret': 'test/api/guides.test.ts calls the same action for the guide.',
   'docs/guides/sign-in-a-program.md#2-get-its-secret 2': 'Waits for somebody to type.',
   'docs/guides/use-the-command-line.md#sign-in': 'Opens a browser: test/cli/sign-in.test.ts is that browser.',

@@ -2,14 +2,27 @@
 import * as account from '../../services/auth/pages/account.ts';
 import * as pages from '../../services/auth/pages/pages.ts';
 import * as secondStep from '../../services/auth/pages/second-step.ts';
+import * as singleSignOn from '../../services/auth/pages/single-sign-on.ts';
 
 const step = (text: string): secondStep.StepView => ({ action: '/a', csrf: text, username: text, formTargets: [] });
+
+const SIGN_ON_CODES = [
+  'SINGLE_SIGN_ON_EXPIRED',
+  'SINGLE_SIGN_ON_CANCELLED',
+  'SINGLE_SIGN_ON_FAILED',
+  'USER_UNKNOWN',
+  'USER_INACTIVE',
+  'IDENTITY_OF_ANOTHER',
+  'IDENTITY_NOT_VERIFIED',
+  'CLIENT_NOT_ALLOWED',
+] as const;
 
 /** With this text wherever text comes from outside. */
 export const signInPages = (text: string): pages.Page[] => [
   ...[
     null,
-    { kind: 'refused' as const },
+    { kind: 'refused' as const, provider: null },
+    { kind: 'refused' as const, provider: text },
     { kind: 'passkeyRefused' as const },
     { kind: 'wait' as const, seconds: 3 },
   ].map((problem) =>
@@ -44,6 +57,10 @@ export const signInPages = (text: string): pages.Page[] => [
       problem,
     }),
   ]),
+  singleSignOn.departure({ label: text, url: new URL('https://login.corp.example/authorize?a=1&b="2"') }),
+  singleSignOn.notAvailable({ label: text, back: '/a' }),
+  singleSignOn.noPassword({ label: text }),
+  ...SIGN_ON_CODES.map((code) => singleSignOn.refused({ code, label: text, username: text, back: '/a' })),
   secondStep.recoveryCodes({ ...step(text), codes: [text] }),
   secondStep.secondFactorReady(step(text)),
   ...[true, false].map((recent) =>

@@ -7,6 +7,9 @@ export const SINGLE_FACTOR_ACR = 'https://refeds.org/profile/sfa';
 
 export const PASSWORD_AMR: readonly string[] = ['pwd'];
 
+/** A person who has signed in at an OpenID provider, as Microsoft Entra ID has it; nothing is registered for it. */
+export const FEDERATED_AMR: readonly string[] = ['fed'];
+
 /** A passkey with user verification is possession and knowledge or a biometric in one. */
 export const passkeyAmr = ({ backupEligible }: { backupEligible: boolean }): string[] => [
   backupEligible ? 'swk' : 'hwk',

@@ -46,6 +46,8 @@ export interface SignInStep {
   refused(refusal: Refusal): void;
   /** The end of the sign-in when the tenant is suspended: only who has proved who they are learns of it. */
   refusedTenant(tenantId: string): Promise<Answer | null>;
+  /** Whether a user may sign in with a passkey, without the provider of their domain. */
+  mayUsePasskey(user: Credential): Promise<boolean>;
   finish(login: { accountId: string; amr: readonly string[] }): Promise<Answer>;
 }
 
@@ -79,11 +81,20 @@ export async function continueSignIn(step: SignInStep, form: Form | null): Promi
 }
 
 /** The password was right: the sign-in is complete, or the second factor comes next. */
-export async function afterPassword(step: SignInStep, credential: Credential): Promise<Answer> {
+export const afterPassword = (step: SignInStep, credential: Credential): Promise<Answer> =>
+  afterFirstFactor(step, credential, PASSWORD_AMR);
+
+/** A factor was right, or a provider has said who it is; `amr` says how. What proved two factors already is complete. */
+export async function afterFirstFactor(
+  step: SignInStep,
+  credential: Credential,
+  amr: readonly string[],
+): Promise<Answer> {
   const { tenantId, userId, username } = credential;
   const refused = await step.refusedTenant(tenantId);
   if (refused) return refused;
-  const progress: Progress = { tenantId, userId, username, amr: PASSWORD_AMR };
+  const progress: Progress = { tenantId, userId, username, amr };
+  if (isMultiFactor(amr)) return complete(step, progress);
   const { passkeys, authenticator } = await step.store.factors.counts(progress);
   const has = passkeys > 0 || authenticator;
   const required = has || step.secondFactorRequested || (await step.factors.isDemanded(progress));
@@ -102,7 +113,8 @@ export async function passkeySignIn(
     const passkey = await step.factors.passkeys.verify(binding(step), answer);
     const credential = passkey && (await step.store.credentials.find(passkey.tenantId, passkey.userId));
     const usable = credential?.active && (step.clientTenantId ?? credential.tenantId) === credential.tenantId;
-    if (passkey && credential && usable) used.push({ credential, amr: passkeyAmr(passkey) });
+    if (passkey && credential && usable && (await step.mayUsePasskey(credential)))
+      used.push({ credential, amr: passkeyAmr(passkey) });
     return used.length > 0;
   });
   if (judged.outcome === 'wait') return { waitSeconds: judged.seconds };

@@ -17,6 +17,8 @@ export interface Page {
   formTargets?: readonly string[];
   /** The page has a form that uses a passkey. */
   passkeys?: boolean;
+  /** Where the browser goes by itself, once the page is there. */
+  continueTo?: URL;
   /** Seconds, for a page that asks to wait. */
   retryAfterSeconds?: number;
 }
@@ -91,6 +93,7 @@ export function headers(page: Page): Record<string, string> {
     'cache-control': 'no-store',
     'referrer-policy': 'same-origin',
     'x-frame-options': 'DENY',
+    ...(page.continueTo ? { refresh: `0; url=${page.continueTo.href}` } : {}),
     ...(page.retryAfterSeconds ? { 'retry-after': String(page.retryAfterSeconds) } : {}),
   };
 }

@@ -16,7 +16,11 @@ export interface SignInView {
   username: string;
   /** Why somebody who has signed in is asked again; null: nobody has. */
   again: 'tooOld' | 'tooWeak' | null;
-  problem: { kind: 'refused' } | { kind: 'passkeyRefused' } | { kind: 'wait'; seconds: number } | null;
+  problem:
+    | { kind: 'refused'; provider: string | null }
+    | { kind: 'passkeyRefused' }
+    | { kind: 'wait'; seconds: number }
+    | null;
   /** Options of WebAuthn for a sign-in with a passkey alone, as JSON. */
   passkeyOptions: string;
   formTargets: readonly string[];
@@ -27,12 +31,19 @@ const AGAIN = {
   tooWeak: 'You are signed in with one factor, and this needs two. Confirm that it is you.',
 };
 
+/** The same for every name of a domain, so that nobody learns which of them there are. */
+function refusedText({ username, problem: refused }: SignInView): string {
+  const text = 'Username and password do not match. Check both and try again.';
+  if (refused?.kind !== 'refused' || refused.provider === null) return text;
+  return `${text} To sign in with ${refused.provider}, leave the password of ${username.slice(0, 100)} empty.`;
+}
+
 export function signIn(view: SignInView): Page {
   const refused = view.problem?.kind === 'refused';
   const wait = view.problem?.kind === 'wait' ? view.problem.seconds : 0;
   const passkeyRefused = view.problem?.kind === 'passkeyRefused';
   const alert = refused
-    ? problem('You are not signed in', 'Username and password do not match. Check both and try again.')
+    ? problem('You are not signed in', refusedText(view))
     : passkeyRefused
       ? problem('You are not signed in', 'The passkey was not accepted. Try again, or use your password.')
       : wait > 0
@@ -54,8 +65,9 @@ ${hiddenInput('csrf', view.csrf)}
 <input id="username" name="username" type="text" autocomplete="username webauthn" autocapitalize="none" spellcheck="false"
 required maxlength="320"${invalid} value="${escapeHtml(view.username)}"${view.username ? '' : ' autofocus'}></div>
 <div class="field"><label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required
-maxlength="800"${invalid}${view.username ? ' autofocus' : ''}></div>
+<input id="password" name="password" type="password" autocomplete="current-password"
+maxlength="800" aria-describedby="password-hint"${invalid}${view.username ? ' autofocus' : ''}>
+<p class="hint" id="password-hint">Leave it empty if your company signs you in.</p></div>
 <button type="submit" name="decision" value="signIn">Sign in</button>
 <button type="submit" class="quiet" name="decision" value="cancel" formnovalidate>Cancel</button>
 </form>

@@ -1,4 +1,4 @@
-/** The pages after the right password: proving the second factor, setting one up, and its recovery codes. */
+/** The pages after the first factor: proving the second factor, setting one up, and its recovery codes. */
 import { escapeHtml } from '../../../lib/values/html.ts';
 import type { Page } from './layout.ts';
 import { codeField, hiddenInput, passkeyForm, passkeysNeedMore, problem, waitText } from './parts.ts';
@@ -113,7 +113,7 @@ Next time it signs you in without a password.</p>
     formTargets: view.formTargets,
     passkeys: view.passkeyOptions !== null,
     body: `${alertFor('The second step is not set up', view.problem)}<h1>Protect your account</h1>
-<p class="lead">A second step is required for <strong>${escapeHtml(view.username)}</strong>, besides the password.</p>
+<p class="lead">A second step is required for <strong>${escapeHtml(view.username)}</strong>.</p>
 ${passkey}
 ${setUpApp(view, 'addApp')}
 ${startAgain(view)}`,

@@ -13,9 +13,11 @@ import { DeprecatedUses } from './deprecated-uses.ts';
 import { Domains } from './domains.ts';
 import { Factors } from './factors.ts';
 import { Grants } from './grants.ts';
+import { Identities } from './identities.ts';
 import { StoredKeys } from './keys.ts';
 import { KnownOrigins } from './known-origins.ts';
 import { Origins } from './origins.ts';
+import { ProviderSecrets } from './provider-secrets.ts';
 
 const DELETE_EXPIRED = [
   'DELETE FROM auth.grants WHERE expires_at < now()',
@@ -37,6 +39,8 @@ export class AuthStore {
   readonly keys: StoredKeys;
   readonly knownOrigins: KnownOrigins;
   readonly domains: Domains;
+  readonly identities: Identities;
+  readonly providerSecrets: ProviderSecrets;
   readonly deprecatedUses: DeprecatedUses;
   readonly #database: Database;
 
@@ -51,6 +55,8 @@ export class AuthStore {
     this.keys = new StoredKeys(database);
     this.knownOrigins = new KnownOrigins(database);
     this.domains = new Domains(database);
+    this.identities = new Identities(database);
+    this.providerSecrets = new ProviderSecrets(database);
     this.deprecatedUses = new DeprecatedUses(database);
     this.#database = database;
   }

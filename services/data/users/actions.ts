@@ -36,6 +36,7 @@ export const userActions = (database: Database, tenants: Tenants) =>
           email: user.email,
           active: true,
           ...(user.password === undefined ? {} : { password: user.password }),
+          ...(user.invite === undefined ? {} : { invite: user.invite }),
         })),
       });
       await forgetUnsent(database, tenantId, Object.values(userIds));

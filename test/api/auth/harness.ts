@@ -12,7 +12,12 @@ import { readConfig } from '../../../config/env.ts';
 import type { AuthEvents, HttpReply } from '../../../contracts/auth.ts';
 import { call } from '../../../contracts/call.ts';
 import type { DataActions } from '../../../contracts/data.ts';
-import type { ExternalClientMeta, SecondFactorPolicy, Snapshot } from '../../../lib/schema/snapshot.ts';
+import type {
+  ExternalClientMeta,
+  IdentityProviderMeta,
+  SecondFactorPolicy,
+  Snapshot,
+} from '../../../lib/schema/snapshot.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { ensureServiceRole, migrate } from '../../../mixins/database/migrate.ts';
 import { Jobs } from '../../../mixins/jobs/jobs.ts';
@@ -54,6 +59,10 @@ export interface AuthHarness {
   url: string;
   /** Clients of the tenant `demo`; change and bump(). */
   clients: Record<string, ExternalClientMeta>;
+  /** Identity providers by tenant; set and bump(). */
+  identityProviders: Map<string, IdentityProviderMeta[]>;
+  /** System permissions of users, where they are not those of the demo tenant. */
+  permissions: Map<string, string[]>;
   suspended: Set<string>;
   /** Who must have a second factor, by tenant; set and bump(). */
   secondFactor: Map<string, SecondFactorPolicy>;
@@ -68,6 +77,10 @@ export interface AuthHarness {
   refusals: DataActions['data.audit.denySignIn']['params'][];
   /** What was reported for the audit trail as done. */
   notes: DataActions['data.audit.note']['params'][];
+  /** Users that auth asked data to make. */
+  provisioned: DataActions['data.users.provision']['params']['users'];
+  /** Lines of the log, of warnings and worse. */
+  warnings: string[];
   /** Set-password links that were logged. */
   links: string[];
   stop(): Promise<void>;
@@ -91,15 +104,18 @@ const tenant = (id: string, key: string, version: number, suspended: boolean) =>
 /** Swallows the log, but for the set-password links in it. */
 class LinkReader extends Loggers.Base<object> {
   readonly #links: string[];
+  readonly #warnings: string[];
 
-  constructor(links: string[]) {
+  constructor(links: string[], warnings: string[]) {
     super();
     this.#links = links;
+    this.#warnings = warnings;
   }
 
   override getLogHandler(): (type: string, args: unknown[]) => void {
-    return (_type, args) => {
-      const line = args.map(String).join(' ');
+    return (type, args) => {
+      const line = args.map((one) => (typeof one === 'object' ? JSON.stringify(one) : String(one))).join(' ');
+      if (type === 'warn' || type === 'error' || type === 'fatal') this.#warnings.push(line);
       const link = /https?:\S+\/password\/\S+/.exec(line);
       if (link) this.#links.push(link[0]);
       if (process.env['LOG_LEVEL']) console.error(line);
@@ -126,11 +142,14 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
   const clients: Record<string, ExternalClientMeta> = options.on?.clients ?? {};
   const suspended = options.on?.suspended ?? new Set<string>();
   const secondFactor = options.on?.secondFactor ?? new Map<string, SecondFactorPolicy>();
+  const identityProviders = options.on?.identityProviders ?? new Map<string, IdentityProviderMeta[]>();
+  const permissions = options.on?.permissions ?? new Map<string, string[]>();
   const harness = {} as AuthHarness;
   const revoked: string[] = [];
   const factorChanges: AuthEvents['auth.user.factorChanged'][] = [];
   const notes: AuthHarness['notes'] = [];
   const links: string[] = [];
+  const warnings: string[] = [];
   let version = 1;
   const tenants = () => [
     tenant(DEMO, 'demo', version, suspended.has(DEMO)),
@@ -141,7 +160,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     ...brokerOptions(config),
     nodeID: `auth-test-${randomUUID()}`,
     logLevel: 'info',
-    logger: new LinkReader(links),
+    logger: new LinkReader(links, warnings),
   } as never);
   const jobs = new Jobs(database, { warn: () => {} });
   broker.createService(
@@ -168,6 +187,9 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
           JSON.stringify({
             externalClients: ctx.params.tenantId === DEMO ? clients : {},
             secondFactor: secondFactor.get(ctx.params.tenantId) ?? null,
+            identityProviders: Object.fromEntries(
+              (identityProviders.get(ctx.params.tenantId) ?? []).map((meta) => [meta.apiName, meta]),
+            ),
           } satisfies Partial<Snapshot>),
         ),
       }),
@@ -196,8 +218,24 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
         roleApiName: 'SalesRep',
         apiEnabled: true,
         updatedAt: 1_767_225_600,
-        systemPermissions: ctx.params.userId === ADA ? ['apiEnabled', 'manageUsers'] : ['apiEnabled'],
+        systemPermissions:
+          permissions.get(ctx.params.userId) ??
+          (ctx.params.userId === ADA ? ['apiEnabled', 'manageUsers'] : ['apiEnabled']),
       }),
+      'users.find': () => null,
+      'users.provision': async (ctx: Context<DataActions['data.users.provision']['params']>) => {
+        const { tenantId, users } = ctx.params;
+        harness.provisioned.push(...users);
+        const synced = users.map(({ username, email, invite }) => ({
+          userId: randomUUID(),
+          username,
+          email,
+          active: true,
+          ...(invite === undefined ? {} : { invite }),
+        }));
+        const { signInNames } = await call(ctx, 'auth.users.sync', { tenantId, users: synced });
+        return { userIds: Object.fromEntries(synced.map((user) => [user.username, user.userId])), signInNames };
+      },
     },
   } as ServiceSchema);
   broker.createService({
@@ -253,6 +291,10 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     database,
     url,
     clients,
+    identityProviders,
+    permissions,
+    provisioned: [],
+    warnings,
     suspended,
     secondFactor,
     metadataAway: false,

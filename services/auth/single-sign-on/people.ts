@@ -1,0 +1,119 @@
+/**
+ * Which user of the tenant a person at a provider is. The first time by the username that the provider gives, in a domain
+ * that is verified for the tenant; from then on by the provider's subject alone, whatever else it says. Nobody takes over
+ * a user who is connected with somebody else. Source: docs/reference/authentication.md#single-sign-on.
+ */
+import { SignInText } from '../../../contracts/auth.ts';
+import { valueProblem } from '../../../lib/validation.ts';
+import type { Acts } from '../acts.ts';
+import type { Clients } from '../clients.ts';
+import type { RefusalCode } from '../refusals.ts';
+import type { Credential } from '../store/credentials.ts';
+import type { AuthStore } from '../store/store.ts';
+import { USERNAME_MAX_CHARS } from '../usernames.ts';
+import type { Claims } from './openid.ts';
+import { speaksFor, type TenantProvider } from './providers.ts';
+
+/** A user that a first sign-in makes. */
+export interface NewUser {
+  readonly username: string;
+  readonly email: string;
+  readonly displayName: string;
+  readonly profileApiName: string;
+  readonly roleApiName: string | null;
+}
+
+export interface PeopleParts {
+  readonly store: AuthStore;
+  readonly clients: Clients;
+  readonly acts: Acts;
+  /** Whether the tenant has a user of this name already, active or not. */
+  isUser(tenantId: string, username: string): Promise<boolean>;
+  /** Creates a user, unless there is one of the name; auth knows the user afterwards. */
+  createUser(tenantId: string, user: NewUser): Promise<void>;
+}
+
+export type Person =
+  | { readonly credential: Credential }
+  | { readonly refused: RefusalCode; readonly userId: string | null; readonly username: string | null };
+
+const SUBJECT_MAX_CHARS = 255;
+const DISPLAY_NAME_MAX_CHARS = 255;
+
+export async function userOf(parts: PeopleParts, provider: TenantProvider, claims: Claims): Promise<Person> {
+  const { tenantId } = provider;
+  const { issuer, subject } = claims;
+  if (subject.length > SUBJECT_MAX_CHARS || subject.includes('\0')) return refuse('IDENTITY_NOT_VERIFIED');
+  const identity = { tenantId, issuer, subject };
+  const known = await parts.store.identities.userOf(identity);
+  if (known !== null) return usable(parts, provider, await parts.store.credentials.find(tenantId, known));
+  const username = usernameIn(claims, provider);
+  if (username === null || !(await speaksFor(parts, provider, username)))
+    return refuse('IDENTITY_NOT_VERIFIED', null, username);
+  const credential =
+    (await parts.store.credentials.byUsername(tenantId, username)) ??
+    (await created(parts, provider, claims, username));
+  if (!credential) return refuse('USER_UNKNOWN', null, username);
+  const found = await usable(parts, provider, credential);
+  if ('refused' in found) return found;
+  if (await parts.store.identities.add(identity, credential.userId)) {
+    await parts.acts.identityAdded(tenantId, credential.userId, { provider: provider.meta.apiName, issuer, subject });
+    return found;
+  }
+  // Two sign-ins of one person at the same moment, or the user is somebody else.
+  const now = await parts.store.identities.userOf(identity);
+  return now === credential.userId ? found : refuse('IDENTITY_OF_ANOTHER', credential.userId, username);
+}
+
+const refuse = (refused: RefusalCode, userId: string | null = null, username: string | null = null): Person => ({
+  refused,
+  userId,
+  username,
+});
+
+/** The provider counts for an active user of its domains alone. */
+async function usable(parts: PeopleParts, provider: TenantProvider, credential: Credential | null): Promise<Person> {
+  if (!credential) return refuse('USER_UNKNOWN');
+  const { userId, username } = credential;
+  if (!credential.active) return refuse('USER_INACTIVE', userId, username);
+  if (!(await speaksFor(parts, provider, username))) return refuse('IDENTITY_NOT_VERIFIED', userId, username);
+  return { credential };
+}
+
+/** The username that the provider gives a person; null: none that can be one, or one that it says is not verified. */
+function usernameIn(claims: Claims, { meta }: TenantProvider): string | null {
+  const text = textIn(claims, meta.usernameClaim, USERNAME_MAX_CHARS);
+  if (text === null || valueProblem(SignInText, text)) return null;
+  return meta.usernameClaim === 'email' && !isVerified(claims) ? null : text;
+}
+
+/** A provider that says nothing about it speaks for its own domains. Some write the flag as a text. */
+const isVerified = (claims: Claims): boolean => !['false', false].includes(claims.claim('email_verified') as never);
+
+function textIn(claims: Claims, name: string, maxChars: number): string | null {
+  const value = claims.claim(name);
+  if (typeof value !== 'string' || value.length > maxChars) return null;
+  const text = value.normalize('NFC').trim();
+  return text === '' || text.includes('\0') ? null : text;
+}
+
+/** A user who is not there yet, where the provider creates users. */
+async function created(
+  parts: PeopleParts,
+  provider: TenantProvider,
+  claims: Claims,
+  username: string,
+): Promise<Credential | null> {
+  const { tenantId, meta } = provider;
+  if (await parts.clients.isSuspended(tenantId)) return null;
+  // One of this name that auth does not know yet was made by somebody, and may have been deactivated.
+  if (!meta.createUsers || (await parts.isUser(tenantId, username))) return null;
+  const email = isVerified(claims) ? textIn(claims, 'email', USERNAME_MAX_CHARS) : null;
+  await parts.createUser(tenantId, {
+    username,
+    email: email !== null && (await speaksFor(parts, provider, email)) ? email : username,
+    displayName: textIn(claims, 'name', DISPLAY_NAME_MAX_CHARS) ?? username.slice(0, DISPLAY_NAME_MAX_CHARS),
+    ...meta.createUsers,
+  });
+  return parts.store.credentials.byUsername(tenantId, username);
+}
