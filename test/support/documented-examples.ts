@@ -284,7 +284,11 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/guides/operators.md#backup': 'Makes a role of the whole server: test/cluster/restored.test.ts does.',
   'docs/guides/operators.md#backup 2': 'test/cluster/restored.test.ts makes a backup and restores it.',
   'docs/guides/operators.md#backup 3': 'test/cluster/restored.test.ts makes a backup and restores it.',
-  'docs/guides/operators.md#one-tenant': 'Names the schema of a tenant of somebody else.',
+  'docs/guides/operators.md#one-tenant': 'test/cluster/restored-tenant.test.ts brings a tenant back in these steps.',
+  'docs/guides/operators.md#one-tenant 2': 'test/cluster/restored-tenant.test.ts brings a tenant back in these steps.',
+  'docs/guides/operators.md#one-tenant 3': 'test/cluster/restored-tenant.test.ts brings a tenant back in these steps.',
+  'docs/guides/operators.md#one-tenant 4': 'test/cluster/restored-tenant.test.ts brings a tenant back in these steps.',
+  'docs/guides/operators.md#one-tenant 5': 'test/cluster/restored-tenant.test.ts brings a tenant back in these steps.',
   'docs/guides/operators.md#several-processes': 'test/cluster/platform.test.ts starts these processes.',
   'docs/guides/single-sign-on.md#1-let-the-domain-be-verified':
     'test/api/auth/usernames.test.ts calls the same action.',

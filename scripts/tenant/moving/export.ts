@@ -61,7 +61,7 @@ const TENANT = `SELECT id, key, name, region, edition, sandbox, locale, timezone
     tenant_schema_version AS "schemaVersion",
     ARRAY(SELECT relname::text FROM pg_class WHERE relkind = 'r'
       AND relnamespace = to_regnamespace('t_' || replace(id::text, '-', '')) ORDER BY relname) AS tables
-  FROM metadata.tenants WHERE key = $1`;
+  FROM metadata.tenants WHERE key = $1 AND erasing_since IS NULL`;
 
 /** Gives everything to `sink`, in the order in which an import takes it. Answers the head. */
 export async function exportTenant(database: Database, key: string, options: ExportOptions, sink: Sink): Promise<Head> {

@@ -123,9 +123,16 @@ export class TenantImport {
       );
     if (!/^[a-z][a-z0-9]{1,30}$/.test(key)) throw new MovingRefused(`${key} is no key of a tenant, such as acme.`);
     await this.#tx.query(LIMITS);
-    const taken = await this.#tx.all({ text: 'SELECT FROM metadata.tenants WHERE key = $1', values: [key] });
-    if (taken.length > 0)
-      throw new MovingRefused(`There is a tenant ${key} here. Give the import another key with --key.`);
+    const taken = await this.#tx.first<{ goes: string | null }>({
+      text: `SELECT to_char(coalesce(erasing_since, delete_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"') AS goes
+        FROM metadata.tenants WHERE key = $1`,
+      values: [key],
+    });
+    if (taken)
+      throw new MovingRefused(
+        `There is a tenant ${key} here${taken.goes === null ? '' : `, which is going to be erased (${taken.goes})`}. ` +
+          'Give the import another key with --key.',
+      );
     if (!domains) return;
     const owned = await this.#tx.all<{ domain: string }>({
       text: 'SELECT domain FROM auth.domains WHERE domain = ANY ($1::text[]) ORDER BY domain',
