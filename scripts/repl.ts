@@ -40,10 +40,17 @@ const tenants = (broker: ServiceBroker) =>
     ),
   );
 
+function commandsOfTenant(): string {
+  const nowhere = (): never => {
+    throw new Error('Nothing is done for the help.');
+  };
+  return tenantProgram('tenant', new Session(nowhere, () => {})).helpInformation();
+}
+
 /** The commands of `npm run tenant`: `help tenant` shows them, `tenant help create` the parameters of one. */
 const TENANT_COMMAND = {
   command: 'tenant [words...]',
-  description: 'Tenants: tenant list, tenant show lakeside, tenant help for all commands, tenant help create for one.',
+  description: `Tenants. The parameters of a command: tenant help create\n\n${commandsOfTenant()}`,
   allowUnknownOptions: true,
   parse(command: ReplCommand) {
     command.params = { args: command.args };
