@@ -119,6 +119,7 @@ async function overview(visit: Visit, done: string | null, problem: string | nul
     action: ACCOUNT_PATH,
     csrf,
     username: user.username,
+    tenantName: (await visit.clients.tenant({ tenantId: user.tenantId }))?.name ?? '',
     recent,
     passkeysMax: PASSKEYS_MAX,
     passkeys: has.passkeys > 0 ? await visit.store.factors.passkeys(user) : [],

@@ -27,7 +27,7 @@ import * as pages from './pages/pages.ts';
 import * as singleSignOnPages from './pages/single-sign-on.ts';
 import { signIn } from './passwords.ts';
 import { declaredScopes } from './provider/metadata-documents.ts';
-import { apiResource, resourceAt } from './provider/paths.ts';
+import { apiResource, PATHS, resourceAt } from './provider/paths.ts';
 import { forAssistants, isIdentityScope } from './provider/scopes.ts';
 import { requestedAcrs } from './provider/step-up.ts';
 import { SUSPENDED_DESCRIPTION, SUSPENDED_ERROR } from './provider/suspended.ts';
@@ -294,7 +294,22 @@ async function byPassword(
   return afterPassword({ ...step, browser: result.browser, secondFactorRequested }, result.credential);
 }
 
+/**
+ * The same request from its beginning, so that another person can sign in. A device cannot: its code was used to get here.
+ */
+async function signInAnew(interaction: Interaction): Promise<Answer> {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(interaction.params))
+    if (value !== undefined && name !== 'prompt' && name !== 'login_hint')
+      for (const one of [value].flat()) parameters.append(name, String(one));
+  const prompts = words(interaction.params['prompt']).filter((prompt) => prompt !== 'login');
+  parameters.set('prompt', ['login', ...prompts].join(' '));
+  await interaction.destroy();
+  return { redirect: `${PATHS.authorization}?${parameters}` };
+}
+
 async function consent({ parts, interaction, client, form, view, finish }: Visit): Promise<Answer> {
+  if (form?.get('decision') === 'switch' && !interaction.deviceCode) return signInAnew(interaction);
   const { provider, store } = parts;
   const userId = interaction.session?.accountId;
   const credential = userId ? await store.credentials.byUser(userId) : null;
@@ -312,15 +327,19 @@ async function consent({ parts, interaction, client, form, view, finish }: Visit
   ];
   const scopes = requested.filter((scope) => !withheld.includes(scope));
   if (form?.get('decision') !== 'allow') {
+    const tenant = await parts.clients.tenant({ tenantId: credential.tenantId });
     const redirect = interaction.deviceCode ? null : URL.parse(String(interaction.params['redirect_uri'] ?? ''));
     return pages.consent({
       ...view,
       clientName: client.name,
+      agent: client.meta?.agent ?? false,
       username: credential.username,
+      tenantName: tenant?.name ?? '',
       resources,
       scopes,
       redirectHost: redirect?.host || null,
       publishedAt: hasDocument(client.clientId) ? new URL(client.clientId).host : null,
+      canSwitch: !interaction.deviceCode,
     });
   }
   // Always a new grant: one authorization can end without another one of the same client.

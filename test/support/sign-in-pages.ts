@@ -1,4 +1,5 @@
 /** Every page of sign-in and account in each of its states, most of which a person reaches only with a device at hand. */
+import { IDENTITY_SCOPES, SCOPES } from '../../lib/operation.ts';
 import * as account from '../../services/auth/pages/account.ts';
 import * as pages from '../../services/auth/pages/pages.ts';
 import * as secondStep from '../../services/auth/pages/second-step.ts';
@@ -16,6 +17,34 @@ const SIGN_ON_CODES = [
   'IDENTITY_NOT_VERIFIED',
   'CLIENT_NOT_ALLOWED',
 ] as const;
+/** From everything that can be asked for to a sign-in alone. */
+function consentPages(text: string): pages.Page[] {
+  const view: pages.ConsentView = {
+    action: '/a',
+    csrf: text,
+    clientName: text,
+    agent: true,
+    username: text,
+    tenantName: text,
+    resources: ['api', 'mcp'],
+    scopes: [...Object.keys(IDENTITY_SCOPES), ...Object.keys(SCOPES), text],
+    redirectHost: text,
+    publishedAt: text,
+    canSwitch: true,
+    formTargets: [],
+  };
+  return [
+    pages.consent(view),
+    pages.consent({
+      ...view,
+      agent: false,
+      resources: ['mcp'],
+      scopes: ['setup:read', 'metadata:deploy'],
+      canSwitch: false,
+    }),
+    pages.consent({ ...view, agent: false, resources: [], scopes: ['openid', 'profile', 'email'], publishedAt: null }),
+  ];
+}
 
 /** With this text wherever text comes from outside. */
 export const signInPages = (text: string): pages.Page[] => [
@@ -68,14 +97,21 @@ export const signInPages = (text: string): pages.Page[] => [
       action: '/a',
       csrf: text,
       username: text,
+      tenantName: text,
       recent,
       passkeysMax: 10,
       passkeys: [{ id: text, name: text, backedUp: true, createdAt: text, lastUsedAt: text }],
       authenticator: true,
       recoveryCodes: 3,
-      connections: [
-        { connectionId: text, clientName: text, scopes: [text], createdAt: text, lastUsedAt: text, agent: true },
-      ],
+      connections: ['one', 'two', 'three'].map((id) => ({
+        connectionId: id,
+        clientId: id === 'three' ? 'other' : 'same',
+        clientName: text,
+        scopes: id === 'one' ? [...Object.keys(SCOPES), ...Object.keys(IDENTITY_SCOPES)] : ['data:read', text],
+        createdAt: '2026-01-02T03:04:05Z',
+        lastUsedAt: id === 'one' ? '2026-02-03T04:05:06Z' : null,
+        agent: id === 'three',
+      })),
       moreConnections: true,
       passkeyOptions: text,
       done: text,
@@ -90,17 +126,7 @@ export const signInPages = (text: string): pages.Page[] => [
     problem: text,
   }),
   account.sessionsEnded('/a'),
-  pages.consent({
-    action: '/a',
-    csrf: text,
-    clientName: text,
-    username: text,
-    resources: ['api', 'mcp'],
-    scopes: ['data:read', text],
-    redirectHost: text,
-    publishedAt: text,
-    formTargets: [],
-  }),
+  ...consentPages(text),
   pages.deviceCode(text, text),
   pages.deviceCode(text, text, 'NotFoundError'),
   pages.deviceConfirm(text, text, text),

@@ -2,12 +2,15 @@
 import { escapeHtml } from '../../../lib/values/html.ts';
 import type { Page } from './layout.ts';
 import { hiddenInput, passkeyForm, passkeysNeedMore, problem } from './parts.ts';
+import { scopeList } from './scope-texts.ts';
 import { setUpApp } from './second-step.ts';
 
 export interface AccountView {
   action: string;
   csrf: string;
   username: string;
+  /** The company in which the person acts. */
+  tenantName: string;
   /** The sign-in is recent enough for changes. */
   recent: boolean;
   passkeysMax: number;
@@ -23,6 +26,7 @@ export interface AccountView {
   /** Applications that act in the person's name, newest first. */
   connections: readonly {
     connectionId: string;
+    clientId: string;
     clientName: string;
     scopes: readonly string[];
     createdAt: string;
@@ -116,33 +120,55 @@ const codes = (view: AccountView): string =>
 ${view.recent ? button(view, 'newCodes', 'Make new codes') : ''}</section>`
     : '';
 
-function connection(view: AccountView, { connectionId, ...one }: AccountView['connections'][number]): string {
-  const name = escapeHtml(one.clientName);
+type Connection = AccountView['connections'][number];
+
+const lastUse = ({ lastUsedAt }: Connection): string => (lastUsedAt ? `last used ${day(lastUsedAt)}` : 'not used yet');
+
+/** One connection of an application; `which` tells it from the others of the same one. */
+function connection(view: AccountView, one: Connection, which: string): string {
+  const list = scopeList(one.scopes, { readsOnly: false, id: `may-${one.connectionId}`, heading: 'h4' });
   const end = `<form method="post" action="${escapeHtml(view.action)}">${hiddenInput('csrf', view.csrf)}
-${hiddenInput('connection', connectionId)}
+${hiddenInput('connection', one.connectionId)}
 <button type="submit" class="quiet" name="decision" value="revokeConnection">Revoke<span class="visually-hidden">
-the connection of ${name}</span></button></form>`;
-  return `<li><b>${name}</b>${one.agent ? ' · AI agent' : ''}
-<p class="hint">Allowed ${day(one.createdAt)} · ${one.lastUsedAt ? `last used ${day(one.lastUsedAt)}` : 'not used yet'}</p>
-<details><summary>What it may do<span class="visually-hidden">: ${name}</span></summary>
-<p class="hint">${one.scopes.map(escapeHtml).join(', ')}</p></details>
-${view.recent ? end : ''}</li>`;
+the connection of ${which}</span></button></form>`;
+  const reach = list.farReaching > 0 ? `, ${list.farReaching} far-reaching` : '';
+  return `<p class="hint">Allowed ${day(one.createdAt)} · ${lastUse(one)}</p>
+<details><summary>What it may do (${list.count}${reach})<span class="visually-hidden">: ${which}</span></summary>
+${list.html}</details>
+${view.recent ? end : ''}`;
+}
+
+/** An application with all of its connections, of which there is one for each computer or browser that was allowed. */
+function application(view: AccountView, [first, ...others]: readonly [Connection, ...Connection[]]): string {
+  const name = escapeHtml(first.clientName);
+  const all = [first, ...others].map((one, index) =>
+    connection(view, one, others.length > 0 ? `${name}, number ${index + 1}` : name),
+  );
+  const parts = others.length > 0 ? `<ul class="keys">${all.map((one) => `<li>${one}</li>`).join('\n')}</ul>` : all[0];
+  return `<li><h3>${name}${others.length > 0 ? ` <span class="count">${all.length}</span>` : ''}</h3>
+${first.agent ? '<p class="hint">AI agent: it decides by itself what to do next.</p>' : ''}
+${parts}</li>`;
 }
 
 function connections(view: AccountView): string {
-  const list = view.connections.map((one) => connection(view, one)).join('\n');
+  const byApplication = Map.groupBy(view.connections, ({ clientId }) => clientId);
+  const list = [...byApplication.values()]
+    .map((ofOne) => application(view, ofOne as [Connection, ...Connection[]]))
+    .join('\n');
   const more = view.moreConnections ? `<p class="hint">The ${view.connections.length} newest ones are shown.</p>` : '';
   return `<section aria-labelledby="connections"><h2 id="connections">Connections</h2>
 <p class="hint">${list ? 'Applications that act in your name. One that is revoked stops at once.' : 'No application acts in your name.'}</p>
 ${list ? `<ul class="keys">${list}</ul>` : ''}${more}</section>`;
 }
 
-const sessions = (view: AccountView): string =>
+const sessions = (view: AccountView): string => `<section aria-labelledby="sessions"><h2 id="sessions">Sessions</h2>
+<p class="hint">Sign out everywhere ends your sign-in in every browser, and every connection above.</p>
+${
   view.recent
-    ? `<section aria-labelledby="sessions"><h2 id="sessions">Sessions</h2>
-<p class="hint">Signs you out of every browser and ends what you have allowed applications to do.</p>
-${button(view, 'endSessions', 'Sign out everywhere')}</section>`
-    : '';
+    ? button(view, 'endSessions', 'Sign out everywhere')
+    : '<p class="hint">Confirm at the top that it is you, and the button is here.</p>'
+}
+<p class="spaced"><a href="/oauth2/logout">Sign out of this browser</a></p></section>`;
 
 export function account(view: AccountView): Page {
   const done = view.done && DONE.get(view.done);
@@ -155,7 +181,8 @@ export function account(view: AccountView): Page {
     status: view.problem ? 422 : 200,
     passkeys: view.passkeyOptions !== null,
     body: `${view.problem ? problem('Nothing was changed', view.problem) : notice}<h1>Your account</h1>
-<p class="lead"><strong>${escapeHtml(view.username)}</strong></p>
+<p class="lead"><strong>${escapeHtml(view.username)}</strong> in <strong>${escapeHtml(view.tenantName)}</strong>.
+<a href="/oauth2/logout">Not you?<span class="visually-hidden"> Sign out</span></a></p>
 ${view.recent ? '' : confirm}
 ${passkeys(view)}
 ${app(view)}

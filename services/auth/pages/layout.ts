@@ -36,10 +36,16 @@ label,.label{display:block;font-weight:600;margin:0 0 .35rem}
 input[aria-invalid=true]{border-color:var(--bad);border-width:2px}
 input.code{font:600 1.4rem/1.3 var(--mono);letter-spacing:.15em;
 text-align:center;text-transform:uppercase}
-.scopes{margin:0 0 1.25rem;border:1px solid var(--hair);border-radius:.5rem;max-height:19rem;overflow:auto}
-.scopes ul{list-style:none;margin:0;padding:0}
-.scopes li{padding:.55rem .85rem;border-top:1px solid var(--hair)}.scopes li:first-child{border-top:0}
+.scopes{list-style:none;margin:0 0 1rem;padding:0;border:1px solid var(--hair);border-radius:.5rem;overflow:hidden}
+.scopes li{padding:.5rem .85rem;border-top:1px solid var(--hair)}.scopes li:first-child{border-top:0}
+.scopes li.far{border-left:.3rem solid var(--bad);padding-left:.55rem}
 .scopes code{display:block;color:var(--soft)}
+.mark{font-size:.85rem;font-weight:650;color:var(--bad)}
+.area{font-size:1rem;margin:0 0 .35rem}.count{color:var(--soft);font-weight:400}
+.count::before{content:"("}.count::after{content:")"}
+.who{margin-bottom:.75rem}.sum{margin:1rem 0 .75rem}.after{margin:1.25rem 0 1.5rem}
+button.link{display:inline;width:auto;min-height:1.5rem;padding:0;margin:0;border:0;background:none;color:var(--accent);
+font-weight:600;text-decoration:underline}button.link:hover{background:none;color:var(--accent-deep)}
 .spaced{margin-top:1.25rem}
 .usercode{font:650 1.75rem/1.3 var(--mono);letter-spacing:.12em;
 text-align:center;background:var(--ground);border-radius:.5rem;padding:.75rem;margin:0 0 1.25rem}
@@ -60,7 +66,8 @@ section{border-top:1px solid var(--hair);margin-top:1.75rem;padding-top:1.5rem}
 h2{font-size:1.1rem;margin:0 0 .5rem}
 .keys{list-style:none;margin:.75rem 0 1rem;padding:0}.keys>li{border:1px solid var(--hair);border-radius:.5rem;
 padding:.75rem .85rem;margin:0 0 .6rem}.keys .hint{margin:.1rem 0 0}
-.keys details{margin:.35rem 0 0}
+.keys details{margin:.35rem 0 0}.keys h3{font-size:1rem;margin:0}.keys .keys{margin:.5rem 0 0}
+.keys .scopes{margin-bottom:.75rem}.keys .area{margin-top:.5rem}
 .notice{border:1px solid var(--good);border-left-width:.35rem;border-radius:.5rem;padding:.75rem 1rem;margin:0 0 1.25rem}
 .notice p{margin:0}
 `);

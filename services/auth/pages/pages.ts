@@ -1,12 +1,11 @@
-/** The pages of sign-in and consent. Each is a function from what it shows to HTML; none decides anything. */
-import { SCOPES } from '../../../lib/operation.ts';
-import type { TokenResource } from '../../../lib/schema/snapshot.ts';
+/** The pages of sign-in. Each is a function from what it shows to HTML; none decides anything. */
 import { escapeHtml } from '../../../lib/values/html.ts';
 import { ERROR_TITLES } from '../../../lib/values/page-frame.ts';
 import { RETRY_AFTER_SECONDS } from '../unavailable.ts';
 import type { Page } from './layout.ts';
 import { hiddenInput, passkeyForm, problem, waitText } from './parts.ts';
 
+export { type ConsentView, consent } from './consent.ts';
 export { headers, type Page, render } from './layout.ts';
 
 export interface SignInView {
@@ -73,70 +72,6 @@ maxlength="800" aria-describedby="password-hint"${invalid}${view.username ? ' au
 </form>
 <p class="or" data-with-passkeys hidden>or</p>
 ${passkeyForm({ action: view.action, csrf: view.csrf, use: 'autofill', options: view.passkeyOptions, decision: 'passkey', button: 'Sign in with a passkey', quiet: true })}`,
-  };
-}
-
-/** What each scope allows. The public descriptions of these two are written for developers, not for users. */
-const SCOPE_DESCRIPTIONS: Record<string, string> = {
-  ...SCOPES,
-  openid: 'Know who you are.',
-  offline_access: 'Stay connected while you are away, until you or an administrator end it.',
-};
-
-/** Where tokens count, as people read it. */
-const RESOURCE_NAMES: Readonly<Record<TokenResource, string>> = {
-  api: 'the API (<code>/api/v1</code>)',
-  mcp: 'the endpoint for assistants (<code>/mcp</code>)',
-};
-
-/** Behind the endpoint for assistants scopes allow less than their descriptions say. */
-const FOR_ASSISTANTS: Readonly<Record<string, string>> = {
-  'metadata:deploy': 'Check changes of the configuration. It cannot deploy them.',
-};
-
-export interface ConsentView {
-  action: string;
-  csrf: string;
-  clientName: string;
-  username: string;
-  /** What the tokens will be for. */
-  resources: readonly TokenResource[];
-  scopes: readonly string[];
-  /** Host that receives the answer; null on a device. */
-  redirectHost: string | null;
-  /** Host by which the client is known; null when its name is enough. */
-  publishedAt: string | null;
-  formTargets: readonly string[];
-}
-
-export function consent(view: ConsentView): Page {
-  const onlyAssistants = !view.resources.includes('api');
-  const items = view.scopes
-    .map((scope) => {
-      const description = (onlyAssistants && FOR_ASSISTANTS[scope]) || (SCOPE_DESCRIPTIONS[scope] ?? '');
-      return `<li>${escapeHtml(description)} <code>${escapeHtml(scope)}</code></li>`;
-    })
-    .join('\n');
-  return {
-    title: `Allow ${view.clientName}?`,
-    status: 200,
-    formTargets: view.formTargets,
-    body: `<h1>Allow ${escapeHtml(view.clientName)}?</h1>
-<p class="lead">It asks to act for you, <strong>${escapeHtml(view.username)}</strong>,
-within what you may do yourself, through ${view.resources.map((name) => RESOURCE_NAMES[name]).join(' and ')}:</p>
-${onlyAssistants ? '<p class="hint">It can read and check there, and change nothing.</p>' : ''}
-${view.publishedAt ? `<p class="hint">It is published by <b>${escapeHtml(view.publishedAt)}</b>.</p>` : ''}
-<div class="scopes" tabindex="0" role="region" aria-label="What ${escapeHtml(view.clientName)} could do">
-<ul>
-${items}
-</ul>
-</div>
-${view.redirectHost ? `<p class="hint">Afterwards you return to <b>${escapeHtml(view.redirectHost)}</b>.</p>` : ''}
-<form method="post" class="spaced" action="${escapeHtml(view.action)}">
-${hiddenInput('csrf', view.csrf)}
-<button type="submit" name="decision" value="allow">Allow</button>
-<button type="submit" class="quiet" name="decision" value="cancel">Do not allow</button>
-</form>`,
   };
 }
 

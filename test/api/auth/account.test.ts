@@ -273,7 +273,10 @@ describe('account page', () => {
     const [browser, page] = await open();
     const shown = connectionIds(page);
     assert.deepEqual(shown, ids.toReversed(), 'newest first, and neither the page itself nor others');
-    assert.match(page.html, /<b>ERP command line<\/b>[\s\S]*data:read, me:write, offline_access/);
+    assert.match(
+      page.html,
+      /<h3>ERP command line <span class="count">2<\/span><\/h3>[\s\S]*<code>me:write<\/code> <span class="mark">Far-reaching[\s\S]*<code>data:read<\/code>/,
+    );
     assert.equal((await send(browser, page, { decision: 'revokeConnection', connection: adas })).status, 422);
     assert.equal((await refresh(auth.baseUrl, second.refresh_token)).status, 200);
 
@@ -291,7 +294,7 @@ describe('account page', () => {
     assert.match(again.html, /has ended already/);
     await age(301);
     const stale = await browser.visit(address());
-    assert.match(stale.html, /<b>ERP command line<\/b>/);
+    assert.match(stale.html, /<h3>ERP command line<\/h3>/);
     assert.deepEqual(connectionIds(stale), [], 'seen, and not to be ended');
   });
 

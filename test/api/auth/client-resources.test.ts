@@ -70,7 +70,7 @@ describe('a client that is bound to resources', () => {
     return browser.submit(page, { username: 'sam@demo.example', password: 'demo-password' });
   }
   const scopesOn = ({ html }: Seen): string[] =>
-    [...html.matchAll(/<li>[^<]*<code>([^<]*)/g)].map(([, scope]) => scope ?? '').sort();
+    [...html.matchAll(/<li[^>]*>[^<]*<code>([^<]*)/g)].map(([, scope]) => scope ?? '').sort();
 
   it('gets tokens for its own alone, also where it asks for none', async () => {
     await declare({ resources: ['mcp'] });
@@ -134,11 +134,11 @@ describe('a client that is bound to resources', () => {
   it('is shown with the resource and the scopes that count there', async () => {
     await declare({});
     const assistants = await consentPage([mcp]);
-    assert.match(assistants.html, /the endpoint for assistants \(<code>\/mcp<\/code>\):/);
+    assert.match(assistants.html, /the endpoint for assistants \(<code>\/mcp<\/code>\)\./);
     assert.match(assistants.html, /cannot deploy/);
     assert.deepEqual(scopesOn(assistants), ['metadata:deploy', 'offline_access', 'setup:read']);
     const program = await consentPage([]);
-    assert.match(program.html, /the API \(<code>\/api\/v1<\/code>\):/);
+    assert.match(program.html, /the API \(<code>\/api\/v1<\/code>\)\./);
     assert.doesNotMatch(program.html, /cannot deploy|change nothing/);
     assert.deepEqual(scopesOn(program), SCOPES.split(' '));
     const both = await consentPage([mcp, api]);

@@ -248,7 +248,7 @@ describe('authorization code flow', () => {
         password: 'demo-password',
       });
       assert.match(page.html, /Allow Customer portal\?/);
-      assert.match(page.html, /Read objects, descriptions and records the user can see\./);
+      assert.match(page.html, /Read the records that you can see\./);
       assert.match(page.html, /app\.example/);
       assert.match(page.headers.get('content-security-policy')!, /form-action 'self' https:\/\/app\.example;/);
     });
