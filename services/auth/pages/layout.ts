@@ -19,6 +19,8 @@ export interface Page {
   passkeys?: boolean;
   /** Where the browser goes by itself, once the page is there. */
   continueTo?: URL;
+  /** In place of the warning that passwords are typed here alone. */
+  footer?: string;
   /** Seconds, for a page that asks to wait. */
   retryAfterSeconds?: number;
 }
@@ -81,7 +83,7 @@ export const render = (page: Page): string =>
     home: '/',
     main: page.body,
     mainAttributes: 'class="card"',
-    footer: WARNING,
+    footer: page.footer ?? WARNING,
     afterwards: page.passkeys ? `<script type="module">${PASSKEY_SCRIPT}</script>\n` : '',
   });
 

@@ -9,6 +9,7 @@ export const departure = ({ label, url }: { label: string; url: URL }): Page => 
   title: `Sign in with ${label}`,
   status: 200,
   continueTo: url,
+  footer: 'Look at the address there before you type your password.',
   body: `<h1>Sign in with ${escapeHtml(label)}</h1>
 <p class="lead">You go on at <strong>${escapeHtml(url.host)}</strong>.</p>
 <p><a href="${escapeHtml(url.href)}">Continue</a></p>`,
