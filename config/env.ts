@@ -4,6 +4,7 @@
  */
 import { resolve } from 'node:path';
 import { type BusConfig, busNodeId, readBus } from './bus.ts';
+import { type MailConfig, readMail } from './mail.ts';
 import { productionProblems } from './production.ts';
 import { ALL_SERVICES, isServiceName, PUBLIC_PORT, type ServiceName } from './services.ts';
 
@@ -26,6 +27,8 @@ export interface Config {
   databaseTenantConnections: number | null;
   /** null: all services in this process, calls are local. */
   bus: BusConfig | null;
+  /** Read by processes that have auth; others send none. */
+  mail: MailConfig;
   services: readonly ServiceName[];
   logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   production: boolean;
@@ -232,6 +235,9 @@ export function readConfig(
     natsUrl && !isOnDatabaseAlone
       ? readBus(env, natsUrl, { services: command ? [] : services, production }, problems)
       : null;
+  const dataDir = resolve(env['DATA_DIR'] || '.data');
+  const sendsMail = !command && services.includes('auth');
+  const mail: MailConfig = sendsMail ? readMail(env, { production, dataDir }, problems) : { by: 'nothing' };
   if (problems.length > 0) throw refused(problems, production);
   const secrets = { secret: secret(env, 'PLATFORM_SECRET'), previousSecret: secret(env, 'PLATFORM_SECRET_PREVIOUS') };
   if (secrets.previousSecret !== null && (secrets.secret === null || secrets.secret === secrets.previousSecret))
@@ -245,7 +251,7 @@ export function readConfig(
     healthPort: env['HEALTH_PORT'] ? integer(env, 'HEALTH_PORT', 0, 0, 65_535) : null,
     healthHost: env['HEALTH_HOST'] || env['HOST'] || '0.0.0.0',
     baseUrl: address(env, 'BASE_URL', ['http', 'https'])?.replace(/(?<!\/)\/+$/, '') ?? null,
-    dataDir: resolve(env['DATA_DIR'] || '.data'),
+    dataDir,
     databaseUrl: databaseAddress(env, 'DATABASE_URL'),
     databaseUrls: databaseUrlsOf(env, services),
     databasePoolSize: integer(env, 'DATABASE_POOL_SIZE', 10, 1, 500),
@@ -253,6 +259,7 @@ export function readConfig(
       ? integer(env, 'DATABASE_TENANT_CONNECTIONS', 0, 1, 500)
       : null,
     bus,
+    mail,
     services,
     logLevel: oneOf(env, 'LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const, 'info'),
     production,

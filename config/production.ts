@@ -52,7 +52,7 @@ const KNOWN_PASSWORDS: ReadonlySet<string> = new Set([
 ]);
 
 /** Variables that hold an address with a password in it. */
-const ADDRESSES = /^(?:DATABASE|NATS)_URL/;
+const ADDRESSES = /^(?:DATABASE|NATS|SMTP)_URL/;
 
 const NEW_SECRET = 'make one with: openssl rand -base64 48';
 
@@ -133,7 +133,7 @@ function hasKnownPassword(address: string): boolean {
   if (!url) return false;
   const user = decoded(url.username).toLowerCase();
   // PostgreSQL takes a password as a parameter as well; NATS takes what stands there alone as a token.
-  const alone = url.protocol.startsWith('postgres') ? '' : url.username;
+  const alone = /^(?:nats|tls):$/.test(url.protocol) ? url.username : '';
   const password = decoded(url.password || url.searchParams.get('password') || alone).toLowerCase();
   return KNOWN_PASSWORDS.has(password) || /^\d{1,8}$/.test(password) || (url.password !== '' && password === user);
 }

@@ -1,6 +1,7 @@
 /** What operators do, and what is done with their links, on the way to the audit trails of the tenants it concerns. */
 import type { DataActions } from '../../contracts/data.ts';
 import type { Tenant } from './clients.ts';
+import type { AddressLink } from './store/addresses.sql.ts';
 
 type Entry = DataActions['data.audit.note']['params'];
 
@@ -46,6 +47,20 @@ export class Acts {
       subject: { from: null, to: subject },
     };
     await this.#note({ tenantId, operationId: 'auth.identities.add', userId, actorId: userId, channel: 'ui', changes });
+  }
+
+  /** Whoever types a name is not signed in. */
+  async passwordRequested(tenantId: string, userId: string): Promise<void> {
+    await this.#note({ tenantId, operationId: 'auth.users.requestPassword', userId, channel: 'ui', changes: null });
+  }
+
+  /** Of a mail address: its user has confirmed it, or objected to it from the one before. */
+  async addressSettled({ tenantId, userId, purpose, address }: AddressLink): Promise<void> {
+    const [operationId, changes] =
+      purpose === 'confirm'
+        ? ['auth.users.confirmAddress', { mailAddress: { from: null, to: address } }]
+        : ['auth.users.refuseAddress', { mailAddress: { from: address, to: null } }];
+    await this.#note({ tenantId, operationId, userId, channel: 'ui', changes });
   }
 
   /** As through the API, where the same entry is made by the operation. */

@@ -14,6 +14,7 @@ import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { isServiceUnavailable } from '../../mixins/service-unavailable.ts';
 import { authActions } from './actions.ts';
 import type { TenantSource } from './clients.ts';
+import { transportFor } from './mail/transport.ts';
 import { Refusals } from './refusals.ts';
 import { AuthServer, type AuthServerOptions } from './server.ts';
 import { AuthStore } from './store/store.ts';
@@ -23,7 +24,7 @@ const CLEANING_MS = 60_000;
 const SWEEP_MS = 5_000;
 const SEALING = { service: 'auth', purpose: 'cursors of connections' } as const;
 
-export default function authService({ config, database, metrics }: Platform): ServiceSchema {
+export default function authService({ config, database, jobs, metrics }: Platform): ServiceSchema {
   let server: AuthServer;
   let refusals: Refusals;
   let keys: SealingKeys;
@@ -74,7 +75,12 @@ export default function authService({ config, database, metrics }: Platform): Se
             { tenantId, identityProvider: meta.apiName, reason },
             'A sign-in at an identity provider failed.',
           ),
-        sendPasswordLink: passwordLinkSender(config, logger),
+        mail: {
+          database,
+          transport: transportFor(config.mail),
+          user: (of) => call(broker, 'data.users.get', of),
+          log: () => logger,
+        },
         documentRefused: (address, reason) =>
           logger.warn({ address, reason: reasonOf(reason) }, 'The metadata document of a client cannot be used.'),
         onError: (error) => logFailure(logger, 'A sign-in request', null, error),
@@ -88,6 +94,11 @@ export default function authService({ config, database, metrics }: Platform): Se
     async started() {
       await server.start();
       keys = await sealingKeys({ config, database }, SEALING);
+      tellHowMailsLeave(config, this.logger);
+      server.mail.register(metrics);
+      server.mail.start();
+      // A mail that is being sent ends before the process does.
+      jobs.onLeave(() => server.mail.stop());
       const every = (ms: number, work: () => Promise<void>): NodeJS.Timeout =>
         setInterval(() => {
           work().catch((error) => warnOf(this.logger, error, 'Maintenance of auth failed.'));
@@ -100,6 +111,7 @@ export default function authService({ config, database, metrics }: Platform): Se
     },
     async stopped() {
       for (const timer of timers) clearInterval(timer);
+      await server.mail.stop();
       await refusals.close();
     },
   };
@@ -125,10 +137,11 @@ const announcements = (broker: ServiceBroker): Announcements => ({
   factorChanged: (change) => emit(broker, 'auth.user.factorChanged', change),
 });
 
-/** Until there is a mail channel, links are logged; they are credentials, so production logs only that one waits. */
-const passwordLinkSender =
-  (config: Config, logger: ServiceBroker['logger']): AuthServerOptions['sendPasswordLink'] =>
-  (user, url) => {
-    if (config.production) logger.warn(`A set-password link for ${user.email} waits for the mail channel.`);
-    else logger.info(`Set-password link for ${user.username}: ${url}`);
-  };
+function tellHowMailsLeave({ mail }: Config, logger: ServiceBroker['logger']): void {
+  if (mail.by === 'folder')
+    logger.info({ folder: mail.folder }, 'Mails are written to a folder, since SMTP_URL is not set.');
+  if (mail.by === 'nothing')
+    logger.warn(
+      'No mails are sent, since SMTP_URL is not set: administrators and operators hand over links themselves.',
+    );
+}

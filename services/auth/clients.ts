@@ -228,6 +228,14 @@ export class Clients {
     return null;
   }
 
+  /** Whether a client of the tenant acts as the user of this name. */
+  async isIntegrationUser(tenantId: string, username: string): Promise<boolean> {
+    const tenant = await this.tenant({ tenantId });
+    if (!tenant) return false;
+    const name = username.toLowerCase();
+    return [...(await this.#clientsOf(tenant)).values()].some((meta) => meta.integrationUser?.toLowerCase() === name);
+  }
+
   /** Whether the client, or without one any active client, lists the browser origin. */
   async allowsOrigin(origin: string, clientId: string | undefined): Promise<boolean> {
     if (clientId !== undefined) {

@@ -10,13 +10,16 @@ import { matchesEtag, strongEtag } from '../../lib/values/etags.ts';
 import { siteOf } from '../../lib/values/network.ts';
 import { isWithin } from '../../mixins/address-ranges.ts';
 import { accountPage } from './account-page.ts';
+import { addressReply } from './address-page.ts';
 import { DEVICE_CODE_ATTEMPTS } from './attempt-limits.ts';
 import { ACCOUNT_PATH, ALL_SCOPES, type Clients, DEVICE_CODE } from './clients.ts';
 import { dispatch } from './dispatch.ts';
 import type { SecondFactors } from './factors/factors.ts';
+import { FORGOTTEN_PATH, forgottenReply } from './forgotten-page.ts';
 import type { Answer, Form } from './form.ts';
-import { browserOf, interact } from './interactions.ts';
+import { browserIn, browserOf, interact } from './interactions.ts';
 import { type KeyRing, publicKeys } from './keys.ts';
+import type { Mail } from './mail/mail.ts';
 import { tooManyCodes } from './pages/pages.ts';
 import { refused } from './pages/single-sign-on.ts';
 import { passwordReply } from './password-page.ts';
@@ -28,6 +31,7 @@ import { renameStepUp } from './provider/step-up.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
 import { failureReply, pageReply, reply } from './reply.ts';
 import { CALLBACK_PATH, type SingleSignOn } from './single-sign-on/single-sign-on.ts';
+import type { AddressLink } from './store/addresses.sql.ts';
 import type { AuthStore } from './store/store.ts';
 
 export interface HttpParts {
@@ -40,11 +44,13 @@ export interface HttpParts {
   presentedTokens: PresentedTokens;
   /** Whether grants live, as the gateway asks. */
   checkGrants(checked: AuthActions['auth.grants.check']['params']): Promise<GrantState[]>;
+  mail: Mail;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
   /** Ends one connection of a user; false: there is no such connection. */
   revokeConnection(user: { tenantId: string; userId: string }, connectionId: string): Promise<boolean>;
   passwordSet(tenantId: string, userId: string): Promise<void>;
+  addressSettled(link: AddressLink): Promise<void>;
   /** A person has just signed in. */
   signedIn(tenantId: string, userId: string): void;
   signInRefused(refusal: Refusal, origin: AttemptOrigin): void;
@@ -88,8 +94,15 @@ function route(parts: HttpParts, request: HttpRequest, url: URL): HttpReply | Pr
   if (uid !== null) return withForm(request, (form) => interactionReply(parts, uid, form, request));
   if (pathname === CALLBACK_PATH && isRead(request)) return fromIdentityProvider(parts, url);
   if (pathname === ACCOUNT_PATH) return withForm(request, (form) => accountReply(parts, url, form, request));
+  if (pathname === FORGOTTEN_PATH)
+    return withForm(request, (form) =>
+      forgottenReply(parts, { query: url.searchParams, form, browser: browserIn(request.headers), request }),
+    );
+  const address = lastSegment(`${ACCOUNT_PATH}/address/`, pathname);
+  if (address !== null) return withForm(request, (form) => addressReply(parts, address, form, pathname));
   const token = lastSegment('/password/', pathname);
-  if (token !== null) return withForm(request, (form) => passwordReply(parts, token, form, pathname));
+  if (token !== null)
+    return withForm(request, (form) => passwordReply({ ...parts, outbox: parts.mail.outbox }, token, form, pathname));
   if (pathname === PATHS.token) return withoutHurry(parts, request);
   if (pathname === PATHS.code_verification && request.method === 'POST') return withCodeGuard(parts, request);
   if (pathname === PATHS.introspection || pathname === PATHS.revocation) return withPresentedToken(parts, request);

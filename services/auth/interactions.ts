@@ -3,6 +3,7 @@
  * request waits in the provider's Interaction, tied to this browser by a cookie; forms are refused unless they come
  * from a page that this server gave to this browser.
  */
+import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errors, type Interaction, type Provider } from 'oidc-provider';
 import { MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
@@ -21,7 +22,10 @@ import {
   passkeySignIn,
   type SignInStep,
 } from './factors/sign-in-steps.ts';
+import { forgottenAddress } from './forgotten-page.ts';
 import type { Answer, Form } from './form.ts';
+import { deviceOf } from './mail/device.ts';
+import type { Mail } from './mail/mail.ts';
 import { formTarget } from './pages/layout.ts';
 import * as pages from './pages/pages.ts';
 import * as singleSignOnPages from './pages/single-sign-on.ts';
@@ -44,6 +48,7 @@ export interface InteractionParts {
   factors: SecondFactors;
   singleSignOn: SingleSignOn;
   cookieKey: string;
+  mail: Mail;
   /** A person has just signed in. */
   signedIn(tenantId: string, userId: string): void;
   /** Somebody was refused to sign in. */
@@ -60,8 +65,9 @@ const BROWSER_COOKIE = 'erp_browser';
 const BROWSER_KNOWN_SECONDS = 180 * 86_400;
 
 /** By which a browser is known in which somebody has signed in. */
-export const browserOf = ({ headers }: IncomingMessage): string | null =>
-  new RegExp(`(?:^|; *)${BROWSER_COOKIE}=([\\w-]{43})(?:;|$)`).exec(headers.cookie ?? '')?.[1] ?? null;
+export const browserIn = ({ cookie }: { cookie?: string | string[] | undefined }): string | null =>
+  new RegExp(`(?:^|; *)${BROWSER_COOKIE}=([\\w-]{43})(?:;|$)`).exec([cookie ?? []].flat().join('; '))?.[1] ?? null;
+export const browserOf = ({ headers }: IncomingMessage): string | null => browserIn(headers);
 
 const browserCookie = (value: string): string =>
   `${BROWSER_COOKIE}=${value}; path=/; max-age=${BROWSER_KNOWN_SECONDS}; httponly; samesite=lax`;
@@ -134,7 +140,7 @@ async function login(visit: Visit): Promise<Answer> {
   if (next) return next;
   const view = await signInView(visit, step);
   if (!form) return pages.signIn(view);
-  if (form.get('decision') === 'passkey') return byPasskey(step, view, form.get('credential') ?? '');
+  if (form.get('decision') === 'passkey') return byPasskey(visit, step, view, form.get('credential') ?? '');
   // Where a name leads says something about its domain, and nothing about whether there is such a user.
   const provider = await parts.singleSignOn.providerOf(form.get('username') ?? '', client.tenantId);
   if (provider && !form.get('password')) return toProvider(visit, provider, view);
@@ -212,6 +218,8 @@ function signInStep(visit: Visit): SignInStep {
         ? finish({ error: SUSPENDED_ERROR, error_description: SUSPENDED_DESCRIPTION })
         : null,
     clientTenantId: client.tenantId,
+    outbox: parts.mail.outbox,
+    device: deviceOf(request.headers['user-agent'] ?? ''),
     secondFactorRequested: requestedAcrs(interaction.params).includes(MULTI_FACTOR_ACR),
     view,
     mayUsePasskey: async (user) => (await parts.singleSignOn.replacesPassword(user)) === null,
@@ -242,6 +250,7 @@ async function signInView(visit: Visit, step: SignInStep): Promise<pages.SignInV
     clientName: client.name,
     username: form?.get('username') ?? (await expectedUsername(visit, again !== null)),
     again,
+    forgotten: parts.mail.outbox.enabled ? forgottenAddress(client.clientId) : null,
     problem: null,
   };
 }
@@ -261,10 +270,17 @@ async function expectedUsername({ parts, interaction }: Visit, again: boolean): 
   return (userId && (await parts.store.credentials.byUser(userId))?.username) || '';
 }
 
-async function byPasskey(step: SignInStep, view: pages.SignInView, credential: string): Promise<Answer> {
-  const answer = await passkeySignIn(step, credential);
+async function byPasskey(
+  { response }: Visit,
+  step: SignInStep,
+  view: pages.SignInView,
+  credential: string,
+): Promise<Answer> {
+  const browser = step.browser ?? randomBytes(32).toString('base64url');
+  const answer = await passkeySignIn({ ...step, browser }, credential);
   if ('refused' in answer) return pages.signIn({ ...view, problem: { kind: 'passkeyRefused' } });
   if ('waitSeconds' in answer) return pages.signIn({ ...view, problem: { kind: 'wait', seconds: answer.waitSeconds } });
+  response.appendHeader('set-cookie', browserCookie(browser));
   return answer;
 }
 

@@ -2,6 +2,7 @@
 import type { HttpReply } from '../../contracts/auth.ts';
 import type { Clients } from './clients.ts';
 import type { Form } from './form.ts';
+import type { Outbox } from './mail/outbox.ts';
 import * as pages from './pages/pages.ts';
 import { noPassword } from './pages/single-sign-on.ts';
 import { hashLinkToken, hashPassword, PASSWORD_MIN_CHARS, passwordProblem } from './passwords.ts';
@@ -14,6 +15,7 @@ interface PasswordPageParts {
   store: AuthStore;
   clients: Clients;
   singleSignOn: Pick<SingleSignOn, 'replacesPassword'>;
+  outbox: Outbox;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
   /** For the audit trail. */
@@ -22,7 +24,7 @@ interface PasswordPageParts {
 
 /** Shows the form, or sets the password that was sent with it. `action` is the form's own address. */
 export async function passwordReply(
-  { store, clients, singleSignOn, revokeUser, passwordSet }: PasswordPageParts,
+  { store, clients, singleSignOn, outbox, revokeUser, passwordSet }: PasswordPageParts,
   token: string,
   form: Form | null,
   action: string,
@@ -44,7 +46,7 @@ export async function passwordReply(
     passwordProblem(password, username) ??
     (password === form.get('repeated') ? null : 'The two entries are not the same.');
   if (problem) return show(problem);
-  const spent = await store.credentials.spendLink(tenantId, tokenHash, await hashPassword(password));
+  const spent = await store.credentials.spendLink(tenantId, tokenHash, await hashPassword(password), outbox);
   if (!spent) return pageReply(pages.linkSpent());
   // Somebody who knew the old password may still be signed in with it.
   await revokeUser(tenantId, userId);

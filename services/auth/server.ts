@@ -20,6 +20,7 @@ import { demandsSecondFactor } from './factors/policy.ts';
 import { checkGrants, type GrantCheck } from './grants.ts';
 import { baseUrl, handle } from './http.ts';
 import { type KeyRing, Keys, type PublicKey, publicKeys } from './keys.ts';
+import { Mail, type MailOptions } from './mail/mail.ts';
 import type { ClaimParts } from './provider/claims.ts';
 import { PresentedTokens } from './provider/presented-tokens.ts';
 import { createProvider } from './provider/provider.ts';
@@ -42,6 +43,7 @@ export interface AuthServerOptions
     Pick<ClaimParts, 'user'>,
     Pick<SingleSignOnParts, 'isUser' | 'createUser' | 'providerFailed'> {
   store: AuthStore;
+  mail: MailOptions;
   source: TenantSource;
   secrets: DeploymentSecrets;
   /** With which cursors are sealed; asked once the server has started. */
@@ -75,6 +77,7 @@ export class AuthServer {
   readonly identityProviders: SingleSignOnAdministration;
   readonly #singleSignOn: SingleSignOn;
   readonly #providerSecrets: ProviderSecrets;
+  readonly mail: Mail;
   readonly #options: AuthServerOptions;
   readonly #store: AuthStore;
   readonly #keys: Keys;
@@ -111,11 +114,21 @@ export class AuthServer {
       secrets: this.#providerSecrets,
       baseUrl: () => this.#baseUrl,
     });
+    const baseUrl = () => this.#baseUrl;
+    this.mail = new Mail(options.mail, {
+      store: options.store,
+      clients: this.clients,
+      vault,
+      mayHavePassword: async (user) => (await this.#singleSignOn.replacesPassword(user)) === null,
+      baseUrl,
+      noteRequest: (tenantId, userId) => this.acts.passwordRequested(tenantId, userId),
+    });
     this.users = new Users(options.store, this.clients, {
       ...options,
       singleSignOn: this.#singleSignOn,
       acts: this.acts,
-      baseUrl: () => this.#baseUrl,
+      outbox: this.mail.outbox,
+      baseUrl,
     });
   }
 
@@ -180,10 +193,12 @@ export class AuthServer {
         store: this.#store,
         presentedTokens: this.#presentedTokens,
         checkGrants: (checked) => this.checkGrants(checked),
+        mail: this.mail,
         revokeUser: (tenantId, userId) => this.users.revoke(tenantId, userId),
         revokeConnection: (user, connectionId) => this.#revokeConnection(user, connectionId),
         // The password is set, whether or not the entry can be written.
         passwordSet: (tenantId, userId) => this.acts.passwordSet(tenantId, userId).catch(this.#options.onError),
+        addressSettled: (link) => this.acts.addressSettled(link).catch(this.#options.onError),
         signedIn: this.#options.signedIn,
         signInRefused: this.#options.signInRefused,
       },

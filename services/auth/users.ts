@@ -4,6 +4,7 @@ import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import type { Acts } from './acts.ts';
 import type { Clients } from './clients.ts';
 import type { FactorChange } from './factors/events.ts';
+import type { Outbox } from './mail/outbox.ts';
 import { createLinkToken, hashPassword, LINK_VALID_SECONDS, verifyPassword } from './passwords.ts';
 import type { SingleSignOn } from './single-sign-on/single-sign-on.ts';
 import type { Credential } from './store/credentials.ts';
@@ -16,13 +17,12 @@ type SyncUser = AuthActions['auth.users.sync']['params']['users'][number];
 export interface UserNotices {
   grantsEnded(grantIds: string[]): void;
   factorChanged(change: FactorChange): void;
-  /** Sends a set-password link to its user. */
-  sendPasswordLink(user: { username: string; email: string }, url: string): void;
 }
 
 interface UserParts extends UserNotices {
   readonly acts: Acts;
   readonly singleSignOn: Pick<SingleSignOn, 'isOnlyWay' | 'replacesPassword'>;
+  readonly outbox: Outbox;
   baseUrl(): string;
 }
 
@@ -143,26 +143,20 @@ export class Users {
     return credential;
   }
 
-  /** The credentials of an active user. */
+  /** The credentials of an active user. One without a password, which is given here or chosen, is invited. */
   async #sync(tenantId: string, user: SyncUser): Promise<Credential | null> {
-    if (!(await this.#store.credentials.save(tenantId, user))) throw usernameTaken();
+    const { outbox, singleSignOn } = this.#options;
+    const invite =
+      user.password === undefined && user.invite !== false && !(await singleSignOn.isOnlyWay(tenantId, user.username));
+    if (!(await this.#store.credentials.save(tenantId, user, { outbox, invite }))) throw usernameTaken();
     if (!user.active) {
       await this.revoke(tenantId, user.userId);
       return null;
     }
     const credential = await this.#store.credentials.find(tenantId, user.userId);
-    if (!credential) return null;
-    if (user.password !== undefined) {
-      const same = credential.passwordHash !== null && (await verifyPassword(credential.passwordHash, user.password));
-      if (!same) await this.#store.credentials.setPassword(tenantId, user.userId, await hashPassword(user.password));
-    } else if (
-      user.invite !== false &&
-      credential.passwordHash === null &&
-      !(await this.#store.credentials.hasLiveLink(tenantId, user.userId)) &&
-      !(await this.#options.singleSignOn.isOnlyWay(tenantId, credential.username))
-    ) {
-      this.#options.sendPasswordLink(credential, await this.#passwordLink(credential));
-    }
+    if (!credential || user.password === undefined) return credential;
+    const same = credential.passwordHash !== null && (await verifyPassword(credential.passwordHash, user.password));
+    if (!same) await this.#store.credentials.setPassword(tenantId, user.userId, await hashPassword(user.password));
     return credential;
   }
 

@@ -5,6 +5,21 @@ GRANT USAGE ON SCHEMA auth TO login_auth;
 GRANT USAGE ON SCHEMA auth TO svc_auth;
 GRANT USAGE ON SCHEMA auth TO svc_data;
 
+CREATE TABLE auth.address_links (
+  tenant_id uuid NOT NULL,
+  token_hash bytea NOT NULL,
+  user_id uuid NOT NULL,
+  purpose text NOT NULL,
+  address text NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT address_links_purpose_check CHECK ((purpose = ANY (ARRAY['confirm'::text, 'object'::text]))),
+  CONSTRAINT address_links_pkey PRIMARY KEY (tenant_id, token_hash)
+);
+ALTER TABLE auth.address_links ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.address_links FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.address_links TO login_auth;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.address_links TO svc_auth;
+
 CREATE TABLE auth.artifacts (
   model text NOT NULL,
   id text NOT NULL,
@@ -70,6 +85,9 @@ CREATE TABLE auth.credentials (
   updated_at timestamp with time zone DEFAULT now() NOT NULL,
   last_sign_in_at timestamp with time zone,
   found_by_name boolean DEFAULT false NOT NULL,
+  invited_at timestamp with time zone,
+  pending_email text,
+  signed_in_at timestamp with time zone,
   CONSTRAINT credentials_pkey PRIMARY KEY (tenant_id, user_id)
 );
 ALTER TABLE auth.credentials ENABLE ROW LEVEL SECURITY;
@@ -159,6 +177,29 @@ ALTER TABLE auth.known_origins FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.known_origins TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.known_origins TO svc_auth;
 
+CREATE TABLE auth.mails (
+  tenant_id uuid NOT NULL,
+  id uuid DEFAULT gen_random_uuid() NOT NULL,
+  user_id uuid NOT NULL,
+  kind text NOT NULL,
+  address text,
+  address_hash bytea NOT NULL,
+  details jsonb,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  due_at timestamp with time zone DEFAULT now() NOT NULL,
+  give_up_at timestamp with time zone NOT NULL,
+  attempts integer DEFAULT 0 NOT NULL,
+  ended_at timestamp with time zone,
+  outcome text,
+  CONSTRAINT mails_check CHECK (((ended_at IS NULL) = (outcome IS NULL))),
+  CONSTRAINT mails_outcome_check CHECK ((outcome = ANY (ARRAY['sent'::text, 'refused'::text, 'gaveUp'::text, 'needless'::text]))),
+  CONSTRAINT mails_pkey PRIMARY KEY (tenant_id, id)
+);
+ALTER TABLE auth.mails ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.mails FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.mails TO login_auth;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.mails TO svc_auth;
+
 CREATE TABLE auth.migrations (
   name text NOT NULL,
   applied_at timestamp with time zone DEFAULT now() NOT NULL,
@@ -227,6 +268,18 @@ ALTER TABLE auth.recovery_codes FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.recovery_codes TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.recovery_codes TO svc_auth;
 
+CREATE TABLE auth.reset_requests (
+  id uuid NOT NULL,
+  plain jsonb,
+  sealed bytea,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  due_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT reset_requests_check CHECK (((plain IS NULL) <> (sealed IS NULL))),
+  CONSTRAINT reset_requests_pkey PRIMARY KEY (id)
+);
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.reset_requests TO login_auth;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.reset_requests TO svc_auth;
+
 CREATE TABLE auth.secrets (
   name text NOT NULL,
   secret bytea NOT NULL,
@@ -247,6 +300,10 @@ ALTER TABLE auth.tenant_origins ENABLE ROW LEVEL SECURITY;
 ALTER TABLE auth.tenant_origins FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.tenant_origins TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.tenant_origins TO svc_auth;
+
+CREATE UNIQUE INDEX address_links_token ON auth.address_links USING btree (token_hash);
+
+CREATE INDEX address_links_user ON auth.address_links USING btree (tenant_id, user_id);
 
 CREATE INDEX artifacts_account ON auth.artifacts USING btree (account_id) WHERE (account_id IS NOT NULL);
 
@@ -282,6 +339,14 @@ CREATE UNIQUE INDEX identities_user ON auth.identities USING btree (tenant_id, u
 
 CREATE INDEX known_origins_used ON auth.known_origins USING btree (last_used_at);
 
+CREATE INDEX mails_address ON auth.mails USING btree (address_hash, created_at);
+
+CREATE INDEX mails_due ON auth.mails USING btree (due_at) WHERE (ended_at IS NULL);
+
+CREATE INDEX mails_ended ON auth.mails USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+
+CREATE INDEX mails_tenant ON auth.mails USING btree (tenant_id, created_at);
+
 CREATE UNIQUE INDEX passkeys_id ON auth.passkeys USING btree (id);
 
 CREATE INDEX passkeys_user ON auth.passkeys USING btree (tenant_id, user_id);
@@ -290,9 +355,17 @@ CREATE UNIQUE INDEX password_links_token ON auth.password_links USING btree (tok
 
 CREATE INDEX password_links_user ON auth.password_links USING btree (tenant_id, user_id);
 
+CREATE INDEX reset_requests_due ON auth.reset_requests USING btree (due_at);
+
 CREATE INDEX tenant_origins_documents ON auth.tenant_origins USING gin (documents);
 
 CREATE INDEX tenant_origins_origins ON auth.tenant_origins USING gin (origins);
+
+CREATE POLICY directory ON auth.address_links AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON auth.address_links AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.address_links AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.authenticators AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
@@ -342,6 +415,12 @@ CREATE POLICY directory_of_login ON auth.known_origins AS PERMISSIVE FOR ALL TO 
 
 CREATE POLICY tenant ON auth.known_origins AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
+CREATE POLICY directory ON auth.mails AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON auth.mails AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.mails AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
 CREATE POLICY directory ON auth.passkeys AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
 CREATE POLICY directory_of_login ON auth.passkeys AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
@@ -372,8 +451,17 @@ CREATE POLICY directory_of_login ON auth.tenant_origins AS PERMISSIVE FOR ALL TO
 
 CREATE POLICY tenant ON auth.tenant_origins AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
+CREATE FUNCTION auth.add_password_link(uuid,uuid,bytea,integer) RETURNS timestamp with time zone LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body fb93ac0a4d27
+GRANT EXECUTE ON FUNCTION auth.add_password_link(uuid,uuid,bytea,integer) TO svc_data;
+
 CREATE FUNCTION auth.end_grant(uuid,uuid,text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body f93b999160b1
 GRANT EXECUTE ON FUNCTION auth.end_grant(uuid,uuid,text) TO svc_data;
 
 CREATE FUNCTION auth.living_grants(uuid,text[]) RETURNS TABLE(id text, user_id uuid, client_id text, authentication text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body a9b4d7a8b3e8
 GRANT EXECUTE ON FUNCTION auth.living_grants(uuid,text[]) TO svc_data;
+
+CREATE FUNCTION auth.queue_invitation(uuid,uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 6f52d0b9fc51
+GRANT EXECUTE ON FUNCTION auth.queue_invitation(uuid,uuid) TO svc_data;
+
+CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 015adc20a63e
+GRANT EXECUTE ON FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) TO svc_auth;

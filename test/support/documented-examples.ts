@@ -11,6 +11,7 @@ import { promisify } from 'node:util';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { ServiceBroker } from 'moleculer';
+import { readMail } from '../../config/mail.ts';
 import { MULTI_FACTOR_ACR, STEP_UP_MAX_AGE_SECONDS } from '../../contracts/auth.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import { CATALOGUE } from '../../lib/errors/catalogue.ts';
@@ -41,6 +42,16 @@ const NO_TRANSLATION = { 'translations/de.yaml': 'type: Translation\napiName: de
 export const TRIED: Readonly<Record<string, Trial>> = {
   'docs/guides/connect-an-assistant.md#1-declare-the-client': file('externalClients/Assistant.yaml'),
   'docs/guides/connect-an-assistant.md#1-declare-the-client 2': file('externalClients/Assistant.yaml'),
+  'docs/reference/mail.md#setting-it-up': (text) => {
+    const env = Object.fromEntries(
+      [...text.matchAll(/^(\w+)="?([^"\n]*)"?$/gm)].map(([, name, value]) => [name, value]),
+    );
+    const problems: string[] = [];
+    readMail(env, { production: true, dataDir: '/' }, problems);
+    // The file with the password is the operator's.
+    assert.deepEqual(problems, [`SMTP_PASSWORD_FILE names a file that cannot be read: ${env['SMTP_PASSWORD_FILE']}.`]);
+    return Promise.resolve();
+  },
   'docs/guides/operators.md#health-metrics-logs': async (text, stage) => {
     const output = await shell(text, stage);
     assert.match(output, /"status":"ready"/);

@@ -1,6 +1,8 @@
 /** Every page of sign-in and account in each of its states, most of which a person reaches only with a device at hand. */
 import { IDENTITY_SCOPES, SCOPES } from '../../lib/operation.ts';
 import * as account from '../../services/auth/pages/account.ts';
+import { address, addressLinkSpent, addressSettled } from '../../services/auth/pages/address.ts';
+import { forgotten, noMails, requested } from '../../services/auth/pages/forgotten.ts';
 import * as pages from '../../services/auth/pages/pages.ts';
 import * as secondStep from '../../services/auth/pages/second-step.ts';
 import * as singleSignOn from '../../services/auth/pages/single-sign-on.ts';
@@ -61,11 +63,22 @@ export const signInPages = (text: string): pages.Page[] => [
       clientName: text,
       username: text,
       again: problem ? null : 'tooOld',
+      forgotten: text,
       problem,
       passkeyOptions: text,
       formTargets: [],
     }),
   ),
+  ...[null, { kind: 'empty' as const }, { kind: 'wait' as const, seconds: 3 }].map((problem) =>
+    forgotten({ action: '/a', client: text, problem }),
+  ),
+  requested(),
+  noMails(),
+  ...(['confirm', 'object'] as const).flatMap((purpose) => [
+    address({ action: '/a', purpose, address: text, username: text }),
+    addressSettled({ purpose, address: text }),
+  ]),
+  addressLinkSpent(),
   ...[
     null,
     { by: 'code' as const, kind: 'refused' as const, text },

@@ -2,7 +2,9 @@
  * A sign-in beyond the password: a passkey alone, the second factor of those who have one, and setting one up where it
  * is required. What a person has proved so far waits in the database, tied to the interaction, for ten minutes.
  */
+import { networkOf } from '../../../lib/values/network.ts';
 import type { Answer, Form } from '../form.ts';
+import type { Outbox } from '../mail/outbox.ts';
 import type { Page } from '../pages/layout.ts';
 import * as pages from '../pages/second-step.ts';
 import type { Refusal } from '../refusals.ts';
@@ -36,6 +38,9 @@ export interface SignInStep {
   address: string;
   /** The value of the browser's cookie; null without one. */
   browser: string | null;
+  /** What the browser says that it is. */
+  device: { browser: string | null; system: string | null };
+  outbox: Outbox;
   /** Of a client that belongs to one tenant. */
   clientTenantId: string | null;
   /** The application asks for a second factor, whatever the tenant's setting is. */
@@ -239,8 +244,13 @@ async function complete(step: SignInStep, { tenantId, userId, amr }: Progress): 
   const refused = await step.refusedTenant(tenantId);
   if (refused) return refused;
   // Only now: who knows the password alone makes no browser known.
-  const origins = [networkOrigin(step.address), ...(step.browser === null ? [] : [browserOrigin(step.browser)])];
-  await step.store.knownOrigins.remember(tenantId, userId, origins);
+  const browser = step.browser === null ? null : browserOrigin(step.browser);
+  const details = { ...step.device, network: networkOf(step.address) };
+  await step.store.knownOrigins.signedIn(
+    { tenantId, userId },
+    { network: networkOrigin(step.address), browser, details },
+    step.outbox,
+  );
   step.signedIn(tenantId, userId);
   return step.finish({ accountId: userId, amr });
 }

@@ -13,6 +13,7 @@ export class CredentialModel extends Model<InferAttributes<CredentialModel>, Inf
   declare updatedAt: CreationOptional<Timestamp>;
   declare foundByName: CreationOptional<boolean>;
   declare lastSignInAt: CreationOptional<Timestamp | null>;
+  declare pendingEmail: CreationOptional<string | null>;
 }
 
 CredentialModel.init(
@@ -27,6 +28,7 @@ CredentialModel.init(
     updatedAt: DataTypes.TEXT,
     foundByName: DataTypes.BOOLEAN,
     lastSignInAt: DataTypes.TEXT,
+    pendingEmail: DataTypes.TEXT,
   },
   { sequelize, schema: 'auth', tableName: 'credentials' },
 );

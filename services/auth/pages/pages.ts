@@ -20,6 +20,8 @@ export interface SignInView {
     | { kind: 'passkeyRefused' }
     | { kind: 'wait'; seconds: number }
     | null;
+  /** Where a new password is asked for; null: nowhere. */
+  forgotten: string | null;
   /** Options of WebAuthn for a sign-in with a passkey alone, as JSON. */
   passkeyOptions: string;
   formTargets: readonly string[];
@@ -70,7 +72,7 @@ maxlength="800" aria-describedby="password-hint"${invalid}${view.username ? ' au
 <button type="submit" name="decision" value="signIn">Sign in</button>
 <button type="submit" class="quiet" name="decision" value="cancel" formnovalidate>Cancel</button>
 </form>
-<p class="or" data-with-passkeys hidden>or</p>
+${view.forgotten ? `<p class="hint spaced"><a href="${escapeHtml(view.forgotten)}">Forgotten your password?</a></p>\n` : ''}<p class="or" data-with-passkeys hidden>or</p>
 ${passkeyForm({ action: view.action, csrf: view.csrf, use: 'autofill', options: view.passkeyOptions, decision: 'passkey', button: 'Sign in with a passkey', quiet: true })}`,
   };
 }
@@ -181,7 +183,8 @@ export const linkSpent = (): Page => ({
   title: 'This link is not valid any more',
   status: 410,
   body: `<h1>This link is not valid any more</h1>
-<p>It was used already, or it has expired. Ask your administrator for a new one.</p>`,
+<p>It was used already, or it has expired. <a href="/password/forgotten">Ask for another mail</a>, or your
+administrator for a new link.</p>`,
 });
 
 /** For somebody whose tenant the operator of the platform has suspended. */

@@ -3,7 +3,8 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
 const COLUMNS = `credential.tenant_id AS "tenantId", credential.user_id AS "userId", credential.username,
-  credential.email, credential.password_hash AS "passwordHash", credential.active, credential.found_by_name AS "foundByName"`;
+  credential.email, credential.password_hash AS "passwordHash", credential.active, credential.found_by_name AS "foundByName",
+  credential.pending_email AS "pendingEmail"`;
 
 /** Users of any tenant that have the name; a few of them. */
 export function credentialsByUsername(username: string, limit: number): Statement {
@@ -53,19 +54,60 @@ export function credentialForSignIn({ username, domain, tenantId, browser, netwo
   );
 }
 
+/** What a change of the user depends on; held until the transaction ends. */
+export interface StoredUser {
+  readonly email: string;
+  readonly pendingEmail: string | null;
+  readonly invited: boolean;
+  readonly hasPassword: boolean;
+  /** The user can sign in, by whatever they have set up. */
+  readonly canSignIn: boolean;
+}
+
+export function holdCredential(tenantId: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT credential.email, credential.pending_email AS "pendingEmail", credential.invited_at IS NOT NULL AS invited,
+       credential.password_hash IS NOT NULL AS "hasPassword",
+       credential.password_hash IS NOT NULL OR EXISTS (SELECT FROM auth.passkeys passkey
+         WHERE passkey.tenant_id = credential.tenant_id AND passkey.user_id = credential.user_id) AS "canSignIn"
+     FROM auth.credentials credential
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} FOR NO KEY UPDATE`,
+  );
+}
+
 /** A name stays found by itself until it changes. */
 export function saveCredential(
   tenantId: string,
-  user: { userId: string; username: string; email: string; active: boolean },
+  user: { userId: string; username: string; email: string; pendingEmail: string | null; active: boolean },
 ): Statement {
   const sql = new Sql();
   return sql.statement(
-    `INSERT INTO auth.credentials AS stored (tenant_id, user_id, username, email, active)
+    `INSERT INTO auth.credentials AS stored (tenant_id, user_id, username, email, pending_email, active)
      VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(user.userId, 'uuid')}, ${sql.bind(user.username, 'text')},
-       ${sql.bind(user.email, 'text')}, ${sql.bind(user.active, 'boolean')})
+       ${sql.bind(user.email, 'text')}, ${sql.bind(user.pendingEmail, 'text')}, ${sql.bind(user.active, 'boolean')})
      ON CONFLICT (tenant_id, user_id) DO UPDATE SET username = excluded.username, email = excluded.email,
-       active = excluded.active, updated_at = now(),
+       pending_email = excluded.pending_email, active = excluded.active, updated_at = now(),
        found_by_name = stored.found_by_name AND lower(stored.username) = lower(excluded.username)`,
+  );
+}
+
+/** Forgets links that went, or were about to go, to an address that is not the user's any more. */
+export function forgetLinks(tenantId: string, userId: string, kinds: 'address' | 'all'): readonly Statement[] {
+  return (kinds === 'all' ? ['password_links', 'address_links'] : ['address_links']).map((table) => {
+    const sql = new Sql();
+    return sql.statement(
+      `DELETE FROM auth.${table} WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`,
+    );
+  });
+}
+
+/** Notes that an invitation is on its way, or that there is none; false: it was before. */
+export function noteInvited(tenantId: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `UPDATE auth.credentials SET invited_at = now()
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} AND invited_at IS NULL`,
   );
 }
 
@@ -102,5 +144,14 @@ export function claimLink(tenantId: string, tokenHash: Buffer): Statement {
      WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND token_hash = ${sql.bind(tokenHash, 'bytea')}
        AND expires_at > now()
      RETURNING user_id AS "userId"`,
+  );
+}
+
+/** Who sets a password by a link: whether there was one before. */
+export function holdPassword(tenantId: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT email, password_hash IS NOT NULL AS "hadPassword" FROM auth.credentials
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} FOR NO KEY UPDATE`,
   );
 }

@@ -1,7 +1,10 @@
 /** How users sign in, and the single-use links with which they set a password. */
-import { and, col, where as equal, fn, Op } from 'sequelize';
+import { and, col, where as equal, fn } from 'sequelize';
+import { platformTime } from '../../../lib/values/clock.ts';
+import { formatTimestamp } from '../../../lib/values/time.ts';
 import { type Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { NOW, on, secondsFromNow } from '../../../mixins/models/sequelize.ts';
+import type { Outbox } from '../mail/outbox.ts';
 import { CredentialModel } from '../models/credential.ts';
 import { PasswordLinkModel } from '../models/password-link.ts';
 import {
@@ -11,7 +14,12 @@ import {
   credentialByUser,
   credentialForSignIn,
   credentialsByUsername,
+  forgetLinks,
+  holdCredential,
+  holdPassword,
+  noteInvited,
   type SignInNames,
+  type StoredUser,
   saveCredential,
 } from './credentials.sql.ts';
 
@@ -24,6 +32,8 @@ export interface Credential {
   active: boolean;
   /** From before there were domains: the name alone means this user, unless it is in the domain of another tenant. */
   foundByName: boolean;
+  /** The address of the record, which the user has not confirmed: links go to `email` until then. */
+  pendingEmail: string | null;
 }
 
 /** With where its user has signed in before, of the places that were asked about. */
@@ -39,7 +49,7 @@ interface Meant {
 
 /** At most as many users of one name are distinguished for an operator. */
 const SAME_NAME_MAX = 2;
-const ATTRIBUTES = ['tenantId', 'userId', 'username', 'email', 'passwordHash', 'active', 'foundByName'];
+const ATTRIBUTES = ['tenantId', 'userId', 'username', 'email', 'passwordHash', 'active', 'foundByName', 'pendingEmail'];
 
 export class Credentials {
   readonly #database: Database;
@@ -91,13 +101,26 @@ export class Credentials {
     );
   }
 
-  /** Creates or updates the credential of a user; false when another user of the tenant has the username. */
+  /**
+   * Creates or updates the credential of a user, with the mails that this causes; false when another user of the tenant
+   * has the username. `invite`: who cannot sign in yet is invited, once.
+   */
   async save(
     tenantId: string,
-    user: { userId: string; username: string; email: string; active: boolean },
+    user: SavedUser,
+    { outbox, invite }: { outbox: Outbox; invite: boolean },
   ): Promise<boolean> {
     try {
-      await this.#database.shared('auth', tenantId, (tx) => tx.query(saveCredential(tenantId, user)));
+      await this.#database.shared('auth', tenantId, async (tx) => {
+        const before = await tx.first<StoredUser>(holdCredential(tenantId, user.userId));
+        const addresses = addressesAfter(before, user.email);
+        await tx.query(saveCredential(tenantId, { ...user, ...addresses }));
+        if (before) await changeAddress(tx, { tenantId, userId: user.userId }, before, addresses, outbox);
+        const again = before !== null && !before.canSignIn && addresses.email !== before.email;
+        if (!invite || !user.active || before?.canSignIn || (before?.invited && !again)) return;
+        await tx.query(noteInvited(tenantId, user.userId));
+        await outbox.add(tx, { tenantId, userId: user.userId, kind: 'invitation', address: addresses.email });
+      });
       return true;
     } catch (error) {
       if (sqlState(error) === '23505') return false;
@@ -120,23 +143,65 @@ export class Credentials {
     await this.#database.shared('auth', tenantId, (tx) => PasswordLinkModel.create(link, on(tx)));
   }
 
-  async hasLiveLink(tenantId: string, userId: string): Promise<boolean> {
-    const where = { tenantId, userId, expiresAt: { [Op.gt]: NOW } };
-    const live = await this.#database.shared('auth', tenantId, (tx) =>
-      PasswordLinkModel.findOne({ attributes: ['userId'], where, ...on(tx) }),
-    );
-    return live !== null;
-  }
-
-  /** Uses the link up and sets the password, both or neither; false when the link has been used or has expired. */
-  spendLink(tenantId: string, tokenHash: Buffer, passwordHash: string): Promise<boolean> {
+  /**
+   * Uses the link up and sets the password, both or neither; false when the link has been used or has expired. Who had
+   * one before is told by mail.
+   */
+  spendLink(tenantId: string, tokenHash: Buffer, passwordHash: string, outbox: Outbox): Promise<boolean> {
     return this.#database.shared('auth', tenantId, async (tx) => {
       const claimed = await tx.first<{ userId: string }>(claimLink(tenantId, tokenHash));
       if (!claimed) return false;
-      await writePassword(tx, tenantId, claimed.userId, passwordHash);
+      const { userId } = claimed;
+      const held = await tx.first<{ email: string; hadPassword: boolean }>(holdPassword(tenantId, userId));
+      await writePassword(tx, tenantId, userId, passwordHash);
+      if (held?.hadPassword) {
+        const details = { at: formatTimestamp(platformTime()) };
+        await outbox.add(tx, { tenantId, userId, kind: 'passwordChanged', address: held.email, details });
+      }
       return true;
     });
   }
+}
+
+export interface SavedUser {
+  readonly userId: string;
+  readonly username: string;
+  readonly email: string;
+  readonly active: boolean;
+}
+
+interface Addresses {
+  readonly email: string;
+  readonly pendingEmail: string | null;
+}
+
+const isSame = (one: string, other: string | null): boolean => one.toLowerCase() === other?.toLowerCase();
+
+/**
+ * Where mails go after the record has this address. Links go on to the one before until the user has confirmed the new
+ * one; somebody who cannot sign in yet has nothing to lose, and the first address may have been mistyped.
+ */
+function addressesAfter(before: StoredUser | null, given: string): Addresses {
+  if (!before?.canSignIn || isSame(given, before.email)) return { email: given, pendingEmail: null };
+  return { email: before.email, pendingEmail: given };
+}
+
+async function changeAddress(
+  tx: Tx,
+  { tenantId, userId }: { tenantId: string; userId: string },
+  before: StoredUser,
+  { email, pendingEmail }: Addresses,
+  outbox: Outbox,
+): Promise<void> {
+  if (!isSame(email, before.email))
+    for (const statement of forgetLinks(tenantId, userId, 'all')) await tx.query(statement);
+  if (pendingEmail === null ? before.pendingEmail === null : isSame(pendingEmail, before.pendingEmail)) return;
+  for (const statement of forgetLinks(tenantId, userId, 'address')) await tx.query(statement);
+  if (pendingEmail === null) return;
+  const at = formatTimestamp(platformTime());
+  const about = { tenantId, userId, details: { newAddress: pendingEmail, at } };
+  await outbox.add(tx, { ...about, kind: 'addressConfirmation', address: pendingEmail });
+  await outbox.add(tx, { ...about, kind: 'addressChanged', address: before.email });
 }
 
 /** A new password makes every older link useless. */

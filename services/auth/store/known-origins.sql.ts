@@ -45,3 +45,30 @@ export function deleteOriginsOfUser(tenantId: string, userId: string): Statement
      WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`,
   );
 }
+
+export interface BeforeSignIn {
+  readonly email: string;
+  /** A sign-in was completed before. */
+  readonly signedIn: boolean;
+  readonly knownBrowser: boolean;
+}
+
+/** What is known of a user who signs in; held, so that of two sign-ins in the same new browser one is the first. */
+export function beforeSignIn(tenantId: string, userId: string, browser: Buffer | null): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT credential.email, credential.signed_in_at IS NOT NULL AS "signedIn",
+       EXISTS (SELECT FROM auth.known_origins known WHERE known.tenant_id = credential.tenant_id
+         AND known.user_id = credential.user_id AND known.origin = ${sql.bind(browser, 'bytea')}) AS "knownBrowser"
+     FROM auth.credentials credential
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} FOR NO KEY UPDATE`,
+  );
+}
+
+export function noteCompleteSignIn(tenantId: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `UPDATE auth.credentials SET signed_in_at = now()
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`,
+  );
+}

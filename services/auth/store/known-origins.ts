@@ -1,8 +1,18 @@
 /** Browsers and networks from which users have signed in. */
 import { createHash } from 'node:crypto';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { networkOf } from '../../../lib/values/network.ts';
+import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { Database } from '../../../mixins/database/database.ts';
-import { knownOrigins, rememberOrigins } from './known-origins.sql.ts';
+import type { MailDetails } from '../mail/kinds.ts';
+import type { Outbox } from '../mail/outbox.ts';
+import {
+  type BeforeSignIn,
+  beforeSignIn,
+  knownOrigins,
+  noteCompleteSignIn,
+  rememberOrigins,
+} from './known-origins.sql.ts';
 
 /** Of one user; who signs in from more places is asked to wait there like a stranger when somebody guesses. */
 const KEPT_PER_USER = 20;
@@ -28,8 +38,28 @@ export class KnownOrigins {
     return origins.filter((origin) => rows.some((row) => origin.equals(row.origin)));
   }
 
-  async remember(tenantId: string, userId: string, origins: readonly Buffer[]): Promise<void> {
+  /**
+   * Remembers where a user has just signed in. Who had signed in before, and not in this browser, gets a mail about it.
+   */
+  async signedIn(
+    { tenantId, userId }: { tenantId: string; userId: string },
+    { network, browser, details }: { network: Buffer; browser: Buffer | null; details: MailDetails },
+    outbox: Outbox,
+  ): Promise<void> {
+    const origins = browser === null ? [network] : [network, browser];
     await this.#database.shared('auth', tenantId, async (tx) => {
+      const before = await tx.first<BeforeSignIn>(beforeSignIn(tenantId, userId, browser));
+      if (before?.signedIn && !before.knownBrowser) {
+        const at = formatTimestamp(platformTime());
+        await outbox.add(tx, {
+          tenantId,
+          userId,
+          kind: 'newSignIn',
+          address: before.email,
+          details: { at, ...details },
+        });
+      }
+      await tx.query(noteCompleteSignIn(tenantId, userId));
       for (const statement of rememberOrigins(tenantId, userId, origins, KEPT_PER_USER)) await tx.query(statement);
     });
   }

@@ -5,6 +5,8 @@
  */
 import { DEPRECATED_USE_DAYS } from '../../../contracts/auth.ts';
 import type { Database } from '../../../mixins/database/database.ts';
+import { DELETE_ENDED_MAILS } from '../mail/outbox.sql.ts';
+import { Addresses } from './addresses.ts';
 import { Artifacts } from './artifacts.ts';
 import { Attempts } from './attempts.ts';
 import { ClientSecrets } from './client-secrets.ts';
@@ -22,6 +24,8 @@ import { ProviderSecrets } from './provider-secrets.ts';
 const DELETE_EXPIRED = [
   'DELETE FROM auth.grants WHERE expires_at < now()',
   'DELETE FROM auth.password_links WHERE expires_at < now()',
+  'DELETE FROM auth.address_links WHERE expires_at < now()',
+  DELETE_ENDED_MAILS,
   // After an hour the count begins anew.
   "DELETE FROM auth.attempts WHERE updated_at < now() - interval '1 hour' AND blocked_until < now()",
   "DELETE FROM auth.known_origins WHERE last_used_at < now() - interval '180 days'",
@@ -30,6 +34,7 @@ const DELETE_EXPIRED = [
 
 export class AuthStore {
   readonly credentials: Credentials;
+  readonly addresses: Addresses;
   readonly attempts: Attempts;
   readonly factors: Factors;
   readonly grants: Grants;
@@ -46,6 +51,7 @@ export class AuthStore {
 
   constructor(database: Database) {
     this.credentials = new Credentials(database);
+    this.addresses = new Addresses(database);
     this.attempts = new Attempts(database);
     this.factors = new Factors(database);
     this.grants = new Grants(database);

@@ -3,8 +3,11 @@
  * and a bare HTTP server that hands requests over the way the gateway does.
  */
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Context, Errors, Loggers, ServiceBroker, type ServiceSchema } from 'moleculer';
 import { brokerOptions } from '../../../config/broker.ts';
@@ -19,11 +22,13 @@ import type {
   Snapshot,
 } from '../../../lib/schema/snapshot.ts';
 import { Database } from '../../../mixins/database/database.ts';
+import { ensureLogins } from '../../../mixins/database/logins.ts';
 import { ensureServiceRole, migrate } from '../../../mixins/database/migrate.ts';
 import { Jobs } from '../../../mixins/jobs/jobs.ts';
 import { Metrics } from '../../../mixins/metrics/metrics.ts';
 import authService from '../../../services/auth/auth.service.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { folderOfMails, linkIn, type Mailbox } from '../../support/mail.ts';
 import { testEnvironment } from '../../support/platform.ts';
 
 export const DEMO = '01990000-0000-7000-8000-000000000001';
@@ -81,8 +86,12 @@ export interface AuthHarness {
   provisioned: DataActions['data.users.provision']['params']['users'];
   /** Lines of the log, of warnings and worse. */
   warnings: string[];
-  /** Set-password links that were logged. */
-  links: string[];
+  /** What users were sent. */
+  mails: Mailbox;
+  /** Lines of the log. */
+  log: string[];
+  /** The link of the next mail to this address. */
+  linkTo(address: string): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -101,23 +110,22 @@ const tenant = (id: string, key: string, version: number, suspended: boolean) =>
   metadataVersion: version,
 });
 
-/** Swallows the log, but for the set-password links in it. */
-class LinkReader extends Loggers.Base<object> {
-  readonly #links: string[];
+/** Keeps the log, to look for what must not be there. */
+class LogReader extends Loggers.Base<object> {
+  readonly #lines: string[];
   readonly #warnings: string[];
 
-  constructor(links: string[], warnings: string[]) {
+  constructor(lines: string[], warnings: string[]) {
     super();
-    this.#links = links;
+    this.#lines = lines;
     this.#warnings = warnings;
   }
 
   override getLogHandler(): (type: string, args: unknown[]) => void {
     return (type, args) => {
-      const line = args.map((one) => (typeof one === 'object' ? JSON.stringify(one) : String(one))).join(' ');
+      const line = args.map((arg) => (typeof arg === 'string' ? arg : JSON.stringify(arg))).join(' ');
+      this.#lines.push(line);
       if (type === 'warn' || type === 'error' || type === 'fatal') this.#warnings.push(line);
-      const link = /https?:\S+\/password\/\S+/.exec(line);
-      if (link) this.#links.push(link[0]);
       if (process.env['LOG_LEVEL']) console.error(line);
     };
   }
@@ -134,10 +142,13 @@ export interface HarnessOptions {
 export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarness> {
   let own: TestDatabase | null = null;
   const url = options.on?.url ?? options.databaseUrl ?? (own = await createDatabase()).url;
-  const config = readConfig(testEnvironment(url, options.env));
+  const dataDir = await mkdtemp(join(tmpdir(), 'erp-test-auth-'));
+  const config = readConfig(testEnvironment(url, { DATA_DIR: dataDir, ...options.env }));
+  const mails = folderOfMails(dataDir);
   const database = new Database(url, { size: 5, applicationName: 'auth test' });
   await migrate(database, 'auth', fileURLToPath(new URL('../../../services/auth/migrations', import.meta.url)));
   await ensureServiceRole(database, 'auth');
+  await ensureLogins(database, ['auth']);
 
   const clients: Record<string, ExternalClientMeta> = options.on?.clients ?? {};
   const suspended = options.on?.suspended ?? new Set<string>();
@@ -148,8 +159,8 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
   const revoked: string[] = [];
   const factorChanges: AuthEvents['auth.user.factorChanged'][] = [];
   const notes: AuthHarness['notes'] = [];
-  const links: string[] = [];
   const warnings: string[] = [];
+  const log: string[] = [];
   let version = 1;
   const tenants = () => [
     tenant(DEMO, 'demo', version, suspended.has(DEMO)),
@@ -160,7 +171,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     ...brokerOptions(config),
     nodeID: `auth-test-${randomUUID()}`,
     logLevel: 'info',
-    logger: new LinkReader(links, warnings),
+    logger: new LogReader(log, warnings),
   } as never);
   const jobs = new Jobs(database, { warn: () => {} });
   broker.createService(
@@ -302,7 +313,11 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     factorChanges,
     refusals: [],
     notes,
-    links,
+    mails,
+    log,
+    async linkTo(address) {
+      return linkIn(await mails.next({ to: address }));
+    },
     async bump(tenantId = DEMO) {
       version++;
       await broker.broadcast('metadata.schema.changed', { tenantId, metadataVersion: version });
@@ -313,6 +328,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
       await broker.stop();
       await database.close();
       await own?.drop();
+      await rm(dataDir, { recursive: true, force: true });
     },
   } satisfies AuthHarness);
   return harness;

@@ -131,10 +131,10 @@ describe('usernames', () => {
   });
 
   it('are shown on the page of a link the way they are typed', async () => {
-    const user = { userId: randomUUID(), username: 'new@free.example', email: 'x', active: true };
+    const user = { userId: randomUUID(), username: 'new@free.example', email: 'shown@free.example', active: true };
     await call(auth.broker, 'auth.users.sync', { tenantId: DEMO, users: [user] });
     const browser = new Browser();
-    const page = await browser.visit(auth.links.at(-1)!);
+    const page = await browser.visit(await auth.linkTo('shown@free.example'));
     assert.match(page.html, /demo\\new@free\.example/);
     const password = 'chosen by the person';
     assert.match((await browser.submit(page, { password, repeated: password })).html, /sign in as <strong>demo\\new@/);

@@ -1,0 +1,42 @@
+/** The page for somebody who has forgotten a password: the same answer to every name. */
+import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
+import { siteOf } from '../../lib/values/network.ts';
+import { RESET_REQUESTS } from './attempt-limits.ts';
+import type { Form } from './form.ts';
+import type { Mail } from './mail/mail.ts';
+import * as pages from './pages/forgotten.ts';
+import { pageReply } from './reply.ts';
+import type { AuthStore } from './store/store.ts';
+import { USERNAME_MAX_CHARS } from './usernames.ts';
+
+export const FORGOTTEN_PATH = '/password/forgotten';
+
+const CLIENT_ID_MAX_CHARS = 255;
+
+/** Its address with the client of the sign-in from which it is opened. */
+export const forgottenAddress = (clientId: string): string =>
+  `${FORGOTTEN_PATH}?${new URLSearchParams({ client: clientId })}`;
+
+export async function forgottenReply(
+  { mail, store }: { mail: Mail; store: AuthStore },
+  {
+    query,
+    form,
+    browser,
+    request,
+  }: { query: URLSearchParams; form: Form | null; browser: string | null; request: HttpRequest },
+): Promise<HttpReply> {
+  if (!mail.outbox.enabled) return pageReply(pages.noMails());
+  const client = (form?.get('client') ?? query.get('client') ?? '').slice(0, CLIENT_ID_MAX_CHARS);
+  const show = (problem: pages.ForgottenProblem): HttpReply =>
+    pageReply(pages.forgotten({ action: FORGOTTEN_PATH, client, problem }));
+  if (!form) return show(null);
+  const username = (form.get('username') ?? '').trim().slice(0, USERNAME_MAX_CHARS);
+  if (username === '') return show({ kind: 'empty' });
+  const counters = [{ key: `reset ${siteOf(request.remoteAddress)}`, limit: RESET_REQUESTS, shared: true }];
+  const seconds = await store.attempts.count(counters);
+  if (seconds > 0) return show({ kind: 'wait', seconds });
+  const asked = { username, clientId: client === '' ? null : client, browser, address: request.remoteAddress };
+  if (!(await mail.requestReset(asked))) return show({ kind: 'wait', seconds: RESET_REQUESTS.waitMaxSeconds });
+  return pageReply(pages.requested());
+}

@@ -1,0 +1,52 @@
+/** What mails there are, and how long each is tried. Source: docs/reference/mail.md. */
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+interface Kind {
+  /** After so long it is given up. */
+  readonly trySeconds: number;
+  /** How long the link in it can be used, from the moment at which it is sent. */
+  readonly linkSeconds: number | null;
+}
+
+export const MAIL_KINDS = {
+  /** To a new user: a link with which they choose a password. */
+  invitation: { trySeconds: 2 * DAY, linkSeconds: 7 * DAY },
+  /** To somebody who has forgotten theirs. Who waits longer asks again. */
+  passwordReset: { trySeconds: HOUR, linkSeconds: HOUR },
+  passwordChanged: { trySeconds: 2 * DAY, linkSeconds: null },
+  /** To the new address: a link with which its user confirms it. */
+  addressConfirmation: { trySeconds: 2 * DAY, linkSeconds: 7 * DAY },
+  /** To the old address: a link with which its user objects. */
+  addressChanged: { trySeconds: 2 * DAY, linkSeconds: 7 * DAY },
+  /** A sign-in in a browser that was not known. */
+  newSignIn: { trySeconds: 2 * DAY, linkSeconds: null },
+} as const satisfies Record<string, Kind>;
+
+export type MailKind = keyof typeof MAIL_KINDS;
+
+export const isMailKind = (name: string): name is MailKind => Object.hasOwn(MAIL_KINDS, name);
+
+/** What a mail says besides what is read when it is sent; never a secret. */
+export interface MailDetails {
+  /** The address that takes the place of this one. */
+  newAddress?: string;
+  /** RFC 3339, of what is told. */
+  at?: string;
+  browser?: string | null;
+  system?: string | null;
+  network?: string;
+}
+
+export interface NewMail {
+  readonly tenantId: string;
+  readonly userId: string;
+  readonly kind: MailKind;
+  readonly address: string;
+  readonly details?: MailDetails;
+}
+
+/** `noAddress`: it goes nowhere. `tooManyMails`: the user, the address or the tenant has had too many. */
+export type Queued = 'queued' | 'tooManyMails' | 'noAddress' | 'off';

@@ -1,0 +1,88 @@
+/** Mails in German. */
+import type { Language } from './language.ts';
+
+const unknown = 'unbekannt';
+
+export const de: Language = {
+  tag: 'de',
+  greeting: (name) => (name === null ? 'Guten Tag,' : `Guten Tag ${name},`),
+  linkBelow: 'Wenn die Schaltfläche nicht funktioniert, öffnen Sie diese Adresse:',
+  footer: ({ tenant, host }) =>
+    `Gesendet von ${host} zu einem Konto von ${tenant}. Niemand wird Sie je per E-Mail oder Telefon nach Ihrem Passwort fragen.`,
+  kinds: {
+    invitation: ({ tenant, signInName, linkEnds }) => ({
+      subject: `Ihr Konto bei ${tenant}`,
+      title: `Willkommen bei ${tenant}`,
+      before: ['Für Sie wurde ein Konto angelegt. Wählen Sie zuerst ein Passwort.'],
+      facts: [['Benutzername', signInName]],
+      button: 'Passwort wählen',
+      after: [
+        `Der Link gilt einmal, bis ${linkEnds}. Danach bitten Sie Ihre Administration um einen neuen.`,
+        'Sie wissen davon nichts? Dann hat sich vermutlich jemand bei der Adresse vertippt, und Sie müssen nichts tun.',
+      ],
+    }),
+    passwordReset: ({ tenant, signInName, linkEnds }) => ({
+      subject: 'Neues Passwort wählen',
+      title: 'Neues Passwort wählen',
+      before: [`Jemand hat für dieses Konto bei ${tenant} ein neues Passwort angefordert.`],
+      facts: [['Benutzername', signInName]],
+      button: 'Neues Passwort wählen',
+      after: [
+        `Der Link gilt einmal, bis ${linkEnds}. Mit einem neuen Passwort werden Sie überall sonst abgemeldet.`,
+        'Sie waren das nicht? Dann müssen Sie nichts tun: Ihr Passwort bleibt, wie es ist.',
+      ],
+    }),
+    passwordChanged: ({ tenant, signInName, at }) => ({
+      subject: 'Ihr Passwort wurde geändert',
+      title: 'Ihr Passwort wurde geändert',
+      before: [`Ihr Konto bei ${tenant} hat ein neues Passwort und wurde überall abgemeldet.`],
+      facts: [
+        ['Benutzername', signInName],
+        ['Zeitpunkt', at ?? unknown],
+      ],
+      after: ['Sie waren das nicht? Dann sagen Sie es sofort Ihrer Administration, auf anderem Weg als per E-Mail.'],
+    }),
+    addressConfirmation: ({ tenant, signInName, linkEnds }) => ({
+      subject: 'E-Mail-Adresse bestätigen',
+      title: 'E-Mail-Adresse bestätigen',
+      before: [
+        `Die E-Mail-Adresse dieses Kontos bei ${tenant} wurde auf die geändert, unter der Sie dies lesen. Bestätigen Sie, dass es Ihre ist: Bis dahin gehen Links, mit denen man sich anmeldet, an die bisherige Adresse.`,
+      ],
+      facts: [['Benutzername', signInName]],
+      button: 'Adresse bestätigen',
+      after: [`Der Link gilt bis ${linkEnds}.`, 'Sie wissen davon nichts? Dann bestätigen Sie es nicht.'],
+    }),
+    addressChanged: ({ tenant, signInName, newAddress, at, linkEnds }) => ({
+      subject: 'Ihre E-Mail-Adresse wird geändert',
+      title: 'Ihre E-Mail-Adresse wird geändert',
+      before: [
+        `Ihr Konto bei ${tenant} hat eine andere E-Mail-Adresse bekommen. Sobald sie dort bestätigt ist, gehen E-Mails dorthin und nicht mehr an diese Adresse.`,
+      ],
+      facts: [
+        ['Benutzername', signInName],
+        ['Neue Adresse', newAddress ?? unknown],
+        ['Zeitpunkt', at ?? unknown],
+      ],
+      button: 'Das war ich nicht',
+      after: [
+        'Sie wissen von der Änderung? Dann müssen Sie nichts tun.',
+        `Wenn nicht, widersprechen Sie mit dem Link bis ${linkEnds}, und sagen Sie es Ihrer Administration.`,
+      ],
+    }),
+    newSignIn: ({ tenant, signInName, at, browser, system, network, host }) => ({
+      subject: 'Anmeldung in einem neuen Browser',
+      title: 'Anmeldung in einem neuen Browser',
+      before: [`Jemand hat sich bei Ihrem Konto von ${tenant} in einem bisher unbekannten Browser angemeldet.`],
+      facts: [
+        ['Benutzername', signInName],
+        ['Zeitpunkt', at ?? unknown],
+        ['Browser', [browser, system].filter(Boolean).join(', ') || unknown],
+        ['Netz', network ?? unknown],
+      ],
+      after: [
+        'Sie waren das? Dann müssen Sie nichts tun.',
+        `Wenn nicht, wählen Sie ein neues Passwort: Geben Sie ${host}/password/forgotten in Ihren Browser ein. Das meldet alle ab. Dann sagen Sie es Ihrer Administration.`,
+      ],
+    }),
+  },
+};

@@ -1,0 +1,88 @@
+/** Mails in English. */
+import type { Language } from './language.ts';
+
+const unknown = 'unknown';
+
+export const en: Language = {
+  tag: 'en',
+  greeting: (name) => (name === null ? 'Hello,' : `Hello ${name},`),
+  linkBelow: 'If the button does not work, open this address:',
+  footer: ({ tenant, host }) =>
+    `Sent by ${host} about an account of ${tenant}. Nobody will ever ask you for your password by mail or telephone.`,
+  kinds: {
+    invitation: ({ tenant, signInName, linkEnds }) => ({
+      subject: `Your account at ${tenant}`,
+      title: `Welcome to ${tenant}`,
+      before: ['An administrator has made an account for you. Choose a password to begin.'],
+      facts: [['Username', signInName]],
+      button: 'Choose a password',
+      after: [
+        `The link works once, until ${linkEnds}. After that, ask your administrator for a new one.`,
+        'You know nothing of this? Then somebody has probably mistyped an address, and you need not do anything.',
+      ],
+    }),
+    passwordReset: ({ tenant, signInName, linkEnds }) => ({
+      subject: 'Choose a new password',
+      title: 'Choose a new password',
+      before: [`Somebody has asked for a new password for this account of ${tenant}.`],
+      facts: [['Username', signInName]],
+      button: 'Choose a new password',
+      after: [
+        `The link works once, until ${linkEnds}. A new password signs you out everywhere else.`,
+        'It was not you? Then you need not do anything: your password stays as it is.',
+      ],
+    }),
+    passwordChanged: ({ tenant, signInName, at }) => ({
+      subject: 'Your password was changed',
+      title: 'Your password was changed',
+      before: [`Your account of ${tenant} has a new password, and was signed out everywhere.`],
+      facts: [
+        ['Username', signInName],
+        ['When', at ?? unknown],
+      ],
+      after: ['It was not you? Then tell your administrator at once, by another way than by mail.'],
+    }),
+    addressConfirmation: ({ tenant, signInName, linkEnds }) => ({
+      subject: 'Confirm your mail address',
+      title: 'Confirm your mail address',
+      before: [
+        `The mail address of this account of ${tenant} was changed to the one that you read this at. Confirm that it is yours: until then, links with which you sign in go to the earlier address.`,
+      ],
+      facts: [['Username', signInName]],
+      button: 'Confirm this address',
+      after: [`The link works until ${linkEnds}.`, 'You know nothing of this? Then do not confirm it.'],
+    }),
+    addressChanged: ({ tenant, signInName, newAddress, at, linkEnds }) => ({
+      subject: 'Your mail address is being changed',
+      title: 'Your mail address is being changed',
+      before: [
+        `Your account of ${tenant} got another mail address. As soon as it is confirmed there, mails go to that address and not to this one any more.`,
+      ],
+      facts: [
+        ['Username', signInName],
+        ['New address', newAddress ?? unknown],
+        ['When', at ?? unknown],
+      ],
+      button: 'This was not me',
+      after: [
+        'You know of the change? Then you need not do anything.',
+        `If you do not, object with the link until ${linkEnds}, and tell your administrator.`,
+      ],
+    }),
+    newSignIn: ({ tenant, signInName, at, browser, system, network, host }) => ({
+      subject: 'A sign-in in a new browser',
+      title: 'A sign-in in a new browser',
+      before: [`Somebody has signed in to your account of ${tenant} in a browser that was not known until now.`],
+      facts: [
+        ['Username', signInName],
+        ['When', at ?? unknown],
+        ['Browser', [browser, system].filter(Boolean).join(', ') || unknown],
+        ['Network', network ?? unknown],
+      ],
+      after: [
+        'It was you? Then you need not do anything.',
+        `If not, choose a new password: type ${host}/password/forgotten into your browser. That signs out everybody. Then tell your administrator.`,
+      ],
+    }),
+  },
+};

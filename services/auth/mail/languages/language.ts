@@ -1,0 +1,44 @@
+/** What a language is made of: a file of this folder, and its line in languages.ts. */
+import type { MailKind } from '../kinds.ts';
+
+/** What mails tell. Names are as their people have written them: one line each, not escaped. */
+export interface MailValues {
+  /** Null where the name of the user had better not be shown. */
+  readonly name: string | null;
+  readonly tenant: string;
+  /** What the user types to sign in. */
+  readonly signInName: string;
+  /** Host of the platform. */
+  readonly host: string;
+  /** When the link ends, in words of the language; null without a link. */
+  readonly linkEnds: string | null;
+  /** When it happened. */
+  readonly at: string | null;
+  readonly newAddress: string | null;
+  readonly browser: string | null;
+  readonly system: string | null;
+  readonly network: string | null;
+}
+
+export interface MailText {
+  readonly subject: string;
+  readonly title: string;
+  /** Paragraphs before the button. */
+  readonly before: readonly string[];
+  /** What is told, as names and values. */
+  readonly facts?: readonly (readonly [name: string, value: string])[];
+  /** Label of the button; absent: the mail has no link. */
+  readonly button?: string;
+  /** Paragraphs after it. */
+  readonly after: readonly string[];
+}
+
+export interface Language {
+  /** BCP 47. */
+  readonly tag: string;
+  greeting(name: string | null): string;
+  /** Said of the address below a button. */
+  readonly linkBelow: string;
+  footer(values: Pick<MailValues, 'tenant' | 'host'>): string;
+  readonly kinds: { readonly [Kind in MailKind]: (values: MailValues) => MailText };
+}

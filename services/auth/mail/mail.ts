@@ -1,0 +1,90 @@
+/**
+ * Mails to users of all tenants. Everything about them stands in this folder and knows of the rest of the service what
+ * is passed to it, so that a service of notifications can take it over.
+ */
+import type { ServiceBroker } from 'moleculer';
+import type { UserIdentity } from '../../../contracts/data.ts';
+import type { Database } from '../../../mixins/database/database.ts';
+import { askedRow } from '../../../mixins/metrics/asked-numbers.ts';
+import type { Metrics } from '../../../mixins/metrics/metrics.ts';
+import type { Clients } from '../clients.ts';
+import type { Credential } from '../store/credentials.ts';
+import type { AuthStore } from '../store/store.ts';
+import type { Vault } from '../vault.ts';
+import { messageFor } from './messages.ts';
+import { type QueueState, queueState } from './outbox.sql.ts';
+import { Outbox } from './outbox.ts';
+import { type ResetRequest, Resets } from './resets.ts';
+import { MailSender } from './sender.ts';
+import type { Transport } from './transport.ts';
+
+export interface MailOptions {
+  readonly database: Database;
+  /** null: no mails are sent, and none are put into the outbox. */
+  readonly transport: Transport | null;
+  user(of: { tenantId: string; userId: string }): Promise<UserIdentity | null>;
+  log(): ServiceBroker['logger'];
+}
+
+interface MailParts {
+  readonly store: AuthStore;
+  readonly clients: Clients;
+  readonly vault: Vault;
+  baseUrl(): string;
+  noteRequest(tenantId: string, userId: string): Promise<void>;
+  /** Whether the user may sign in with a password, and so may be sent a link with which one is chosen. */
+  mayHavePassword(user: Pick<Credential, 'tenantId' | 'userId' | 'username'>): Promise<boolean>;
+}
+
+export class Mail {
+  readonly outbox: Outbox;
+  readonly #database: Database;
+  readonly #sender: MailSender | null;
+  readonly #resets: Resets;
+
+  constructor({ database, transport, user, log }: MailOptions, parts: MailParts) {
+    this.#database = database;
+    this.outbox = new Outbox(database, { enabled: transport !== null, added: () => this.#sender?.wake() });
+    const messageParts = { ...parts, user };
+    this.#resets = new Resets({ ...parts, database, outbox: this.outbox });
+    this.#sender =
+      transport &&
+      new MailSender({
+        outbox: this.outbox,
+        transport,
+        before: () => this.#resets.work(),
+        message: (mail) => messageFor(messageParts, mail),
+        log,
+      });
+  }
+
+  /** Somebody has forgotten a password; false when too many ask. */
+  async requestReset(asked: ResetRequest): Promise<boolean> {
+    const kept = await this.#resets.add(asked);
+    this.#sender?.wake();
+    return kept;
+  }
+
+  start(): void {
+    this.#sender?.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#sender?.stop();
+  }
+
+  register(metrics: Metrics): void {
+    const sender = this.#sender;
+    if (!sender) return;
+    const state = askedRow<QueueState>(this.#database, queueState, { waiting: 0, oldestSeconds: 0 });
+    metrics.gauge('erp_mails_waiting', 'Mails that are on their way, of all processes', () => state().waiting);
+    metrics.gauge(
+      'erp_mails_oldest_seconds',
+      'Age of the oldest mail that is on its way, of all processes',
+      () => state().oldestSeconds,
+    );
+    metrics.counters('erp_mails_total', 'Mails of this process by what has become of them', ['outcome', 'kind'], () =>
+      sender.counts(),
+    );
+  }
+}

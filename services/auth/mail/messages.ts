@@ -1,0 +1,116 @@
+/**
+ * Makes a mail from its row in the outbox at the moment at which it is sent: in the language of its user, with a link
+ * that exists from now on. A mail that has become needless meanwhile is none.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import type { UserIdentity } from '../../../contracts/data.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
+import { looksLikeLink, mailAddress, nameInMail } from '../../../lib/values/mail-address.ts';
+import type { Clients } from '../clients.ts';
+import type { Credential } from '../store/credentials.ts';
+import type { AuthStore } from '../store/store.ts';
+import { signInName } from '../usernames.ts';
+import { MAIL_KINDS } from './kinds.ts';
+import { languageOf } from './languages/languages.ts';
+import type { TakenMail } from './outbox.ts';
+import { render } from './render.ts';
+import type { Message } from './transport.ts';
+
+const NAME_MAX_CHARS = 80;
+
+export interface MessageParts {
+  readonly store: AuthStore;
+  readonly clients: Clients;
+  /** Public address of the platform, to which every link leads. */
+  baseUrl(): string;
+  user(of: { tenantId: string; userId: string }): Promise<UserIdentity | null>;
+  /** Nobody else gets a link with which a password is chosen. */
+  mayHavePassword(user: Pick<Credential, 'tenantId' | 'userId' | 'username'>): Promise<boolean>;
+}
+
+/** The mail; null: nobody needs it any more. */
+export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<Message | null> {
+  const { tenantId, userId, kind, details } = mail;
+  const [credential, tenant] = await Promise.all([
+    parts.store.credentials.find(tenantId, userId),
+    parts.clients.tenant({ tenantId }),
+  ]);
+  if (!credential || !tenant || tenant.suspended) return null;
+  if (!(await isNeeded(parts, mail, credential))) return null;
+  const user = await parts.user({ tenantId, userId });
+  const language = languageOf(user?.locale, tenant.locale);
+  const typed = await signInName(credential, parts);
+  const inWords = (at: number): string => timeIn(language.tag, user?.timezone ?? tenant.timezone, at);
+  const { linkSeconds } = MAIL_KINDS[kind];
+  const link = linkSeconds === null ? null : await linkFor(parts, mail, linkSeconds);
+  const name = nameInMail(user?.displayName ?? '', NAME_MAX_CHARS);
+  const shownName = name === '' || looksLikeLink(name) ? null : name;
+  const values = {
+    name: shownName,
+    tenant: nameInMail(tenant.name, NAME_MAX_CHARS),
+    signInName: nameInMail(typed, 2 * NAME_MAX_CHARS),
+    host: new URL(parts.baseUrl()).host,
+    linkEnds: linkSeconds === null ? null : inWords(platformTime() + linkSeconds * 1_000),
+    at: details.at === undefined ? null : inWords(Date.parse(details.at)),
+    newAddress: details.newAddress ?? null,
+    browser: details.browser ?? null,
+    system: details.system ?? null,
+    network: details.network ?? null,
+  };
+  return {
+    id: mail.id,
+    kind,
+    to: { name: shownName ?? '', address: mail.address },
+    language: language.tag,
+    ...render(language, language.kinds[kind](values), values, link),
+  };
+}
+
+const isSameAddress = (one: string, other: string | null): boolean =>
+  other !== null && one.toLowerCase() === mailAddress(other)?.toLowerCase();
+
+/** Whether its reason still holds, and the address is still the one for it. */
+async function isNeeded(
+  { clients, mayHavePassword }: MessageParts,
+  { tenantId, kind, address }: TakenMail,
+  credential: Credential,
+): Promise<boolean> {
+  switch (kind) {
+    case 'invitation':
+      return (
+        credential.active &&
+        credential.passwordHash === null &&
+        isSameAddress(address, credential.email) &&
+        !(await clients.isIntegrationUser(tenantId, credential.username)) &&
+        mayHavePassword(credential)
+      );
+    case 'passwordReset':
+      return credential.active && isSameAddress(address, credential.email) && mayHavePassword(credential);
+    case 'addressConfirmation':
+      return credential.active && isSameAddress(address, credential.pendingEmail);
+    default:
+      return true;
+  }
+}
+
+/** A new link each time: nothing from which one could be made is stored. An earlier one may have arrived as well. */
+async function linkFor({ store, baseUrl }: MessageParts, mail: TakenMail, validSeconds: number): Promise<string> {
+  const { tenantId, userId, kind, address, details } = mail;
+  const token = randomBytes(32).toString('base64url');
+  const tokenHash = createHash('sha256').update(token).digest();
+  if (kind === 'invitation' || kind === 'passwordReset') {
+    await store.credentials.createLink(tenantId, userId, tokenHash, validSeconds);
+    return `${baseUrl()}/password/${token}`;
+  }
+  const [purpose, about] =
+    kind === 'addressConfirmation' ? (['confirm', address] as const) : (['object', details.newAddress ?? ''] as const);
+  await store.addresses.createLink({ tenantId, userId, tokenHash, purpose, address: about }, validSeconds);
+  return `${baseUrl()}/account/address/${token}`;
+}
+
+const timeIn = (language: string, timeZone: string, at: number): string =>
+  `${new Intl.DateTimeFormat(language === 'en' ? 'en-GB' : language, {
+    dateStyle: 'long',
+    timeStyle: 'short',
+    timeZone,
+  }).format(at)} (${timeZone})`;

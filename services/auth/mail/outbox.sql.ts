@@ -1,0 +1,103 @@
+/** Statements about mails on their way. Those that take mails run as the login role: they belong to all tenants. */
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+import { MAIL_KINDS, type NewMail } from './kinds.ts';
+
+export function queueMail({ tenantId, userId, kind, address, details = {} }: NewMail): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT auth.queue_mail(${sql.bind(tenantId, 'uuid')}, ${sql.bind(userId, 'uuid')}, ${sql.bind(kind, 'text')},
+       ${sql.bind(address, 'text')}, ${sql.bind(JSON.stringify(details), 'jsonb')},
+       ${sql.bind(MAIL_KINDS[kind].trySeconds, 'integer')}) AS outcome`,
+  );
+}
+
+/** Of so many due mails the next ones are chosen. */
+const LOOKED_AT = 5_000;
+
+/**
+ * Takes due mails for a while, in which no other process does: of each tenant one after the other, those that somebody
+ * waits for first.
+ */
+export function takeMails(limit: number, leaseSeconds: number): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `WITH due AS (
+       SELECT tenant_id, id, kind, due_at FROM auth.mails
+       WHERE ended_at IS NULL AND due_at <= clock_timestamp() AND give_up_at > now() ORDER BY due_at LIMIT ${LOOKED_AT}),
+     ranked AS (
+       SELECT tenant_id, id, due_at, kind = 'passwordReset' AS awaited, row_number() OVER (
+         PARTITION BY tenant_id ORDER BY kind = 'passwordReset' DESC, due_at) AS place
+       FROM due),
+     taken AS (
+       SELECT mail.tenant_id, mail.id FROM ranked JOIN auth.mails mail USING (tenant_id, id)
+       WHERE mail.ended_at IS NULL AND mail.due_at <= clock_timestamp()
+       ORDER BY ranked.place, ranked.awaited DESC, ranked.due_at
+       LIMIT ${sql.bind(limit, 'integer')} FOR UPDATE OF mail SKIP LOCKED)
+     UPDATE auth.mails mail SET attempts = attempts + 1,
+       due_at = clock_timestamp() + make_interval(secs => ${sql.bind(leaseSeconds, 'integer')})
+     FROM taken WHERE mail.tenant_id = taken.tenant_id AND mail.id = taken.id
+     RETURNING mail.tenant_id AS "tenantId", mail.id, mail.user_id AS "userId", mail.kind, mail.address, mail.details,
+       mail.attempts`,
+  );
+}
+
+interface Taken {
+  readonly tenantId: string;
+  readonly id: string;
+  readonly attempts: number;
+}
+
+/** By the number of the attempt: what another process has taken since belongs to that one. */
+const taken = (sql: Sql, { tenantId, id, attempts }: Taken): string =>
+  `tenant_id = ${sql.bind(tenantId, 'uuid')} AND id = ${sql.bind(id, 'uuid')}
+     AND attempts = ${sql.bind(attempts, 'integer')} AND ended_at IS NULL`;
+
+const WITHOUT_CONTENT = 'address = NULL, details = NULL';
+
+export function endMail(mail: Taken, outcome: 'sent' | 'refused' | 'needless'): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `UPDATE auth.mails SET ended_at = now(), outcome = ${sql.bind(outcome, 'text')}, ${WITHOUT_CONTENT}
+     WHERE ${taken(sql, mail)}`,
+  );
+}
+
+/** It is tried again after a while. `untried`: the attempt does not count, since nothing of it was sent. */
+export function postponeMail(mail: Taken, seconds: number, untried: boolean): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `UPDATE auth.mails SET due_at = clock_timestamp() + make_interval(secs => ${sql.bind(seconds, 'float8')}),
+       attempts = attempts - ${sql.bind(untried ? 1 : 0, 'integer')}
+     WHERE ${taken(sql, mail)}`,
+  );
+}
+
+/** Gives up what was tried for too long and is not being sent at this moment; one row for each kind. */
+export function giveUpMails(): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `WITH over AS (
+       UPDATE auth.mails SET ended_at = now(), outcome = 'gaveUp', ${WITHOUT_CONTENT}
+       WHERE ended_at IS NULL AND give_up_at < now() AND (attempts = 0 OR due_at <= clock_timestamp())
+       RETURNING kind)
+     SELECT kind, count(*)::int AS count FROM over GROUP BY kind`,
+  );
+}
+
+export interface QueueState {
+  readonly waiting: number;
+  readonly oldestSeconds: number;
+}
+
+export function queueState(): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT count(*)::int AS waiting,
+       coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS "oldestSeconds"
+     FROM auth.mails WHERE ended_at IS NULL`,
+  );
+}
+
+/** What is left of mails after so long is of no use: nothing counts it any more. */
+export const DELETE_ENDED_MAILS = "DELETE FROM auth.mails WHERE ended_at < now() - interval '2 days'";

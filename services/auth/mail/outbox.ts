@@ -1,0 +1,59 @@
+/**
+ * Mails on their way: put into the outbox in the transaction of what they are about, taken out by whichever process is
+ * about to send. A process that dies while it sends lets go of its mail when the time that it took it for is over.
+ */
+import { mailAddress } from '../../../lib/values/mail-address.ts';
+import type { Database, Tx } from '../../../mixins/database/database.ts';
+import type { MailDetails, MailKind, NewMail, Queued } from './kinds.ts';
+import { endMail, giveUpMails, postponeMail, queueMail, takeMails } from './outbox.sql.ts';
+
+export interface TakenMail {
+  readonly tenantId: string;
+  readonly id: string;
+  readonly userId: string;
+  readonly kind: MailKind;
+  readonly address: string;
+  readonly details: MailDetails;
+  readonly attempts: number;
+}
+
+export class Outbox {
+  readonly #database: Database;
+  /** Mails leave this installation at all. */
+  readonly enabled: boolean;
+  readonly #added: () => void;
+
+  /** `added`: a mail may have been put in; it is called before the transaction ends, so it is a hint. */
+  constructor(database: Database, { enabled, added }: { enabled: boolean; added: () => void }) {
+    this.#database = database;
+    this.enabled = enabled;
+    this.#added = added;
+  }
+
+  /** In the transaction of what the mail is about, which is bound to its tenant. */
+  async add(tx: Tx, mail: NewMail): Promise<Queued> {
+    if (!this.enabled) return 'off';
+    const address = mailAddress(mail.address);
+    if (address === null) return 'noAddress';
+    const { outcome } = await tx.one<{ outcome: 'queued' | 'tooManyMails' }>(queueMail({ ...mail, address }));
+    if (outcome === 'queued') this.#added();
+    return outcome;
+  }
+
+  take(limit: number, leaseSeconds: number): Promise<TakenMail[]> {
+    return this.#database.login((tx) => tx.all<TakenMail>(takeMails(limit, leaseSeconds)));
+  }
+
+  async end(mail: TakenMail, outcome: 'sent' | 'refused' | 'needless'): Promise<void> {
+    await this.#database.login((tx) => tx.query(endMail(mail, outcome)));
+  }
+
+  async postpone(mail: TakenMail, seconds: number, { untried }: { untried: boolean }): Promise<void> {
+    await this.#database.login((tx) => tx.query(postponeMail(mail, seconds, untried)));
+  }
+
+  /** How many of each kind were given up. */
+  giveUp(): Promise<{ kind: string; count: number }[]> {
+    return this.#database.login((tx) => tx.all<{ kind: string; count: number }>(giveUpMails()));
+  }
+}

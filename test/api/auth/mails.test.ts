@@ -1,0 +1,295 @@
+/** Mails about accounts: whom they reach, with what, and how often; and what their links do. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { ParsedMail } from 'mailparser';
+import { call } from '../../../contracts/call.ts';
+import { linkIn, type MailServer, mailServer, recipient } from '../../support/mail.ts';
+import { authorize, authorizeUrl, Browser, claims, pkce, refresh, type Seen, tokens } from './browser.ts';
+import { codeFor, sealedOn, secretOn } from './factor-pages.ts';
+import { type AuthHarness, DEMO, externalClient, PASSWORD, startAuth } from './harness.ts';
+
+const FIREFOX = 'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:128.0) Gecko/20100101 Firefox/128.0';
+
+describe('mails about accounts', () => {
+  let auth: AuthHarness;
+  let server: MailServer;
+  before(async () => {
+    server = await mailServer();
+    auth = await startAuth({
+      env: { SMTP_URL: `smtp://127.0.0.1:${server.port}?starttls=off`, MAIL_FROM: 'ERP <no-reply@erp.example>' },
+    });
+    // The public address is the one that the gateway reports.
+    await new Browser().visit(`${auth.baseUrl}/password/forgotten`);
+  });
+  after(async () => {
+    await auth?.stop();
+    await server?.close();
+  });
+  beforeEach(async () => {
+    await auth.database.query('DELETE FROM auth.attempts');
+  });
+
+  const sync = (user: { userId: string; username: string; email: string; active?: boolean; password?: string }) =>
+    call(auth.broker, 'auth.users.sync', { tenantId: DEMO, users: [{ active: true, ...user }] });
+  const newUser = async (name: string, more: { password?: string } = {}) => {
+    const user = { userId: randomUUID(), username: `${name}@demo.example`, email: `${name}@mail.example` };
+    await sync({ ...user, ...more });
+    return user;
+  };
+  const ask = async (username: string, headers: Record<string, string> = {}): Promise<Seen> => {
+    const browser = new Browser(headers);
+    return browser.submit(await browser.visit(`${auth.baseUrl}/password/forgotten`), { username });
+  };
+  const choose = async (link: string, password: string): Promise<Seen> => {
+    const browser = new Browser();
+    return browser.submit(await browser.visit(link), { password, repeated: password });
+  };
+  const url = () => authorizeUrl(auth.baseUrl, pkce().challenge);
+  const signsIn = async (username: string, password: string): Promise<boolean> => {
+    const browser = new Browser();
+    const page = await browser.submit(await browser.visit(url()), { username, password });
+    return page.status !== 401;
+  };
+  /** Nothing waits any more: what was to be sent has been. */
+  const settled = async (): Promise<void> => {
+    for (const end = performance.now() + 15_000; ; await new Promise((resolve) => setTimeout(resolve, 25))) {
+      const { rows } = await auth.database.query<{ n: number }>(
+        `SELECT (SELECT count(*) FROM auth.mails WHERE ended_at IS NULL)::int
+           + (SELECT count(*) FROM auth.reset_requests)::int AS n`,
+      );
+      if (rows[0]!.n === 0) return;
+      assert.ok(performance.now() < end, 'mails wait');
+    }
+  };
+  const to = (address: string): Promise<ParsedMail[]> => server.mails.all({ to: address });
+
+  describe('invitations', () => {
+    it('reach a new user once, in text and HTML, and their link sets a password', async () => {
+      const user = await newUser('joan');
+      await sync(user);
+      const mail = await server.mails.next({ to: user.email });
+      await settled();
+      assert.equal((await to(user.email)).length, 1);
+      assert.equal(mail.from?.text, '"ERP" <no-reply@erp.example>');
+      assert.equal(mail.headers.get('auto-submitted'), 'auto-generated');
+      assert.match(mail.messageId ?? '', /^<[0-9a-f-]{36}@erp\.example>$/);
+      const link = linkIn(mail);
+      assert.ok(link.startsWith(`${auth.baseUrl}/password/`));
+      assert.ok(String(mail.html).includes(`href="${link}"`));
+      assert.match(mail.text ?? '', /joan@demo\.example/);
+      assert.match((await choose(link, 'a fine long password')).html, /Your password is set/);
+      assert.equal(await signsIn(user.username, 'a fine long password'), true);
+      assert.equal((await to(user.email)).length, 1, 'the first password is no change');
+      await sync({ ...user, email: user.email });
+      await settled();
+      assert.equal((await to(user.email)).length, 1);
+    });
+
+    it('do not reach users with a password, inactive ones, integration users, and addresses that are none', async () => {
+      auth.clients['Robot'] = externalClient({ apiName: 'Robot', integrationUser: 'Robot@demo.example' });
+      await auth.bump();
+      const users = [
+        { username: 'given@demo.example', email: 'given@mail.example', password: 'a given password' },
+        { username: 'asleep@demo.example', email: 'asleep@mail.example', active: false },
+        { username: 'robot@demo.example', email: 'robot@mail.example' },
+        { username: 'plain', email: 'plain' },
+      ];
+      const ids = users.map(() => randomUUID());
+      for (const [i, user] of users.entries()) await sync({ userId: ids[i]!, ...user });
+      await settled();
+      for (const { email } of users) assert.deepEqual(await to(email), [], email);
+      await sync({ userId: ids[1]!, ...users[1]!, active: true });
+      await server.mails.next({ to: 'asleep@mail.example' });
+    });
+
+    it('go to a corrected address, and links to the earlier one end', async () => {
+      const user = await newUser('typo');
+      const first = linkIn(await server.mails.next({ to: user.email }));
+      await sync({ ...user, email: 'right@mail.example' });
+      const second = linkIn(await server.mails.next({ to: 'right@mail.example' }));
+      assert.equal((await new Browser().visit(first)).status, 410);
+      assert.equal((await new Browser().visit(second)).status, 200);
+    });
+  });
+
+  describe('a forgotten password', () => {
+    it('is answered alike whoever is named, and only a user of that name gets a mail', async () => {
+      const user = await newUser('forgetful', { password: 'known before' });
+      const pages = [await ask(user.username), await ask('nobody@demo.example'), await ask('nobody')];
+      assert.deepEqual(new Set(pages.map(({ status }) => status)), new Set([200]));
+      assert.equal(new Set(pages.map(({ html }) => html)).size, 1);
+      await settled();
+      assert.equal((await to(user.email)).length, 1);
+      const { rows } = await auth.database.query("SELECT 1 FROM auth.mails WHERE address LIKE 'nobody%'");
+      assert.deepEqual(rows, []);
+    });
+
+    it('is replaced by a link of an hour, which ends all sessions and tells the user', async () => {
+      const user = await newUser('careless', { password: PASSWORD });
+      const before = await tokens(auth.baseUrl, { scope: 'data:read offline_access' }, user.username);
+      await ask(`demo\\${user.username.toUpperCase()}`);
+      const mail = await server.mails.next({ to: user.email });
+      const link = linkIn(mail);
+      const { rows } = await auth.database.query<{ seconds: number }>(
+        'SELECT extract(epoch FROM expires_at - now())::float8 AS seconds FROM auth.password_links WHERE user_id = $1',
+        [user.userId],
+      );
+      assert.ok(rows.length === 1 && rows[0]!.seconds > 3_500 && rows[0]!.seconds <= 3_600, JSON.stringify(rows));
+      assert.match((await choose(link, 'entirely new words')).html, /Your password is set/);
+      assert.equal((await choose(link, 'another one again').catch(() => ({ status: 410 }))).status, 410);
+      const told = await server.mails.next({ to: user.email });
+      assert.doesNotMatch(told.text ?? '', /\/password\/[\w-]{43}/);
+      assert.equal(await signsIn(user.username, PASSWORD), false);
+      assert.equal((await refresh(auth.baseUrl, before.refresh_token)).status, 400);
+      assert.ok(auth.revoked.includes(claims(before.access_token).grant_id));
+      const noted = auth.notes.filter(({ userId }) => userId === user.userId).map(({ operationId }) => operationId);
+      assert.deepEqual(noted, ['auth.users.requestPassword', 'auth.users.setPassword']);
+    });
+
+    it('is no way around a second factor', async () => {
+      const user = await newUser('guarded', { password: 'known before' });
+      const { challenge } = pkce();
+      const browser = new Browser();
+      const strong = authorizeUrl(auth.baseUrl, challenge, { acr_values: 'https://refeds.org/profile/mfa' });
+      const page = await browser.submit(await browser.visit(strong), {
+        username: user.username,
+        password: 'known before',
+      });
+      await browser.submit(page, { decision: 'addApp', setup: sealedOn(page), code: codeFor(secretOn(page)) });
+      await ask(user.username);
+      await choose(linkIn(await server.mails.next({ to: user.email, subject: /asswor/ })), 'entirely new words');
+      const fresh = new Browser();
+      const next = await fresh.submit(await fresh.visit(url()), {
+        username: user.username,
+        password: 'entirely new words',
+      });
+      assert.match(next.html, /Confirm it is you/);
+    });
+
+    it('fills nobody’s mailbox, and lets one network ask so often only', async () => {
+      const user = await newUser('flooded', { password: 'known before' });
+      const pages = [];
+      for (let i = 0; i < 21; i++) pages.push(await ask(user.username, { 'x-test-address': '203.0.113.7' }));
+      assert.deepEqual(
+        pages.map(({ status }) => status),
+        [...Array(20).fill(200), 429],
+      );
+      assert.equal((await ask(user.username, { 'x-test-address': '198.51.100.7' })).status, 200);
+      await settled();
+      assert.equal((await to(user.email)).length, 3);
+    });
+
+    it('refuses an empty name, forms of other sites and other methods', async () => {
+      const address = `${auth.baseUrl}/password/forgotten`;
+      assert.equal((await ask('   ')).status, 422);
+      const body = new URLSearchParams({ username: 'sam@demo.example' });
+      const foreign = await fetch(address, { method: 'POST', body, headers: { origin: 'https://evil.example' } });
+      assert.equal(foreign.status, 403);
+      assert.equal((await fetch(address, { method: 'PUT', body })).status, 405);
+      assert.equal((await ask(`x\r\nBcc: y@z.example${'a'.repeat(5_000)}`)).status, 200);
+      await settled();
+    });
+
+    it('is offered where people sign in, for the users of that client', async () => {
+      auth.clients['Shop'] = externalClient({
+        apiName: 'Shop',
+        redirectUris: ['http://127.0.0.1:49876/callback'],
+        scopes: ['data:read'],
+      });
+      await auth.bump();
+      const user = { userId: randomUUID(), username: 'nodomain', email: 'nodomain@mail.example' };
+      await sync({ ...user, password: 'known before' });
+      const browser = new Browser();
+      const page = await browser.visit(
+        authorizeUrl(auth.baseUrl, pkce().challenge, { client_id: 'demo-Shop', scope: 'data:read' }),
+      );
+      const [, href = ''] = /href="([^"]+)">Forgotten your password/.exec(page.html) ?? [];
+      assert.equal(href, '/password/forgotten?client=demo-Shop');
+      await browser.submit(await browser.visit(new URL(href, auth.baseUrl)), { username: 'nodomain' });
+      await server.mails.next({ to: user.email });
+    });
+  });
+
+  describe('a changed address', () => {
+    it('gets links once its user has confirmed it; until then the earlier one does', async () => {
+      const user = await newUser('mover', { password: 'known before' });
+      await sync({ ...user, email: 'moved@mail.example' });
+      const told = await server.mails.next({ to: user.email });
+      assert.match(told.text ?? '', /moved@mail\.example/);
+      const confirmation = linkIn(await server.mails.next({ to: 'moved@mail.example' }));
+      await ask(user.username);
+      await server.mails.next({ to: user.email, subject: /asswor/ });
+      const browser = new Browser();
+      const page = await browser.visit(confirmation);
+      assert.match(page.html, /moved@mail\.example/);
+      assert.equal((await browser.visit(confirmation)).status, 200, 'looking at it does nothing');
+      assert.match((await browser.submit(page)).html, /Your address is confirmed/);
+      assert.equal((await browser.submit(page)).status, 410);
+      assert.equal((await new Browser().visit(linkIn(told))).status, 410, 'too late to object');
+      await ask(user.username);
+      await server.mails.next({ to: 'moved@mail.example', subject: /asswor/ });
+      assert.ok(
+        auth.notes.some((note) => note.operationId === 'auth.users.confirmAddress' && note.userId === user.userId),
+      );
+    });
+
+    it('is not used when the owner of the earlier one objects', async () => {
+      const user = await newUser('victim', { password: 'known before' });
+      await sync({ ...user, email: 'thief@mail.example' });
+      const objection = linkIn(await server.mails.next({ to: user.email }));
+      const confirmation = linkIn(await server.mails.next({ to: 'thief@mail.example' }));
+      const browser = new Browser();
+      assert.match((await browser.submit(await browser.visit(objection))).html, /The address is not used/);
+      assert.equal((await new Browser().visit(confirmation)).status, 410);
+      await ask(user.username);
+      await server.mails.next({ to: user.email, subject: /asswor/ });
+      assert.ok(
+        auth.notes.some((note) => note.operationId === 'auth.users.refuseAddress' && note.userId === user.userId),
+      );
+    });
+
+    it('tells nobody when only its letters change in size, and drops what waits when it is changed back', async () => {
+      const user = await newUser('Steady', { password: 'known before' });
+      await sync({ ...user, email: user.email.toLowerCase() });
+      await settled();
+      assert.deepEqual(await to(user.email.toLowerCase()), []);
+      await sync({ ...user, email: 'elsewhere@mail.example' });
+      const confirmation = linkIn(await server.mails.next({ to: 'elsewhere@mail.example' }));
+      await sync(user);
+      assert.equal((await new Browser().visit(confirmation)).status, 410);
+    });
+  });
+
+  describe('about sign-ins', () => {
+    it('tell of a sign-in in a new browser, once for each, and not of the first one', async () => {
+      const user = await newUser('traveller', { password: 'known before' });
+      const first = new Browser();
+      await authorize(first, url(), user.username, 'known before');
+      const browser = new Browser({ 'user-agent': FIREFOX, 'x-test-address': '203.0.113.77' });
+      await authorize(browser, url(), user.username, 'known before');
+      const mail = await server.mails.next({ to: user.email });
+      assert.match(mail.text ?? '', /Firefox, Windows/);
+      assert.match(mail.text ?? '', /203\.0\.113\.77/);
+      for (const known of [first, browser]) {
+        for (const name of known.cookies.keys()) if (!name.startsWith('erp_browser')) known.cookies.delete(name);
+        await authorize(known, url(), user.username, 'known before');
+      }
+      await signsIn(user.username, 'a wrong password');
+      await settled();
+      assert.equal((await to(user.email)).length, 1);
+    });
+  });
+
+  describe('all of them', () => {
+    it('say nothing of a secret in the log or the outbox, and keep no address once they have gone', async () => {
+      await settled();
+      const links = (await server.mails.all()).flatMap(({ text }) => /\/([\w-]{43})\b/.exec(text ?? '')?.[1] ?? []);
+      assert.ok(links.length > 5);
+      const { rows } = await auth.database.query<{ row: string }>('SELECT m::text AS row FROM auth.mails m');
+      const kept = [...auth.log, ...rows.map(({ row }) => row)].join('\n');
+      for (const link of links) assert.ok(!kept.includes(link));
+      assert.ok(!kept.includes('@mail.example'));
+      assert.ok((await server.mails.all()).every((mail) => recipient(mail) !== ''));
+    });
+  });
+});
