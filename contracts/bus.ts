@@ -52,6 +52,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'data.objects.catalog': ['analytics'],
   'data.records.seen': ['agent'],
   'data.samples.load': ['metadata'],
+  'data.scim.handle': ['gateway'],
   'data.audit.deny': ['gateway'],
   'data.audit.denySignIn': ['auth'],
   'data.audit.note': ['auth'],
@@ -83,7 +84,7 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'ratelimit.leases.take': ['gateway'],
 };
 
-/** Internal actions that only read: whose call may be repeated on another process, whatever became of it. */
+/** Internal actions that only read, or change something under the key of the request: whose call may be repeated on another process, whatever became of it. */
 const READING: ReadonlySet<string> = new Set<keyof typeof CALLERS>([
   'agent.runs.state',
   'agent.tenants.listRuns',
@@ -101,6 +102,7 @@ const READING: ReadonlySet<string> = new Set<keyof typeof CALLERS>([
   'data.principals.check',
   'data.records.aggregate',
   'data.records.seen',
+  'data.scim.handle',
   'data.trail.ofRequests',
   'data.users.access',
   'data.users.find',

@@ -14,6 +14,7 @@ import { RECORD_OPERATIONS } from './data/records.ts';
 import { SHARE_OPERATIONS } from './data/shares.ts';
 import { TRAIL_OPERATIONS, type Verification, type VerifyRequest } from './data/trail.ts';
 import { TRANSITION_OPERATIONS } from './data/transitions.ts';
+import type { ScimActions } from './scim.ts';
 
 export const DATA_OPERATIONS = [
   ...OBJECT_OPERATIONS,
@@ -73,7 +74,7 @@ export type AskedRecord =
   | { readonly deletedId: string }
   | { readonly externalIdField: string; readonly value: string; readonly foundBy: string };
 
-export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS> {
+export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActions {
   /** The ids of those grants that live now, and whose client is active: for gateways that cannot ask auth. */
   'data.grants.confirm': {
     params: { grants: readonly { tenantId: string; grantId: string; clientId: string; userId: string }[] };

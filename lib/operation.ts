@@ -31,6 +31,7 @@ export const SCOPES = {
   'me:read': 'Read own profile and connections.',
   'me:write': 'Change preferences and revoke connections.',
   'audit:read': 'Read record history and audit entries.',
+  'users:manage': 'Provision users and their groups through SCIM.',
   offline_access: 'Receive a refresh token.',
 } as const;
 
@@ -60,7 +61,7 @@ export type Tag =
   | 'metadata';
 
 /** System permissions without which an operation is of no use to a user. */
-type NeededPermission = 'metadataRead' | 'metadataManage' | 'viewAudit' | 'approveAgentActions';
+type NeededPermission = 'metadataRead' | 'metadataManage' | 'viewAudit' | 'approveAgentActions' | 'manageUsers';
 
 type Risk = 'low' | 'medium' | 'high';
 

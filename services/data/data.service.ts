@@ -12,6 +12,7 @@ import { readActions } from './read/actions.ts';
 import { PreparedReads } from './read/prepared.ts';
 import type { ReadDeps } from './read/read.ts';
 import { revertActions } from './revert/actions.ts';
+import { scimActions } from './scim/actions.ts';
 import { shareActions } from './shares/actions.ts';
 import { Tenants } from './tenants.ts';
 import { trailActions } from './trail/actions.ts';
@@ -62,6 +63,7 @@ export default function dataService(platform: Platform): ServiceSchema {
       ...explainActions(handlers, database, tenants),
       ...trailActions(handlers, database, tenants, () => stopped),
       ...userActions(database, tenants),
+      ...scimActions(handlers, () => ({ read: readDeps, write: writeDeps })),
       ...connectionActions(database, tenants, () => broker.logger),
       ...revertActions(handlers, {
         ...writeDeps,

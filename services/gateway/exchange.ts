@@ -2,6 +2,7 @@
 import { randomFillSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { MCP_PATH } from '../../contracts/mcp.ts';
+import { isScimPath } from '../../contracts/scim.ts';
 import type { UsedApproval } from '../../lib/context.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
 import { requestId } from '../../lib/values/ids.ts';
@@ -42,6 +43,8 @@ const CLIENT_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 /** A request may name us in full (RFC 9112 section 3.2.2); whom it names decides nothing. */
 const originForm = (url: string): string =>
   url.charCodeAt(0) === 0x2f ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
+
+const doorOf = (path: string): Door => (path === MCP_PATH ? 'mcp' : isScimPath(path) ? 'scim' : 'api');
 
 export class Exchange {
   readonly req: IncomingMessage;
@@ -115,7 +118,7 @@ export class Exchange {
     const mark = url.indexOf('?');
     this.path = mark < 0 ? url : url.slice(0, mark);
     this.rawQuery = mark < 0 ? '' : url.slice(mark + 1);
-    this.door = within?.x.door ?? (this.path === MCP_PATH ? 'mcp' : 'api');
+    this.door = within?.x.door ?? doorOf(this.path);
   }
 
   /** The operation that was asked for; only after `routed`. */

@@ -13,6 +13,7 @@ import { call } from '../../contracts/call.ts';
 import type { DataActions } from '../../contracts/data.ts';
 import type { McpDoorActions, McpOutcome } from '../../contracts/mcp.ts';
 import { answerUnits, databaseUnits } from '../../contracts/ratelimit.ts';
+import type { ScimCall } from '../../contracts/scim.ts';
 import { API_PREFIX } from '../../lib/addresses.ts';
 import type { DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
@@ -55,6 +56,7 @@ import { RefusalDelays } from './refusal-delays.ts';
 import { ANY_ORIGIN, type ReplyOptions, type SharedAnswer, sendError, sendReply } from './reply.ts';
 import { allowed, Router } from './router.ts';
 import type { RunCalls } from './run-calls.ts';
+import { answerProvisioning, sendScimError } from './scim.ts';
 import { Sessions } from './session.ts';
 import { home } from './site/home.ts';
 import { securityFile } from './site/security-file.ts';
@@ -296,6 +298,7 @@ export class Gateway implements Edge {
     x.code = error.code;
     try {
       if (x.answered) x.res.destroy();
+      else if (x.door === 'scim') sendScimError(x, error, this.replyOptions());
       else if (x.door === 'api' && isForPeople(x.path) && prefersPage(x)) sendErrorPage(x, error, this.replyOptions());
       else sendError(x, error, this.replyOptions());
     } catch (failure) {
@@ -367,6 +370,11 @@ export class Gateway implements Edge {
   /** For mcp: runs an operation for the caller of a request that mcp is answering. */
   runForAssistant(asked: McpDoorActions['gateway.operations.run']['params']): Promise<McpOutcome> {
     return this.#mcp.run(asked);
+  }
+
+  /** For the endpoint for provisioning: calls data for the caller. */
+  provision(x: Exchange, asked: ScimCall): Promise<OperationReply> {
+    return this.abortable(x, this.#ask(x, x.route.operation.action, asked, requestContextOf(x)));
   }
 
   /** Event: these grants ended. */
@@ -485,6 +493,7 @@ export class Gateway implements Edge {
       await this.#chargeAddress(x);
       return this.#mcp.preflight(x);
     }
+    if (x.door === 'scim') return answerProvisioning(this, this.#gate, x);
     if (!FREE_PAGES.has(x.path)) await this.#chargeAddress(x);
     x.budget ??= this.budgets.anonymous(x.ip);
     if (!(await this.#answerPage(x))) throw pageNotFound();

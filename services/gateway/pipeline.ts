@@ -72,8 +72,13 @@ const OF_MCP_REQUEST: readonly Step[] = [openSession, checkGrant, checkOrigin, c
 /** Its session is known; a grant that has ended since the request came gets no further. */
 const OF_MCP_OPERATION: readonly Step[] = [findRoute, ...OF_CALLER, ...FROM_FORM];
 
+const OF_PROVISIONING: readonly Step[] = [openSession, checkGrant, refuseAgent, ...OF_CALLER];
+
 /** The checks of a request to the endpoint for assistants, before its body is received. */
 export const admit = (gate: Gate, x: Exchange): Promise<void> => check(gate, x, OF_MCP_REQUEST);
+
+/** The checks of a request to the endpoint for provisioning, whose route is known, before its body is received. */
+export const admitProvisioning = (gate: Gate, x: Exchange): Promise<void> => check(gate, x, OF_PROVISIONING);
 
 /** Runs an operation within such a request, whose session and body `x` has. */
 export async function answerWithin(gate: Gate, x: Exchange): Promise<OperationReply> {
@@ -158,6 +163,11 @@ function openSession(gate: Gate, x: Exchange): void | Promise<void> {
 async function allowOrigin(gate: Gate, x: Exchange, origin: string, clientId?: string): Promise<void> {
   // The answer is sent in either case; without the header the browser keeps it from the page.
   if (await Promise.resolve(gate.originAllowed(origin, clientId)).catch(() => false)) x.allowedOrigin = origin;
+}
+
+/** Policies and budgets of agents are about operations; what they do not see, an agent does not do. */
+function refuseAgent(_gate: Gate, { session }: Exchange): void {
+  if (session && isAgent(session)) throw new PlatformError('AGENT_POLICY_DENIED', 'Agents cannot provision users.');
 }
 
 /** A page that no client of the caller lists has nothing to ask here (DNS rebinding). */
@@ -273,7 +283,7 @@ function scopeInsufficient(gate: Gate, x: Exchange, required: readonly Scope[], 
 }
 
 function scopeChallenge(gate: Gate, x: Exchange, required: readonly Scope[], message: string): string {
-  if (x.door === 'api') return `Bearer error="insufficient_scope", scope="${required.join(' ')}"`;
+  if (x.door !== 'mcp') return `Bearer error="insufficient_scope", scope="${required.join(' ')}"`;
   // Who authorizes again for these alone would lose the others.
   const kept = MCP_SCOPES.filter((scope) => required.includes(scope) || x.session?.scopes.includes(scope));
   return bearerError(gate, x, 'insufficient_scope', message, [`scope="${kept.join(' ')}"`]);

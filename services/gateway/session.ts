@@ -22,8 +22,8 @@ import { isServiceUnavailable } from '../../mixins/service-unavailable.ts';
 import type { Connection } from './rate/budget.ts';
 import { RefreshingCache } from './refreshing-cache.ts';
 
-/** What callers come to, each with tokens of its own. */
-export type Door = 'api' | 'mcp';
+/** What callers come to. Provisioning (SCIM) takes the tokens of the API. */
+export type Door = 'api' | 'mcp' | 'scim';
 
 /** One remembered access token. */
 export interface Session {
@@ -98,7 +98,7 @@ export class Sessions {
 
   constructor(baseUrl: string, sources: SessionSources) {
     this.#issuer = baseUrl;
-    this.#audiences = { api: apiUrl(baseUrl), mcp: `${baseUrl}${MCP_PATH}` };
+    this.#audiences = { api: apiUrl(baseUrl), mcp: `${baseUrl}${MCP_PATH}`, scim: apiUrl(baseUrl) };
     this.#sources = sources;
     // The questions of one turn of the event loop travel as one call; RefreshingCache keeps the answers.
     const grants = new DataLoader((sessions: readonly Session[]) => this.#checkGrants(sessions), {

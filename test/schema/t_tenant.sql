@@ -91,6 +91,14 @@ CREATE TABLE t_tenant._confirmations (
 ALTER TABLE t_tenant._confirmations OWNER TO t_tenant_owner;
 GRANT DELETE, INSERT, SELECT, UPDATE ON t_tenant._confirmations TO t_tenant;
 
+CREATE TABLE t_tenant._deprovisioned_users (
+  user_id uuid NOT NULL,
+  at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT _deprovisioned_users_pkey PRIMARY KEY (user_id)
+);
+ALTER TABLE t_tenant._deprovisioned_users OWNER TO t_tenant_owner;
+GRANT DELETE, INSERT, SELECT, UPDATE ON t_tenant._deprovisioned_users TO t_tenant;
+
 CREATE TABLE t_tenant._epoch (
   singleton boolean DEFAULT true NOT NULL,
   epoch text NOT NULL,
@@ -102,6 +110,17 @@ CREATE TABLE t_tenant._epoch (
 );
 ALTER TABLE t_tenant._epoch OWNER TO t_tenant_owner;
 GRANT SELECT ON t_tenant._epoch TO t_tenant;
+
+CREATE TABLE t_tenant._external_ids (
+  client_id text NOT NULL,
+  resource text NOT NULL,
+  resource_id text NOT NULL,
+  external_id text NOT NULL,
+  CONSTRAINT _external_ids_resource_check CHECK ((resource = ANY (ARRAY['User'::text, 'Group'::text]))),
+  CONSTRAINT _external_ids_pkey PRIMARY KEY (client_id, resource, resource_id)
+);
+ALTER TABLE t_tenant._external_ids OWNER TO t_tenant_owner;
+GRANT DELETE, INSERT, SELECT, UPDATE ON t_tenant._external_ids TO t_tenant;
 
 CREATE TABLE t_tenant._history (
   change_id uuid NOT NULL,
@@ -230,6 +249,8 @@ CREATE INDEX _audit_tx ON t_tenant._audit USING btree (tx, object);
 CREATE INDEX _audit_user ON t_tenant._audit USING btree (user_id, audit_id);
 
 CREATE INDEX _confirmations_expiry ON t_tenant._confirmations USING btree (expires_at);
+
+CREATE INDEX _external_ids_by_id ON t_tenant._external_ids USING btree (client_id, resource, external_id);
 
 CREATE INDEX "_i_b512d97e_createdAt" ON t_tenant."User" USING btree ("createdAt" DESC, id DESC);
 

@@ -225,6 +225,18 @@ export const TRIED: Readonly<Record<string, Trial>> = {
     const check = { operation: 'create', fields: { name: 'Acme GmbH' } };
     assertLike(JSON.parse(text), (await accepted(sam.post('/data/Account/check', check))).body);
   },
+  'docs/reference/scim.md#errors': async (text, { baseUrl }) => {
+    const response = await fetch(`${baseUrl}/scim/v2/Users`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${await tokenFor(baseUrl, 'ada', 'users:manage')}`,
+        'content-type': 'application/scim+json',
+      },
+      body: JSON.stringify({ userName: 'sam@demo.example' }),
+    });
+    const example = JSON.parse(text);
+    assertLike({ ...example, requestId: response.headers.get('x-request-id') }, await response.json());
+  },
   'docs/reference/records.md#validation-rules': async (text, stage) => {
     const example = JSON.parse(text);
     const sam = await person(stage, 'sam');

@@ -147,6 +147,14 @@ const SENTENCES: Readonly<Record<string, readonly string[]>> = {
     `| \`EXPIRED\` | it ended more than ${LIMITS.rollback_days} days ago |`,
     `All of it takes ${bytes(LIMITS.metadata_kept_max_bytes)} of a tenant at most`,
   ],
+  'scim.md': [
+    `A body has ${bytes(LIMITS.scim_body_max_bytes)} at most`,
+    `${number(LIMITS.scim_filter_max_chars)} characters, ${LIMITS.scim_filter_conditions_max} conditions and ${LIMITS.scim_filter_depth_max} levels`,
+    `\`startIndex\` up to ${number(LIMITS.scim_start_index_max)}`,
+    `${number(LIMITS.scim_patch_operations_max)} operations`,
+    `${number(LIMITS.scim_members_max)} members are shown`,
+    `${number(LIMITS.scim_members_changed_max)} members change`,
+  ],
   'querying.md': [
     `integer from 1 on, default ${LIMITS.take_default} |`,
     `up to ${LIMITS.expand_max} references`,

@@ -80,6 +80,9 @@ export const PARTS: readonly Part[] = [
     stored: { status: "CASE WHEN r.status IN ('PENDING', 'APPROVED') THEN 'CANCELED' ELSE r.status END" },
   },
   { name: 'agents/decisions', table: 'agent.decisions', group: 'trail' },
+  // A copy is not provisioned by the clients of the original.
+  { name: 'provisioning/external-ids', table: '_external_ids', group: 'trail' },
+  { name: 'provisioning/deleted-users', table: '_deprovisioned_users', group: 'trail' },
 ];
 
 /** Tables that are written otherwise: from the head, the files or the records. */

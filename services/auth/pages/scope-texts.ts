@@ -3,6 +3,7 @@
  * descriptions of the API are written for developers.
  */
 import { OPERATIONS } from '../../../contracts/operations.ts';
+import { SCIM_ROUTES } from '../../../contracts/scim.ts';
 import { type IdentityScope, type Scope, waysToScopes } from '../../../lib/operation.ts';
 import { escapeHtml } from '../../../lib/values/html.ts';
 
@@ -11,6 +12,7 @@ const AREAS = {
   dashboards: 'Dashboards',
   agents: 'Agents',
   configuration: 'Configuration',
+  users: 'Users',
   audit: 'Audit trail',
   events: 'Events and files',
   calendar: 'Calendar and notifications',
@@ -34,6 +36,7 @@ const TEXTS: Readonly<Record<Scope | IdentityScope, readonly [Area, string]>> = 
   'agent:approve': ['agents', 'Approve what agents want to do, and undo what they did.'],
   'setup:read': ['configuration', 'Read the configuration of the company.'],
   'metadata:deploy': ['configuration', 'Change the configuration of the company.'],
+  'users:manage': ['users', 'Create, change and deactivate users, and give them permission sets.'],
   'audit:read': ['audit', 'Read who changed what, and when.'],
   'events:read': ['events', 'Read the event log.'],
   'events:manage': ['events', 'Have events sent to other systems.'],
@@ -58,7 +61,9 @@ const FOR_ASSISTANTS: Readonly<Record<string, string>> = {
 
 /** Scopes of operations that the catalogue calls high: what they do is hard to undo, or decides about others. */
 const FAR_REACHING: ReadonlySet<string> = new Set(
-  OPERATIONS.filter(({ risk }) => risk === 'high').flatMap((operation) => waysToScopes(operation).flat()),
+  [...OPERATIONS, ...SCIM_ROUTES]
+    .filter(({ risk }) => risk === 'high')
+    .flatMap((operation) => waysToScopes(operation).flat()),
 );
 
 interface Told {

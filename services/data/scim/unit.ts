@@ -1,0 +1,144 @@
+/**
+ * Changes of users for a provisioning client: the steps of every write of a User record, several of them in one
+ * transaction together with what the client calls them. Nobody else changes users meanwhile, so that what a change is
+ * computed from is still so when it is written.
+ */
+
+import type { ScimCall } from '../../../contracts/scim.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { idempotencyKey } from '../../../mixins/mutation/key.ts';
+import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
+import type { Unit } from '../../../mixins/mutation/unit.ts';
+import { visibleObject } from '../object-access.ts';
+import { etagOf } from '../sql.ts';
+import type { View } from '../view.ts';
+import { recordError } from '../write/constraint-errors.ts';
+import { CREATE_STEPS } from '../write/create.ts';
+import { standardObject } from '../write/standard-objects.ts';
+import { withAllConflicts } from '../write/unique.ts';
+import { UPDATE_STEPS } from '../write/update.ts';
+import { type MutationCall, type MutationDeps, newWrite, runSteps, type Write } from '../write/write.ts';
+import { lockStateStatement, type StoredUser } from './provisioned.sql.ts';
+import type { UserFields } from './user-changes.ts';
+
+/** A change in progress. */
+export interface Change {
+  readonly unit: Unit;
+  readonly view: View;
+  create(id: string, fields: object): Promise<void>;
+  update(user: Pick<StoredUser, 'id' | 'recordVersion'>, fields: object): Promise<void>;
+}
+
+/** What is stored under the key of the request: which resource it was about, and whether it was created. */
+export interface Outcome {
+  readonly id: string;
+  readonly created: boolean;
+}
+
+/** Runs `work` in one transaction. `username`: one that is given to the user `id`. */
+export async function changeUsers(
+  deps: MutationDeps,
+  request: RequestContext,
+  asked: ScimCall,
+  { id, username }: { id: string; username?: string },
+  work: (change: Change) => Promise<Outcome>,
+): Promise<Outcome> {
+  const { database } = deps.platform;
+  const { operationId, headers, fingerprint } = asked;
+  const call: MutationCall = {
+    operationId,
+    path: { objectApiName: 'User', id },
+    query: {},
+    headers: headers.idempotencyKey === undefined ? {} : { idempotencyKey: headers.idempotencyKey },
+    ...(fingerprint === undefined ? {} : { fingerprint }),
+  };
+  let view: View | undefined;
+  const reply = await runIdempotent(
+    {
+      database,
+      request,
+      call,
+      key: idempotencyKey(call, request),
+      service: 'data',
+      toError: (error) => recordError(view, call, error),
+    },
+    (attempt) =>
+      deps.tenants.withView(request.tenantId, request.userId, async (current) => {
+        view = current;
+        const access = visibleObject(current, 'User');
+        // Asked before a connection is taken: another service needs one, too.
+        const usernameConflict =
+          username === undefined
+            ? null
+            : ((await standardObject(access.object)?.usernameConflict(deps, request.tenantId, id, access, {
+                mutation: 'update',
+                call,
+                body: { username },
+                external: null,
+              })) ?? null);
+        let last: Write | null = null;
+        return attempt
+          .inUnit(async (unit) => {
+            const stored = await unit.claim();
+            if (stored) return stored;
+            unit.actAs('tenant');
+            const change = changeIn(unit, current, { deps, call, access, usernameConflict, username }, (write) => {
+              last = write;
+            });
+            await unit.tx.query(lockStateStatement(unit.schema));
+            const outcome = await work(change);
+            return unit.complete({ body: outcome });
+          })
+          .catch(async (error: unknown) => {
+            throw await withAllConflicts(database, last, error);
+          });
+      }),
+  );
+  await deps.usersChanged(request.tenantId);
+  return JSON.parse(String(reply.body)) as Outcome;
+}
+
+interface Parts extends Pick<Write, 'deps' | 'call' | 'access' | 'usernameConflict'> {
+  /** The username that was asked about. */
+  readonly username: string | undefined;
+}
+
+function changeIn(unit: Unit, view: View, parts: Parts, begun: (write: Write) => void): Change {
+  const { deps, call, access, username } = parts;
+  let now = view;
+  const run = async (
+    mutation: 'create' | 'update',
+    id: string,
+    fields: UserFields & object,
+    ifMatch: readonly string[],
+  ): Promise<void> => {
+    if (fields.username !== undefined && fields.username !== username)
+      throw new PlatformError('WRITE_CONTENTION', 'The user has changed meanwhile. Try again.', {
+        retryAfterSeconds: 1,
+      });
+    const write = newWrite({
+      unit: unit.part(),
+      deps,
+      mutation,
+      call: { ...call, path: { objectApiName: 'User', id } },
+      view: now,
+      access,
+      id,
+      body: { ...fields },
+      ifMatch,
+      usernameConflict: fields.username === undefined ? null : parts.usernameConflict,
+    });
+    begun(write);
+    await runSteps(write, mutation === 'create' ? CREATE_STEPS : UPDATE_STEPS);
+    // The write has made every cached permission stale, that of this view as well; nobody else could.
+    const { accessVersion } = await unit.tx.one<{ accessVersion: number }>(lockStateStatement(unit.schema));
+    now = { ...now, accessVersion };
+  };
+  return {
+    unit,
+    view,
+    create: (id, fields) => run('create', id, fields, []),
+    update: ({ id, recordVersion }, fields) => run('update', id, fields, [etagOf(recordVersion)]),
+  };
+}
