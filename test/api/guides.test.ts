@@ -1,7 +1,9 @@
 /** The guides are run as they are printed: every shell block, in one shell, against a platform of their own. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -10,11 +12,20 @@ import { api, tokenFor } from '../support/client.ts';
 import { CLIENT_SECRET, IdentityProvider } from '../support/identity-provider.ts';
 import { deployOverHttp } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
-import { authorizeUrl, Browser, claims, exchange, pkce } from './auth/browser.ts';
+import { authorize, authorizeUrl, Browser, claims, exchange, pkce } from './auth/browser.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 /** Blocks that start a platform; here one runs already. */
 const STARTS = /npm (ci|start)/;
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
 
 describe('the guide', () => {
   let platform: TestPlatform;
@@ -26,7 +37,7 @@ describe('the guide', () => {
     await idp.listen();
     platform = await startPlatform({ env: { SSO_PRIVATE_HOSTS: idp.host } });
     folder = await mkdtemp(join(tmpdir(), 'guide-'));
-    await symlink(join(root, 'docs'), join(folder, 'docs'));
+    for (const name of ['docs', 'node_modules']) await symlink(join(root, name), join(folder, name));
   });
   after(async () => {
     await platform?.stop();
@@ -233,6 +244,47 @@ describe('the guide', () => {
       /^900\n1\nSCOPE_INSUFFICIENT\ntrue\nQuayside Chandlers Ltd\nupserted Quayside Chandlers Ltd\nwarehouse: SUCCEEDED\n/,
     );
     assert.match(output, /\nwarehouse: SUCCEEDED\ninvalid_client\n\nwarehouse: SUCCEEDED\ninvalid_client\n$/);
+  });
+
+  it('register-an-application.md gets a first token for each kind of application', async function () {
+    this.timeout(120_000);
+    const port = await freePort();
+    const [beginning = '', describe = '', , website = '', tokens = '', desk = '', device = '', end = ''] = (
+      await readFile(join(root, 'docs', 'guides', 'register-an-application.md'), 'utf8')
+    )
+      .replaceAll('localhost:4000', `localhost:${port}`)
+      .replaceAll('listen(4000', `listen(${port}`)
+      .split(/^(?=## [1-7]\.)/m);
+    const guide = (more: Record<string, string>, ...parts: string[]): Promise<string> =>
+      walk('register-an-application.md', more, () => [beginning, ...parts].join('\n'));
+    assert.match(await guide({}, describe, website), /^applications: SUCCEEDED\n$/);
+    // What the operator does in the console.
+    const tenants = await call(platform.broker, 'metadata.tenants.list', {});
+    const tenantId = tenants.find(({ key }) => key === 'demo')!.id;
+    const { secret } = await call(platform.broker, 'auth.clients.rotateSecret', { tenantId, apiName: 'Website' });
+
+    const started = execFile(process.execPath, ['website.mjs'], {
+      cwd: folder,
+      env: { ...process.env, SECRET: secret },
+    });
+    const [said] = (await once(started.stdout!, 'data')) as [Buffer | string];
+    const back = await authorize(new Browser(), new URL(/^Open (\S+)/.exec(String(said))![1]!));
+    assert.equal(back.port, String(port));
+    assert.match(await (await fetch(back)).text(), /^Hello Sam Keller, sam@demo\.example$/);
+    if (started.exitCode === null) await once(started, 'exit');
+
+    assert.equal(
+      await guide({ SECRET: secret }, tokens),
+      'openid profile email data:read offline_access\n1\nsam@demo.example\ninvalid_token\ninvalid_grant\n',
+    );
+    const [ask = '', poll = ''] = device.split('Open the address');
+    const address = (await guide({}, ask)).trim();
+    const browser = new Browser();
+    let page = await browser.submit(await browser.submit(await browser.visit(address)));
+    page = await browser.submit(page, { username: 'sam@demo.example', password: 'demo-password' });
+    assert.match((await browser.submit(page)).html, /Your device is connected/);
+    assert.equal(await guide({}, poll), 'data:read offline_access\n');
+    assert.equal(await guide({}, desk, end), '1\n0\nSam Keller\napplications: SUCCEEDED\ninvalid_token\n');
   });
 
   it('single-sign-on.md lets people of the company in by its provider, and then by nothing else', async function () {
