@@ -379,6 +379,41 @@ describe('second factor', () => {
       assert.deepEqual(rows, [{ counter: 1, used: true, backed_up: true }]);
     });
 
+    it('does not sign in somebody whose provider is the only way in, but for who manages access', async () => {
+      const { device } = await enrolPasskey();
+      const attempt = async (): Promise<number> => {
+        const browser = new Browser();
+        const page = await browser.visit(url());
+        return (await browser.submit(page, { decision: 'passkey', credential: device.get(optionsOn(page)) })).status;
+      };
+      const corp = {
+        apiName: 'Corp',
+        label: 'Corp',
+        active: true,
+        issuer: 'https://login.corp.example',
+        clientId: 'erp',
+        domains: ['demo.example'],
+        usernameClaim: 'email',
+        createUsers: null,
+        passwordSignIn: false,
+      };
+      try {
+        auth.identityProviders.set(DEMO, [corp]);
+        await auth.bump();
+        assert.equal(await attempt(), 401);
+        auth.permissions.set(SAM, ['manageAccess']);
+        assert.equal(await attempt(), 200);
+        auth.permissions.clear();
+        auth.identityProviders.set(DEMO, [{ ...corp, passwordSignIn: true }]);
+        await auth.bump();
+        assert.equal(await attempt(), 200);
+      } finally {
+        auth.permissions.clear();
+        auth.identityProviders.clear();
+        await auth.bump();
+      }
+    });
+
     it('is the second step of somebody who typed the password', async () => {
       const { device } = await enrolPasskey();
       const browser = new Browser();

@@ -3,9 +3,14 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'mocha';
 import { call } from '../../../contracts/call.ts';
 import type { IdentityProviderMeta } from '../../../lib/schema/snapshot.ts';
+import { ProviderSecrets } from '../../../services/auth/single-sign-on/secrets.ts';
+import { AuthStore } from '../../../services/auth/store/store.ts';
+import { Vault } from '../../../services/auth/vault.ts';
 import { CLIENT_ID, CLIENT_SECRET, IdentityProvider } from '../../support/identity-provider.ts';
 import { authorizeUrl, Browser, claims, exchange, pkce, type Seen, type TokenAnswer } from './browser.ts';
 import { ACME, ADA, type AuthHarness, DEMO, PASSWORD, SAM, startAuth } from './harness.ts';
+
+const PLATFORM_SECRET = 'p'.repeat(40);
 
 describe('single sign-on', () => {
   const idp = new IdentityProvider();
@@ -14,7 +19,7 @@ describe('single sign-on', () => {
 
   before(async () => {
     await idp.listen();
-    auth = await startAuth({ env: { SSO_PRIVATE_HOSTS: `${idp.host},127.0.0.1:9`, PLATFORM_SECRET: 'p'.repeat(40) } });
+    auth = await startAuth({ env: { SSO_PRIVATE_HOSTS: `${idp.host},127.0.0.1:9`, PLATFORM_SECRET } });
     await idp.serve(`${auth.baseUrl}/oauth2/sso/callback`);
     await declare({});
     await call(auth.broker, 'auth.identityProviders.setSecret', {
@@ -328,32 +333,38 @@ describe('single sign-on', () => {
   });
 
   describe('believes nothing', () => {
-    const attempts: [what: string, tamper: (payload: Record<string, unknown>) => Record<string, unknown> | string][] = [
-      ['with another nonce', (payload) => ({ ...payload, nonce: 'another' })],
-      ['without a nonce', ({ nonce: _, ...payload }) => payload],
-      ['for another audience', (payload) => ({ ...payload, aud: 'another-application' })],
-      ['of another client', (payload) => ({ ...payload, aud: [CLIENT_ID, 'x'], azp: 'another-application' })],
-      ['of another issuer', (payload) => ({ ...payload, iss: 'https://elsewhere.example' })],
-      ['that has expired', (payload) => ({ ...payload, exp: 1_700_000_000 })],
-      ['of the future', (payload) => ({ ...payload, iat: 4_000_000_000, nbf: 4_000_000_000 })],
-      ['without a subject', ({ sub: _, ...payload }) => payload],
+    const attempts: [
+      what: string,
+      why: RegExp,
+      tamper: (payload: Record<string, unknown>) => Record<string, unknown> | string,
+    ][] = [
+      ['with another nonce', /nonce/, (payload) => ({ ...payload, nonce: 'another' })],
+      ['without a nonce', /nonce/, ({ nonce: _, ...payload }) => payload],
+      ['for another audience', /aud/, (payload) => ({ ...payload, aud: 'another-application' })],
+      ['of another client', /azp/, (payload) => ({ ...payload, aud: [CLIENT_ID, 'x'], azp: 'another-application' })],
+      ['of another issuer', /iss/, (payload) => ({ ...payload, iss: 'https://elsewhere.example' })],
+      ['that has expired', /exp|timestamp/, (payload) => ({ ...payload, exp: 1_700_000_000 })],
+      ['of the future', /nbf|iat|timestamp/, (payload) => ({ ...payload, iat: 4_000_000_000, nbf: 4_000_000_000 })],
+      ['without a subject', /sub/, ({ sub: _, ...payload }) => payload],
       [
         'without a signature',
+        /alg/,
         (payload) =>
           `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(JSON.stringify(payload)).toString('base64url')}.`,
       ],
       [
         'that was changed',
+        /signature/,
         (payload) =>
           `${Buffer.from('{"alg":"RS256"}').toString('base64url')}.${Buffer.from(JSON.stringify(payload)).toString('base64url')}.${'A'.repeat(342)}`,
       ],
     ];
-    for (const [what, tamper] of attempts)
+    for (const [what, why, tamper] of attempts)
       it(what, async () => {
         idp.tamper = tamper;
         says(await signInAs('sam@demo.example', person('sam@demo.example')), /did not work/, 401);
         refusedWith('SINGLE_SIGN_ON_FAILED');
-        if (process.env['SHOW']) console.log(auth.warnings.join('\n'));
+        assert.match(auth.warnings.join('\n'), why);
         assert.match(auth.warnings.join('\n'), /A sign-in at an identity provider failed/);
         assert.doesNotMatch(auth.warnings.join('\n'), /eyJ|code=|a-secret/, 'no token, code or secret in the log');
       });
@@ -403,6 +414,34 @@ describe('single sign-on', () => {
       await declare({ clientId: 'another' });
       says(await trip.browser.visit(back), /This sign-in is over/, 400);
     });
+  });
+
+  it('creates nobody in a suspended tenant', async () => {
+    await declare({ createUsers: { profileApiName: 'Standard', roleApiName: null } });
+    auth.suspended.add(DEMO);
+    await auth.bump();
+    try {
+      says(await signInAs('late@demo.example', person('late@demo.example')), /You have no account here/, 403);
+      assert.deepEqual(auth.provisioned, []);
+    } finally {
+      auth.suspended.delete(DEMO);
+    }
+  });
+
+  it('opens its secret with the deployment alone, also while that is replaced', async () => {
+    const store = new AuthStore(auth.database);
+    const owner = { tenantId: DEMO, apiName: 'Corp', issuer: idp.issuer, clientId: CLIENT_ID };
+    const secrets = (secret: string, previousSecret: string | null = null) =>
+      new ProviderSecrets(store, new Vault({ secret, previousSecret }));
+    const [old, next] = [PLATFORM_SECRET, 'n'.repeat(40)];
+    assert.equal(await secrets(old).of(owner), CLIENT_SECRET);
+    assert.equal(await secrets(next, old).of(owner), CLIENT_SECRET);
+    assert.ok((await secrets(next, old).reseal()) > 0);
+    assert.equal(await secrets(next, old).reseal(), 0);
+    assert.equal(await secrets(next).of(owner), CLIENT_SECRET);
+    await assert.rejects(secrets(old).of(owner), /another PLATFORM_SECRET/);
+    await secrets(old, next).reseal();
+    assert.equal(await secrets(old).of({ ...owner, issuer: 'https://elsewhere.example' }), null);
   });
 
   it('says that the person did not want to, and signs nobody in', async () => {

@@ -41,6 +41,18 @@ describe('the configuration', () => {
     assert.equal(readConfig({ ...own, DATABASE_URL: 'postgres://owner:z@db/erp' }).databaseUrls.gateway, undefined);
   });
 
+  it('takes hosts of identity providers as addresses have them', () => {
+    const hosts = (SSO_PRIVATE_HOSTS: string) => readConfig({ SSO_PRIVATE_HOSTS }).ssoPrivateHosts;
+    assert.deepEqual(hosts(''), []);
+    assert.deepEqual(hosts('Login.Corp.example, 10.0.0.7:8443,[::1]:9'), [
+      'login.corp.example',
+      '10.0.0.7:8443',
+      '[::1]:9',
+    ]);
+    for (const wrong of ['https://login.corp.example', 'login.corp.example/path', 'a b', 'user@host', '*'])
+      assert.throws(() => hosts(wrong), /SSO_PRIVATE_HOSTS lists hosts/, wrong);
+  });
+
   it('takes a contact that fits a line of security.txt', () => {
     const contactOf = (SECURITY_CONTACT: string): string | null => readConfig({ SECURITY_CONTACT }).securityContact;
     assert.equal(contactOf(''), null);

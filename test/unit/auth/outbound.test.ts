@@ -1,0 +1,83 @@
+/** What leaves the process for addresses that tenants choose. */
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ANSWER_MAX_BYTES, guardedFetch } from '../../../services/auth/single-sign-on/outbound.ts';
+import { isPublicAddress } from '../../../services/auth/single-sign-on/public-addresses.ts';
+
+describe('requests to identity providers', () => {
+  let server: Server;
+  let base = '';
+  const asked: string[] = [];
+
+  before(async () => {
+    server = createServer((req, res) => {
+      asked.push(String(req.url));
+      if (req.url === '/elsewhere') res.writeHead(302, { location: `${base}/secret` }).end();
+      else if (req.url === '/long') res.writeHead(200).end(Buffer.alloc(ANSWER_MAX_BYTES + 1));
+      else if (req.url === '/slow') return;
+      else {
+        const chunks: Buffer[] = [];
+        req.on('data', (chunk: Buffer) => chunks.push(chunk));
+        req.on('end', () =>
+          res.writeHead(200, { 'content-type': 'text/plain' }).end(`${req.method} ${Buffer.concat(chunks)}`),
+        );
+      }
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  const allowed = () => guardedFetch([new URL(base).host]);
+
+  it('reach a host that the operator has named, and no other one that is not of the internet', async () => {
+    const answer = await allowed()(`${base}/token`, { method: 'POST', body: new URLSearchParams({ a: 'b' }) });
+    assert.deepEqual([answer.status, await answer.text()], [200, 'POST a=b']);
+    asked.length = 0;
+    const { port } = new URL(base);
+    for (const address of [
+      base,
+      `https://127.0.0.1:${port}/`,
+      `https://localhost:${port}/`,
+      `https://[::1]:${port}/`,
+      `https://[::ffff:127.0.0.1]:${port}/`,
+      `https://0x7f000001:${port}/`,
+      'http://login.example.com/',
+      'https://10.1.2.3/',
+      'ftp://login.example.com/',
+    ])
+      await assert.rejects(guardedFetch([])(address, {}), { name: 'OutboundError', message: /public|https/ }, address);
+    assert.deepEqual(asked, []);
+  });
+
+  it('follow no redirect, and take no long answer', async () => {
+    asked.length = 0;
+    assert.equal((await allowed()(`${base}/elsewhere`, {})).status, 302);
+    await assert.rejects(allowed()(`${base}/long`, {}), /longer than/);
+    assert.deepEqual(asked, ['/elsewhere', '/long']);
+  });
+
+  it('are a few at a time for one host', async () => {
+    const send = allowed();
+    const stop = new AbortController();
+    const waiting = Array.from({ length: 20 }, () => send(`${base}/slow`, { signal: stop.signal }).catch(() => null));
+    await assert.rejects(send(`${base}/any`, {}), /too many requests/);
+    stop.abort();
+    await Promise.all(waiting);
+    assert.equal((await send(`${base}/any`, {})).status, 200);
+  });
+
+  it('know addresses of the internet', () => {
+    const special = [
+      ...['0.0.0.0', '10.0.0.1', '100.64.0.1', '127.0.0.1', '169.254.169.254', '172.31.255.255', '192.168.1.1'],
+      ...['198.18.0.1', '203.0.113.5', '224.0.0.1', '255.255.255.255', '::', '::1', '::ffff:8.8.8.8', '64:ff9b::1'],
+      ...['fc00::1', 'fe80::1', 'ff02::1', '2001:db8::1', '2002:7f00:1::', 'nothing', ''],
+    ];
+    assert.deepEqual(special.filter(isPublicAddress), []);
+    assert.ok(['8.8.8.8', '1.1.1.1', '172.32.0.1', '2606:4700:4700::1111'].every(isPublicAddress));
+  });
+});
