@@ -494,6 +494,18 @@ describe('a tenant that is moved', function () {
     );
   });
 
+  it('takes no more memory the larger it is', async () => {
+    const path = join(folder, 'large.tar.gz');
+    const writer = new ArchiveWriter(createWriteStream(path));
+    const lines = Array.from({ length: 1_000 }, () => JSON.stringify({ text: 'x'.repeat(1_000) }));
+    const before = process.memoryUsage().arrayBuffers;
+    for (let i = 0; i < 300; i++) await writer.add({ kind: 'rows', part: 'records/Contact', lines });
+    await writer.finish();
+    const grown = Math.round((process.memoryUsage().arrayBuffers - before) / 1e6);
+    assert.ok(grown < 150, `${grown} MB of 300 MB are still in memory`);
+    await rm(path);
+  });
+
   it('has a place for every table of a tenant: it is moved, made anew or left behind', async () => {
     const rows = await sql(
       first,

@@ -37,6 +37,8 @@ export class ArchiveWriter {
   bytes = 0;
   readonly #tar = pack();
   readonly #written: Promise<void>;
+  /** Fails when the writing has ended. Made once: what waits for it must not keep the bodies of all entries. */
+  readonly #closed: Promise<never>;
   readonly #entries: Entry[] = [];
   /** Of the export. */
   #at = new Date(0);
@@ -52,7 +54,10 @@ export class ArchiveWriter {
     this.#written = pipeline(this.#tar as unknown as Readable, gzip, out).then(() => {
       this.sha256 = hash.digest('hex');
     });
-    this.#written.catch(() => {});
+    this.#closed = this.#written.then(() => {
+      throw new Error('The file is closed.');
+    });
+    this.#closed.catch(() => {});
   }
 
   async add(item: Item): Promise<void> {
@@ -105,7 +110,7 @@ export class ArchiveWriter {
       this.#tar.entry(header, (error) => (error ? reject(error) : resolve())).end(body);
     });
     // A full disk ends the writing, and nobody takes the entry any more.
-    await Promise.race([added, this.#written.then(() => Promise.reject(new Error('The file is closed.')))]);
+    await Promise.race([added, this.#closed]);
   }
 }
 
