@@ -3,7 +3,7 @@ import type { Imported } from './moving/import.ts';
 import { columns } from './text.ts';
 
 export function made(
-  { key, name, tenantId, domains, users, rows, newUserIds, clients }: Imported,
+  { key, name, tenantId, domains, users, rows, newUserIds, clients, identityProviders }: Imported,
   how: string,
 ): string[] {
   const records = Object.entries(rows).reduce(
@@ -21,5 +21,8 @@ export function made(
     '',
     'Nobody has a password: make links with auth.users.createLink in the console.',
     ...(clients.length > 0 ? [`These clients need a new secret: ${clients.join(', ')}.`] : []),
+    ...(identityProviders.length > 0
+      ? [`These OpenID providers need their secret again: ${identityProviders.join(', ')}.`]
+      : []),
   ];
 }

@@ -242,6 +242,9 @@ describe('a tenant that is moved', function () {
     // It has a chain of its own.
     const unchained = ({ position: _, hash: __, prevHash: ___, ...entry }: Anything): Anything => entry;
     assert.deepEqual(after.audit.map(unchained), renamed.audit.map(unchained));
+    const [person] = await sql(first, 'SELECT user_id FROM auth.identities WHERE tenant_id = $1', [imported.tenantId]);
+    const [rob] = await sql(first, 'SELECT user_id FROM auth.identities WHERE tenant_id = $1', [tenantId]);
+    assert.equal(person.user_id, newUserId(imported.tenantId, rob.user_id));
     const identity = await admin.get('/identity');
     assert.deepEqual([identity.body.tenant.name, identity.body.tenant.id], ['Acme Two', imported.tenantId]);
     await call(first.broker, 'data.audit.seal', { tenantId: imported.tenantId });
@@ -551,6 +554,11 @@ describe('a tenant that is moved', function () {
       const changed = await admin.patch(path, { ownerId: robId }, { etag: headers.get('etag')! });
       assert.equal(changed.status, 200, changed.text);
     }
+    await sql(
+      first,
+      `INSERT INTO auth.identities (tenant_id, issuer, subject, user_id) VALUES ($1, 'https://login.example', 'rob', $2)`,
+      [tenantId, robId],
+    );
     const { records: invoices } = (await admin.get('/data/Invoice__c?take=5')).body;
     await made(`/data/Invoice__c/${invoices[0].id}/shares`, {
       principalType: 'user',

@@ -51,12 +51,15 @@ export interface Imported {
   readonly newUserIds: boolean;
   /** Clients that need a new secret. */
   readonly clients: readonly string[];
+  /** OpenID providers whose secret must be set again. */
+  readonly identityProviders: readonly string[];
 }
 
 const LIMITS = `SET LOCAL statement_timeout = '2h'; SET LOCAL idle_in_transaction_session_timeout = '1h'; SET LOCAL lock_timeout = '10s'`;
 const BATCH_CHARS = 1024 * 1024;
 const CREDENTIALS_PER_BATCH = 1_000;
 const CLIENTS = 'externalClients/';
+const PROVIDERS = 'identityProviders/';
 
 export class TenantImport {
   readonly #tx: Tx;
@@ -65,6 +68,7 @@ export class TenantImport {
   readonly #files: Record<string, string> = {};
   readonly #stored: StoredComponent[] = [];
   readonly #clients: string[] = [];
+  readonly #providers: string[] = [];
   readonly #integrationUsers = new Set<string>();
   readonly #rows: Record<string, number> = {};
   #head: Head | null = null;
@@ -104,6 +108,7 @@ export class TenantImport {
       rows: this.#rows,
       newUserIds,
       clients: this.#clients,
+      identityProviders: this.#providers,
     };
   }
 
@@ -146,9 +151,10 @@ export class TenantImport {
   }
 
   #fileOf(path: string, text: string): string {
-    if (!path.startsWith(CLIENTS)) return text;
+    if (!path.startsWith(CLIENTS) && !path.startsWith(PROVIDERS)) return text;
     const body = parseYaml(text).value as Record<string, unknown>;
-    if (body['confidential'] === true && body['jwks'] === undefined) this.#clients.push(String(body['apiName']));
+    if (path.startsWith(PROVIDERS)) this.#providers.push(String(body['apiName']));
+    else if (body['confidential'] === true && body['jwks'] === undefined) this.#clients.push(String(body['apiName']));
     if (!this.#options.sandbox) return text;
     if (typeof body['integrationUser'] === 'string') this.#integrationUsers.add(body['integrationUser'].toLowerCase());
     return emitYaml({ ...body, active: false } as Parameters<typeof emitYaml>[0]);
@@ -237,6 +243,7 @@ interface Target {
   /** Takes the rows as $1, and the tenant as $2 where the table has all tenants. */
   readonly statement: string;
   readonly before: string | null;
+  readonly ofCredentials: boolean;
 }
 
 /** The rows of the tenant that was made. */
@@ -248,6 +255,7 @@ class Loading {
   readonly #schema: string;
   readonly #targets = new Map<string, Target | null>();
   #keys: readonly Constraint[] = [];
+  #knowsUsers = false;
   #indexes: readonly { readonly name: string; readonly definition: string }[] = [];
   #triggers: readonly string[] = [];
 
@@ -301,6 +309,7 @@ class Loading {
     if (target === undefined) {
       target = await this.#target(part);
       this.#targets.set(part, target);
+      if (target?.ofCredentials) await this.#credentials();
       if (target?.before) {
         this.#as(target);
         await this.#tx.query(target.before);
@@ -346,6 +355,7 @@ class Loading {
       service: null,
       statement: insertSql(`${this.#schema}.${identifier(object)}`, columns, stored),
       before: null,
+      ofCredentials: false,
     };
   }
 
@@ -371,7 +381,7 @@ class Loading {
     });
   }
 
-  async #part({ name, table, stored = {}, replaces }: Part): Promise<Target> {
+  async #part({ name, table, stored = {}, replaces, ofCredentials }: Part): Promise<Target> {
     const [service, relation] = table.includes('.') ? (table.split('.') as [string, string]) : [null, table];
     const schema = service ?? this.#schema;
     const columns = await this.#columns(name, schema, relation);
@@ -380,6 +390,7 @@ class Loading {
       service,
       statement: insertSql(full, columns, new Map(Object.entries(stored)), service !== null),
       before: replaces ? `DELETE FROM ${full}` : null,
+      ofCredentials: ofCredentials ?? false,
     };
   }
 
@@ -451,6 +462,8 @@ class Loading {
 
   /** Users without a password: an operator or an administrator gives each a link. */
   async #credentials(): Promise<void> {
+    if (this.#knowsUsers) return;
+    this.#knowsUsers = true;
     for (let after: string | null = null; ; ) {
       this.#asOwner();
       const users: { id: string }[] = await this.#tx.all<{ id: string }>({

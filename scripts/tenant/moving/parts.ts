@@ -20,6 +20,8 @@ export interface Part {
   readonly replaces?: true;
   /** Hashes over rows that name users. */
   readonly sealed?: true;
+  /** Refers to what auth knows of users. */
+  readonly ofCredentials?: true;
 }
 
 const OF_OBJECTS = 't.object = ANY ({objects})';
@@ -57,6 +59,8 @@ export const PARTS: readonly Part[] = [
     // They are shown, and cannot be rolled back: what they have deleted does not travel.
     stored: { forgotten: 'true', files: "'{}'::json", inverse_plan: 'NULL' },
   },
+  // Who a person at an OpenID provider is: no secret, and it keeps others of the same address from being taken for them.
+  { name: 'identities', table: 'auth.identities', group: 'trail', ofCredentials: true },
   { name: 'dashboards', table: 'analytics.dashboards', group: 'setup' },
   { name: 'dashboard-versions', table: 'analytics.dashboard_versions', group: 'setup' },
   { name: 'dashboard-shares', table: 'analytics.dashboard_shares', group: 'setup' },
@@ -105,7 +109,6 @@ export const LEFT_BEHIND: readonly string[] = [
   'auth.client_secrets',
   'auth.deprecated_uses',
   'auth.grants',
-  'auth.identities',
   'auth.known_origins',
   'auth.mails',
   'auth.passkeys',
