@@ -33,11 +33,14 @@ import { type Condition, conditionOf, type HealthServer, startHealthServer } fro
 import { Jobs } from './mixins/jobs/jobs.ts';
 import { brokerWarnings, failedActions, warnOf } from './mixins/log-failure.ts';
 import { ActionCalls } from './mixins/metrics/action-calls.ts';
+import { PRODUCT_VERSION } from './mixins/metrics/build.ts';
 import { Metrics } from './mixins/metrics/metrics.ts';
 import type { Platform } from './mixins/platform.ts';
 import { Presence } from './mixins/presence.ts';
 import { pulse } from './mixins/pulse.ts';
 import { AT_ONCE, type Edge, endWork, type ShutdownTimes } from './mixins/shutdown.ts';
+import { tracedCalls } from './mixins/tracing/traced-calls.ts';
+import { openTracing, type Tracing } from './mixins/tracing/tracing.ts';
 import { startWaitingServer } from './mixins/waiting.ts';
 import { Watchdog } from './mixins/watchdog/watchdog.ts';
 import { seedDemo } from './templates/seed.ts';
@@ -61,6 +64,8 @@ export interface StartOptions {
   readonly step?: (name: string) => void;
 }
 
+/** Of the time to stop, for what the collector of traces has not got yet. */
+const TRACES_MS = 1_000;
 /** Of the time to stop, kept for what comes after the connections to the database. */
 const CLOSED_MS = 700;
 
@@ -144,6 +149,8 @@ export async function start(config: Config, options: StartOptions = {}): Promise
       },
       stopped,
     };
+    const metrics = new Metrics();
+    const traces = config.tracing ? await startTraces(config, metrics, (message) => log.warn(message)) : null;
     const databases = await unlessStopped(() => openDatabases(config, opening), stopped).finally(() => probes?.close());
     closers.push(async (_, end) => {
       step('the database connections to close');
@@ -153,12 +160,19 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     const timekeeper = await Timekeeper.start(databaseOf(config.services[0]!));
     closers.push(async () => timekeeper.stop());
 
+    // After what is under way has ended, and before the connections are closed.
+    closers.push(async (_, end) => {
+      step('traces to be sent');
+      await traces?.stop(Math.min(TRACES_MS, end - performance.now()));
+      openTracing(null);
+    });
     const calls = new ActionCalls();
     const broker = new ServiceBroker({
       ...brokerOptions(config, requestFields),
       middlewares: [
         brokerWarnings,
         failedActions(),
+        ...(traces ? [tracedCalls()] : []),
         databaseUnavailable,
         databaseMetering(statementTimeoutOf),
         pulse(),
@@ -180,7 +194,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
       install: false,
       warn: (error, message) => warnOf(log, error, message),
     });
-    const shared = { config, databases, timekeeper, jobs, metrics: new Metrics() };
+    const shared = { config, databases, timekeeper, jobs, metrics };
     calls.register(shared.metrics);
     const platform = (service: ServiceName): Platform => ({ ...shared, database: databaseOf(service) });
     let watchdog: Watchdog | undefined;
@@ -242,6 +256,14 @@ interface GatewayService {
   readonly readiness: () => Promise<Record<string, boolean>>;
   readonly condition: () => Condition;
   readonly edge: Edge;
+}
+
+/** Loads what traces need, which a process without them never does. */
+async function startTraces(config: Config, metrics: Metrics, warn: (message: string) => void): Promise<Tracing> {
+  const { startOtel } = await import('./mixins/tracing/otel.ts');
+  const traces = startOtel(config.tracing!, { nodeId: config.nodeId, version: PRODUCT_VERSION, metrics, warn });
+  openTracing(traces);
+  return traces;
 }
 
 /** Waits for a part of the start; rejects when the process is to end before. */

@@ -7,6 +7,7 @@ import { type BusConfig, busNodeId, readBus } from './bus.ts';
 import { type MailConfig, readMail } from './mail.ts';
 import { productionProblems } from './production.ts';
 import { ALL_SERVICES, isServiceName, PUBLIC_PORT, type ServiceName } from './services.ts';
+import { readTracing, type TracingConfig } from './tracing.ts';
 
 export interface Config {
   /** TCP port of the gateway; 0 picks a free one. */
@@ -56,6 +57,8 @@ export interface Config {
   shutdownSeconds: number;
   /** Of it, the time in which a gateway goes on answering, so that load balancers notice. */
   shutdownGraceSeconds: number;
+  /** null: nothing is traced. */
+  tracing: TracingConfig | null;
   nodeId: string;
   region: string;
   rateLimits: {
@@ -238,6 +241,7 @@ export function readConfig(
   const dataDir = resolve(env['DATA_DIR'] || '.data');
   const sendsMail = !command && services.includes('auth');
   const mail: MailConfig = sendsMail ? readMail(env, { production, dataDir }, problems) : { by: 'nothing' };
+  const tracing = command ? null : readTracing(env, services, problems);
   if (problems.length > 0) throw refused(problems, production);
   const secrets = { secret: secret(env, 'PLATFORM_SECRET'), previousSecret: secret(env, 'PLATFORM_SECRET_PREVIOUS') };
   if (secrets.previousSecret !== null && (secrets.secret === null || secrets.secret === secrets.previousSecret))
@@ -272,6 +276,7 @@ export function readConfig(
     trustedProxies: integer(env, 'TRUSTED_PROXIES', 0, 0, 10),
     ...secrets,
     ...shutdownOf(env, bus !== null && services.includes('gateway')),
+    tracing,
     nodeId: bus ? busNodeId(bus.identity, name) : name,
     region: env['REGION'] || 'local',
     rateLimits: {

@@ -1,7 +1,7 @@
 /**
  * A request can be followed through all services: its id and its place in a trace stand in every line that is logged
  * while it is worked on, and go along with every call and event that it causes, whoever makes them.
- * Source: docs/guides/operators.md#follow-a-request.
+ * Source: docs/reference/tracing.md.
  */
 import type { Context, Middleware } from 'moleculer';
 import { currentWork, workWithin } from './watchdog/work.ts';

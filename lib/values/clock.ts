@@ -11,7 +11,10 @@ const machineTime = Date.now;
 let origin = machineTime() - performance.now();
 
 /** Milliseconds since 1970, a whole number. */
-export const platformTime = (): number => Math.floor(origin + performance.now());
+export const platformTime = (): number => Math.floor(platformTimeNow());
+
+/** The same with its fractions. */
+export const platformTimeNow = (): number => origin + performance.now();
 
 /**
  * The true time lies between the two, as the clock that counts has shown. A time between them stands, so that it does

@@ -12,6 +12,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { correctPlatformTime, platformTime } from '../../lib/values/clock.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { Outage } from '../outage.ts';
+import { traceStatement, traceWait } from '../tracing/traced-statements.ts';
 import { mark } from '../watchdog/work.ts';
 import { ConnectionQueues, type Holder, PLATFORM } from './connection-queues.ts';
 import { type Failure, type FailureKind, failureOf, isConnectionError, isRefusedLogin } from './failures.ts';
@@ -384,12 +385,13 @@ export class Database {
 
   async #loan<T>(role: Role | null, holder: Holder, work: (loan: Loan) => Promise<T>): Promise<T> {
     const use = currentUse();
+    const asked = performance.now();
     const waiting = this.queues.enter(holder, use && remainingMs(use.deadline));
     if (waiting) await waiting;
     const began = performance.now();
     let waitedMs = 0;
     try {
-      return await this.#lend(role, use?.statementTimeoutMs ?? LIMITS.statement_timeout_ms, work);
+      return await this.#lend(role, use?.statementTimeoutMs ?? LIMITS.statement_timeout_ms, asked, work);
     } catch (error) {
       // It waited for so long for somebody else, such as a deployment, and then did nothing.
       if (sqlState(error) === LOCK_TIMEOUT) waitedMs = LIMITS.idempotency_wait_ms;
@@ -402,8 +404,10 @@ export class Database {
     }
   }
 
-  async #lend<T>(role: Role | null, timeoutMs: number, work: (loan: Loan) => Promise<T>): Promise<T> {
+  /** `asked`: when the connection was asked for, on the clock of `performance.now()`. */
+  async #lend<T>(role: Role | null, timeoutMs: number, asked: number, work: (loan: Loan) => Promise<T>): Promise<T> {
     const client = await this.#connect();
+    traceWait(asked);
     let broken: Error | undefined;
     const onError = (error: Error): void => {
       broken = error;
@@ -546,7 +550,9 @@ class Loan implements Tx {
   }
 
   allUpTo<R>(statement: Statement, maxBytes: number): Promise<FirstRows<R>> {
-    return together(runBounded<R>(this.client, statement, maxBytes, () => this.#abandon()));
+    return together(
+      traceStatement(statement.text, () => runBounded<R>(this.client, statement, maxBytes, () => this.#abandon())),
+    );
   }
 
   get isAbandoned(): boolean {
@@ -558,6 +564,10 @@ class Loan implements Tx {
   }
 
   #run<S extends Statement, T>(statement: S, run: (asked: S) => Promise<T>): Promise<T> {
+    return traceStatement(statement.text, () => this.#runPrepared(statement, run));
+  }
+
+  #runPrepared<S extends Statement, T>(statement: S, run: (asked: S) => Promise<T>): Promise<T> {
     const { name, text } = statement;
     if (name === undefined) return run(statement);
     if (text.length > PREPARED_EACH_MAX_CHARS) {
@@ -614,7 +624,8 @@ async function inTransaction<T>(loan: Loan, role: Role | null, work: (tx: Tx) =>
     const result = await work(loan);
     await loan.opened();
     // PostgreSQL answers the COMMIT of a transaction in which a statement failed with ROLLBACK, and with no error.
-    if ((await loan.client.query('COMMIT')).command !== 'COMMIT')
+    const { command } = await traceStatement('COMMIT', () => loan.client.query('COMMIT'));
+    if (command !== 'COMMIT')
       throw new Error('Nothing was committed: a statement of the transaction failed, and its error was ignored.');
     return result;
   } catch (error) {

@@ -8,6 +8,7 @@ import { type Db, PgBoss } from 'pg-boss';
 import { type Database, sqlState, type Tx } from '../database/database.ts';
 import { askedNumbers } from '../metrics/asked-numbers.ts';
 import type { Metrics, Sample } from '../metrics/metrics.ts';
+import { traceWork } from '../tracing/traced-work.ts';
 import type { PeriodicQueue } from './queue.ts';
 
 export interface JobsOptions {
@@ -215,7 +216,7 @@ export class Jobs {
       if (!job) return;
       const began = performance.now();
       const done = this.#doneOf(queue.name);
-      await round(signal).then(
+      await traceWork({ label: queue.name, requestId: null }, () => round(signal)).then(
         () => done.done++,
         (error) => {
           done.failed++;

@@ -7,6 +7,7 @@ import type { UsedApproval } from '../../lib/context.ts';
 import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
 import { requestId } from '../../lib/values/ids.ts';
 import { traceparentOf } from '../../lib/values/traceparent.ts';
+import type { Span } from '../../mixins/tracing/tracing.ts';
 import type { Deliveries, Delivery } from './deliveries.ts';
 import type { Budget } from './rate/budget.ts';
 import type { Route } from './router.ts';
@@ -93,6 +94,8 @@ export class Exchange {
   readonly deliveries: Deliveries;
   /** The answer while its client has not taken all of it. */
   delivery: Delivery | null = null;
+  /** The request in its trace; null: nothing is traced, or it runs within another one. */
+  span: Span | null = null;
   /** Code of the error that was answered, for the log. */
   code: string | null = null;
 
@@ -113,6 +116,7 @@ export class Exchange {
     this.deliveries = deliveries;
     this.startedAt = now;
     this.requestId = within?.x.requestId ?? requestId(now, randomForId());
+    this.span = within?.x.span ?? null;
     this.method = within?.method ?? req.method ?? 'GET';
     const url = within?.path ?? originForm(req.url ?? '/');
     const mark = url.indexOf('?');
@@ -163,7 +167,12 @@ export class Exchange {
     return typeof given === 'string' && CLIENT_REQUEST_ID.test(given) ? given : null;
   }
 
+  /** Of the span that the request is, where it is traced; else what its caller has sent. */
   get traceparent(): string | undefined {
+    return this.span?.traceparent ?? this.callersTraceparent;
+  }
+
+  get callersTraceparent(): string | undefined {
     return traceparentOf(this.req.headers['traceparent']) ?? undefined;
   }
 }

@@ -60,6 +60,7 @@ import { answerProvisioning, sendScimError } from './scim.ts';
 import { Sessions } from './session.ts';
 import { home } from './site/home.ts';
 import { securityFile } from './site/security-file.ts';
+import { beginTrace, endTrace } from './trace.ts';
 
 const WATCH_MS = 100;
 const SWEEP_MS = 1_000;
@@ -194,6 +195,7 @@ export class Gateway implements Edge {
     const x = this.#open(req, res);
     if (!this.#departure.arrived(x)) return;
     x.expectsContinue = expectsContinue;
+    const traced = beginTrace(x);
     const started = performance.now();
     this.#active.add(x);
     // In flight until the work is done and the client has taken the answer: one that leaves does not end the work, and
@@ -216,6 +218,7 @@ export class Gateway implements Edge {
       const milliseconds = performance.now() - started;
       const status = res.headersSent ? res.statusCode : 499;
       this.#metrics.observe(x.label, status, milliseconds);
+      if (traced) endTrace(x, traced, status);
       this.#deprecatedUses.note(x);
       this.#accessLog?.add(x, status, milliseconds, x.code);
     };

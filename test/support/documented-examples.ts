@@ -310,6 +310,8 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/guides/operators.md#the-audit-trail 2': OUTPUT,
   'docs/guides/operators.md#the-audit-trail 3': 'Names the end of a chain: test/api/data/audit.test.ts has one.',
   'docs/guides/operators.md#follow-a-request': CLUSTER,
+  'docs/reference/tracing.md#tracing': 'test/cluster/tracing.test.ts starts a cluster with a collector.',
+  'docs/reference/tracing.md#when-the-collector-is-away': CLUSTER,
   'docs/guides/operators.md#backup': 'Makes a role of the whole server: test/cluster/restored.test.ts does.',
   'docs/guides/operators.md#backup 2': 'test/cluster/restored.test.ts makes a backup and restores it.',
   'docs/guides/operators.md#backup 3': 'test/cluster/restored.test.ts makes a backup and restores it.',

@@ -14,6 +14,7 @@ import { identifier } from '../../../lib/values/sql-text.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { failureOf } from '../../../mixins/database/failures.ts';
 import { ownerRole, serviceRole } from '../../../mixins/database/roles.ts';
+import { traceWork } from '../../../mixins/tracing/traced-work.ts';
 import { applyPrepared } from '../apply.ts';
 import { type Counting, count } from '../data-checks.ts';
 import type { Planning } from '../planning/planning.ts';
@@ -113,15 +114,25 @@ export class DeploymentWorker {
     if (!claimed) return false;
     const { deployment_id: deploymentId, kind, takes } = claimed;
     const taken = { tenantId, deploymentId, kind, takes };
-    this.#options.telemetry?.taken(taken);
-    await this.#runUnderLease(tenantId, claimed, token);
-    await this.#database.shared('metadata', tenantId, async (tx) => {
-      const end = await tx.first<EndRow>(endStatement(tenantId, deploymentId));
-      if (end) this.#options.telemetry?.ended({ ...taken, ...end });
-      // Bounds the room that the ended deployments of the tenant take.
-      await tx.query(forgetStatement(tenantId));
-      await tx.query(forgetVersionsStatement(tenantId));
-    });
+    // The log names the request that it was accepted with.
+    const work = { label: 'metadata.deployments', requestId: claimed.request_id };
+    const attributes = {
+      'erp.tenant_id': tenantId,
+      'erp.deployment_id': deploymentId,
+      'erp.request_id': claimed.request_id,
+    };
+    const runTaken = async (): Promise<void> => {
+      this.#options.telemetry?.taken(taken);
+      await this.#runUnderLease(tenantId, claimed, token);
+      await this.#database.shared('metadata', tenantId, async (tx) => {
+        const end = await tx.first<EndRow>(endStatement(tenantId, deploymentId));
+        if (end) this.#options.telemetry?.ended({ ...taken, ...end });
+        // Bounds the room that the ended deployments of the tenant take.
+        await tx.query(forgetStatement(tenantId));
+        await tx.query(forgetVersionsStatement(tenantId));
+      });
+    };
+    await traceWork(work, runTaken, attributes);
     return true;
   }
 

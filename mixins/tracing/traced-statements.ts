@@ -1,0 +1,71 @@
+/** Statements of SQL as spans: what they do to which table, and never their text or values, which may be a caller's. */
+import { currentWork } from '../watchdog/work.ts';
+import { beginPart, failureName, type Span, tracing } from './tracing.ts';
+
+/** So much of a text is looked at. */
+const LOOKED_AT_CHARS = 4_000;
+const OPERATION = /^[\s(]*([A-Za-z]{1,20})/;
+/** Literals are passed over, so that nothing in them is taken for a name. */
+const TABLE =
+  /'(?:[^']|'')*'|\b(?:FROM|INTO|UPDATE)\s+(?:ONLY\s+)?((?:"[^"]{1,63}"|[a-z_]\w{0,62})(?:\.(?:"[^"]{1,63}"|[a-z_]\w{0,62}))?)/gi;
+
+export interface Described {
+  readonly operation: string;
+  readonly table: string | null;
+}
+
+/** What a statement does, and the first table that it names. */
+export function describeStatement(text: string): Described {
+  const head = text.slice(0, LOOKED_AT_CHARS);
+  const operation = OPERATION.exec(head)?.[1]?.toUpperCase() ?? 'SQL';
+  let table: string | null = null;
+  for (const [, found] of head.matchAll(TABLE)) {
+    if (found === undefined) continue;
+    table = found.replaceAll('"', '');
+    break;
+  }
+  return { operation, table };
+}
+
+/** The span of a statement that is sent now; null: nothing is traced. */
+function beginStatement(text: string): Span | null {
+  const parent = currentWork()?.traceparent;
+  if (parent === undefined) return null;
+  const { operation, table } = describeStatement(text);
+  return beginPart({
+    name: table === null ? operation : `${operation} ${table}`,
+    kind: 'client',
+    parent,
+    attributes: {
+      'db.system.name': 'postgresql',
+      'db.operation.name': operation,
+      ...(table === null ? {} : { 'db.collection.name': table }),
+    },
+  });
+}
+
+/** Runs a statement, in a span where its request is traced. */
+export function traceStatement<T>(text: string, run: () => Promise<T>): Promise<T> {
+  if (tracing() === null) return run();
+  const span = beginStatement(text);
+  const answered = run();
+  if (span)
+    answered.then(
+      () => span.end(),
+      (error) => span.end(failureName(error)),
+    );
+  return answered;
+}
+
+/** The wait for a connection, where it took long enough to be seen; `since` on the clock of `performance.now()`. */
+export function traceWait(since: number): void {
+  if (tracing() === null || performance.now() - since < 1) return;
+  const span = beginPart({
+    name: 'wait for a connection',
+    kind: 'internal',
+    parent: currentWork()?.traceparent,
+    startedAt: since,
+    attributes: { 'db.system.name': 'postgresql' },
+  });
+  span?.end();
+}
