@@ -17,11 +17,12 @@ import { BUS_POLICY, calledBy, isRepeatable } from './contracts/bus.ts';
 import { statementTimeoutOf } from './contracts/operations.ts';
 import { giveLibrariesPlatformTime } from './lib/values/clock.ts';
 import { natsBus } from './mixins/bus/nats-bus.ts';
+import { secretMetadata } from './mixins/bus/shared-secret.ts';
 import { takeover } from './mixins/bus/takeover.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
 import { type Database, isConnectionError } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
-import { ensureInstallation } from './mixins/database/installation.ts';
+import { ensureInstallation, fingerprints, rememberSecret } from './mixins/database/installation.ts';
 import { ensureLogins } from './mixins/database/logins.ts';
 import { databaseMetering } from './mixins/database/metering.ts';
 import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
@@ -167,8 +168,13 @@ export async function start(config: Config, options: StartOptions = {}): Promise
       openTracing(null);
     });
     const calls = new ActionCalls();
+    const secret = secretMetadata(fingerprints(config));
+    const { promise: refusedToJoin, reject: refuse } = Promise.withResolvers<never>();
+    refusedToJoin.catch(() => {});
+    const refuseToJoin = (reason: string): void => refuse(new ConfigError(reason));
     const broker = new ServiceBroker({
       ...brokerOptions(config, requestFields),
+      metadata: secret,
       middlewares: [
         brokerWarnings,
         failedActions(),
@@ -183,7 +189,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
         following,
       ],
       ...(config.bus
-        ? { transporter: natsBus(config, BUS_POLICY, timekeeper) }
+        ? { transporter: natsBus(config, BUS_POLICY, timekeeper, { secret, foreign: refuseToJoin }) }
         : control && options.control
           ? { transporter: control.transporter }
           : {}),
@@ -236,7 +242,8 @@ export async function start(config: Config, options: StartOptions = {}): Promise
         () => (started ? (gatewayService()?.condition ?? ownCondition)() : {}),
       );
     }
-    await unlessStopped(() => broker.start(), stopped);
+    await unlessStopped(() => Promise.race([broker.start(), refusedToJoin]), stopped);
+    await unlessStopped(() => rememberSecret(databaseOf(config.services[0]!), config), stopped);
     if (config.seedDemo && config.services.includes('metadata'))
       await unlessStopped(() => seedDemo(broker, config, databaseOf('metadata')), stopped);
     started = true;

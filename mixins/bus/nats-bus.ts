@@ -38,6 +38,7 @@ import { Admission, type BusPacket, CLOCKS_DIFFER, identityOfNode, Refused } fro
 import { loseNode } from './lost-nodes.ts';
 import { Joiner, split } from './parts.ts';
 import type { BusPolicy } from './policy.ts';
+import { otherSecret, type SecretMetadata, shareSecret } from './shared-secret.ts';
 import { CallUndelivered } from './takeover.ts';
 import { type BusTraffic, NO_TRAFFIC } from './traffic.ts';
 
@@ -66,6 +67,13 @@ interface Transit {
   sendResponse(node: string, id: string, meta: object, headers: object, data: null, error: Error): PromiseLike<unknown>;
 }
 
+export interface SecretOptions {
+  /** What this process announces of its secret. */
+  readonly secret?: SecretMetadata | null;
+  /** Called with a sentence about a process on the bus whose secret is another one. */
+  readonly foreign?: (reason: string) => void;
+}
+
 class NatsBus extends Transporters.NATS {
   readonly #bus: BusConfig;
   readonly #timekeeper: Timekeeper | null;
@@ -90,11 +98,21 @@ class NatsBus extends Transporters.NATS {
     began: () => this.logger.warn('The connection to NATS is lost; it is made again as soon as NATS answers.'),
     ended: (seconds) => this.logger.info({ seconds }, 'The connection to NATS is back.'),
   });
+  /** What this process announces of its secret; null: it seals nothing, as a console. */
+  readonly #secret: SecretMetadata | null;
+  readonly #foreign: (reason: string) => void;
   /** Why NATS does not take this process, or lets it do nothing; null when all is well. */
   trouble: string | null = null;
 
-  constructor(bus: BusConfig, policy: BusPolicy, timekeeper: Timekeeper | null) {
+  constructor(
+    bus: BusConfig,
+    policy: BusPolicy,
+    timekeeper: Timekeeper | null,
+    { secret = null, foreign = () => {} }: SecretOptions,
+  ) {
     super({});
+    this.#secret = secret;
+    this.#foreign = foreign;
     this.#bus = bus;
     this.#timekeeper = timekeeper;
     this.#admission = new Admission(bus, policy);
@@ -264,6 +282,7 @@ class NatsBus extends Transporters.NATS {
       const { pendingRequests } = this.transit as unknown as Transit;
       const asked = (id: string): string | undefined => pendingRequests.get(id)?.nodeID;
       this.#admission.admit({ command, sender, packet, receiver: this.nodeID, asked });
+      if (command === 'INFO') this.#checkSecret(packet.payload);
       if (command === 'RES' && (packet.payload['error'] as { type?: unknown } | undefined)?.type === CLOCKS_DIFFER)
         this.#noteClocks(sender);
       return packet;
@@ -275,6 +294,13 @@ class NatsBus extends Transporters.NATS {
       if (error.answer) this.#answerRefused(error, error.answer);
       return null;
     }
+  }
+
+  /** Throws Refused where the other process could not open what this one seals, nor this one what that one does. */
+  #checkSecret({ sender, metadata }: BusPacket['payload']): void {
+    if (!this.#secret || shareSecret(this.#secret, metadata)) return;
+    this.#foreign(otherSecret(this.#secret, String(sender)));
+    throw new Refused(`${String(sender)} has another PLATFORM_SECRET, and does not join`);
   }
 
   #noteClocks(sender: string): void {
@@ -389,6 +415,7 @@ export function natsBus(
   { bus }: Config,
   policy: BusPolicy,
   timekeeper: Timekeeper | null = null,
+  secret: SecretOptions = {},
 ): Transporters.Base & { readonly trouble: string | null } {
-  return new NatsBus(bus!, policy, timekeeper);
+  return new NatsBus(bus!, policy, timekeeper, secret);
 }

@@ -43,8 +43,7 @@ export async function markProduction(database: Database): Promise<void> {
 }
 
 /**
- * Takes the process into the installation: what it is started for must fit what the database remembers, and so must its
- * secret. The first process that has one decides.
+ * Before a process joins the others: what it is started for must fit what the database remembers, and so must its secret.
  */
 export async function joinInstallation(database: Database, config: Config): Promise<void> {
   const { rows } = await database.query<{ yes: boolean }>(IS_INSTALLED);
@@ -54,8 +53,22 @@ export async function joinInstallation(database: Database, config: Config): Prom
     );
   await keepFromProduction(database, config);
   if (config.production) await markProduction(database);
-  const [newest, ...older] = fingerprints(config);
-  if (newest !== undefined) await database.query(addPropertySql(SECRET, newest));
+  await checkSecret(database, config);
+}
+
+/**
+ * Once it has joined them: the first process that has a secret decides. Not before, or one that the others do not let in
+ * (mixins/bus/shared-secret.ts) would have decided against them.
+ */
+export async function rememberSecret(database: Database, config: Config): Promise<void> {
+  const [newest] = fingerprints(config);
+  if (newest === undefined) return;
+  await database.query(addPropertySql(SECRET, newest));
+  await checkSecret(database, config);
+}
+
+async function checkSecret(database: Database, secrets: DeploymentSecrets): Promise<void> {
+  const [newest, ...older] = fingerprints(secrets);
   const agreed = await property(database, SECRET);
   if (agreed === null || agreed === newest || older.includes(agreed)) return;
   throw new ConfigError(
@@ -75,6 +88,6 @@ async function property(database: Database, name: string): Promise<string | null
   return (await database.query<{ value: string }>(propertySql(name))).rows[0]?.value ?? null;
 }
 
-/** They tell secrets apart and tell nothing about them. */
-const fingerprints = (secrets: DeploymentSecrets): string[] =>
+/** They tell secrets apart and tell nothing about them; that of what is sealed from now on is first. */
+export const fingerprints = (secrets: DeploymentSecrets): string[] =>
   derivedKeys(secrets, 'fingerprint of the secret').map((key) => key.toString('base64url'));

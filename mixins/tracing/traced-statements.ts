@@ -14,14 +14,20 @@ export interface Described {
   readonly table: string | null;
 }
 
-/** What a statement does, and the first table that it names. */
+/** Tables beside the records, such as the version of the configuration, which nearly every statement looks at. */
+const ASIDE = /(?:^|\.)_[^.]*$/;
+
+/** What a statement does, and the first table that it names, of those of records first. */
 export function describeStatement(text: string): Described {
   const head = text.slice(0, LOOKED_AT_CHARS);
   const operation = OPERATION.exec(head)?.[1]?.toUpperCase() ?? 'SQL';
   let table: string | null = null;
   for (const [, found] of head.matchAll(TABLE)) {
     if (found === undefined) continue;
-    table = found.replaceAll('"', '');
+    const name = found.replaceAll('"', '');
+    table ??= name;
+    if (ASIDE.test(name)) continue;
+    table = name;
     break;
   }
   return { operation, table };

@@ -47,6 +47,8 @@ export function importsOf(path: string): Import[] {
 
 /** Names of the environment variables that config/env.ts reads. */
 export function environmentVariables(): string[] {
-  const source = ['config/env.ts', 'config/bus.ts', 'config/mail.ts', 'config/production.ts'].map(read).join('\n');
+  const source = ['config/env.ts', 'config/bus.ts', 'config/mail.ts', 'config/production.ts', 'config/tracing.ts']
+    .map(read)
+    .join('\n');
   return [...new Set([...source.matchAll(/\benv(?:\[|, )'([A-Z][A-Z0-9_]*)'/g)].map((match) => match[1]!))].sort();
 }

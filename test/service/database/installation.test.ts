@@ -9,6 +9,7 @@ import { derivedUrl } from '../../../mixins/database/logins.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { type NatsServer, startNats } from '../../support/nats.ts';
 import { testEnvironment } from '../../support/platform.ts';
+import { startProcess } from '../../support/processes.ts';
 
 const secret = (): string => randomBytes(48).toString('base64');
 
@@ -83,7 +84,53 @@ describe('the database of an installation', function () {
     }
     await once({ PLATFORM_SECRET: other, PLATFORM_SECRET_PREVIOUS: shared });
     await once({ PLATFORM_SECRET: shared, PLATFORM_SECRET_PREVIOUS: other });
+    await assert.rejects(once({ PLATFORM_SECRET: other }), /another PLATFORM_SECRET/);
     const { rows } = await owner.query<{ text: string }>('SELECT i::text AS text FROM platform.installation i');
     for (const { text } of rows) assert.ok(!text.includes(shared) && !text.includes(other));
+  });
+
+  /** One process stays; another one, of the operating system too, does not join it. */
+  const keepsOut = async (first: Record<string, string>, second: Record<string, string>): Promise<void> => {
+    const common = { SEED_DEMO: 'false', NATS_URL: nats.url };
+    const running = await start(readConfig(testEnvironment(own.url, { ...common, SERVICES: 'ratelimit', ...first })));
+    try {
+      const joining = startProcess({
+        services: ['mcp'],
+        databaseUrl: own.url,
+        natsUrl: nats.url,
+        env: { ...common, ...second },
+      });
+      await assert.rejects(joining, /ended before it was ready.*PLATFORM_SECRET/s);
+      await once({ ...common, SERVICES: 'mcp', ...first });
+    } finally {
+      await running.stop();
+    }
+  };
+
+  it('lets no process with a secret join one that has none, and remembers nothing of it', async () => {
+    await once({});
+    await keepsOut({}, { PLATFORM_SECRET: secret() });
+    await once({});
+  });
+
+  it('lets no two processes replace the shared secret by different ones', async () => {
+    const [shared, one, other] = [secret(), secret(), secret()];
+    await once({ PLATFORM_SECRET: shared });
+    const replacing = (PLATFORM_SECRET: string) => ({ PLATFORM_SECRET, PLATFORM_SECRET_PREVIOUS: shared });
+    await keepsOut(replacing(one), replacing(other));
+  });
+
+  it('lets processes join while the secret is replaced, in either order', async () => {
+    const [old, fresh] = [secret(), secret()];
+    const common = { SEED_DEMO: 'false', NATS_URL: nats.url };
+    await once({ PLATFORM_SECRET: old });
+    const env = { ...common, SERVICES: 'ratelimit', PLATFORM_SECRET: old };
+    const running = await start(readConfig(testEnvironment(own.url, env)));
+    try {
+      await once({ ...common, SERVICES: 'mcp', PLATFORM_SECRET: fresh, PLATFORM_SECRET_PREVIOUS: old });
+      await once({ ...common, SERVICES: 'mcp', PLATFORM_SECRET: old, PLATFORM_SECRET_PREVIOUS: fresh });
+    } finally {
+      await running.stop();
+    }
   });
 });

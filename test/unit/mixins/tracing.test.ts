@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { Metrics } from '../../../mixins/metrics/metrics.ts';
+import { startOtel } from '../../../mixins/tracing/otel.ts';
+import { describeStatement, traceStatement } from '../../../mixins/tracing/traced-statements.ts';
+import { isKept, openTracing, type Span, type Tracing } from '../../../mixins/tracing/tracing.ts';
+import { workOn } from '../../../mixins/watchdog/work.ts';
+
+describe('the span of a statement', () => {
+  for (const [text, operation, table] of [
+    ['SELECT a FROM "t_1"."Account" a WHERE x = $1', 'SELECT', 't_1.Account'],
+    ['INSERT INTO auth.grants (id) VALUES ($1)', 'INSERT', 'auth.grants'],
+    ['update data.sweeps SET a = 1', 'UPDATE', 'data.sweeps'],
+    ['WITH w AS (INSERT INTO "Account" VALUES ($1)) SELECT 1', 'WITH', 'Account'],
+    ["SELECT 'from needle@example.com', 'it''s FROM needle' FROM \"Account\"", 'SELECT', 'Account'],
+    ["SELECT 'FROM needle'", 'SELECT', null],
+    ['SELECT 1 FROM t_1._state s, t_1."Account" FROM t_1."Account"', 'SELECT', 't_1.Account'],
+    ['SELECT version FROM t_1._state', 'SELECT', 't_1._state'],
+    ['COMMIT', 'COMMIT', null],
+    ['', 'SQL', null],
+    ['DELETE FROM ONLY x', 'DELETE', 'x'],
+  ] as const)
+    it(`says what it does to which table, and nothing of its literals: ${text}`, () => {
+      assert.deepEqual(describeStatement(text), { operation, table });
+    });
+
+  it('is found in little time in any text', () => {
+    for (const text of [
+      `SELECT ${"'".repeat(100_001)}`,
+      `SELECT ${'FROM "'.repeat(50_000)}`,
+      `FROM ${'a'.repeat(100_000)}`,
+    ]) {
+      const began = performance.now();
+      describeStatement(text);
+      assert.ok(performance.now() - began < 50);
+    }
+  });
+});
+
+describe('which requests are traced', () => {
+  const CALLERS = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-';
+  /** By its id the sampler would keep it at any share. */
+  const CHOSEN = '00-00000000000000000000000000000001-00f067aa0ba902b7-01';
+  const open = (ratio: number, believesCallers = false): Tracing =>
+    startOtel(
+      {
+        url: 'http://127.0.0.1:9/v1/traces',
+        headers: {},
+        compression: 'none',
+        timeoutMs: 100,
+        serviceName: 'test',
+        attributes: {},
+        ratio,
+        believesCallers,
+        queue: { max: 10, batch: 10, delayMs: 60_000 },
+      },
+      { nodeId: 'test', version: '0', metrics: new Metrics(), warn: () => {} },
+    );
+  const begin = (tracing: Tracing, parent?: string): Span =>
+    tracing.begin({ name: 'x', kind: 'server', ...(parent ? { parent, isFromCaller: true } : {}) });
+
+  it('is what the operator has set, whatever a caller says of the flag or chooses as the id', () => {
+    for (const parent of [`${CALLERS}00`, `${CALLERS}01`, CHOSEN]) {
+      assert.equal(isKept(begin(open(1), parent).traceparent), true);
+      assert.equal(isKept(begin(open(0), parent).traceparent), false);
+    }
+    const some = open(0.1);
+    const kept = Array.from({ length: 2_000 }, () => begin(some, CHOSEN)).filter(({ isRecorded }) => isRecorded).length;
+    assert.ok(kept > 100 && kept < 320, `${kept} of 2000`);
+  });
+
+  it('is what the caller says where a proxy says it', () => {
+    assert.equal(isKept(begin(open(0, true), `${CALLERS}01`).traceparent), true);
+    assert.equal(isKept(begin(open(1, true), `${CALLERS}00`).traceparent), false);
+  });
+
+  it('gives the trace the id of the caller, and follows in every part', () => {
+    const tracing = open(1);
+    const span = begin(tracing, `${CALLERS}00`);
+    assert.equal(span.traceparent.slice(0, 36), CALLERS.slice(0, 36));
+    assert.notEqual(span.traceparent.slice(36, 52), CALLERS.slice(36, 52));
+    const part = tracing.begin({ name: 'y', kind: 'internal', parent: span.traceparent });
+    assert.equal(part.traceparent.slice(0, 36), CALLERS.slice(0, 36));
+    assert.equal(isKept(part.traceparent), true);
+  });
+
+  it('bounds what waits while nobody takes it', async () => {
+    const metrics = new Metrics();
+    const tracing = startOtel(
+      {
+        url: 'http://127.0.0.1:9/v1/traces',
+        headers: {},
+        compression: 'none',
+        timeoutMs: 100,
+        serviceName: 'test',
+        attributes: {},
+        ratio: 1,
+        believesCallers: false,
+        queue: { max: 10, batch: 10, delayMs: 60_000 },
+      },
+      { nodeId: 'test', version: '0', metrics, warn: () => {} },
+    );
+    for (let n = 0; n < 1_000; n++) begin(tracing).end();
+    assert.match(await metrics.text(), /erp_trace_spans_total\{outcome="lost"\} 9\d\d/);
+    const began = performance.now();
+    await tracing.stop(300);
+    assert.ok(performance.now() - began < 1_000);
+  });
+});
+
+describe('without tracing', () => {
+  it('a statement is sent as it is', async () => {
+    openTracing(null);
+    const answer = Promise.resolve(1);
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+    assert.equal(
+      workOn({ label: 'x', requestId: null, traceparent }, () => traceStatement('SELECT 1', () => answer)),
+      answer,
+    );
+  });
+});
