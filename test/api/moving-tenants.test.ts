@@ -245,6 +245,13 @@ describe('a tenant that is moved', function () {
     const [person] = await sql(first, 'SELECT user_id FROM auth.identities WHERE tenant_id = $1', [imported.tenantId]);
     const [rob] = await sql(first, 'SELECT user_id FROM auth.identities WHERE tenant_id = $1', [tenantId]);
     assert.equal(person.user_id, newUserId(imported.tenantId, rob.user_id));
+    const [addresses] = await sql(
+      first,
+      'SELECT email, pending_email, invited_at FROM auth.credentials WHERE tenant_id = $1 AND user_id = $2',
+      [imported.tenantId, person.user_id],
+    );
+    assert.deepEqual([addresses.email, addresses.pending_email], ['rob.before@acme.example', 'rob@acme.example']);
+    assert.ok(addresses.invited_at, 'nobody gets a mail of the import');
     const identity = await admin.get('/identity');
     assert.deepEqual([identity.body.tenant.name, identity.body.tenant.id], ['Acme Two', imported.tenantId]);
     await call(first.broker, 'data.audit.seal', { tenantId: imported.tenantId });
@@ -558,6 +565,12 @@ describe('a tenant that is moved', function () {
       first,
       `INSERT INTO auth.identities (tenant_id, issuer, subject, user_id) VALUES ($1, 'https://login.example', 'rob', $2)`,
       [tenantId, robId],
+    );
+    // He has changed his address, and has not confirmed it.
+    await sql(
+      first,
+      `UPDATE auth.credentials SET email = 'rob.before@acme.example', pending_email = 'rob@acme.example' WHERE user_id = $1`,
+      [robId],
     );
     const { records: invoices } = (await admin.get('/data/Invoice__c?take=5')).body;
     await made(`/data/Invoice__c/${invoices[0].id}/shares`, {

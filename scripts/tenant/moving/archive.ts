@@ -7,7 +7,17 @@ import type { Readable, Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { extract, pack } from 'tar-stream';
-import { COMPONENTS, FORMAT, FORMAT_VERSION, type Head, type Item, MovingRefused, objectOf, USERS } from './items.ts';
+import {
+  ADDRESSES,
+  COMPONENTS,
+  FORMAT,
+  FORMAT_VERSION,
+  type Head,
+  type Item,
+  MovingRefused,
+  objectOf,
+  USERS,
+} from './items.ts';
 import { PARTS } from './parts.ts';
 
 const HEAD = 'tenant.json';
@@ -117,7 +127,7 @@ export class ArchiveWriter {
 const damaged = (why: string): MovingRefused =>
   new MovingRefused(`The file is damaged or cut off: ${why}. Nothing was imported.`);
 
-const PARTS_KNOWN: ReadonlySet<string> = new Set([COMPONENTS, USERS, ...PARTS.map(({ name }) => name)]);
+const PARTS_KNOWN: ReadonlySet<string> = new Set([ADDRESSES, COMPONENTS, USERS, ...PARTS.map(({ name }) => name)]);
 
 /** The items of a file, in order. Throws when the file is not whole, at its end at the latest. */
 export async function* readArchive(file: Readable): AsyncGenerator<Item> {

@@ -9,6 +9,7 @@ import { type Database, sqlState, type Tx } from '../../../mixins/database/datab
 import { serviceRole, tenantRole } from '../../../mixins/database/roles.ts';
 import { NEWEST_SCHEMA } from '../../../services/metadata/tenants.ts';
 import {
+  ADDRESSES,
   COMPONENTS,
   type Counter,
   FORMAT,
@@ -163,6 +164,12 @@ class Reading {
     const head = await this.#head(sources, objects);
     await this.#sink({ kind: 'head', head });
     await this.#rows(USERS, null, `SELECT json_build_object('id', u.id)::text AS line FROM ${this.#schema}."User" u`);
+    await this.#rows(
+      ADDRESSES,
+      'auth',
+      `SELECT json_build_object('id', c.user_id, 'confirmed', c.email)::text AS line FROM auth.credentials c
+        WHERE c.tenant_id = ${literal(this.#tenant.id)} AND c.pending_email IS NOT NULL`,
+    );
     await this.#sink({ kind: 'rows', part: COMPONENTS, lines: components.map(({ line }) => line) });
     for (const { path, yaml } of components) await this.#sink({ kind: 'file', path, text: yaml });
     for (const source of sources) await this.#table(source);

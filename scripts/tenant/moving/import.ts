@@ -16,7 +16,7 @@ import { componentsOf, type State } from '../../../services/metadata/kinds/compo
 import { makeMovedTenant, type StoredComponent } from '../../../services/metadata/moved-tenant.ts';
 import { NEWEST_SCHEMA } from '../../../services/metadata/tenants.ts';
 import { UserIds } from './ids-of-users.ts';
-import { COMPONENTS, type Head, type Item, MovingRefused, objectOf, type Rows, USERS } from './items.ts';
+import { ADDRESSES, COMPONENTS, type Head, type Item, MovingRefused, objectOf, type Rows, USERS } from './items.ts';
 import { maskedEmail, maskedPhone } from './masks.ts';
 import { PARTS, type Part } from './parts.ts';
 
@@ -67,6 +67,7 @@ export class TenantImport {
   readonly #userIds: string[] = [];
   readonly #files: Record<string, string> = {};
   readonly #stored: StoredComponent[] = [];
+  readonly #addresses: string[] = [];
   readonly #clients: string[] = [];
   readonly #providers: string[] = [];
   readonly #integrationUsers = new Set<string>();
@@ -84,6 +85,7 @@ export class TenantImport {
     if (item.kind === 'file') this.#files[item.path] = this.#fileOf(item.path, item.text);
     else if (item.part === USERS)
       for (const line of item.lines) this.#userIds.push((JSON.parse(line) as { id: string }).id);
+    else if (item.part === ADDRESSES) this.#addresses.push(...item.lines);
     else if (item.part === COMPONENTS)
       for (const line of item.lines) this.#stored.push(JSON.parse(line) as StoredComponent);
     else {
@@ -197,6 +199,8 @@ export class TenantImport {
       userIds,
       ...(sandbox ? { sandbox } : {}),
       integrationUsers: [...this.#integrationUsers],
+      // All addresses of a sandbox are masked.
+      addresses: sandbox ? [] : this.#addresses,
       withRecords: Object.keys(head.columns).some((part) => objectOf(part) !== null && part !== 'records/User'),
       sha256: this.#options.sha256 ?? null,
     });
@@ -227,6 +231,7 @@ interface Into {
   readonly userIds: UserIds | null;
   readonly sandbox?: Sandbox;
   readonly integrationUsers: readonly string[];
+  readonly addresses: readonly string[];
   readonly withRecords: boolean;
   readonly sha256: string | null;
 }
@@ -460,13 +465,23 @@ class Loading {
     );
   }
 
-  /** Users without a password: an operator or an administrator gives each a link. */
+  /**
+   * Users without a password, who are not invited of themselves: an operator or an administrator sees to that. An address
+   * that was not confirmed is not now.
+   */
   async #credentials(): Promise<void> {
     if (this.#knowsUsers) return;
     this.#knowsUsers = true;
+    const { userIds, addresses } = this.#into;
+    const confirmed = new Map(
+      addresses.map((line) => {
+        const user = JSON.parse(userIds?.renamed(line) ?? line) as { id: string; confirmed: string };
+        return [user.id, user.confirmed];
+      }),
+    );
     for (let after: string | null = null; ; ) {
       this.#asOwner();
-      const users: { id: string }[] = await this.#tx.all<{ id: string }>({
+      const users: { id: string; email: string }[] = await this.#tx.all<{ id: string; email: string }>({
         text: `SELECT id, username, coalesce(email, username) AS email, active IS NOT FALSE AS active
           FROM ${this.#schema}."User" WHERE username IS NOT NULL AND ($1::uuid IS NULL OR id > $1)
           ORDER BY id LIMIT ${CREDENTIALS_PER_BATCH}`,
@@ -475,10 +490,10 @@ class Loading {
       if (users.length === 0) return;
       this.#tx.actAs(serviceRole('auth', this.tenant.id));
       await this.#tx.query(
-        `INSERT INTO auth.credentials (tenant_id, user_id, username, email, active)
-          SELECT $1, id, username, email, active
-          FROM json_to_recordset($2) AS u (id uuid, username text, email text, active boolean)`,
-        [this.tenant.id, JSON.stringify(users)],
+        `INSERT INTO auth.credentials (tenant_id, user_id, username, email, pending_email, active, invited_at)
+          SELECT $1, id, username, coalesce(confirmed, email), CASE WHEN confirmed IS NOT NULL THEN email END, active, now()
+          FROM json_to_recordset($2) AS u (id uuid, username text, email text, confirmed text, active boolean)`,
+        [this.tenant.id, JSON.stringify(users.map((user) => ({ ...user, confirmed: confirmed.get(user.id) ?? null })))],
       );
       after = users.at(-1)!.id;
     }

@@ -47,6 +47,8 @@ export type Sink = (item: Item) => Promise<void>;
 
 /** Users: their ids, before anything that names them. */
 export const USERS = 'users';
+/** Users whose new address is not confirmed, with the one that is. */
+export const ADDRESSES = 'addresses';
 /** What is stored of the components of the configuration beside their files. */
 export const COMPONENTS = 'components';
 /** Of the records of an object. */
