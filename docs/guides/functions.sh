@@ -1,11 +1,15 @@
 # What the guides share: shell functions around curl, for bash and zsh. In the folder of the repository:
 #   source docs/guides/functions.sh
 API=${API:-http://localhost:3000/api/v1}
+# So that a guide can be walked in a folder of its own, and leaves nothing in this one.
+REPOSITORY=${REPOSITORY:-$PWD}
 # The Node that the packages bring, whatever the machine has.
-PATH=$PWD/node_modules/.bin:$PATH
+PATH=$REPOSITORY/node_modules/.bin:$PATH
+# Part of names and keys: a guide that is walked again makes records of its own.
+RUN=$(openssl rand -hex 6)
 
 # token_of sam: an access token of a user of the demo.
-token_of() { npm run --silent token -- --user "$1@demo.example"; }
+token_of() { npm --prefix "$REPOSITORY" run --silent token -- --user "$1@demo.example"; }
 
 # call TOKEN METHOD PATH [BODY [HEADER…]]: sends a request, with an idempotency key of its own, and prints the answer. The
 # body goes through standard input, so that it may be of any length.
