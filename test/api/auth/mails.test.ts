@@ -113,6 +113,35 @@ describe('mails about accounts', () => {
   });
 
   describe('a forgotten password', () => {
+    it('reaches nobody whose company alone signs them in, and neither does an invitation', async () => {
+      const user = await newUser('corp', { password: PASSWORD });
+      await settled();
+      const before = (await to(user.email)).length;
+      const provider = {
+        apiName: 'Corp',
+        label: 'Corp',
+        active: true,
+        issuer: 'https://login.corp.example',
+        clientId: 'erp',
+        domains: ['demo.example'],
+        usernameClaim: 'email',
+        createUsers: null,
+        passwordSignIn: false,
+      };
+      auth.identityProviders.set(DEMO, [provider]);
+      await auth.bump();
+      try {
+        const [known, unknown] = [await ask(user.username), await ask('nobody@demo.example')];
+        assert.deepEqual([known.status, known.html], [unknown.status, unknown.html]);
+        const later = await newUser('corp-later');
+        await settled();
+        assert.deepEqual([(await to(user.email)).length, (await to(later.email)).length], [before, 0]);
+      } finally {
+        auth.identityProviders.clear();
+        await auth.bump();
+      }
+    });
+
     it('is answered alike whoever is named, and only a user of that name gets a mail', async () => {
       const user = await newUser('forgetful', { password: 'known before' });
       const pages = [await ask(user.username), await ask('nobody@demo.example'), await ask('nobody')];
