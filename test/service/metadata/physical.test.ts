@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { migrateServices } from '../../../main.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { IndexUpkeep } from '../../../services/metadata/indexes.ts';
+import { eraseDue, listDeletions } from '../../../services/metadata/life/erase.ts';
 import { Snapshots } from '../../../services/metadata/snapshots.ts';
 import { createTenant, deployTemplate } from '../../../services/metadata/tenants.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
@@ -133,6 +134,16 @@ describe('metadata: tables, columns and indexes', () => {
       });
       // Row-level security holds for the owner of the tables, too.
       assert.equal((await own.query('SELECT FROM metadata.components')).rowCount, 0);
+      // And it erases a deleted tenant, to the last role.
+      await own.query('UPDATE metadata.tenants SET suspended = true, delete_at = now()');
+      const failed = (_: string, error: unknown): never => assert.fail(error as Error);
+      await eraseDue(own, { erased: () => {}, failed, left: (_, remaining) => assert.deepEqual(remaining, {}) });
+      const [proof] = await listDeletions(own, `plain${process.pid}`);
+      assert.deepEqual([proof?.remaining, proof?.rolesRemoved], [{}, true]);
+      assert.ok(proof!.removed['metadata.components']! > 5, JSON.stringify(proof));
+      const records = `t_${tenant.id.replaceAll('-', '')}`;
+      const { rows } = await own.query(`SELECT FROM pg_roles WHERE rolname LIKE '${records}%'`);
+      assert.equal(rows.length, 0);
     } finally {
       await own.close();
       await plain.drop();
