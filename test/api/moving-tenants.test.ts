@@ -24,7 +24,7 @@ import type { Imported, ImportOptions } from '../../scripts/tenant/moving/import
 import type { Item } from '../../scripts/tenant/moving/items.ts';
 import { LEFT_BEHIND, MADE, PARTS } from '../../scripts/tenant/moving/parts.ts';
 import { type Api, api, demoPassword, tokenFor } from '../support/client.ts';
-import { deployOverHttp } from '../support/metadata-tenant.ts';
+import { deploymentEnded, deployOverHttp, destructiveManifest, wholePackage } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { root } from '../support/sources.ts';
 
@@ -502,6 +502,25 @@ describe('a tenant that is moved', function () {
       [...lines.values()].filter((n) => n > 0),
       [],
     );
+  });
+
+  it('leaves deleted fields behind, whose columns are kept for a rollback', async () => {
+    const sandbox = await copying('acme', 'deleting');
+    const admin = await signedIn(first, sandbox.tenantId, 'deleting', 'eve@acme.example');
+    const field = 'type: CustomField\napiName: Gone__c\nobject: Account\nlabel: Gone\nfieldType: text\n';
+    await deployOverHttp(admin, { 'objects/Account/fields/Gone__c.yaml': field });
+    const files = destructiveManifest({ CustomField: ['Account.Gone__c'] });
+    const gone = await admin.post('/metadata/deploy', {
+      files,
+      package: wholePackage({}),
+      allowDestructiveChanges: true,
+    });
+    assert.equal((await deploymentEnded(admin, gone)).status, 'SUCCEEDED');
+    const schema = tenantSchema(sandbox.tenantId);
+    const kept = `SELECT FROM information_schema.columns WHERE table_schema = $1 AND column_name = 'Gone__c'`;
+    assert.equal((await sql(first, kept, [schema])).length, 1);
+    const copy = await copying('deleting', 'deleting2', true);
+    assert.equal((await sql(first, kept, [tenantSchema(copy.tenantId)])).length, 0);
   });
 
   it('takes no more memory the larger it is', async () => {
