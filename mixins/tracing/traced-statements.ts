@@ -1,9 +1,9 @@
 /** Statements of SQL as spans: what they do to which table, and never their text or values, which may be a caller's. */
 import { currentWork } from '../watchdog/work.ts';
-import { beginPart, failureName, type Span, tracing } from './tracing.ts';
+import { beginPart, failureName, isKept, type Span, tracing } from './tracing.ts';
 
 /** So much of a text is looked at. */
-const LOOKED_AT_CHARS = 4_000;
+const LOOKED_AT_CHARS = 8_000;
 const OPERATION = /^[\s(]*([A-Za-z]{1,20})/;
 /** Literals are passed over, so that nothing in them is taken for a name. */
 const TABLE =
@@ -14,6 +14,10 @@ export interface Described {
   readonly table: string | null;
 }
 
+/** A part of a statement that has a name, by which the others ask for its rows. */
+const PART = /\b([a-z_]\w{0,62})\s+AS\s+(?:NOT\s+)?(?:MATERIALIZED\s+)?\(/gi;
+/** What stands behind UPDATE where it names no table. */
+const NO_TABLE: ReadonlySet<string> = new Set(['SET', 'OF', 'SKIP', 'NOWAIT', 'SELECT', 'LATERAL']);
 /** Tables beside the records, such as the version of the configuration, which nearly every statement looks at. */
 const ASIDE = /(?:^|\.)_[^.]*$/;
 
@@ -21,9 +25,10 @@ const ASIDE = /(?:^|\.)_[^.]*$/;
 export function describeStatement(text: string): Described {
   const head = text.slice(0, LOOKED_AT_CHARS);
   const operation = OPERATION.exec(head)?.[1]?.toUpperCase() ?? 'SQL';
+  const parts = new Set([...head.matchAll(PART)].map(([, part]) => part));
   let table: string | null = null;
   for (const [, found] of head.matchAll(TABLE)) {
-    if (found === undefined) continue;
+    if (found === undefined || parts.has(found) || NO_TABLE.has(found.toUpperCase())) continue;
     const name = found.replaceAll('"', '');
     table ??= name;
     if (ASIDE.test(name)) continue;
@@ -36,7 +41,7 @@ export function describeStatement(text: string): Described {
 /** The span of a statement that is sent now; null: nothing is traced. */
 function beginStatement(text: string): Span | null {
   const parent = currentWork()?.traceparent;
-  if (parent === undefined) return null;
+  if (parent === undefined || !isKept(parent)) return null;
   const { operation, table } = describeStatement(text);
   return beginPart({
     name: table === null ? operation : `${operation} ${table}`,

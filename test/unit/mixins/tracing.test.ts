@@ -15,6 +15,13 @@ describe('the span of a statement', () => {
     ["SELECT 'FROM needle'", 'SELECT', null],
     ['SELECT 1 FROM t_1._state s, t_1."Account" FROM t_1."Account"', 'SELECT', 't_1.Account'],
     ['SELECT version FROM t_1._state', 'SELECT', 't_1._state'],
+    ['INSERT INTO a.b VALUES (1) ON CONFLICT (x) DO UPDATE SET y = 1', 'INSERT', 'a.b'],
+    ['SELECT 1 FOR UPDATE OF x', 'SELECT', null],
+    [
+      'WITH state AS MATERIALIZED (SELECT 1 FROM t_1._state), w AS (INSERT INTO t_1."Account" SELECT 1 FROM state) SELECT 1',
+      'WITH',
+      't_1.Account',
+    ],
     ['COMMIT', 'COMMIT', null],
     ['', 'SQL', null],
     ['DELETE FROM ONLY x', 'DELETE', 'x'],
