@@ -221,6 +221,22 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
     result: { url: string; validSeconds: number; signInName: string };
   };
   /**
+   * A link for an administrator to hand over, which counts once its hash is stored (`auth.add_password_link`).
+   * `inactive`: auth knows no active user of this id; `noPassword`: the user signs in at an identity provider alone.
+   */
+  'auth.users.prepareLink': {
+    params: { tenantId: string; userId: string };
+    /** `tokenHash`: SHA-256 in base64url. */
+    result:
+      | { url: string; tokenHash: string; validSeconds: number; signInName: string; refused?: undefined }
+      | { refused: 'inactive' | 'noPassword' };
+  };
+  /** Why a user gets no invitation, before anything is sent; null: one may. */
+  'auth.users.mayInvite': {
+    params: { tenantId: string; userId: string };
+    result: { refused: 'inactive' | 'mailsOff' | 'noPassword' | null };
+  };
+  /**
    * For operators: removes every passkey, the authenticator app and the recovery codes of a user who has lost them, and
    * ends all sessions and grants. Answers what there was. The user is named as for `auth.users.createLink`.
    */

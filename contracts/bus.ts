@@ -28,6 +28,8 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'auth.clients.rotateSecret': [OPERATOR],
   'auth.users.sync': ['data'],
   'auth.users.createLink': [OPERATOR],
+  'auth.users.prepareLink': ['data'],
+  'auth.users.mayInvite': ['data'],
   // The demo tenants are made by the process that has metadata.
   'auth.domains.add': ['metadata', OPERATOR],
   'auth.domains.remove': [OPERATOR],
@@ -94,6 +96,7 @@ const READING: ReadonlySet<string> = new Set<keyof typeof CALLERS>([
   'auth.grants.check',
   'auth.identityProviders.check',
   'auth.keys.list',
+  'auth.users.mayInvite',
   'auth.origins.check',
   'data.access.check',
   'data.audit.verify',

@@ -14,6 +14,7 @@ import { RECORD_OPERATIONS } from './data/records.ts';
 import { SHARE_OPERATIONS } from './data/shares.ts';
 import { TRAIL_OPERATIONS, type Verification, type VerifyRequest } from './data/trail.ts';
 import { TRANSITION_OPERATIONS } from './data/transitions.ts';
+import { USER_OPERATIONS } from './data/users.ts';
 import type { ScimActions } from './scim.ts';
 
 export const DATA_OPERATIONS = [
@@ -25,6 +26,7 @@ export const DATA_OPERATIONS = [
   ...SHARE_OPERATIONS,
   ...EXPLAIN_OPERATIONS,
   ...CONNECTION_OPERATIONS,
+  ...USER_OPERATIONS,
   ...AGENT_RUN_OPERATIONS,
 ] as const;
 

@@ -160,6 +160,27 @@ export const DATA_GUIDANCE: GuidanceOf<typeof DATA_OPERATIONS> = {
     preconditions: ['The user has the permission `viewAudit`.'],
     commonErrors: ['OBJECT_PERMISSION_DENIED', 'PARAMETER_INVALID', 'CURSOR_EXPIRED'],
   },
+  'users.passwordLinks.create': {
+    whenToUse:
+      'When an administrator wants to hand a user the link themselves, because no mail reaches them: a new colleague at the counter, a lost mailbox.',
+    whenNotToUse:
+      'Not where a mail would do: `users.invitations.create`, or the page for a forgotten password. Never show the link to anybody but its user, and never store it.',
+    preconditions: [
+      'The permission `manageUsers`, and everything that the user holds.',
+      'An active user, whose identity the administrator has checked.',
+    ],
+    commonErrors: ['OBJECT_PERMISSION_DENIED', 'RECORD_ACCESS_DENIED', 'STATE_CONFLICT', 'AUTHENTICATION_INSUFFICIENT'],
+  },
+  'users.invitations.create': {
+    whenToUse: 'When a user has lost the invitation or let it expire, or was created while no mails were sent.',
+    whenNotToUse:
+      'Not right after the user was created: the platform invites by itself. Not for somebody who has a password and forgot it.',
+    preconditions: [
+      'The permission `manageUsers`, and everything that the user holds.',
+      'An active user with an `email` and without a password.',
+    ],
+    commonErrors: ['STATE_CONFLICT', 'OBJECT_PERMISSION_DENIED', 'RECORD_ACCESS_DENIED'],
+  },
   'me.connections.revoke': {
     whenToUse: 'When a person wants an application to stop acting in their name.',
     whenNotToUse: 'Not to sign out of a browser. It may end the connection of this very request.',

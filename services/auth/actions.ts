@@ -37,6 +37,8 @@ export function authActions(server: () => AuthServer) {
       return { signInNames: await server().users.sync(tenantId, users, checkOnly) };
     },
     'users.createLink': (ctx) => server().users.createPasswordLink(ctx.params.username, ctx.params.tenantId),
+    'users.prepareLink': (ctx) => server().users.prepareLink(ctx.params.tenantId, ctx.params.userId),
+    'users.mayInvite': (ctx) => server().users.mayInvite(ctx.params.tenantId, ctx.params.userId),
     'domains.add': async (ctx) => {
       const { tenantId } = ctx.params;
       const added = await server().domains.add(tenantId, ctx.params.domain);

@@ -17,6 +17,8 @@ import { NO_TENANT, type TypedName, typedName } from './usernames.ts';
 export const PASSWORD_MIN_CHARS = 10;
 export const PASSWORD_MAX_CHARS = 200;
 export const LINK_VALID_SECONDS = 7 * 86_400;
+/** Of a link that an administrator hands over. */
+export const HANDED_OVER_SECONDS = 86_400;
 
 const QUEUE_FULL_WAIT_SECONDS = 2;
 
@@ -155,9 +157,12 @@ async function verifyOrPretend(stored: string | null, password: string, place: P
 
 export const hashLinkToken = (token: string): Buffer => createHash('sha256').update(token).digest();
 
-/** Makes the token of a single-use link: 256 random bits, of which the database stores the hash. */
+/** 256 random bits, of which the database stores the hash. */
+export const newLinkToken = (): string => randomBytes(32).toString('base64url');
+
+/** Makes the token of a single-use link. */
 export async function createLinkToken(store: AuthStore, tenantId: string, userId: string): Promise<string> {
-  const token = randomBytes(32).toString('base64url');
+  const token = newLinkToken();
   await store.credentials.createLink(tenantId, userId, hashLinkToken(token), LINK_VALID_SECONDS);
   return token;
 }

@@ -5,7 +5,15 @@ import type { Acts } from './acts.ts';
 import type { Clients } from './clients.ts';
 import type { FactorChange } from './factors/events.ts';
 import type { Outbox } from './mail/outbox.ts';
-import { createLinkToken, hashPassword, LINK_VALID_SECONDS, verifyPassword } from './passwords.ts';
+import {
+  createLinkToken,
+  HANDED_OVER_SECONDS,
+  hashLinkToken,
+  hashPassword,
+  LINK_VALID_SECONDS,
+  newLinkToken,
+  verifyPassword,
+} from './passwords.ts';
 import type { SingleSignOn } from './single-sign-on/single-sign-on.ts';
 import type { Credential } from './store/credentials.ts';
 import type { FactorCounts } from './store/factors.ts';
@@ -124,6 +132,28 @@ export class Users {
       userId: credential.userId,
     });
     return { url: await this.#passwordLink(credential), validSeconds: LINK_VALID_SECONDS, signInName };
+  }
+
+  /** A link that counts once its hash is stored. */
+  async prepareLink(tenantId: string, userId: string): Promise<AuthActions['auth.users.prepareLink']['result']> {
+    const credential = await this.#store.credentials.find(tenantId, userId);
+    if (!credential?.active) return { refused: 'inactive' };
+    if (await this.#options.singleSignOn.replacesPassword(credential)) return { refused: 'noPassword' };
+    const token = newLinkToken();
+    return {
+      url: `${this.#options.baseUrl()}/password/${token}`,
+      tokenHash: hashLinkToken(token).toString('base64url'),
+      validSeconds: HANDED_OVER_SECONDS,
+      signInName: await this.#signInName(credential),
+    };
+  }
+
+  /** Why nobody of this id gets an invitation; null: one may. */
+  async mayInvite(tenantId: string, userId: string): Promise<AuthActions['auth.users.mayInvite']['result']> {
+    if (!this.#options.outbox.enabled) return { refused: 'mailsOff' };
+    const credential = await this.#store.credentials.find(tenantId, userId);
+    if (!credential?.active) return { refused: 'inactive' };
+    return { refused: (await this.#options.singleSignOn.replacesPassword(credential)) ? 'noPassword' : null };
   }
 
   #signInName(credential: Credential): Promise<string> {

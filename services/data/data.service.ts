@@ -62,8 +62,8 @@ export default function dataService(platform: Platform): ServiceSchema {
       ...shareActions(handlers),
       ...explainActions(handlers, database, tenants),
       ...trailActions(handlers, database, tenants, () => stopped),
-      ...userActions(database, tenants),
       ...scimActions(handlers, () => ({ read: readDeps, write: writeDeps })),
+      ...userActions(handlers, database, tenants, () => broker),
       ...connectionActions(database, tenants, () => broker.logger),
       ...revertActions(handlers, {
         ...writeDeps,

@@ -120,6 +120,14 @@ describe('the guide', () => {
     assert.match(output, /"DueDate__c":"\d{4}-\d\d-\d\d","OpenAmount__c":\d/);
   });
 
+  it('invite-people.md creates a user, invites her again and makes a link', async function () {
+    this.timeout(60_000);
+    const output = await walk('invite-people.md');
+    assert.deepEqual(codes(output), []);
+    assert.match(output, /"userId":"[0-9a-f-]{36}"/);
+    assert.match(output, /\nhttp:\S+\/password\/[\w-]{43}\n/);
+  });
+
   it('who-sees-what.md opens private records to Sue by rules and by hand, and explains the rest', async function () {
     this.timeout(60_000);
     const output = await walk('who-sees-what.md');

@@ -460,7 +460,7 @@ GRANT EXECUTE ON FUNCTION auth.end_grant(uuid,uuid,text) TO svc_data;
 CREATE FUNCTION auth.living_grants(uuid,text[]) RETURNS TABLE(id text, user_id uuid, client_id text, authentication text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body a9b4d7a8b3e8
 GRANT EXECUTE ON FUNCTION auth.living_grants(uuid,text[]) TO svc_data;
 
-CREATE FUNCTION auth.queue_invitation(uuid,uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 6f52d0b9fc51
+CREATE FUNCTION auth.queue_invitation(uuid,uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 1188935a2f0e
 GRANT EXECUTE ON FUNCTION auth.queue_invitation(uuid,uuid) TO svc_data;
 
 CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 015adc20a63e

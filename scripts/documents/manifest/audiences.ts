@@ -10,6 +10,7 @@ const OTHERS: Readonly<Record<string, readonly Audience[]>> = {
   'guides/configuration-as-files': ['administrators', 'assistants'],
   'guides/find-out-why': ['developers', 'administrators', 'assistants'],
   'guides/give-records-a-life': ['administrators', 'assistants'],
+  'guides/invite-people': ['administrators', 'assistants'],
   'guides/let-an-agent-work': ['developers', 'administrators', 'assistants'],
   'guides/model-your-business': ['administrators', 'assistants'],
   'guides/open-a-dashboard': ['users'],

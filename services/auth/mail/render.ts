@@ -55,7 +55,7 @@ function asHtml({ language, content, greeting, footer, link }: Parts): string {
   const facts = (content.facts ?? [])
     .map(
       ([name, value]) =>
-        `<tr><td class="soft" style="padding:4px 16px 4px 0;${SOFT};vertical-align:top">${escapeHtml(name)}</td>` +
+        `<tr><td class="soft" style="padding:4px 16px 4px 0;${SOFT};vertical-align:top;white-space:nowrap">${escapeHtml(name)}</td>` +
         `<td class="ink" style="padding:4px 0;${INK};font-weight:600;word-break:break-word">${escapeHtml(value)}</td></tr>`,
     )
     .join('\n');

@@ -91,7 +91,7 @@ export class SmtpTransport implements Transport {
     });
     const sent = transport.sendMail(written(this.#from, message)).then(
       (): Delivery => ({ outcome: 'sent' }),
-      (error: unknown): Delivery => failureOf(error),
+      (error: unknown): Delivery => failureOf(error, socket.bytesRead > 0),
     );
     try {
       return await Promise.race([sent, tooLong]);
@@ -133,12 +133,14 @@ interface SmtpError {
 const codeOf = (error: unknown): string => String((error as { code?: unknown })?.code ?? 'unknown');
 
 const REASON_MAX_CHARS = 200;
+/** The server has hung up. */
+const LOST = /Connection closed unexpectedly|ECONNRESET|EPIPE/;
 
 /**
  * Only what a server says about the recipient, or about the mail itself, is about this mail; all else concerns every
  * mail. An answer to the mail itself may repeat parts of it, so its text goes nowhere.
  */
-function failureOf(error: unknown): Delivery {
+function failureOf(error: unknown, greeted: boolean): Delivery {
   const { code = 'unknown', command = '', responseCode, response = '' } = error as SmtpError;
   const ofMail = command === 'RCPT TO' || command === 'DATA';
   const said =
@@ -146,6 +148,8 @@ function failureOf(error: unknown): Delivery {
       ? String(responseCode ?? '')
       : response.replaceAll(/[\p{Cc}]+/gu, ' ').slice(0, REASON_MAX_CHARS);
   const reason = [code, command, said].filter(Boolean).join(' ');
+  // The library does not say at which step. It may be this mail at which the server breaks, so others go on.
+  if (greeted && LOST.test(String(error))) return { outcome: 'busy', reason };
   if (!ofMail || responseCode === undefined)
     // An address that no server can be told, such as one in letters that this one does not take.
     return { outcome: code === 'EENVELOPE' && responseCode === undefined ? 'refused' : 'away', reason };

@@ -1,16 +1,23 @@
 /** The users of a tenant, as other services ask for them. */
 import type { ServiceBroker } from 'moleculer';
 import { call, type EventHandlers } from '../../../contracts/call.ts';
+import type { OperationInput } from '../../../contracts/operations.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { warnOf } from '../../../mixins/log-failure.ts';
-import type { DataHandlers } from '../handlers.ts';
+import type { DataHandlers, Handlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
 import { accessOfUser, unknownPrincipals } from './access.ts';
 import { findUser, noteFactorChange, noteSignIn, provisionUsers } from './directory.ts';
+import { createPasswordLink, inviteUser, type LetInDeps } from './let-in.ts';
 import { forgetUnsent } from './sync.ts';
 
-export const userActions = (database: Database, tenants: Tenants) =>
+export const userActions = (
+  { mutation }: Handlers,
+  database: Database,
+  tenants: Tenants,
+  broker: () => ServiceBroker,
+) =>
   ({
     'users.get': async (ctx) => {
       const { tenantId, userId } = ctx.params;
@@ -42,7 +49,20 @@ export const userActions = (database: Database, tenants: Tenants) =>
       await forgetUnsent(database, tenantId, Object.values(userIds));
       return { userIds, signInNames };
     },
+    'users.createPasswordLink': mutation((request, input: OperationInput<'users.passwordLinks.create'>) =>
+      createPasswordLink(letInDeps(database, tenants, broker()), request, input),
+    ),
+    'users.invite': mutation((request, input: OperationInput<'users.invitations.create'>) =>
+      inviteUser(letInDeps(database, tenants, broker()), request, input),
+    ),
   }) satisfies Partial<DataHandlers>;
+
+const letInDeps = (database: Database, tenants: Tenants, broker: ServiceBroker): LetInDeps => ({
+  database,
+  tenants,
+  prepareLink: (user) => call(broker, 'auth.users.prepareLink', user),
+  mayInvite: (user) => call(broker, 'auth.users.mayInvite', user),
+});
 
 export const userEvents = (database: Database, log: () => ServiceBroker['logger']) =>
   ({

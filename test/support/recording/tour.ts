@@ -328,6 +328,14 @@ async function chaseInvoices({ recorder, sam, mia, agent }: Company): Promise<vo
 
 async function lookBack({ recorder, sam, ada }: Company): Promise<void> {
   await recorder.example(ada, 'events.audit.list', { query: { objectApiName: 'Account', take: '2' } });
+  const newcomer = { username: 'ines@demo.example', email: 'ines@demo.example', displayName: 'Ines Roth' };
+  const { body: ines } = succeeded(
+    await ada.post('/data/User', { ...newcomer, profileApiName: 'SalesRep', active: true }),
+  );
+  // auth learns of a new user a moment after the record is there.
+  await until(async () => (await ada.post(`/users/${ines.id}/password-links`)).status === 201);
+  await recorder.example(ada, 'users.invitations.create', { path: { userId: ines.id } });
+  await recorder.example(ada, 'users.passwordLinks.create', { path: { userId: ines.id } });
   const connections: Answer = await recorder.example(sam, 'me.connections.list');
   const ofAgent = connections.body.records.find((one: { agent: boolean }) => one.agent);
   await recorder.example(sam, 'me.connections.revoke', { path: { connectionId: ofAgent.connectionId } });

@@ -1,0 +1,86 @@
+/**
+ * How administrators let people in. Links and mails belong to auth, but the key and the audit entry of a mutation are
+ * with the records of its tenant, so that this service makes all of them in one transaction.
+ */
+import { Type } from 'typebox';
+import { defineOperation, defineParameter, nullable } from '../../lib/operation.ts';
+import { KEY_ERRORS, WRITE } from './rows.ts';
+
+const userId = defineParameter({
+  name: 'userId',
+  required: true,
+  description: 'Id of the `User` record.',
+  schema: Type.String(),
+  example: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33',
+});
+
+const LET_IN = {
+  ...WRITE,
+  tag: 'data',
+  scopes: ['data:write'],
+  risk: 'high',
+  precondition: 'none',
+  stepUp: true,
+  pathParameters: [userId],
+} as const;
+
+const ERRORS = [
+  ...KEY_ERRORS,
+  'OBJECT_PERMISSION_DENIED',
+  'RECORD_NOT_FOUND',
+  'RECORD_ACCESS_DENIED',
+  'AGENT_POLICY_DENIED',
+  'STATE_CONFLICT',
+] as const;
+
+const EXAMPLE_LINK = {
+  userId: userId.example,
+  signInName: 'sam@demo.example',
+  url: 'https://erp.example.com/password/wq3tP2n0l8Zx5dVb7rYcGm1sKfJhUeOa4iTnWvQxR9E',
+  expiresAt: '2026-11-22T00:01:22.123+00:00',
+};
+
+export const USER_OPERATIONS = [
+  defineOperation({
+    ...LET_IN,
+    operationId: 'users.passwordLinks.create',
+    method: 'POST',
+    path: '/users/{userId}/password-links',
+    summary: 'Make a link with which a user sets a password',
+    description:
+      'Answered once, to be handed over by other means than this platform: whoever has it takes the account over. Works for 24 hours, once. Needs `manageUsers`, and everything that the user holds.',
+    response: {
+      status: 201,
+      description: 'The link. A repetition under the same key answers it without `url`.',
+      schema: Type.Object(
+        {
+          userId: Type.String({ format: 'uuid' }),
+          signInName: Type.String({ description: 'What the user types to sign in.' }),
+          url: nullable(Type.String({ description: 'A secret. Null in a repetition: nobody keeps it.' })),
+          expiresAt: Type.String({ format: 'date-time' }),
+        },
+        { title: 'PasswordLink' },
+      ),
+      example: EXAMPLE_LINK,
+    },
+    errors: ERRORS,
+    action: 'data.users.createPasswordLink',
+  }),
+  defineOperation({
+    ...LET_IN,
+    operationId: 'users.invitations.create',
+    method: 'POST',
+    path: '/users/{userId}/invitations',
+    summary: 'Invite a user again',
+    description:
+      'Sends another mail with a link to a user who has not set a password yet; it works for 7 days, once. Needs `manageUsers`, and everything that the user holds.',
+    response: {
+      status: 202,
+      description: 'The mail is on its way to the address of the user.',
+      schema: Type.Object({ userId: Type.String({ format: 'uuid' }) }, { title: 'Invitation' }),
+      example: { userId: userId.example },
+    },
+    errors: ERRORS,
+    action: 'data.users.invite',
+  }),
+] as const;

@@ -1,0 +1,39 @@
+/** Functions of auth about users, of the tenant that the transaction is bound to. */
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+import { table } from '../sql.ts';
+
+/** When the link ends; null: auth knows no active user of this id. */
+export function addPasswordLink(tenantId: string, userId: string, tokenHash: Buffer, validSeconds: number): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT to_json(auth.add_password_link(${sql.bind(tenantId, 'uuid')}, ${sql.bind(userId, 'uuid')},
+       ${sql.bind(tokenHash, 'bytea')}, ${sql.bind(validSeconds, 'integer')})::timestamptz(3)) #>> '{}' AS "expiresAt"`,
+  );
+}
+
+/** What has become of it: `queued`, or why it was not. */
+export function queueInvitation(tenantId: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT auth.queue_invitation(${sql.bind(tenantId, 'uuid')}, ${sql.bind(userId, 'uuid')}) AS outcome`,
+  );
+}
+
+export interface LetInUser {
+  readonly username: string;
+  readonly displayName: string | null;
+  readonly active: boolean | null;
+  readonly profileApiName: string;
+  readonly roleApiName: string | null;
+  readonly permissionSetApiNames: string[] | null;
+}
+
+/** Held until the transaction ends, so that nobody gives the user more meanwhile. */
+export function holdUser(schema: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT "username", "displayName", "active", "profileApiName", "roleApiName", "permissionSetApiNames"
+     FROM ${table(schema, 'User')} WHERE "id" = ${sql.bind(userId, 'uuid')} FOR NO KEY UPDATE`,
+  );
+}
