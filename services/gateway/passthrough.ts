@@ -7,7 +7,7 @@ import { call } from '../../contracts/call.ts';
 import type { Exchange } from './exchange.ts';
 import type { Gateway } from './gateway.ts';
 import { readBytes } from './intake.ts';
-import { commonHeaders, type ReplyOptions, send } from './reply.ts';
+import { commonHeaders, type ReplyOptions, send, sendShared } from './reply.ts';
 
 /** First words of the paths that auth answers. */
 export const AUTH_ROOTS: readonly string[] = ['oauth2', '.well-known', 'device', 'password', 'account'];
@@ -27,7 +27,11 @@ const NOT_FORWARDED = new Set([
   'content-encoding',
   'forwarded',
   'accept-encoding',
+  // Which form of an answer the caller has is known here.
+  'if-none-match',
 ]);
+/** Of an answer that everybody gets, what the gateway writes by itself. */
+const OF_SHARED = new Set(['etag', 'content-type', 'vary', 'access-control-allow-origin', 'x-content-type-options']);
 
 export const belongsToAuth = (path: string): boolean => AUTH_PATHS.test(path);
 
@@ -62,6 +66,22 @@ async function toAuthRequest(x: Exchange, baseUrl: string): Promise<HttpRequest>
 function sendAuthReply(x: Exchange, reply: HttpReply, options: ReplyOptions): void {
   const own = new Map(Object.entries(reply.headers).map(([name, value]) => [name.toLowerCase(), value]));
   own.delete('x-request-id');
+  const [etag, contentType] = [own.get('etag'), own.get('content-type')];
+  if (reply.status === 200 && typeof etag === 'string' && String(own.get('cache-control')).startsWith('public')) {
+    const kept = [...own].filter(([name]) => !OF_SHARED.has(name) && !NOT_FORWARDED.has(name) && name !== 'date');
+    const { buffer, byteOffset, length } = reply.body;
+    sendShared(
+      x,
+      {
+        body: Buffer.from(buffer, byteOffset, length),
+        contentType: String(contentType),
+        etag,
+        headers: Object.fromEntries(kept.map(([name, value]) => [name, String(value)])),
+      },
+      options,
+    );
+    return;
+  }
   const headers = withoutHeaders(commonHeaders(x, options, undefined), own);
   for (const [name, value] of own) {
     if (NOT_FORWARDED.has(name) || name === 'date') continue;
