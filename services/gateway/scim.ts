@@ -45,7 +45,8 @@ function findRoute(gate: Gate, x: Exchange): void {
   const route = match.methods.get(x.method === 'HEAD' ? 'GET' : x.method);
   if (!route)
     throw new PlatformError('METHOD_NOT_ALLOWED', 'The request method is not supported for this path.', {
-      headers: { Allow: allowed(match.methods) },
+      // Pages of other origins have nothing to ask here, so there is no preflight.
+      headers: { Allow: allowed(match.methods).replace(', OPTIONS', '') },
     });
   x.routed(route, match.values);
 }

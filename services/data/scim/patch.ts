@@ -8,7 +8,7 @@ import { isObject } from '../../../lib/json/objects.ts';
 import { scimError, shown } from './errors.ts';
 import { localPath, readFilter } from './filter.ts';
 import { type Json, member } from './messages.ts';
-import { type Attribute, ENTERPRISE_SCHEMA, IGNORED_ATTRIBUTES } from './schema.ts';
+import { type Attribute, ENTERPRISE_SCHEMA, IGNORED_ATTRIBUTES, IGNORED_PARTS } from './schema.ts';
 
 type Op = 'add' | 'remove' | 'replace';
 
@@ -120,9 +120,7 @@ function changeAt(op: Op, path: string, value: unknown, table: readonly Attribut
   if (sub === null) return { op, attribute, filter, sub: null, value };
   const subAttribute = attribute.subAttributes?.find((one) => one.name.toLowerCase() === sub.toLowerCase());
   if (subAttribute) return { op, attribute, filter, sub: subAttribute, value };
-  // givenName and the like: taken where a whole name is missing.
-  if (attribute.name === 'name')
-    return { op, attribute, filter, sub: { name: sub, type: 'string', description: '' }, value };
+  if (IGNORED_PARTS.has(`${attribute.name}.${sub}`.toLowerCase())) return null;
   throw scimError('invalidPath', `${attribute.name} has no ${shown(sub)}.`);
 }
 
@@ -223,7 +221,6 @@ function item(given: unknown, { name, subAttributes = [] }: Attribute): Json {
   for (const [key, part] of Object.entries(value)) {
     const sub = subAttributes.find((one) => one.name.toLowerCase() === key.toLowerCase());
     if (sub) known[sub.name] = single(part, sub);
-    else if (name === 'name' && typeof part === 'string') known[key] = part;
   }
   return known;
 }

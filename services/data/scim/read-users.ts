@@ -26,6 +26,7 @@ import {
   storedByNameSql,
 } from './provisioned.sql.ts';
 import { ENTERPRISE_SCHEMA, USER_SCHEMA } from './schema.ts';
+import { nameParts } from './user-changes.ts';
 import { among, type Found, lookUpsOf, sortField, userPredicate } from './user-filter.ts';
 
 /** A User record as the query language answers it. */
@@ -158,7 +159,7 @@ export function userResource(user: UserRecord, { baseUrl, snapshot, externalIds 
     id,
     ...(externalId === undefined ? {} : { externalId }),
     userName: user.username,
-    name: { formatted: name },
+    name: nameParts(name),
     displayName: name,
     ...(email ? { emails: [{ value: email, type: 'work', primary: true }] } : {}),
     active: user.active !== false,

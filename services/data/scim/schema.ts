@@ -53,7 +53,11 @@ export const USER_ATTRIBUTES: readonly Attribute[] = [
     name: 'name',
     type: 'complex',
     description: 'The name of the user. One text is kept of it.',
-    subAttributes: [text('formatted', 'The whole name: the same text as displayName.')],
+    subAttributes: [
+      text('formatted', 'The whole name: the same text as displayName.'),
+      text('givenName', 'The whole name without its last word.'),
+      text('familyName', 'The last word of the whole name.'),
+    ],
   },
   text('displayName', 'The name of the user as people read it.'),
   {
@@ -156,6 +160,15 @@ export const COMMON_ATTRIBUTES: readonly Attribute[] = [
     ],
   },
 ];
+
+/** Parts of attributes that have no place here, in lower case. */
+export const IGNORED_PARTS: ReadonlySet<string> = new Set([
+  'name.middlename',
+  'name.honorificprefix',
+  'name.honorificsuffix',
+  'emails.display',
+  'roles.$ref',
+]);
 
 /** Attributes of RFC 7643 that have no place here. What clients send of them is ignored. */
 export const IGNORED_ATTRIBUTES: ReadonlySet<string> = new Set(

@@ -34,7 +34,7 @@ export interface UserFields {
 export const storedAttributes = (user: StoredUser): Attributes => ({
   userName: user.username,
   displayName: user.displayName ?? user.username,
-  name: { formatted: user.displayName ?? user.username },
+  name: nameParts(user.displayName ?? user.username),
   ...(user.email === null ? {} : { emails: [{ value: user.email, type: 'work', primary: true }] }),
   active: user.active,
   ...(user.locale === null ? {} : { locale: user.locale }),
@@ -88,7 +88,14 @@ export const changedFields = (before: UserFields, after: UserFields): UserFields
 
 const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
 
-/** displayName and name.formatted are one text: the one that was changed, else whichever is there. */
+/** A name as clients take it apart: the last word is that of the family. */
+export function nameParts(name: string): { formatted: string; givenName: string; familyName: string } {
+  const at = name.trimEnd().lastIndexOf(' ');
+  const familyName = name.slice(at + 1).trim();
+  return { formatted: name, givenName: at < 0 ? familyName : name.slice(0, at).trim(), familyName };
+}
+
+/** displayName and name are one text: the part of it that was changed decides, else whichever is there. */
 function nameOf(before: Attributes, after: Attributes): string | null {
   const display = textOf(after['displayName']);
   const name = isObject(after['name']) ? after['name'] : {};
@@ -96,12 +103,9 @@ function nameOf(before: Attributes, after: Attributes): string | null {
   if (display !== null && display !== before['displayName']) return display;
   const formatted = textOf(name['formatted']);
   if (formatted !== null && formatted !== earlier['formatted']) return formatted;
-  const parts = ['givenName', 'middleName', 'familyName'].flatMap((part) => {
-    const key = Object.keys(name).find((one) => one.toLowerCase() === part.toLowerCase());
-    return key === undefined ? [] : (textOf(name[key]) ?? []);
-  });
-  if (parts.length > 0 && (formatted === null || formatted === earlier['formatted']) && display === null)
-    return parts.join(' ');
+  const parts = ['givenName', 'familyName'].flatMap((part) => textOf(name[part]) ?? []);
+  const changed = ['givenName', 'familyName'].some((part) => name[part] !== undefined && name[part] !== earlier[part]);
+  if (parts.length > 0 && changed) return parts.join(' ');
   return display ?? formatted;
 }
 
