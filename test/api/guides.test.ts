@@ -245,6 +245,25 @@ describe('the guide', () => {
     assert.match(output, /data_transitions_execute: .*\n$/);
   });
 
+  it('provision-users.md keeps the users of a directory, until somebody leaves', async function () {
+    this.timeout(60_000);
+    const [beginning = '', secretly = '', rest = ''] = (
+      await readFile(join(root, 'docs', 'guides', 'provision-users.md'), 'utf8')
+    ).split(/^(?=## [23]\.)/m);
+    const made = await walk('provision-users.md', {}, () => beginning + secretly);
+    assert.match(made, /^directory: SUCCEEDED\ndirectory@demo\.example\ndirectory: SUCCEEDED\n$/);
+    // What the operator does in the console.
+    const tenants = await call(platform.broker, 'metadata.tenants.list', {});
+    const tenantId = tenants.find(({ key }) => key === 'demo')!.id;
+    const { secret } = await call(platform.broker, 'auth.clients.rotateSecret', { tenantId, apiName: 'Directory' });
+    const [setUp = ''] = beginning.split(/^(?=## 1\.)/m);
+    const output = await walk('provision-users.md', { SECRET: secret }, () => setUp + rest);
+    assert.equal(
+      output,
+      'true\n0\nJoan Lakeside\nOrderDesk\ntrue\nOrder desk\nFIELD_PERMISSION_DENIED\nfalse\n0\nfalse\n',
+    );
+  });
+
   it('sign-in-a-program.md asks for the changes of the night, by secret and by key, until it is stopped', async function () {
     this.timeout(120_000);
     // The walk is interrupted by what the operator does in the console: both parts share names and a folder.

@@ -331,6 +331,8 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/guides/register-an-application.md#2-get-the-secret-of-the-website 2': 'Waits for somebody to type.',
   'docs/guides/register-an-application.md#3-let-a-person-sign-in-to-the-website 2':
     'Waits for a browser: test/api/guides.test.ts starts it and is that browser.',
+  'docs/guides/provision-users.md#2-get-its-secret': 'test/api/guides.test.ts calls the same action for the guide.',
+  'docs/guides/provision-users.md#2-get-its-secret 2': 'Waits for somebody to type.',
   'docs/guides/sign-in-a-program.md#2-get-its-secret': 'test/api/guides.test.ts calls the same action for the guide.',
   'docs/guides/sign-in-a-program.md#2-get-its-secret 2': 'Waits for somebody to type.',
   'docs/guides/use-the-command-line.md#sign-in': 'Opens a browser: test/cli/sign-in.test.ts is that browser.',

@@ -17,8 +17,8 @@ import type { View } from '../view.ts';
 import type { MutationDeps } from '../write/write.ts';
 import { scimError, shown } from './errors.ts';
 import { compares, type FilterNode, type Leaf, leavesOf, localPath, passes, readFilter } from './filter.ts';
-import { addressOf, type Json, type Page, type PageRequest, readBody, type Selection } from './messages.ts';
-import { type Attributes, attributesOf, patched } from './patch.ts';
+import { addressOf, type Json, member, type Page, type PageRequest, readBody, type Selection } from './messages.ts';
+import { type Attributes, applied, attributesOf, changesOf, type Change as PatchChange } from './patch.ts';
 import {
   type ExternalId,
   externalIdsSql,
@@ -232,21 +232,57 @@ export async function refuseDeletion(deps: ReadDeps, request: RequestContext, { 
   });
 }
 
+/** A group as changes are computed from; the members by their ids, because there may be many. */
+interface GroupState {
+  readonly attributes: Attributes;
+  readonly members: ReadonlySet<string>;
+}
+
 export const replaceGroup = (deps: MutationDeps, request: RequestContext, call: ScimCall): Promise<Outcome> => {
   const body = readBody(call);
-  const given = attributesOf(body, GROUP_TABLE);
+  const { displayName } = attributesWithName(body);
+  const given = attributesOf(
+    Object.fromEntries(Object.entries(body).filter(([name]) => name.toLowerCase() !== 'members')),
+    GROUP_TABLE,
+  );
+  const members = memberIds(member(body, 'members') ?? []);
   return changeGroup(deps, request, call, (before) => ({
-    ...before,
-    members: [],
-    ...given,
-    displayName: attributesWithName(body).displayName,
+    attributes: { ...before.attributes, ...given, displayName },
+    members,
   }));
 };
 
 export const updateGroup = (deps: MutationDeps, request: RequestContext, call: ScimCall): Promise<Outcome> => {
-  const body = readBody(call);
-  return changeGroup(deps, request, call, (before) => patched(before, body, WRITABLE));
+  const changes = [...changesOf(readBody(call), WRITABLE)];
+  return changeGroup(deps, request, call, (before) => {
+    const attributes: Record<string, unknown> = { ...before.attributes };
+    const members = new Set(before.members);
+    for (const change of changes)
+      if (change.attribute.name === 'members') changeMembers(members, change);
+      else attributes[change.attribute.name] = applied(attributes, change);
+    return { attributes, members };
+  });
 };
+
+/** Applies an operation to the members; takes time in proportion to what the operation names. */
+function changeMembers(members: Set<string>, { op, filter, sub, value }: PatchChange): void {
+  if (filter === null && sub === null) {
+    if (op === 'replace' || (op === 'remove' && (value === undefined || value === null))) members.clear();
+    for (const id of memberIds(value ?? [])) op === 'remove' ? members.delete(id) : members.add(id);
+    return;
+  }
+  if (op !== 'remove' || sub !== null || filter === null)
+    throw scimError(
+      'noTarget',
+      'Members are added and removed: add with a value, remove with a value or members[value eq "…"].',
+    );
+  const node = readFilter(filter);
+  for (const leaf of node.kind === 'or' ? node.nodes : [node]) {
+    if (leaf.kind !== 'leaf' || leaf.path !== 'value' || leaf.operator !== 'eq' || typeof leaf.value !== 'string')
+      throw scimError('invalidFilter', 'Members are named as members[value eq "…"], several joined by or.');
+    members.delete(leaf.value.toLowerCase());
+  }
+}
 
 /** Clients send the name of a group along with its members; that it is another one is found out afterwards. */
 const WRITABLE = GROUP_TABLE.map((attribute) =>
@@ -257,7 +293,7 @@ function changeGroup(
   deps: MutationDeps,
   request: RequestContext,
   call: ScimCall,
-  next: (before: Attributes) => Attributes,
+  next: (before: GroupState) => GroupState,
 ): Promise<Outcome> {
   const id = call.path['id'] ?? '';
   return changeUsers(deps, request, call, { id: NO_USER }, async (change) => {
@@ -271,14 +307,12 @@ function changeGroup(
     matchVersion(call.headers.ifMatch, versionOf(set.label, [...had]));
     const named = await unit.tx.all<ExternalId>(externalIdsSql(unit.schema, request.clientId, 'Group', [id]));
     const externalId = named[0]?.externalId ?? null;
-    const after = next({
-      displayName: set.label,
-      members: [...had].map((value) => ({ value })),
-      ...(externalId === null ? {} : { externalId }),
+    const { attributes, members: has } = next({
+      attributes: { displayName: set.label, ...(externalId === null ? {} : { externalId }) },
+      members: had,
     });
-    if (after['displayName'] !== undefined && after['displayName'] !== set.label)
+    if (attributes['displayName'] !== undefined && attributes['displayName'] !== set.label)
       throw scimError('mutability', `The name of a group is that of its permission set: ${shown(set.label)}.`);
-    const has = memberIds(after['members']);
     await assign(
       change,
       request,
@@ -286,7 +320,7 @@ function changeGroup(
       [...has].filter((one) => !had.has(one)),
       [...had].filter((one) => !has.has(one)),
     );
-    const newId = externalIdOf(after);
+    const newId = externalIdOf(attributes);
     if (newId !== externalId) await unit.tx.query(nameSql(unit.schema, request.clientId, 'Group', id, newId));
     return { id, created: false };
   });
@@ -297,8 +331,8 @@ const NO_USER = '00000000-0000-0000-0000-000000000000';
 
 function memberIds(members: unknown): Set<string> {
   const ids = new Set<string>();
-  for (const member of Array.isArray(members) ? members : []) {
-    const { value, type }: Json = isObject(member) ? member : {};
+  for (const one of Array.isArray(members) ? members : [members]) {
+    const { value, type }: Json = isObject(one) ? one : { value: one };
     if (typeof type === 'string' && type.toLowerCase() !== 'user')
       throw scimError('invalidValue', 'The members of a group are users.');
     if (typeof value !== 'string' || !isUuid(value.toLowerCase()))

@@ -8,12 +8,18 @@ import { isObject } from '../../../lib/json/objects.ts';
 import { scimError, shown } from './errors.ts';
 import { localPath, readFilter } from './filter.ts';
 import { type Json, member } from './messages.ts';
-import { type Attribute, ENTERPRISE_SCHEMA, IGNORED_ATTRIBUTES, IGNORED_PARTS } from './schema.ts';
+import {
+  type Attribute,
+  ENTERPRISE_ATTRIBUTES,
+  ENTERPRISE_SCHEMA,
+  IGNORED_ATTRIBUTES,
+  IGNORED_PARTS,
+} from './schema.ts';
 
 type Op = 'add' | 'remove' | 'replace';
 
 /** One operation on one attribute. */
-interface Change {
+export interface Change {
   readonly op: Op;
   readonly attribute: Attribute;
   /** The filter in brackets; null: the whole attribute. */
@@ -23,6 +29,8 @@ interface Change {
 }
 
 const PATH_MAX_CHARS = 1_000;
+/** Of an attribute: each operation looks at all of them. */
+const VALUES_MAX = 100;
 const PATH = /^([a-z$][\w$-]*)(?:\[(.*)\])?(?:\.([a-z$][\w$-]*))?$/is;
 
 /** Values by the names of attributes, extensions unfolded: `manager` stands beside `userName`. */
@@ -30,15 +38,19 @@ export type Attributes = Readonly<Record<string, unknown>>;
 
 /** The attributes of `before` after the operations of the body. `table`: what the resource has. */
 export function patched(before: Attributes, body: Json, table: readonly Attribute[]): Attributes {
+  const after: Record<string, unknown> = { ...before };
+  for (const change of changesOf(body, table)) after[change.attribute.name] = applied(after, change);
+  return after;
+}
+
+/** The operations of a body, one attribute at a time. */
+export function* changesOf(body: Json, table: readonly Attribute[]): Generator<Change, undefined> {
   const operations = member(body, 'Operations');
   if (!Array.isArray(operations) || operations.length === 0)
     throw scimError('invalidSyntax', 'The body needs Operations: a list of {op, path, value}.');
   if (operations.length > LIMITS.scim_patch_operations_max)
     throw scimError('invalidValue', `A request has ${LIMITS.scim_patch_operations_max} operations at most.`);
-  const after: Record<string, unknown> = { ...before };
-  for (const operation of operations)
-    for (const change of changesOf(operation, table)) after[change.attribute.name] = applied(after, change);
-  return after;
+  for (const operation of operations) yield* changesOfOne(operation, table);
 }
 
 /** The attributes of a whole resource: those that it names, in the names of the table. */
@@ -50,7 +62,7 @@ export function attributesOf(body: Json, table: readonly Attribute[]): Attribute
   return found;
 }
 
-function* changesOf(operation: unknown, table: readonly Attribute[]): Generator<Change, undefined> {
+function* changesOfOne(operation: unknown, table: readonly Attribute[]): Generator<Change, undefined> {
   if (!isObject(operation)) throw scimError('invalidSyntax', 'An operation must be an object {op, path, value}.');
   const given = member(operation, 'op');
   const op = typeof given === 'string' ? given.toLowerCase() : '';
@@ -79,10 +91,11 @@ function* changesOf(operation: unknown, table: readonly Attribute[]): Generator<
   if (change) yield change;
 }
 
-/** The only attribute of the extension. */
+/** What the extension has. */
 function* removalsOf(table: readonly Attribute[]): Generator<Change, undefined> {
   for (const attribute of table)
-    if (attribute.name === 'manager') yield { op: 'remove', attribute, filter: null, sub: null, value: undefined };
+    if (ENTERPRISE_ATTRIBUTES.includes(attribute))
+      yield { op: 'remove', attribute, filter: null, sub: null, value: undefined };
 }
 
 /** A value without a path: each member is a path of its own, as are those of an extension. */
@@ -104,9 +117,7 @@ function* valueChanges(
 
 /** null: an attribute of SCIM that has no place here. */
 function changeAt(op: Op, path: string, value: unknown, table: readonly Attribute[]): Change | null {
-  const named = PATH.exec(
-    localPath(path).length === path.length ? path : path.slice(path.length - localPath(path).length),
-  );
+  const named = PATH.exec(path.slice(path.length - localPath(path).length));
   const [, name = '', filter = null, sub = null] = named ?? [];
   if (!named) throw scimError('invalidPath', `${shown(path)} is not a path such as emails[type eq "work"].value.`);
   if (IGNORED_ATTRIBUTES.has(name.toLowerCase())) return null;
@@ -125,7 +136,7 @@ function changeAt(op: Op, path: string, value: unknown, table: readonly Attribut
 }
 
 /** The attribute after the change; undefined: it has no value. */
-function applied(current: Attributes, change: Change): unknown {
+export function applied(current: Attributes, change: Change): unknown {
   const { attribute } = change;
   const before = Object.hasOwn(current, attribute.name) ? current[attribute.name] : undefined;
   if (attribute.multiValued) return appliedToList(Array.isArray(before) ? before : [], change);
@@ -148,7 +159,7 @@ function appliedToList(before: readonly unknown[], change: Change): unknown {
   if (filter === null && sub === null) {
     const given = value === undefined || value === null ? [] : listOf(value, attribute);
     if (op === 'replace') return given;
-    if (op === 'add') return [...without(items, given).map((one) => demoted(one, given)), ...given];
+    if (op === 'add') return bounded([...without(items, given).map((one) => demoted(one, given)), ...given], attribute);
     // Entra names the members to remove as a value.
     return value === undefined || value === null ? [] : without(items, given);
   }
@@ -164,7 +175,12 @@ function appliedToList(before: readonly unknown[], change: Change): unknown {
   // What the filter describes is created: Entra replaces emails[type eq "work"].value of a user without any.
   const described = filter === null ? {} : describedBy(filter);
   if (described === null) throw scimError('noTarget', `No value of ${attribute.name} matches the filter of the path.`);
-  return [...items.map((one) => demoted(one, [next(described)])), next(described)];
+  return bounded([...items.map((one) => demoted(one, [next(described)])), next(described)], attribute);
+}
+
+function bounded(items: Json[], { name }: Attribute): Json[] {
+  if (items.length > VALUES_MAX) throw scimError('invalidValue', `${name} has ${VALUES_MAX} values at most.`);
+  return items;
 }
 
 /** A value that is primary takes that from the others. */
@@ -226,7 +242,9 @@ function item(given: unknown, { name, subAttributes = [] }: Attribute): Json {
 }
 
 function listOf(value: unknown, attribute: Attribute): Json[] {
-  const items = (Array.isArray(value) ? value : [value]).map((one) => item(one, attribute));
+  const given = Array.isArray(value) ? value : [value];
+  if (given.length > VALUES_MAX) throw scimError('invalidValue', `${attribute.name} has ${VALUES_MAX} values at most.`);
+  const items = given.map((one) => item(one, attribute));
   const byValue = new Map(items.map((one) => [one['value'], one]));
   return [...byValue.values()];
 }

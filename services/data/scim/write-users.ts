@@ -46,13 +46,15 @@ export async function createUser(deps: MutationDeps, request: RequestContext, ca
   return changeUsers(deps, request, call, { id, username }, async (change) => {
     const { unit, view } = change;
     const known = await unit.tx.first<StoredUser>(storedByNameSql(unit.schema, request.clientId, username));
+    // Somebody has activated the deleted user in the meantime.
+    if (known?.id === id && !known.deprovisioned) throw scimError('uniqueness', 'The userName is taken.');
     const defaults = defaultsFor(view.snapshot, fields);
     const complete = {
       ...fields,
       profileApiName: fields.profileApiName ?? defaults.profileApiName,
       roleApiName: fields.roleApiName ?? (fields.profileApiName === undefined ? defaults.roleApiName : null),
     };
-    if (known?.id === id && known.deprovisioned) {
+    if (known?.id === id) {
       await change.update(known, { ...complete, permissionSetApiNames: [] });
       await unit.tx.query(provisionSql(unit.schema, id));
     } else await change.create(id, complete);

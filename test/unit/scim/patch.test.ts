@@ -1,0 +1,136 @@
+/** Filters and patches of provisioning clients: what they mean, and that nothing a client sends takes long or reaches further. */
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { describe, it } from 'mocha';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { passes, readFilter } from '../../../services/data/scim/filter.ts';
+import { attributesOf, patched } from '../../../services/data/scim/patch.ts';
+import { ENTERPRISE_SCHEMA, USER_SCHEMA } from '../../../services/data/scim/schema.ts';
+import { fieldsOf, USER_TABLE } from '../../../services/data/scim/user-changes.ts';
+
+const scimTypeOf = (work: () => unknown): unknown => {
+  try {
+    work();
+    return null;
+  } catch (error) {
+    assert.ok(error instanceof PlatformError, String(error));
+    return error.details?.['scimType'];
+  }
+};
+const BEFORE = {
+  userName: 'joan@demo.example',
+  displayName: 'Joan Lake',
+  name: { formatted: 'Joan Lake', givenName: 'Joan', familyName: 'Lake' },
+  emails: [{ value: 'a@demo.example', type: 'work', primary: true }],
+  active: true,
+};
+const after = (...operations: object[]) => patched(BEFORE, { Operations: operations }, USER_TABLE);
+
+describe('a patch of a provisioning client', () => {
+  it('reaches every attribute by its path, whatever its case and schema', () => {
+    const { active, locale, manager } = after(
+      { op: 'REPLACE', path: 'ACTIVE', value: 'False' },
+      { op: 'add', path: `${USER_SCHEMA}:locale`, value: 'de-DE' },
+      { op: 'add', path: `${ENTERPRISE_SCHEMA}:manager.value`, value: 'x' },
+    );
+    assert.deepEqual({ active, locale, manager }, { active: false, locale: 'de-DE', manager: { value: 'x' } });
+    assert.deepEqual(after({ op: 'add', path: ENTERPRISE_SCHEMA, value: { manager: { value: 'y' } } })['manager'], {
+      value: 'y',
+    });
+  });
+
+  it('keeps one primary value, and makes what a filter describes', () => {
+    const more = after({ op: 'add', path: 'emails', value: [{ value: 'b@demo.example', primary: true }] });
+    assert.deepEqual(more['emails'], [
+      { value: 'a@demo.example', type: 'work', primary: false },
+      { value: 'b@demo.example', primary: true },
+    ]);
+    assert.equal(fieldsOf(BEFORE, { ...BEFORE, ...more }).email, 'b@demo.example');
+    const home = after({ op: 'replace', path: 'emails[type eq "home"].value', value: 'c@demo.example' })['emails'];
+    assert.deepEqual((home as object[])[1], { type: 'home', value: 'c@demo.example' });
+    assert.deepEqual(after({ op: 'remove', path: 'emails[type eq "work"]' })['emails'], []);
+  });
+
+  it('lets the part of a name that was changed decide', () => {
+    const named = (operation: object) => fieldsOf(BEFORE, after(operation)).displayName;
+    assert.equal(named({ op: 'replace', path: 'name.familyName', value: 'Shore' }), 'Joan Shore');
+    assert.equal(named({ op: 'replace', path: 'name.formatted', value: 'J. L.' }), 'J. L.');
+    assert.equal(named({ op: 'replace', path: 'displayName', value: 'JL' }), 'JL');
+    assert.equal(named({ op: 'replace', path: 'active', value: false }), 'Joan Lake');
+  });
+
+  it('touches no prototype', () => {
+    const hostile = JSON.parse('{"userName":"x","__proto__":{"active":false},"name":{"__proto__":{"formatted":"y"}}}');
+    assert.equal(
+      scimTypeOf(() => attributesOf(hostile, USER_TABLE)),
+      'invalidPath',
+    );
+    for (const path of ['__proto__', 'constructor.prototype', 'name.__proto__', 'emails[type eq "work"].__proto__'])
+      assert.equal(
+        scimTypeOf(() => after({ op: 'add', path, value: 'x' })),
+        'invalidPath',
+        path,
+      );
+    assert.equal(({} as Record<string, unknown>)['active'], undefined);
+  });
+
+  it('answers any operations with attributes or a refusal, in little time', () => {
+    const part = fc.oneof(
+      fc.constantFrom('emails', 'name.familyName', 'active', '[type eq "work"]', '.value', 'urn:', '"', '(', '\\'),
+      fc.string(),
+    );
+    const operation = fc.record(
+      {
+        op: fc.constantFrom('add', 'remove', 'Replace', 'x'),
+        path: fc.array(part, { maxLength: 6 }).map((parts) => parts.join('')),
+        value: fc.jsonValue(),
+      },
+      { requiredKeys: ['op'] },
+    );
+    fc.assert(
+      fc.property(fc.array(operation, { minLength: 1, maxLength: 5 }), (operations) => {
+        scimTypeOf(() => fieldsOf(BEFORE, after(...operations)));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('a filter of a provisioning client', () => {
+  it('binds and before or, and not closest', () => {
+    const holds = (filter: string, ...names: string[]) =>
+      passes(readFilter(filter), ({ path }) => names.includes(path));
+    assert.equal(holds('a pr or b pr and c pr', 'a'), true);
+    assert.equal(holds('(a pr or b pr) and c pr', 'a'), false);
+    assert.equal(holds('not (a pr) and b pr', 'b'), true);
+    assert.equal(holds('e[type pr and value pr]', 'e.type', 'e.value'), true);
+  });
+
+  it('is refused, and never fails, whatever the text', () => {
+    const token = fc.oneof(
+      fc.constantFrom('a', 'eq', '"x"', '(', ')', '[', ']', 'not', 'and', 'or', 'pr', '1', 'true', '\\', '"'),
+      fc.string({ maxLength: 5 }),
+    );
+    fc.assert(
+      fc.property(fc.array(token, { maxLength: 40 }), (tokens) => {
+        const refused = scimTypeOf(() => readFilter(tokens.join(' ')));
+        assert.ok(refused === null || refused === 'invalidFilter', String(refused));
+      }),
+      { numRuns: 1_000 },
+    );
+    for (const text of [
+      '('.repeat(2_000),
+      'not '.repeat(500),
+      `a eq "${'\\'.repeat(1_990)}`,
+      '['.repeat(2_000),
+      'a'.repeat(3_000),
+    ]) {
+      const started = performance.now();
+      assert.equal(
+        scimTypeOf(() => readFilter(text)),
+        'invalidFilter',
+      );
+      assert.ok(performance.now() - started < 100);
+    }
+  });
+});
