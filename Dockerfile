@@ -29,6 +29,7 @@ COPY templates ./templates
 COPY scripts/arguments.ts scripts/audit.ts scripts/bus-keys.ts scripts/join.ts scripts/limits.ts ./scripts/
 COPY scripts/migrate.ts scripts/repl.ts scripts/restored.ts scripts/rotate-secret.ts ./scripts/
 COPY scripts/tenant.ts scripts/tenant-limits.ts scripts/upgrade-tenants.ts ./scripts/
+COPY scripts/console ./scripts/console
 COPY scripts/tenant ./scripts/tenant
 USER node
 EXPOSE 3000 9090

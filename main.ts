@@ -8,13 +8,14 @@ import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
-import { ServiceBroker } from 'moleculer';
+import { ServiceBroker, type ServiceSchema } from 'moleculer';
 import { brokerOptions, processLog } from './config/broker.ts';
 import { busAddress } from './config/bus.ts';
 import { type Config, ConfigError, readConfig } from './config/env.ts';
 import type { ServiceName } from './config/services.ts';
 import { BUS_POLICY, calledBy, isRepeatable } from './contracts/bus.ts';
 import { statementTimeoutOf } from './contracts/operations.ts';
+import type { ProcessState } from './contracts/process.ts';
 import { giveLibrariesPlatformTime } from './lib/values/clock.ts';
 import { natsBus } from './mixins/bus/nats-bus.ts';
 import { secretMetadata } from './mixins/bus/shared-secret.ts';
@@ -30,7 +31,14 @@ import { type OpenOptions, openDatabases } from './mixins/database/open.ts';
 import { Timekeeper } from './mixins/database/timekeeper.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
 import { following, requestFields } from './mixins/following.ts';
-import { type Condition, conditionOf, type HealthServer, startHealthServer } from './mixins/health.ts';
+import {
+  type Condition,
+  conditionOf,
+  type HealthServer,
+  readyStateOf,
+  registerProcessMetrics,
+  startHealthServer,
+} from './mixins/health.ts';
 import { Jobs } from './mixins/jobs/jobs.ts';
 import { brokerWarnings, failedActions, warnOf } from './mixins/log-failure.ts';
 import { ActionCalls } from './mixins/metrics/action-calls.ts';
@@ -205,12 +213,35 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     const platform = (service: ServiceName): Platform => ({ ...shared, database: databaseOf(service) });
     let watchdog: Watchdog | undefined;
     closers.push(async () => watchdog?.stop());
+    let started = false;
+    const gatewayService = (): Partial<GatewayService> | undefined => broker.getLocalService('gateway') as never;
+    const own = platform(config.services[0]!);
+    // A gateway watches all services itself.
+    const hasGateway = config.services.includes('gateway');
+    const presence = new Presence(broker, hasGateway ? [] : calledBy(config.services));
+    if (!hasGateway) presence.register(shared.metrics);
+    const ownCondition = (): Condition => conditionOf(own, presence);
+    const ready = readyStateOf(
+      own,
+      broker,
+      (checked) =>
+        started ? (gatewayService()?.readiness ?? checked)() : checked().then((checks) => ({ ...checks, started })),
+      () => (started ? (gatewayService()?.condition ?? ownCondition)() : {}),
+    );
+    registerProcessMetrics(own, broker);
+    const describe = async (): Promise<ProcessState> => ({
+      readiness: await ready(),
+      metrics: await shared.metrics.text(),
+    });
     for (const name of config.services) {
-      const module = (await import(`./services/${name}/${name}.service.ts`)) as { default: (p: Platform) => never };
-      broker.createService(module.default(platform(name)));
+      const module = (await import(`./services/${name}/${name}.service.ts`)) as {
+        default: (p: Platform) => ServiceSchema;
+      };
+      const schema = module.default(platform(name));
+      // Each service may offer its own names alone, so an operator asks for a process by one of its services.
+      broker.createService({ ...schema, actions: { ...schema.actions, 'process.describe': describe } });
     }
     let healthServer: HealthServer | undefined;
-    const gatewayService = (): Partial<GatewayService> | undefined => broker.getLocalService('gateway') as never;
     closers.push((times) =>
       endWork(
         {
@@ -224,24 +255,8 @@ export async function start(config: Config, options: StartOptions = {}): Promise
         times,
       ),
     );
-    let started = false;
-    if (config.healthPort !== null) {
-      // Before the bus is there: a process that waits for it is alive, and must not be killed for its silence.
-      const own = platform(config.services[0]!);
-      // A gateway watches all services itself.
-      const hasGateway = config.services.includes('gateway');
-      const presence = new Presence(broker, hasGateway ? [] : calledBy(config.services));
-      if (!hasGateway) presence.register(own.metrics);
-      const ownCondition = (): Condition => conditionOf(own, presence);
-      healthServer = await startHealthServer(
-        own,
-        broker,
-        health,
-        (checked) =>
-          started ? (gatewayService()?.readiness ?? checked)() : checked().then((checks) => ({ ...checks, started })),
-        () => (started ? (gatewayService()?.condition ?? ownCondition)() : {}),
-      );
-    }
+    // Before the bus is there: a process that waits for it is alive, and must not be killed for its silence.
+    if (config.healthPort !== null) healthServer = await startHealthServer(own, broker, health, ready);
     await unlessStopped(() => Promise.race([broker.start(), refusedToJoin]), stopped);
     await unlessStopped(() => rememberSecret(databaseOf(config.services[0]!), config), stopped);
     if (config.seedDemo && config.services.includes('metadata'))

@@ -8,10 +8,11 @@ import { ALL_SERVICES, type ServiceName } from '../config/services.ts';
 import type { OperationCall } from '../lib/operation.ts';
 import type { ActionMap, EventMap } from './call.ts';
 import { OPERATIONS, type PublicAction } from './operations.ts';
+import type { ProcessActions } from './process.ts';
 
 type Caller = ServiceName | typeof OPERATOR;
 
-const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly Caller[]>> = {
+const CALLERS = {
   'agent.runs.admit': ['gateway'],
   'agent.steps.settle': ['gateway'],
   'agent.approvals.request': ['gateway'],
@@ -84,7 +85,23 @@ const CALLERS: Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly 
   'metadata.templates.deploy': [OPERATOR],
   'ratelimit.leases.read': ['ratelimit'],
   'ratelimit.leases.take': ['gateway'],
-};
+  'agent.process.describe': [OPERATOR],
+  'analytics.process.describe': [OPERATOR],
+  'auth.process.describe': [OPERATOR],
+  'data.process.describe': [OPERATOR],
+  'gateway.process.describe': [OPERATOR],
+  'mcp.process.describe': [OPERATOR],
+  'metadata.process.describe': [OPERATOR],
+  'ratelimit.process.describe': [OPERATOR],
+} as const satisfies Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly Caller[]>>;
+
+/** What an operator may call by the console. */
+export type OperatorAction = Exclude<
+  {
+    [A in keyof typeof CALLERS]: typeof OPERATOR extends (typeof CALLERS)[A][number] ? A : never;
+  }[keyof typeof CALLERS],
+  keyof ProcessActions
+>;
 
 /** Internal actions that only read, or change something under the key of the request: whose call may be repeated on another process, whatever became of it. */
 const READING: ReadonlySet<string> = new Set<keyof typeof CALLERS>([
@@ -132,6 +149,9 @@ const EVENTS: Readonly<
   'metadata.schema.changed': { from: ['metadata'], to: ['auth'] },
   'metadata.tenant.changed': { from: ['metadata'], to: ['auth', 'gateway'] },
 };
+
+/** The callers of an action by its name; undefined: there is no such action. */
+export const callersOf = (action: string): readonly string[] | undefined => callers.get(action);
 
 const callers = new Map<string, readonly string[]>([
   ...OPERATIONS.map(({ action }): [string, readonly string[]] => [action, ['gateway']]),

@@ -9,6 +9,7 @@ import type { DataActions } from './data.ts';
 import type { GatewayActions } from './gateway.ts';
 import type { McpActions, McpDoorActions } from './mcp.ts';
 import type { MetadataActions, MetadataEvents } from './metadata.ts';
+import type { ProcessActions } from './process.ts';
 import type { RatelimitActions } from './ratelimit.ts';
 
 export type ActionMap = AgentActions &
@@ -19,6 +20,7 @@ export type ActionMap = AgentActions &
   McpActions &
   McpDoorActions &
   MetadataActions &
+  ProcessActions &
   RatelimitActions;
 
 export type EventMap = AuthEvents & MetadataEvents;

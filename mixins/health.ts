@@ -193,6 +193,26 @@ function registerDatabaseUse(metrics: Metrics, databases: Platform['databases'])
   counter('erp_database_refusals_total', 'Requests that got no connection.', ({ queues }) => queues.totals.refused);
 }
 
+/** What /readyz answers. */
+export type ReadyState = { readonly status: 'ready' | 'unready'; readonly checks: Checks } & Condition;
+
+/**
+ * Asks whether a process can do its work now. `readiness`: of one that knows better what it needs than its database and
+ * bus; `condition`: what is said beside it.
+ */
+export function readyStateOf(
+  platform: Platform,
+  broker: ServiceBroker,
+  readiness: (own: () => Promise<Checks>) => Promise<Checks> = (own) => own(),
+  condition: () => Condition = () => ({}),
+): () => Promise<ReadyState> {
+  const own = readinessOf(platform, broker);
+  return async () => {
+    const checks = await readiness(own);
+    return { status: Object.values(checks).every(Boolean) ? 'ready' : 'unready', checks, ...condition() };
+  };
+}
+
 export interface HealthServer {
   readonly port: number;
   /** Readiness turns false at once, so that a cluster sends nothing new. */
@@ -200,20 +220,15 @@ export interface HealthServer {
   close(): Promise<void>;
 }
 
-/**
- * Serves /healthz, /readyz and /metrics. `readiness`: of a process that knows better what it needs than its database
- * and bus; `condition`: what is said beside it.
- */
+/** Serves /healthz, /readyz and /metrics. */
 export async function startHealthServer(
   platform: Platform,
   broker: ServiceBroker,
   listen: { port: number; host: string },
-  readiness: (own: () => Promise<Checks>) => Promise<Checks> = (own) => own(),
-  condition: () => Condition = () => ({}),
+  ready: () => Promise<ReadyState>,
 ): Promise<HealthServer> {
   registerProcessMetrics(platform, broker);
   const scrape = rememberedBriefly(() => platform.metrics.text());
-  const own = readinessOf(platform, broker);
   let draining = false;
   const server: Server = createServer(BOUNDS, async (request, response) => {
     // Probes wait for their answer. Node hands over all requests that one packet holds, each with an answer to keep.
@@ -227,13 +242,9 @@ export async function startHealthServer(
     if (path === '/healthz') return answer(200, 'application/json', '{"status":"alive"}');
     if (path === '/metrics') return answer(200, platform.metrics.contentType, await scrape());
     if (path !== '/readyz') return answer(404, 'text/plain', 'not found\n');
-    const checks = await readiness(own);
-    const ok = !draining && Object.values(checks).every(Boolean);
-    answer(
-      ok ? 200 : 503,
-      'application/json',
-      JSON.stringify({ status: ok ? 'ready' : 'unready', checks, ...condition() }),
-    );
+    const found = await ready();
+    const state = draining ? { ...found, status: 'unready' } : found;
+    answer(state.status === 'ready' ? 200 : 503, 'application/json', JSON.stringify(state));
   });
   server.maxConnections = CONNECTIONS_MAX;
   server.setTimeout(SILENCE_MS);

@@ -23,7 +23,7 @@ const SILENT = 'the platform does not answer. It may be waiting for its database
  */
 export async function joinPlatform(
   name: string,
-  options: { exitCode?: number; onJoin?: (text: string) => void; commands?: object[]; middlewares?: object[] } = {},
+  options: { exitCode?: number; onJoin?: (text: string) => void; commands?: object[] } = {},
 ): Promise<{ broker: ServiceBroker; leave: () => Promise<void> }> {
   const fail = (message: unknown): never => {
     console.error(message);
@@ -57,7 +57,6 @@ export async function joinPlatform(
     transporter: control?.transporter ?? bus,
     logger: { type: 'Console', options: { formatter: 'short', level: 'warn' } },
     logLevel: 'warn',
-    middlewares: options.middlewares ?? [],
     replOptions: { delimiter: 'erp $', customCommands: options.commands ?? [] },
   } as BrokerOptions);
   const late = setTimeout(() => {

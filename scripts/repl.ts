@@ -4,19 +4,12 @@
  */
 import { CommanderError } from '@commander-js/extra-typings';
 import type { ServiceBroker } from 'moleculer';
-import { PlatformError } from '../lib/errors/platform-error.ts';
-import { isServiceUnavailable } from '../mixins/service-unavailable.ts';
 import { readArguments } from './arguments.ts';
+import { PLATFORM_COMMANDS, type ReplCommand, replaceCommands } from './console/commands.ts';
 import { joinPlatform } from './join.ts';
 import { tenantProgram } from './tenant/program.ts';
 import { Session, sentences } from './tenant/session.ts';
 import { LIMITS_HELP, tenantLimits } from './tenant-limits.ts';
-
-/** What Moleculer's REPL takes for a command: commander's own command, of which it reads the arguments. */
-interface ReplCommand {
-  args: string[];
-  params: { args: string[] };
-}
 
 /** `help limits` shows the arguments. */
 const LIMITS_COMMAND = {
@@ -65,20 +58,6 @@ const TENANT_COMMAND = {
   },
 };
 
-/** An error that people can act on, such as a service that is away, is a sentence; the console prints stacks. */
-const shortErrors = {
-  name: 'ShortErrors',
-  call: (next: ServiceBroker['call']) => (action: string, params?: object, options?: object) =>
-    next(action, params, options).catch((error: unknown) => {
-      if (!(error instanceof PlatformError) && !isServiceUnavailable(error)) throw error;
-      const { message } = error as Error;
-      throw Object.assign(new Error(message), {
-        stack: message,
-        data: error instanceof PlatformError ? error.code : null,
-      });
-    }),
-};
-
 readArguments(
   {
     name: 'repl',
@@ -86,13 +65,16 @@ readArguments(
   },
   {},
 );
+const COMMANDS = [...PLATFORM_COMMANDS, LIMITS_COMMAND, TENANT_COMMAND];
+replaceCommands(COMMANDS.map(({ command }) => command.split(' ', 1)[0]!));
 const { broker } = await joinPlatform('repl', {
-  middlewares: [shortErrors],
   onJoin: (text) => console.log(text),
-  commands: [LIMITS_COMMAND, TENANT_COMMAND],
+  commands: COMMANDS,
 });
 await broker.waitForServices('metadata', 5_000, 100).catch(() => {
   console.log('No metadata service answers yet; `nodes` shows who is there.');
 });
-console.log('Try: nodes, services, actions, tenant list, tenant help, limits, help. Leave with Ctrl-D.');
+console.log(
+  'Try: health, metrics, actions, tenant list, tenant help, limits, nodes, services, help. Leave with Ctrl-D.',
+);
 broker.repl();

@@ -304,7 +304,7 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/guides/operators.md#start-and-stop 2': 'Starts the platform on a database that is not there.',
   'docs/guides/operators.md#start-and-stop 3': 'Makes a role and a database of the whole server.',
   'docs/guides/operators.md#the-console': 'Waits for somebody to type; the examples below are typed in it.',
-  'docs/guides/operators.md#the-console 2': 'Lists what is running, in tables for people.',
+  'docs/guides/operators.md#the-console 2': 'test/cluster/console.test.ts types each line.',
   'docs/guides/operators.md#deployments':
     'Takes a deployment that is under way: test/api/metadata/cancel.test.ts has one.',
   'docs/guides/operators.md#the-audit-trail 2': OUTPUT,
@@ -351,6 +351,8 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/reference/duplicates.md#cost': 'A plan that was measured, with its figures.',
   'docs/reference/operations-cluster.md#services-that-are-away': 'test/cluster/observing.test.ts asks a cluster.',
   'docs/reference/operations-cluster.md#docker-compose': CLUSTER,
+  'docs/reference/operations-cluster.md#console-in-a-pod':
+    'test/cluster/console.test.ts opens the console with the environment of a pod.',
   'docs/reference/operations-cluster.md#prometheus-and-grafana': 'test/unit/ops/monitoring.test.ts builds it.',
   'docs/reference/operations-cluster.md#upgrade-with-docker-compose': CLUSTER,
   'docs/reference/operations-cluster.md#kubernetes': CLUSTER,

@@ -19,6 +19,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'scripts/bus-keys.ts': 'the dates of a certificate, made by a command without a database',
   'services/gateway/access-log.ts': 'a line of the log has the time that the lines of the logger have',
   'services/gateway/browser/sign-in.js': 'the clock of the browser, for how long the token is valid',
+  'scripts/console/processes.ts': 'for how long a process has run, for people to read',
 };
 
 interface Expression extends Node {

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { OPERATOR } from '../../config/bus.ts';
 import { BUS_POLICY } from '../../contracts/bus.ts';
+import { describeActions, problemsOf } from '../../scripts/console/call.ts';
+import { OPERATOR_HELP } from '../../scripts/console/operator-actions.ts';
 import { read, repositoryFiles } from '../support/sources.ts';
 
 const commands = repositoryFiles()
@@ -27,6 +29,30 @@ describe('the commands that documents show for the console', () => {
       const [, json] = /^'([^']+)'$/.exec(params) ?? [];
       assert.ok(json, where);
       assert.doesNotThrow(() => assert.equal(typeof JSON.parse(json), 'object'), where);
+    }
+  });
+
+  it('have parameters that the actions take', () => {
+    for (const { where, action, params } of commands)
+      assert.deepEqual(problemsOf(OPERATOR_HELP.get(action)!, JSON.parse(params?.slice(1, -1) ?? '{}')), [], where);
+  });
+});
+
+describe('what the console says of the actions for operators', () => {
+  it('is about those that an operator may call', () => {
+    for (const action of OPERATOR_HELP.keys()) assert.ok(BUS_POLICY.mayCall([OPERATOR], action), action);
+  });
+
+  it('has examples that it would take itself', () => {
+    for (const [action, help] of OPERATOR_HELP) assert.deepEqual(problemsOf(help, help.example), [], action);
+  });
+
+  it('names every action and every parameter', () => {
+    const list = describeActions();
+    for (const [action, { parameters }] of OPERATOR_HELP) {
+      assert.match(list, new RegExp(`^  ${action} +\\S`, 'm'));
+      for (const name of Object.keys(parameters))
+        assert.match(describeActions(action), new RegExp(`^  ${name} +\\S`, 'm'));
     }
   });
 });

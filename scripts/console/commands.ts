@@ -1,0 +1,81 @@
+/** The commands of the console for the platform, and which of Moleculer's own stay. */
+import { createRequire } from 'node:module';
+import type { ServiceBroker } from 'moleculer';
+import { callAction, describeActions, reasonOf } from './call.ts';
+import { health, numbers } from './processes.ts';
+
+/** What Moleculer's REPL takes for a command: commander's own command, of which it reads the arguments. */
+export interface ReplCommand {
+  args: string[];
+  params: { args: string[] };
+}
+
+/** Prints what comes of it, or the reason why not. */
+const command = (
+  usage: string,
+  description: string,
+  work: (broker: ServiceBroker, args: string[]) => string | Promise<string>,
+) => ({
+  command: usage,
+  description,
+  allowUnknownOptions: true,
+  parse(parsed: ReplCommand) {
+    parsed.params = { args: parsed.args };
+  },
+  async action(broker: ServiceBroker, { args }: ReplCommand['params']) {
+    try {
+      console.log(await work(broker, args));
+    } catch (error) {
+      console.log(reasonOf(error));
+    }
+  },
+});
+
+export const PLATFORM_COMMANDS = [
+  command(
+    'call <action> [params...]',
+    'Calls an action: call metadata.tenants.get \'{"key":"lakeside"}\'. `actions` lists what may be called.',
+    (broker, [action = '', ...words]) => callAction(broker, action, words),
+  ),
+  command(
+    'actions [name]',
+    'What operators may call; with a name, or its beginning, the parameters and an example.',
+    (_broker, [name]) => describeActions(name),
+  ),
+  command('health [process]', 'How all processes are, or one, or those of a service: health data.', (broker, [name]) =>
+    health(broker, name),
+  ),
+  command(
+    'metrics [process] [pattern]',
+    'Numbers of all processes at a glance, of one, or of a service: metrics data. With a part of a name, those metrics: metrics data cache.',
+    (broker, [name, pattern]) => numbers(broker, name, pattern),
+  ),
+];
+
+/** Moleculer's own that help an operator; the others are for its developers, and some end or load services. */
+const KEPT: ReadonlySet<string> = new Set(['nodes', 'services', 'info', 'cls', 'exit', 'quit', 'q', 'help']);
+
+interface Program {
+  readonly commands: { name(): string }[];
+  command(usage: string, ...rest: unknown[]): unknown;
+}
+
+/**
+ * Lets commands of the platform replace those of Moleculer's REPL with the same name, which it has no option for, and
+ * takes out those that are not KEPT; `ours`: names of the platform's commands.
+ */
+export function replaceCommands(ours: readonly string[]): void {
+  const require = createRequire(createRequire(import.meta.url).resolve('moleculer-repl'));
+  const { Command } = require('commander') as { Command: { prototype: Program } };
+  const { prototype } = Command;
+  const register = prototype.command;
+  prototype.command = function (this: Program, usage: string, ...rest: unknown[]) {
+    const isOurs = (name: string): boolean => ours.includes(name);
+    const [name = ''] = usage.split(' ');
+    for (let i = this.commands.length - 1; i >= 0; i--) {
+      const known = this.commands[i]!.name();
+      if (known === name || (isOurs(name) && !isOurs(known) && !KEPT.has(known))) this.commands.splice(i, 1);
+    }
+    return register.call(this, usage, ...rest);
+  };
+}
