@@ -47,6 +47,15 @@ const KERNEL = `      securityContext:
             value: "${SEND_BUFFER}"
 `;
 
+/** The address of the mail server, which may hold a password; without it no mail is sent. */
+const MAIL_SERVER = `            - name: SMTP_URL
+              valueFrom:
+                secretKeyRef:
+                  name: platform
+                  key: SMTP_URL
+                  optional: true
+`;
+
 function deployment(name: ServiceName, service: ServiceDescription): string {
   const ports = (isPublic(service) ? (['http', 'health'] as const) : (['health'] as const))
     .map((port) => `            - name: ${port}\n              containerPort: ${PORTS[port]}\n`)
@@ -101,7 +110,7 @@ ${address}      containers:
               value: ${name}
             - name: DATABASE_POOL_SIZE
               value: "${connections}"
-${address}          ports:
+${address}${name === 'auth' ? MAIL_SERVER : ''}          ports:
 ${ports}          volumeMounts:
             - name: bus
               mountPath: /run/bus
@@ -243,13 +252,18 @@ const composeLogin = (name: ServiceName): string =>
   `postgres://${loginOf(name)}:\${DATABASE_PASSWORD_${name.toUpperCase()}:?see README.md}` +
   '@postgres:5432/platform?sslmode=verify-full&sslrootcert=/certificates/ca.crt';
 
+/** The mail server of this machine's environment, where there is one. */
+const COMPOSE_MAIL = `      SMTP_URL: \${SMTP_URL:-}
+      MAIL_FROM: \${MAIL_FROM:-}
+`;
+
 const composeService = (name: ServiceName): string => `  ${name}:
     <<: *service
     environment:
       <<: [*environment, *bus]
       SERVICES: ${name}
       DATABASE_URL: ${composeLogin(name)}
-    volumes:
+${name === 'auth' ? COMPOSE_MAIL : ''}    volumes:
       - certificates:/certificates:ro
       - ./.bus/${name}:/run/bus:ro
 ${isPublic(SERVICES[name]) ? PUBLISHED : ''}`;

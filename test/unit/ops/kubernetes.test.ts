@@ -210,7 +210,7 @@ describe('the Kubernetes manifests', function () {
       it('sets only variables that the program reads, and keeps secrets in a Secret', () => {
         const known = environmentVariables();
         const workloads = [...deployments, find('Job', 'migrate')];
-        const secret = known.filter((name) => /^(DATABASE_URL|PLATFORM_SECRET)/.test(name));
+        const secret = known.filter((name) => /^(DATABASE_URL|PLATFORM_SECRET|SMTP_URL)/.test(name));
         for (const workload of workloads)
           for (const entry of containerOf(workload).env) {
             assert.ok(known.includes(entry.name), `${workload.metadata.name} sets ${entry.name}`);
