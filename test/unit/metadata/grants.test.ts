@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
 import type { Principal } from '../../../lib/access/types.ts';
 import type { State } from '../../../services/metadata/kinds/component.ts';
 import type { Plan } from '../../../services/metadata/planner/plan.ts';
@@ -623,9 +624,9 @@ describe('a deployment', () => {
       ['App:6'],
       'its scopes',
     );
-    assert.deepEqual(await refused('integrationUser: robot@x.example\njwks: {keys: [{kty: EC, x: mine}]}\n'), [
-      'App:6',
-    ]);
+    const { x, y } = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' });
+    const jwks = JSON.stringify({ keys: [{ kty: 'EC', crv: 'P-256', x, y }] });
+    assert.deepEqual(await refused(`integrationUser: robot@x.example\njwks: ${jwks}\n`), ['App:6'], 'its keys');
     assert.deepEqual(
       await refused('integrationUser: nobody@x.example\n'),
       ['App:1', 'App:6'],
