@@ -36,19 +36,23 @@ export class ClusterView {
     const nodes = this.nodesOf('ratelimit');
     if (nodes.length === 0) throw new PlatformError('SERVICE_UNAVAILABLE', 'No ratelimit service is available.');
     const gateway = this.#broker.nodeID;
-    const leases = await Promise.all(
-      [...Map.groupBy(requests, ({ key }) => (nodes.length === 1 ? nodes[0] : ownerOf(key, nodes)))].map(
-        ([nodeID, group]) =>
-          call(
-            this.#broker,
-            'ratelimit.leases.take',
-            { gateway, requests: group },
-            { ...(nodeID === undefined ? {} : { nodeID }), timeout: LEASE_TIMEOUT_MS },
-          ),
-      ),
+    const leases: (Lease | undefined)[] = [];
+    // By place and not by key: one counter may be asked for units and told what is held in the same call.
+    const places = Map.groupBy(requests.keys(), (i) =>
+      nodes.length === 1 ? nodes[0] : ownerOf(requests[i]!.key, nodes),
     );
-    const byKey = new Map(leases.flat().map((lease) => [lease.key, lease]));
-    return requests.map(({ key }) => byKey.get(key));
+    await Promise.all(
+      [...places].map(async ([nodeID, group]) => {
+        const answers = await call(
+          this.#broker,
+          'ratelimit.leases.take',
+          { gateway, requests: group.map((i) => requests[i]!) },
+          { ...(nodeID === undefined ? {} : { nodeID }), timeout: LEASE_TIMEOUT_MS },
+        );
+        for (const [place, i] of group.entries()) leases[i] = answers[place];
+      }),
+    );
+    return requests.map((_, i) => leases[i]);
   }
 
   #services(): Map<string, string[]> {

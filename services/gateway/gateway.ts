@@ -107,6 +107,7 @@ export class Gateway implements Edge {
   readonly #denials: Denials;
   readonly #deprecatedUses: DeprecatedUses;
   readonly #databaseReady: () => Promise<boolean>;
+  readonly #askAuthAgain: () => Promise<void>;
   /** What the last look at readiness found: a gateway without bus or database finds out nothing about others. */
   #able = true;
   /** When it last was not so, on the clock of `performance.now()`. */
@@ -144,6 +145,7 @@ export class Gateway implements Edge {
     );
     this.#scrape = rememberedBriefly(() => platform.metrics.text());
     this.#databaseReady = rememberedBriefly(() => databaseAnswers(platform, DATABASE_ANSWER_MS));
+    this.#askAuthAgain = rememberedBriefly(() => this.#sessions.askAuthAgain());
     registerProcessMetrics(platform, this.broker);
     this.#metrics.register(platform.metrics, {
       inFlight: () => this.#active.size,
@@ -328,6 +330,7 @@ export class Gateway implements Edge {
     const bus = busConnected(this.broker);
     this.#able = database && bus;
     if (!this.#able) this.#unableAt = performance.now();
+    else void this.#askAuthAgain();
     // A service that is lost later makes its own operations answer 503 while the others go on; were the gateway not
     // ready then, a cluster would take the whole API away.
     const seen = NEEDED_SERVICES.map((service) => [service, this.#cluster.wasSeen(service)]);
@@ -434,6 +437,7 @@ export class Gateway implements Edge {
     return new Sessions(this.baseUrl, {
       keys: () => call(broker, 'auth.keys.list', {}),
       grants: (grants) => call(broker, 'auth.grants.check', { grants }),
+      look: (grants) => call(broker, 'auth.grants.check', { grants, unused: true }),
       living: (grants) => call(broker, 'data.grants.confirm', { grants }),
       users: async (tenantId, userId) => {
         const user = await call(broker, 'data.users.get', { tenantId, userId });

@@ -57,6 +57,8 @@ export interface SessionSources {
   /** The ids of the grants that live, by data, which does not know the rest of their state. */
   living: (grants: GrantOfSession[]) => Promise<readonly string[]>;
   users: (tenantId: string, userId: string) => Promise<UserRights>;
+  /** Asks auth the same without counting as a use of the grants. */
+  look: (grants: GrantOfSession[]) => Promise<unknown>;
   /** Called when auth stops answering, and when it answers again. */
   authChanged: (away: Error | null) => void;
 }
@@ -73,7 +75,7 @@ const TOKEN_MAX_CHARS = 8_192;
 const KEYS_REFETCH_MS = 1_000;
 const KEYS_MAX_AGE_MS = 300_000;
 const CLOCK_SKEW_SECONDS = 5;
-/** Without requests nobody asks, so that nobody hears that auth is back. */
+/** Without requests and probes nobody asks, so that nobody hears that auth is back. */
 const AWAY_KNOWN_MS = 30_000;
 
 type VerifyKey = Awaited<ReturnType<typeof importJWK>>;
@@ -89,8 +91,9 @@ export class Sessions {
   readonly #revoked = new LRUCache<string, true>({ max: 100_000, ttl: 2 * 3_600_000 });
   /** What auth said last about a grant that lives, and when. */
   readonly #confirmed = new LRUCache<string, { state: GrantState; at: number }>({ max: 50_000 });
-  /** When auth was last found not to answer; null: it answers. */
-  #authAway: { foundAt: number } | null = null;
+  /** When auth was last found not to answer, and about what; null: it answers. */
+  #authAway: { foundAt: number; about: Session } | null = null;
+  #askingAgain = false;
   #keys = new Map<string, VerifyKey>();
   /** On the clock of `performance.now()`. */
   #keysAt = Number.NEGATIVE_INFINITY;
@@ -120,6 +123,21 @@ export class Sessions {
   get authAwayAt(): number | null {
     const foundAt = this.#authAway?.foundAt ?? Number.NEGATIVE_INFINITY;
     return performance.now() - foundAt < AWAY_KNOWN_MS ? foundAt : null;
+  }
+
+  /** Asks an auth that did not answer once more: without requests nobody would hear that it is back, or still away. */
+  async askAuthAgain(): Promise<void> {
+    const { about } = this.#authAway ?? {};
+    if (!about || this.#askingAgain) return;
+    this.#askingAgain = true;
+    try {
+      await this.#sources.look([grantOf(about)]);
+      this.#noteAuth(null, about);
+    } catch (error) {
+      if (error instanceof Error && isAway(error)) this.#noteAuth(error, about);
+    } finally {
+      this.#askingAgain = false;
+    }
   }
 
   /**
@@ -209,10 +227,10 @@ export class Sessions {
       states = await this.#sources.grants(sessions.map(grantOf));
     } catch (error) {
       if (!(error instanceof Error) || !isAway(error)) throw error;
-      this.#noteAuth(error);
+      this.#noteAuth(error, sessions[0]!);
       return this.#rememberedGrants(sessions, error);
     }
-    this.#noteAuth(null);
+    this.#noteAuth(null, sessions[0]!);
     const byId = new Map(states.map((state) => [state.grantId, state]));
     return sessions.map(({ grantId }) => {
       const state = byId.get(grantId);
@@ -222,9 +240,9 @@ export class Sessions {
     });
   }
 
-  #noteAuth(away: Error | null): void {
+  #noteAuth(away: Error | null, about: Session): void {
     const changed = (this.#authAway === null) !== (away === null);
-    this.#authAway = away ? { foundAt: performance.now() } : null;
+    this.#authAway = away ? { foundAt: performance.now(), about } : null;
     if (changed) this.#sources.authChanged(away);
   }
 

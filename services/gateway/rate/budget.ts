@@ -148,9 +148,11 @@ export class Budgets {
   /** Tells the owners what is still held here, so that their view of the budget is exact. */
   async report(budget: Budget): Promise<void> {
     await Promise.all(
-      budget.meters.map(
-        (meter) => new Promise<void>((done) => this.#ask(meter, { ...base(meter), units: 0, held: meter.held }, done)),
-      ),
+      budget.meters.map(async (meter) => {
+        // Units on their way count as held, too.
+        await meter.pending;
+        await new Promise<void>((done) => this.#ask(meter, { ...base(meter), units: 0, held: meter.held }, done));
+      }),
     );
   }
 
@@ -273,7 +275,7 @@ export class Budgets {
             const now = this.#now();
             for (const [i, one] of asking.entries()) {
               const lease = leases[i];
-              if (lease) one.meter.granted(lease, now);
+              if (lease) one.meter.granted(lease, requests[i]!.units, now);
               one.done();
             }
           },

@@ -94,11 +94,13 @@ export class Meter {
     return now < this.#emptyUntil;
   }
 
-  granted(lease: Lease, now: number): void {
+  /** `asked`: the units that were wanted; none when the owner was only told what is held, or given some back. */
+  granted(lease: Lease, asked: number, now: number): void {
     this.held += lease.granted + Math.min(0, this.#local?.tokens ?? 0);
     this.#local = null;
     this.ownerRemaining = lease.remaining;
     this.leasedAt = now;
+    if (asked === 0) return;
     this.#emptyUntil = lease.granted === 0 && this.wanted > 0 ? now + Math.max(EMPTY_PAUSE_MS, 1 / this.perMs) : 0;
   }
 

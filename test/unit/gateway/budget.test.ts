@@ -181,6 +181,27 @@ describe('A budget', () => {
     assert.equal(connection.meters[0]!.isAlone, false);
   });
 
+  it('refuses nobody because the same caller asks what is left', async () => {
+    const { budgets, state, owner } = world();
+    const [one] = budgets as [Budgets];
+    const connection = one.connection(WHO, GRANT);
+    for (const first of ['ask', 'spend']) {
+      const [before, after] = first === 'ask' ? [1, 3] : [3, 1];
+      await Promise.all([
+        ...Array.from({ length: before }, () => one.charge(connection, 1)),
+        one.report(connection),
+        ...Array.from({ length: after }, () => one.charge(connection, 1)),
+      ]);
+      // Idle, so that the next requests need a lease.
+      state.now += 3_000;
+      one.sweep();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const { key, limit, windowSeconds } = connection.meters[0]!.policy;
+    // 8 were spent, 5 of 100 in a minute have flowed back every three seconds, and no lease was lost on the way.
+    assert.equal(owner.take('other', { key, limit, windowSeconds, units: 100 }, state.now).granted, 100);
+  });
+
   it('gives unused units back when it is idle', async () => {
     const { budgets, state, owner } = world();
     const connection = budgets[0]!.connection(WHO, GRANT);

@@ -25,7 +25,7 @@ describe('A rate counter on a gateway', () => {
     const meter = new Meter(POLICY, 0);
     meter.alone(1, 0);
     meter.owe(3_500, 0);
-    meter.granted({ key: 'c', granted: 600, remaining: 1_000, resetSeconds: 40, retryAfterSeconds: 0 }, 1);
+    meter.granted({ key: 'c', granted: 600, remaining: 1_000, resetSeconds: 40, retryAfterSeconds: 0 }, 600, 1);
     assert.equal(meter.held, 100);
   });
 });

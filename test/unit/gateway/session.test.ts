@@ -32,6 +32,7 @@ describe('A session', () => {
       grants: away,
       living: away,
       users: away,
+      look: away,
       authChanged: away,
     });
   });
@@ -106,6 +107,7 @@ describe('A session', () => {
           return living;
         },
         users: () => assert.fail('nobody asks for the user'),
+        look: async () => (present ? [] : unavailable()),
         authChanged: (away) => told.push(away === null ? 'back' : 'away'),
       });
     });
@@ -131,6 +133,25 @@ describe('A session', () => {
       clock += 5_001;
       assert.equal((await known.grant(session)).active, true);
       assert.deepEqual([told, known.authAwayAt], [['away', 'back'], null]);
+    });
+
+    it('is noticed to be over, and to go on, without a request', async () => {
+      const session = await opened();
+      await known.grant(session);
+      await known.askAuthAgain();
+      assert.deepEqual(told, []);
+      present = false;
+      clock += 5_001;
+      await known.grant(session);
+      for (let second = 0; second < 60; second++) {
+        clock += 1_000;
+        await known.askAuthAgain();
+        assert.equal(known.authAwayAt, clock);
+      }
+      present = true;
+      await known.askAuthAgain();
+      assert.deepEqual([told, known.authAwayAt], [['away', 'back'], null]);
+      assert.equal(asked.length, 1, 'data is not asked for it');
     });
 
     it('a grant that has ended is refused within seconds', async () => {
