@@ -75,8 +75,10 @@ export class Metrics {
     this.#caches.push({ labels: { service, cache }, numbers });
   }
 
-  /** Any other metric of prom-client. */
+  /** Any other metric of prom-client. A service that is created again in its process takes the place of the one before. */
   register(metric: Metric): void {
+    // Its types leave the name out.
+    this.#registry.removeSingleMetric((metric as Metric & { readonly name: string }).name);
     this.#registry.registerMetric(metric);
   }
 

@@ -3,7 +3,7 @@
  * for the other, by the tables and the configuration as they are at that moment.
  */
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'mocha';
 import { CLI_CLIENT_ID } from '../../contracts/auth.ts';
 import { call } from '../../contracts/call.ts';
@@ -37,7 +37,11 @@ describe('a grant that auth and data are asked about', function () {
     await platform?.stop();
   });
 
-  const key = (x: string) => ({ kty: 'EC', crv: 'P-256', kid: x, x, y: x });
+  const key = (kid: string) => ({
+    ...generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' }),
+    kid,
+  });
+  const KEYS = { keys: [key('first')] };
   const declare = async (changes: object = {}): Promise<void> => {
     const client = {
       type: 'ExternalClient',
@@ -48,7 +52,7 @@ describe('a grant that auth and data are asked about', function () {
       grantTypes: ['authorization_code', 'refresh_token'],
       redirectUris: ['https://portal.example/cb'],
       scopes: ['data:read'],
-      jwks: { keys: [key('aaaa')] },
+      jwks: KEYS,
       ...changes,
     };
     // JSON is YAML.
@@ -83,12 +87,12 @@ describe('a grant that auth and data are asked about', function () {
     'a new name': { name: 'The portal' },
     'another redirect address': { redirectUris: ['https://portal.example/other'] },
     'its keys in another order of members': {
-      jwks: { keys: [{ y: 'aaaa', x: 'aaaa', kid: 'aaaa', crv: 'P-256', kty: 'EC' }] },
+      jwks: { keys: KEYS.keys.map((one) => Object.fromEntries(Object.entries(one).reverse())) },
     },
   };
   const ENDING: Record<string, object> = {
-    'other keys': { jwks: { keys: [key('bbbb')] } },
-    'one key more': { jwks: { keys: [key('aaaa'), key('bbbb')] } },
+    'other keys': { jwks: { keys: [key('second')] } },
+    'one key more': { jwks: { keys: [...KEYS.keys, key('second')] } },
     'a secret in place of its keys': { jwks: undefined },
     'no authentication': { confidential: false, jwks: undefined },
     'the mark of an agent': { agent: true },

@@ -27,10 +27,10 @@ describe('a tenant that is suspended on a cluster', function () {
     await nats?.stop();
   });
 
-  it('answers at no gateway within two seconds, and at both again when it is resumed', async () => {
+  it('answers at no gateway within five seconds, and at both again when it is resumed', async () => {
     const sams = await Promise.all(gateways.map(async ({ baseUrl }) => api(baseUrl, await tokenFor(baseUrl, 'sam'))));
     const both = async (status: number): Promise<void> => {
-      for (const end = performance.now() + 2_000; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
+      for (const end = performance.now() + 5_000; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
         const seen = await Promise.all(sams.map(async (sam) => (await sam.get('/identity')).status));
         if (seen.every((one) => one === status)) return;
         assert.ok(performance.now() < end, `${seen} instead of ${status}`);

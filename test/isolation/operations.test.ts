@@ -101,6 +101,7 @@ describe('isolation of every operation', () => {
     assert.equal(asked.code, 'APPROVAL_REQUIRED', String(asked));
     real['approvalId'] = asked.details.approvalId;
     real['connectionId'] = identity.body.connection.grantId;
+    real['userId'] = identity.body.user.id;
   });
 
   after(() => platform?.stop());

@@ -10,7 +10,9 @@ import { createPlatformDatabase, startPlatform, type TestPlatform } from '../sup
 import { findPromtool, promtool } from '../support/promtool.ts';
 
 const EVERY = 'Every process';
-const documented = documentedMetrics();
+/** Tried out by the tests of tracing. */
+const TRACED = 'Where tracing is on';
+const documented = documentedMetrics().filter(({ section }) => section !== TRACED);
 
 describe('the metrics of', () => {
   const processes = new Map<ServiceName, { platform: TestPlatform; health: string }>();

@@ -48,7 +48,7 @@ describe('the consent page', () => {
   it('shows every scope by area with counts, the far-reaching ones first and marked', async () => {
     const page = await shown(['openid', 'profile', 'email', ...Object.keys(SCOPES)].join(' '));
     assert.equal(scopesOn(page).length, Object.keys(SCOPES).length + 3);
-    assert.match(page.html, /27 permissions, <strong>6 of them far-reaching<\/strong>:/);
+    assert.match(page.html, /28 permissions, <strong>7 of them far-reaching<\/strong>:/);
     const marked = [...page.html.matchAll(/<code>([^<]*)<\/code> <span class="mark">Far-reaching/g)].map(
       ([, one]) => one,
     );
@@ -59,6 +59,7 @@ describe('the consent page', () => {
       'data:delete',
       'me:write',
       'metadata:deploy',
+      'users:manage',
     ]);
     const areas = [...page.html.matchAll(/id="area-(\w+)">[^<]*<span class="count">(\d+)</g)].map(([, area, n]) => [
       area,
