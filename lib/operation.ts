@@ -31,7 +31,8 @@ export const SCOPES = {
   'me:read': 'Read own profile and connections.',
   'me:write': 'Change preferences and revoke connections.',
   'audit:read': 'Read record history and audit entries.',
-  'users:manage': 'Provision users and their groups through SCIM.',
+  'users:manage':
+    'Provision users and their groups through SCIM, invite users, and make links with which they set a password.',
   offline_access: 'Receive a refresh token.',
 } as const;
 

@@ -17,7 +17,8 @@ const userId = defineParameter({
 const LET_IN = {
   ...WRITE,
   tag: 'data',
-  scopes: ['data:write'],
+  // Who holds a link takes the account over: a program that may write records alone makes none.
+  scopes: ['users:manage'],
   risk: 'high',
   precondition: 'none',
   stepUp: true,

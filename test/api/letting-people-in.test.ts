@@ -64,7 +64,7 @@ describe('API: letting people in', () => {
   };
   const session = async (username: string, password: string): Promise<Api> => {
     const { verifier, challenge } = pkce();
-    const scope = 'data:read data:write';
+    const scope = 'data:read data:write users:manage';
     const url = authorizeUrl(platform.baseUrl, challenge, { scope });
     const location = await authorize(new Browser(), url, username, password);
     const { body } = await exchange(platform.baseUrl, location.searchParams.get('code') ?? '', verifier);

@@ -36,7 +36,10 @@ const TEXTS: Readonly<Record<Scope | IdentityScope, readonly [Area, string]>> = 
   'agent:approve': ['agents', 'Approve what agents want to do, and undo what they did.'],
   'setup:read': ['configuration', 'Read the configuration of the company.'],
   'metadata:deploy': ['configuration', 'Change the configuration of the company.'],
-  'users:manage': ['users', 'Create, change and deactivate users, and give them permission sets.'],
+  'users:manage': [
+    'users',
+    'Create, invite, change and deactivate users, give them permission sets, and make links that set their passwords.',
+  ],
   'audit:read': ['audit', 'Read who changed what, and when.'],
   'events:read': ['events', 'Read the event log.'],
   'events:manage': ['events', 'Have events sent to other systems.'],
