@@ -30,7 +30,7 @@ import type { PresentedTokens, TokenClaims } from './provider/presented-tokens.t
 import { renameStepUp } from './provider/step-up.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
 import { failureReply, pageReply, reply } from './reply.ts';
-import { CALLBACK_PATH, type SingleSignOn } from './single-sign-on/single-sign-on.ts';
+import { CALLBACK_ROOT, type SingleSignOn } from './single-sign-on/single-sign-on.ts';
 import type { AddressLink } from './store/addresses.sql.ts';
 import type { AuthStore } from './store/store.ts';
 
@@ -92,7 +92,7 @@ function route(parts: HttpParts, request: HttpRequest, url: URL): HttpReply | Pr
   if (DISCOVERY.has(pathname) && isRead(request)) return discovery(parts.provider, request);
   const uid = lastSegment('/oauth2/interaction/', pathname);
   if (uid !== null) return withForm(request, (form) => interactionReply(parts, uid, form, request));
-  if (pathname === CALLBACK_PATH && isRead(request)) return fromIdentityProvider(parts, url);
+  if (pathname.startsWith(CALLBACK_ROOT) && isRead(request)) return fromIdentityProvider(parts, url);
   if (pathname === ACCOUNT_PATH) return withForm(request, (form) => accountReply(parts, url, form, request));
   if (pathname === FORGOTTEN_PATH)
     return withForm(request, (form) =>
@@ -112,10 +112,13 @@ function route(parts: HttpParts, request: HttpRequest, url: URL): HttpReply | Pr
 
 /**
  * A browser that comes back from an OpenID provider goes on at its own interaction, whose cookie it has to bring: the
- * answer to a sign-in that began in another browser counts for nothing.
+ * answer to a sign-in that began in another browser counts for nothing, nor does one on the way of another provider.
  */
-async function fromIdentityProvider({ singleSignOn }: HttpParts, { search, searchParams }: URL): Promise<HttpReply> {
-  const uid = await singleSignOn.interactionOf(searchParams.get('state') ?? '');
+async function fromIdentityProvider(
+  { singleSignOn }: HttpParts,
+  { pathname, search, searchParams }: URL,
+): Promise<HttpReply> {
+  const uid = await singleSignOn.interactionOf(searchParams.get('state') ?? '', pathname);
   if (uid === null)
     return pageReply(refused({ code: 'SINGLE_SIGN_ON_EXPIRED', label: '', username: null, back: null }));
   return reply(303, { location: `/oauth2/interaction/${uid}${search}`, 'cache-control': 'no-store' }, '');

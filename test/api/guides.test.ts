@@ -332,7 +332,7 @@ describe('the guide', () => {
 
   it('single-sign-on.md lets people of the company in by its provider, and then by nothing else', async function () {
     this.timeout(120_000);
-    await idp.serve(`${platform.baseUrl}/oauth2/sso/callback`);
+    await idp.serve(`${platform.baseUrl}/oauth2/sso/callback/demo/CorporateLogin`);
     const [beginning = '', rest = ''] = (
       await readFile(join(root, 'docs', 'guides', 'single-sign-on.md'), 'utf8')
     ).split(/^(?=## 6\.)/m);

@@ -16,7 +16,7 @@ describe('single sign-on in Chromium', () => {
     this.timeout(60_000);
     await idp.listen();
     auth = await startAuth({ env: { SSO_PRIVATE_HOSTS: idp.host } });
-    await idp.serve(`${auth.baseUrl}/oauth2/sso/callback`);
+    await idp.serve(`${auth.baseUrl}/oauth2/sso/callback/demo/Corp`);
     auth.identityProviders.set(DEMO, [
       {
         apiName: 'Corp',

@@ -19,6 +19,8 @@ export class IdentityProvider {
   readonly asked: URLSearchParams[] = [];
   /** Changes the claims of the next ID tokens, or what they are signed with. */
   tamper: ((payload: Record<string, unknown>) => Record<string, unknown> | string) | null = null;
+  /** In place of what it says of itself. */
+  metadata: Record<string, unknown> = {};
   /** It answers nothing on these paths, or lets go of the connection. */
   silent: ReadonlySet<string> = new Set();
   gone = false;
@@ -26,7 +28,7 @@ export class IdentityProvider {
   readonly #server: Server;
   #handler: (req: IncomingMessage, res: ServerResponse) => unknown = () => {};
   #key: JWK = {};
-  #redirectUri = '';
+  #redirectUris: readonly string[] = [];
 
   constructor() {
     this.#server = createServer((req, res) => this.#answer(req, res));
@@ -42,14 +44,14 @@ export class IdentityProvider {
     return new URL(this.issuer).host;
   }
 
-  /** Knows the platform by its callback; signs with a new key. */
-  async serve(redirectUri = this.#redirectUri): Promise<void> {
-    this.#redirectUri = redirectUri;
+  /** Knows the platform by its ways back, those of before without any; signs with a new key. */
+  async serve(...redirectUris: readonly string[]): Promise<void> {
+    if (redirectUris.length > 0) this.#redirectUris = redirectUris;
     const { privateKey } = await generateKeyPair('RS256', { extractable: true });
     this.#key = { ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig', kid: `key-${Math.random()}` };
     const provider: Provider = new Provider(this.issuer, {
       clients: [
-        { client_id: CLIENT_ID, client_secret: CLIENT_SECRET, redirect_uris: [redirectUri] },
+        { client_id: CLIENT_ID, client_secret: CLIENT_SECRET, redirect_uris: [...this.#redirectUris] },
         { client_id: 'another-application', client_secret: 'x', redirect_uris: ['https://other.example/cb'] },
       ],
       jwks: { keys: [this.#key] },
@@ -87,7 +89,17 @@ export class IdentityProvider {
     if (this.gone) return void req.socket.destroy();
     if (this.silent.has(url.pathname)) return;
     if (url.pathname === '/token') this.#tamperWith(res);
+    if (url.pathname === '/.well-known/openid-configuration') this.#describe(res);
     this.#handler(req, res);
+  }
+
+  #describe(res: ServerResponse): void {
+    const end = res.end.bind(res);
+    res.end = ((chunk?: unknown) => {
+      const text = JSON.stringify({ ...JSON.parse(String(chunk)), ...this.metadata });
+      res.setHeader('content-length', Buffer.byteLength(text));
+      return end(text);
+    }) as typeof res.end;
   }
 
   #tamperWith(res: ServerResponse): void {

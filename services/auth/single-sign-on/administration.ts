@@ -7,7 +7,7 @@ import type { Clients } from '../clients.ts';
 import type { AuthStore } from '../store/store.ts';
 import { type OpenIdClient, ProviderError } from './openid.ts';
 import type { ProviderSecrets } from './secrets.ts';
-import { CALLBACK_PATH } from './single-sign-on.ts';
+import { callbackPath } from './single-sign-on.ts';
 
 const SECRET = /^[\x20-\x7e]{1,1000}$/;
 
@@ -50,7 +50,7 @@ export class SingleSignOnAdministration {
       issuer,
       clientId,
       active,
-      redirectUri: this.#parts.baseUrl() + CALLBACK_PATH,
+      redirectUri: this.#parts.baseUrl() + (await callbackPath(this.#parts.clients, { tenantId, apiName })),
       secretSet: secret !== null,
       domains: meta.domains.map((domain) => ({ domain, verified: verified.has(domain) })),
       discovery: await this.#discovery(issuer),

@@ -17,8 +17,20 @@ import { type PeopleParts, userOf } from './people.ts';
 import { providerOf, providerOfUser, type TenantProvider } from './providers.ts';
 import type { ProviderSecrets } from './secrets.ts';
 
-/** The one address that is registered with every provider. */
-export const CALLBACK_PATH = '/oauth2/sso/callback';
+/** Every way back from a provider begins with it. */
+export const CALLBACK_ROOT = '/oauth2/sso/callback/';
+
+/**
+ * The way back from a provider, which no other one has: an answer that arrives on another way than its sign-in left for
+ * is none, so that no provider gets a code of another one redeemed (RFC 9700 section 4.4).
+ */
+export async function callbackPath(
+  clients: Pick<PeopleParts['clients'], 'tenant'>,
+  { tenantId, apiName }: { tenantId: string; apiName: string },
+): Promise<string> {
+  const tenant = await clients.tenant({ tenantId });
+  return `${CALLBACK_ROOT}${tenant?.key ?? tenantId}/${apiName}`;
+}
 
 export interface SingleSignOnParts extends PeopleParts {
   readonly openid: OpenIdClient;
@@ -65,6 +77,8 @@ interface Waiting extends Expected {
   readonly apiName: string;
   readonly issuer: string;
   readonly clientId: string;
+  /** On which the provider sends the browser back. */
+  readonly callback: string;
   /** Seconds since 1970. */
   readonly startedAt: number;
   readonly maxAge: number | null;
@@ -103,10 +117,12 @@ export class SingleSignOn {
     return (await this.#parts.systemPermissions(user)).includes(BREAKS_GLASS);
   }
 
-  /** The interaction that a sign-in comes back to; null: it is not on its way any more. */
-  async interactionOf(state: string): Promise<string | null> {
+  /** The interaction that a sign-in comes back to on its own way; null: none is on its way. */
+  async interactionOf(state: string, path: string): Promise<string | null> {
     const found = STATE.test(state) ? await this.#parts.store.artifacts.find(MODEL, 'id', keyOf(state)) : null;
-    return found && found.consumedAt === null ? (found.payload as unknown as Waiting).uid : null;
+    if (!found || found.consumedAt !== null) return null;
+    const { uid, callback } = found.payload as unknown as Waiting;
+    return callback === path ? uid : null;
   }
 
   /** Where the browser goes; null: the provider cannot be used, which the log has. */
@@ -114,11 +130,12 @@ export class SingleSignOn {
     const { tenantId, meta } = provider;
     const { uid, maxAge, baseUrl, again, address } = departure;
     const expected: Expected = { state: random(), nonce: random(), verifier: random() };
+    const callback = await callbackPath(this.#parts.clients, { tenantId, apiName: meta.apiName });
     let url: URL;
     try {
       url = await this.#parts.openid.authorizationUrl(meta, {
         ...expected,
-        redirectUri: baseUrl + CALLBACK_PATH,
+        redirectUri: baseUrl + callback,
         loginHint: departure.loginHint,
         maxAge,
         again,
@@ -136,6 +153,7 @@ export class SingleSignOn {
       apiName,
       issuer,
       clientId,
+      callback,
       startedAt: nowSeconds(),
       maxAge: again ? 0 : maxAge,
     };
@@ -176,7 +194,7 @@ export class SingleSignOn {
     let claims: Claims;
     try {
       claims = await this.#parts.openid.redeem(meta, await this.#parts.secrets.of({ tenantId, ...meta }), {
-        answer: new URL(`${baseUrl}${CALLBACK_PATH}?${answer}`),
+        answer: new URL(`${baseUrl}${waiting.callback}?${answer}`),
         expected: waiting,
         needed: meta.usernameClaim,
       });

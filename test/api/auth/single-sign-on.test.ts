@@ -14,13 +14,17 @@ const PLATFORM_SECRET = 'p'.repeat(40);
 
 describe('single sign-on', () => {
   const idp = new IdentityProvider();
+  /** Of another tenant, which is up to no good. */
+  const hostile = new IdentityProvider();
   let auth: AuthHarness;
   let people = 0;
 
   before(async () => {
     await idp.listen();
-    auth = await startAuth({ env: { SSO_PRIVATE_HOSTS: `${idp.host},127.0.0.1:9`, PLATFORM_SECRET } });
-    await idp.serve(`${auth.baseUrl}/oauth2/sso/callback`);
+    await hostile.listen();
+    auth = await startAuth({ env: { SSO_PRIVATE_HOSTS: `${idp.host},${hostile.host},127.0.0.1:9`, PLATFORM_SECRET } });
+    await idp.serve(...['demo', 'acme'].map((key) => `${auth.baseUrl}/oauth2/sso/callback/${key}/Corp`));
+    await hostile.serve(`${auth.baseUrl}/oauth2/sso/callback/acme/Corp`);
     await declare({});
     await call(auth.broker, 'auth.identityProviders.setSecret', {
       tenantId: DEMO,
@@ -31,6 +35,7 @@ describe('single sign-on', () => {
   after(async () => {
     await auth?.stop();
     await idp.close();
+    await hostile.close();
   });
   afterEach(async () => {
     idp.tamper = null;
@@ -101,7 +106,7 @@ describe('single sign-on', () => {
     let seen = await browser.visit(url);
     for (let i = 0; i < 5 && !seen.location; i++) seen = await browser.submit(seen, { login, password: 'any' });
     assert.ok(seen.location, main(seen));
-    assert.equal(seen.location.pathname, '/oauth2/sso/callback');
+    assert.match(seen.location.pathname, /^\/oauth2\/sso\/callback\/(?:demo|acme)\/Corp$/);
     return seen.location;
   }
   async function signInAs(username: string, login: string, trip?: Trip): Promise<Seen> {
@@ -137,7 +142,7 @@ describe('single sign-on', () => {
     assert.equal(searchParams.get('code_challenge_method'), 'S256');
     for (const name of ['state', 'nonce', 'code_challenge']) assert.match(searchParams.get(name) ?? '', /^[\w-]{43}$/);
     assert.equal(searchParams.get('login_hint'), username);
-    assert.equal(searchParams.get('redirect_uri'), `${auth.baseUrl}/oauth2/sso/callback`);
+    assert.equal(searchParams.get('redirect_uri'), `${auth.baseUrl}/oauth2/sso/callback/demo/Corp`);
     const seen = await trip.browser.visit(await atProvider(trip.browser, url, person(username)));
     const token = await tokensOf(trip, seen);
     assert.deepEqual([token.sub, token.tenant_id, token.amr], [userId, DEMO, ['fed']]);
@@ -187,6 +192,28 @@ describe('single sign-on', () => {
     idp.people.set(login, { sub: login, email: other.username, email_verified: true });
     const second = await begin();
     assert.equal((await tokensOf(second, await signInAs(one.username, login, second))).sub, one.userId);
+  });
+
+  it('gives no provider the code of another one, wherever the browser is led', async () => {
+    const { username } = await aUser();
+    hostile.metadata = { authorization_response_iss_parameter_supported: false };
+    await declare({ issuer: hostile.issuer, domains: ['acme.example'] }, ACME);
+    // The attacker's own sign-in, which waits for a code of the victim.
+    const waiting = await depart(await begin(), username);
+    // The victim is led to the provider of the attacker's tenant, and from there to their own. Many providers do not say
+    // in their answer which one they are.
+    const victim = await begin();
+    const led = await depart(victim, 'somebody@acme.example');
+    assert.equal(led.origin, hostile.issuer);
+    const on = new URL(waiting);
+    on.searchParams.set('state', led.searchParams.get('state')!);
+    const back = await atProvider(victim.browser, on, person(username));
+    back.searchParams.delete('iss');
+    assert.ok(back.searchParams.has('code'));
+    const seen = await victim.browser.visit(back);
+    assert.ok(!hostile.requests.includes('POST /token'), 'it has the code');
+    says(seen, /This sign-in is over/, 400);
+    auth.identityProviders.delete(ACME);
   });
 
   it('lets nobody take over a user by the same address', async () => {
@@ -447,7 +474,7 @@ describe('single sign-on', () => {
   it('says that the person did not want to, and signs nobody in', async () => {
     const trip = await begin();
     const url = await depart(trip, 'sam@demo.example');
-    const back = new URL('/oauth2/sso/callback', auth.baseUrl);
+    const back = new URL('/oauth2/sso/callback/demo/Corp', auth.baseUrl);
     back.search = new URLSearchParams({
       error: 'access_denied',
       error_description: '<b>no</b>',
@@ -522,7 +549,7 @@ describe('single sign-on', () => {
       issuer: idp.issuer,
       clientId: CLIENT_ID,
       active: true,
-      redirectUri: `${auth.baseUrl}/oauth2/sso/callback`,
+      redirectUri: `${auth.baseUrl}/oauth2/sso/callback/demo/Corp`,
       secretSet: true,
       domains: [
         { domain: 'demo.example', verified: true },
