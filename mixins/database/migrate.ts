@@ -4,22 +4,33 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Umzug } from 'umzug';
 import type { Database, Tx } from './database.ts';
 
 const LOCK = 7_164_001;
 
+/** Roles and databases belong to the whole server, the lock to one database of it: another installation changes them, too. */
+const ATTEMPTS = 5;
+
 /**
  * A transaction of one process at a time: PostgreSQL refuses catalog rows that two change at once ("concurrently
- * updated").
+ * updated"). Where somebody outside this database changed them, the work is done again from its beginning.
  */
-export function oneByOne<T>(database: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
-  return database.transaction(async (tx) => {
-    await tx.query('SET LOCAL lock_timeout = 0');
-    await tx.query('SET LOCAL statement_timeout = 0');
-    await tx.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
-    return work(tx);
-  });
+export async function oneByOne<T>(database: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      return await database.transaction(async (tx) => {
+        await tx.query('SET LOCAL lock_timeout = 0');
+        await tx.query('SET LOCAL statement_timeout = 0');
+        await tx.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
+        return await work(tx);
+      });
+    } catch (error) {
+      const { message } = error as Error;
+      if (attempt === ATTEMPTS || !/^tuple concurrently (updated|deleted)$/.test(message)) throw error;
+      await pause(20 * attempt);
+    }
 }
 
 export async function migrate(database: Database, service: string, directory: string): Promise<string[]> {
