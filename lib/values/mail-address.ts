@@ -39,3 +39,23 @@ export function nameInMail(text: string, maxChars: number): string {
 
 /** Mail programs turn it into a link, which the text of somebody else must not be. */
 export const looksLikeLink = (text: string): boolean => /:\/\/|\bwww\.|@|\w\.\p{L}{2,}/iu.test(text);
+
+/** What sentences have, and names do not. */
+const OF_SENTENCES = /[!?;:<>]/;
+const WORDS_MAX = 8;
+/** More of them are a telephone number, or a date by which somebody has to pay. */
+const FIGURES_MAX = 3;
+
+/** Whether it is what people are called: the words of a stranger in a mail of ours are believed. */
+export const looksLikeName = (text: string): boolean =>
+  text !== '' &&
+  !OF_SENTENCES.test(text) &&
+  !looksLikeLink(text) &&
+  text.split(' ').length <= WORDS_MAX &&
+  (text.match(/\p{Nd}/gu) ?? []).length <= FIGURES_MAX;
+
+const ONE_WORD = /^[\p{L}\p{M}\p{N}_.'+-]{1,64}$/u;
+
+/** Whether it is what people sign in with, and nothing that a mail program turns into a link to a page. */
+export const looksLikeUsername = (text: string): boolean =>
+  mailAddress(text) !== null || (ONE_WORD.test(text) && !looksLikeLink(text));

@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { UserIdentity } from '../../../contracts/data.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
-import { looksLikeLink, mailAddress, nameInMail } from '../../../lib/values/mail-address.ts';
+import { looksLikeName, looksLikeUsername, mailAddress, nameInMail } from '../../../lib/values/mail-address.ts';
 import type { Clients } from '../clients.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
@@ -44,11 +44,11 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
   const { linkSeconds } = MAIL_KINDS[kind];
   const link = linkSeconds === null ? null : await linkFor(parts, mail, linkSeconds);
   const name = nameInMail(user?.displayName ?? '', NAME_MAX_CHARS);
-  const shownName = name === '' || looksLikeLink(name) ? null : name;
+  const shownName = looksLikeName(name) ? name : null;
   const values = {
     name: shownName,
     tenant: nameInMail(tenant.name, NAME_MAX_CHARS),
-    signInName: nameInMail(typed, 2 * NAME_MAX_CHARS),
+    signInName: looksLikeUsername(credential.username) ? nameInMail(typed, 4 * NAME_MAX_CHARS) : null,
     host: new URL(parts.baseUrl()).host,
     linkEnds: linkSeconds === null ? null : inWords(platformTime() + linkSeconds * 1_000),
     at: details.at === undefined ? null : inWords(Date.parse(details.at)),

@@ -42,8 +42,13 @@ interface Parts {
   readonly link: string | null;
 }
 
+const factsOf = ({ facts = [] }: MailText) =>
+  facts.filter((fact): fact is readonly [name: string, value: string] => fact[1] !== null);
+
 function asText({ content, greeting, footer, link }: Parts): string {
-  const facts = (content.facts ?? []).map(([name, value]) => `  ${name}: ${value}`).join('\n');
+  const facts = factsOf(content)
+    .map(([name, value]) => `  ${name}: ${value}`)
+    .join('\n');
   const button = content.button && link ? `${content.button}:\n${link}` : '';
   const blocks = [greeting, ...content.before, facts, button, ...content.after, `-- \n${footer}`];
   return `${blocks.filter(Boolean).join('\n\n')}\n`;
@@ -52,7 +57,7 @@ function asText({ content, greeting, footer, link }: Parts): string {
 function asHtml({ language, content, greeting, footer, link }: Parts): string {
   const paragraph = (text: string, style = INK): string =>
     `<p class="${style === INK ? 'ink' : 'soft'}" style="margin:0 0 16px;${style}">${escapeHtml(text)}</p>`;
-  const facts = (content.facts ?? [])
+  const facts = factsOf(content)
     .map(
       ([name, value]) =>
         `<tr><td class="soft" style="padding:4px 16px 4px 0;${SOFT};vertical-align:top;white-space:nowrap">${escapeHtml(name)}</td>` +

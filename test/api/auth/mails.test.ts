@@ -85,6 +85,26 @@ describe('mails about accounts', () => {
       assert.equal((await to(user.email)).length, 1);
     });
 
+    it('carry no text of a stranger to the people of others, though their makers choose the usernames', async () => {
+      const texts = [
+        'https://evil.example/login',
+        'evil.example/login',
+        'www.evil.example',
+        'Your account is locked',
+        'call-0900-12345-now or-lose-it',
+      ];
+      for (const [i, username] of texts.entries()) {
+        const email = `stranger${i}@other.example`;
+        await sync({ userId: randomUUID(), username, email });
+        const { text = '', html } = await server.mails.next({ to: email });
+        for (const body of [text, String(html)])
+          assert.doesNotMatch(body, /evil|locked|0900|Benutzername/, `${username} is in ${body}`);
+      }
+      const email = 'plain@other.example';
+      await sync({ userId: randomUUID(), username: 'm_keller-2', email });
+      assert.match((await server.mails.next({ to: email })).text ?? '', /Benutzername: demo\\m_keller-2/);
+    });
+
     it('do not reach users with a password, inactive ones, integration users, and addresses that are none', async () => {
       auth.clients['Robot'] = externalClient({ apiName: 'Robot', integrationUser: 'Robot@demo.example' });
       await auth.bump();

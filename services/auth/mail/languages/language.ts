@@ -6,8 +6,8 @@ export interface MailValues {
   /** Null where the name of the user had better not be shown. */
   readonly name: string | null;
   readonly tenant: string;
-  /** What the user types to sign in. */
-  readonly signInName: string;
+  /** What the user types to sign in; null where that had better not be shown. */
+  readonly signInName: string | null;
   /** Host of the platform. */
   readonly host: string;
   /** When the link ends, in words of the language; null without a link. */
@@ -25,8 +25,8 @@ export interface MailText {
   readonly title: string;
   /** Paragraphs before the button. */
   readonly before: readonly string[];
-  /** What is told, as names and values. */
-  readonly facts?: readonly (readonly [name: string, value: string])[];
+  /** What is told, as names and values; without a value it is left out. */
+  readonly facts?: readonly (readonly [name: string, value: string | null])[];
   /** Label of the button; absent: the mail has no link. */
   readonly button?: string;
   /** Paragraphs after it. */
