@@ -1,0 +1,143 @@
+/** Mails on their way when processes die, race, and end: each gets to its reader once, and none stays behind. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Database } from '../../../mixins/database/database.ts';
+import { Outbox } from '../../../services/auth/mail/outbox.ts';
+import { MailSender } from '../../../services/auth/mail/sender.ts';
+import type { Delivery } from '../../../services/auth/mail/transport.ts';
+import type { TestDatabase } from '../../support/database.ts';
+import { createPlatformDatabase } from '../../support/platform.ts';
+
+const SENT: Delivery = { outcome: 'sent' };
+
+describe('the outbox of mails', () => {
+  let database: TestDatabase;
+  let pool: Database;
+  let outbox: Outbox;
+  let tenantId: string;
+  const senders: MailSender[] = [];
+  before(async () => {
+    database = await createPlatformDatabase();
+    pool = new Database(database.url, { size: 10, applicationName: 'outbox test' });
+    outbox = new Outbox(pool, { enabled: true, added: () => {} });
+    const { rows } = await pool.query<{ id: string }>("SELECT id FROM metadata.tenants WHERE key = 'demo'");
+    tenantId = rows[0]!.id;
+  });
+  after(async () => {
+    await pool?.close();
+    await database?.drop();
+  });
+  beforeEach(() => pool.query('DELETE FROM auth.mails'));
+  afterEach(async () => {
+    for (const sender of senders.splice(0)) await sender.stop();
+  });
+
+  const put = (count = 1): Promise<void> =>
+    pool.shared('auth', tenantId, async (tx) => {
+      for (let n = 0; n < count; n++)
+        assert.equal(
+          await outbox.add(tx, {
+            tenantId,
+            userId: randomUUID(),
+            kind: 'passwordChanged',
+            address: `reader-${n}@mail.example`,
+          }),
+          'queued',
+        );
+    });
+  const states = async (): Promise<unknown[]> =>
+    (await pool.query('SELECT outcome, attempts, address FROM auth.mails ORDER BY id')).rows;
+  const waiting = async (): Promise<number> =>
+    (await pool.query<{ n: number }>('SELECT count(*)::int AS n FROM auth.mails WHERE ended_at IS NULL')).rows[0]!.n;
+  /** A process that sends by `send`, which is given the address. */
+  const process = (send: (to: string) => Promise<Delivery>): MailSender => {
+    const sender = new MailSender({
+      outbox,
+      transport: { send: ({ to }) => send(to.address) },
+      before: async () => {},
+      message: async ({ id, kind, address }) => ({
+        id,
+        kind,
+        to: { name: '', address },
+        subject: '',
+        text: '',
+        html: '',
+        language: 'en',
+      }),
+      log: () => ({ info() {}, warn() {} }) as never,
+    });
+    senders.push(sender);
+    sender.wake();
+    return sender;
+  };
+  const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
+    for (const end = performance.now() + 10_000; !(await isSo()); await pause(10)) assert.ok(performance.now() < end);
+  };
+
+  it('gives the mail of a process that died while it sent to another one, once its time is over', async () => {
+    await put();
+    let dying = 0;
+    process(() => {
+      dying++;
+      return new Promise(() => {}); // it never gets to the answer
+    });
+    await until(() => dying === 1);
+    const seen: string[] = [];
+    const living = process(async (to) => {
+      seen.push(to);
+      return SENT;
+    });
+    await pause(300);
+    assert.deepEqual(seen, [], 'it is still being sent, for all that others know');
+    await pool.query('UPDATE auth.mails SET due_at = now()');
+    living.wake();
+    await until(async () => (await waiting()) === 0);
+    assert.deepEqual(seen, ['reader-0@mail.example']);
+    assert.deepEqual(await states(), [{ outcome: 'sent', attempts: 2, address: null }]);
+  });
+
+  it('hears nothing more of a mail from a process that took longer than its time', async () => {
+    await put();
+    const [slow] = await outbox.take(1, 60);
+    await pool.query('UPDATE auth.mails SET due_at = now()');
+    const [other] = await outbox.take(1, 60);
+    assert.equal(other!.id, slow!.id);
+    await outbox.end(slow!, 'refused');
+    await outbox.postpone(slow!, 0, { untried: false });
+    assert.deepEqual(await outbox.take(1, 60), [], 'it is the other process’s');
+    await outbox.end(other!, 'sent');
+    assert.deepEqual(await states(), [{ outcome: 'sent', attempts: 2, address: null }]);
+  });
+
+  it('lets no two processes send the same mail', async () => {
+    await put(40);
+    const seen: string[] = [];
+    const send = async (to: string): Promise<Delivery> => {
+      await pause(5);
+      seen.push(to);
+      return SENT;
+    };
+    for (let count = 0; count < 4; count++) process(send);
+    await until(async () => (await waiting()) === 0);
+    assert.equal(seen.length, 40);
+    assert.equal(new Set(seen).size, 40);
+  });
+
+  it('waits for what is being sent when a process ends, and begins nothing more', async () => {
+    await put(8);
+    let begun = 0;
+    const release: (() => void)[] = [];
+    const ending = process(async () => {
+      begun++;
+      await new Promise<void>((resolve) => release.push(resolve));
+      return SENT;
+    });
+    await until(() => begun === 4);
+    const stopped = ending.stop();
+    for (const go of release) go();
+    await stopped;
+    assert.equal(begun, 4);
+    assert.equal(await waiting(), 4, 'the others are for those who stay');
+  });
+});
