@@ -6,6 +6,12 @@ import type { Draft } from './kinds/kind.ts';
 import { findKind, KINDS, kindOrder } from './kinds/registry.ts';
 
 /**
+ * Of this compiler: raised when a snapshot says more of the same components than before, so that what processes of the
+ * previous version have compiled during an upgrade, or after a way back, is compiled again (`npm run migrate`).
+ */
+export const COMPILER_VERSION = 1;
+
+/**
  * Every component adds its part, in the order of the kinds; then each kind links what depends on several components.
  */
 export function compileSnapshot(tenant: TenantInfo, version: number, state: State): Snapshot {

@@ -126,6 +126,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
       // Made before the first request: one that only reads writes nothing.
       keys = await sealingKeys(platform, SEALING);
       const upgraded = await upgradeTenants(database, {
+        changed,
         failed: ({ id }, error) => this.logger.error({ err: error, tenantId: id }, NOT_UPGRADED),
       });
       if (upgraded > 0) this.logger.info(`Brought the schemas of ${upgraded} tenants up to date.`);

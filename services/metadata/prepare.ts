@@ -2,7 +2,7 @@
 import { tenantSchema } from '../../lib/context.ts';
 import type { TenantInfo } from '../../lib/schema/snapshot.ts';
 import { identifier, literal } from '../../lib/values/sql-text.ts';
-import { compileSnapshot } from './compile.ts';
+import { COMPILER_VERSION, compileSnapshot } from './compile.ts';
 import { rollupsOf } from './kinds/compile-rollup.ts';
 import type { Component, State } from './kinds/component.ts';
 import { GROUP } from './kinds/group.ts';
@@ -34,6 +34,8 @@ export interface PreparedCommit {
   /** How long its audit trail is kept. */
   readonly auditDays: number;
   readonly snapshot: Uint8Array;
+  /** Which version of the compiler made it. */
+  readonly compiler: number;
   /** For the audit trail; JSON. */
   readonly summary: string;
 }
@@ -76,6 +78,7 @@ export function prepare(
       tenant: snapshot.tenant,
       auditDays: auditDays(plan.after),
       snapshot: Buffer.from(JSON.stringify(snapshot)),
+      compiler: COMPILER_VERSION,
       summary: JSON.stringify({
         metadataVersion: version,
         deploymentId,
@@ -83,6 +86,28 @@ export function prepare(
         updates: names(plan.updates),
         deletes: names(plan.deletes),
       }),
+    },
+  };
+}
+
+/** The configuration as it is, compiled by this version of the platform, as a version of its own. Pure. */
+export function compiledAgain(tenant: TenantInfo, version: number, state: State): Prepared {
+  const snapshot = compileSnapshot(tenant, version, state);
+  return {
+    version,
+    ddl: { statements: [], ahead: [], altered: [] },
+    commit: {
+      version,
+      components: '[]',
+      changes: 0,
+      deleted: '[]',
+      forgotten: '[]',
+      touched: '[]',
+      tenant: snapshot.tenant,
+      auditDays: auditDays(state),
+      snapshot: Buffer.from(JSON.stringify(snapshot)),
+      compiler: COMPILER_VERSION,
+      summary: JSON.stringify({ metadataVersion: version, deploymentId: null, creates: [], updates: [], deletes: [] }),
     },
   };
 }

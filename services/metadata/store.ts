@@ -189,7 +189,8 @@ function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
     }),
     tx.query({
       text: `UPDATE metadata.tenants
-        SET metadata_version = $2, locale = $3, timezone = $4, currency = $5, rate_limits = $6
+        SET metadata_version = $2, locale = $3, timezone = $4, currency = $5, rate_limits = $6,
+          compiled_version = $2, compiler = $7
         WHERE id = $1`,
       values: [
         tenantId,
@@ -198,6 +199,7 @@ function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
         commit.tenant.timezone,
         commit.tenant.currency,
         JSON.stringify(commit.tenant.rateLimits),
+        commit.compiler,
       ],
     }),
     tx.query({
@@ -260,6 +262,18 @@ export async function readSnapshot(
   });
   return rows[0] ? { version: rows[0].version, snapshot: rows[0].bytes } : null;
 }
+
+/** Whether this version was compiled by processes of an earlier version of the platform; it may lack something. */
+export const wasCompiledEarlier = async (tx: Tx, tenantId: string, compiler: number): Promise<boolean> =>
+  (await tx.first({
+    text: `SELECT FROM metadata.tenants tenant WHERE id = $1 AND ${compiledEarlierSql('$2')}`,
+    values: [tenantId, compiler],
+  })) !== null;
+
+/** Of `metadata.tenants tenant`; `compiler`: that of this version. */
+export const compiledEarlierSql = (compiler: string): string =>
+  `tenant.metadata_version > 0
+    AND (tenant.compiled_version <> tenant.metadata_version OR tenant.compiler < ${compiler})`;
 
 export async function currentVersion(tx: Tx, tenantId: string): Promise<number | null> {
   const { rows } = await tx.query<{ metadata_version: number }>({

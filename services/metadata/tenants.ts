@@ -15,14 +15,17 @@ import { emitYaml } from '../../lib/yaml/emit.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../mixins/database/database.ts';
 import { ownerRole, serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import type { Statement } from '../../mixins/database/statement.ts';
-import { applyPlan, inOrder } from './apply.ts';
+import { applyPlan, applyPrepared, inOrder } from './apply.ts';
+import { COMPILER_VERSION } from './compile.ts';
 import { runDataChecks } from './data-checks.ts';
 import type { Component, State } from './kinds/component.ts';
 import { isCurrency, isLocale } from './kinds/tenant-settings.ts';
 import { makePlan } from './planner/plan.ts';
+import { compiledAgain } from './prepare.ts';
 import { checkFiles, readProject } from './project/project.ts';
 import { heldByOthersSql } from './roles.sql.ts';
 import {
+  compiledEarlierSql,
   findTenant,
   insertTenant,
   loadState,
@@ -30,6 +33,8 @@ import {
   storedAuditDays,
   storedRetained,
   type Tenant,
+  tenantInfo,
+  wasCompiledEarlier,
 } from './store.ts';
 import { parseComponents } from './stored-state.ts';
 
@@ -268,7 +273,10 @@ export async function upgradeSchema(tx: Tx, tenantId: string, from: number): Pro
   await inOrder(running);
 }
 
-/** Tenants whose schema is of an older version, or holds something that an older version of the platform owns. */
+/**
+ * Tenants whose schema is of an older version, or holds something that an older version of the platform owns, or whose
+ * configuration one has compiled.
+ */
 const OUTDATED_TENANTS = `
   WITH owned AS (
     SELECT relnamespace AS namespace, relowner AS owner FROM pg_class WHERE relkind = 'r'
@@ -276,7 +284,8 @@ const OUTDATED_TENANTS = `
   SELECT tenant.id, tenant.key FROM metadata.tenants tenant
   WHERE tenant.erasing_since IS NULL AND (tenant.tenant_schema_version < $1 OR EXISTS (
     SELECT FROM pg_namespace n JOIN owned ON owned.namespace = n.oid
-    WHERE n.nspname = 't_' || replace(tenant.id::text, '-', '') AND pg_get_userbyid(owned.owner) <> n.nspname || '_owner'))
+    WHERE n.nspname = 't_' || replace(tenant.id::text, '-', '') AND pg_get_userbyid(owned.owner) <> n.nspname || '_owner')
+    OR ${compiledEarlierSql('$2')})
   ORDER BY tenant.id`;
 
 interface TenantUpgrades {
@@ -284,6 +293,8 @@ interface TenantUpgrades {
   readonly failed?: (tenant: { readonly id: string; readonly key: string }, error: unknown) => void;
   /** Called after each tenant, with how many are behind. */
   readonly progress?: (done: number, all: number) => void;
+  /** The configuration of a tenant was compiled again, and has a new version. */
+  readonly changed?: (tenantId: string, metadataVersion: number) => void;
 }
 
 /**
@@ -292,11 +303,16 @@ interface TenantUpgrades {
  * is carried on by the next call.
  */
 export async function upgradeTenants(database: Database, options: TenantUpgrades = {}): Promise<number> {
-  const { rows } = await database.query<{ id: string; key: string }>(OUTDATED_TENANTS, [NEWEST_SCHEMA]);
+  const { rows } = await database.query<{ id: string; key: string }>(OUTDATED_TENANTS, [
+    NEWEST_SCHEMA,
+    COMPILER_VERSION,
+  ]);
   let upgraded = 0;
   for (const [index, tenant] of rows.entries()) {
     try {
       await retryLocked(() => database.transaction((tx) => upgradeTenant(tx, tenant.id)));
+      const version = await renewSnapshot(database, tenant.id);
+      if (version !== null) options.changed?.(tenant.id, version);
       upgraded++;
     } catch (error) {
       // Without the database no other tenant would fare better.
@@ -319,6 +335,20 @@ async function upgradeTenant(tx: Tx, tenantId: string): Promise<void> {
   await upgradeSchema(tx, tenantId, version);
   await bringSettings(tx, tenantId);
 }
+
+/**
+ * Compiles the configuration of a tenant again that a process of an older version has compiled, which left out what it did
+ * not know: an identity provider, or what tokens of a client may be for. The new version; null: there is nothing to do.
+ */
+const renewSnapshot = (database: Database, tenantId: string): Promise<number | null> =>
+  inConfiguration(database, tenantId, async (tx) => {
+    await tx.query(DDL_LIMITS);
+    const { tenant, before } = await lockTenant(tx, tenantId);
+    if (!(await wasCompiledEarlier(tx, tenantId, COMPILER_VERSION))) return null;
+    const prepared = compiledAgain(tenantInfo(tenant), tenant.metadataVersion + 1, before);
+    await applyPrepared(tx, tenantId, prepared, { actor: platformActor(), deploymentId: null });
+    return prepared.version;
+  });
 
 /** Puts what the schema keeps of the tenant's settings into a schema of a version that did not keep it. */
 async function bringSettings(tx: Tx, tenantId: string): Promise<void> {

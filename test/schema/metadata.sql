@@ -173,6 +173,8 @@ CREATE TABLE metadata.tenants (
   suspended_reason text,
   delete_at timestamp(3) with time zone,
   erasing_since timestamp(3) with time zone,
+  compiled_version integer DEFAULT 0 NOT NULL,
+  compiler integer DEFAULT 0 NOT NULL,
   CONSTRAINT tenants_key_check CHECK ((key ~ '^[a-z][a-z0-9]{1,30}$'::text)),
   CONSTRAINT tenants_pkey PRIMARY KEY (id),
   CONSTRAINT tenants_key_key UNIQUE (key)

@@ -15,7 +15,7 @@ const sources = files.filter(
     // They import clients that their test generates.
     !path.includes('/generated-clients/programs/'),
 );
-const isText = (path: string): boolean => !/\.(png|ico|woff2?|gz|zip|pdf)$/.test(path);
+const isText = (path: string): boolean => !/\.(png|ico|woff2?|gz|br|zip|pdf)$/.test(path);
 const packageFile = JSON.parse(read('package.json')) as Record<string, Record<string, string>>;
 /** Large programs that a few tests run. */
 const toolsFile = JSON.parse(read('test/package.json')) as typeof packageFile;
