@@ -3,6 +3,7 @@ import type { HttpReply } from '../../contracts/auth.ts';
 import type { Clients } from './clients.ts';
 import type { Form } from './form.ts';
 import * as pages from './pages/address.ts';
+import { suspended } from './pages/pages.ts';
 import { hashLinkToken } from './passwords.ts';
 import { pageReply } from './reply.ts';
 import type { AddressLink } from './store/addresses.sql.ts';
@@ -27,6 +28,7 @@ export async function addressReply(
   const link = await store.addresses.byLink(tokenHash);
   const credential = link && (await store.credentials.find(link.tenantId, link.userId));
   if (!link || !credential) return pageReply(pages.addressLinkSpent());
+  if (await clients.isSuspended(link.tenantId)) return pageReply(suspended());
   const username = await signInName(credential, { store, clients });
   // A mail scanner that opens the link must not use it up: only the form does.
   if (!form) return pageReply(pages.address({ action, username, ...link }));

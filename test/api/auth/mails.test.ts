@@ -297,6 +297,36 @@ describe('mails about accounts', () => {
       );
     });
 
+    it('waits with both links while the tenant is suspended', async () => {
+      const user = await newUser('paused', { password: 'known before' });
+      await sync({ ...user, email: 'paused.new@mail.example' });
+      const links = [
+        linkIn(await server.mails.next({ to: user.email })),
+        linkIn(await server.mails.next({ to: 'paused.new@mail.example' })),
+      ];
+      auth.suspended.add(DEMO);
+      await auth.bump();
+      try {
+        for (const link of links) {
+          const page = await new Browser().visit(link);
+          assert.equal(page.status, 403);
+          assert.match(page.html, /Access is suspended/);
+          assert.doesNotMatch(page.html, /paused/);
+          const posted = await fetch(link, {
+            method: 'POST',
+            headers: { origin: auth.baseUrl },
+            body: new URLSearchParams(),
+          });
+          assert.equal(posted.status, 403);
+        }
+      } finally {
+        auth.suspended.delete(DEMO);
+        await auth.bump();
+      }
+      const browser = new Browser();
+      assert.match((await browser.submit(await browser.visit(links[1]!))).html, /paused\.new@mail\.example/);
+    });
+
     it('tells nobody when only its letters change in size, and drops what waits when it is changed back', async () => {
       const user = await newUser('Steady', { password: 'known before' });
       await sync({ ...user, email: user.email.toLowerCase() });
