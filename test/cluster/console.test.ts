@@ -3,68 +3,14 @@
  * show runs as printed, and what is wrong is refused with the reason.
  */
 import assert from 'node:assert/strict';
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { ALL_SERVICES } from '../../config/services.ts';
+import { Console } from '../support/console.ts';
 import { startSecureNats } from '../support/nats.ts';
 import { createPlatformDatabase, startPlatform, type TestPlatform } from '../support/platform.ts';
-import { processStarted, processStopped } from '../support/processes.ts';
-import { read, repositoryFiles, root } from '../support/sources.ts';
+import { read, repositoryFiles } from '../support/sources.ts';
 
-const PROMPT = 'erp $ ';
 const BEHIND = ALL_SERVICES.filter((service) => service !== 'gateway');
-
-/** A console that is written to, command by command. */
-class Console {
-  readonly #child: ChildProcessWithoutNullStreams;
-  #output = '';
-  #heard: () => void = () => {};
-
-  constructor(env: Record<string, string>) {
-    // One stream, so that what is said of an error stands before the next prompt.
-    this.#child = spawn('sh', ['-c', `exec "${process.execPath}" scripts/repl.ts 2>&1`], {
-      cwd: root,
-      env: { PATH: process.env['PATH']!, HOME: '/nonexistent', ...env },
-    });
-    processStarted(this.#child, 'console');
-    this.#child.once('exit', () => {
-      processStopped(this.#child);
-      this.#heard();
-    });
-    this.#child.stdout.on('data', (chunk) => {
-      this.#output += chunk;
-      this.#heard();
-    });
-  }
-
-  /** What it has printed up to the next prompt. */
-  async answer(): Promise<string> {
-    for (;;) {
-      const at = this.#output.indexOf(PROMPT);
-      if (at >= 0) {
-        const text = this.#output.slice(0, at);
-        this.#output = this.#output.slice(at + PROMPT.length);
-        return text;
-      }
-      if (this.#child.exitCode !== null) throw new Error(`The console has ended: ${this.#output}`);
-      await new Promise<void>((resolve) => {
-        this.#heard = resolve;
-      });
-    }
-  }
-
-  type(line: string): Promise<string> {
-    this.#child.stdin.write(`${line}\n`);
-    return this.answer();
-  }
-
-  async end(): Promise<void> {
-    if (this.#child.exitCode !== null) return;
-    const ended = new Promise((resolve) => this.#child.once('exit', resolve));
-    this.#child.stdin.end();
-    await ended;
-  }
-}
 
 /** Lines for the console in the blocks of documents. */
 const printed = repositoryFiles()

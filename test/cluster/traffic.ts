@@ -3,9 +3,11 @@
  * is not answered as expected is counted as failed.
  */
 import { randomUUID } from 'node:crypto';
-import { Agent, createServer, type IncomingMessage, request, type Server } from 'node:http';
+import { Agent, createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { setTimeout as pause } from 'node:timers/promises';
 import { signIn } from '../../scripts/sign-in.ts';
+import type { Certificate } from '../support/certificates.ts';
 import { demoPassword } from '../support/client.ts';
 
 const RAMP_MS = 4_000;
@@ -24,9 +26,9 @@ export class Balancer {
   readonly #timer: NodeJS.Timeout;
   #next = 0;
 
-  constructor(port: number, probeMs: number) {
-    // Its own connections to callers never end of themselves: a request that crosses the end would be lost.
-    this.#server = createServer({ keepAliveTimeout: 0 }, (req, res) => {
+  /** With `tls` callers come by https, as they do to an ingress. */
+  constructor(port: number, probeMs: number, tls?: Certificate) {
+    const answer = (req: IncomingMessage, res: ServerResponse): void => {
       const ready = [...this.#backends.values()].filter((backend) => backend.ready);
       const backend = ready[this.#next++ % ready.length];
       const fail = (why: string): void => {
@@ -41,19 +43,24 @@ export class Balancer {
         agent: backend.agent,
         method,
         path: url,
-        headers,
+        headers: { ...headers, 'x-forwarded-for': req.socket.remoteAddress },
       });
-      forward.on('response', (answer: IncomingMessage) => {
-        const { connection: _, 'keep-alive': __, ...others } = answer.headers;
-        res.writeHead(answer.statusCode!, others);
-        answer.pipe(res);
-        answer.on('error', (error) => fail(error.message));
+      forward.on('response', (reply: IncomingMessage) => {
+        const { connection: _, 'keep-alive': __, ...others } = reply.headers;
+        res.writeHead(reply.statusCode!, others);
+        reply.pipe(res);
+        reply.on('error', (error) => fail(error.message));
       });
       forward.on('error', (error: NodeJS.ErrnoException) =>
         fail(`${error.code ?? error.message}${forward.reusedSocket ? ' on a kept connection' : ''}`),
       );
       req.pipe(forward);
-    });
+    };
+    // Its own connections to callers never end of themselves: a request that crosses the end would be lost.
+    const keepAliveTimeout = 0;
+    this.#server = tls
+      ? createTlsServer({ ...tls, keepAliveTimeout }, answer)
+      : createServer({ keepAliveTimeout }, answer);
     this.#server.listen(port, '127.0.0.1');
     this.#timer = setInterval(() => {
       for (const backend of this.#backends.values()) void this.#probe(backend);

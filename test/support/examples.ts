@@ -34,6 +34,13 @@ export const examplesOf = (file: string): Example[] => {
   return found;
 };
 
+/** The text of the example of this name. */
+export function exampleNamed(name: string): string {
+  const found = examplesOf(name.split('#')[0] ?? '').find((one) => one.name === name);
+  if (!found) throw new Error(`There is no example ${name}.`);
+  return found.text;
+}
+
 const slug = (heading: string): string =>
   heading
     .toLowerCase()

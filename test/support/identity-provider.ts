@@ -1,8 +1,10 @@
 /** The OpenID provider of a company: an oidc-provider of its own, with its own people, on the loopback. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
 import { type Context, Provider } from 'oidc-provider';
+import type { Certificate } from './certificates.ts';
 
 export const CLIENT_ID = 'erp-platform';
 export const CLIENT_SECRET = 'a-secret-of-the-company';
@@ -26,18 +28,22 @@ export class IdentityProvider {
   gone = false;
   issuer = '';
   readonly #server: Server;
+  readonly #origin: string;
   #handler: (req: IncomingMessage, res: ServerResponse) => unknown = () => {};
   #key: JWK = {};
   #redirectUris: readonly string[] = [];
 
-  constructor() {
-    this.#server = createServer((req, res) => this.#answer(req, res));
+  /** With the certificate of `localhost`: it has that name, and is reached by https. */
+  constructor(tls?: Certificate) {
+    const answer = (req: IncomingMessage, res: ServerResponse): void => this.#answer(req, res);
+    this.#server = tls ? createTlsServer(tls, answer) : createServer(answer);
+    this.#origin = tls ? 'https://localhost' : 'http://127.0.0.1';
   }
 
   /** Takes a port; requests are answered once there is a client. */
   async listen(): Promise<void> {
     await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
-    this.issuer = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    this.issuer = `${this.#origin}:${(this.#server.address() as AddressInfo).port}`;
   }
 
   get host(): string {

@@ -6,6 +6,7 @@ import { execFile, execFileSync, type StdioOptions, spawn } from 'node:child_pro
 import {
   appendFileSync,
   chmodSync,
+  chownSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -70,7 +71,12 @@ export class Servers {
     return stdout;
   }
 
-  async create(name: string, settings: readonly string[] = []): Promise<Server> {
+  /** `prepare` may change the files of the server before its first start. */
+  async create(
+    name: string,
+    settings: readonly string[] = [],
+    prepare: (folder: string) => void = () => {},
+  ): Promise<Server> {
     await this.run(
       'initdb',
       '-D',
@@ -82,6 +88,7 @@ export class Servers {
       '--locale=C',
       '-N',
     );
+    prepare(this.path(name));
     const server = await this.start(name, await freePort(), settings);
     await server.query('CREATE DATABASE erp', 'postgres');
     return server;
@@ -149,6 +156,12 @@ export class Servers {
   configure(name: string, settings: readonly string[], signal: 'recovery.signal' | 'standby.signal'): void {
     appendFileSync(join(this.path(name), 'postgresql.auto.conf'), `${settings.join('\n')}\n`);
     writeFileSync(join(this.path(name), signal), '');
+  }
+
+  /** A file in the folder of a server, readable for it alone. */
+  write(path: string, text: string): void {
+    writeFileSync(path, text, { mode: 0o600 });
+    if (account.uid !== undefined) chownSync(path, account.uid, account.gid ?? account.uid);
   }
 
   folder(name: string): string {

@@ -33,6 +33,8 @@ export interface ServiceProcess {
   readonly pid: number;
   /** Of the gateway; empty otherwise. */
   readonly baseUrl: string;
+  /** The file that it prints into. */
+  readonly log: string;
   /** What it printed so far. */
   output(): string;
   /** How it ended without having been asked to: the end of what it printed; null when it did not. */
@@ -48,6 +50,8 @@ export interface ProcessOptions {
   databaseUrl: string;
   natsUrl: string;
   env?: Record<string, string>;
+  /** `env` is the whole environment, without what makes tests fast. */
+  production?: boolean;
   /** Where the program stands; default: this repository. */
   folder?: string;
   /** Milliseconds until the ready line must be there. */
@@ -62,6 +66,14 @@ export const removeLogs = (): void => rmSync(logs, { recursive: true, force: tru
 
 let count = 0;
 
+const forTests = ({ services, databaseUrl, natsUrl, env }: ProcessOptions): Record<string, string> =>
+  testEnvironment(databaseUrl, {
+    SERVICES: services.join(','),
+    NATS_URL: natsUrl,
+    LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'warn',
+    ...env,
+  });
+
 /** `node main.ts` with these services; resolves at its ready line. */
 export async function startProcess(options: ProcessOptions): Promise<ServiceProcess> {
   const name = `${options.services.join('-')}-${++count}`;
@@ -75,12 +87,7 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
       PATH: process.env['PATH'],
       HOME: process.env['HOME'],
       ...compileCache(),
-      ...testEnvironment(options.databaseUrl, {
-        SERVICES: options.services.join(','),
-        NATS_URL: options.natsUrl,
-        LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'warn',
-        ...options.env,
-      }),
+      ...(options.production ? options.env : forTests(options)),
     },
   });
   closeSync(handle);
@@ -110,6 +117,7 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
     services: options.services,
     pid: child.pid!,
     baseUrl: ready[1]!.startsWith('http') ? ready[1]! : '',
+    log: file,
     output,
     crash: () => crash,
     kill: async () => {

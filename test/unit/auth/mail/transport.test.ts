@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { SMTPServerOptions } from 'smtp-server';
 import type { SmtpConfig } from '../../../../config/mail.ts';
 import { FolderTransport, type Message, SmtpTransport } from '../../../../services/auth/mail/transport.ts';
+import { selfSigned } from '../../../support/certificates.ts';
 import {
   folderOfMails,
   linkIn,
@@ -35,19 +36,6 @@ const hangingUp = (hangUp: () => void): null => {
   hangUp();
   return null;
 };
-
-async function selfSigned(host: string): Promise<{ key: string; cert: string }> {
-  const { SubjectAlternativeNameExtension, X509CertificateGenerator } = await import('@peculiar/x509');
-  const keys = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
-  const cert = await X509CertificateGenerator.createSelfSigned({
-    name: `CN=${host}`,
-    keys,
-    signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
-    extensions: [new SubjectAlternativeNameExtension([{ type: 'dns', value: host }])],
-  });
-  const key = Buffer.from(await crypto.subtle.exportKey('pkcs8', keys.privateKey)).toString('base64');
-  return { key: `-----BEGIN PRIVATE KEY-----\n${key}\n-----END PRIVATE KEY-----`, cert: cert.toString('pem') };
-}
 
 describe('mails over SMTP', () => {
   let folder: string;
