@@ -5,9 +5,9 @@ import { beginPart, failureName, isKept, type Span, tracing } from './tracing.ts
 /** So much of a text is looked at. */
 const LOOKED_AT_CHARS = 8_000;
 const OPERATION = /^[\s(]*([A-Za-z]{1,20})/;
-/** Literals are passed over, so that nothing in them is taken for a name. */
+/** Literals are passed over, so that nothing in them is taken for a name, and so is what else begins with FROM. */
 const TABLE =
-  /'(?:[^']|'')*'|\b(?:FROM|INTO|UPDATE)\s+(?:ONLY\s+)?((?:"[^"]{1,63}"|[a-z_]\w{0,62})(?:\.(?:"[^"]{1,63}"|[a-z_]\w{0,62}))?)/gi;
+  /'(?:[^']|'')*'|\b(?:extract|substring|trim|overlay)\s*\([^()']*?\bFROM\b|\bDISTINCT\s+FROM\b|\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?((?:"[^"]{1,63}"|[a-z_]\w{0,62})(?:\.(?:"[^"]{1,63}"|[a-z_]\w{0,62}))?)/gi;
 
 export interface Described {
   readonly operation: string;

@@ -5,13 +5,16 @@
  */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { promisify } from 'node:util';
 import { parseAllDocuments } from 'yaml';
+import { databaseVariable } from '../../config/env.ts';
 import { ALL_SERVICES, CONNECTIONS_MAX, type ServiceName } from '../../config/services.ts';
 import { freePort } from '../../mixins/database/embedded.ts';
 import { type Certificate, selfSigned } from '../support/certificates.ts';
@@ -26,13 +29,17 @@ import { read, root } from '../support/sources.ts';
 import { until } from './stage.ts';
 import { Balancer } from './traffic.ts';
 
-const MAIL_PASSWORD = randomBytes(16).toString('hex');
+/** Of the account that the mail server gave the platform. */
+export const MAIL_PASSWORD = randomBytes(16).toString('hex');
 /** What the pages say: two seconds more, in which the gateways find the new process. */
 const FOUND_MS = 2_000;
 /** The ingress asks that often; half of SHUTDOWN_GRACE_SECONDS is longer. */
 const PROBE_MS = 200;
 
-/** The commands of the pages, as far as they are not there. */
+/**
+ * The commands of the pages, as far as they are not there. `kubectl exec` runs in no container: it gets the environment of a pod
+ * of metadata, and a folder in place of its `/tmp`.
+ */
 const SHELL = `
 npm() {
   shift; [ "$1" != --silent ] || shift
@@ -42,10 +49,11 @@ npm() {
 npx() { shift; "$NODE" "$ROOT/cli/bin/erp.js" "$@"; }
 kubectl() {
   [ "$1" != -n ] || shift 2
-  case "$1 $2" in
-    'create namespace') ;;
+  local what="$1 \${2-}"; shift 2
+  case $what in
+    'create namespace' | 'apply -k' | 'delete job' | 'rollout restart' | 'get pod') [ "$what" != 'get pod' ] || echo pod/metadata-1 ;;
     'create secret')
-      local folder="$SECRETS/$4" option; mkdir -p "$folder"; shift 4
+      local folder="$SECRETS/$2" option; mkdir -p "$folder"; shift 2
       for option; do
         case $option in
           --from-literal=*) option=\${option#*=}; printf %s "\${option#*=}" > "$folder/\${option%%=*}" ;;
@@ -53,8 +61,23 @@ kubectl() {
           *) echo "kubectl create secret: $option" >&2; return 1 ;;
         esac
       done ;;
+    'get secret') local key=\${3#*.data.}; base64 -w 0 "$SECRETS/$1/\${key%\\}}" ;;
+    'patch secret') "$NODE" -e '
+      const [folder, patch] = process.argv.slice(1);
+      for (const [key, value] of Object.entries(JSON.parse(patch).stringData)) fs.writeFileSync(folder + "/" + key, value);
+      ' "$SECRETS/$1" "$5" ;;
+    'wait --for=condition=complete') curl -sf -X POST "$CONTROL/migrate" ;;
+    'rollout status') curl -sf -X POST "$CONTROL/rollout" ;;
     'logs --selector') local log; for log in $LOGS; do sed "s|^|[pod/$(basename "$log" .log)/platform] |" "$log"; done ;;
-    *) echo "kubectl $*" >&2; return 1 ;;
+    'cp '*) cp -R "\${what#cp }" "$PODTMP/operator" ;;
+    'exec '*)
+      while [ "$1" != -- ]; do shift; done; shift
+      (
+        set -a; . "$PODENV"; set +a
+        [ "$1" = rm ] || cd "$ROOT"
+        "\${@//\\/tmp\\/operator/$PODTMP/operator}"
+      ) ;;
+    *) echo "kubectl $what $*" >&2; return 1 ;;
   esac
 }
 set -o pipefail
@@ -70,6 +93,10 @@ const literals = (path: string): Record<string, string> =>
       .map((literal: string) => [literal.slice(0, literal.indexOf('=')), literal.slice(literal.indexOf('=') + 1)]),
   );
 
+/** The value of a variable that an example sets. */
+const variable = (name: string, key: string): string =>
+  new RegExp(`^${key}=(?:"([^"]+)"|(\\S+))`, 'm').exec(exampleNamed(name))?.slice(1).find(Boolean) ?? '';
+
 /** A process of a service, and where it is asked how it is. */
 export interface Pod {
   readonly service: ServiceName;
@@ -77,6 +104,13 @@ export interface Pod {
   readonly health: string;
   /** Of a gateway, for callers; 0 otherwise. */
   readonly port: number;
+}
+
+interface Ready {
+  readonly code: number;
+  readonly status: string;
+  readonly checks: Readonly<Record<string, boolean>>;
+  readonly degraded?: readonly string[];
 }
 
 export class Production {
@@ -95,6 +129,18 @@ export class Production {
   readonly #balancer: Balancer;
   readonly #everybody: ServiceProcess[] = [];
   readonly #trusted = getCACertificates();
+  /** What `kubectl` of the pages causes. */
+  readonly #control = createServer(async (req, res) => {
+    try {
+      if (req.url === '/migrate') await this.migrate();
+      else await this.rollOut();
+      res.end();
+    } catch (error) {
+      res.writeHead(500).end();
+      this.failures.push(error);
+    }
+  });
+  readonly failures: unknown[] = [];
   #nats: NatsServer | undefined;
 
   private constructor(parts: {
@@ -115,17 +161,24 @@ export class Production {
     this.baseUrl = `https://localhost:${parts.port}`;
     this.#balancer = new Balancer(parts.port, PROBE_MS, parts.certificate);
     setDefaultCACertificates([...this.#trusted, parts.certificate.cert]);
-    mkdirSync(this.secrets);
+    for (const folder of [this.secrets, this.file('tmp')]) mkdirSync(folder);
+    for (const name of ['docs', 'node_modules', 'package.json']) symlinkSync(join(root, name), this.file(name));
+    this.#control.listen(0, '127.0.0.1');
     writeFileSync(this.file('ca.crt'), parts.certificate.cert);
-    writeFileSync(this.file('smtp'), `${MAIL_PASSWORD}\n`);
     this.settings = {
       ...literals('k8s/base/kustomization.yaml'),
       ...literals('k8s/overlays/production/kustomization.yaml'),
       BASE_URL: this.baseUrl,
       // A minute of the pages takes two seconds here.
       SHUTDOWN_GRACE_SECONDS: '2',
+      MAIL_FROM: variable('docs/reference/mail.md#setting-it-up', 'MAIL_FROM'),
+      SMTP_CA_FILE: this.file('ca.crt'),
       SSO_PRIVATE_HOSTS: this.provider.host,
       NODE_EXTRA_CA_CERTS: this.file('ca.crt'),
+      OTEL_BSP_SCHEDULE_DELAY: '500',
+      OTEL_EXPORTER_OTLP_ENDPOINT: this.here(
+        variable('docs/reference/tracing.md#tracing', 'OTEL_EXPORTER_OTLP_ENDPOINT'),
+      ),
     };
   }
 
@@ -182,9 +235,15 @@ export class Production {
       .replaceAll('/etc/erp/database', join(this.secrets, 'database-ca'))
       .replaceAll('nats.internal', 'localhost')
       .replaceAll('mail.example.com', `localhost:${this.mail.port}`)
-      .replaceAll('/run/secrets/smtp', this.file('smtp'))
       .replaceAll('http://collector.internal:4318', this.collector.url)
       .replaceAll('http://localhost:3000', this.baseUrl);
+  }
+
+  /** What the owner of the database sets for `npm run migrate`: the address of everybody. */
+  async migrate(): Promise<string> {
+    const names = ['DATABASE_URL', ...ALL_SERVICES.map(databaseVariable)];
+    const addresses = names.map((name) => [name, this.secret('platform', name)]);
+    return this.shell('npm run migrate', { NODE_ENV: 'production', ...Object.fromEntries(addresses) });
   }
 
   /** Runs the example of a page; `change` says what differs here. Answers what it printed, stderr last. */
@@ -206,7 +265,9 @@ export class Production {
           ...compileCache(),
           ROOT: root,
           NODE: process.execPath,
-          REPOSITORY: root,
+          CONTROL: `http://127.0.0.1:${(this.#control.address() as AddressInfo).port}`,
+          PODENV: this.file('pod.env'),
+          PODTMP: this.file('tmp'),
           SECRETS: this.secrets,
           LOGS: this.#everybody.map(({ log }) => log).join(' '),
           NODE_EXTRA_CA_CERTS: this.file('ca.crt'),
@@ -218,13 +279,15 @@ export class Production {
       return stdout + stderr;
     } catch (error) {
       const { stdout, stderr } = error as { stdout?: string; stderr?: string };
-      throw new Error(`${text}\n${stdout}\n${stderr}`, { cause: error });
+      throw new Error(`${text}\n${stdout}\n${stderr}`);
     }
   }
 
   /** SQL of the pages, by the superuser. */
   async sql(name: string, change: (text: string) => string): Promise<void> {
-    for (const statement of change(exampleNamed(name)).split(/;\n/).filter((text) => text.trim()))
+    for (const statement of change(exampleNamed(name))
+      .split(/;\n/)
+      .filter((text) => text.trim()))
       await this.postgres.query(statement, 'postgres');
   }
 
@@ -276,8 +339,8 @@ export class Production {
     });
     this.#everybody.push(started);
     const pod = { service, process: started, health: `http://127.0.0.1:${healthPort}`, port };
-    await until(`${service} is ready`, async () => (await this.ready(pod)).status === 200, 60_000);
-    if (port) await this.#balancer.add(port);
+    await until(`${service} is ready`, async () => (await this.ready(pod)).code === 200, 60_000);
+    if (port) await this.#balancer.add(port, healthPort);
     return pod;
   }
 
@@ -285,10 +348,14 @@ export class Production {
   async startAll(): Promise<void> {
     for (const pod of await Promise.all(ALL_SERVICES.map((service) => this.startPod(service))))
       this.pods.set(pod.service, pod);
+    const variables = Object.entries({ ...this.environmentOf('metadata'), SERVICES: 'metadata' });
+    const lines = variables.map(([name, value]) => `${name}='${value}'\n`);
+    writeFileSync(this.file('pod.env'), lines.join(''), { mode: 0o600 });
   }
 
-  ready({ health }: Pod): Promise<Response> {
-    return fetch(`${health}/readyz`);
+  async ready({ health }: Pod): Promise<Ready> {
+    const response = await fetch(`${health}/readyz`);
+    return { code: response.status, ...((await response.json()) as Omit<Ready, 'code'>) };
   }
 
   /** One pod replaced, in the steps of the page about upgrades. */
@@ -318,6 +385,7 @@ export class Production {
   async end(): Promise<void> {
     await Promise.all([...this.pods.values()].map(({ process }) => process.kill()));
     this.#balancer.close();
+    this.#control.close();
     setDefaultCACertificates(this.#trusted);
     await Promise.all([this.mail.close(), this.provider.close(), this.collector.stop(), this.#nats?.stop()]);
     await this.#servers.stop();

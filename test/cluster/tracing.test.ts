@@ -72,16 +72,24 @@ describe('traces of a cluster', function () {
   });
 
   const newTraceId = (): string => randomBytes(16).toString('hex');
-  /** The spans of a trace, once the first of them is there: it ends last, and others need a moment to be sent. */
+  /**
+   * The spans of a trace, once the first of them is there and every process has sent its own: a call that is sent is worked on
+   * somewhere, and what is worked on was received from somebody.
+   */
   const traceOf = async (find: (span: RecordedSpan) => boolean): Promise<RecordedSpan[]> => {
     const root = (): RecordedSpan | undefined => collector.spans.find((span) => span.kind === 2 && find(span));
     await until('the request is traced', async () => root() !== undefined, 5_000);
     const all = (): RecordedSpan[] => collector.spans.filter(({ traceId }) => traceId === root()!.traceId);
     const known = (spans: RecordedSpan[]): boolean => {
       const ids = new Set(spans.map(({ spanId }) => spanId));
-      return spans.every((span) => span === root() || ids.has(span.parentId));
+      const parents = new Set(spans.map(({ parentId }) => parentId));
+      const isSent = ({ kind, attributes }: RecordedSpan): boolean => kind === 3 && 'rpc.method' in attributes;
+      return (
+        spans.every((span) => span === root() || ids.has(span.parentId)) &&
+        spans.filter(isSent).every(({ spanId }) => parents.has(spanId))
+      );
     };
-    await until('every parent is there', async () => known(all()), 5_000);
+    await until('every parent and every call is there', async () => known(all()), 5_000);
     return all();
   };
   const ofRequest =

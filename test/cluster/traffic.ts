@@ -15,6 +15,8 @@ const SETTLE_MS = 1_000;
 
 interface Backend {
   readonly port: number;
+  /** Where it is asked whether it is ready. */
+  readonly probed: number;
   readonly agent: Agent;
   ready: boolean;
 }
@@ -35,7 +37,10 @@ export class Balancer {
         if (res.headersSent) res.destroy();
         else res.writeHead(502).end(`balancer: ${why}`);
       };
-      if (!backend) return fail('no gateway is ready');
+      if (!backend) {
+        fail('no gateway is ready');
+        return;
+      }
       const { method, url, headers } = req;
       const forward = request({
         host: '127.0.0.1',
@@ -67,9 +72,9 @@ export class Balancer {
     }, probeMs);
   }
 
-  /** Resolves when the gateway at the port is ready. */
-  async add(port: number): Promise<void> {
-    const backend = { port, agent: new Agent({ keepAlive: true, maxSockets: 200 }), ready: false };
+  /** Resolves when the gateway at the port is ready; with its HEALTH_PORT, that is asked. */
+  async add(port: number, probed = port): Promise<void> {
+    const backend = { port, probed, agent: new Agent({ keepAlive: true, maxSockets: 200 }), ready: false };
     this.#backends.set(port, backend);
     while (!backend.ready) await pause(20);
   }
@@ -88,7 +93,7 @@ export class Balancer {
 
   async #probe(backend: Backend): Promise<void> {
     backend.ready = await new Promise((resolve) => {
-      const probe = request({ host: '127.0.0.1', port: backend.port, path: '/readyz', agent: false }, (answer) => {
+      const probe = request({ host: '127.0.0.1', port: backend.probed, path: '/readyz', agent: false }, (answer) => {
         answer.resume();
         resolve(answer.statusCode === 200);
       });

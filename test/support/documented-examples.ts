@@ -18,7 +18,7 @@ import { CATALOGUE } from '../../lib/errors/catalogue.ts';
 import { signIn } from '../../scripts/sign-in.ts';
 import { openapi } from '../../services/gateway/public/openapi.ts';
 import { type Answer, type Api, api, demoPassword, tokenFor } from './client.ts';
-import { examplesOf } from './examples.ts';
+import { exampleNamed } from './examples.ts';
 import { fieldFile, objectFiles, wholePackage } from './metadata-tenant.ts';
 import { root } from './sources.ts';
 
@@ -128,7 +128,7 @@ export const TRIED: Readonly<Record<string, Trial>> = {
   },
   'docs/reference/aggregation.md#answer': async (text, stage) => {
     const example = JSON.parse(text);
-    const { text: question } = namedExample('docs/reference/aggregation.md#groups-and-measures');
+    const question = exampleNamed('docs/reference/aggregation.md#groups-and-measures');
     const query = JSON.parse(question);
     query.filters.conditions.push({ id: 'b', field: 'CurrencyIsoCode__c', operator: 'eq', value: 'EUR' });
     const { body } = await aggregate(stage, query);
@@ -205,7 +205,7 @@ export const TRIED: Readonly<Record<string, Trial>> = {
     assert.ok((await contacts(stage, text)).length > 0);
   },
   'docs/reference/querying.md#expanding-references 2': async (text, stage) => {
-    const question = namedExample('docs/reference/querying.md#expanding-references').text;
+    const question = exampleNamed('docs/reference/querying.md#expanding-references');
     const found = await contacts(stage, question);
     assertLike(
       JSON.parse(text),
@@ -288,6 +288,7 @@ export const TRIED: Readonly<Record<string, Trial>> = {
 };
 
 const CLUSTER = 'It takes Docker or a Kubernetes cluster; test/unit/ops holds the manifests, test/cluster the upgrade.';
+const LIVE = 'test/cluster/company-goes-live.test.ts runs it on an installation like one in production.';
 const OUTPUT = 'Output, of which the words differ with the configuration; tests of the command hold it.';
 
 /** Names of examples that are not tried out, with the reason. Those in the language of the shell must parse. */
@@ -302,15 +303,15 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/guides/let-an-agent-work.md#1-start-the-agent': 'Asks a person; test/api/agent-example.test.ts is that person.',
   'docs/guides/operators.md#start-and-stop': 'Installs the packages and starts the platform.',
   'docs/guides/operators.md#start-and-stop 2': 'Starts the platform on a database that is not there.',
-  'docs/guides/operators.md#start-and-stop 3': 'Makes a role and a database of the whole server.',
+  'docs/guides/operators.md#start-and-stop 3': LIVE,
   'docs/guides/operators.md#the-console': 'Waits for somebody to type; the examples below are typed in it.',
   'docs/guides/operators.md#the-console 2': 'test/cluster/console.test.ts types each line.',
   'docs/guides/operators.md#deployments':
     'Takes a deployment that is under way: test/api/metadata/cancel.test.ts has one.',
   'docs/guides/operators.md#the-audit-trail 2': OUTPUT,
   'docs/guides/operators.md#the-audit-trail 3': 'Names the end of a chain: test/api/data/audit.test.ts has one.',
-  'docs/guides/operators.md#follow-a-request': CLUSTER,
-  'docs/reference/tracing.md#tracing': 'test/cluster/tracing.test.ts starts a cluster with a collector.',
+  'docs/guides/operators.md#follow-a-request': LIVE,
+  'docs/reference/tracing.md#tracing': LIVE,
   'docs/reference/tracing.md#when-the-collector-is-away': CLUSTER,
   'docs/guides/operators.md#backup': 'Makes a role of the whole server: test/cluster/restored.test.ts does.',
   'docs/guides/operators.md#backup 2': 'test/cluster/restored.test.ts makes a backup and restores it.',
@@ -324,8 +325,7 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/guides/single-sign-on.md#1-let-the-domain-be-verified':
     'test/api/auth/usernames.test.ts calls the same action.',
   'docs/guides/single-sign-on.md#2-register-the-platform-at-the-provider': 'An address to copy.',
-  'docs/guides/single-sign-on.md#4-set-its-secret-and-check-it':
-    'test/api/guides.test.ts calls the same actions for the guide.',
+  'docs/guides/single-sign-on.md#4-set-its-secret-and-check-it': LIVE,
   'docs/guides/register-an-application.md#2-get-the-secret-of-the-website':
     'test/api/guides.test.ts calls the same action for the guide.',
   'docs/guides/register-an-application.md#2-get-the-secret-of-the-website 2': 'Waits for somebody to type.',
@@ -353,14 +353,17 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/reference/operations-cluster.md#docker-compose': CLUSTER,
   'docs/reference/operations-cluster.md#console-in-a-pod':
     'test/cluster/console.test.ts opens the console with the environment of a pod.',
+  'docs/reference/operations-cluster.md#console-in-a-pod 2': LIVE,
+  'docs/reference/operations-cluster.md#another-secret-on-kubernetes': LIVE,
+  'docs/reference/operations-cluster.md#another-secret-on-kubernetes 2': LIVE,
   'docs/reference/operations-cluster.md#prometheus-and-grafana': 'test/unit/ops/monitoring.test.ts builds it.',
   'docs/reference/operations-cluster.md#upgrade-with-docker-compose': CLUSTER,
   'docs/reference/operations-cluster.md#kubernetes': CLUSTER,
   'docs/reference/operations-cluster.md#kubernetes 2': CLUSTER,
-  'docs/reference/operations-cluster.md#kubernetes 3': CLUSTER,
-  'docs/reference/operations-cluster.md#kubernetes 4': CLUSTER,
+  'docs/reference/operations-cluster.md#kubernetes 3': LIVE,
+  'docs/reference/operations-cluster.md#kubernetes 4': LIVE,
   'docs/reference/operations-cluster.md#upgrade-on-kubernetes': CLUSTER,
-  'docs/reference/operations-cluster.md#upgrade-on-kubernetes 2': CLUSTER,
+  'docs/reference/operations-cluster.md#upgrade-on-kubernetes 2': LIVE,
   'docs/reference/operations-cluster.md#keys-of-the-bus': 'test/cluster/bus-tls.test.ts makes the keys.',
   'docs/reference/operations-cluster.md#keys-of-the-bus 2': 'test/cluster/bus-tls.test.ts replaces the keys.',
   'docs/reference/operations.md#stalls': 'A line of the log: test/api/stalls.test.ts stops the event loop.',
@@ -530,12 +533,6 @@ function assertLike(example: Anything, found: Anything, { whole = true, at = '' 
       if (name !== 'record') assertLike(example[name], found[name], { whole: false, at: `${at}/${name}` });
   }
 }
-
-const namedExample = (name: string): { text: string } => {
-  const found = examplesOf(name.split('#')[0] ?? '').find((one) => one.name === name);
-  assert.ok(found, name);
-  return found;
-};
 
 const kindOf = (value: unknown): string => (Array.isArray(value) ? 'array' : typeof value);
 

@@ -22,6 +22,12 @@ describe('the span of a statement', () => {
       'WITH',
       't_1.Account',
     ],
+    [
+      'SELECT floor(extract(epoch FROM u."updatedAt")) FROM t_1._state s CROSS JOIN t_1."User" u WHERE a IS DISTINCT FROM b',
+      'SELECT',
+      't_1.User',
+    ],
+    ['SELECT substring(a FROM 2), trim(both FROM b) FROM c', 'SELECT', 'c'],
     ['COMMIT', 'COMMIT', null],
     ['', 'SQL', null],
     ['DELETE FROM ONLY x', 'DELETE', 'x'],
@@ -35,6 +41,7 @@ describe('the span of a statement', () => {
       `SELECT ${"'".repeat(100_001)}`,
       `SELECT ${'FROM "'.repeat(50_000)}`,
       `FROM ${'a'.repeat(100_000)}`,
+      'extract('.repeat(10_000),
     ]) {
       const began = performance.now();
       describeStatement(text);
