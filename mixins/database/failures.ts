@@ -116,5 +116,11 @@ export const isConnectionError = (error: unknown): boolean => failureOf(error)?.
 /** The server knows neither the login nor its password, or has no such database: what the operator sets right. */
 export const isRefusedLogin = (error: unknown): boolean => failureOf(error)?.kind === 'refusedLogin';
 
+/** The database answers, and cannot store anything at the moment. */
+export const takesNoChanges = (error: unknown): boolean => {
+  const kind = failureOf(error)?.kind;
+  return kind === 'readOnly' || kind === 'full';
+};
+
 /** The statement ran longer than it may. */
 export const isTimedOut = (error: unknown): boolean => failureOf(error)?.kind === 'timedOut';

@@ -16,7 +16,20 @@ export const failureReply = (
   status: number,
 ): HttpReply => pageReply(pages.failure({ code, description, status, requestId: requestIdOf(request) }));
 
-export const unavailableReply = (request: HttpRequest): HttpReply => pageReply(pages.unavailable(requestIdOf(request)));
+/** A page for browsers; programs get the error of OAuth. */
+export function unavailableReply(request: HttpRequest): HttpReply {
+  const page = pages.unavailable(requestIdOf(request));
+  if (String(request.headers['accept']).includes('text/html')) return pageReply(page);
+  return reply(
+    page.status,
+    {
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'no-store',
+      'retry-after': String(page.retryAfterSeconds),
+    },
+    JSON.stringify({ error: 'temporarily_unavailable', error_description: 'try again in a moment' }),
+  );
+}
 
 /** As the gateway names the request. */
 function requestIdOf({ headers }: HttpRequest): string | null {

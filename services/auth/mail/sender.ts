@@ -178,7 +178,7 @@ export class MailSender {
   #back(): void {
     if (this.#awaySince !== null) {
       const seconds = Math.round((performance.now() - this.#awaySince) / 1_000);
-      this.#parts.log().info(`Mails can be sent again, after ${seconds} s.`);
+      this.#parts.log().warn(`Mails can be sent again, after ${seconds} s.`);
     }
     this.#awaySince = null;
     this.#awayMs = 0;

@@ -2,6 +2,7 @@
 import { ACCOUNT_CLIENT_ID } from '../../../contracts/auth.ts';
 import type { StoredGrant } from '../../../lib/access/client-marks.ts';
 import type { Database } from '../../../mixins/database/database.ts';
+import { takesNoChanges } from '../../../mixins/database/failures.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { ArtifactModel } from '../models/artifact.ts';
 import * as statements from './grants.sql.ts';
@@ -42,13 +43,21 @@ export class Grants {
     return grant?.id ?? null;
   }
 
-  /** Which of these grants are live: known, not expired, of an active user. `used`: they are marked so. */
-  live(tenantId: string, grantIds: readonly string[], used: boolean): Promise<LiveGrant[]> {
-    return this.#database.shared('auth', tenantId, async (tx) => {
-      const live = tx.all<LiveGrant>(statements.liveGrants(tenantId, grantIds));
-      if (used) await tx.query(statements.markGrantsUsed(tenantId, grantIds));
-      return live;
-    });
+  /**
+   * Which of these grants are live: known, not expired, of an active user. `used`: they are marked so, unless the database
+   * takes no changes.
+   */
+  async live(tenantId: string, grantIds: readonly string[], used: boolean): Promise<LiveGrant[]> {
+    try {
+      return await this.#database.shared('auth', tenantId, async (tx) => {
+        const live = tx.all<LiveGrant>(statements.liveGrants(tenantId, grantIds));
+        if (used) await tx.query(statements.markGrantsUsed(tenantId, grantIds));
+        return live;
+      });
+    } catch (error) {
+      if (used && takesNoChanges(error)) return this.live(tenantId, grantIds, false);
+      throw error;
+    }
   }
 
   /** Ends one grant with everything that depends on it. True when it was live. */

@@ -73,6 +73,8 @@ describe('auth while others are away', () => {
         post(`${auth.baseUrl}/oauth2/token`, { grant_type: 'refresh_token', client_id: 'erp-cli', refresh_token: 'x' }),
       ]);
       for (const answer of answers) if (answer) statuses.push(answer.status);
+      const { status, body } = answers[3];
+      if (status === 503) assert.equal(body.error, 'temporarily_unavailable');
     }
     assert.deepEqual(
       statuses.filter((status) => ![200, 303, 400, 503].includes(status)),

@@ -1,8 +1,10 @@
 /** Which failures auth answers with 503: the same that every other service does. */
 import assert from 'node:assert/strict';
 import { Errors } from 'moleculer';
+import type { HttpRequest } from '../../../contracts/auth.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { CallUndelivered } from '../../../mixins/bus/takeover.ts';
+import { unavailableReply } from '../../../services/auth/reply.ts';
 import { isUnavailable } from '../../../services/auth/unavailable.ts';
 
 describe('a failure of auth is answered with 503', () => {
@@ -22,5 +24,21 @@ describe('a failure of auth is answered with 503', () => {
   it('and no other', () => {
     for (const error of [new TypeError('x'), new PlatformError('INTERNAL_ERROR', 'x'), null])
       assert.equal(isUnavailable(error), false);
+  });
+});
+
+describe('What auth answers while it cannot', () => {
+  const answered = (accept?: string) =>
+    unavailableReply({ headers: accept === undefined ? {} : { accept } } as unknown as HttpRequest);
+
+  it('is the error of OAuth for programs, and a page for browsers; both say when to come again', () => {
+    for (const accept of [undefined, '*/*', 'application/json']) {
+      const { status, headers, body } = answered(accept);
+      assert.deepEqual([status, headers['retry-after']], [503, '1']);
+      assert.equal(JSON.parse(Buffer.from(body).toString()).error, 'temporarily_unavailable');
+    }
+    const { status, headers, body } = answered('text/html,application/xhtml+xml,*/*;q=0.8');
+    assert.deepEqual([status, headers['retry-after']], [503, '1']);
+    assert.match(Buffer.from(body).toString(), /^<!doctype html>/);
   });
 });
