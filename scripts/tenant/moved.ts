@@ -2,8 +2,15 @@
 import type { Imported } from './moving/import.ts';
 import { columns } from './text.ts';
 
+/** What the operator of the original gave, and from now on this one does. */
+const given = (limits: Imported['limits']): string =>
+  Object.entries(limits)
+    .filter(([, limit]) => limit !== null)
+    .map(([name, limit]) => `${name}=${limit}`)
+    .join(' ') || 'those of the deployment';
+
 export function made(
-  { key, name, tenantId, domains, users, rows, newUserIds, clients, identityProviders }: Imported,
+  { key, name, tenantId, domains, limits, users, rows, newUserIds, clients, identityProviders }: Imported,
   how: string,
 ): string[] {
   const records = Object.entries(rows).reduce(
@@ -15,6 +22,7 @@ export function made(
       ['tenant', `${key}, ${name}, ${how}`],
       ['id', tenantId],
       ['domains', domains.join(', ') || 'none'],
+      ['limits', given(limits)],
       ['records', String(records)],
       ['users', `${users}${newUserIds ? ', with new ids' : ''}`],
     ]),

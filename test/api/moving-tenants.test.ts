@@ -18,7 +18,7 @@ import { PROJECT_PATH } from '../../lib/metadata/manifest.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { ArchiveWriter, readArchive } from '../../scripts/tenant/moving/archive.ts';
 import { exportTenant } from '../../scripts/tenant/moving/export.ts';
-import { copyTenant, exportToFile, importFromFile } from '../../scripts/tenant/moving/files.ts';
+import { checkFile, copyTenant, exportToFile, importFromFile } from '../../scripts/tenant/moving/files.ts';
 import { newUserId } from '../../scripts/tenant/moving/ids-of-users.ts';
 import type { Imported, ImportOptions } from '../../scripts/tenant/moving/import.ts';
 import type { Item } from '../../scripts/tenant/moving/items.ts';
@@ -220,6 +220,46 @@ describe('a tenant that is moved', function () {
       );
       assert.equal(await idOf(second, 'other'), null);
     });
+  });
+
+  it('takes from a file no settings, limits or domains that no tenant can have, and says all of them', async () => {
+    const hostile = join(folder, 'hostile.tar.gz');
+    const writer = new ArchiveWriter(createWriteStream(hostile));
+    for await (const item of readArchive(createReadStream(file))) {
+      if (item.kind !== 'head') {
+        await writer.add(item);
+        continue;
+      }
+      const { tenant } = item.head;
+      const changed: Anything = {
+        ...item.head,
+        metadataVersion: -5,
+        domains: ['GMAIL.com', 'no domain'],
+        columns: null,
+        tenant: {
+          ...tenant,
+          name: 'x'.repeat(100_000),
+          currency: 'XXXXXXX',
+          timezone: 'Nope/Nowhere',
+          operatorLimits: { connection: 'unlimited' },
+          rateLimits: { ...tenant.rateLimits, tenant: 1e300 },
+        },
+      };
+      await writer.add({ kind: 'head', head: changed });
+    }
+    await writer.finish();
+    for (const check of [
+      () => checkFile(hostile, new AbortController().signal),
+      () => importing(hostile, { key: 'hostile', domains: true }),
+    ])
+      await assert.rejects(check, ({ message }: Error) => {
+        for (const name of ['metadataVersion', 'domains', 'columns', 'name', 'currency', 'timezone', 'operatorLimits'])
+          assert.match(message, new RegExp(`\\b${name} must be`), message);
+        assert.match(message, /tenant\.rateLimits must be/);
+        assert.ok(message.length < 2_000);
+        return true;
+      });
+    assert.equal(await idOf(first, 'hostile'), null);
   });
 
   it('beside itself, has the same records, and users with ids of their own', async () => {

@@ -7,17 +7,8 @@ import type { Readable, Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { extract, pack } from 'tar-stream';
-import {
-  ADDRESSES,
-  COMPONENTS,
-  FORMAT,
-  FORMAT_VERSION,
-  type Head,
-  type Item,
-  MovingRefused,
-  objectOf,
-  USERS,
-} from './items.ts';
+import { headOf } from './head.ts';
+import { ADDRESSES, COMPONENTS, FORMAT, FORMAT_VERSION, type Item, MovingRefused, objectOf, USERS } from './items.ts';
 import { PARTS } from './parts.ts';
 
 const HEAD = 'tenant.json';
@@ -177,24 +168,13 @@ export async function* readArchive(file: Readable): AsyncGenerator<Item> {
 }
 
 function itemOf(name: string, body: Buffer): Item {
-  if (name === HEAD) return { kind: 'head', head: headOf(parsed<Head>(name, body)) };
+  if (name === HEAD) return { kind: 'head', head: headOf(parsed<unknown>(name, body)) };
   const text = body.toString('utf8');
   if (name.startsWith(FILES)) return { kind: 'file', path: name.slice(FILES.length), text };
   const part = /^([a-zA-Z0-9_/-]{1,200})\/\d{6,9}\.jsonl$/.exec(name)?.[1];
   if (part === undefined || !(PARTS_KNOWN.has(part) || objectOf(part) !== null))
     throw damaged(`${printable(name)} is none of its entries`);
   return { kind: 'rows', part, lines: text.replace(/\n$/, '').split('\n') };
-}
-
-function headOf(head: Head): Head {
-  if (head?.format !== FORMAT || typeof head.formatVersion !== 'number')
-    throw new MovingRefused('The file is no export of a tenant. Nothing was imported.');
-  if (head.formatVersion > FORMAT_VERSION)
-    throw new MovingRefused(
-      `The file has the format ${head.formatVersion}, and this version of the platform reads ${FORMAT_VERSION} at most: ` +
-        'upgrade the platform. Nothing was imported.',
-    );
-  return head;
 }
 
 function parsed<T>(name: string, body: Buffer): T {

@@ -3,7 +3,7 @@
  * COMMIT, and nothing is left of one that did not get so far. Source: docs/decisions/moving-a-tenant.md.
  */
 
-import type { TenantInfo } from '../../../lib/schema/snapshot.ts';
+import type { RateLimitOverrides, TenantInfo } from '../../../lib/schema/snapshot.ts';
 import { requestId, uuidv7 } from '../../../lib/values/ids.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
 import { emitYaml } from '../../../lib/yaml/emit.ts';
@@ -44,6 +44,8 @@ export interface Imported {
   readonly key: string;
   readonly name: string;
   readonly domains: readonly string[];
+  /** That the operator of the original gave, and which hold here. */
+  readonly limits: Partial<RateLimitOverrides>;
   readonly users: number;
   /** Rows by part. */
   readonly rows: Readonly<Record<string, number>>;
@@ -106,6 +108,7 @@ export class TenantImport {
       key: tenant.key,
       name: tenant.name,
       domains: this.#options.domains ? head.domains : [],
+      limits: this.#options.sandbox ? {} : head.tenant.operatorLimits,
       users: this.#userIds.length,
       rows: this.#rows,
       newUserIds,
@@ -543,7 +546,7 @@ function masks(state: State, object: string, key: string): [string, string][] {
 }
 
 /** Classes of errors that come from what the file says. */
-const OF_THE_FILE = /^(22|23)/;
+const OF_THE_FILE = /^(22|23|42701)/;
 
 const misfit = (part: string, error: unknown): unknown =>
   OF_THE_FILE.test(sqlState(error) ?? '')
