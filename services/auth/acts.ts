@@ -1,7 +1,7 @@
 /** What operators do, and what is done with their links, on the way to the audit trails of the tenants it concerns. */
 import type { DataActions } from '../../contracts/data.ts';
 import type { Tenant } from './clients.ts';
-import type { AddressLink } from './store/addresses.sql.ts';
+import type { AddressDecision, AddressLink } from './store/addresses.sql.ts';
 
 type Entry = DataActions['data.audit.note']['params'];
 
@@ -54,13 +54,21 @@ export class Acts {
     await this.#note({ tenantId, operationId: 'auth.users.requestPassword', userId, channel: 'ui', changes: null });
   }
 
-  /** Of a mail address: its user has confirmed it, or objected to it from the one before. */
-  async addressSettled({ tenantId, userId, purpose, address }: AddressLink): Promise<void> {
-    const [operationId, changes] =
-      purpose === 'confirm'
-        ? ['auth.users.confirmAddress', { mailAddress: { from: null, to: address } }]
-        : ['auth.users.refuseAddress', { mailAddress: { from: address, to: null } }];
-    await this.#note({ tenantId, operationId, userId, channel: 'ui', changes });
+  /** Of a mail address: its user has confirmed it, or agreed or objected to it from the one before. */
+  async addressDecided({ tenantId, userId, address }: AddressLink, decision: AddressDecision): Promise<void> {
+    const operationId = {
+      confirm: 'auth.users.confirmAddress',
+      agree: 'auth.users.agreeToAddress',
+      object: 'auth.users.refuseAddress',
+    }[decision];
+    const [from, to] = decision === 'object' ? [address, null] : [null, address];
+    await this.#note({ tenantId, operationId, userId, channel: 'ui', changes: { mailAddress: { from, to } } });
+  }
+
+  /** Of a confirmed mail address to which nobody has objected in time. */
+  async addressUnopposed({ tenantId, userId, address }: AddressLink): Promise<void> {
+    const changes = { mailAddress: { from: null, to: address } };
+    await this.#note({ tenantId, operationId: 'auth.users.settleAddress', userId, channel: 'job', changes });
   }
 
   /** As through the API, where the same entry is made by the operation. */

@@ -1,4 +1,4 @@
-/** The page behind a link to a mail address, which confirms it or objects to it. */
+/** The page behind a link to a mail address, which confirms it, agrees or objects to it. */
 import type { HttpReply } from '../../contracts/auth.ts';
 import type { Clients } from './clients.ts';
 import type { Form } from './form.ts';
@@ -6,7 +6,7 @@ import * as pages from './pages/address.ts';
 import { suspended } from './pages/pages.ts';
 import { hashLinkToken } from './passwords.ts';
 import { pageReply } from './reply.ts';
-import type { AddressLink } from './store/addresses.sql.ts';
+import type { AddressDecision, AddressLink } from './store/addresses.sql.ts';
 import type { AuthStore } from './store/store.ts';
 import { signInName } from './usernames.ts';
 
@@ -14,12 +14,12 @@ interface AddressPageParts {
   store: AuthStore;
   clients: Clients;
   /** For the audit trail. */
-  addressSettled(link: AddressLink): Promise<void>;
+  addressDecided(link: AddressLink, decision: AddressDecision): Promise<void>;
 }
 
 /** Shows what the link does, or does it. `action` is the form's own address. */
 export async function addressReply(
-  { store, clients, addressSettled }: AddressPageParts,
+  { store, clients, addressDecided }: AddressPageParts,
   token: string,
   form: Form | null,
   action: string,
@@ -32,7 +32,17 @@ export async function addressReply(
   const username = await signInName(credential, { store, clients });
   // A mail scanner that opens the link must not use it up: only the form does.
   if (!form) return pageReply(pages.address({ action, username, ...link }));
-  if (!(await store.addresses.settle(link, tokenHash))) return pageReply(pages.addressLinkSpent());
-  await addressSettled(link);
-  return pageReply(pages.addressSettled(link));
+  const decision = decisionOf(link, form);
+  if (!decision) return pageReply(pages.address({ action, username, ...link }));
+  const outcome = await store.addresses.decide(link, tokenHash, decision);
+  if (!outcome) return pageReply(pages.addressLinkSpent());
+  await addressDecided(link, decision);
+  return pageReply(pages.addressDecided(decision, outcome, link.address));
+}
+
+/** null: the form says nothing that its link could do. */
+function decisionOf({ purpose }: AddressLink, form: Form): AddressDecision | null {
+  const decision = form.get('decision');
+  if (purpose === 'confirm') return decision === 'confirm' ? decision : null;
+  return decision === 'agree' || decision === 'object' ? decision : null;
 }

@@ -31,7 +31,7 @@ import { renameStepUp } from './provider/step-up.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
 import { failureReply, pageReply, reply } from './reply.ts';
 import { CALLBACK_ROOT, type SingleSignOn } from './single-sign-on/single-sign-on.ts';
-import type { AddressLink } from './store/addresses.sql.ts';
+import type { AddressDecision, AddressLink } from './store/addresses.sql.ts';
 import type { AuthStore } from './store/store.ts';
 
 export interface HttpParts {
@@ -50,7 +50,7 @@ export interface HttpParts {
   /** Ends one connection of a user; false: there is no such connection. */
   revokeConnection(user: { tenantId: string; userId: string }, connectionId: string): Promise<boolean>;
   passwordSet(tenantId: string, userId: string): Promise<void>;
-  addressSettled(link: AddressLink): Promise<void>;
+  addressDecided(link: AddressLink, decision: AddressDecision): Promise<void>;
   /** A person has just signed in. */
   signedIn(tenantId: string, userId: string): void;
   signInRefused(refusal: Refusal, origin: AttemptOrigin): void;

@@ -144,9 +144,11 @@ export class AuthServer {
     await this.clients.refreshAllOrigins();
   }
 
-  /** Periodic work, each minute: deletes what has expired. */
+  /** Periodic work, each minute: deletes what has expired, and settles addresses to which nobody has objected. */
   async clean(): Promise<void> {
     await this.#store.deleteExpired();
+    for (const link of await this.#store.addresses.settleUnopposed())
+      await this.acts.addressUnopposed(link).catch(this.#options.onError);
   }
 
   async rotateKeys(): Promise<void> {
@@ -198,7 +200,7 @@ export class AuthServer {
         revokeConnection: (user, connectionId) => this.#revokeConnection(user, connectionId),
         // The password is set, whether or not the entry can be written.
         passwordSet: (tenantId, userId) => this.acts.passwordSet(tenantId, userId).catch(this.#options.onError),
-        addressSettled: (link) => this.acts.addressSettled(link).catch(this.#options.onError),
+        addressDecided: (link, decision) => this.acts.addressDecided(link, decision).catch(this.#options.onError),
         signedIn: this.#options.signedIn,
         signInRefused: this.#options.signInRefused,
       },

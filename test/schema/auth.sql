@@ -88,6 +88,9 @@ CREATE TABLE auth.credentials (
   invited_at timestamp with time zone,
   pending_email text,
   signed_in_at timestamp with time zone,
+  pending_since timestamp with time zone,
+  pending_confirmed_at timestamp with time zone,
+  pending_agreed_at timestamp with time zone,
   CONSTRAINT credentials_pkey PRIMARY KEY (tenant_id, user_id)
 );
 ALTER TABLE auth.credentials ENABLE ROW LEVEL SECURITY;
@@ -316,6 +319,8 @@ CREATE INDEX artifacts_network ON auth.artifacts USING btree (network, model, ex
 CREATE INDEX artifacts_uid ON auth.artifacts USING btree (uid) WHERE (uid IS NOT NULL);
 
 CREATE UNIQUE INDEX artifacts_user_code ON auth.artifacts USING btree (user_code) WHERE (user_code IS NOT NULL);
+
+CREATE INDEX credentials_confirmed ON auth.credentials USING btree (pending_since) WHERE (pending_confirmed_at IS NOT NULL);
 
 CREATE UNIQUE INDEX credentials_found_by_name ON auth.credentials USING btree (lower(username)) WHERE found_by_name;
 

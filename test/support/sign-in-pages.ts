@@ -1,7 +1,7 @@
 /** Every page of sign-in and account in each of its states, most of which a person reaches only with a device at hand. */
 import { IDENTITY_SCOPES, SCOPES } from '../../lib/operation.ts';
 import * as account from '../../services/auth/pages/account.ts';
-import { address, addressLinkSpent, addressSettled } from '../../services/auth/pages/address.ts';
+import { address, addressDecided, addressLinkSpent } from '../../services/auth/pages/address.ts';
 import { forgotten, noMails, requested } from '../../services/auth/pages/forgotten.ts';
 import * as pages from '../../services/auth/pages/pages.ts';
 import * as secondStep from '../../services/auth/pages/second-step.ts';
@@ -76,7 +76,10 @@ export const signInPages = (text: string): pages.Page[] => [
   noMails(),
   ...(['confirm', 'object'] as const).flatMap((purpose) => [
     address({ action: '/a', purpose, address: text, username: text }),
-    addressSettled({ purpose, address: text }),
+  ]),
+  ...(['confirm', 'agree', 'object'] as const).flatMap((decision) => [
+    addressDecided(decision, 'settled', text),
+    addressDecided(decision, 'waiting', text),
   ]),
   addressLinkSpent(),
   ...[

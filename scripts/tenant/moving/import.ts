@@ -493,8 +493,9 @@ class Loading {
       if (users.length === 0) return;
       this.#tx.actAs(serviceRole('auth', this.tenant.id));
       await this.#tx.query(
-        `INSERT INTO auth.credentials (tenant_id, user_id, username, email, pending_email, active, invited_at)
-          SELECT $1, id, username, coalesce(confirmed, email), CASE WHEN confirmed IS NOT NULL THEN email END, active, now()
+        `INSERT INTO auth.credentials (tenant_id, user_id, username, email, pending_email, pending_since, active, invited_at)
+          SELECT $1, id, username, coalesce(confirmed, email), CASE WHEN confirmed IS NOT NULL THEN email END,
+            CASE WHEN confirmed IS NOT NULL THEN now() END, active, now()
           FROM json_to_recordset($2) AS u (id uuid, username text, email text, confirmed text, active boolean)`,
         [this.tenant.id, JSON.stringify(users.map((user) => ({ ...user, confirmed: confirmed.get(user.id) ?? null })))],
       );

@@ -1,5 +1,6 @@
-/** The pages behind links to a mail address: its user confirms it, or objects to a new one. */
+/** The pages behind links to a mail address: its user confirms it, and agrees or objects from the one before. */
 import { escapeHtml } from '../../../lib/values/html.ts';
+import { type AddressDecision, OBJECTION_DAYS } from '../store/addresses.sql.ts';
 import type { Page } from './layout.ts';
 
 export interface AddressView {
@@ -14,14 +15,10 @@ export function address(view: AddressView): Page {
     view.purpose === 'confirm'
       ? [
           'Is this your mail address?',
-          'From now on, links with which you choose a password go to this address:',
+          'Links with which you choose a password are to go to this address:',
           'Yes, it is mine',
         ]
-      : [
-          'Do you object?',
-          'Your account was given this mail address. If you object, mails go on to the earlier one:',
-          'I object',
-        ];
+      : ['Is this your new mail address?', 'Your account was given this mail address, to which mails are to go:', ''];
   return {
     title,
     status: 200,
@@ -30,26 +27,44 @@ export function address(view: AddressView): Page {
 <p>${text}</p>
 <p class="secret">${escapeHtml(view.address)}</p>
 <form method="post" action="${escapeHtml(view.action)}">
-<button type="submit" name="decision" value="${view.purpose}">${button}</button>
+${view.purpose === 'confirm' ? decisionButton('confirm', button) : AGREE_OR_OBJECT}
 </form>`,
   };
 }
 
-export const addressSettled = ({ purpose, address: text }: Pick<AddressView, 'purpose' | 'address'>): Page =>
-  purpose === 'confirm'
-    ? {
-        title: 'Your address is confirmed',
-        status: 200,
-        body: `<h1 class="done">Your address is confirmed</h1>
-<p>Mails for you go to <strong>${escapeHtml(text)}</strong>. You can close this page.</p>`,
-      }
-    : {
-        title: 'The address is not used',
-        status: 200,
-        body: `<h1 class="done">The address is not used</h1>
-<p>Mails go on to the address until now, and not to <strong>${escapeHtml(text)}</strong>. Tell your administrator what has
-happened, so that your account is put right.</p>`,
-      };
+const decisionButton = (decision: AddressDecision, text: string, quiet = false): string =>
+  `<button type="submit" name="decision" value="${decision}"${quiet ? ' class="quiet"' : ''}>${text}</button>`;
+
+const AGREE_OR_OBJECT = `${decisionButton('agree', 'Yes, I agree')}
+${decisionButton('object', 'No, I object', true)}
+<p class="hint">If you object, mails go on to the earlier address, whatever your administrator has entered.</p>`;
+
+const done = (title: string, text: string): Page => ({
+  title,
+  status: 200,
+  body: `<h1 class="done">${title}</h1>
+<p>${text}</p>`,
+});
+
+/** `waiting`: the other side has not confirmed the address yet. */
+export function addressDecided(decision: AddressDecision, outcome: 'settled' | 'waiting', text: string): Page {
+  const address = `<strong>${escapeHtml(text)}</strong>`;
+  if (decision === 'object')
+    return done(
+      'The address is not used',
+      `Mails go on to the address until now, and not to ${address}. Tell your administrator what has happened, so that your
+account is put right.`,
+    );
+  const title = decision === 'confirm' ? 'Your address is confirmed' : 'You have agreed';
+  if (outcome === 'settled') return done(title, `Mails for you go to ${address}. You can close this page.`);
+  return done(
+    title,
+    decision === 'confirm'
+      ? `Mails for you go to ${address} once you have agreed with the link that was sent to the earlier address, or
+${OBJECTION_DAYS} days after the change if nobody objects there.`
+      : `Mails for you go to ${address} once you have confirmed it with the link that was sent there.`,
+  );
+}
 
 export const addressLinkSpent = (): Page => ({
   title: 'This link is not valid any more',

@@ -1,8 +1,14 @@
-/** Statements on links to addresses of users. */
+/** Statements on links to addresses of users, and on what becomes of a changed one. */
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
+/** A link that went to the new address, or to the one before, whose user may object. */
 export type AddressPurpose = 'confirm' | 'object';
+/** What the user of a link wants. */
+export type AddressDecision = 'confirm' | 'agree' | 'object';
+
+/** After so long the user of the earlier address has not objected. */
+export const OBJECTION_DAYS = 7;
 
 export interface AddressLink {
   readonly tenantId: string;
@@ -42,14 +48,42 @@ export function claimAddressLink(tenantId: string, tokenHash: Buffer): Statement
   );
 }
 
-/** What waits becomes the address to which links go, or is dropped. One row, unless another one waits by now. */
-export function settleAddress({ tenantId, userId, address, purpose }: AddressLink): Statement {
+/** Nothing waits any more. */
+const NOTHING_PENDING =
+  'pending_email = NULL, pending_since = NULL, pending_confirmed_at = NULL, pending_agreed_at = NULL, updated_at = now()';
+const UNOPPOSED = `pending_since < now() - interval '${OBJECTION_DAYS} days'`;
+
+/** What waits, unless another address waits by now. */
+const pending = (sql: Sql, { tenantId, userId, address }: AddressLink): string =>
+  `tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} AND active
+     AND lower(pending_email) = lower(${sql.bind(address, 'text')})`;
+
+/** Notes who has decided. One row, unless another address waits by now. */
+export function decideAddress(link: AddressLink, decision: AddressDecision): Statement {
   const sql = new Sql();
-  const email = purpose === 'confirm' ? 'email = pending_email, ' : '';
+  const change = {
+    confirm: 'pending_confirmed_at = now()',
+    agree: 'pending_agreed_at = now()',
+    object: NOTHING_PENDING,
+  }[decision];
   return sql.statement(
-    `UPDATE auth.credentials SET ${email}pending_email = NULL, updated_at = now()
-     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} AND active
-       AND lower(pending_email) = lower(${sql.bind(address, 'text')})
+    `UPDATE auth.credentials SET ${change} WHERE ${pending(sql, link)} RETURNING user_id AS "userId"`,
+  );
+}
+
+/** What waits becomes the address to which links go. One row when both have confirmed it. */
+export function settleAddress(link: AddressLink): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `UPDATE auth.credentials SET email = pending_email, ${NOTHING_PENDING}
+     WHERE ${pending(sql, link)} AND pending_confirmed_at IS NOT NULL AND (pending_agreed_at IS NOT NULL OR ${UNOPPOSED})
      RETURNING user_id AS "userId"`,
   );
 }
+
+/** Users whose new address was confirmed and not objected to; a few of all tenants. */
+export const UNOPPOSED_ADDRESSES: Statement = {
+  text: `SELECT tenant_id AS "tenantId", user_id AS "userId", pending_email AS address
+  FROM auth.credentials WHERE pending_confirmed_at IS NOT NULL AND ${UNOPPOSED} AND active
+  ORDER BY pending_since LIMIT 500`,
+};

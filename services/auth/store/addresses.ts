@@ -1,6 +1,15 @@
-/** Changes of mail addresses: links with which a user confirms the new one, or objects from the old one. */
-import type { Database } from '../../../mixins/database/database.ts';
-import { type AddressLink, addressLink, claimAddressLink, insertAddressLink, settleAddress } from './addresses.sql.ts';
+/** Changes of mail addresses: links with which a user confirms the new one, and agrees or objects from the old one. */
+import type { Database, Tx } from '../../../mixins/database/database.ts';
+import {
+  type AddressDecision,
+  type AddressLink,
+  addressLink,
+  claimAddressLink,
+  decideAddress,
+  insertAddressLink,
+  settleAddress,
+  UNOPPOSED_ADDRESSES,
+} from './addresses.sql.ts';
 import { forgetLinks } from './credentials.sql.ts';
 
 export class Addresses {
@@ -20,17 +29,38 @@ export class Addresses {
   }
 
   /**
-   * Uses the link up and confirms the address or drops it, both or neither; false when somebody was faster. Links that
-   * went to the earlier address end when it is not the user's any more.
+   * Uses the link up and does what its user wants, both or neither. `settled`: the new address counts from now on, or is
+   * dropped; `waiting`: the other side has not confirmed it yet; null: somebody was faster.
    */
-  settle(link: AddressLink, tokenHash: Buffer): Promise<boolean> {
-    const { tenantId, userId, purpose } = link;
-    return this.#database.shared('auth', tenantId, async (tx) => {
-      if (!(await tx.first(claimAddressLink(tenantId, tokenHash)))) return false;
-      if (!(await tx.first(settleAddress(link)))) return false;
-      const forgotten = forgetLinks(tenantId, userId, purpose === 'confirm' ? 'all' : 'address');
-      for (const statement of forgotten) await tx.query(statement);
-      return true;
+  decide(link: AddressLink, tokenHash: Buffer, decision: AddressDecision): Promise<'settled' | 'waiting' | null> {
+    return this.#database.shared('auth', link.tenantId, async (tx) => {
+      if (!(await tx.first(claimAddressLink(link.tenantId, tokenHash)))) return null;
+      if (!(await tx.first(decideAddress(link, decision)))) return null;
+      if (decision !== 'object') return (await settled(tx, link)) ? 'settled' : 'waiting';
+      await forget(tx, link, 'address');
+      return 'settled';
     });
   }
+
+  /** Settles confirmed addresses to which nobody has objected in time; answers those. */
+  async settleUnopposed(): Promise<AddressLink[]> {
+    const found = await this.#database.login((tx) => tx.all<Omit<AddressLink, 'purpose'>>(UNOPPOSED_ADDRESSES));
+    const done: AddressLink[] = [];
+    for (const waiting of found) {
+      const link = { ...waiting, purpose: 'confirm' } as const;
+      if (await this.#database.shared('auth', link.tenantId, (tx) => settled(tx, link))) done.push(link);
+    }
+    return done;
+  }
+}
+
+/** Links that went to the earlier address end with it. */
+async function settled(tx: Tx, link: AddressLink): Promise<boolean> {
+  if (!(await tx.first(settleAddress(link)))) return false;
+  await forget(tx, link, 'all');
+  return true;
+}
+
+async function forget(tx: Tx, { tenantId, userId }: AddressLink, kinds: 'address' | 'all'): Promise<void> {
+  for (const statement of forgetLinks(tenantId, userId, kinds)) await tx.query(statement);
 }

@@ -76,7 +76,9 @@ export function holdCredential(tenantId: string, userId: string): Statement {
   );
 }
 
-/** A name stays found by itself until it changes. */
+const SAME_PENDING = 'lower(stored.pending_email) = lower(excluded.pending_email)';
+
+/** A name stays found by itself until it changes; a new address has to be confirmed from the beginning. */
 export function saveCredential(
   tenantId: string,
   user: { userId: string; username: string; email: string; pendingEmail: string | null; active: boolean },
@@ -87,7 +89,10 @@ export function saveCredential(
      VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(user.userId, 'uuid')}, ${sql.bind(user.username, 'text')},
        ${sql.bind(user.email, 'text')}, ${sql.bind(user.pendingEmail, 'text')}, ${sql.bind(user.active, 'boolean')})
      ON CONFLICT (tenant_id, user_id) DO UPDATE SET username = excluded.username, email = excluded.email,
-       pending_email = excluded.pending_email, active = excluded.active, updated_at = now(),
+       pending_email = excluded.pending_email,
+       pending_since = CASE WHEN ${SAME_PENDING} THEN stored.pending_since WHEN excluded.pending_email IS NOT NULL THEN now() END,
+       pending_confirmed_at = CASE WHEN ${SAME_PENDING} THEN stored.pending_confirmed_at END,
+       pending_agreed_at = CASE WHEN ${SAME_PENDING} THEN stored.pending_agreed_at END, active = excluded.active, updated_at = now(),
        found_by_name = stored.found_by_name AND lower(stored.username) = lower(excluded.username)`,
   );
 }

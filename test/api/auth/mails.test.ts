@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ParsedMail } from 'mailparser';
 import { call } from '../../../contracts/call.ts';
+import { AuthStore } from '../../../services/auth/store/store.ts';
 import { linkIn, type MailServer, mailServer, recipient } from '../../support/mail.ts';
 import { authorize, authorizeUrl, Browser, claims, pkce, refresh, type Seen, tokens } from './browser.ts';
 import { codeFor, sealedOn, secretOn } from './factor-pages.ts';
@@ -260,7 +261,30 @@ describe('mails about accounts', () => {
   });
 
   describe('a changed address', () => {
-    it('gets links once its user has confirmed it; until then the earlier one does', async () => {
+    /** What the page of a link says once its user has decided. */
+    const decide = async (link: string, decision: string): Promise<string> => {
+      const browser = new Browser();
+      return (await browser.submit(await browser.visit(link), { decision })).html;
+    };
+    const noted = (operationId: string, userId: string): boolean =>
+      auth.notes.some((note) => note.operationId === operationId && note.userId === userId);
+    const changed = async (name: string) => {
+      const user = await newUser(name, { password: 'known before' });
+      const next = `${name}.new@mail.example`;
+      await sync({ ...user, email: next });
+      return {
+        user,
+        next,
+        earlier: linkIn(await server.mails.next({ to: user.email })),
+        confirmation: linkIn(await server.mails.next({ to: next })),
+      };
+    };
+    const linksGoTo = async (username: string, address: string): Promise<void> => {
+      await ask(username);
+      await server.mails.next({ to: address, subject: /asswor/ });
+    };
+
+    it('gets links once its user has confirmed it at both; until then the earlier one does', async () => {
       const user = await newUser('mover', { password: 'known before' });
       await sync({ ...user, email: 'moved@mail.example' });
       const told = await server.mails.next({ to: user.email });
@@ -272,14 +296,63 @@ describe('mails about accounts', () => {
       const page = await browser.visit(confirmation);
       assert.match(page.html, /moved@mail\.example/);
       assert.equal((await browser.visit(confirmation)).status, 200, 'looking at it does nothing');
-      assert.match((await browser.submit(page)).html, /Your address is confirmed/);
+      assert.match((await browser.submit(page)).html, /Your address is confirmed[\s\S]*once you have agreed/);
       assert.equal((await browser.submit(page)).status, 410);
+      await linksGoTo(user.username, user.email);
+      assert.match(await decide(linkIn(told), 'agree'), /You have agreed[\s\S]*Mails for you go to/);
       assert.equal((await new Browser().visit(linkIn(told))).status, 410, 'too late to object');
-      await ask(user.username);
-      await server.mails.next({ to: 'moved@mail.example', subject: /asswor/ });
-      assert.ok(
-        auth.notes.some((note) => note.operationId === 'auth.users.confirmAddress' && note.userId === user.userId),
+      await linksGoTo(user.username, 'moved@mail.example');
+      for (const act of ['confirmAddress', 'agreeToAddress']) assert.ok(noted(`auth.users.${act}`, user.userId), act);
+    });
+
+    it('may be agreed to before it is confirmed', async () => {
+      const { user, next, earlier, confirmation } = await changed('early');
+      assert.match(await decide(earlier, 'agree'), /once you have confirmed it/);
+      await linksGoTo(user.username, user.email);
+      assert.match(await decide(confirmation, 'confirm'), /Mails for you go to/);
+      await linksGoTo(user.username, next);
+    });
+
+    it('counts by itself after seven days in which nobody has objected, and only when it was confirmed', async () => {
+      const [confirmed, mistyped] = [await changed('silent'), await changed('mistyped')];
+      await decide(confirmed.confirmation, 'confirm');
+      const pass = (days: number): Promise<unknown> =>
+        auth.database.query('UPDATE auth.credentials SET pending_since = pending_since - make_interval(days => $1)', [
+          days,
+        ]);
+      const { addresses } = new AuthStore(auth.database);
+      await pass(6);
+      assert.deepEqual(await addresses.settleUnopposed(), []);
+      await linksGoTo(confirmed.user.username, confirmed.user.email);
+      await pass(1);
+      const settled = (await addresses.settleUnopposed()).map(({ userId, address }) => [userId, address]);
+      assert.deepEqual(settled, [[confirmed.user.userId, confirmed.next]]);
+      await linksGoTo(confirmed.user.username, confirmed.next);
+      await linksGoTo(mistyped.user.username, mistyped.user.email);
+      assert.match(await decide(mistyped.confirmation, 'confirm'), /Mails for you go to/, 'nobody has objected by now');
+    });
+
+    it('has to be confirmed from the beginning when it is changed once more', async () => {
+      const { user, confirmation } = await changed('twice');
+      await decide(confirmation, 'confirm');
+      await sync({ ...user, email: 'twice.again@mail.example' });
+      assert.match(
+        await decide(linkIn(await server.mails.next({ to: user.email })), 'agree'),
+        /once you have confirmed/,
       );
+      await linksGoTo(user.username, user.email);
+    });
+
+    it('is decided by what the link is for, and by nothing else', async () => {
+      const { user, earlier, confirmation } = await changed('crossed');
+      for (const [link, decision] of [
+        [confirmation, 'agree'],
+        [confirmation, 'object'],
+        [earlier, 'confirm'],
+        [earlier, ''],
+      ] as const)
+        assert.match(await decide(link, decision), /<form/, `${decision}: it is asked again`);
+      await linksGoTo(user.username, user.email);
     });
 
     it('is not used when the owner of the earlier one objects', async () => {
@@ -287,8 +360,8 @@ describe('mails about accounts', () => {
       await sync({ ...user, email: 'thief@mail.example' });
       const objection = linkIn(await server.mails.next({ to: user.email }));
       const confirmation = linkIn(await server.mails.next({ to: 'thief@mail.example' }));
-      const browser = new Browser();
-      assert.match((await browser.submit(await browser.visit(objection))).html, /The address is not used/);
+      assert.match(await decide(confirmation, 'confirm'), /Your address is confirmed/);
+      assert.match(await decide(objection, 'object'), /The address is not used/);
       assert.equal((await new Browser().visit(confirmation)).status, 410);
       await ask(user.username);
       await server.mails.next({ to: user.email, subject: /asswor/ });

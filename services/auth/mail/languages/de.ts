@@ -46,7 +46,7 @@ export const de: Language = {
       subject: 'E-Mail-Adresse bestätigen',
       title: 'E-Mail-Adresse bestätigen',
       before: [
-        `Die E-Mail-Adresse dieses Kontos bei ${tenant} wurde auf die geändert, unter der Sie dies lesen. Bestätigen Sie, dass es Ihre ist: Bis dahin gehen Links, mit denen man sich anmeldet, an die bisherige Adresse.`,
+        `Die E-Mail-Adresse dieses Kontos bei ${tenant} wurde auf die geändert, unter der Sie dies lesen. Bestätigen Sie, dass es Ihre ist: Links, mit denen man sich anmeldet, gehen hierher, sobald Sie auch unter der bisherigen Adresse zugestimmt haben, oder 7 Tage nach der Änderung, wenn dort niemand widerspricht.`,
       ],
       facts: [['Benutzername', signInName]],
       button: 'Adresse bestätigen',
@@ -56,16 +56,16 @@ export const de: Language = {
       subject: 'Ihre E-Mail-Adresse wird geändert',
       title: 'Ihre E-Mail-Adresse wird geändert',
       before: [
-        `Ihr Konto bei ${tenant} hat eine andere E-Mail-Adresse bekommen. Sobald sie dort bestätigt ist, gehen E-Mails dorthin und nicht mehr an diese Adresse.`,
+        `Ihr Konto bei ${tenant} hat eine andere E-Mail-Adresse bekommen. Sobald sie dort bestätigt ist und Sie hier zustimmen, gehen E-Mails dorthin und nicht mehr an diese Adresse; ohne Widerspruch geschieht das 7 Tage nach der Änderung.`,
       ],
       facts: [
         ['Benutzername', signInName],
         ['Neue Adresse', newAddress ?? unknown],
         ['Zeitpunkt', at ?? unknown],
       ],
-      button: 'Das war ich nicht',
+      button: 'Zustimmen oder widersprechen',
       after: [
-        'Sie wissen von der Änderung? Dann müssen Sie nichts tun.',
+        'Sie wissen von der Änderung? Dann stimmen Sie zu, und sie gilt sofort.',
         `Wenn nicht, widersprechen Sie mit dem Link bis ${linkEnds}, und sagen Sie es Ihrer Administration.`,
       ],
     }),

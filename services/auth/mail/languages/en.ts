@@ -46,7 +46,7 @@ export const en: Language = {
       subject: 'Confirm your mail address',
       title: 'Confirm your mail address',
       before: [
-        `The mail address of this account of ${tenant} was changed to the one that you read this at. Confirm that it is yours: until then, links with which you sign in go to the earlier address.`,
+        `The mail address of this account of ${tenant} was changed to the one that you read this at. Confirm that it is yours: links with which you sign in go here once you have agreed at the earlier address as well, or 7 days after the change if nobody objects there.`,
       ],
       facts: [['Username', signInName]],
       button: 'Confirm this address',
@@ -56,16 +56,16 @@ export const en: Language = {
       subject: 'Your mail address is being changed',
       title: 'Your mail address is being changed',
       before: [
-        `Your account of ${tenant} got another mail address. As soon as it is confirmed there, mails go to that address and not to this one any more.`,
+        `Your account of ${tenant} got another mail address. Once it is confirmed there and you agree here, mails go to that address and not to this one any more; without an objection they do 7 days after the change.`,
       ],
       facts: [
         ['Username', signInName],
         ['New address', newAddress ?? unknown],
         ['When', at ?? unknown],
       ],
-      button: 'This was not me',
+      button: 'Agree or object',
       after: [
-        'You know of the change? Then you need not do anything.',
+        'You know of the change? Then agree, and it counts at once.',
         `If you do not, object with the link until ${linkEnds}, and tell your administrator.`,
       ],
     }),
