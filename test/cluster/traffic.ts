@@ -185,7 +185,7 @@ export class Traffic {
   async #signInAgain(): Promise<void> {
     const baseUrl = `http://127.0.0.1:${this.#port}`;
     for (; this.#going; await pause(2_000))
-      await signIn({ baseUrl, user: 'mia@demo.example', password: demoPassword() }).then(
+      await signIn({ baseUrl, user: 'mia@demo.example', password: demoPassword(), scope: 'data:read' }).then(
         () => this.#count(this.answered, 'sign-in'),
         (error: Error) => this.#count(this.failed, `sign-in: ${error.message}`),
       );

@@ -103,7 +103,7 @@ function holds(after: Anything, before: Anything, moved: number, path = ''): voi
 }
 
 describe('a database of the previous release that is upgraded', function () {
-  this.timeout(180_000);
+  this.timeout(60_000);
   const recorded = JSON.parse(previous('answers.json').toString()) as Recorded;
   const logins: Record<string, string> = {};
   let servers: Servers;
