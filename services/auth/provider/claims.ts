@@ -40,7 +40,7 @@ export async function claimsOf(
     ...claims,
     ...(profile ? await profileOf(parts, tenantId, user) : {}),
     ...(mail && user.email !== null
-      ? { email: user.email, email_verified: await isVerified(parts.store, tenantId, user.email) }
+      ? { email: user.email, email_verified: await isVerified(parts.store, { tenantId, userId }, user.email) }
       : {}),
   };
 }
@@ -57,8 +57,17 @@ async function profileOf({ clients }: ClaimParts, tenantId: string, user: UserId
   };
 }
 
-/** The tenant has proved to own the domain, so it says who has which address there. */
-async function isVerified(store: AuthStore, tenantId: string, email: string): Promise<boolean> {
+/**
+ * The tenant has proved to own the domain, so it says who has which address there; an address that its user has yet to
+ * confirm is only what somebody has written into the record.
+ */
+async function isVerified(
+  store: AuthStore,
+  { tenantId, userId }: { tenantId: string; userId: string },
+  email: string,
+): Promise<boolean> {
   const domain = domainOf(email);
-  return domain !== null && (await store.domains.tenantOf(domain)) === tenantId;
+  if (domain === null || (await store.domains.tenantOf(domain)) !== tenantId) return false;
+  const credential = await store.credentials.find(tenantId, userId);
+  return credential?.pendingEmail?.toLowerCase() !== email.toLowerCase();
 }

@@ -246,6 +246,24 @@ describe('who signed in', () => {
     }
   });
 
+  it('says of an address that its user has not confirmed that it is not verified', async () => {
+    const addresses = (email: string, pending: string | null) =>
+      auth.database.query('UPDATE auth.credentials SET email = $2, pending_email = $3 WHERE user_id = $1', [
+        SAM,
+        email,
+        pending,
+      ]);
+    await addresses('sam.before@demo.example', 'Sam@demo.example');
+    try {
+      const tokens = await signIn('openid email');
+      assert.equal(idTokenOf(tokens)['email_verified'], false);
+      assert.equal((await userinfo(tokens.access_token)).body.email_verified, false);
+    } finally {
+      await addresses('sam@demo.example', null);
+    }
+    assert.equal((await userinfo((await signIn('openid email')).access_token)).body.email_verified, true);
+  });
+
   it('ends with whatever ends the token', async () => {
     const refused = async (token: string): Promise<void> => {
       const { status, body } = await userinfo(token);
