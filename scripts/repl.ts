@@ -3,35 +3,19 @@
  * set, otherwise over the control socket in DATA_DIR, which only the owner of that folder can enter.
  */
 import { CommanderError } from '@commander-js/extra-typings';
-import type { ServiceBroker } from 'moleculer';
 import { readArguments } from './arguments.ts';
-import { PLATFORM_COMMANDS, type ReplCommand, replaceCommands } from './console/commands.ts';
+import { allDone, command, PLATFORM_COMMANDS, replaceCommands } from './console/commands.ts';
 import { joinPlatform } from './join.ts';
 import { tenantProgram } from './tenant/program.ts';
 import { Session, sentences } from './tenant/session.ts';
 import { LIMITS_HELP, tenantLimits } from './tenant-limits.ts';
 
-/** `help limits` shows the arguments. */
-const LIMITS_COMMAND = {
-  command: 'limits [tenant] [limits...]',
-  description: LIMITS_HELP,
-  parse(command: ReplCommand) {
-    command.params = { args: command.args };
-  },
-  async action(broker: ServiceBroker, { args: [tenant, ...assignments] }: ReplCommand['params']) {
-    const text = await tenantLimits(broker, tenant, assignments).catch((error) => String(error.message ?? error));
-    console.log(text);
-  },
-};
+const sentencesOf = (error: unknown): string => sentences(error).join('\n  ');
 
-const tenants = (broker: ServiceBroker) =>
-  tenantProgram(
-    'tenant',
-    new Session(
-      async () => broker,
-      (line) => console.log(line),
-    ),
-  );
+/** `help limits` shows the arguments. */
+const LIMITS_COMMAND = command('limits [tenant] [limits...]', LIMITS_HELP, (broker, [tenant, ...assignments]) =>
+  tenantLimits(broker, tenant, assignments).catch(sentencesOf),
+);
 
 function commandsOfTenant(): string {
   const nowhere = (): never => {
@@ -41,22 +25,23 @@ function commandsOfTenant(): string {
 }
 
 /** The commands of `npm run tenant`: `help tenant` shows them, `tenant help create` the parameters of one. */
-const TENANT_COMMAND = {
-  command: 'tenant [words...]',
-  description: `Tenants. The parameters of a command: tenant help create\n\n${commandsOfTenant()}`,
-  allowUnknownOptions: true,
-  parse(command: ReplCommand) {
-    command.params = { args: command.args };
-  },
-  async action(broker: ServiceBroker, { args }: ReplCommand['params']) {
+const TENANT_COMMAND = command(
+  'tenant [words...]',
+  `Tenants. The parameters of a command: tenant help create\n\n${commandsOfTenant()}`,
+  async (broker, args) => {
+    const session = new Session(
+      async () => broker,
+      (line) => console.log(line),
+    );
     try {
-      await tenants(broker).parseAsync(args, { from: 'user' });
+      await tenantProgram('tenant', session).parseAsync(args, { from: 'user' });
+      return '';
     } catch (error) {
       // commander has said what it did not understand.
-      if (!(error instanceof CommanderError)) console.log(sentences(error).join('\n  '));
+      return error instanceof CommanderError ? '' : sentencesOf(error);
     }
   },
-};
+);
 
 readArguments(
   {
@@ -77,4 +62,7 @@ await broker.waitForServices('metadata', 5_000, 100).catch(() => {
 console.log(
   'Try: health, metrics, actions, tenant list, tenant help, limits, nodes, services, help. Leave with Ctrl-D.',
 );
+// At the end of what is piped in, the console leaves at once.
+const stop = broker.stop.bind(broker);
+broker.stop = () => allDone().then(stop);
 broker.repl();

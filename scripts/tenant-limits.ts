@@ -45,6 +45,8 @@ export async function tenantLimits(
     if (page.length < PAGE) break;
   }
   const shown = found.filter((one) => key === undefined || one.key === key);
+  if (key !== undefined && shown.length === 0 && !(await call(broker, 'metadata.tenants.get', { key })))
+    throw new Error(`There is no tenant ${key}.`);
   return shown.length > 0 ? shown.map(line).join('\n') : 'No limits are set: those of the deployment hold.';
 }
 

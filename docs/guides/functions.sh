@@ -47,6 +47,7 @@ for (const path of readdirSync(process.argv[2], { recursive: true }).filter((nam
   const text = readFileSync(`${process.argv[2]}/${path}`, 'utf8');
   if (/^manifest[\\/]/.test(path)) continue;
   const key = (name) => text.match(new RegExp(`^${name}: (.+)$`, 'm'))?.[1];
+  if (!key('type')) continue; // A note of the command line client.
   files[path.replaceAll('\\', '/')] = text;
   types.push({ name: key('type'), members: [[key('object'), key('apiName')].filter(Boolean).join('.')] });
 }

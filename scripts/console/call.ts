@@ -4,7 +4,9 @@ import { closest, distance } from 'fastest-levenshtein';
 import { Errors, type ServiceBroker } from 'moleculer';
 import { OPERATOR } from '../../config/bus.ts';
 import { callersOf } from '../../contracts/bus.ts';
+import { call } from '../../contracts/call.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { isUuid } from '../../lib/values/ids.ts';
 import { isServiceUnavailable } from '../../mixins/service-unavailable.ts';
 import { type Kind, OPERATOR_HELP, type OperatorActionHelp } from './operator-actions.ts';
 
@@ -125,6 +127,18 @@ function parsedOr(value: string): unknown {
   }
 }
 
+/** People know a tenant by its key, and actions by its id. */
+async function withTenantId(
+  broker: ServiceBroker,
+  params: Readonly<Record<string, unknown>>,
+): Promise<Readonly<Record<string, unknown>>> {
+  const { tenantId: key } = params;
+  if (typeof key !== 'string' || isUuid(key)) return params;
+  const tenant = await call(broker, 'metadata.tenants.get', { key });
+  if (!tenant) throw new NotCalled(`There is no tenant ${key}: \`tenant list\` shows the keys and ids of all.`);
+  return { ...params, tenantId: tenant.id };
+}
+
 /** Calls the action and answers what to print. Throws NotCalled, or what came back. */
 export async function callAction(broker: ServiceBroker, action: string, words: readonly string[]): Promise<string> {
   const help = OPERATOR_HELP.get(action);
@@ -132,7 +146,7 @@ export async function callAction(broker: ServiceBroker, action: string, words: r
   const params = readParams(action, words, help);
   const problems = problemsOf(help, params);
   if (problems.length > 0) throw new NotCalled(`${problems.join('\n')}\n${describeAction(action, help)}`);
-  const answer = await broker.call<unknown, object>(action, params, { timeout: CALL_MS });
+  const answer = await broker.call<unknown, object>(action, await withTenantId(broker, params), { timeout: CALL_MS });
   return inspect(answer ?? null, {
     depth: null,
     maxArrayLength: null,

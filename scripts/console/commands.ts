@@ -5,13 +5,19 @@ import { callAction, describeActions, reasonOf } from './call.ts';
 import { health, numbers } from './processes.ts';
 
 /** What Moleculer's REPL takes for a command: commander's own command, of which it reads the arguments. */
-export interface ReplCommand {
+interface ReplCommand {
   args: string[];
   params: { args: string[] };
 }
 
-/** Prints what comes of it, or the reason why not. */
-const command = (
+/** The command before: lines that are piped in are worked off one after the other. */
+let last: Promise<void> = Promise.resolve();
+
+/** Resolves when everything that was typed is done. */
+export const allDone = (): Promise<void> => last;
+
+/** A command that prints what `work` answers, if anything, or the reason why not. */
+export const command = (
   usage: string,
   description: string,
   work: (broker: ServiceBroker, args: string[]) => string | Promise<string>,
@@ -22,12 +28,16 @@ const command = (
   parse(parsed: ReplCommand) {
     parsed.params = { args: parsed.args };
   },
-  async action(broker: ServiceBroker, { args }: ReplCommand['params']) {
-    try {
-      console.log(await work(broker, args));
-    } catch (error) {
-      console.log(reasonOf(error));
-    }
+  action(broker: ServiceBroker, { args }: ReplCommand['params']): Promise<void> {
+    last = last.then(async () => {
+      try {
+        const text = await work(broker, args);
+        if (text !== '') console.log(text);
+      } catch (error) {
+        console.log(reasonOf(error));
+      }
+    });
+    return last;
   },
 });
 

@@ -45,11 +45,11 @@ type Table = {
 const text = (what: string) => ({ kind: 'text', required: true, what }) as const;
 const optional = <K extends Kind>(kind: K, what: string) => ({ kind, required: false, what }) as const;
 
-const TENANT = '0193c0de-0000-7000-8000-00000000a001';
-const tenantId = text('id of the tenant, as `tenant list` shows it');
+const TENANT = 'lakeside';
+const tenantId = text('key or id of the tenant, as `tenant list` shows them');
 const key = text('key of the tenant, such as lakeside');
 const username = text('name of the user, such as joan@lakeside.example');
-const oneOfSeveral = optional('text', 'id of the tenant, when several have a user of this name');
+const oneOfSeveral = optional('text', 'key or id of the tenant, when several have a user of this name');
 const after = optional('text', 'id of the last one of the page before');
 const take = (most: string) => optional('number', `how many at most; ${most}`);
 
@@ -237,7 +237,7 @@ const TABLE: Table = {
   'metadata.tenants.findTraces': {
     does: 'Looks once more for what is left of an erased tenant.',
     parameters: { tenantId: text('id of the tenant, as its proof of deletion says it') },
-    example: { tenantId: TENANT },
+    example: { tenantId: '0193c0de-0000-7000-8000-00000000a001' },
   },
   'metadata.tenants.setLimits': {
     does: 'Limits of a tenant in place of those of the deployment; the command `limits` is shorter.',
@@ -255,7 +255,7 @@ const TABLE: Table = {
   },
   'metadata.tenants.listDeployments': {
     does: 'Deployments that have not ended, the oldest first, of a tenant or of all.',
-    parameters: { tenantId: optional('text', 'of one tenant') },
+    parameters: { tenantId: optional('text', 'key or id of one tenant') },
     example: {},
   },
   'metadata.tenants.cancelDeployment': {

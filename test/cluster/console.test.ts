@@ -144,11 +144,35 @@ describe('the console on a cluster', function () {
     assert.match(await operator.type('call metadata.tenants.get --key demo'), /key: 'demo'/);
   });
 
+  it('knows tenants by their keys', async () => {
+    assert.match(
+      await operator.type(`call auth.domains.list '{"tenantId":"demo"}'`),
+      /^\{ domains: \[ 'demo\.example'/,
+    );
+    const nobody = `There is no tenant nobody: \`tenant list\` shows the keys and ids of all.\n`;
+    assert.equal(await operator.type(`call auth.domains.list '{"tenantId":"nobody"}'`), nobody);
+    assert.equal(
+      await operator.type('tenant show nobody'),
+      'There is no tenant nobody. The command list shows those that there are.\n',
+    );
+    assert.equal(await operator.type('limits nobody'), 'There is no tenant nobody.\n');
+  });
+
   it('has help for every command', async () => {
     const help = await operator.type('help');
     for (const name of ['health', 'metrics', 'actions', 'call', 'limits', 'tenant', 'nodes', 'services']) {
       assert.match(help, new RegExp(`^ {2}${name}\\b`, 'm'));
       assert.match(await operator.type(`help ${name}`), new RegExp(`Usage: .*${name}`));
     }
+  });
+
+  it('works off lines that are piped in, in their order and to the last', async () => {
+    const add = `call auth.domains.add '{"tenantId":"demo","domain":"piped.example"}'`;
+    const list = `call auth.domains.list '{"tenantId":"demo"}'`;
+    const said = await operator.end([add, list, add.replace('.add', '.remove'), list]);
+    assert.deepEqual(
+      [...said.matchAll(/domains: \[(.*?)\]/gs)].map(([, domains]) => domains!.includes('piped.example')),
+      [true, false],
+    );
   });
 });

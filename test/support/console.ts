@@ -49,10 +49,12 @@ export class Console {
     return this.answer();
   }
 
-  async end(): Promise<void> {
-    if (this.#child.exitCode !== null) return;
-    const ended = new Promise((resolve) => this.#child.once('exit', resolve));
-    this.#child.stdin.end();
+  /** What it prints until it has ended, at the end of these lines. */
+  async end(lines: readonly string[] = []): Promise<string> {
+    if (this.#child.exitCode !== null) return this.#output;
+    const ended = new Promise((resolve) => this.#child.once('close', resolve));
+    this.#child.stdin.end(lines.map((line) => `${line}\n`).join(''));
     await ended;
+    return this.#output;
   }
 }
