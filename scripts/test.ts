@@ -42,7 +42,7 @@ const SUITES: readonly Suite[] = [
   { name: 'tidy', jobs: 1, needsDatabase: false, needsNats: false },
   { name: 'service', jobs: 3, needsDatabase: true, needsNats: true },
   { name: 'api', jobs: 3, needsDatabase: true, needsNats: false },
-  { name: 'cli', jobs: 2, needsDatabase: true, needsNats: false },
+  { name: 'cli', jobs: 3, needsDatabase: true, needsNats: false },
   { name: 'isolation', jobs: 1, needsDatabase: true, needsNats: false },
   { name: 'cluster', jobs: 2, needsDatabase: true, needsNats: true, needsPostgres: true },
   { name: 'storm', jobs: 1, needsDatabase: false, needsNats: true },
@@ -64,6 +64,7 @@ const LONGEST: readonly string[] = [
   'test/service/access/sharing.test.ts',
   'test/api/stalls.test.ts',
   'test/api/guides.test.ts',
+  'test/api/moving-tenants.test.ts',
   'test/api/limits.test.ts',
   'test/api/database-time.test.ts',
   'test/api/bad-input/values.test.ts',
@@ -77,7 +78,10 @@ const LONGEST: readonly string[] = [
   'test/cli/data.test.ts',
   'test/cli/business.test.ts',
   'test/cli/unfinished.test.ts',
+  'test/cluster/company-goes-live.test.ts',
+  'test/cluster/when-something-fails.test.ts',
   'test/cluster/platform.test.ts',
+  'test/cluster/tracing.test.ts',
   'test/cluster/single.test.ts',
   'test/cluster/rolling-restart.test.ts',
   'test/cluster/takeover.test.ts',
@@ -90,7 +94,7 @@ const ON_OLDEST = globSync([
   'test/service/expression/sql.test.ts',
   'test/service/metadata/{altering,physical}.test.ts',
   'test/api/data/{changes,rollups}.test.ts',
-]).sort();
+]);
 const TOOLS = join(root, 'test');
 const BROWSER_CODE = [
   'services/gateway/dashboards/browser',
@@ -272,7 +276,13 @@ async function runSuite(suite: Suite & { files: string[] }, env: NodeJS.ProcessE
 /** What depends on the version of PostgreSQL, with these programs of the oldest one. */
 async function runOnOldest(binaries: string): Promise<void> {
   const url = await startServer(binaries);
-  await mocha(`PostgreSQL ${OLDEST_POSTGRESQL}`, ON_OLDEST, 2, { TEST_DATABASE_URL: url }, { atOnce: true });
+  await mocha(
+    `PostgreSQL ${OLDEST_POSTGRESQL}`,
+    ON_OLDEST.toSorted(longestFirst),
+    3,
+    { TEST_DATABASE_URL: url },
+    { atOnce: true },
+  );
 }
 
 const wanted = process.argv.slice(2).flatMap((argument) => {
