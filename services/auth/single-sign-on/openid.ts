@@ -158,7 +158,7 @@ export class OpenIdClient {
     try {
       const configuration = await openid.discovery(new URL(issuer), 'discovery', undefined, openid.None(), {
         timeout: TIMEOUT_SECONDS,
-        [openid.customFetch]: this.#fetch,
+        [openid.customFetch]: this.#fetchFor(issuer),
         ...(isInClear(issuer) ? { execute: [openid.allowInsecureRequests] } : {}),
       });
       const { ...metadata } = configuration.serverMetadata();
@@ -173,10 +173,14 @@ export class OpenIdClient {
     }
   }
 
+  #fetchFor(issuer: string): openid.CustomFetch {
+    return (address, options) => this.#fetch(address, options, issuer);
+  }
+
   #configuration({ issuer, clientId }: ProviderAddress, metadata: Metadata, secret: string | null) {
     const configuration = new openid.Configuration(metadata, clientId, {}, authentication(metadata, secret));
     configuration.timeout = TIMEOUT_SECONDS;
-    configuration[openid.customFetch] = this.#fetch;
+    configuration[openid.customFetch] = this.#fetchFor(issuer);
     openid.enableNonRepudiationChecks(configuration);
     if (isInClear(issuer)) openid.allowInsecureRequests(configuration);
     const keys = this.#keys.get(issuer);

@@ -12,6 +12,7 @@ import { isPublicAddress } from './public-addresses.ts';
 
 export const ANSWER_MAX_BYTES = 256 * 1024;
 export const ANSWER_MAX_SECONDS = 5;
+/** Of one provider. */
 const AT_ONCE_PER_HOST = 20;
 
 /** A provider was not reached, or its answer is beyond the bounds. The message says why, and holds nothing of the answer. */
@@ -26,30 +27,38 @@ interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export type GuardedFetch = (address: string, options: RequestOptions) => Promise<Response>;
+/** `issuer`: of the provider that has named the address, in its own or the tenant's words. */
+export type GuardedFetch = (address: string, options: RequestOptions, issuer: string) => Promise<Response>;
 
 const NOT_PUBLIC = 'the host has no public address, and is none that the operator allows';
 
-/** `privateHosts`: hosts (`host` or `host:port`) that may be reached wherever they are; one on the loopback also in the clear. */
+/**
+ * `privateHosts`: hosts (`host` or `host:port`) that may be reached wherever they are, by providers that are on one of them
+ * themselves: what a provider of the internet says of its addresses leads nobody inside. One on the loopback also in the clear.
+ */
 export function guardedFetch(privateHosts: readonly string[]): GuardedFetch {
   const allowed = new Set(privateHosts);
+  const isNamed = ({ host, hostname }: URL): boolean => allowed.has(host) || allowed.has(hostname);
   const underWay = new Map<string, number>();
-  return async (address, options) => {
+  return async (address, options, issuer) => {
     const url = new URL(address);
-    const isAllowed = allowed.has(url.host) || allowed.has(url.hostname);
+    const provider = new URL(issuer);
+    const isAllowed = isNamed(url) && isNamed(provider);
     if (url.protocol !== 'https:' && !(isAllowed && url.protocol === 'http:' && isLoopback(url.hostname)))
       throw new OutboundError('the address is not https');
     const literal = url.hostname.replace(/^\[|\]$/g, '');
     if (!isAllowed && isIP(literal) !== 0 && !isPublicAddress(literal)) throw new OutboundError(NOT_PUBLIC);
-    const count = underWay.get(url.host) ?? 0;
+    // No provider takes the place of another one, whose host it names.
+    const way = `${provider.host} ${url.host}`;
+    const count = underWay.get(way) ?? 0;
     if (count >= AT_ONCE_PER_HOST) throw new OutboundError('too many requests to the host are under way');
-    underWay.set(url.host, count + 1);
+    underWay.set(way, count + 1);
     try {
       return await send(url, options, isAllowed);
     } finally {
-      const left = (underWay.get(url.host) ?? 1) - 1;
-      if (left > 0) underWay.set(url.host, left);
-      else underWay.delete(url.host);
+      const left = (underWay.get(way) ?? 1) - 1;
+      if (left > 0) underWay.set(way, left);
+      else underWay.delete(way);
     }
   };
 }

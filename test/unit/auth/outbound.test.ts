@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { ANSWER_MAX_BYTES, guardedFetch } from '../../../services/auth/single-sign-on/outbound.ts';
+import { ANSWER_MAX_BYTES, type GuardedFetch, guardedFetch } from '../../../services/auth/single-sign-on/outbound.ts';
 import { isPublicAddress } from '../../../services/auth/single-sign-on/public-addresses.ts';
 
 describe('requests to identity providers', () => {
@@ -32,7 +32,12 @@ describe('requests to identity providers', () => {
     server.close();
   });
 
-  const allowed = () => guardedFetch([new URL(base).host]);
+  const allowed = () => by(guardedFetch([new URL(base).host]));
+  /** For a provider on the host. */
+  const by =
+    (fetch: GuardedFetch) =>
+    (address: string, options: Parameters<GuardedFetch>[1]): Promise<Response> =>
+      fetch(address, options, base);
 
   it('reach a host that the operator has named, and no other one that is not of the internet', async () => {
     const answer = await allowed()(`${base}/token`, { method: 'POST', body: new URLSearchParams({ a: 'b' }) });
@@ -50,8 +55,36 @@ describe('requests to identity providers', () => {
       'https://10.1.2.3/',
       'ftp://login.example.com/',
     ])
-      await assert.rejects(guardedFetch([])(address, {}), { name: 'OutboundError', message: /public|https/ }, address);
+      await assert.rejects(
+        by(guardedFetch([]))(address, {}),
+        { name: 'OutboundError', message: /public|https/ },
+        address,
+      );
     assert.deepEqual(asked, []);
+  });
+
+  it('reach no named host for a provider of the internet, which may write any address into what it says of itself', async () => {
+    asked.length = 0;
+    const fetch = guardedFetch([new URL(base).host]);
+    for (const issuer of [
+      'https://login.evil.example',
+      'https://127.0.0.1:1',
+      `https://${new URL(base).hostname}.evil.example`,
+    ])
+      await assert.rejects(fetch(`${base}/admin`, { method: 'POST', body: 'x' }, issuer), /public|https/, issuer);
+    assert.deepEqual(asked, []);
+  });
+
+  it('take nobody else’s place at a host', async () => {
+    const other = 'http://127.0.0.1:1';
+    const fetch = guardedFetch([new URL(base).host, new URL(other).host]);
+    const stop = new AbortController();
+    const waiting = Array.from({ length: 20 }, () =>
+      fetch(`${base}/slow`, { signal: stop.signal }, other).catch(() => null),
+    );
+    assert.equal((await fetch(`${base}/any`, {}, base)).status, 200);
+    stop.abort();
+    await Promise.all(waiting);
   });
 
   it('follow no redirect, and take no long answer', async () => {
