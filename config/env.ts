@@ -78,6 +78,8 @@ const SHUTDOWN_GRACE_SECONDS = 5;
 const SHUTDOWN_RESERVE_SECONDS = 4;
 /** Shorter ones can be guessed. */
 const SECRET_MIN_CHARS = 32;
+/** Where REGION says nothing. */
+export const DEFAULT_REGION = 'local';
 
 /** A sentence that a person can act on. */
 export class ConfigError extends Error {
@@ -278,7 +280,7 @@ export function readConfig(
     ...shutdownOf(env, bus !== null && services.includes('gateway')),
     tracing,
     nodeId: bus ? busNodeId(bus.identity, name) : name,
-    region: env['REGION'] || 'local',
+    region: env['REGION'] || DEFAULT_REGION,
     rateLimits: {
       connection: integer(env, 'RATE_CONNECTION_UNITS', 3_000, 1, 1e9),
       tenant: integer(env, 'RATE_TENANT_UNITS', 30_000, 1, 1e9),

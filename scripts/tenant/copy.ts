@@ -18,14 +18,8 @@ export function addCopy(program: Program, session: Session): void {
       const { asOwner, copyTenant, stoppable } = await import('./moving/commands.ts');
       const sandbox = { maskKey: randomBytes(32).toString('hex'), maskRecords: mask };
       const copied = await stoppable((stopped) =>
-        asOwner('tenant copy', (database, { region }) =>
-          copyTenant(
-            database,
-            key,
-            { records, trail: false },
-            { key: to, name, region, domains: false, sandbox },
-            stopped,
-          ),
+        asOwner('tenant copy', (database) =>
+          copyTenant(database, key, { records, trail: false }, { key: to, name, domains: false, sandbox }, stopped),
         ),
       );
       session.show(copied, { json }, made(copied, 'a sandbox'));

@@ -31,7 +31,7 @@ export function addImport(program: Program, session: Session): void {
         return;
       }
       const imported = await stoppable((stopped) =>
-        asOwner('tenant import', (database, { region }) =>
+        asOwner('tenant import', (database, region) =>
           importFromFile(database, file, { key, name, region, domains: !withoutDomains }, stopped),
         ),
       );

@@ -78,7 +78,7 @@ describe('a tenant that is moved', function () {
   };
   const importing = (path: string, given: Partial<ImportOptions> = {}, on = first): Promise<Imported> =>
     within(on, (database) =>
-      importFromFile(database, path, { region: 'local', domains: false, ...given }, new AbortController().signal),
+      importFromFile(database, path, { region: null, domains: false, ...given }, new AbortController().signal),
     );
   const copying = (from: string, to: string, records = false, maskRecords = false): Promise<Imported> =>
     within(first, (database) =>
@@ -86,7 +86,7 @@ describe('a tenant that is moved', function () {
         database,
         from,
         { records, trail: false },
-        { key: to, region: 'local', domains: false, sandbox: { maskKey: 'secret', maskRecords } },
+        { key: to, domains: false, sandbox: { maskKey: 'secret', maskRecords } },
         new AbortController().signal,
       ),
     );
@@ -260,6 +260,24 @@ describe('a tenant that is moved', function () {
         return true;
       });
     assert.equal(await idOf(first, 'hostile'), null);
+  });
+
+  it('is in the region of the tenants here, of its original, or of REGION, and nowhere by chance', async () => {
+    const regionOf = async (made: Promise<Imported>): Promise<string> =>
+      (await sql(first, 'SELECT region FROM metadata.tenants WHERE id = $1', [(await made).tenantId]))[0].region;
+    await sql(first, `UPDATE metadata.tenants SET region = 'eu-central'`);
+    try {
+      assert.equal(await regionOf(importing(file, { key: 'placed' })), 'eu-central');
+      assert.equal(await regionOf(importing(file, { key: 'chosen', region: 'us-east' })), 'us-east');
+      assert.equal(await regionOf(copying('chosen', 'chosentest')), 'us-east');
+      await assert.rejects(
+        importing(file, { key: 'nowhere' }),
+        /Set REGION to .*: those here are in eu-central, us-east\./,
+      );
+      assert.equal(await idOf(first, 'nowhere'), null);
+    } finally {
+      await sql(first, `UPDATE metadata.tenants SET region = 'local'`);
+    }
   });
 
   it('beside itself, has the same records, and users with ids of their own', async () => {

@@ -116,11 +116,15 @@ export async function copyTenant(
   database: Database,
   from: string,
   what: ExportOptions,
-  options: ImportOptions,
+  options: Omit<ImportOptions, 'region'>,
   stopped: AbortSignal,
 ): Promise<Imported> {
   return database.transaction(async (tx) => {
-    const tenant = new TenantImport(tx, options);
+    const original = await tx.first<{ region: string }>({
+      text: 'SELECT region FROM metadata.tenants WHERE key = $1',
+      values: [from],
+    });
+    const tenant = new TenantImport(tx, { ...options, region: original?.region ?? null });
     const { sink, done } = shown((item) => tenant.accept(item), stopped);
     try {
       await exportTenant(database, from, what, sink);

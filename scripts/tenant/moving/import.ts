@@ -3,6 +3,7 @@
  * COMMIT, and nothing is left of one that did not get so far. Source: docs/decisions/moving-a-tenant.md.
  */
 
+import { DEFAULT_REGION } from '../../../config/env.ts';
 import type { RateLimitOverrides, TenantInfo } from '../../../lib/schema/snapshot.ts';
 import { requestId, uuidv7 } from '../../../lib/values/ids.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
@@ -31,7 +32,8 @@ export interface Sandbox {
 export interface ImportOptions {
   readonly key: string;
   readonly name?: string | undefined;
-  readonly region: string;
+  /** null: that of the tenants here. */
+  readonly region: string | null;
   /** False: the domains of mail stay where they are. */
   readonly domains: boolean;
   readonly sandbox?: Sandbox;
@@ -59,6 +61,7 @@ export interface Imported {
 
 const LIMITS = `SET LOCAL statement_timeout = '2h'; SET LOCAL idle_in_transaction_session_timeout = '1h'; SET LOCAL lock_timeout = '10s'`;
 const BATCH_CHARS = 1024 * 1024;
+const REGIONS_SHOWN = 20;
 const CREDENTIALS_PER_BATCH = 1_000;
 const CLIENTS = 'externalClients/';
 const PROVIDERS = 'identityProviders/';
@@ -75,6 +78,7 @@ export class TenantImport {
   readonly #integrationUsers = new Set<string>();
   readonly #rows: Record<string, number> = {};
   #head: Head | null = null;
+  #region = DEFAULT_REGION;
   #loading: Loading | null = null;
 
   constructor(tx: Tx, options: ImportOptions) {
@@ -143,6 +147,7 @@ export class TenantImport {
         `There is a tenant ${key} here${taken.goes === null ? '' : `, which is going to be erased (${taken.goes})`}. ` +
           'Give the import another key with --key.',
       );
+    this.#region = this.#options.region ?? (await this.#regionHere());
     if (!domains) return;
     const owned = await this.#tx.all<{ domain: string }>({
       text: 'SELECT domain FROM auth.domains WHERE domain = ANY ($1::text[]) ORDER BY domain',
@@ -153,6 +158,19 @@ export class TenantImport {
         `Another tenant has the domain ${owned.map(({ domain }) => domain).join(', ')}. Remove it there, or import ` +
           'without domains with --without-domains.',
       );
+  }
+
+  /** Of an installation with several somebody has to say which. */
+  async #regionHere(): Promise<string> {
+    const regions = await this.#tx.all<{ region: string }>({
+      text: `SELECT region FROM metadata.tenants WHERE erasing_since IS NULL GROUP BY region ORDER BY region LIMIT ${REGIONS_SHOWN}`,
+      values: [],
+    });
+    if (regions.length > 1)
+      throw new MovingRefused(
+        `Set REGION to the one that the tenant belongs to: those here are in ${regions.map(({ region }) => region).join(', ')}.`,
+      );
+    return regions[0]?.region ?? DEFAULT_REGION;
   }
 
   #fileOf(path: string, text: string): string {
@@ -167,13 +185,13 @@ export class TenantImport {
 
   async #make(): Promise<Loading> {
     const head = this.#headOr();
-    const { key, name, region, domains, sandbox } = this.#options;
+    const { key, name, domains, sandbox } = this.#options;
     const { operatorLimits, edition, locale, timezone, currency, rateLimits, ...tenant } = head.tenant;
     const info: TenantInfo = {
       id: uuidv7(),
       key,
       name: name ?? tenant.name,
-      region,
+      region: this.#region,
       edition,
       sandbox: sandbox ? true : tenant.sandbox,
       locale,

@@ -10,10 +10,13 @@ import { runningEmbeddedUrl } from '../../../mixins/database/embedded.ts';
 import { explained } from '../../../mixins/database/problem.ts';
 import { MovingRefused } from './items.ts';
 
-/** Runs `work` on the database of DATABASE_URL, or on the embedded one of the platform that runs on DATA_DIR. */
+/**
+ * Runs `work` on the database of DATABASE_URL, or on the embedded one of the platform that runs on DATA_DIR. `region`: REGION;
+ * null where it is not set, as on the machine of an operator.
+ */
 export async function asOwner<T>(
   name: string,
-  work: (database: Database, config: ReturnType<typeof readConfig>) => Promise<T>,
+  work: (database: Database, region: string | null) => Promise<T>,
 ): Promise<T> {
   const config = readConfig(process.env, { command: true });
   const url = config.databaseUrl ?? (await runningEmbeddedUrl(config.dataDir));
@@ -26,7 +29,7 @@ export async function asOwner<T>(
   try {
     const address = { variable: 'DATABASE_URL', url };
     for (const service of ALL_SERVICES) await explained(checkMigrated(database, service), address);
-    return await work(database, config);
+    return await work(database, process.env['REGION'] ? config.region : null);
   } finally {
     await database.close();
   }
