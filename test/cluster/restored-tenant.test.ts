@@ -1,9 +1,11 @@
 /**
- * One tenant comes back from a backup of the whole database, while the others go on: as the guide for operators says, with a
- * real dump and an owner of the database who is no superuser.
+ * One tenant comes back from a backup of the whole database, while the others go on: by the commands that the guide for
+ * operators prints, with a real dump and an owner of the database who is no superuser.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { call } from '../../contracts/call.ts';
@@ -11,8 +13,10 @@ import { Database } from '../../mixins/database/database.ts';
 import { derivedUrl } from '../../mixins/database/logins.ts';
 import { eraseDue } from '../../services/metadata/life/erase.ts';
 import { type Api, api, demoPassword, forgetTokens, tokenFor } from '../support/client.ts';
+import { exampleNamed } from '../support/examples.ts';
+import { type NatsServer, startNats } from '../support/nats.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
-import { type Server, Servers } from '../support/postgres.ts';
+import { postgresPrograms, type Server, Servers } from '../support/postgres.ts';
 import { root } from '../support/sources.ts';
 
 const OBJECT = `type: CustomObject
@@ -30,22 +34,48 @@ features:
   search: true
 `;
 
+/** `npm run` as it is, without its start of a second. */
+const SHELL = `
+npm() {
+  shift; [ "$1" != --silent ] || shift
+  local name=$1; shift; [ "\${1-}" != -- ] || shift
+  "$NODE" "$ROOT/scripts/$name.ts" "$@"
+}
+`;
+
 describe('a tenant that is restored from a backup', function () {
   this.timeout(120_000);
   let servers: Servers;
+  let nats: NatsServer;
   let server: Server;
+  let folder: string;
   let platform: TestPlatform;
   const people = new Map<string, Api>();
 
   const url = (database: string): string => server.url(database).replace('postgres:unused', 'erp:unused');
-  const tenant = async (database: string, ...args: string[]): Promise<Record<string, unknown>> => {
-    const { stdout } = await promisify(execFile)(
-      process.execPath,
-      [join(root, 'scripts/tenant.ts'), ...args, '--json'],
-      { env: { ...process.env, DATABASE_URL: url(database) } },
-    );
-    return JSON.parse(stdout);
+  /** Commands that the guide prints in this section, with the addresses of this server; what they print. */
+  const printed = async (section: string, lines: (text: string) => string = (text) => text): Promise<string> => {
+    const text = lines(exampleNamed(`docs/guides/operators.md#${section}`))
+      .replaceAll('db.internal:5432', `127.0.0.1:${server.port}`)
+      .replaceAll('erp:…@', 'erp:unused@');
+    const { stdout } = await promisify(execFile)('bash', ['--norc', '-ec', SHELL + text], {
+      cwd: folder,
+      env: {
+        PATH: `${postgresPrograms()}:${process.env['PATH']}`,
+        NODE: process.execPath,
+        ROOT: root,
+        LANG: 'C.UTF-8',
+        DATABASE_URL: url('erp'),
+        NATS_URL: nats.url,
+        PGHOST: '127.0.0.1',
+        PGPORT: String(server.port),
+        PGUSER: 'postgres',
+      },
+    });
+    return stdout;
   };
+  const idOf = async (key: string): Promise<string> =>
+    (await call(platform.broker, 'metadata.tenants.describe', { key }))[0]!.id;
   const person = async (key: string, tenantId: string, domain = key): Promise<Api> => {
     const username = `admin@${domain}.example`;
     const { signInNames } = await call(platform.broker, 'data.users.provision', {
@@ -69,11 +99,17 @@ describe('a tenant that is restored from a backup', function () {
 
   before(async () => {
     servers = new Servers();
+    nats = await startNats();
     server = await servers.create('server');
     await server.query('CREATE ROLE erp LOGIN CREATEROLE', 'postgres');
-    await server.query('CREATE DATABASE live OWNER erp', 'postgres');
-    platform = await startPlatform({ seed: false, database: { name: 'live', url: url('live'), drop: async () => {} } });
-    for (const key of ['one', 'two']) {
+    await server.query('ALTER DATABASE erp OWNER TO erp', 'postgres');
+    folder = await mkdtemp(join(tmpdir(), 'erp-operator-'));
+    platform = await startPlatform({
+      seed: false,
+      natsUrl: nats.url,
+      database: { name: 'erp', url: url('erp'), drop: async () => {} },
+    });
+    for (const key of ['lakeside', 'other']) {
       const { tenantId } = await call(platform.broker, 'metadata.tenants.create', { key, name: key });
       await call(platform.broker, 'auth.domains.add', { tenantId, domain: `${key}.example` });
       await call(platform.broker, 'metadata.templates.deploy', {
@@ -87,16 +123,16 @@ describe('a tenant that is restored from a backup', function () {
   });
   after(async () => {
     await platform?.stop();
+    await nats?.stop();
     await servers?.stop();
+    await rm(folder, { recursive: true, force: true });
   });
 
   it('has what it had then, beside the one of today and in its place', async () => {
-    const [one, two] = [people.get('one')!, people.get('two')!];
+    const [one, two] = [people.get('lakeside')!, people.get('other')!];
     const then = await crates(one);
-    await server.query('CREATE ROLE backup LOGIN BYPASSRLS; GRANT pg_read_all_data TO backup', 'postgres');
-    const dump = servers.path('erp.dump');
-    const live = server.url('live').replace('postgres:unused', 'backup:unused');
-    await servers.run('pg_dump', live, '--format=custom', `--file=${dump}`);
+    await server.query(exampleNamed('docs/guides/operators.md#backup'), 'postgres');
+    await printed('backup 2');
 
     // The mistake that one of them wants undone; the other one goes on.
     const { records } = (await one.get('/data/Crate__c?take=10')).body;
@@ -107,47 +143,31 @@ describe('a tenant that is restored from a backup', function () {
     await make(two, 'After');
     const today = await crates(two);
 
-    await server.query('CREATE DATABASE scratch OWNER erp', 'postgres');
-    for (const section of ['pre-data', 'data', 'post-data'])
-      await servers.run(
-        'pg_restore',
-        '--exit-on-error',
-        `--section=${section}`,
-        '--dbname',
-        server.url('scratch'),
-        dump,
-      );
-    await promisify(execFile)(process.execPath, [join(root, 'scripts/migrate.ts')], {
-      env: { ...process.env, DATABASE_URL: url('scratch') },
-    });
-    const file = servers.path('one.tar.gz');
-    const exported = await tenant('scratch', 'export', 'one', '--to', file);
+    await printed('one-tenant');
+    await printed('one-tenant 2');
+    assert.match(await printed('one-tenant 3'), /file +whole/);
 
-    const beside = await tenant('live', 'import', file, '--key', 'oneagain', '--without-domains');
-    assert.equal(beside['newUserIds'], true);
-    const seen = await crates(await person('oneagain', String(beside['tenantId']), 'one'));
+    await printed('one-tenant 4');
+    const seen = await crates(await person('lakesidethen', await idOf('lakesidethen'), 'lakeside'));
     assert.deepEqual(
       seen.map(([name, version]) => [name, version]),
       then.map(([name, version]) => [name, version]),
     );
 
-    await call(platform.broker, 'metadata.tenants.delete', { key: 'one', confirm: 'one', graceDays: 0 });
-    await assert.rejects(tenant('live', 'import', file), /There is a tenant one here, which is going to be erased/);
+    const importing = (text: string): string[] => text.split(/(?<=\n)(?=.* import )/);
+    await printed('one-tenant 5', (text) => importing(text)[0]!);
+    const again = (): Promise<string> => printed('one-tenant 5', (text) => importing(text)[1]!);
+    await assert.rejects(again(), /There is a tenant lakeside here, which is going to be erased/);
     // Requests that were admitted before have a minute.
-    await server.query(`UPDATE metadata.tenants SET delete_at = now() WHERE key = 'one'`, 'live');
-    const login = new Database(derivedUrl(url('live'), 'metadata')!, { size: 2, applicationName: 'test' });
+    await server.query(`UPDATE metadata.tenants SET delete_at = now() WHERE key = 'lakeside'`, 'erp');
+    const login = new Database(derivedUrl(url('erp'), 'metadata')!, { size: 2, applicationName: 'test' });
     await eraseDue(login, { erased: () => {}, failed: (_, error) => assert.fail(String(error)), left: () => {} });
     await login.close();
-    const again = await tenant('live', 'import', file);
-    assert.deepEqual([again['newUserIds'], again['domains']], [false, ['one.example']]);
-    const back = await person('one', String(again['tenantId']));
+    await again();
+    const tenantId = await idOf('lakeside');
+    const back = await person('lakeside', tenantId);
     assert.deepEqual(await crates(back), then);
-    const { broken, position } = await call(platform.broker, 'data.audit.verify', {
-      tenantId: String(again['tenantId']),
-      expect: exported['audit'] as { position: number; hash: string },
-    });
-    assert.equal(broken, null);
-    assert.ok(position >= (exported['audit'] as { position: number }).position);
+    assert.equal((await call(platform.broker, 'data.audit.verify', { tenantId })).broken, null);
     await make(back, 'And on');
     assert.deepEqual(await crates(two), today);
   });

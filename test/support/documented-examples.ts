@@ -289,6 +289,7 @@ export const TRIED: Readonly<Record<string, Trial>> = {
 
 const CLUSTER = 'It takes Docker or a Kubernetes cluster; test/unit/ops holds the manifests, test/cluster the upgrade.';
 const LIVE = 'test/cluster/company-goes-live.test.ts runs it on an installation like one in production.';
+const RESTORED = 'test/cluster/restored-tenant.test.ts runs it on a server of its own.';
 const OUTPUT = 'Output, of which the words differ with the configuration; tests of the command hold it.';
 
 /** Names of examples that are not tried out, with the reason. Those in the language of the shell must parse. */
@@ -313,14 +314,14 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/guides/operators.md#follow-a-request': LIVE,
   'docs/reference/tracing.md#tracing': LIVE,
   'docs/reference/tracing.md#when-the-collector-is-away': CLUSTER,
-  'docs/guides/operators.md#backup': 'Makes a role of the whole server: test/cluster/restored.test.ts does.',
-  'docs/guides/operators.md#backup 2': 'test/cluster/restored.test.ts makes a backup and restores it.',
+  'docs/guides/operators.md#backup': RESTORED,
+  'docs/guides/operators.md#backup 2': RESTORED,
   'docs/guides/operators.md#backup 3': 'test/cluster/restored.test.ts makes a backup and restores it.',
-  'docs/guides/operators.md#one-tenant': 'test/cluster/restored-tenant.test.ts brings a tenant back in these steps.',
-  'docs/guides/operators.md#one-tenant 2': 'test/cluster/restored-tenant.test.ts brings a tenant back in these steps.',
-  'docs/guides/operators.md#one-tenant 3': 'test/cluster/restored-tenant.test.ts brings a tenant back in these steps.',
-  'docs/guides/operators.md#one-tenant 4': 'test/cluster/restored-tenant.test.ts brings a tenant back in these steps.',
-  'docs/guides/operators.md#one-tenant 5': 'test/cluster/restored-tenant.test.ts brings a tenant back in these steps.',
+  'docs/guides/operators.md#one-tenant': RESTORED,
+  'docs/guides/operators.md#one-tenant 2': RESTORED,
+  'docs/guides/operators.md#one-tenant 3': RESTORED,
+  'docs/guides/operators.md#one-tenant 4': RESTORED,
+  'docs/guides/operators.md#one-tenant 5': RESTORED,
   'docs/guides/operators.md#several-processes': 'test/cluster/platform.test.ts starts these processes.',
   'docs/guides/single-sign-on.md#1-let-the-domain-be-verified':
     'test/api/auth/usernames.test.ts calls the same action.',
