@@ -7,7 +7,7 @@ import { AuthStore } from '../../../services/auth/store/store.ts';
 import { linkIn, type MailServer, mailServer, recipient } from '../../support/mail.ts';
 import { authorize, authorizeUrl, Browser, claims, pkce, refresh, type Seen, tokens } from './browser.ts';
 import { codeFor, sealedOn, secretOn } from './factor-pages.ts';
-import { type AuthHarness, DEMO, externalClient, PASSWORD, startAuth } from './harness.ts';
+import { ACME, type AuthHarness, DEMO, externalClient, PASSWORD, startAuth } from './harness.ts';
 
 const FIREFOX = 'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:128.0) Gecko/20100101 Firefox/128.0';
 
@@ -84,6 +84,40 @@ describe('mails about accounts', () => {
       await sync({ ...user, email: user.email });
       await settled();
       assert.equal((await to(user.email)).length, 1);
+    });
+
+    it('reach an address from one tenant ten times a day, and from others nevertheless', async () => {
+      const email = 'wanted@other.example';
+      const invite = (tenantId: string, name: string) =>
+        call(auth.broker, 'auth.users.sync', {
+          tenantId,
+          users: [{ userId: randomUUID(), username: name, email, active: true }],
+        });
+      for (let i = 0; i < 25; i++) await invite(ACME, `flood${i}`);
+      await settled();
+      assert.equal((await to(email)).length, 10);
+      await invite(DEMO, 'wanted');
+      await settled();
+      assert.equal((await to(email)).length, 11);
+    });
+
+    it('leave when strangers have asked for as many new passwords as a tenant may send', async () => {
+      const user = await newUser('asked-about', { password: 'known before' });
+      await auth.database.query(
+        `INSERT INTO auth.mails (tenant_id, user_id, kind, address_hash, give_up_at, ended_at, outcome)
+         SELECT $1, gen_random_uuid(), 'passwordReset', sha256(i::text::bytea), now(), now(), 'sent'
+         FROM generate_series(1, 1000) i`,
+        [DEMO],
+      );
+      try {
+        await ask(user.username);
+        await settled();
+        assert.deepEqual(await to(user.email), []);
+        const other = await newUser('let-in');
+        await server.mails.next({ to: other.email });
+      } finally {
+        await auth.database.query(`DELETE FROM auth.mails WHERE tenant_id = $1 AND kind = 'passwordReset'`, [DEMO]);
+      }
     });
 
     it('carry no text of a stranger to the people of others, though their makers choose the usernames', async () => {
