@@ -1,7 +1,13 @@
 /** Every page in headless Chromium, in light and dark, on a desk and on a phone of 360 pixels. */
 import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { call } from '../../contracts/call.ts';
 import { findings, signIn, startChromium, visit } from '../support/chromium.ts';
+import { api, tokenFor } from '../support/client.ts';
+import { folderOfMails, linkIn } from '../support/mail.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true } as const;
@@ -14,7 +20,9 @@ const OPEN = [
   '/oauth2/nothing',
   '/account',
   '/device',
+  '/password/forgotten',
   '/password/unknown',
+  '/account/address/unknown',
   '/versions/latest/docs/',
   '/versions/latest/docs/guides/first-request',
   '/versions/latest/docs/reference/limits',
@@ -23,6 +31,13 @@ const OPEN = [
   '/versions/latest/docs/operations/metadata.deployments.cancel',
   '/api-reference',
 ];
+/** Pages behind the links in mails, and the one for people of a suspended tenant, by what they are. */
+const LINKED = [
+  'a password to choose',
+  'an address to confirm',
+  'an address to agree to',
+  'a suspended tenant',
+] as const;
 const SIGNED_IN = ['/account', '/dashboards', '/oauth2/logout'];
 
 interface Figures {
@@ -46,9 +61,13 @@ describe('every page in Chromium', function () {
   let platform: TestPlatform;
   let browser: Browser;
   let signedIn: NonNullable<BrowserContextOptions['storageState']>;
+  let dataDir: string;
   const figures: string[] = [];
+  const links = new Map<string, string>();
   before(async () => {
-    [platform, browser] = await Promise.all([startPlatform(), startChromium()]);
+    dataDir = await mkdtemp(join(tmpdir(), 'erp-test-pages-'));
+    [platform, browser] = await Promise.all([startPlatform({ env: { DATA_DIR: dataDir } }), startChromium()]);
+    await receiveLinks();
     const { page, context } = await visit(browser, platform.baseUrl);
     await page.goto(`${platform.baseUrl}/account`);
     await signIn(page, 'mia@demo.example');
@@ -59,10 +78,42 @@ describe('every page in Chromium', function () {
   after(async () => {
     await browser?.close();
     await platform?.stop();
+    await rm(dataDir, { recursive: true, force: true });
     if (figures.length > 0) process.stdout.write(`\n    bytes, requests, first paint:\n${figures.join('')}`);
   });
 
-  const opened = async (page: Page, path: string): Promise<void> => {
+  /** Somebody is invited, somebody gets another address, and the tenant of somebody invited is suspended. */
+  async function receiveLinks(): Promise<void> {
+    const mails = folderOfMails(dataDir);
+    const [ada, eve] = (await Promise.all(['ada', 'eve'].map((name) => tokenFor(platform.baseUrl, name)))).map(
+      (token) => api(platform.baseUrl, token),
+    );
+    const received = async (name: (typeof LINKED)[number], to: string): Promise<void> => {
+      links.set(name, new URL(linkIn(await mails.next({ to }))).pathname);
+    };
+    for (const [who, domain] of [
+      [ada!, 'demo.example'],
+      [eve!, 'acme.example'],
+    ] as const) {
+      const [username, email] = [`new.colleague@${domain}`, `new.colleague@mail.${domain}`];
+      const body = { username, email, displayName: 'New Colleague', profileApiName: 'Minimal', active: true };
+      const { status, text } = await who.post('/data/User', body);
+      assert.equal(status, 201, text);
+      await received(who === ada ? 'a password to choose' : 'a suspended tenant', email);
+    }
+    await call(platform.broker, 'metadata.tenants.suspend', { key: 'acme', reason: 'a test' });
+    const where = encodeURIComponent(JSON.stringify({ username: 'sam@demo.example' }));
+    const { id, email } = (await ada!.get(`/data/User?where=${where}`)).body.records[0];
+    const { headers } = await ada!.get(`/data/User/${id}`);
+    const to = 'somebody.with.a.long.name@another-mailbox.example';
+    const { status, text } = await ada!.patch(`/data/User/${id}`, { email: to }, { etag: headers.get('etag')! });
+    assert.equal(status, 200, text);
+    await received('an address to confirm', to);
+    await received('an address to agree to', email);
+  }
+
+  const opened = async (page: Page, name: string): Promise<void> => {
+    const path = links.get(name) ?? name;
     await page.goto(platform.baseUrl + path, { waitUntil: 'load' });
     if (path === '/dashboards') await page.waitForSelector('.dashboards, .empty');
     if (path === '/api-reference') {
@@ -74,11 +125,12 @@ describe('every page in Chromium', function () {
 
   for (const [who, paths] of [
     ['everybody', OPEN],
+    ['who has a link', LINKED],
     ['who has signed in', SIGNED_IN],
   ] as const)
     for (const path of paths)
       it(`${path}, for ${who}`, async () => {
-        const cookies = who === 'everybody' ? {} : { storageState: signedIn };
+        const cookies = who === 'who has signed in' ? { storageState: signedIn } : {};
         for (const size of [DESK, PHONE])
           for (const colorScheme of ['light', 'dark'] as const) {
             const where = `${path} at ${size.viewport.width} px, ${colorScheme}`;
@@ -131,12 +183,37 @@ describe('every page in Chromium', function () {
 
   it('none breaks its own policy', async () => {
     const { page, context, complaints } = await visit(browser, platform.baseUrl);
-    for (const path of OPEN) await opened(page, path);
+    for (const path of [...OPEN, ...LINKED]) await opened(page, path);
     // The pages about errors are answered with the status of theirs.
     assert.deepEqual(
-      complaints.filter((text) => !/status of (?:404|410)/.test(text)),
+      complaints.filter((text) => !/status of (?:403|404|410)/.test(text)),
       [],
     );
+    await context.close();
+  });
+
+  it('those behind links say what they are for, and are used by keyboard alone', async () => {
+    const { page, context } = await visit(browser, platform.baseUrl);
+    const shown = async (name: (typeof LINKED)[number], says: string): Promise<void> => {
+      await opened(page, name);
+      const text = await page.locator('main').innerText();
+      for (const part of says.split(' … ')) assert.ok(text.includes(part), `${name}: ${part} in ${text}`);
+    };
+    const press = async (...keys: string[]): Promise<void> => {
+      for (const key of keys) await page.keyboard.press(key);
+    };
+    await shown('a suspended tenant', 'Access is suspended … Nothing is lost');
+    await shown('an address to agree to', 'for sam@demo.example … somebody.with.a.long.name@another-mailbox.example');
+    await shown('an address to confirm', 'for sam@demo.example … somebody.with.a.long.name@another-mailbox.example');
+    await page.focus('a');
+    await press('Tab', 'Enter');
+    await page.waitForSelector('h1.done');
+    await shown('a password to choose', 'for new.colleague@demo.example');
+    await page.keyboard.type('a few words in a row');
+    await press('Tab');
+    await page.keyboard.type('a few words in a row');
+    await press('Enter');
+    await page.waitForSelector('h1:text("Your password is set")');
     await context.close();
   });
 

@@ -232,7 +232,7 @@ describe('a company goes live', function () {
     });
 
     it('somebody who signs in at the company’s own provider, and has no user before', async () => {
-      await production.provider.serve(`${production.baseUrl}/oauth2/sso/callback`);
+      await production.provider.serve(`${production.baseUrl}/oauth2/sso/callback/lakeside/CorporateLogin`);
       const blocks = [
         'sign-in-with-the-account-of-your-company',
         '3-declare-it',
@@ -244,9 +244,9 @@ describe('a company goes live', function () {
         ISSUER: production.provider.issuer,
       });
       assert.match(printed, /sso: SUCCEEDED\nsso: SUCCEEDED\n/);
-      const values: Record<string, string> = { tenant: tenantId, secret: CLIENT_SECRET };
       const typed = exampleNamed(`${SIGN_ON}#4-set-its-secret-and-check-it`)
-        .replaceAll(/<(tenant|secret)>/g, (_, name: string) => values[name]!)
+        .replaceAll('"demo"', '"lakeside"')
+        .replace('<secret>', CLIENT_SECRET)
         .matchAll(/^erp \$ (.+)$/gm);
       const answer = await inConsole(...[...typed].map(([, command]) => command!));
       assert.match(answer, /ok: true/);

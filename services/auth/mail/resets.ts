@@ -57,14 +57,16 @@ export class Resets {
     return (await database.query(insertReset(id, kept))).rowCount > 0;
   }
 
-  /** Looks at what waits. Throws what keeps it from one of them; that one is looked at again. */
+  /** Looks at what waits. What keeps it from one of them is thrown at the end; that one is looked at again. */
   async work(): Promise<void> {
     const { database } = this.#parts;
+    const failures: unknown[] = [];
     for (;;) {
       const { rows } = await database.query<TakenReset>(takeResets(AT_A_TIME, LEASE_SECONDS));
-      for (const reset of rows) await this.#settle(reset);
-      if (rows.length < AT_A_TIME) return;
+      for (const reset of rows) await this.#settle(reset).catch((error: unknown) => failures.push(error));
+      if (rows.length < AT_A_TIME) break;
     }
+    if (failures.length > 0) throw failures[0];
   }
 
   async #settle(reset: TakenReset): Promise<void> {

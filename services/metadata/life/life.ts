@@ -117,10 +117,10 @@ export class TenantLife {
   ): Promise<TenantDescription> {
     const operation: Operation = `metadata.tenants.${act}`;
     const found = await this.#database.shared('metadata', null, (tx) => tx.first<LifeRow>(findSql(String(key), false)));
-    if (!found) throw invalid('key', 'names no tenant.');
+    if (!found) throw noTenant(key);
     const { row, isNew } = await this.#database.shared('metadata', found.id, async (tx) => {
       const tenant = await tx.first<LifeRow>(findSql(found.key, true));
-      if (tenant?.id !== found.id) throw invalid('key', 'names no tenant.');
+      if (tenant?.id !== found.id) throw noTenant(key);
       if (tenant.erasing) throw invalid('key', 'names a tenant that is being erased: there is no way back.');
       const change = decide(tenant);
       if (!change) return { row: tenant, isNew: false };
@@ -136,9 +136,12 @@ export class TenantLife {
 const isWithin = (days: unknown, max: number): days is number =>
   typeof days === 'number' && Number.isInteger(days) && days >= 0 && days <= max;
 
-function invalid(name: string, what: string): PlatformError {
-  const message = `${name} ${what}`;
-  return new PlatformError('PARAMETER_INVALID', message, {
-    errors: [violation(`/${name}`, 'PARAMETER_INVALID', message)],
-  });
-}
+const KEY_SHOWN_CHARS = 40;
+
+const noTenant = (key: unknown): PlatformError =>
+  refused('key', `There is no tenant ${String(key).slice(0, KEY_SHOWN_CHARS)}.`);
+
+const invalid = (name: string, what: string): PlatformError => refused(name, `${name} ${what}`);
+
+const refused = (name: string, message: string): PlatformError =>
+  new PlatformError('PARAMETER_INVALID', message, { errors: [violation(`/${name}`, 'PARAMETER_INVALID', message)] });

@@ -263,6 +263,20 @@ describe('mails about accounts', () => {
       assert.equal((await to(user.email)).length, 3);
     });
 
+    it('reaches people beside requests that nobody can open, such as of a secret that was replaced', async () => {
+      const user = await newUser('beside', { password: 'known before' });
+      const request = { username: user.username, clientId: null, browser: null, address: '203.0.113.9' };
+      const { rows } = await auth.database.query<{ id: string }>(
+        `WITH request AS (SELECT NULL::jsonb AS plain, '\\x00'::bytea AS sealed FROM generate_series(1, 9)
+           UNION ALL SELECT $1, NULL)
+         INSERT INTO auth.reset_requests (id, plain, sealed) SELECT gen_random_uuid(), plain, sealed FROM request
+         RETURNING CASE WHEN sealed IS NULL THEN NULL ELSE id END AS id`,
+        [JSON.stringify(request)],
+      );
+      await server.mails.next({ to: user.email });
+      await auth.database.query('DELETE FROM auth.reset_requests WHERE id = ANY ($1)', [rows.map(({ id }) => id)]);
+    });
+
     it('refuses an empty name, forms of other sites and other methods', async () => {
       const address = `${auth.baseUrl}/password/forgotten`;
       assert.equal((await ask('   ')).status, 422);

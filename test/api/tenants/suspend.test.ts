@@ -192,7 +192,7 @@ describe('a suspended tenant', function () {
   });
 
   it('is told from what does not exist, and a suspension has a reason', async () => {
-    await assert.rejects(suspend('nobody'), /key names no tenant/);
+    await assert.rejects(suspend('nobody'), /There is no tenant nobody\./);
     for (const reason of ['', ' ', 'x'.repeat(501), 'two\nlines', undefined])
       await assert.rejects(
         call(platform.broker, 'metadata.tenants.suspend', { key: 'flour', reason: reason as string }),
