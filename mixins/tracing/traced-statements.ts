@@ -7,7 +7,7 @@ const LOOKED_AT_CHARS = 8_000;
 const OPERATION = /^[\s(]*([A-Za-z]{1,20})/;
 /** Literals are passed over, so that nothing in them is taken for a name, and so is what else begins with FROM. */
 const TABLE =
-  /'(?:[^']|'')*'|\b(?:extract|substring|trim|overlay)\s*\([^()']*?\bFROM\b|\bDISTINCT\s+FROM\b|\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?((?:"[^"]{1,63}"|[a-z_]\w{0,62})(?:\.(?:"[^"]{1,63}"|[a-z_]\w{0,62}))?)/gi;
+  /'[^']*'|\b(?:extract|substring|trim|overlay) ?\([^()']{1,200}?\bFROM\b|\bDISTINCT\s{1,20}FROM\b|\b(?:FROM|JOIN|INTO|UPDATE)\s{1,40}(?:ONLY\s{1,20})?((?:"[^"]{1,63}"|[a-z_]\w{0,62})(?:\.(?:"[^"]{1,63}"|[a-z_]\w{0,62}))?)/gi;
 
 export interface Described {
   readonly operation: string;
@@ -15,7 +15,7 @@ export interface Described {
 }
 
 /** A part of a statement that has a name, by which the others ask for its rows. */
-const PART = /\b([a-z_]\w{0,62})\s+AS\s+(?:NOT\s+)?(?:MATERIALIZED\s+)?\(/gi;
+const PART = /\b([a-z_]\w{0,62})\s{1,40}AS\s{1,20}(?:(?:NOT )?MATERIALIZED )?\(/gi;
 /** What stands behind UPDATE where it names no table. */
 const NO_TABLE: ReadonlySet<string> = new Set(['SET', 'OF', 'SKIP', 'NOWAIT', 'SELECT', 'LATERAL']);
 /** Tables beside the records, such as the version of the configuration, which nearly every statement looks at. */
