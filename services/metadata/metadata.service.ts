@@ -17,6 +17,7 @@ import { DeploymentWorker } from './deployments/run.ts';
 import { Telemetry } from './deployments/telemetry.ts';
 import { IndexUpkeep } from './indexes.ts';
 import { erasePeriodically } from './life/erase.ts';
+import { registerTenantNumbers } from './life/numbers.ts';
 import type { FindUser } from './permission.ts';
 import { Planning } from './planning/planning.ts';
 import { purgePeriodically } from './retention.ts';
@@ -121,6 +122,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
           () => null,
         );
       telemetry.register(platform.metrics, database);
+      registerTenantNumbers(platform.metrics, database);
       platform.metrics.cache('metadata', 'snapshots', snapshots.numbers);
       warn = (error, message) => warnOf(this.logger, error, message);
       // Made before the first request: one that only reads writes nothing.
