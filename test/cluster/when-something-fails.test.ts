@@ -67,7 +67,7 @@ describe('when something fails', function () {
     [sam, ada, mia, eve] = await Promise.all([as('sam'), as('ada'), as('mia'), as('eve')]);
     assistant = (await assistantTokens(baseUrl, 'ada')).access_token;
     schema = `"${tenantSchema((await ada.get('/identity')).body.tenant.id)}"`;
-    await idp.serve(`${baseUrl}/oauth2/sso/callback`);
+    await idp.serve(`${baseUrl}/oauth2/sso/callback/demo/Corp`);
   });
   // So that one failure has no others behind it.
   afterEach(async function () {
