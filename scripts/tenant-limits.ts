@@ -3,6 +3,7 @@ import type { ServiceBroker } from 'moleculer';
 import { call } from '../contracts/call.ts';
 import type { MetadataActions } from '../contracts/metadata.ts';
 import { RATE_LIMIT_NAMES, type RateLimitOverrides } from '../lib/schema/snapshot.ts';
+import { noTenant } from './tenant/find.ts';
 
 export const LIMITS_HELP = `Limits of tenants in place of the deployment's own; without a tenant, those that are set.
   connection=UNITS    cost units in 60 s of one user through one client
@@ -46,7 +47,7 @@ export async function tenantLimits(
   }
   const shown = found.filter((one) => key === undefined || one.key === key);
   if (key !== undefined && shown.length === 0 && !(await call(broker, 'metadata.tenants.get', { key })))
-    throw new Error(`There is no tenant ${key}.`);
+    throw noTenant(key);
   return shown.length > 0 ? shown.map(line).join('\n') : 'No limits are set: those of the deployment hold.';
 }
 

@@ -4,10 +4,13 @@ import type { Session } from './session.ts';
 
 export type Tenant = NonNullable<MetadataActions['metadata.tenants.get']['result']>;
 
+export const noTenant = (key: string): Error =>
+  new Error(`There is no tenant ${key}: \`tenant list\` shows those that there are.`);
+
 /** Throws a sentence when there is none. */
 export async function findTenant(session: Session, key: string): Promise<Tenant> {
   await session.require('metadata');
   const tenant = await session.call('metadata.tenants.get', { key });
-  if (!tenant) throw new Error(`There is no tenant ${key}. The command list shows those that there are.`);
+  if (!tenant) throw noTenant(key);
   return tenant;
 }

@@ -1,6 +1,7 @@
 /** `tenant show KEY`, and what other commands show of a tenant that they have changed. */
 import type { TenantDescription } from '../../contracts/metadata.ts';
 import { RATE_LIMIT_NAMES } from '../../lib/schema/snapshot.ts';
+import { noTenant } from './find.ts';
 import type { Program } from './program.ts';
 import type { Session } from './session.ts';
 import { columns } from './text.ts';
@@ -14,7 +15,7 @@ export function addShow(program: Program, session: Session): void {
     .action(async (key, options) => {
       await session.require('metadata', 'auth');
       const [tenant] = await session.call('metadata.tenants.describe', { key });
-      if (!tenant) throw new Error(`There is no tenant ${key}. The command list shows those that there are.`);
+      if (!tenant) throw noTenant(key);
       const { domains } = await session.call('auth.domains.list', { tenantId: tenant.id });
       session.show(
         { ...tenant, domains },

@@ -153,9 +153,12 @@ describe('the console on a cluster', function () {
     assert.equal(await operator.type(`call auth.domains.list '{"tenantId":"nobody"}'`), nobody);
     assert.equal(
       await operator.type('tenant show nobody'),
-      'There is no tenant nobody. The command list shows those that there are.\n',
+      'There is no tenant nobody: `tenant list` shows those that there are.\n',
     );
-    assert.equal(await operator.type('limits nobody'), 'There is no tenant nobody.\n');
+    assert.equal(
+      await operator.type('limits nobody'),
+      'There is no tenant nobody: `tenant list` shows those that there are.\n',
+    );
   });
 
   it('has help for every command', async () => {

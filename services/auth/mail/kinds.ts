@@ -33,7 +33,7 @@ export const isMailKind = (name: string): name is MailKind => Object.hasOwn(MAIL
 export interface MailDetails {
   /** The address that takes the place of this one. */
   newAddress?: string;
-  /** RFC 3339, of what is told. */
+  /** RFC 3339: when it happened. */
   at?: string;
   browser?: string | null;
   system?: string | null;

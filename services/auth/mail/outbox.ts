@@ -1,6 +1,6 @@
 /**
  * Mails on their way: put into the outbox in the transaction of what they are about, taken out by whichever process is
- * about to send. A process that dies while it sends lets go of its mail when the time that it took it for is over.
+ * about to send. The mail of a process that dies while it sends is due again when its lease is over.
  */
 import { mailAddress } from '../../../lib/values/mail-address.ts';
 import type { Database, Tx } from '../../../mixins/database/database.ts';

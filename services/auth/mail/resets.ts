@@ -1,5 +1,5 @@
 /**
- * Forgotten passwords. The page only keeps what was typed, in the same statement whoever that is, so that neither its
+ * Forgotten passwords. The page only keeps what was typed, in the same statement for every name, so that neither its
  * answer nor its time says whether there is such a user; a moment later a process looks, and puts a mail into the outbox.
  */
 import { randomUUID } from 'node:crypto';

@@ -160,7 +160,7 @@ export class MailSender {
           );
         break;
       case 'away':
-        // Told once, and not for each of them.
+        // Logged once, and not for each of them.
         if (this.#awaySince === null)
           this.#parts.log().warn({ reason: delivery.reason }, 'No mails can be sent; it is tried again.');
         this.#awaySince ??= performance.now();

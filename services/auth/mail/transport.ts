@@ -151,7 +151,7 @@ function failureOf(error: unknown, greeted: boolean): Delivery {
   // The library does not say at which step. It may be this mail at which the server breaks, so others go on.
   if (greeted && LOST.test(String(error))) return { outcome: 'busy', reason };
   if (!ofMail || responseCode === undefined)
-    // An address that no server can be told, such as one in letters that this one does not take.
+    // An address that cannot be given to the server, such as one in letters that this one does not take.
     return { outcome: code === 'EENVELOPE' && responseCode === undefined ? 'refused' : 'away', reason };
   return { outcome: responseCode >= 500 ? 'refused' : 'busy', reason };
 }
@@ -172,7 +172,7 @@ export class FolderTransport implements Transport {
     const composer = createTransport({ streamTransport: true, buffer: true, newline: 'windows' });
     const { message: bytes } = await composer.sendMail(written(this.#from, message));
     try {
-      // Whoever reads these files can use the links in them.
+      // These files hold links that anybody who reads them can use.
       await mkdir(this.#folder, { recursive: true, mode: 0o700 });
       const time = new Date(platformTime()).toISOString().replaceAll(':', '-');
       const file = join(this.#folder, `${time}-${message.kind}-${message.id}.eml`);

@@ -25,7 +25,7 @@ export interface MailText {
   readonly title: string;
   /** Paragraphs before the button. */
   readonly before: readonly string[];
-  /** What is told, as names and values; without a value it is left out. */
+  /** What the mail is about, as names and values; without a value it is left out. */
   readonly facts?: readonly (readonly [name: string, value: string | null])[];
   /** Label of the button; absent: the mail has no link. */
   readonly button?: string;
