@@ -84,7 +84,6 @@ const LONGEST: readonly string[] = [
   'test/cluster/tracing.test.ts',
   'test/cluster/single.test.ts',
   'test/cluster/rolling-restart.test.ts',
-  'test/cluster/when-something-fails.test.ts',
   'test/cluster/takeover.test.ts',
   'test/cluster/stopping.test.ts',
 ];
