@@ -10,10 +10,11 @@ import { recordNotFound } from '../object-access.ts';
 import { notModified, type ReadDeps, runRead } from '../read/read.ts';
 import type { MutationDeps } from '../write/write.ts';
 import { providerConfig, resourceTypes, schemas } from './discovery.ts';
-import { listGroups, readGroup, refuseCreation, refuseDeletion, replaceGroup, updateGroup } from './groups.ts';
 import { type Json, listResponse, pageRequest, readBody, type Selection, selectionOf } from './messages.ts';
+import { listGroups, readGroup } from './read-groups.ts';
 import { listUsers, readUser } from './read-users.ts';
 import type { Outcome } from './unit.ts';
+import { refuseCreation, refuseDeletion, replaceGroup, updateGroup } from './write-groups.ts';
 import { createUser, deleteUser, replaceUser, updateUser } from './write-users.ts';
 
 export interface ScimDeps {
