@@ -19,7 +19,7 @@ const STYLE = `:root{color-scheme:light dark;supported-color-schemes:light dark}
 @media(prefers-color-scheme:dark){.ground{background:#10161c!important}.card{background:#19222b!important;border-color:#2c3843!important}
 .ink{color:#eaf0f5!important}.soft{color:#a9b6c2!important}.button{background:#6fc0ee!important}.button a{color:#06202f!important}
 .sunken{background:#232e39!important}a{color:#6fc0ee!important}}
-@media(max-width:480px){.card{padding:20px!important}}`;
+@media(max-width:480px){.card{padding:20px!important}.fact td{display:block!important;padding:2px 0!important}}`;
 
 const INK = 'color:#16212c';
 const SOFT = 'color:#4c5a68';
@@ -60,7 +60,7 @@ function asHtml({ language, content, greeting, footer, link }: Parts): string {
   const facts = factsOf(content)
     .map(
       ([name, value]) =>
-        `<tr><td class="soft" style="padding:4px 16px 4px 0;${SOFT};vertical-align:top;white-space:nowrap">${escapeHtml(name)}</td>` +
+        `<tr class="fact"><td class="soft" style="padding:4px 16px 4px 0;${SOFT};vertical-align:top;white-space:nowrap">${escapeHtml(name)}</td>` +
         `<td class="ink" style="padding:4px 0;${INK};font-weight:600;word-break:break-word">${escapeHtml(value)}</td></tr>`,
     )
     .join('\n');
