@@ -96,7 +96,7 @@ class NatsBus extends Transporters.NATS {
   #denied = false;
   readonly #lost = new Outage({
     began: () => this.logger.warn('The connection to NATS is lost; it is made again as soon as NATS answers.'),
-    // At the same level, so that whoever reads of the beginning reads of the end.
+    // At the same level, so that a log with the beginning has the end, too.
     ended: (seconds) => this.logger.warn({ seconds }, 'The connection to NATS is back.'),
   });
   /** What this process announces of its secret; null: it seals nothing, as a console. */

@@ -37,7 +37,7 @@ export class ClusterView {
     if (nodes.length === 0) throw new PlatformError('SERVICE_UNAVAILABLE', 'No ratelimit service is available.');
     const gateway = this.#broker.nodeID;
     const leases: (Lease | undefined)[] = [];
-    // By place and not by key: one counter may be asked for units and told what is held in the same call.
+    // By place and not by key: one counter may be asked for units and for what is held in the same call.
     const places = Map.groupBy(requests.keys(), (i) =>
       nodes.length === 1 ? nodes[0] : ownerOf(requests[i]!.key, nodes),
     );

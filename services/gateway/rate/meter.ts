@@ -94,7 +94,7 @@ export class Meter {
     return now < this.#emptyUntil;
   }
 
-  /** `asked`: the units that were wanted; none when the owner was only told what is held, or given some back. */
+  /** `asked`: the units that were wanted; none when only what is held was asked for, or given some back. */
   granted(lease: Lease, asked: number, now: number): void {
     this.held += lease.granted + Math.min(0, this.#local?.tokens ?? 0);
     this.#local = null;
