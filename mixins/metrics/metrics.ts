@@ -75,11 +75,14 @@ export class Metrics {
     this.#caches.push({ labels: { service, cache }, numbers });
   }
 
-  /** Any other metric of prom-client. A service that is created again in its process takes the place of the one before. */
+  /** Any other metric of prom-client. Throws when there is one of its name. */
   register(metric: Metric): void {
-    // Its types leave the name out.
-    this.#registry.removeSingleMetric((metric as Metric & { readonly name: string }).name);
     this.#registry.registerMetric(metric);
+  }
+
+  /** Takes metrics out again: those of a service that stops while its process goes on, and may be created again. */
+  unregister(names: readonly string[]): void {
+    for (const name of names) this.#registry.removeSingleMetric(name);
   }
 
   /** All metrics in the text format of Prometheus. */

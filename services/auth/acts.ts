@@ -1,7 +1,7 @@
 /** What operators do, and what is done with their links, on the way to the audit trails of the tenants it concerns. */
 import type { DataActions } from '../../contracts/data.ts';
 import type { Tenant } from './clients.ts';
-import type { AddressDecision, AddressLink } from './store/addresses.sql.ts';
+import type { AddressDecision, ChangedAddress } from './store/addresses.sql.ts';
 
 type Entry = DataActions['data.audit.note']['params'];
 
@@ -55,7 +55,7 @@ export class Acts {
   }
 
   /** Of a mail address: its user has confirmed it, or agreed or objected to it from the one before. */
-  async addressDecided({ tenantId, userId, address }: AddressLink, decision: AddressDecision): Promise<void> {
+  async addressDecided({ tenantId, userId, address }: ChangedAddress, decision: AddressDecision): Promise<void> {
     const operationId = {
       confirm: 'auth.users.confirmAddress',
       agree: 'auth.users.agreeToAddress',
@@ -66,7 +66,7 @@ export class Acts {
   }
 
   /** Of a confirmed mail address to which nobody has objected in time. */
-  async addressUnopposed({ tenantId, userId, address }: AddressLink): Promise<void> {
+  async addressUnopposed({ tenantId, userId, address }: ChangedAddress): Promise<void> {
     const changes = { mailAddress: { from: null, to: address } };
     await this.#note({ tenantId, operationId: 'auth.users.settleAddress', userId, channel: 'job', changes });
   }

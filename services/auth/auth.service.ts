@@ -112,6 +112,7 @@ export default function authService({ config, database, jobs, metrics }: Platfor
     async stopped() {
       for (const timer of timers) clearInterval(timer);
       await server.mail.stop();
+      server.mail.unregister(metrics);
       await refusals.close();
     },
   };

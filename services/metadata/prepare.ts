@@ -63,22 +63,17 @@ export function prepare(
   { deploymentId, systemTypes = NONE }: PrepareOptions,
 ): Prepared | null {
   if (plan.changed.length + plan.deleted.length === 0) return null;
-  const snapshot = compileSnapshot(tenant, version, plan.after);
   const names = (changes: readonly Change[]): string[] => changes.map(({ type, fullName }) => `${type}:${fullName}`);
   return {
     version,
     ddl: planDdl(tenant.id, before, plan),
     commit: {
-      version,
+      ...compiled(tenant, version, plan.after),
       components: componentRows(plan.changed, systemTypes),
       changes: plan.changed.length + plan.deleted.length,
       deleted: namesOf(plan.deleted),
       forgotten: namesOf([...plan.changed, ...plan.replaced]),
       touched: namesOf([...plan.creates, ...plan.updates, ...plan.deletes]),
-      tenant: snapshot.tenant,
-      auditDays: auditDays(plan.after),
-      snapshot: Buffer.from(JSON.stringify(snapshot)),
-      compiler: COMPILER_VERSION,
       summary: JSON.stringify({
         metadataVersion: version,
         deploymentId,
@@ -92,23 +87,30 @@ export function prepare(
 
 /** The configuration as it is, compiled by this version of the platform, as a version of its own. Pure. */
 export function compiledAgain(tenant: TenantInfo, version: number, state: State): Prepared {
-  const snapshot = compileSnapshot(tenant, version, state);
   return {
     version,
     ddl: { statements: [], ahead: [], altered: [] },
     commit: {
-      version,
+      ...compiled(tenant, version, state),
       components: '[]',
       changes: 0,
       deleted: '[]',
       forgotten: '[]',
       touched: '[]',
-      tenant: snapshot.tenant,
-      auditDays: auditDays(state),
-      snapshot: Buffer.from(JSON.stringify(snapshot)),
-      compiler: COMPILER_VERSION,
       summary: JSON.stringify({ metadataVersion: version, deploymentId: null, creates: [], updates: [], deletes: [] }),
     },
+  };
+}
+
+/** What a version stores of the configuration as a whole. */
+function compiled(tenant: TenantInfo, version: number, state: State) {
+  const snapshot = compileSnapshot(tenant, version, state);
+  return {
+    version,
+    tenant: snapshot.tenant,
+    auditDays: auditDays(state),
+    snapshot: Buffer.from(JSON.stringify(snapshot)),
+    compiler: COMPILER_VERSION,
   };
 }
 

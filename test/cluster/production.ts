@@ -26,6 +26,7 @@ import { type Collector, startCollector } from '../support/otlp.ts';
 import { type Server, Servers } from '../support/postgres.ts';
 import { compileCache, type ServiceProcess, startProcess } from '../support/processes.ts';
 import { read, root } from '../support/sources.ts';
+import { NPM_RUN } from './npm-run.ts';
 import { until } from './stage.ts';
 import { Balancer } from './traffic.ts';
 
@@ -40,12 +41,7 @@ const PROBE_MS = 200;
  * The commands of the pages, as far as they are not there. `kubectl exec` runs in no container: it gets the environment of a pod
  * of metadata, and a folder in place of its `/tmp`.
  */
-const SHELL = `
-npm() {
-  shift; [ "$1" != --silent ] || shift
-  local name=$1; shift; [ "\${1-}" != -- ] || shift
-  "$NODE" "$ROOT/scripts/$name.ts" "$@"
-}
+const SHELL = `${NPM_RUN}
 npx() { shift; "$NODE" "$ROOT/cli/bin/erp.js" "$@"; }
 kubectl() {
   [ "$1" != -n ] || shift 2

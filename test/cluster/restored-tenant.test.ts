@@ -18,6 +18,7 @@ import { type NatsServer, startNats } from '../support/nats.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { postgresPrograms, type Server, Servers } from '../support/postgres.ts';
 import { root } from '../support/sources.ts';
+import { NPM_RUN } from './npm-run.ts';
 
 const OBJECT = `type: CustomObject
 apiName: Crate__c
@@ -32,15 +33,6 @@ api:
 features:
   history: true
   search: true
-`;
-
-/** `npm run` as it is, without its start of a second. */
-const SHELL = `
-npm() {
-  shift; [ "$1" != --silent ] || shift
-  local name=$1; shift; [ "\${1-}" != -- ] || shift
-  "$NODE" "$ROOT/scripts/$name.ts" "$@"
-}
 `;
 
 describe('a tenant that is restored from a backup', function () {
@@ -58,7 +50,7 @@ describe('a tenant that is restored from a backup', function () {
     const text = lines(exampleNamed(`docs/guides/operators.md#${section}`))
       .replaceAll('db.internal:5432', `127.0.0.1:${server.port}`)
       .replaceAll('erp:…@', 'erp:unused@');
-    const { stdout } = await promisify(execFile)('bash', ['--norc', '-ec', SHELL + text], {
+    const { stdout } = await promisify(execFile)('bash', ['--norc', '-ec', NPM_RUN + text], {
       cwd: folder,
       env: {
         PATH: `${postgresPrograms()}:${process.env['PATH']}`,

@@ -36,6 +36,8 @@ interface MailParts {
   mayHavePassword(user: Pick<Credential, 'tenantId' | 'userId' | 'username'>): Promise<boolean>;
 }
 
+const METRICS = { waiting: 'erp_mails_waiting', oldest: 'erp_mails_oldest_seconds', ended: 'erp_mails_total' };
+
 export class Mail {
   readonly outbox: Outbox;
   readonly #database: Database;
@@ -77,14 +79,18 @@ export class Mail {
     const sender = this.#sender;
     if (!sender) return;
     const state = askedRow<QueueState>(this.#database, queueState, { waiting: 0, oldestSeconds: 0 });
-    metrics.gauge('erp_mails_waiting', 'Mails that are on their way, of all processes', () => state().waiting);
+    metrics.gauge(METRICS.waiting, 'Mails that are on their way, of all processes', () => state().waiting);
     metrics.gauge(
-      'erp_mails_oldest_seconds',
+      METRICS.oldest,
       'Age of the oldest mail that is on its way, of all processes',
       () => state().oldestSeconds,
     );
-    metrics.counters('erp_mails_total', 'Mails of this process by what has become of them', ['outcome', 'kind'], () =>
+    metrics.counters(METRICS.ended, 'Mails of this process by what has become of them', ['outcome', 'kind'], () =>
       sender.counts(),
     );
+  }
+
+  unregister(metrics: Metrics): void {
+    metrics.unregister(Object.values(METRICS));
   }
 }

@@ -11,14 +11,7 @@ export interface AddressView {
 }
 
 export function address(view: AddressView): Page {
-  const [title, text, button] =
-    view.purpose === 'confirm'
-      ? [
-          'Is this your mail address?',
-          'Links with which you choose a password are to go to this address:',
-          'Yes, it is mine',
-        ]
-      : ['Is this your new mail address?', 'Your account was given this mail address, to which mails are to go:', ''];
+  const { title, text, buttons } = QUESTIONS[view.purpose];
   return {
     title,
     status: 200,
@@ -27,7 +20,7 @@ export function address(view: AddressView): Page {
 <p>${text}</p>
 <p class="secret">${escapeHtml(view.address)}</p>
 <form method="post" action="${escapeHtml(view.action)}">
-${view.purpose === 'confirm' ? decisionButton('confirm', button) : AGREE_OR_OBJECT}
+${buttons}
 </form>`,
   };
 }
@@ -35,9 +28,20 @@ ${view.purpose === 'confirm' ? decisionButton('confirm', button) : AGREE_OR_OBJE
 const decisionButton = (decision: AddressDecision, text: string, quiet = false): string =>
   `<button type="submit" name="decision" value="${decision}"${quiet ? ' class="quiet"' : ''}>${text}</button>`;
 
-const AGREE_OR_OBJECT = `${decisionButton('agree', 'Yes, I agree')}
+const QUESTIONS: Readonly<Record<AddressView['purpose'], { title: string; text: string; buttons: string }>> = {
+  confirm: {
+    title: 'Is this your mail address?',
+    text: 'Links with which you choose a password are to go to this address:',
+    buttons: decisionButton('confirm', 'Yes, it is mine'),
+  },
+  object: {
+    title: 'Is this your new mail address?',
+    text: 'Your account was given this mail address, to which mails are to go:',
+    buttons: `${decisionButton('agree', 'Yes, I agree')}
 ${decisionButton('object', 'No, I object', true)}
-<p class="hint">If you object, mails go on to the earlier address, whatever your administrator has entered.</p>`;
+<p class="hint">If you object, mails go on to the earlier address, whatever your administrator has entered.</p>`,
+  },
+};
 
 const done = (title: string, text: string): Page => ({
   title,

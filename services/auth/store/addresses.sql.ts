@@ -10,11 +10,15 @@ export type AddressDecision = 'confirm' | 'agree' | 'object';
 /** After so long the user of the earlier address has not objected. */
 export const OBJECTION_DAYS = 7;
 
-export interface AddressLink {
+/** The address of a user that waits to be confirmed. */
+export interface ChangedAddress {
   readonly tenantId: string;
   readonly userId: string;
-  readonly purpose: AddressPurpose;
   readonly address: string;
+}
+
+export interface AddressLink extends ChangedAddress {
+  readonly purpose: AddressPurpose;
 }
 
 export function insertAddressLink(link: AddressLink & { tokenHash: Buffer }, validSeconds: number): Statement {
@@ -54,12 +58,12 @@ const NOTHING_PENDING =
 const UNOPPOSED = `pending_since < now() - interval '${OBJECTION_DAYS} days'`;
 
 /** What waits, unless another address waits by now. */
-const pending = (sql: Sql, { tenantId, userId, address }: AddressLink): string =>
+const pending = (sql: Sql, { tenantId, userId, address }: ChangedAddress): string =>
   `tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} AND active
      AND lower(pending_email) = lower(${sql.bind(address, 'text')})`;
 
 /** Notes who has decided. One row, unless another address waits by now. */
-export function decideAddress(link: AddressLink, decision: AddressDecision): Statement {
+export function decideAddress(changed: ChangedAddress, decision: AddressDecision): Statement {
   const sql = new Sql();
   const change = {
     confirm: 'pending_confirmed_at = now()',
@@ -67,16 +71,16 @@ export function decideAddress(link: AddressLink, decision: AddressDecision): Sta
     object: NOTHING_PENDING,
   }[decision];
   return sql.statement(
-    `UPDATE auth.credentials SET ${change} WHERE ${pending(sql, link)} RETURNING user_id AS "userId"`,
+    `UPDATE auth.credentials SET ${change} WHERE ${pending(sql, changed)} RETURNING user_id AS "userId"`,
   );
 }
 
 /** What waits becomes the address to which links go. One row when both have confirmed it. */
-export function settleAddress(link: AddressLink): Statement {
+export function settleAddress(changed: ChangedAddress): Statement {
   const sql = new Sql();
   return sql.statement(
     `UPDATE auth.credentials SET email = pending_email, ${NOTHING_PENDING}
-     WHERE ${pending(sql, link)} AND pending_confirmed_at IS NOT NULL AND (pending_agreed_at IS NOT NULL OR ${UNOPPOSED})
+     WHERE ${pending(sql, changed)} AND pending_confirmed_at IS NOT NULL AND (pending_agreed_at IS NOT NULL OR ${UNOPPOSED})
      RETURNING user_id AS "userId"`,
   );
 }

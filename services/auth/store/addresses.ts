@@ -4,6 +4,7 @@ import {
   type AddressDecision,
   type AddressLink,
   addressLink,
+  type ChangedAddress,
   claimAddressLink,
   decideAddress,
   insertAddressLink,
@@ -43,24 +44,22 @@ export class Addresses {
   }
 
   /** Settles confirmed addresses to which nobody has objected in time; answers those. */
-  async settleUnopposed(): Promise<AddressLink[]> {
-    const found = await this.#database.login((tx) => tx.all<Omit<AddressLink, 'purpose'>>(UNOPPOSED_ADDRESSES));
-    const done: AddressLink[] = [];
-    for (const waiting of found) {
-      const link = { ...waiting, purpose: 'confirm' } as const;
-      if (await this.#database.shared('auth', link.tenantId, (tx) => settled(tx, link))) done.push(link);
-    }
+  async settleUnopposed(): Promise<ChangedAddress[]> {
+    const found = await this.#database.login((tx) => tx.all<ChangedAddress>(UNOPPOSED_ADDRESSES));
+    const done: ChangedAddress[] = [];
+    for (const changed of found)
+      if (await this.#database.shared('auth', changed.tenantId, (tx) => settled(tx, changed))) done.push(changed);
     return done;
   }
 }
 
 /** Links that went to the earlier address end with it. */
-async function settled(tx: Tx, link: AddressLink): Promise<boolean> {
-  if (!(await tx.first(settleAddress(link)))) return false;
-  await forget(tx, link, 'all');
+async function settled(tx: Tx, changed: ChangedAddress): Promise<boolean> {
+  if (!(await tx.first(settleAddress(changed)))) return false;
+  await forget(tx, changed, 'all');
   return true;
 }
 
-async function forget(tx: Tx, { tenantId, userId }: AddressLink, kinds: 'address' | 'all'): Promise<void> {
+async function forget(tx: Tx, { tenantId, userId }: ChangedAddress, kinds: 'address' | 'all'): Promise<void> {
   for (const statement of forgetLinks(tenantId, userId, kinds)) await tx.query(statement);
 }
