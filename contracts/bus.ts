@@ -47,6 +47,7 @@ const CALLERS = {
   'data.users.get': ['agent', 'auth', 'gateway', 'metadata', OPERATOR],
   'data.users.find': ['auth', OPERATOR],
   'data.users.access': ['analytics'],
+  'data.users.mayLetIn': ['auth'],
   'data.access.check': ['agent'],
   'data.principals.check': ['analytics'],
   // The demo tenants are made by the process that has metadata.
@@ -127,6 +128,7 @@ const READING: ReadonlySet<string> = new Set<keyof typeof CALLERS>([
   'data.users.access',
   'data.users.find',
   'data.users.get',
+  'data.users.mayLetIn',
   'mcp.http.handle',
   'metadata.dashboards.list',
   'metadata.snapshots.get',

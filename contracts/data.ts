@@ -119,6 +119,11 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
   /** User by username, for sign-in; null when absent. */
   'data.users.find': { params: { tenantId: string; username: string }; result: UserIdentity | null };
   /**
+   * Whether `madeBy` may let a user in at this moment, by a link that they made before: they are active, may manage users,
+   * and hold what the user holds.
+   */
+  'data.users.mayLetIn': { params: { tenantId: string; userId: string; madeBy: string }; result: boolean };
+  /**
    * Creates User records (administrator of a new tenant, demo users) as the platform, idempotent by username.
    * `signInNames`: what they type to sign in, by username; `tenant\name` outside of the tenant's mail domains.
    */

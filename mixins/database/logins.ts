@@ -61,7 +61,7 @@ const CALLS: readonly { readonly role: string; readonly schema: string; readonly
   { role: 'svc_data', schema: 'auth', routine: 'end_grant(uuid, uuid, text)' },
   { role: 'svc_data', schema: 'auth', routine: 'living_grants(uuid, text[])' },
   { role: 'svc_data', schema: 'auth', routine: 'queue_invitation(uuid, uuid)' },
-  { role: 'svc_data', schema: 'auth', routine: 'add_password_link(uuid, uuid, bytea, integer)' },
+  { role: 'svc_data', schema: 'auth', routine: 'add_password_link(uuid, uuid, uuid, bytea, integer)' },
   // It counts mails to an address over all tenants, and no tenant's work may see those of another.
   { role: 'svc_auth', schema: 'auth', routine: 'queue_mail(uuid, uuid, text, text, jsonb, integer)' },
   { role: 'svc_data', schema: 'metadata', routine: 'tenant_schema_version(uuid)' },

@@ -65,6 +65,7 @@ export default function authService({ config, database, jobs, metrics }: Platfor
           const user = await call(broker, 'data.users.get', of);
           return user?.systemPermissions ?? [];
         },
+        mayLetIn: (link) => call(broker, 'data.users.mayLetIn', link),
         privateHosts: config.ssoPrivateHosts,
         isUser: async (tenantId, username) => (await call(broker, 'data.users.find', { tenantId, username })) !== null,
         async createUser(tenantId, user) {

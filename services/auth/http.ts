@@ -46,6 +46,7 @@ export interface HttpParts {
   checkGrants(checked: AuthActions['auth.grants.check']['params']): Promise<GrantState[]>;
   mail: Mail;
   /** Ends every grant and browser session of a user. */
+  mayLetIn(link: { tenantId: string; userId: string; madeBy: string }): Promise<boolean>;
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
   /** Ends one connection of a user; false: there is no such connection. */
   revokeConnection(user: { tenantId: string; userId: string }, connectionId: string): Promise<boolean>;

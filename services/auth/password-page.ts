@@ -16,6 +16,8 @@ interface PasswordPageParts {
   clients: Clients;
   singleSignOn: Pick<SingleSignOn, 'replacesPassword'>;
   outbox: Outbox;
+  /** Whether the maker of a link may still let its user in. */
+  mayLetIn(link: { tenantId: string; userId: string; madeBy: string }): Promise<boolean>;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
   /** For the audit trail. */
@@ -24,7 +26,7 @@ interface PasswordPageParts {
 
 /** Shows the form, or sets the password that was sent with it. `action` is the form's own address. */
 export async function passwordReply(
-  { store, clients, singleSignOn, outbox, revokeUser, passwordSet }: PasswordPageParts,
+  { store, clients, singleSignOn, outbox, mayLetIn, revokeUser, passwordSet }: PasswordPageParts,
   token: string,
   form: Form | null,
   action: string,
@@ -33,7 +35,9 @@ export async function passwordReply(
   const credential = await store.credentials.byLink(tokenHash);
   if (!credential) return pageReply(pages.linkSpent());
   if (await clients.isSuspended(credential.tenantId)) return pageReply(pages.suspended());
-  const { username, tenantId, userId } = credential;
+  const { username, tenantId, userId, madeBy } = credential;
+  // Its user may have got more since, or its maker less: a link hands out no more than its maker holds now.
+  if (madeBy !== null && !(await mayLetIn({ tenantId, userId, madeBy }))) return pageReply(pages.linkSpent());
   const provider = await singleSignOn.replacesPassword(credential);
   if (provider) return pageReply(noPassword({ label: provider.meta.label }));
   const shownName = await signInName(credential, { store, clients });

@@ -58,6 +58,8 @@ export interface AuthServerOptions
   noteAct: NoteAct;
   /** Nothing stored needs the previous secret any more. */
   resealed(): Promise<void>;
+  /** Whether the maker of a link may still let its user in. */
+  mayLetIn(link: { tenantId: string; userId: string; madeBy: string }): Promise<boolean>;
   signedIn(tenantId: string, userId: string): void;
   signInRefused(refusal: Refusal, origin: AttemptOrigin): void;
   /** The metadata document of a client cannot be used. */
@@ -196,6 +198,7 @@ export class AuthServer {
         presentedTokens: this.#presentedTokens,
         checkGrants: (checked) => this.checkGrants(checked),
         mail: this.mail,
+        mayLetIn: this.#options.mayLetIn,
         revokeUser: (tenantId, userId) => this.users.revoke(tenantId, userId),
         revokeConnection: (user, connectionId) => this.#revokeConnection(user, connectionId),
         // The password is set, whether or not the entry can be written.

@@ -185,6 +185,69 @@ describe('API: letting people in', () => {
     }
   });
 
+  describe('a link that was handed over ends', () => {
+    const change = async (id: string, values: object): Promise<void> => {
+      const { headers } = await ada.get(`/data/User/${id}`);
+      const answer = await ada.patch(`/data/User/${id}`, values, { etag: headers.get('etag')! });
+      assert.equal(answer.status, 200, answer.text);
+    };
+    const linkBy = async (by: Api, id: string): Promise<string> => {
+      const made = await onceKnown(() => by.post(`/users/${id}/password-links`));
+      assert.equal(made.status, 201, made.text);
+      return made.body.url;
+    };
+    /** Somebody who may manage users; signed in, with their id. */
+    const receptionist = async (name: string): Promise<{ by: Api; id: string }> => {
+      const { id } = await create(name, { permissionSetApiNames: ['Reception'] });
+      await choose(await linkBy(ada, id), 'a fine long password');
+      return { by: await session(`${name}@demo.example`, 'a fine long password'), id };
+    };
+
+    it('when its user gets more than its maker holds; also the page that was opened before', async () => {
+      const user = await create('promoted');
+      const link = await linkBy(sam, user.id);
+      const browser = new Browser();
+      const page = await browser.visit(link);
+      assert.equal(page.status, 200);
+      await change(user.id, { profileApiName: 'Administrator' });
+      assert.equal((await new Browser().visit(link)).status, 410);
+      const password = 'a fine long password';
+      assert.equal((await browser.submit(page, { password, repeated: password })).status, 410);
+      // Whose maker manages access lets in the one who was promoted.
+      assert.match((await choose(await linkBy(ada, user.id), password)).html, /Your password is set/);
+    });
+
+    it('when configuration gives its user more', async () => {
+      const set = (more: string): Record<string, string> => ({
+        'permissionSets/Growing.yaml': `type: PermissionSet\napiName: Growing\nlabel: Growing\n${more}`,
+      });
+      await deployOverHttp(ada, set('system: []\n'));
+      const user = await create('grown', { permissionSetApiNames: ['Growing'] });
+      const link = await linkBy(sam, user.id);
+      assert.equal((await new Browser().visit(link)).status, 200);
+      await deployOverHttp(ada, set('system: [manageAccess]\n'));
+      assert.equal((await new Browser().visit(link)).status, 410);
+    });
+
+    it('when its maker may not let people in any more', async () => {
+      const user = await create('newcomer');
+      const [moved, gone] = [await receptionist('moved'), await receptionist('gone')];
+      const links = [await linkBy(moved.by, user.id), await linkBy(gone.by, user.id)];
+      const byAda = await linkBy(ada, user.id);
+      await change(moved.id, { permissionSetApiNames: [] });
+      await change(gone.id, { active: false });
+      for (const link of links) assert.equal((await new Browser().visit(link)).status, 410);
+      assert.match((await choose(byAda, 'a fine long password')).html, /Your password is set/);
+    });
+
+    it('and not for what its user and its maker both hold', async () => {
+      const user = await create('colleague');
+      const link = await linkBy(sam, user.id);
+      await change(user.id, { permissionSetApiNames: ['Reception'], displayName: 'Another name' });
+      assert.match((await choose(link, 'a fine long password')).html, /Your password is set/);
+    });
+  });
+
   it('nobody lets an inactive user in', async () => {
     const user = await create('asleep', { active: false });
     for (const path of ['password-links', 'invitations']) {

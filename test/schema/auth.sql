@@ -236,6 +236,7 @@ CREATE TABLE auth.password_links (
   token_hash bytea NOT NULL,
   user_id uuid NOT NULL,
   expires_at timestamp with time zone NOT NULL,
+  made_by uuid,
   CONSTRAINT password_links_pkey PRIMARY KEY (tenant_id, token_hash)
 );
 ALTER TABLE auth.password_links ENABLE ROW LEVEL SECURITY;
@@ -456,8 +457,8 @@ CREATE POLICY directory_of_login ON auth.tenant_origins AS PERMISSIVE FOR ALL TO
 
 CREATE POLICY tenant ON auth.tenant_origins AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
-CREATE FUNCTION auth.add_password_link(uuid,uuid,bytea,integer) RETURNS timestamp with time zone LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body fb93ac0a4d27
-GRANT EXECUTE ON FUNCTION auth.add_password_link(uuid,uuid,bytea,integer) TO svc_data;
+CREATE FUNCTION auth.add_password_link(uuid,uuid,uuid,bytea,integer) RETURNS timestamp with time zone LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 85fdc81a08b9
+GRANT EXECUTE ON FUNCTION auth.add_password_link(uuid,uuid,uuid,bytea,integer) TO svc_data;
 
 CREATE FUNCTION auth.end_grant(uuid,uuid,text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body f93b999160b1
 GRANT EXECUTE ON FUNCTION auth.end_grant(uuid,uuid,text) TO svc_data;

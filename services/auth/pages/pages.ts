@@ -183,8 +183,8 @@ export const linkSpent = (): Page => ({
   title: 'This link is not valid any more',
   status: 410,
   body: `<h1>This link is not valid any more</h1>
-<p>It was used already, or it has expired. <a href="/password/forgotten">Ask for another mail</a>, or your
-administrator for a new link.</p>`,
+<p>It was used already, it has expired, or access has changed since it was made.
+<a href="/password/forgotten">Ask for another mail</a>, or your administrator for a new link.</p>`,
 });
 
 /** For somebody whose tenant the operator of the platform has suspended. */

@@ -136,7 +136,8 @@ export function credentialByUser(userId: string): Statement {
 export function credentialByLink(tokenHash: Buffer): Statement {
   const sql = new Sql();
   return sql.statement(
-    `SELECT ${COLUMNS} FROM auth.credentials credential JOIN auth.password_links link USING (tenant_id, user_id)
+    `SELECT ${COLUMNS}, link.made_by AS "madeBy"
+     FROM auth.credentials credential JOIN auth.password_links link USING (tenant_id, user_id)
      WHERE link.token_hash = ${sql.bind(tokenHash, 'bytea')} AND link.expires_at > now() AND credential.active`,
   );
 }

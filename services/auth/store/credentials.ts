@@ -42,6 +42,12 @@ export interface SignInCredential extends Credential {
   knownNetwork: boolean;
 }
 
+/** Of the user of a link. */
+export interface LinkedCredential extends Credential {
+  /** The user who handed the link over; null: it was sent by mail, or made by an operator. */
+  madeBy: string | null;
+}
+
 /** Of which tenant the user has to be, by what was typed; null when that says nothing. */
 interface Meant {
   meantTenantId: string | null;
@@ -91,8 +97,8 @@ export class Credentials {
   }
 
   /** The active user of a live link. The tenant is not known yet: the link carries nothing but its token. */
-  byLink(tokenHash: Buffer): Promise<Credential | null> {
-    return this.#database.login((tx) => tx.first<Credential>(credentialByLink(tokenHash)));
+  byLink(tokenHash: Buffer): Promise<LinkedCredential | null> {
+    return this.#database.login((tx) => tx.first<LinkedCredential>(credentialByLink(tokenHash)));
   }
 
   find(tenantId: string, userId: string): Promise<Credential | null> {

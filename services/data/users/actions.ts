@@ -9,7 +9,7 @@ import type { DataHandlers, Handlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
 import { accessOfUser, unknownPrincipals } from './access.ts';
 import { findUser, noteFactorChange, noteSignIn, provisionUsers } from './directory.ts';
-import { createPasswordLink, inviteUser, type LetInDeps } from './let-in.ts';
+import { createPasswordLink, inviteUser, type LetInDeps, mayLetIn } from './let-in.ts';
 import { forgetUnsent } from './sync.ts';
 
 export const userActions = (
@@ -27,6 +27,7 @@ export const userActions = (
       const { tenantId, userId } = ctx.params;
       return accessOfUser(tenants, tenantId, userId);
     },
+    'users.mayLetIn': (ctx) => mayLetIn({ database, tenants }, ctx.params),
     'principals.check': async (ctx) => unknownPrincipals(database, tenants, ctx.params),
     'users.find': async (ctx) => {
       const { tenantId, username } = ctx.params;

@@ -3,12 +3,22 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { table } from '../sql.ts';
 
+export interface HandedOver {
+  readonly tenantId: string;
+  readonly userId: string;
+  /** The user who hands the link over. */
+  readonly madeBy: string;
+  readonly tokenHash: Buffer;
+  readonly validSeconds: number;
+}
+
 /** When the link ends; null: auth knows no active user of this id. */
-export function addPasswordLink(tenantId: string, userId: string, tokenHash: Buffer, validSeconds: number): Statement {
+export function addPasswordLink({ tenantId, userId, madeBy, tokenHash, validSeconds }: HandedOver): Statement {
   const sql = new Sql();
   return sql.statement(
     `SELECT to_json(auth.add_password_link(${sql.bind(tenantId, 'uuid')}, ${sql.bind(userId, 'uuid')},
-       ${sql.bind(tokenHash, 'bytea')}, ${sql.bind(validSeconds, 'integer')})::timestamptz(3)) #>> '{}' AS "expiresAt"`,
+       ${sql.bind(madeBy, 'uuid')}, ${sql.bind(tokenHash, 'bytea')},
+       ${sql.bind(validSeconds, 'integer')})::timestamptz(3)) #>> '{}' AS "expiresAt"`,
   );
 }
 
@@ -29,11 +39,17 @@ export interface LetInUser {
   readonly permissionSetApiNames: string[] | null;
 }
 
+export function letInUser(schema: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(`${user(schema)} WHERE "id" = ${sql.bind(userId, 'uuid')}`);
+}
+
 /** Held until the transaction ends, so that nobody gives the user more meanwhile. */
 export function holdUser(schema: string, userId: string): Statement {
   const sql = new Sql();
-  return sql.statement(
-    `SELECT "username", "displayName", "active", "profileApiName", "roleApiName", "permissionSetApiNames"
-     FROM ${table(schema, 'User')} WHERE "id" = ${sql.bind(userId, 'uuid')} FOR NO KEY UPDATE`,
-  );
+  return sql.statement(`${user(schema)} WHERE "id" = ${sql.bind(userId, 'uuid')} FOR NO KEY UPDATE`);
 }
+
+const user = (schema: string): string =>
+  `SELECT "username", "displayName", "active", "profileApiName", "roleApiName", "permissionSetApiNames"
+   FROM ${table(schema, 'User')}`;

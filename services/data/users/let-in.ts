@@ -3,6 +3,7 @@
  * they are for those who could change the user as they please. Source: docs/reference/mail.md.
  */
 import type { AuthActions } from '../../../contracts/auth.ts';
+import type { DataActions } from '../../../contracts/data.ts';
 import type { OperationInput } from '../../../contracts/operations.ts';
 import { holdsMore, managesAccess } from '../../../lib/access/holdings.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
@@ -17,7 +18,7 @@ import type { Unit } from '../../../mixins/mutation/unit.ts';
 import { requireApi } from '../object-access.ts';
 import { assertFresh, type Tenants } from '../tenants.ts';
 import type { View } from '../view.ts';
-import { addPasswordLink, holdUser, type LetInUser, queueInvitation } from './let-in.sql.ts';
+import { addPasswordLink, holdUser, type LetInUser, letInUser, queueInvitation } from './let-in.sql.ts';
 
 export interface LetInDeps {
   readonly database: Database;
@@ -39,7 +40,7 @@ export function createPasswordLink(
       const { url, tokenHash, validSeconds, signInName } = prepared;
       const hash = Buffer.from(tokenHash, 'base64url');
       const { expiresAt } = await tx.one<{ expiresAt: string | null }>(
-        addPasswordLink(tenantId, userId, hash, validSeconds),
+        addPasswordLink({ tenantId, userId, madeBy: request.userId, tokenHash: hash, validSeconds }),
       );
       if (expiresAt === null) throw refusalOf('inactive');
       audit({ objectApiName: 'User', recordId: userId });
@@ -97,8 +98,7 @@ function letIn(
   return tenants.withView(request.tenantId, request.userId, async (view) => {
     const { metadataVersion, accessVersion } = await tenants.versions(request.tenantId);
     assertFresh(view, metadataVersion, accessVersion);
-    requireApi(view);
-    if (!holdsPermission(view.access.system, 'manageUsers')) throw permissionDenied('manageUsers');
+    requireLettingIn(view);
     if (request.agent || request.agentRunId !== null)
       throw new PlatformError(
         'AGENT_POLICY_DENIED',
@@ -118,13 +118,48 @@ function letIn(
   });
 }
 
+/** Whether a user may let another one in at this moment: what was checked when they made a link may have changed since. */
+export async function mayLetIn(
+  { database, tenants }: Pick<LetInDeps, 'database' | 'tenants'>,
+  { tenantId, userId, madeBy }: DataActions['data.users.mayLetIn']['params'],
+): Promise<boolean> {
+  try {
+    return await tenants.withView(tenantId, madeBy, async (view) => {
+      const { metadataVersion, accessVersion } = await tenants.versions(tenantId);
+      assertFresh(view, metadataVersion, accessVersion);
+      requireLettingIn(view);
+      const user = await database.tenant(tenantId, (tx) => tx.first<LetInUser>(letInUser(tx.schema, userId)));
+      return user !== null && !isAbove(user, userId, view);
+    });
+  } catch (error) {
+    if (error instanceof PlatformError && REFUSING.has(error.code)) return false;
+    throw error;
+  }
+}
+
+/** The maker of a link is gone or inactive, or lacks the API or `manageUsers`. */
+const REFUSING: ReadonlySet<string> = new Set(['TOKEN_REVOKED', 'API_ACCESS_DISABLED', 'OBJECT_PERMISSION_DENIED']);
+
+function requireLettingIn(view: View): void {
+  requireApi(view);
+  if (!holdsPermission(view.access.system, 'manageUsers')) throw permissionDenied('manageUsers');
+}
+
 const noUser = (): PlatformError => new PlatformError('RECORD_NOT_FOUND', 'There is no such user.');
 
 /** 404 without such a user; 403 for one who holds more than the caller. */
-async function requireOver({ tx, schema }: Unit, { access, snapshot }: View, userId: string): Promise<void> {
+async function requireOver({ tx, schema }: Unit, view: View, userId: string): Promise<void> {
   const user = await tx.first<LetInUser>(holdUser(schema, userId));
   if (!user) throw noUser();
-  if (managesAccess(access)) return;
+  if (isAbove(user, userId, view))
+    throw new PlatformError('RECORD_ACCESS_DENIED', 'The user holds permissions, a role or groups that you do not.', {
+      details: { layer: 'objectPermission' },
+    });
+}
+
+/** Whether a user holds more than the one of the view, who does not decide about access. */
+function isAbove(user: LetInUser, userId: string, { access, snapshot }: View): boolean {
+  if (managesAccess(access)) return false;
   const held = accessFor(snapshot, {
     userId,
     username: user.username,
@@ -136,10 +171,7 @@ async function requireOver({ tx, schema }: Unit, { access, snapshot }: View, use
     roleApiName: user.roleApiName,
     permissionSetApiNames: user.permissionSetApiNames ?? [],
   });
-  if (holdsMore(held, access))
-    throw new PlatformError('RECORD_ACCESS_DENIED', 'The user holds permissions, a role or groups that you do not.', {
-      details: { layer: 'objectPermission' },
-    });
+  return holdsMore(held, access);
 }
 
 async function ofAuth<T>(answer: Promise<T>): Promise<T> {
