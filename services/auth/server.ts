@@ -33,6 +33,7 @@ import { ProviderSecrets } from './single-sign-on/secrets.ts';
 import { SingleSignOn, type SingleSignOnParts } from './single-sign-on/single-sign-on.ts';
 import type { AuthStore } from './store/store.ts';
 import { isUnavailable } from './unavailable.ts';
+import { settleUnopposed } from './unopposed-addresses.ts';
 import { type UserNotices, Users } from './users.ts';
 import { Vault } from './vault.ts';
 
@@ -149,8 +150,8 @@ export class AuthServer {
   /** Periodic work, each minute: deletes what has expired, and settles addresses to which nobody has objected. */
   async clean(): Promise<void> {
     await this.#store.deleteExpired();
-    for (const link of await this.#store.addresses.settleUnopposed())
-      await this.acts.addressUnopposed(link).catch(this.#options.onError);
+    const { addresses } = this.#store;
+    await settleUnopposed({ addresses, acts: this.acts, onError: this.#options.onError });
   }
 
   async rotateKeys(): Promise<void> {

@@ -469,5 +469,5 @@ GRANT EXECUTE ON FUNCTION auth.living_grants(uuid,text[]) TO svc_data;
 CREATE FUNCTION auth.queue_invitation(uuid,uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 1188935a2f0e
 GRANT EXECUTE ON FUNCTION auth.queue_invitation(uuid,uuid) TO svc_data;
 
-CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 39b94d7edf78
+CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 533e38967ba1
 GRANT EXECUTE ON FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) TO svc_auth;

@@ -1,6 +1,6 @@
 /** The pages behind links to a mail address: its user confirms it, and agrees or objects from the one before. */
 import { escapeHtml } from '../../../lib/values/html.ts';
-import { type AddressDecision, OBJECTION_DAYS } from '../store/addresses.sql.ts';
+import { type AddressDecision, type AddressOutcome, OBJECTION_DAYS } from '../store/addresses.sql.ts';
 import type { Page } from './layout.ts';
 
 export interface AddressView {
@@ -51,7 +51,7 @@ const done = (title: string, text: string): Page => ({
 });
 
 /** `waiting`: the other side has not confirmed the address yet. */
-export function addressDecided(decision: AddressDecision, outcome: 'settled' | 'waiting', text: string): Page {
+export function addressDecided(decision: AddressDecision, outcome: AddressOutcome, text: string): Page {
   const address = `<strong>${escapeHtml(text)}</strong>`;
   if (decision === 'object')
     return done(
@@ -61,12 +61,15 @@ account is put right.`,
     );
   const title = decision === 'confirm' ? 'Your address is confirmed' : 'You have agreed';
   if (outcome === 'settled') return done(title, `Mails for you go to ${address}. You can close this page.`);
+  if (decision === 'agree')
+    return done(title, `Mails for you go to ${address} once you have confirmed it with the link that was sent there.`);
   return done(
     title,
-    decision === 'confirm'
+    outcome === 'waiting'
       ? `Mails for you go to ${address} once you have agreed with the link that was sent to the earlier address, or
 ${OBJECTION_DAYS} days after the change if nobody objects there.`
-      : `Mails for you go to ${address} once you have confirmed it with the link that was sent there.`,
+      : `Too many mails were sent to your earlier address today, so none could ask there whether you agree to ${address}. Ask your
+administrator to enter the change once more, tomorrow.`,
   );
 }
 

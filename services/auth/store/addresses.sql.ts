@@ -57,6 +57,9 @@ const NOTHING_PENDING =
   'pending_email = NULL, pending_since = NULL, pending_confirmed_at = NULL, pending_agreed_at = NULL, updated_at = now()';
 const UNOPPOSED = `pending_since < now() - interval '${OBJECTION_DAYS} days'`;
 
+/** What became of a decision. `waitingForConsent`: as `waiting`, and it does not count without the other side. */
+export type AddressOutcome = 'settled' | 'waiting' | 'waitingForConsent';
+
 /** What waits, unless another address waits by now. */
 const pending = (sql: Sql, { tenantId, userId, address }: ChangedAddress): string =>
   `tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} AND active
@@ -71,7 +74,8 @@ export function decideAddress(changed: ChangedAddress, decision: AddressDecision
     object: NOTHING_PENDING,
   }[decision];
   return sql.statement(
-    `UPDATE auth.credentials SET ${change} WHERE ${pending(sql, changed)} RETURNING user_id AS "userId"`,
+    `UPDATE auth.credentials SET ${change} WHERE ${pending(sql, changed)}
+     RETURNING user_id AS "userId", pending_since IS NOT NULL AS "settlesByItself"`,
   );
 }
 

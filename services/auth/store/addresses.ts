@@ -3,6 +3,7 @@ import type { Database, Tx } from '../../../mixins/database/database.ts';
 import {
   type AddressDecision,
   type AddressLink,
+  type AddressOutcome,
   addressLink,
   type ChangedAddress,
   claimAddressLink,
@@ -33,11 +34,15 @@ export class Addresses {
    * Uses the link up and does what its user wants, both or neither. `settled`: the new address counts from now on, or is
    * dropped; `waiting`: the other side has not confirmed it yet; null: somebody was faster.
    */
-  decide(link: AddressLink, tokenHash: Buffer, decision: AddressDecision): Promise<'settled' | 'waiting' | null> {
+  decide(link: AddressLink, tokenHash: Buffer, decision: AddressDecision): Promise<AddressOutcome | null> {
     return this.#database.shared('auth', link.tenantId, async (tx) => {
       if (!(await tx.first(claimAddressLink(link.tenantId, tokenHash)))) return null;
-      if (!(await tx.first(decideAddress(link, decision)))) return null;
-      if (decision !== 'object') return (await settled(tx, link)) ? 'settled' : 'waiting';
+      const decided = await tx.first<{ settlesByItself: boolean }>(decideAddress(link, decision));
+      if (!decided) return null;
+      if (decision !== 'object') {
+        if (await settled(tx, link)) return 'settled';
+        return decided.settlesByItself ? 'waiting' : 'waitingForConsent';
+      }
       await forget(tx, link, 'address');
       return 'settled';
     });

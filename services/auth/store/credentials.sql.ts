@@ -97,6 +97,15 @@ export function saveCredential(
   );
 }
 
+/** A new address that waits does not count by itself, however long nobody objects. */
+export function awaitConsent(tenantId: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `UPDATE auth.credentials SET pending_since = NULL
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`,
+  );
+}
+
 /** Forgets links that went, or were about to go, to an address that is not the user's any more. */
 export function forgetLinks(tenantId: string, userId: string, kinds: 'address' | 'all'): readonly Statement[] {
   return (kinds === 'all' ? ['password_links', 'address_links'] : ['address_links']).map((table) => {

@@ -8,6 +8,7 @@ import type { Outbox } from '../mail/outbox.ts';
 import { CredentialModel } from '../models/credential.ts';
 import { PasswordLinkModel } from '../models/password-link.ts';
 import {
+  awaitConsent,
   claimLink,
   countInDomainElsewhere,
   credentialByLink,
@@ -207,7 +208,9 @@ async function changeAddress(
   const at = formatTimestamp(platformTime());
   const about = { tenantId, userId, details: { newAddress: pendingEmail, at } };
   await outbox.add(tx, { ...about, kind: 'addressConfirmation', address: pendingEmail });
-  await outbox.add(tx, { ...about, kind: 'addressChanged', address: before.email });
+  const noticed = await outbox.add(tx, { ...about, kind: 'addressChanged', address: before.email });
+  // Nobody objects to what they do not hear of: without the mail the new address waits for their consent.
+  if (noticed === 'tooManyMails') await tx.query(awaitConsent(tenantId, userId));
 }
 
 /** A new password makes every older link useless. */

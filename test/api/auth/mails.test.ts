@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ParsedMail } from 'mailparser';
 import { call } from '../../../contracts/call.ts';
+import { Acts } from '../../../services/auth/acts.ts';
 import { AuthStore } from '../../../services/auth/store/store.ts';
+import { settleUnopposed } from '../../../services/auth/unopposed-addresses.ts';
 import { linkIn, type MailServer, mailServer, recipient } from '../../support/mail.ts';
 import { authorize, authorizeUrl, Browser, claims, pkce, refresh, type Seen, tokens } from './browser.ts';
 import { codeFor, sealedOn, secretOn } from './factor-pages.ts';
@@ -62,6 +64,14 @@ describe('mails about accounts', () => {
       assert.ok(performance.now() < end, 'mails wait');
     }
   };
+  /** So many mails of other tenants have gone to an address today. */
+  const sent = (address: string, kind: string, count: number): Promise<unknown> =>
+    auth.database.query(
+      `INSERT INTO auth.mails (tenant_id, user_id, kind, address_hash, give_up_at, ended_at, outcome)
+       SELECT gen_random_uuid(), gen_random_uuid(), $2, sha256(convert_to(lower($1), 'UTF8')), now(), now(), 'sent'
+       FROM generate_series(1, $3) i`,
+      [address, kind, count],
+    );
   const to = (address: string): Promise<ParsedMail[]> => server.mails.all({ to: address });
 
   describe('invitations', () => {
@@ -99,6 +109,15 @@ describe('mails about accounts', () => {
       await invite(DEMO, 'wanted');
       await settled();
       assert.equal((await to(email)).length, 11);
+    });
+
+    it('reach an address that other tenants together have used up, twice a day from each', async () => {
+      const email = 'popular@other.example';
+      await sent(email, 'invitation', 20);
+      for (let i = 0; i < 4; i++)
+        await sync({ userId: randomUUID(), username: `popular${i}@demo.example`, email, active: true });
+      await settled();
+      assert.equal((await to(email)).length, 2);
     });
 
     it('leave when strangers have asked for as many new passwords as a tenant may send', async () => {
@@ -263,6 +282,25 @@ describe('mails about accounts', () => {
       assert.equal((await to(user.email)).length, 3);
     });
 
+    it('reaches its user, whatever other tenants have sent to the address', async () => {
+      const user = await newUser('beset', { password: 'known before' });
+      for (const kind of ['invitation', 'addressConfirmation', 'addressChanged', 'passwordReset'])
+        await sent(user.email, kind, 100);
+      await ask(user.username);
+      await server.mails.next({ to: user.email, subject: /asswor/ });
+    });
+
+    it('fills no mailbox by many users of a tenant who all have its address', async () => {
+      const email = 'everywhere@mail.example';
+      for (let i = 0; i < 25; i++) {
+        const username = `everywhere${i}@demo.example`;
+        await sync({ userId: randomUUID(), username, email, password: PASSWORD });
+        await ask(username, { 'x-test-address': `198.51.100.${100 + i}` });
+      }
+      await settled();
+      assert.equal((await to(email)).length, 20);
+    });
+
     it('reaches people beside requests that nobody can open, such as of a secret that was replaced', async () => {
       const user = await newUser('beside', { password: 'known before' });
       const request = { username: user.username, clientId: null, browser: null, address: '203.0.113.9' };
@@ -332,6 +370,18 @@ describe('mails about accounts', () => {
       await server.mails.next({ to: address, subject: /asswor/ });
     };
 
+    /** What the audit trails have of addresses that count from now on, because nobody has objected. */
+    const settledAddresses = async (): Promise<unknown[]> => {
+      const entries: unknown[] = [];
+      const acts = new Acts(
+        async (entry) => entries.push(entry),
+        async () => [],
+      );
+      const { addresses } = new AuthStore(auth.database);
+      await settleUnopposed({ addresses, acts, onError: (error) => assert.fail(String(error)) });
+      return entries;
+    };
+
     it('gets links once its user has confirmed it at both; until then the earlier one does', async () => {
       const user = await newUser('mover', { password: 'known before' });
       await sync({ ...user, email: 'moved@mail.example' });
@@ -368,16 +418,43 @@ describe('mails about accounts', () => {
         auth.database.query('UPDATE auth.credentials SET pending_since = pending_since - make_interval(days => $1)', [
           days,
         ]);
-      const { addresses } = new AuthStore(auth.database);
       await pass(6);
-      assert.deepEqual(await addresses.settleUnopposed(), []);
+      assert.deepEqual(await settledAddresses(), []);
       await linksGoTo(confirmed.user.username, confirmed.user.email);
       await pass(1);
-      const settled = (await addresses.settleUnopposed()).map(({ userId, address }) => [userId, address]);
-      assert.deepEqual(settled, [[confirmed.user.userId, confirmed.next]]);
+      const { userId } = confirmed.user;
+      const entry = {
+        tenantId: DEMO,
+        operationId: 'auth.users.settleAddress',
+        userId,
+        channel: 'job',
+        changes: { mailAddress: { from: null, to: confirmed.next } },
+      };
+      assert.deepEqual(await settledAddresses(), [entry], 'the audit trail says so');
+      assert.deepEqual(await settledAddresses(), [], 'once');
       await linksGoTo(confirmed.user.username, confirmed.next);
       await linksGoTo(mistyped.user.username, mistyped.user.email);
       assert.match(await decide(mistyped.confirmation, 'confirm'), /Mails for you go to/, 'nobody has objected by now');
+    });
+
+    it('does not count by itself when its user could not be asked at the earlier one', async () => {
+      const user = await newUser('unasked', { password: 'known before' });
+      await auth.database.query(
+        `INSERT INTO auth.mails (tenant_id, user_id, kind, address_hash, give_up_at, ended_at, outcome)
+         SELECT $1, gen_random_uuid(), 'addressChanged', sha256(convert_to($2, 'UTF8')), now(), now(), 'sent'
+         FROM generate_series(1, 20) i`,
+        [DEMO, user.email],
+      );
+      const next = 'unasked.new@mail.example';
+      await sync({ ...user, email: next });
+      const confirmation = linkIn(await server.mails.next({ to: next }));
+      assert.match(await decide(confirmation, 'confirm'), /none could ask there whether you agree/);
+      await auth.database.query(
+        `UPDATE auth.credentials SET pending_since = pending_since - interval '8 days' WHERE user_id = $1`,
+        [user.userId],
+      );
+      assert.deepEqual(await settledAddresses(), []);
+      await linksGoTo(user.username, user.email);
     });
 
     it('has to be confirmed from the beginning when it is changed once more', async () => {
