@@ -186,13 +186,15 @@ async function afterProvider(visit: Visit, step: SignInStep, answer: URLSearchPa
     const label = provider?.meta.label ?? '';
     return singleSignOnPages.refused({ code, label, username, back: view.action });
   }
-  const { credential, amr, authTime } = result;
-  const { tenantId, userId } = credential;
+  const { tenantId, userId } = 'suspended' in result ? { tenantId: result.suspended, userId: null } : result.credential;
   if ((client.tenantId ?? tenantId) !== tenantId) {
     step.refused({ code: 'CLIENT_NOT_ALLOWED', tenantId, userId });
     return singleSignOnPages.refused({ code: 'CLIENT_NOT_ALLOWED', label: '', username: null, back: view.action });
   }
-  await parts.store.credentials.recordSignIn(tenantId, userId);
+  // Where the tenant was resumed this moment, the person begins anew.
+  if ('suspended' in result) return (await step.refusedTenant(tenantId)) ?? expiredPage(view.action);
+  const { credential, amr, authTime } = result;
+  await parts.store.credentials.recordSignIn(tenantId, credential.userId);
   const asSigned: SignInStep['finish'] = async (login) =>
     (await mayUse(visit, login.accountId))
       ? finish({ login: { ...login, acr: acrOf(login.amr), ...(authTime === null ? {} : { ts: authTime }) } })

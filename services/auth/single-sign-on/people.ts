@@ -105,7 +105,6 @@ async function created(
   username: string,
 ): Promise<Credential | null> {
   const { tenantId, meta } = provider;
-  if (await parts.clients.isSuspended(tenantId)) return null;
   // One of this name that auth does not know yet was made by somebody, and may have been deactivated.
   if (!meta.createUsers || (await parts.isUser(tenantId, username))) return null;
   const email = isVerified(claims) ? textIn(claims, 'email', USERNAME_MAX_CHARS) : null;

@@ -52,8 +52,10 @@ export interface Departure {
   readonly secondFactor: boolean;
 }
 
+/** `suspended`: of that tenant, for which nobody is looked for or recorded. */
 export type Return =
   | { readonly credential: Credential; readonly amr: readonly string[]; readonly authTime: number | null }
+  | { readonly suspended: string }
   | {
       readonly refused: RefusalCode | 'SINGLE_SIGN_ON_EXPIRED' | 'SINGLE_SIGN_ON_CANCELLED';
       readonly provider: TenantProvider | null;
@@ -210,6 +212,7 @@ export class SingleSignOn {
       this.#parts.providerFailed(provider, 'it does not say that the person has signed in recently');
       return refused('SINGLE_SIGN_ON_FAILED');
     }
+    if (await this.#parts.clients.isSuspended(tenantId)) return { suspended: tenantId };
     const person = await userOf(this.#parts, provider, claims);
     if ('refused' in person) return { ...person, provider };
     const isMultiFactor = claims.amr.includes('mfa') || claims.acr === MULTI_FACTOR_ACR;

@@ -443,16 +443,36 @@ describe('single sign-on', () => {
     });
   });
 
-  it('creates nobody in a suspended tenant', async () => {
+  it('creates, connects and records nobody in a suspended tenant', async () => {
     await declare({ createUsers: { profileApiName: 'Standard', roleApiName: null } });
+    const { userId, username } = await aUser();
+    const login = person(username);
+    const recorded = async (): Promise<unknown> => {
+      const { rows } = await auth.database.query(
+        `SELECT last_sign_in_at AS at, (SELECT count(*)::int FROM auth.identities WHERE user_id = $1) AS identities
+         FROM auth.credentials WHERE user_id = $1`,
+        [userId],
+      );
+      return { ...rows[0], notes: auth.notes.filter((note) => note.userId === userId), users: auth.provisioned };
+    };
     auth.suspended.add(DEMO);
     await auth.bump();
     try {
-      says(await signInAs('late@demo.example', person('late@demo.example')), /You have no account here/, 403);
-      assert.deepEqual(auth.provisioned, []);
+      for (const [name, at] of [
+        [username, login],
+        ['late@demo.example', person('late@demo.example')],
+      ] as const) {
+        const { location } = await signInAs(name, at);
+        const said = location!.searchParams.get('error_description');
+        assert.equal(said, 'the tenant is suspended by the operator of the platform');
+      }
+      assert.deepEqual(await recorded(), { at: null, identities: 0, notes: [], users: [] });
     } finally {
       auth.suspended.delete(DEMO);
+      await auth.bump();
     }
+    const trip = await begin();
+    assert.equal((await tokensOf(trip, await signInAs(username, login, trip))).sub, userId);
   });
 
   it('opens its secret with the deployment alone, also while that is replaced', async () => {
