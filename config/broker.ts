@@ -106,7 +106,13 @@ export function brokerOptions(config: Config, fields?: LogFields): BrokerOptions
     metrics: false,
     validator: false,
     cacher: false,
-    transit: { maxQueueSize: 20_000, disableReconnect: false, disableVersionCheck: true },
+    transit: {
+      maxQueueSize: 20_000,
+      disableReconnect: false,
+      disableVersionCheck: true,
+      // A process that says it is ready is known to the others at once, not after a second.
+      serviceChangedDebounceTime: 0,
+    },
     skipProcessEventRegistration: true,
     // They would tell every node on the bus about this process: its options, its machine.
     internalServices: false,

@@ -54,6 +54,18 @@ describe('the bus', () => {
     await nats?.stop();
   });
 
+  it('knows a process within a moment after it is ready, not with its next heartbeat', async () => {
+    const late = broker('late');
+    late.createService({ name: 'agent', actions: { here: () => true } });
+    await late.start();
+    try {
+      await caller.waitForServices('agent', 300, 20);
+      assert.equal(await caller.call('agent.here'), true);
+    } finally {
+      await late.stop();
+    }
+  });
+
   it('carries bytes as bytes, also above the message size of NATS', async () => {
     for (const size of [0, 1, 1_000_000, 1_048_576, 5_000_000]) {
       const bytes = randomBytes(size);

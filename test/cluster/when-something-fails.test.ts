@@ -28,7 +28,12 @@ import { type Line, WatchedCluster } from './watched-cluster.ts';
 const WARN = 40;
 const ERROR = 50;
 /** A process that nobody calls is missed when its heartbeats have been. */
-const MISSED_MS = 10_000;
+const MISSED_MS = 15_000;
+/**
+ * Until everything is as usual. A second is usual; a process that has just started and gets no processor time for four is
+ * taken for lost once more.
+ */
+const RECOVERED_MS = 30_000;
 /** FIGURES=true prints how long everything took. */
 const say = (...what: unknown[]): void => {
   if (process.env['FIGURES'])
@@ -188,13 +193,11 @@ describe('when something fails', function () {
     /** Requests that are answered with 503, and those that may be. */
     readonly failing: readonly string[];
     readonly either?: readonly string[];
-    /** Milliseconds until a 503; of the first ones half a second more, in which the failure is found out. */
+    /** Milliseconds until a 503; of the first ones two seconds more, in which the failure is found out. */
     readonly within?: number;
     /** What else holds while it lasts. */
     readonly meanwhile?: () => unknown;
     readonly end: () => unknown;
-    /** Requests are answered as usual within so many milliseconds after its end. */
-    readonly recovers: number;
     /** Connections are cut under reads, of which only those of records are repeated. */
     readonly cuts?: boolean;
   }
@@ -215,7 +218,7 @@ describe('when something fails', function () {
       times[what] = Math.round(performance.now() - began);
     };
     await failure.begin();
-    await timed('first', () => answers(failing, { within: within + 500, either: failure.cuts ? ALL : either }));
+    await timed('first', () => answers(failing, { within: within + 2_000, either: failure.cuts ? ALL : either }));
     await timed('seen', failure.seen);
     await timed('answers', () => steadily(failing, { within, either }));
     const first = await cluster.scrape();
@@ -223,7 +226,7 @@ describe('when something fails', function () {
     await steadily(failing, { within, either });
     const second = await cluster.scrape();
     await timed('end', failure.end);
-    await timed('recovers', () => untilUsual(failure.recovers));
+    await timed('recovers', () => untilUsual());
     await timed('whole', () => cluster.isWhole());
     latest = await cluster.scrape();
     recorded.set(name, { before, during: [first, second], after: latest });
@@ -236,8 +239,8 @@ describe('when something fails', function () {
     return said;
   }
 
-  /** All requests are answered as usual within so many milliseconds. */
-  async function untilUsual(ms: number): Promise<void> {
+  /** All requests are answered as usual again. */
+  async function untilUsual(): Promise<void> {
     let last: unknown;
     const usual = (): Promise<boolean> =>
       answers([], { within: Number.POSITIVE_INFINITY }).then(
@@ -247,7 +250,7 @@ describe('when something fails', function () {
           return false;
         },
       );
-    await until('requests are answered as usual', usual, ms).catch((error) =>
+    await until('requests are answered as usual', usual, RECOVERED_MS).catch((error) =>
       assert.fail(`${error.message}: ${String(last)}`),
     );
   }
@@ -292,7 +295,6 @@ describe('when something fails', function () {
     },
     failing,
     end: () => Promise.all(gone.map((service) => cluster.begin(service))),
-    recovers: 5_000,
     ...more,
     meanwhile: async () => {
       const { code, degraded, services, checks } = await cluster.ready();
@@ -315,7 +317,7 @@ describe('when something fails', function () {
   });
 
   it('nothing yet: everything is answered, and every process is ready', async () => {
-    await untilUsual(10_000);
+    await untilUsual();
     assert.deepEqual((await cluster.ready()).degraded, []);
   });
 
@@ -489,7 +491,6 @@ passwordSignIn: true
         },
         failing: ['create'],
         end: () => rm(filler),
-        recovers: 1_000,
       });
       diskWasFull = performance.now();
       has(
@@ -524,7 +525,7 @@ passwordSignIn: true
     });
     const during = [await cluster.scrape(), await cluster.scrape()] as const;
     await cluster.begin('gateway');
-    await untilUsual(5_000);
+    await untilUsual();
     await cluster.isWhole();
     latest = await cluster.scrape();
     recorded.set('gateway', { before, during, after: latest });
@@ -550,7 +551,6 @@ passwordSignIn: true
       // It has what it is made of in memory for some seconds.
       either: ['identity'],
       end: () => cluster.setWays('whole', ['auth']),
-      recovers: 5_000,
     });
     has(
       said('auth'),
@@ -643,7 +643,6 @@ passwordSignIn: true
       meanwhile: () =>
         until('the deployment has ended', async () => (await state(deploymentId)).status === 'SUCCEEDED', 30_000),
       end: () => cluster.nats.start(),
-      recovers: 10_000,
     });
     for (const service of ALL_SERVICES) {
       has(said(service), /^The connection to NATS is lost; it is made again as soon as NATS answers\.$/);
@@ -668,7 +667,6 @@ passwordSignIn: true
       // Search in the documents needs no database.
       either: ['assistant'],
       end: () => cluster.setWays('whole'),
-      recovers: 10_000,
     });
     // An outage of auth was told of a moment ago, and what comes and goes has a line every 30 s.
     for (const service of others([...SILENT, 'auth'])) {
@@ -701,7 +699,6 @@ passwordSignIn: true
       cuts: true,
       failing: ['create'],
       end: () => superuser.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`),
-      recovers: 5_000,
     });
     for (const service of ALL_SERVICES) {
       has(
@@ -766,8 +763,8 @@ passwordSignIn: true
     'read-only': ['ErpDatabaseReadOnly', 'ErpDatabaseFails data readOnly'],
     'full disk': ['ErpDatabaseFails data full'],
   };
-  /** What may fire with them: calls that fail in consequence, and how busy the machine is. */
-  const CONSEQUENCES = /^Erp(?:ActionsFail|DatabaseFails|ProcessesLost|EventLoop\w+|RequestsSlow)\b/;
+  /** What may fire with them: calls and jobs that fail in consequence, and how busy the machine is. */
+  const CONSEQUENCES = /^Erp(?:ActionsFail|JobsFail|DatabaseFails|ProcessesLost|EventLoop\w+|RequestsSlow)\b/;
   const HISTORY = /^Erp(?:ProcessesLost|EventLoop\w+|RequestsSlow)\b/;
 
   it('every failure that lasts has its alerts, and no others; none before, and none when it is over', function () {
