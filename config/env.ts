@@ -2,6 +2,7 @@
  * The only reader of the environment. Everything else receives `Config` as a value.
  * Source: docs/reference/configuration.md.
  */
+import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { type BusConfig, busNodeId, readBus } from './bus.ts';
 import { type MailConfig, readMail } from './mail.ts';
@@ -248,9 +249,9 @@ export function readConfig(
   const secrets = { secret: secret(env, 'PLATFORM_SECRET'), previousSecret: secret(env, 'PLATFORM_SECRET_PREVIOUS') };
   if (secrets.previousSecret !== null && (secrets.secret === null || secrets.secret === secrets.previousSecret))
     throw new ConfigError('PLATFORM_SECRET_PREVIOUS stands beside PLATFORM_SECRET, and is another one.');
-  const name =
-    operator ??
-    (env['NODE_ID'] || `${services.length === ALL_SERVICES.length ? 'all' : services.join('-')}-${process.pid}`);
+  const role = services.length === ALL_SERVICES.length ? 'all' : services.join('-');
+  // The process id alone is 1 in every container.
+  const name = operator ?? (env['NODE_ID'] || `${role}-${hostname()}-${process.pid}`);
   return {
     port: integer(env, 'PORT', PUBLIC_PORT, 0, 65_535),
     host: env['HOST'] || '0.0.0.0',

@@ -352,6 +352,7 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/reference/duplicates.md#cost': 'A plan that was measured, with its figures.',
   'docs/reference/operations-cluster.md#services-that-are-away': 'test/cluster/observing.test.ts asks a cluster.',
   'docs/reference/operations-cluster.md#docker-compose': CLUSTER,
+  'docs/reference/operations-cluster.md#docker-compose 2': CLUSTER,
   'docs/reference/operations-cluster.md#console-in-a-pod':
     'test/cluster/console.test.ts opens the console with the environment of a pod.',
   'docs/reference/operations-cluster.md#console-in-a-pod 2': LIVE,

@@ -1,7 +1,7 @@
 /** The settings of the bus: what they mean, and that every problem of them is reported at once. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { busAddress } from '../../../config/bus.ts';
 import { readConfig } from '../../../config/env.ts';
@@ -50,6 +50,10 @@ describe('the configuration of the bus', () => {
     const env = { NATS_URL: 'nats://a', SERVICES: 'gateway,data', NODE_ID: 'pod 7.local' };
     assert.equal(readConfig(env).nodeId, 'data+gateway/pod-7-local');
     assert.equal(readConfig(env, { operator: 'repl' }).nodeId, 'operator/repl');
+    // In containers all have the same process id.
+    const { NODE_ID: _, ...unnamed } = env;
+    const own = `gateway-data-${hostname()}-${process.pid}`.replaceAll('.', '-');
+    assert.equal(readConfig(unnamed).nodeId, `data+gateway/${own}`);
   });
 
   it('reports all problems at once, and repeats no password', () => {

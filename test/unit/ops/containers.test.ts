@@ -16,6 +16,7 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 interface Container {
   image: string;
   command?: string[];
+  restart?: string;
   environment?: Record<string, string>;
   volumes?: string[];
   depends_on?: Record<string, { condition: string }>;
@@ -28,12 +29,14 @@ describe('docker-compose.yml', () => {
     volumes: Record<string, unknown>;
   };
   const services = Object.entries(file.services);
+  /** In the name of the owner. */
+  const COMMANDS = new Set(['migrate', 'operator']);
   const ours = services.filter(([, container]) => container.image.startsWith('erp-platform'));
 
-  it('runs one container per service, a migration, PostgreSQL and NATS, and nothing else', () => {
+  it('runs one container per service, a migration, PostgreSQL and NATS, commands, and nothing else', () => {
     assert.deepEqual(
       Object.keys(file.services).sort(),
-      [...ALL_SERVICES, 'bus-keys', 'migrate', 'nats', 'postgres'].sort(),
+      [...ALL_SERVICES, 'bus-keys', 'migrate', 'nats', 'operator', 'postgres'].sort(),
     );
     for (const service of ALL_SERVICES) assert.equal(file.services[service]!.environment!['SERVICES'], service);
   });
@@ -76,7 +79,7 @@ describe('docker-compose.yml', () => {
       );
       for (const key of Object.keys(environment)) assert.ok(environmentVariables().includes(key), `${name}: ${key}`);
       readConfig(environment);
-      if (name !== 'bus-keys') readConfig({ ...environment, NODE_ENV: 'production' }, { command: name === 'migrate' });
+      if (name !== 'bus-keys') readConfig({ ...environment, NODE_ENV: 'production' }, { command: COMMANDS.has(name) });
     }
     rmSync(folder, { recursive: true });
   });
@@ -86,7 +89,7 @@ describe('docker-compose.yml', () => {
       if (name === 'bus-keys') continue;
       const url = container.environment?.['DATABASE_URL'];
       assert.ok(url, name);
-      assert.match(url, new RegExp(`^postgres://${name === 'migrate' ? 'postgres' : `login_${name}`}:`));
+      assert.match(url, new RegExp(`^postgres://${COMMANDS.has(name) ? 'postgres' : `login_${name}`}:`));
       assert.match(url, /[?&]sslmode=verify-full&sslrootcert=\/certificates\/ca\.crt$/);
     }
   });
@@ -103,7 +106,7 @@ describe('docker-compose.yml', () => {
   });
 
   it('gives every service its own keys of the bus, and the server its configuration', () => {
-    for (const service of [...ALL_SERVICES, 'nats'])
+    for (const service of [...ALL_SERVICES, 'nats', 'operator'])
       assert.deepEqual(
         file.services[service]!.volumes!.filter((volume) => volume.startsWith('./.bus')),
         [`./.bus/${service}:${service === 'nats' ? '/etc/bus' : '/run/bus'}:ro`],
@@ -116,6 +119,11 @@ describe('docker-compose.yml', () => {
         assert.ok(file.services[other], `${name} waits for ${other}`);
         if (condition === 'service_healthy') assert.ok(file.services[other].healthcheck, `${other} has a health check`);
       }
+  });
+
+  it('starts everything again that goes on, when the machine or a process has ended', () => {
+    for (const [name, container] of services)
+      if (!COMMANDS.has(name) && name !== 'bus-keys') assert.equal(container.restart, 'unless-stopped', name);
   });
 
   it('starts scripts that exist', () => {
