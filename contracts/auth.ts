@@ -173,6 +173,11 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
     params: { tenantId: string; domain: string };
     result: { domain: string; usersElsewhere: number };
   };
+  /**
+   * For operators: before a tenant is made. Throws PARAMETER_INVALID with every domain that the tenant of this key cannot
+   * have, because another one has it or it is none.
+   */
+  'auth.domains.check': { params: { key: string; domains: string[] }; result: null };
   'auth.domains.remove': { params: { tenantId: string; domain: string }; result: { removed: boolean } };
   'auth.domains.list': { params: { tenantId: string }; result: { domains: string[] } };
   /**

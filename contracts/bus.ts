@@ -33,6 +33,7 @@ const CALLERS = {
   'auth.users.mayInvite': ['data'],
   // The demo tenants are made by the process that has metadata.
   'auth.domains.add': ['metadata', OPERATOR],
+  'auth.domains.check': [OPERATOR],
   'auth.domains.remove': [OPERATOR],
   'auth.domains.list': ['metadata', OPERATOR],
   'auth.identities.remove': [OPERATOR],
@@ -110,6 +111,7 @@ const READING: ReadonlySet<string> = new Set<keyof typeof CALLERS>([
   'agent.tenants.listRuns',
   'analytics.access.check',
   'auth.deprecatedUses.list',
+  'auth.domains.check',
   'auth.domains.list',
   'auth.grants.check',
   'auth.identityProviders.check',

@@ -1,6 +1,7 @@
 /** The commands of the console for the platform, and which of Moleculer's own stay. */
 import { createRequire } from 'node:module';
 import type { ServiceBroker } from 'moleculer';
+import { similarName } from '../../lib/values/similar.ts';
 import { callAction, describeActions, reasonOf } from './call.ts';
 import { health, numbers } from './processes.ts';
 
@@ -66,8 +67,26 @@ export const PLATFORM_COMMANDS = [
 const KEPT: ReadonlySet<string> = new Set(['nodes', 'services', 'info', 'cls', 'exit', 'quit', 'q', 'help']);
 
 interface Program {
+  readonly parent: Program | null;
   readonly commands: { name(): string }[];
-  command(usage: string, ...rest: unknown[]): unknown;
+  command(usage: string, ...rest: unknown[]): Program;
+  showHelpAfterError(display: boolean): Program;
+  configureOutput(output: { outputError(text: string, write: (text: string) => void): void }): Program;
+}
+
+/** An unknown command is answered with a sentence, and not with all of the help. */
+function answerShortly(program: Program): void {
+  program.showHelpAfterError(false).configureOutput({
+    outputError(text, write) {
+      const [, name] = /^error: unknown command '(.*?)'/s.exec(text) ?? [];
+      if (name === undefined) return write(text);
+      const meant = similarName(
+        name,
+        program.commands.map((known) => known.name()),
+      );
+      write(`There is no command ${name}${meant === null ? '.' : `; did you mean ${meant}?`} \`help\` lists all.\n`);
+    },
+  });
 }
 
 /**
@@ -86,6 +105,8 @@ export function replaceCommands(ours: readonly string[]): void {
       const known = this.commands[i]!.name();
       if (known === name || (isOurs(name) && !isOurs(known) && !KEPT.has(known))) this.commands.splice(i, 1);
     }
-    return register.call(this, usage, ...rest);
+    if (this.parent !== null) return register.call(this, usage, ...rest);
+    answerShortly(this);
+    return register.call(this, usage, ...rest).showHelpAfterError(true);
   };
 }

@@ -84,6 +84,11 @@ const TABLE: Table = {
     parameters: { tenantId, domain: text('such as lakeside.example') },
     example: { tenantId: TENANT, domain: 'lakeside.example' },
   },
+  'auth.domains.check': {
+    does: 'Refuses, with reasons, mail domains that a tenant cannot have; null: it can. The tenant need not be there yet.',
+    parameters: { key, domains: { kind: 'text[]', required: true, what: 'such as ["lakeside.example"]' } },
+    example: { key: 'lakeside', domains: ['lakeside.example'] },
+  },
   'auth.domains.remove': {
     does: 'Takes a mail domain from the tenant: its users sign in as key\\name afterwards.',
     parameters: { tenantId, domain: text('such as lakeside.example') },

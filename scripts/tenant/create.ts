@@ -3,7 +3,7 @@ import { Option } from '@commander-js/extra-typings';
 import { TENANT_TEMPLATES } from '../../contracts/metadata.ts';
 import { findTenant } from './find.ts';
 import type { Program } from './program.ts';
-import type { Session } from './session.ts';
+import { type Session, sentences } from './session.ts';
 import { columns } from './text.ts';
 
 const several = (value: string, values: string[] = []): string[] => [...values, value];
@@ -28,6 +28,8 @@ export function addCreate(program: Program, session: Session): void {
     .option('--json', 'print JSON')
     .action(async ({ json, key, name, template, timezone, currency, locale, domain = [], admin, adminName }) => {
       await session.require('metadata', 'auth', 'data');
+      // Before there is a tenant: what can be known to fail later leaves none behind.
+      await session.call('auth.domains.check', { key, domains: domain });
       const { created } = await session.call('metadata.tenants.create', {
         key,
         name,
@@ -37,8 +39,10 @@ export function addCreate(program: Program, session: Session): void {
         ...(locale === undefined ? {} : { locale }),
       });
       const { id: tenantId } = await findTenant(session, key);
-      for (const one of domain) await session.call('auth.domains.add', { tenantId, domain: one });
-      const administrator = admin === undefined ? null : await provision(session, tenantId, admin, adminName ?? admin);
+      const administrator = await finished(key, async () => {
+        for (const one of domain) await session.call('auth.domains.add', { tenantId, domain: one });
+        return admin === undefined ? null : provision(session, tenantId, admin, adminName ?? admin);
+      });
       session.show(
         { tenantId, key, template, created, domains: domain, administrator },
         { json },
@@ -57,6 +61,21 @@ export function addCreate(program: Program, session: Session): void {
         ]),
       );
     });
+}
+
+/** What a tenant has besides; of a failure it says that the tenant is there. */
+async function finished<T>(key: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new Error(
+      [
+        `The tenant ${key} is there, but what it was to have is not complete. Repeat the command once this is mended:`,
+        ...sentences(error),
+      ].join('\n  '),
+      { cause: error },
+    );
+  }
 }
 
 /** The administrator's record and credentials, and a link with which they set their password. */

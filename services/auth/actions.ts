@@ -46,6 +46,10 @@ export function authActions(server: () => AuthServer) {
       await server().acts.note(tenantId, { operationId: 'auth.domains.add', changes });
       return added;
     },
+    'domains.check': async (ctx) => {
+      await server().domains.check(ctx.params.key, ctx.params.domains);
+      return null;
+    },
     'domains.remove': async (ctx) => {
       const { tenantId, domain } = ctx.params;
       const removed = await server().domains.remove(tenantId, domain);

@@ -138,7 +138,10 @@ describe('the console on a cluster', function () {
       ['call ratelimit.leases.take', /^ratelimit\.leases\.take is not for operators: /],
       [`call metadata.tenants.create '{"key":"A B","name":"x"}'`, /^PARAMETER_INVALID: .*key must be a short name/],
       ['call auth.users.createLink --username nobody@nowhere.example', /^PARAMETER_INVALID: /],
-      ['emit auth.keys.rotated', /unknown command/],
+      ['emit auth.keys.rotated', /^There is no command emit; .+ `help` lists all\.\n$/],
+      ['metrisc data', /^There is no command metrisc; did you mean metrics\? `help` lists all\.\n$/],
+      ['broadcast', /^There is no command broadcast\. `help` lists all\.\n$/],
+      ['call', /^error: missing required argument 'action'\n\nUsage: .*call /],
     ] as const)
       assert.match(await operator.type(line), reason, line);
     assert.match(await operator.type('call metadata.tenants.get --key demo'), /key: 'demo'/);

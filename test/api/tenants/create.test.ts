@@ -4,6 +4,8 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { call } from '../../../contracts/call.ts';
 import { Database } from '../../../mixins/database/database.ts';
+import { tenantProgram } from '../../../scripts/tenant/program.ts';
+import { Session, sentences } from '../../../scripts/tenant/session.ts';
 import { createTenant } from '../../../services/metadata/tenants.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { root } from '../../support/sources.ts';
@@ -80,6 +82,67 @@ describe('creating a tenant', function () {
     const made = await Promise.all([create(given), create(given), create(given)]);
     assert.equal(new Set(made.map(({ tenantId }) => tenantId)).size, 1);
     assert.equal(made.filter(({ created }) => created).length, 1);
+  });
+
+  describe('with domains', () => {
+    /** What `tenant create` prints; throws what it says of a failure. */
+    const command = async (...words: string[]): Promise<{ domains: string[] }> => {
+      const printed: string[] = [];
+      const session = new Session(
+        async () => platform.broker,
+        (line) => printed.push(line),
+      );
+      const given = ['create', '--template', 'empty', '--json', ...words];
+      await tenantProgram('tenant', session)
+        .parseAsync(given, { from: 'user' })
+        .catch((error: unknown) => {
+          throw new Error(sentences(error).join('\n'));
+        });
+      return JSON.parse(printed.join(''));
+    };
+    const named = (key: string, ...domains: string[]): string[] => [
+      ...['--key', key, '--name', `${key} Ltd`],
+      ...domains.flatMap((domain) => ['--domain', domain]),
+    ];
+
+    it('makes nothing when one of them belongs to another tenant, and names each that cannot be', async () => {
+      await assert.rejects(
+        command(...named('domains', 'free.example', 'Demo.Example', 'no domain', 'acme.example')),
+        new Error(
+          [
+            'The tenant domains cannot have all of these domains.',
+            'demo.example is a domain of the tenant demo: remove it there first.',
+            'no domain is not a domain, such as example.com.',
+            'acme.example is a domain of the tenant acme: remove it there first.',
+          ].join('\n'),
+        ),
+      );
+      assert.equal(await described('domains'), undefined);
+      const wrong = call(platform.broker, 'auth.domains.check', {
+        key: 'domains',
+        domains: ['a.example', 'demo.example'],
+      });
+      await assert.rejects(wrong, (error: Error & { errors: { pointer: string }[] }) => {
+        assert.deepEqual(
+          error.errors.map(({ pointer }) => pointer),
+          ['/domains/1'],
+        );
+        return true;
+      });
+    });
+
+    it('takes them again when it is repeated', async () => {
+      for (let i = 0; i < 2; i++)
+        assert.deepEqual((await command(...named('domains', 'free.example'))).domains, ['free.example']);
+    });
+
+    it('says that the tenant is there when what follows fails', async () => {
+      await assert.rejects(
+        command(...named('unfinished'), '--admin', `${'x'.repeat(600)}@free.example`),
+        /^Error: The tenant unfinished is there, but what it was to have is not complete\. Repeat the command once this is/,
+      );
+      assert.equal((await described('unfinished'))?.key, 'unfinished');
+    });
   });
 
   it('refuses the key of another company, and says all that is wrong', async () => {
