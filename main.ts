@@ -4,7 +4,7 @@
  */
 
 import { once } from 'node:events';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
@@ -374,7 +374,8 @@ async function run(): Promise<void> {
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+// The path that it was started by may lead through a link, such as that to the release in use.
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === import.meta.filename) {
   // V8 would look through the whole heap for every 64 MiB of buffers, which bodies of a megabyte soon are: stops of 10 to
   // 30 ms that free nothing. Now buffers count towards the one limit that grows with the heap.
   setFlagsFromString('--external-memory-accounted-in-global-limit');

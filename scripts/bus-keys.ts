@@ -11,10 +11,9 @@
  */
 import 'reflect-metadata';
 import { createPrivateKey, randomBytes, type webcrypto } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import {
   BasicConstraintsExtension,
   ExtendedKeyUsage,
@@ -283,7 +282,7 @@ function options(): BusKeysOptions {
   };
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url))
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === import.meta.filename)
   try {
     process.umask(0o022);
     const asked = options();

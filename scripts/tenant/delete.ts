@@ -79,7 +79,9 @@ function linesOf(proof: TenantDeletion & { checkedAgain?: TenantDeletion['remain
     `${key} (${name}, ${tenantId})`,
     `  due ${dueAt}, begun ${begunAt}, ${finishedAt ? `ended ${finishedAt}` : 'under way'}`,
     `  removed: ${rows} rows of ${Object.keys(removed).length} tables, its schema${rolesRemoved === false ? '; its roles stay, another database of the server uses them' : ' and its roles'}`,
-    ...Object.entries(removed).map(([table, count]) => `    ${table}  ${count}`),
+    ...Object.entries(removed)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([table, count]) => `    ${table}  ${count}`),
     ...(tablesChecked === null ? [] : [`  looked for its id in ${tablesChecked} tables: ${left(proof.remaining)}`]),
     ...(proof.checkedAgain === undefined ? [] : [`  looked once more now: ${left(proof.checkedAgain)}`]),
   ];

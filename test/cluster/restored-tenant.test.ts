@@ -13,7 +13,7 @@ import { Database } from '../../mixins/database/database.ts';
 import { derivedUrl } from '../../mixins/database/logins.ts';
 import { eraseDue } from '../../services/metadata/life/erase.ts';
 import { type Api, api, demoPassword, forgetTokens, tokenFor } from '../support/client.ts';
-import { exampleNamed } from '../support/examples.ts';
+import { exampleNamed, likeExample } from '../support/examples.ts';
 import { type NatsServer, startNats } from '../support/nats.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { postgresPrograms, type Server, Servers } from '../support/postgres.ts';
@@ -46,10 +46,10 @@ describe('a tenant that is restored from a backup', function () {
 
   const url = (database: string): string => server.url(database).replace('postgres:unused', 'erp:unused');
   /** Commands that the guide prints in this section, with the addresses of this server; what they print. */
-  const printed = async (section: string, lines: (text: string) => string = (text) => text): Promise<string> => {
-    const text = lines(exampleNamed(`docs/guides/operators.md#${section}`))
-      .replaceAll('db.internal:5432', `127.0.0.1:${server.port}`)
-      .replaceAll('erp:…@', 'erp:unused@');
+  const printed = (section: string, lines: (text: string) => string = (text) => text): Promise<string> =>
+    run(lines(exampleNamed(`docs/guides/operators.md#${section}`)));
+  const run = async (block: string): Promise<string> => {
+    const text = block.replaceAll('db.internal:5432', `127.0.0.1:${server.port}`).replaceAll('erp:…@', 'erp:unused@');
     const { stdout } = await promisify(execFile)('bash', ['--norc', '-ec', NPM_RUN + text], {
       cwd: folder,
       env: {
@@ -102,7 +102,8 @@ describe('a tenant that is restored from a backup', function () {
       database: { name: 'erp', url: url('erp'), drop: async () => {} },
     });
     for (const key of ['lakeside', 'other']) {
-      const { tenantId } = await call(platform.broker, 'metadata.tenants.create', { key, name: key });
+      const name = key === 'lakeside' ? 'Lakeside Bakery Ltd' : key;
+      const { tenantId } = await call(platform.broker, 'metadata.tenants.create', { key, name });
       await call(platform.broker, 'auth.domains.add', { tenantId, domain: `${key}.example` });
       await call(platform.broker, 'metadata.templates.deploy', {
         tenantId,
@@ -155,6 +156,8 @@ describe('a tenant that is restored from a backup', function () {
     const login = new Database(derivedUrl(url('erp'), 'metadata')!, { size: 2, applicationName: 'test' });
     await eraseDue(login, { erased: () => {}, failed: (_, error) => assert.fail(String(error)), left: () => {} });
     await login.close();
+    const [command = '', ...proof] = exampleNamed('docs/reference/tenants.md#the-proof').split(/(?<=\n)/);
+    assert.match(await run(command.replace('$ ', '')), likeExample(proof.join('')));
     await again();
     const tenantId = await idOf('lakeside');
     const back = await person('lakeside', tenantId);

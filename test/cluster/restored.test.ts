@@ -13,8 +13,9 @@ import { freePort } from '../../mixins/database/embedded.ts';
 import { unsealedRowsStatement } from '../../services/data/trail/chain.sql.ts';
 import { sealTenant } from '../../services/data/trail/chain.ts';
 import { type Answer, type Api, api, demoPassword, tokenFor } from '../support/client.ts';
+import { exampleNamed } from '../support/examples.ts';
 import { startPlatform, type TestPlatform, testEnvironment } from '../support/platform.ts';
-import { type Server, Servers } from '../support/postgres.ts';
+import { postgresPrograms, type Server, Servers } from '../support/postgres.ts';
 import { insist } from './stage.ts';
 
 const OBJECT = `type: CustomObject
@@ -210,10 +211,11 @@ describe('a database that is a copy', function () {
     }
   }
 
-  /** As the guide for operators says. */
+  /** As the guide for operators prints it. */
   async function restore(dump: string, url: string): Promise<void> {
-    for (const section of ['pre-data', 'data', 'post-data'])
-      await servers.run('pg_restore', '--exit-on-error', `--section=${section}`, '--dbname', url, dump);
+    const block = exampleNamed('docs/guides/operators.md#backup 3').replace('…', url).replace('erp.dump', dump);
+    const PATH = `${postgresPrograms()}:${process.env['PATH']}`;
+    await promisify(execFile)('bash', ['--norc', '-ec', block], { env: { PATH, LANG: 'C' } });
   }
 
   it('restored with pg_restore into a new server', async () => {

@@ -1,7 +1,8 @@
 /** The program as a newcomer starts it: one process, embedded PostgreSQL, a data folder that outlives everything. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,17 +11,25 @@ import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../../config/broker.ts';
 import { readConfig } from '../../config/env.ts';
 import { connectToPlatform } from '../../mixins/control-socket.ts';
+import { exampleNamed } from '../support/examples.ts';
+import { startCollector } from '../support/otlp.ts';
 import { compileCache, processStarted, processStopped } from '../support/processes.ts';
 import { root } from '../support/sources.ts';
+import { Terminal } from '../support/terminal.ts';
 
 interface Started {
   child: ChildProcess;
   baseUrl: string;
 }
 
+/** The packages are here already, so they need not be fetched; all else is npm's. */
+const NPM_CI = `npm() { if [ "$1" = ci ]; then ln -sfn "${join(root, 'node_modules')}" node_modules; else command npm "$@"; fi; }\n`;
+
 describe('one process on its own database', function () {
   this.timeout(120_000);
   let folder: string;
+  const terminals: Terminal[] = [];
+  afterEach(() => Promise.all(terminals.splice(0).map((terminal) => terminal.end('SIGKILL'))));
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'erp-single-'));
   });
@@ -101,6 +110,50 @@ describe('one process on its own database', function () {
       assert.ok(Date.now() - began < 10_000);
       assert.equal(alive(server), false);
     });
+
+  it('starts, is looked into and ends with Ctrl-C as the pages print it, in a folder without packages', async () => {
+    const clone = await mkdtemp(join(tmpdir(), 'erp-clone-'));
+    for (const name of await readdir(root))
+      if (!/^(?:node_modules|\.git|\.data)$/.test(name)) await symlink(join(root, name), join(clone, name));
+    const collector = await startCollector();
+    const env = {
+      PATH: process.env['PATH'],
+      HOME: clone,
+      PORT: '0',
+      SEED_DEMO: 'false',
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+      ...compileCache(),
+    };
+    const terminal = (name: string, change = (text: string) => text): Terminal => {
+      const opened = new Terminal(NPM_CI + change(exampleNamed(name)), { cwd: clone, env });
+      terminals.push(opened);
+      return opened;
+    };
+    const readyAt = async (platform: Terminal): Promise<string> => (await platform.until(/^ready (http\S+)$/))[0]![1]!;
+
+    const first = terminal('docs/guides/operators.md#start-and-stop');
+    assert.equal(await isReady(await readyAt(first)), true);
+    assert.ok(existsSync(join(clone, '.data', 'postgres')));
+    const console = terminal('docs/guides/operators.md#the-console');
+    const lines = exampleNamed('docs/guides/operators.md#the-console 2').matchAll(/^erp \$ (.+)$/gm);
+    console.type([...lines].map(([, line]) => `${line}\n`).join(''));
+    assert.equal(await console.done(), 0, console.output);
+    assert.match(console.output, /\(.*gateway.*\): ready\b[\s\S]* requests +\d[\s\S]*\nnull\n/);
+    assert.equal(await first.end(), 0, first.output);
+
+    const second = terminal('README.md#start');
+    assert.equal(await isReady(await readyAt(second)), true);
+    assert.equal(await second.end(), 0, second.output);
+
+    const traced = terminal('docs/reference/tracing.md#tracing', (text) =>
+      text.replace('http://collector.internal:4318', collector.url),
+    );
+    await fetch(`${await readyAt(traced)}/api/v1/capabilities`);
+    assert.equal(await traced.end(), 0, traced.output);
+    assert.ok(collector.spans.some(({ attributes }) => attributes['erp.operation_id'] !== undefined));
+    await collector.stop();
+    await rm(clone, { recursive: true, force: true });
+  });
 
   for (const afterMs of [1_000, 3_000, 6_000])
     it(`stops on SIGTERM ${afterMs} ms after its start, its database with it`, async () => {

@@ -18,7 +18,7 @@ import { CATALOGUE } from '../../lib/errors/catalogue.ts';
 import { signIn } from '../../scripts/sign-in.ts';
 import { openapi } from '../../services/gateway/public/openapi.ts';
 import { type Answer, type Api, api, demoPassword, tokenFor } from './client.ts';
-import { exampleNamed } from './examples.ts';
+import { exampleNamed, likeExample } from './examples.ts';
 import { fieldFile, objectFiles, wholePackage } from './metadata-tenant.ts';
 import { root } from './sources.ts';
 
@@ -89,6 +89,20 @@ export const TRIED: Readonly<Record<string, Trial>> = {
   'docs/guides/operators.md#second-factors': calls(),
   'docs/guides/operators.md#the-audit-trail': async (text, stage) =>
     assert.match(await shell(text, stage), /^demo: intact, /m),
+  'docs/guides/operators.md#the-audit-trail 2': async (text, stage) =>
+    assert.match(await shell('npm run --silent audit -- verify', stage), likeExample(text)),
+  'docs/guides/operators.md#the-audit-trail 3': async (text, stage) => {
+    const [, end = ''] = / ends at (\S+)/.exec(await shell('npm run --silent audit -- verify --tenant demo', stage))!;
+    assert.match(await shell(text.replace(/\S+…/, end), stage), /^demo: intact, /m);
+    const other = shell(
+      text.replace(
+        /\S+…/,
+        end.replace(/.$/, (last) => (last === '0' ? '1' : '0')),
+      ),
+      stage,
+    );
+    await assert.rejects(other, { code: 1 });
+  },
 
   'docs/reference/agents.md#runs': async (text, stage) => {
     const agent = await agentOf(stage);
@@ -289,40 +303,39 @@ export const TRIED: Readonly<Record<string, Trial>> = {
 
 const CLUSTER = 'It takes Docker or a Kubernetes cluster; test/unit/ops holds the manifests, test/cluster the upgrade.';
 const LIVE = 'test/cluster/company-goes-live.test.ts runs it on an installation like one in production.';
+const SINGLE =
+  'test/cluster/single.test.ts runs it in a terminal, in a folder without packages; `npm ci` puts them there.';
+const OWN_DATABASE = 'test/cluster/own-database.test.ts runs it in a terminal, on a server of its own.';
 const RESTORED = 'test/cluster/restored-tenant.test.ts runs it on a server of its own.';
 const OUTPUT = 'Output, of which the words differ with the configuration; tests of the command hold it.';
 
 /** Names of examples that are not tried out, with the reason. Those in the language of the shell must parse. */
 export const NOT_TRIED: Readonly<Record<string, string>> = {
-  'docs/reference/tenants.md#the-proof':
-    'the erasure of a tenant takes minutes; test/api/tenants/delete.test.ts erases some',
+  'docs/reference/tenants.md#the-proof': RESTORED,
   'CONTRIBUTING.md#run-and-test': 'Installs the packages and runs this suite.',
-  'README.md#start': 'Installs the packages and starts the platform; test/cluster/single.test.ts starts it.',
-  'README.md#start 2': "The same with a database of one's own; test/cluster starts processes on one.",
+  'README.md#start': SINGLE,
+  'README.md#start 2': 'Runs this suite.',
   'README.md#the-first-request 6': OUTPUT,
   'README.md#where-to-go-on': 'Runs this suite, and parts of it.',
   'docs/guides/let-an-agent-work.md#1-start-the-agent': 'Asks a person; test/api/agent-example.test.ts is that person.',
-  'docs/guides/operators.md#start-and-stop': 'Installs the packages and starts the platform.',
-  'docs/guides/operators.md#start-and-stop 2': 'Starts the platform on a database that is not there.',
+  'docs/guides/operators.md#start-and-stop': SINGLE,
+  'docs/guides/operators.md#start-and-stop 2': OWN_DATABASE,
   'docs/guides/operators.md#start-and-stop 3': LIVE,
-  'docs/guides/operators.md#the-console': 'Waits for somebody to type; the examples below are typed in it.',
-  'docs/guides/operators.md#the-console 2': 'test/cluster/console.test.ts types each line.',
-  'docs/guides/operators.md#deployments':
-    'Takes a deployment that is under way: test/api/metadata/cancel.test.ts has one.',
-  'docs/guides/operators.md#the-audit-trail 2': OUTPUT,
-  'docs/guides/operators.md#the-audit-trail 3': 'Names the end of a chain: test/api/data/audit.test.ts has one.',
+  'docs/guides/operators.md#the-console': SINGLE,
+  'docs/guides/operators.md#the-console 2': SINGLE,
+  'docs/guides/operators.md#deployments': 'test/api/metadata/cancel.test.ts runs it while one is under way.',
   'docs/guides/operators.md#follow-a-request': LIVE,
-  'docs/reference/tracing.md#tracing': LIVE,
+  'docs/reference/tracing.md#tracing': SINGLE,
   'docs/reference/tracing.md#when-the-collector-is-away': CLUSTER,
   'docs/guides/operators.md#backup': RESTORED,
   'docs/guides/operators.md#backup 2': RESTORED,
-  'docs/guides/operators.md#backup 3': 'test/cluster/restored.test.ts makes a backup and restores it.',
+  'docs/guides/operators.md#backup 3': 'test/cluster/restored.test.ts runs it at each restore.',
   'docs/guides/operators.md#one-tenant': RESTORED,
   'docs/guides/operators.md#one-tenant 2': RESTORED,
   'docs/guides/operators.md#one-tenant 3': RESTORED,
   'docs/guides/operators.md#one-tenant 4': RESTORED,
   'docs/guides/operators.md#one-tenant 5': RESTORED,
-  'docs/guides/operators.md#several-processes': 'test/cluster/platform.test.ts starts these processes.',
+  'docs/guides/operators.md#several-processes': OWN_DATABASE,
   'docs/guides/single-sign-on.md#1-let-the-domain-be-verified':
     'test/api/auth/usernames.test.ts calls the same action.',
   'docs/guides/single-sign-on.md#2-register-the-platform-at-the-provider': 'An address to copy.',

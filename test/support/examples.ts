@@ -41,6 +41,31 @@ export function exampleNamed(name: string): string {
   return found.text;
 }
 
+/** Values that differ each time that something is printed, and what stands for them. */
+const VALUES =
+  /(?<lines>^[^\S\n]*…\n)|(?<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})|(?<time>\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))|(?<request>req_[0-9A-Z]{26})|(?<cut>\b[0-9a-f]{4,}…)|(?<any>…)|(?<number>\d+)/gm;
+const STANDS: Readonly<Record<string, string>> = {
+  lines: '(?:.*\\n)*?',
+  id: '[0-9a-f-]{36}',
+  time: '\\d{4}-\\d\\d-\\d\\dT\\S+',
+  request: 'req_[0-9A-Z]{26}',
+  cut: '[0-9a-f]+',
+  any: '.*',
+  number: '\\d+',
+};
+
+/** Matches what a command prints as the example shows it: with other ids, times and numbers, and anything in place of `…`. */
+export function likeExample(text: string): RegExp {
+  let pattern = '';
+  let at = 0;
+  for (const { 0: value, index, groups } of text.matchAll(VALUES)) {
+    const [kind] = Object.entries(groups!).find(([, found]) => found !== undefined)!;
+    pattern += RegExp.escape(text.slice(at, index)) + STANDS[kind];
+    at = index + value.length;
+  }
+  return new RegExp(pattern + RegExp.escape(text.slice(at)));
+}
+
 const slug = (heading: string): string =>
   heading
     .toLowerCase()

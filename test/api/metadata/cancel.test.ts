@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { Database } from '../../../mixins/database/database.ts';
+import { callAction } from '../../../scripts/console/call.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
+import { exampleNamed } from '../../support/examples.ts';
 import { deploymentEnded, fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
@@ -90,6 +92,21 @@ describe('API: canceling a deployment', () => {
         WHERE operation_id = 'metadata.deployments.cancel' AND changes ->> 'reason' = 'Wrong branch.'`,
     );
     assert.equal(trail.length, 1);
+  });
+
+  it('is asked for by an operator in the console as the guide prints it', async () => {
+    const lines = exampleNamed('docs/guides/operators.md#deployments').matchAll(/^erp \$ call (\S+)(?: '(.+)')?$/gm);
+    await whileHeld(async () => {
+      const accepted = await deploy(objectFiles('Operated__c'));
+      await inState(accepted, 'APPLYING');
+      const id: string = accepted.body.deploymentId;
+      for (const [line, action = '', params] of lines) {
+        const typed = params?.replace('lakeside', 'demo').replace('<deploymentId>', id);
+        assert.ok((await callAction(platform.broker, action, typed ? [typed] : [])).includes(id), line);
+      }
+      const done = await deploymentEnded(ada, { ...accepted, status: 202 });
+      assert.deepEqual([done.status, done.cancelReason], ['CANCELED', 'It holds up the month end.']);
+    });
   });
 
   it('stops a statement that runs for long', async () => {
