@@ -5,6 +5,7 @@ import { RESET_REQUESTS } from './attempt-limits.ts';
 import type { Form } from './form.ts';
 import type { Mail } from './mail/mail.ts';
 import * as pages from './pages/forgotten.ts';
+import { interactionPath } from './provider/paths.ts';
 import { pageReply } from './reply.ts';
 import type { AuthStore } from './store/store.ts';
 import { USERNAME_MAX_CHARS } from './usernames.ts';
@@ -12,10 +13,28 @@ import { USERNAME_MAX_CHARS } from './usernames.ts';
 export const FORGOTTEN_PATH = '/password/forgotten';
 
 const CLIENT_ID_MAX_CHARS = 255;
+/** Id of a sign-in under way. */
+const SIGN_IN = /^[\w-]{1,64}$/;
 
-/** Its address with the client of the sign-in from which it is opened. */
-export const forgottenAddress = (clientId: string): string =>
-  `${FORGOTTEN_PATH}?${new URLSearchParams({ client: clientId })}`;
+/** The sign-in from which the page is opened; empty: it was opened by itself. */
+interface From {
+  readonly client: string;
+  readonly signIn: string;
+}
+
+/** Its address with the client of the sign-in from which it is opened, and the way back there. */
+export const forgottenAddress = ({ client, signIn }: From): string =>
+  `${FORGOTTEN_PATH}?${new URLSearchParams({
+    ...(client === '' ? {} : { client }),
+    ...(signIn === '' ? {} : { sign_in: signIn }),
+  })}`;
+
+/** What came with the request, as far as it can be one: nothing that leads away from here. */
+function fromWhere(query: URLSearchParams, form: Form | null): From {
+  const given = (name: string): string => form?.get(name) ?? query.get(name) ?? '';
+  const signIn = given('sign_in');
+  return { client: given('client').slice(0, CLIENT_ID_MAX_CHARS), signIn: SIGN_IN.test(signIn) ? signIn : '' };
+}
 
 export async function forgottenReply(
   { mail, store }: { mail: Mail; store: AuthStore },
@@ -27,9 +46,11 @@ export async function forgottenReply(
   }: { query: URLSearchParams; form: Form | null; browser: string | null; request: HttpRequest },
 ): Promise<HttpReply> {
   if (!mail.outbox.enabled) return pageReply(pages.noMails());
-  const client = (form?.get('client') ?? query.get('client') ?? '').slice(0, CLIENT_ID_MAX_CHARS);
+  const from = fromWhere(query, form);
+  const { client, signIn } = from;
+  const back = signIn === '' ? null : interactionPath(signIn);
   const show = (problem: pages.ForgottenProblem): HttpReply =>
-    pageReply(pages.forgotten({ action: FORGOTTEN_PATH, client, problem }));
+    pageReply(pages.forgotten({ action: FORGOTTEN_PATH, ...from, back, problem }));
   if (!form) return show(null);
   const username = (form.get('username') ?? '').trim().slice(0, USERNAME_MAX_CHARS);
   if (username === '') return show({ kind: 'empty' });
@@ -38,5 +59,5 @@ export async function forgottenReply(
   if (seconds > 0) return show({ kind: 'wait', seconds });
   const asked = { username, clientId: client === '' ? null : client, browser, address: request.remoteAddress };
   if (!(await mail.requestReset(asked))) return show({ kind: 'wait', seconds: RESET_REQUESTS.waitMaxSeconds });
-  return pageReply(pages.requested());
+  return pageReply(pages.requested({ again: forgottenAddress(from), back }));
 }

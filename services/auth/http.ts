@@ -25,7 +25,7 @@ import { refused } from './pages/single-sign-on.ts';
 import { passwordReply } from './password-page.ts';
 import { USER_CODE_MAX_CHARS } from './provider/device-flow.ts';
 import { parameterProblem } from './provider/parameters.ts';
-import { apiResource, mcpResource, PATHS } from './provider/paths.ts';
+import { apiResource, INTERACTION_ROOT, interactionPath, mcpResource, PATHS } from './provider/paths.ts';
 import type { PresentedTokens, TokenClaims } from './provider/presented-tokens.ts';
 import { renameStepUp } from './provider/step-up.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
@@ -91,7 +91,7 @@ function route(parts: HttpParts, request: HttpRequest, url: URL): HttpReply | Pr
   const { pathname } = url;
   if (pathname.startsWith(PROTECTED_RESOURCE_PATH)) return protectedResource(parts.provider.issuer, request, pathname);
   if (DISCOVERY.has(pathname) && isRead(request)) return discovery(parts.provider, request);
-  const uid = lastSegment('/oauth2/interaction/', pathname);
+  const uid = lastSegment(INTERACTION_ROOT, pathname);
   if (uid !== null) return withForm(request, (form) => interactionReply(parts, uid, form, request));
   if (pathname.startsWith(CALLBACK_ROOT) && isRead(request)) return fromIdentityProvider(parts, url);
   if (pathname === ACCOUNT_PATH) return withForm(request, (form) => accountReply(parts, url, form, request));
@@ -122,7 +122,7 @@ async function fromIdentityProvider(
   const uid = await singleSignOn.interactionOf(searchParams.get('state') ?? '', pathname);
   if (uid === null)
     return pageReply(refused({ code: 'SINGLE_SIGN_ON_EXPIRED', label: '', username: null, back: null }));
-  return reply(303, { location: `/oauth2/interaction/${uid}${search}`, 'cache-control': 'no-store' }, '');
+  return reply(303, { location: interactionPath(uid) + search, 'cache-control': 'no-store' }, '');
 }
 
 /** The id or token behind a path; null when it is another path, or nothing that we have made. */

@@ -31,7 +31,7 @@ import * as pages from './pages/pages.ts';
 import * as singleSignOnPages from './pages/single-sign-on.ts';
 import { signIn } from './passwords.ts';
 import { declaredScopes } from './provider/metadata-documents.ts';
-import { apiResource, PATHS, resourceAt } from './provider/paths.ts';
+import { apiResource, interactionPath, PATHS, resourceAt } from './provider/paths.ts';
 import { forAssistants, isIdentityScope } from './provider/scopes.ts';
 import { requestedAcrs } from './provider/step-up.ts';
 import { SUSPENDED_DESCRIPTION, SUSPENDED_ERROR } from './provider/suspended.ts';
@@ -108,7 +108,7 @@ export async function interact(
   if (form && !isSameText(form.get('csrf') ?? '', csrf))
     throw new errors.InvalidRequest('the form is not from this page, or the application has changed since');
   const formTargets = interaction.deviceCode ? [] : formTarget(interaction.params['redirect_uri']);
-  const view = { action: `/oauth2/interaction/${uid}`, csrf, formTargets };
+  const view = { action: interactionPath(uid), csrf, formTargets };
   const finish = async (result: Record<string, unknown>): Promise<Answer> => {
     const returnTo = new URL(await provider.interactionResult(request, response, result));
     return { redirect: returnTo.pathname + returnTo.search };
@@ -252,7 +252,9 @@ async function signInView(visit: Visit, step: SignInStep): Promise<pages.SignInV
     clientName: client.name,
     username: form?.get('username') ?? (await expectedUsername(visit, again !== null)),
     again,
-    forgotten: parts.mail.outbox.enabled ? forgottenAddress(client.clientId) : null,
+    forgotten: parts.mail.outbox.enabled
+      ? forgottenAddress({ client: client.clientId, signIn: interaction.uid })
+      : null,
     problem: null,
   };
 }

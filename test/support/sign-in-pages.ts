@@ -70,9 +70,9 @@ export const signInPages = (text: string): pages.Page[] => [
     }),
   ),
   ...[null, { kind: 'empty' as const }, { kind: 'wait' as const, seconds: 3 }].map((problem) =>
-    forgotten({ action: '/a', client: text, problem }),
+    forgotten({ action: '/a', client: text, signIn: text, back: '/a', problem }),
   ),
-  requested(),
+  requested({ again: '/a', back: '/a' }),
   noMails(),
   ...(['confirm', 'object'] as const).flatMap((purpose) => [
     address({ action: '/a', purpose, address: text, username: text }),

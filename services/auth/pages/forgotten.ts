@@ -5,7 +5,16 @@ import { hiddenInput, problem, waitText } from './parts.ts';
 
 export type ForgottenProblem = { kind: 'empty' } | { kind: 'wait'; seconds: number } | null;
 
-export function forgotten(view: { action: string; client: string; problem: ForgottenProblem }): Page {
+interface ForgottenView {
+  action: string;
+  client: string;
+  signIn: string;
+  /** The sign-in from which it was opened. */
+  back: string | null;
+  problem: ForgottenProblem;
+}
+
+export function forgotten(view: ForgottenView): Page {
   const wait = view.problem?.kind === 'wait' ? view.problem.seconds : 0;
   const empty = view.problem?.kind === 'empty';
   const alert =
@@ -22,23 +31,29 @@ export function forgotten(view: { action: string; client: string; problem: Forgo
 <p class="lead">You get a mail with a link with which you choose a new one.</p>
 <form method="post" action="${escapeHtml(view.action)}">
 ${view.client ? hiddenInput('client', view.client) : ''}
+${view.signIn ? hiddenInput('sign_in', view.signIn) : ''}
 <div class="field"><label for="username">Username</label>
 <input id="username" name="username" type="text" autocomplete="username" autocapitalize="none" spellcheck="false"
 required maxlength="320" aria-describedby="username-hint"${empty ? ' aria-invalid="true"' : ''} autofocus>
 <p class="hint" id="username-hint">What you type to sign in.</p></div>
 <button type="submit">Send the link</button>
-</form>`,
+</form>
+${wayBack(view.back)}`,
   };
 }
 
-/** Whoever was named. */
-export const requested = (): Page => ({
+const wayBack = (back: string | null): string =>
+  back === null ? '' : `<p class="spaced"><a href="${escapeHtml(back)}">Back to the sign-in</a></p>`;
+
+/** Whoever was named. `again`: the page before, for another name. */
+export const requested = (view: { again: string; back: string | null }): Page => ({
   title: 'Look into your mailbox',
   status: 200,
   body: `<h1 class="done">Look into your mailbox</h1>
 <p>If there is an account of this name, a mail is on its way to its address. The link in it works for an hour.</p>
-<p class="hint">Nothing arrives? Look among unwanted mails, and check the username. Otherwise ask your administrator for a
-link.</p>`,
+<p class="hint">Nothing arrives? Look among unwanted mails, or <a href="${escapeHtml(view.again)}">ask again with another
+username</a>. Otherwise ask your administrator for a link.</p>
+${wayBack(view.back)}`,
 });
 
 export const noMails = (): Page => ({

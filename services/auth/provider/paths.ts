@@ -17,6 +17,11 @@ export const PATHS = {
   userinfo: '/oauth2/userinfo',
 } as const;
 
+export const INTERACTION_ROOT = '/oauth2/interaction/';
+
+/** The pages of a sign-in under way. */
+export const interactionPath = (uid: string): string => `${INTERACTION_ROOT}${uid}`;
+
 /** The resource that access tokens are for, unless the client names another one. */
 export const apiResource = apiUrl;
 

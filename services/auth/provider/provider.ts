@@ -18,7 +18,7 @@ import { features } from './features.ts';
 import { formPages } from './form-pages.ts';
 import { TIMES_TO_LIVE } from './lifetimes.ts';
 import { documentReader } from './metadata-documents.ts';
-import { PATHS } from './paths.ts';
+import { interactionPath, PATHS } from './paths.ts';
 import { identityScopesOf, identityScopesOfToken } from './scopes.ts';
 import { requestIdOf, show } from './show.ts';
 import { STEP_UP_PARAMETERS } from './step-up.ts';
@@ -123,7 +123,7 @@ const protocol = (accounts: Accounts, { secondFactorDemanded }: ProviderParts) =
   revokeGrantPolicy: () => true,
   interactions: {
     policy: signInPolicy(accounts, secondFactorDemanded),
-    url: (_ctx: Context, interaction: { uid: string }) => `/oauth2/interaction/${interaction.uid}`,
+    url: (_ctx: Context, interaction: { uid: string }) => interactionPath(interaction.uid),
   },
   clientBasedCORS: (_ctx: Context, origin: string, client: Context) =>
     Array.isArray(client.origins) && client.origins.includes(origin),

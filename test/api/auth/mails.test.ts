@@ -340,9 +340,30 @@ describe('mails about accounts', () => {
         authorizeUrl(auth.baseUrl, pkce().challenge, { client_id: 'demo-Shop', scope: 'data:read' }),
       );
       const [, href = ''] = /href="([^"]+)">Forgotten your password/.exec(page.html) ?? [];
-      assert.equal(href, '/password/forgotten?client=demo-Shop');
-      await browser.submit(await browser.visit(new URL(href, auth.baseUrl)), { username: 'nodomain' });
+      const { pathname, searchParams } = new URL(href.replaceAll('&amp;', '&'), auth.baseUrl);
+      assert.deepEqual([pathname, searchParams.get('client')], ['/password/forgotten', 'demo-Shop']);
+      const form = await browser.visit(new URL(href.replaceAll('&amp;', '&'), auth.baseUrl));
+      const sent = await browser.submit(form, { username: 'nodomain' });
       await server.mails.next({ to: user.email });
+      const link = (seen: Seen, text: string): URL => {
+        const [, to = ''] = new RegExp(`href="([^"]+)">${text}`).exec(seen.html.replaceAll(/\s+/g, ' ')) ?? [];
+        return new URL(to.replaceAll('&amp;', '&'), auth.baseUrl);
+      };
+      // Both ways on: another name, for the users of the same client, or the sign-in that was left.
+      const again = await browser.visit(link(sent, 'ask again with another username'));
+      assert.match(again.html, /Forgotten password[\s\S]*name="client" value="demo-Shop"/);
+      for (const seen of [form, sent, again])
+        assert.match((await browser.visit(link(seen, 'Back to the sign-in'))).html, /name="password"/);
+    });
+
+    it('leads nowhere but to a sign-in here', async () => {
+      for (const from of ['//evil.example', 'https://evil.example', '../account', 'a/../../x', '"><script>', '']) {
+        const address = `${auth.baseUrl}/password/forgotten?${new URLSearchParams({ sign_in: from })}`;
+        const browser = new Browser();
+        const page = await browser.visit(address);
+        const sent = await browser.submit(page, { username: 'nobody', sign_in: from });
+        for (const { html } of [page, sent]) assert.doesNotMatch(html, /Back to the sign-in|evil|account"|<script/);
+      }
     });
   });
 
