@@ -47,10 +47,24 @@ export const FiredDuplicateRule = Type.Object(
   { title: 'FiredDuplicateRule', description: 'A duplicate rule that found something.' },
 );
 
-/** Facts that belong to a code. Those of two codes are declared, by which programs go on; all others are named in words. */
+/** Facts that belong to a code. Those by which programs go on are declared; all others are named in words. */
 export const ErrorDetails = Type.Object(
   {
     currentETag: Type.Optional(Type.String({ description: 'ETAG_MISMATCH: what the record has now.' })),
+    approvalId: Type.Optional(
+      Type.String({ format: 'uuid', description: 'APPROVAL_REQUIRED, _PENDING, _REJECTED, _EXPIRED: the approval.' }),
+    ),
+    fingerprint: Type.Optional(
+      Type.String({ description: 'With approvalId: of the request, for the decision on it.' }),
+    ),
+    acrValues: Type.Optional(
+      Type.Array(Type.String(), {
+        description: 'AUTHENTICATION_INSUFFICIENT: acr_values of the sign-in that is needed.',
+      }),
+    ),
+    maxAgeSeconds: Type.Optional(
+      Type.Integer({ description: 'AUTHENTICATION_INSUFFICIENT: max_age of the sign-in that is needed.' }),
+    ),
     rules: Type.Optional(Type.Array(FiredDuplicateRule, { description: 'DUPLICATE_RULE: the rules that matched.' })),
     confirmable: Type.Optional(
       Type.Boolean({ description: 'DUPLICATE_RULE: somebody may want the record all the same.' }),

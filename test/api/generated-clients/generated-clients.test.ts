@@ -1,6 +1,7 @@
 /**
  * Clients that the generators in use make out of /openapi.json compile under `strict` and work: each program lists with
- * `where` and `sort`, checks and creates a record, and updates it after a 412, without a cast.
+ * `where` and `sort`, checks and creates a record, updates it after a 412, and learns which approval its deletion waits
+ * for, without a cast.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -53,10 +54,12 @@ describe('a client generated from /openapi.json', function () {
   let platform: TestPlatform;
   let baseUrl: string;
   let sam: Api;
+  let mia: Api;
   before(async () => {
     platform = await startPlatform();
     baseUrl = `${platform.baseUrl}/api/v1`;
     sam = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam'));
+    mia = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'mia'));
     await rm(generated, { recursive: true, force: true });
     await mkdir(generated, { recursive: true });
     await writeFile(description, await (await fetch(`${baseUrl}/openapi.json`)).text());
@@ -77,7 +80,7 @@ describe('a client generated from /openapi.json', function () {
   });
 
   for (const name of Object.keys(GENERATORS))
-    it(`${name}: lists with where and sort, checks, creates, and updates after a 412`, async () => {
+    it(`${name}: lists with where and sort, checks, creates, updates after a 412, and waits for an approval`, async () => {
       const first = await sam.get(
         '/data/Account?take=1&filters={"logic":"and","conditions":[{"id":"c1","field":"city","operator":"is_not_blank"}]}',
       );
@@ -87,11 +90,17 @@ describe('a client generated from /openapi.json', function () {
       const program: { run: (task: Task) => Promise<Outcome> } = await import(
         pathToFileURL(join(programs, `${name}.ts`)).href
       );
-      assert.deepEqual(await program.run({ baseUrl, token: await tokenFor(platform.baseUrl, 'sam'), city }), {
+      const run = await sam.post('/agent/runs', { agentKey: 'generated', goal: 'Delete a contact.' });
+      const { runId } = run.body;
+      const outcome = await program.run({ baseUrl, token: await tokenFor(platform.baseUrl, 'sam'), city, runId });
+      const { records: waiting } = (await mia.get('/agent/approvals?status=PENDING')).body;
+      const { approvalId, fingerprint } = waiting.find((one: { runId: string }) => one.runId === runId);
+      assert.deepEqual(outcome, {
         names: records.map((account: { name: string }) => account.name),
         violations: ['FIELD_REQUIRED'],
         refusal: 'ETAG_MISMATCH',
         jobTitle: 'Buyer',
+        approval: { approvalId, fingerprint },
       });
     });
 

@@ -3,13 +3,14 @@ import { createClient, createConfig } from '../generated/hey-api/client/index.ts
 import {
   dataRecordsCheck,
   dataRecordsCreate,
+  dataRecordsDelete,
   dataRecordsGet,
   dataRecordsList,
   dataRecordsUpdate,
 } from '../generated/hey-api/sdk.gen.ts';
 import { newKey, type Outcome, type Task } from './program.ts';
 
-export async function run({ baseUrl, token, city }: Task): Promise<Outcome> {
+export async function run({ baseUrl, token, city, runId }: Task): Promise<Outcome> {
   const client = createClient(createConfig({ baseUrl, auth: token }));
 
   const listed = await dataRecordsList({
@@ -49,10 +50,22 @@ export async function run({ baseUrl, token, city }: Task): Promise<Outcome> {
   const updated = await update('Buyer', current.response.headers.get('ETag') ?? '');
   if (updated.data === undefined) throw new Error(updated.error.message);
 
+  const deleted = await dataRecordsDelete({
+    client,
+    path,
+    headers: {
+      'Idempotency-Key': newKey(),
+      'If-Match': updated.response?.headers.get('ETag') ?? '',
+      'X-Agent-Run-Id': runId,
+    },
+  });
+  const { approvalId, fingerprint } = deleted.error?.details ?? {};
+
   return {
     names: listed.data.records.map((record) => record['name']),
     violations: checked.data.errors.map(({ code }) => code),
     refusal: refused.response?.status === 412 ? refused.error?.code : undefined,
     jobTitle: updated.data['jobTitle'],
+    approval: { approvalId, fingerprint },
   };
 }

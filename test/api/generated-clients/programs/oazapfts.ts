@@ -2,6 +2,7 @@
 import {
   dataRecordsCheck,
   dataRecordsCreate,
+  dataRecordsDelete,
   dataRecordsGet,
   dataRecordsList,
   dataRecordsUpdate,
@@ -9,7 +10,7 @@ import {
 } from '../generated/oazapfts.ts';
 import { newKey, type Outcome, type Task } from './program.ts';
 
-export async function run({ baseUrl, token, city }: Task): Promise<Outcome> {
+export async function run({ baseUrl, token, city, runId }: Task): Promise<Outcome> {
   defaults.baseUrl = baseUrl;
   defaults.headers = { authorization: `Bearer ${token}` };
 
@@ -36,10 +37,17 @@ export async function run({ baseUrl, token, city }: Task): Promise<Outcome> {
   const updated = await update('Buyer', current.headers.get('ETag') ?? '');
   if (updated.status !== 200) throw new Error(updated.data.message);
 
+  const deleted = await dataRecordsDelete('Contact', id, newKey(), updated.headers.get('ETag') ?? '', {
+    xAgentRunId: runId,
+  });
+  if (deleted.status === 200) throw new Error('The deletion did not wait.');
+  const { approvalId, fingerprint } = deleted.data.details ?? {};
+
   return {
     names: listed.data.records.map((record) => record['name']),
     violations: checked.data.errors.map(({ code }) => code),
     refusal: refused.status === 412 ? refused.data.code : undefined,
     jobTitle: updated.data['jobTitle'],
+    approval: { approvalId, fingerprint },
   };
 }

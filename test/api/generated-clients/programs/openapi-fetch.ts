@@ -3,7 +3,7 @@ import createClient from 'openapi-fetch';
 import type { paths } from '../generated/openapi-typescript.ts';
 import { newKey, type Outcome, type Task } from './program.ts';
 
-export async function run({ baseUrl, token, city }: Task): Promise<Outcome> {
+export async function run({ baseUrl, token, city, runId }: Task): Promise<Outcome> {
   const api = createClient<paths>({ baseUrl, headers: { authorization: `Bearer ${token}` } });
 
   const listed = await api.GET('/data/{objectApiName}', {
@@ -39,10 +39,23 @@ export async function run({ baseUrl, token, city }: Task): Promise<Outcome> {
   const updated = await update('Buyer', current.response.headers.get('ETag') ?? '');
   if (updated.error) throw new Error(updated.error.message);
 
+  const deleted = await api.DELETE('/data/{objectApiName}/{id}', {
+    params: {
+      path,
+      header: {
+        'Idempotency-Key': newKey(),
+        'If-Match': updated.response.headers.get('ETag') ?? '',
+        'X-Agent-Run-Id': runId,
+      },
+    },
+  });
+  const { approvalId, fingerprint } = deleted.error?.details ?? {};
+
   return {
     names: listed.data.records.map((record) => record.name),
     violations: checked.data.errors.map(({ code }) => code),
     refusal: refused.response.status === 412 ? refused.error?.code : undefined,
     jobTitle: updated.data.jobTitle,
+    approval: { approvalId, fingerprint },
   };
 }

@@ -2,13 +2,14 @@
 import {
   dataRecordsCheck,
   dataRecordsCreate,
+  dataRecordsDelete,
   dataRecordsGet,
   dataRecordsList,
   dataRecordsUpdate,
 } from '../generated/orval.ts';
 import { newKey, type Outcome, type Task } from './program.ts';
 
-export async function run({ token, city }: Task): Promise<Outcome> {
+export async function run({ token, city, runId }: Task): Promise<Outcome> {
   const options = { headers: { authorization: `Bearer ${token}` } };
 
   const query = { where: JSON.stringify({ city }), sort: JSON.stringify([{ id: 'name', desc: true }]) };
@@ -32,10 +33,20 @@ export async function run({ token, city }: Task): Promise<Outcome> {
   const updated = await update('Buyer', current.headers.get('ETag') ?? '');
   if (updated.status !== 200) throw new Error(updated.data.message);
 
+  const deleted = await dataRecordsDelete(
+    'Contact',
+    id,
+    { 'Idempotency-Key': newKey(), 'If-Match': updated.headers.get('ETag') ?? '', 'X-Agent-Run-Id': runId },
+    options,
+  );
+  if (deleted.status === 200) throw new Error('The deletion did not wait.');
+  const { approvalId, fingerprint } = deleted.data.details ?? {};
+
   return {
     names: listed.data.records.map((record) => record['name']),
     violations: checked.data.errors.map(({ code }) => code),
     refusal: refused.status === 412 ? refused.data.code : undefined,
     jobTitle: updated.data['jobTitle'],
+    approval: { approvalId, fingerprint },
   };
 }

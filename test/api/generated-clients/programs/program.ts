@@ -6,6 +6,8 @@ export interface Task {
   readonly token: string;
   /** City of the accounts that are listed. */
   readonly city: string;
+  /** A run of an agent, under which a deletion waits for an approval. */
+  readonly runId: string;
 }
 
 export interface Outcome {
@@ -17,6 +19,8 @@ export interface Outcome {
   readonly refusal: string | undefined;
   /** As it is after the update with the current one. */
   readonly jobTitle: unknown;
+  /** What a decision on the deletion takes, from the error that asks for one. */
+  readonly approval: { readonly approvalId: string | undefined; readonly fingerprint: string | undefined };
 }
 
 export const newKey = (): string => crypto.randomUUID();
