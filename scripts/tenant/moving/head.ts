@@ -6,9 +6,10 @@ import { RATE_LIMIT_MAX } from '../../../contracts/ratelimit.ts';
 import { isObject } from '../../../lib/json/objects.ts';
 import { RATE_LIMIT_NAMES } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
+import { isLocale } from '../../../lib/values/locale.ts';
 import { domainName } from '../../../lib/values/mail-domains.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
-import { isCurrency, isLocale } from '../../../services/metadata/kinds/tenant-settings.ts';
+import { isCurrency } from '../../../services/metadata/kinds/tenant-settings.ts';
 import {
   isLine,
   isTenantKey,

@@ -3,6 +3,7 @@
 import { isObject } from '../../../lib/json/objects.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { IdentityProviderMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
+import { localeOf } from '../../../lib/values/locale.ts';
 import { scimError, shown } from './errors.ts';
 import type { Json } from './messages.ts';
 import type { Attributes } from './patch.ts';
@@ -74,7 +75,7 @@ export function fieldsOf(before: Attributes, after: Attributes): UserFields {
     displayName: nameOf(before, after) ?? userName,
     email: emailOf(after['emails']),
     active: after['active'] !== false,
-    locale: textOf(after['locale']),
+    locale: languageOf(after['locale']),
     timezone: textOf(after['timezone']),
     managerId: managerOf(after['manager']),
     ...(profile === null ? {} : { profileApiName: profile }),
@@ -87,6 +88,12 @@ export const changedFields = (before: UserFields, after: UserFields): UserFields
   Object.fromEntries(Object.entries(after).filter(([name, value]) => before[name as keyof UserFields] !== value));
 
 const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
+
+/** Directories write en_US as well. What is no language tag is left for the rules of users to refuse. */
+function languageOf(value: unknown): string | null {
+  const text = textOf(value);
+  return text === null ? null : (localeOf(text.replaceAll('_', '-')) ?? text);
+}
 
 /** A name as clients take it apart: the last word is that of the family. */
 export function nameParts(name: string): { formatted: string; givenName: string; familyName: string } {

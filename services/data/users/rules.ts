@@ -18,6 +18,7 @@ import type { Access, ObjectAccess, Principal } from '../../../lib/access/types.
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { valueProblem } from '../../../lib/validation.ts';
+import { isLocale } from '../../../lib/values/locale.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
@@ -48,7 +49,7 @@ function mirrorNames(write: Write): void {
     );
 }
 
-/** Profile, role and permission sets must exist in the configuration that this write is checked against. */
+/** Profile, role and permission sets must exist in the configuration that this write is checked against; language and time zone are some. */
 function checkAssignments(write: Write): void {
   const { snapshot } = write.view;
   const given = valuesOf(write);
@@ -61,6 +62,13 @@ function checkAssignments(write: Write): void {
   const sets = given.get('permissionSetApiNames');
   if (textsOf(sets).some((name) => !ownEntry(snapshot.permissionSets, name)))
     write.invalid.push(notInConfiguration('permissionSetApiNames', 'permission set'));
+  const locale = given.get('locale');
+  if (typeof locale === 'string' && !isLocale(locale))
+    write.invalid.push(
+      violation('/locale', 'FIELD_FORMAT_INVALID', 'locale must be a language tag such as en or pt-BR.', {
+        field: 'locale',
+      }),
+    );
   const timezone = given.get('timezone');
   if (typeof timezone === 'string' && !isTimezone(timezone))
     write.invalid.push(

@@ -4,6 +4,7 @@ import { Type } from 'typebox';
 import { LIMITS } from '../../../config/limits.ts';
 import { OWN_MINIMUM } from '../../../contracts/ratelimit.ts';
 import { RATE_LIMIT_NAMES, SECOND_FACTOR_POLICIES } from '../../../lib/schema/snapshot.ts';
+import { isLocale } from '../../../lib/values/locale.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
 import { componentType, findComponent, type State } from './component.ts';
 import { checkLimits, limitsGroup, rateLimits } from './external-client.ts';
@@ -11,14 +12,6 @@ import { defineKind } from './kind.ts';
 import { group, optional } from './schema.ts';
 
 const CURRENCIES = new Set(Intl.supportedValuesOf('currency'));
-
-export function isLocale(text: string): boolean {
-  try {
-    return Intl.getCanonicalLocales(text)[0] === text;
-  } catch {
-    return false;
-  }
-}
 
 export const isCurrency = (text: string): boolean => CURRENCIES.has(text);
 

@@ -1,6 +1,7 @@
 /** Translation: the labels of a tenant in another language. */
 import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { PLURAL, type TranslatedType } from '../../../lib/schema/labels.ts';
+import { isLocale } from '../../../lib/values/locale.ts';
 import { CUSTOM_FIELD } from './bodies/custom-field.ts';
 import { CUSTOM_OBJECT } from './bodies/custom-object.ts';
 import { LAYOUT } from './bodies/layout.ts';
@@ -13,7 +14,6 @@ import { type BodyOf, type ComponentType, componentKey, componentsOf, findCompon
 import { CUSTOM_ACTION } from './custom-action.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
-import { isLocale } from './tenant-settings.ts';
 
 const TRANSLATIONS_MAX = 50;
 

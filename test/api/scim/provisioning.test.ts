@@ -161,7 +161,7 @@ describe('provisioning', function () {
           { op: 'Add', path: `${ENTERPRISE_USER}:department`, value: 'ignored' },
           { op: 'Add', path: 'phoneNumbers[type eq "work"].value', value: 'ignored' },
           { op: 'Replace', path: 'roles[primary eq "True"].value', value: 'SalesRep' },
-          { op: 'Replace', value: { 'name.givenName': 'Ann', locale: 'en-GB' } },
+          { op: 'Replace', value: { 'name.givenName': 'Ann', locale: 'en_GB' } },
         ),
       ),
     );
@@ -169,7 +169,13 @@ describe('provisioning', function () {
       [changed.emails[0].value, changed.displayName, changed[ENTERPRISE_USER].manager.value],
       ['other@demo.example', 'Ann Harbour', manager.id],
     );
-    assert.deepEqual([changed.roles[0].value, changed.locale], ['SalesRep', 'en-GB']);
+    assert.deepEqual(
+      [changed.roles[0].value, changed.locale],
+      ['SalesRep', 'en-GB'],
+      'a language tag, however written',
+    );
+    const nonsense = patch({ op: 'Replace', path: 'locale', value: 'no language' });
+    assert.match((await refused(400, scim('PATCH', `/Users/${id}`, nonsense), 'invalidValue')).detail, /language tag/);
     const off = patch({ op: 'Replace', path: 'active', value: 'False' });
     assert.equal((await expect(200, scim('PATCH', `/Users/${id}`, off))).active, false);
     assert.equal((await expect(200, scim('PATCH', `/Users/${id}`, off))).active, false, 'again, with no effect');

@@ -106,6 +106,22 @@ describe('users are records', () => {
       assert.equal((await world.admin.update('User', id, { active: false }, { etag })).status, 200);
   });
 
+  it('keeps languages and time zones that there are, and describes them by such ones', async () => {
+    const user = await make('traveller', { locale: 'pt-BR', timezone: 'America/Sao_Paulo' });
+    for (const locale of ['en_US', 'xx-yy-zz', 'no language', 'EN-us']) {
+      const error = await refusal(world.admin.update('User', user.id, { locale, timezone: 'Mars' }, { etag: '"1"' }));
+      assert.deepEqual(codes(error), ['/locale FIELD_FORMAT_INVALID', '/timezone FIELD_FORMAT_INVALID'], locale);
+    }
+    const { fields } = (await world.admin.send('schema.objects.describe', { objectApiName: 'User' })).body;
+    const example = Object.fromEntries(
+      fields.map((field: { apiName: string; example: unknown }) => [field.apiName, field.example]),
+    );
+    const { locale, timezone, username } = example;
+    const changed = await world.admin.update('User', user.id, { locale, timezone }, { etag: '"1"' });
+    assert.deepEqual([changed.body.locale, changed.body.timezone], ['en-GB', 'Europe/Berlin']);
+    assert.match(username, /@/);
+  });
+
   it('lets nobody change or deactivate a user who holds more, in whatever way', async () => {
     const helper = await make('aide', { permissionSetApiNames: ['UserAdmin'] });
     const aide = world.person(world.tenantId, helper.id);
