@@ -122,4 +122,5 @@ function detailOf({ message, errors = [] }: PlatformError): string {
   return [message, ...said].join(' ').slice(0, DETAIL_MAX_CHARS).toWellFormed();
 }
 
-const about = ({ field, message }: Violation): string => (field === null ? message : `${field}: ${message}`);
+const about = ({ field, message }: Violation): string =>
+  field === null || message.startsWith(field) ? message : `${field}: ${message}`;

@@ -32,7 +32,7 @@ export function readFilter(text: string): FilterNode {
   } catch {
     throw scimError(
       'invalidFilter',
-      'The filter does not follow RFC 7644, section 3.4.2.2: userName eq "ada@example.com".',
+      'The filter cannot be read. It has the form of RFC 7644, section 3.4.2.2, as in: userName eq "ada@example.com" and active eq true',
     );
   }
   let leaves = 0;

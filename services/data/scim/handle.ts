@@ -10,7 +10,7 @@ import { recordNotFound } from '../object-access.ts';
 import { notModified, type ReadDeps, runRead } from '../read/read.ts';
 import type { MutationDeps } from '../write/write.ts';
 import { providerConfig, resourceTypes, schemas } from './discovery.ts';
-import { type Json, listResponse, pageRequest, readBody, type Selection, selectionOf } from './messages.ts';
+import { type Json, listResponse, member, pageRequest, readBody, type Selection, selectionOf } from './messages.ts';
 import { listGroups, readGroup } from './read-groups.ts';
 import { listUsers, readUser } from './read-users.ts';
 import type { Outcome } from './unit.ts';
@@ -37,14 +37,26 @@ export const answerScim: Handler = async (deps, request, call) => {
 
 const constant =
   (of: (baseUrl: string) => Json): Handler =>
-  async (_deps, _request, { baseUrl }) => ({ body: of(baseUrl) });
+  async (_deps, _request, { baseUrl, query }) => {
+    refuseFilter(query);
+    return { body: of(baseUrl) };
+  };
 
 const list =
   (of: (baseUrl: string) => readonly Json[]): Handler =>
-  async (_deps, _request, { baseUrl }) => {
+  async (_deps, _request, { baseUrl, query }) => {
+    refuseFilter(query);
     const resources = of(baseUrl);
     return { body: listResponse({ total: resources.length, resources }, 1) };
   };
+
+/** What the endpoint says about itself is not filtered: RFC 7644 section 4 wants 403, lest a client believe it were. */
+function refuseFilter(query: ScimCall['query']): void {
+  if (member(query, 'filter') !== undefined)
+    throw new PlatformError('OBJECT_PERMISSION_DENIED', 'There is no filter here: the answer is always whole.', {
+      details: { layer: 'objectPermission' },
+    });
+}
 
 const one =
   (of: (baseUrl: string) => readonly Json[]): Handler =>

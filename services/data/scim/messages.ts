@@ -13,7 +13,8 @@ const LIST_RESPONSE = 'urn:ietf:params:scim:api:messages:2.0:ListResponse';
 const NAMES_MAX = 100;
 
 export const addressOf = (baseUrl: string, endpoint: string, id: string): string =>
-  `${baseUrl}${SCIM_PREFIX}/${endpoint}/${encodeURIComponent(id)}`;
+  // A colon is one in a path (RFC 3986), and clients compare addresses of schemas with those that they expect.
+  `${baseUrl}${SCIM_PREFIX}/${endpoint}/${encodeURIComponent(id).replaceAll('%3A', ':')}`;
 
 export interface PageRequest {
   readonly filter: string | null;

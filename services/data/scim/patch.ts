@@ -87,7 +87,7 @@ function* changesOfOne(operation: unknown, table: readonly Attribute[]): Generat
   }
   const change = changeAt(op, path, value, table);
   if (change?.attribute.mutability === 'readOnly' || change?.sub?.mutability === 'readOnly')
-    throw scimError('mutability', `${shown(path)} is read-only.`);
+    throw scimError('mutability', `${shown(withoutSchema(path))} is read-only.`);
   if (change) yield change;
 }
 
@@ -115,9 +115,12 @@ function* valueChanges(
   }
 }
 
+/** As it was written, in its own case. */
+const withoutSchema = (path: string): string => path.slice(path.length - localPath(path).length);
+
 /** null: an attribute of SCIM that has no place here. */
 function changeAt(op: Op, path: string, value: unknown, table: readonly Attribute[]): Change | null {
-  const named = PATH.exec(path.slice(path.length - localPath(path).length));
+  const named = PATH.exec(withoutSchema(path));
   const [, name = '', filter = null, sub = null] = named ?? [];
   if (!named) throw scimError('invalidPath', `${shown(path)} is not a path such as emails[type eq "work"].value.`);
   if (IGNORED_ATTRIBUTES.has(name.toLowerCase())) return null;

@@ -64,6 +64,7 @@ describe('provisioning', function () {
     assert.deepEqual([types.totalResults, schemas.totalResults], [2, 3]);
     for (const { meta, id } of [...types.Resources, ...schemas.Resources]) {
       const path = meta.location.slice(`${platform.baseUrl}/scim/v2`.length);
+      assert.ok(path.endsWith(`/${id}`), path);
       assert.equal((await expect(200, scim('GET', path))).id, id);
     }
     const [{ id: managerId }] = (await expect(200, scim('GET', `/Users${filtered('userName eq "mia@demo.example"')}`)))
@@ -450,6 +451,28 @@ describe('provisioning', function () {
     assert.equal(headers.get('allow'), 'GET, POST, HEAD');
     await refused(404, scim('POST', '/Bulk', {}));
     await refused(404, scim('GET', ''));
+    for (const path of ['/ServiceProviderConfig', '/ResourceTypes', '/Schemas'])
+      await refused(403, scim('GET', `${path}${filtered('id eq "User"')}`));
+  });
+
+  it('says of a value what is wrong in words that name it once', async () => {
+    const { id } = await created();
+    const said = async (operation: object, scimType = 'invalidValue'): Promise<string> =>
+      (await refused(400, scim('PATCH', `/Users/${id}`, patch(operation)), scimType)).detail;
+    assert.equal(
+      await said({ op: 'replace', path: 'timezone', value: 'Moon/Tycho' }),
+      'The record was not saved: 1 problem. timezone must be an IANA name such as Europe/Berlin.',
+    );
+    assert.equal(
+      await said({ op: 'replace', path: 'roles', value: ['NoSuchRole'] }),
+      'The record was not saved: 1 problem. roleApiName: There is no such role.',
+    );
+    assert.equal(
+      await said({ op: 'replace', path: `${ENTERPRISE_USER}:manager.displayName`, value: 'Mia' }, 'mutability'),
+      '"manager.displayName" is read-only.',
+    );
+    const filter = await refused(400, scim('GET', `/Users${filtered('userName is "x"')}`), 'invalidFilter');
+    assert.match(filter.detail, /cannot be read\. It has the form .* as in: userName eq/);
   });
 
   it('has an answer for every route', () => {
