@@ -54,10 +54,11 @@ export async function signIn(page: Page, username: string, password = 'demo-pass
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Findings that axe calls serious or critical. */
-export async function findings(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  const found = (await page.evaluate('axe.run()')) as {
+/** Findings that axe calls serious or critical; those of the colours alone where all others were looked for on the same page. */
+export async function findings(page: Page, rules: 'all' | 'colours' = 'all'): Promise<string[]> {
+  if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(AXE);
+  const only = rules === 'colours' ? ", runOnly: ['color-contrast', 'link-in-text-block']" : '';
+  const found = (await page.evaluate(`axe.run({ resultTypes: ['violations']${only} })`)) as {
     violations: { id: string; impact: string; nodes: { html: string }[] }[];
   };
   return found.violations
