@@ -5,9 +5,11 @@ import { beginPart, failureName, isKept, type Span, tracing } from './tracing.ts
 /** So much of a text is looked at. */
 const LOOKED_AT_CHARS = 8_000;
 const OPERATION = /^[\s(]*([A-Za-z]{1,20})/;
-/** Literals are passed over, so that nothing in them is taken for a name, and so is what else begins with FROM. */
-const TABLE =
-  /'[^']*'|\b(?:extract|substring|trim|overlay) ?\([^()']{1,200}?\bFROM\b|\bDISTINCT\s{1,20}FROM\b|\b(?:FROM|JOIN|INTO|UPDATE)\s{1,40}(?:ONLY\s{1,20})?((?:"[^"]{1,63}"|[a-z_]\w{0,62})(?:\.(?:"[^"]{1,63}"|[a-z_]\w{0,62}))?)/gi;
+/** Nothing in a literal is taken for a name, nor in one that is cut off. */
+const LITERAL = /'[^']*(?:'|$)/g;
+/** FROM that no table stands behind. */
+const NO_SOURCE = /\b(?:extract|substring|trim|overlay) ?\([^()]*|\bDISTINCT\s+FROM\b/gi;
+const TABLE = /\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?((?:"[^"]+"|[a-z_]\w*)(?:\.(?:"[^"]+"|[a-z_]\w*))?)/gi;
 
 export interface Described {
   readonly operation: string;
@@ -15,7 +17,7 @@ export interface Described {
 }
 
 /** A part of a statement that has a name, by which the others ask for its rows. */
-const PART = /\b([a-z_]\w{0,62})\s{1,40}AS\s{1,20}(?:(?:NOT )?MATERIALIZED )?\(/gi;
+const PART = /\b([a-z_]\w*)\s+AS\s+(?:NOT )?(?:MATERIALIZED )?\(/gi;
 /** What stands behind UPDATE where it names no table. */
 const NO_TABLE: ReadonlySet<string> = new Set(['SET', 'OF', 'SKIP', 'NOWAIT', 'SELECT', 'LATERAL']);
 /** Tables beside the records, such as the version of the configuration, which nearly every statement looks at. */
@@ -23,12 +25,12 @@ const ASIDE = /(?:^|\.)_[^.]*$/;
 
 /** What a statement does, and the first table that it names, of those of records first. */
 export function describeStatement(text: string): Described {
-  const head = text.slice(0, LOOKED_AT_CHARS);
+  const head = text.slice(0, LOOKED_AT_CHARS).replace(LITERAL, "''").replace(NO_SOURCE, '');
   const operation = OPERATION.exec(head)?.[1]?.toUpperCase() ?? 'SQL';
   const parts = new Set([...head.matchAll(PART)].map(([, part]) => part));
   let table: string | null = null;
-  for (const [, found] of head.matchAll(TABLE)) {
-    if (found === undefined || parts.has(found) || NO_TABLE.has(found.toUpperCase())) continue;
+  for (const [, found = ''] of head.matchAll(TABLE)) {
+    if (parts.has(found) || NO_TABLE.has(found.toUpperCase())) continue;
     const name = found.replaceAll('"', '');
     table ??= name;
     if (ASIDE.test(name)) continue;

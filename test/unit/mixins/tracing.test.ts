@@ -13,6 +13,7 @@ describe('the span of a statement', () => {
     ['WITH w AS (INSERT INTO "Account" VALUES ($1)) SELECT 1', 'WITH', 'Account'],
     ["SELECT 'from needle@example.com', 'it''s FROM needle' FROM \"Account\"", 'SELECT', 'Account'],
     ["SELECT 'FROM needle'", 'SELECT', null],
+    ["SELECT 'FROM needle", 'SELECT', null],
     ['SELECT 1 FROM t_1._state s, t_1."Account" FROM t_1."Account"', 'SELECT', 't_1.Account'],
     ['SELECT version FROM t_1._state', 'SELECT', 't_1._state'],
     ['INSERT INTO a.b VALUES (1) ON CONFLICT (x) DO UPDATE SET y = 1', 'INSERT', 'a.b'],
