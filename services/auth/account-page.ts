@@ -115,11 +115,13 @@ async function overview(visit: Visit, done: string | null, problem: string | nul
   const { factors, user, has, csrf } = visit;
   const recent = isRecent(visit);
   const connections = await visit.store.grants.connections(user, null, CONNECTIONS_SHOWN + 1);
+  const tenant = await visit.clients.tenant({ tenantId: user.tenantId });
   return pages.account({
     action: ACCOUNT_PATH,
     csrf,
     username: user.username,
-    tenantName: (await visit.clients.tenant({ tenantId: user.tenantId }))?.name ?? '',
+    tenantName: tenant?.name ?? '',
+    timezone: tenant?.timezone ?? 'UTC',
     recent,
     passkeysMax: PASSKEYS_MAX,
     passkeys: has.passkeys > 0 ? await visit.store.factors.passkeys(user) : [],
@@ -153,6 +155,8 @@ function change(visit: Visit, form: Form): Promise<Answer> {
       return newCodes(visit);
     case 'revokeConnection':
       return revokeConnection(visit, form.get('connection') ?? '');
+    case 'revokeApplication':
+      return revokeApplication(visit, form.get('client') ?? '');
     case 'endSessions':
       return endSessions(visit);
     default:
@@ -212,6 +216,15 @@ async function newCodes(visit: Visit): Promise<Answer> {
 async function revokeConnection(visit: Visit, id: string): Promise<Answer> {
   const revoked = await visit.revokeConnection(visit.user, id);
   return revoked ? finished('connectionRevoked') : overview(visit, null, CONNECTION_GONE);
+}
+
+/** Ends the connections of one application, as far as the page shows them. */
+async function revokeApplication(visit: Visit, clientId: string): Promise<Answer> {
+  const shown = await visit.store.grants.connections(visit.user, null, CONNECTIONS_SHOWN);
+  let ended = false;
+  for (const { id } of shown.filter((one) => one.clientId === clientId))
+    ended = (await visit.revokeConnection(visit.user, id)) || ended;
+  return ended ? finished('applicationRevoked') : overview(visit, null, CONNECTION_GONE);
 }
 
 async function endSessions({ user, revokeUser }: Visit): Promise<Answer> {

@@ -64,7 +64,7 @@ export function presentConnections(
       return {
         connectionId: id,
         clientId,
-        clientName: client?.name ?? clientId,
+        clientName: titleOf(client?.name ?? clientId),
         scopes: scopesOf(payload),
         createdAt: formatTimestamp(new Date(createdAt)),
         lastUsedAt: lastUsedAt === null ? null : formatTimestamp(new Date(lastUsedAt)),
@@ -73,6 +73,9 @@ export function presentConnections(
     }),
   );
 }
+
+/** The platform's own pages are named as in "to continue to your dashboards"; in a list the name begins the line. */
+const titleOf = (name: string): string => name.replace(/^your /, 'Your ');
 
 /** Every scope that a grant has, those of the API in the order of their catalogue. */
 function scopesOf(payload: Record<string, unknown>): string[] {

@@ -153,7 +153,7 @@ describe('Pages for people', function () {
 
   it('whom the home page names can sign in with the password that it says', async () => {
     const html = await (await browse('/')).text();
-    assert.ok(html.includes('<code>demo-password</code>'));
+    assert.ok(html.includes('<code class="whole">demo-password</code>'));
     const users = [...html.matchAll(/<th scope="row"><code>([^<]+)<\/code>/g)].map(([, username = '']) => username);
     assert.ok(users.length > 1);
     for (const username of users) assert.ok(await tokenFor(platform.baseUrl, username), username);

@@ -114,6 +114,7 @@ export const signInPages = (text: string): pages.Page[] => [
       csrf: text,
       username: text,
       tenantName: text,
+      timezone: 'Europe/Berlin',
       recent,
       passkeysMax: 10,
       passkeys: [{ id: text, name: text, backedUp: true, createdAt: text, lastUsedAt: text }],

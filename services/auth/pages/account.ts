@@ -1,4 +1,5 @@
 /** The account page: passkeys, authenticator app, recovery codes, connections, sessions. */
+import { DASHBOARDS_PATH } from '../../../contracts/auth.ts';
 import { escapeHtml } from '../../../lib/values/html.ts';
 import type { Page } from './layout.ts';
 import { hiddenInput, passkeyForm, passkeysNeedMore, problem } from './parts.ts';
@@ -11,6 +12,8 @@ export interface AccountView {
   username: string;
   /** The company in which the person acts. */
   tenantName: string;
+  /** IANA name of its time zone. */
+  timezone: string;
   /** The sign-in is recent enough for changes. */
   recent: boolean;
   passkeysMax: number;
@@ -49,6 +52,7 @@ const DONE: ReadonlyMap<string, string> = new Map([
   ['authenticatorAdded', 'The authenticator app is set up.'],
   ['authenticatorRemoved', 'The authenticator app is removed.'],
   ['connectionRevoked', 'The connection has ended. The application has to ask you again.'],
+  ['applicationRevoked', 'The connections of the application have ended. It has to ask you again.'],
 ]);
 
 /** A form of one button. */
@@ -122,7 +126,15 @@ ${view.recent ? button(view, 'newCodes', 'Make new codes') : ''}</section>`
 
 type Connection = AccountView['connections'][number];
 
-const lastUse = ({ lastUsedAt }: Connection): string => (lastUsedAt ? `last used ${day(lastUsedAt)}` : 'not used yet');
+/** Of several connections that were allowed on one day it is the time that says which is which. */
+const moment = ({ timezone: timeZone }: AccountView, at: string): string => {
+  const date = new Date(at);
+  const text = date.toLocaleString('en-GB', {
+    ...{ day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit' },
+    ...{ timeZone, timeZoneName: 'short' },
+  });
+  return `<time datetime="${date.toISOString()}">${escapeHtml(text)}</time>`;
+};
 
 /** One connection of an application; `which` tells it from the others of the same one. */
 function connection(view: AccountView, one: Connection, which: string): string {
@@ -132,7 +144,8 @@ ${hiddenInput('connection', one.connectionId)}
 <button type="submit" class="quiet" name="decision" value="revokeConnection">Revoke<span class="visually-hidden">
 the connection of ${which}</span></button></form>`;
   const reach = list.farReaching > 0 ? `, ${list.farReaching} far-reaching` : '';
-  return `<p class="hint">Allowed ${day(one.createdAt)} · ${lastUse(one)}</p>
+  const lastUse = one.lastUsedAt ? `last used ${moment(view, one.lastUsedAt)}` : 'not used yet';
+  return `<p class="hint">Allowed ${moment(view, one.createdAt)} · ${lastUse}</p>
 <details><summary>What it may do (${list.count}${reach})<span class="visually-hidden">: ${which}</span></summary>
 ${list.html}</details>
 ${view.recent ? end : ''}`;
@@ -144,7 +157,11 @@ function application(view: AccountView, [first, ...others]: readonly [Connection
   const all = [first, ...others].map((one, index) =>
     connection(view, one, others.length > 0 ? `${name}, number ${index + 1}` : name),
   );
-  const parts = others.length > 0 ? `<ul class="keys">${all.map((one) => `<li>${one}</li>`).join('\n')}</ul>` : all[0];
+  const end = button(view, 'revokeApplication', `Revoke all ${all.length}`, hiddenInput('client', first.clientId));
+  const parts =
+    others.length > 0
+      ? `<ul class="keys">${all.map((one) => `<li>${one}</li>`).join('\n')}</ul>${view.recent ? end : ''}`
+      : all[0];
   return `<li><h3>${name}${others.length > 0 ? ` <span class="count">${all.length}</span>` : ''}</h3>
 ${first.agent ? '<p class="hint">AI agent: it decides by itself what to do next.</p>' : ''}
 ${parts}</li>`;
@@ -168,7 +185,7 @@ ${
     ? button(view, 'endSessions', 'Sign out everywhere')
     : '<p class="hint">Confirm at the top that it is you, and the button is here.</p>'
 }
-<p class="spaced"><a href="/oauth2/logout">Sign out of this browser</a></p></section>`;
+<p class="spaced"><a href="/oauth2/logout">Sign out of this browser</a> · <a href="${DASHBOARDS_PATH}">Your dashboards</a></p></section>`;
 
 export function account(view: AccountView): Page {
   const done = view.done && DONE.get(view.done);

@@ -27,6 +27,7 @@ const KEPT_SECONDS = 300;
 const PAGE = pageKind(
   `${DESIGN}${PROSE}${TABLES}
 main .lead{font-size:1.1rem}
+code.whole{white-space:nowrap}
 main ol.steps{list-style:none;padding:0;counter-reset:step;display:grid;grid-template-columns:minmax(0,1fr);gap:1rem}
 .steps>li{counter-increment:step;margin:0}
 .steps>.card{padding-block:1.25rem}.steps h3{margin:0 0 .35rem}.steps h3::before{content:counter(step) ". ";color:var(--soft)}
@@ -89,7 +90,8 @@ clean-up. <a href="${LATEST_DOCUMENTS_PATH}">The documents</a> have all guides a
 <li class="card"><h3>Call the API</h3>
 <p>It is at <code>${address}</code>. With an access token from the
 <a href="/.well-known/oauth-authorization-server">authorization server</a>, ask who you are:</p>
-<pre tabindex="0"><code>curl -s ${address}/identity -H "Authorization: Bearer $TOKEN"</code></pre></li>
+<pre tabindex="0"><code>curl -s ${address}/identity \\
+  -H "Authorization: Bearer $TOKEN"</code></pre></li>
 </ol>
 ${demo(baseUrl, config)}<h2 id="more">For programs and operators</h2>
 <ul>
@@ -107,7 +109,7 @@ function demo(baseUrl: string, { seedDemo, developmentOnProduction, demoPassword
   if (!seedDemo || developmentOnProduction) return '';
   const password =
     demoPassword === DEFAULT_DEMO_PASSWORD
-      ? `<code>${DEFAULT_DEMO_PASSWORD}</code>`
+      ? `<code class="whole">${DEFAULT_DEMO_PASSWORD}</code>`
       : 'the one that whoever started the platform has set as <code>DEMO_PASSWORD</code>';
   const rows = DEMO_USERS.map(
     ({ username, role }) => `<tr><th scope="row"><code>${username}</code></th><td>${role}</td></tr>`,

@@ -290,6 +290,20 @@ describe('account page', () => {
       auth.notes.map(({ operationId, userId, actorId, channel }) => [operationId, userId, actorId, channel]),
       [['me.connections.revoke', SAM, SAM, 'ui']],
     );
+    const third = await tokens(auth.baseUrl, offline);
+    const two = await browser.visit(address());
+    assert.match(two.html, /Allowed <time datetime="[^"]+Z">\d+ \w+ \d{4}, \d\d:\d\d [A-Z]/, 'which of them it is');
+    assert.match(two.html, /name="client" value="erp-cli">\s*<button[^>]* value="revokeApplication">Revoke all 2</);
+    assert.match(
+      (await send(browser, two, { decision: 'revokeApplication', client: 'unknown' })).html,
+      /ended already/,
+    );
+    const none = await send(browser, two, { decision: 'revokeApplication', client: 'erp-cli' });
+    assert.match(none.html, /The connections of the application have ended[\s\S]*No application acts in your name/);
+    for (const { refresh_token } of [second, third])
+      assert.equal((await refresh(auth.baseUrl, refresh_token)).body.error, 'invalid_grant');
+    await tokens(auth.baseUrl, offline);
+
     const again = await send(browser, page, { decision: 'revokeConnection', connection: ids[0]! });
     assert.match(again.html, /has ended already/);
     await age(301);

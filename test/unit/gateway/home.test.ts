@@ -50,6 +50,11 @@ describe('the home page', () => {
   });
 
   it('names the address at which callers reach it', () => {
-    assert.ok(page(PRODUCTION).includes('curl -s https://erp.example/api/v1/identity'));
+    const html = page(PRODUCTION);
+    assert.ok(html.includes('curl -s https://erp.example/api/v1/identity'));
+    const commands = [...html.matchAll(/<pre[^>]*><code>([\s\S]*?)<\/code>/g)].flatMap(([, text = '']) =>
+      text.split('\n'),
+    );
+    for (const line of commands) assert.ok(line.length <= 80, `cut off on a wide screen: ${line}`);
   });
 });
