@@ -4,11 +4,7 @@
  * k8s/monitoring fire if it lasts. Every process has to come back by itself.
  */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Client } from 'pg';
 import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
 import { tenantSchema } from '../../lib/context.ts';
@@ -22,6 +18,7 @@ import { assistantTokens } from '../support/mcp.ts';
 import { deployOverHttp, fieldFile, wholePackage } from '../support/metadata-tenant.ts';
 import { findPromtool } from '../support/promtool.ts';
 import { firedAlerts, type Recorded, type Scrape } from '../support/recorded-series.ts';
+import { SmallDisk } from '../support/small-disk.ts';
 import { until } from './stage.ts';
 import { type Line, WatchedCluster } from './watched-cluster.ts';
 
@@ -450,30 +447,13 @@ passwordSignIn: true
   });
 
   it('the disk of PostgreSQL full: reads go on, and what had no room left nothing behind', async function () {
-    const folder = await mkdtemp(join(tmpdir(), 'erp-full-'));
+    const disk = await SmallDisk.mount(superuser);
+    if (!disk) return this.skip();
     try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', folder], { stdio: 'ignore' });
-    } catch {
-      // Only root may.
-      await rm(folder, { recursive: true });
-      return this.skip();
-    }
-    const tablespace = `small_${process.pid}`;
-    const move = async (to: string): Promise<void> => {
-      for (const table of ['_history', '_audit'])
-        await superuser.query(`ALTER TABLE ${schema}.${table} SET TABLESPACE ${to}`);
-    };
-    const filler = join(folder, 'filler');
-    try {
-      const { rows } = await superuser.query('SHOW data_directory');
-      const { uid, gid } = await stat(rows[0].data_directory);
-      await chown(folder, uid, gid);
-      await superuser.query(`CREATE TABLESPACE ${tablespace} LOCATION '${folder}'`);
-      await move(tablespace);
+      await disk.take([`${schema}._history`, `${schema}._audit`]);
       const said = await through('full disk', {
         begin: async () => {
-          await writeFile(filler, Buffer.alloc(32 * 1024 * 1024)).catch(() => {});
-          // The last page of a table may have some room.
+          await disk.fill();
           await until(
             'a change finds the disk full',
             async () => (await mia.post('/data/Account', { name: 'Fills' })).status === 503,
@@ -490,7 +470,7 @@ passwordSignIn: true
           assert.deepEqual([code, degraded], [200, ['databaseFull']]);
         },
         failing: ['create'],
-        end: () => rm(filler),
+        end: () => disk.makeRoom(),
       });
       diskWasFull = performance.now();
       has(
@@ -498,11 +478,7 @@ passwordSignIn: true
         /^The database failed \(full: .+\): make room on the disk of the database; writes go on by themselves then\. \(data\)$/,
       );
     } finally {
-      await rm(filler, { force: true });
-      await move('pg_default');
-      await superuser.query(`DROP TABLESPACE IF EXISTS ${tablespace}`);
-      execFileSync('umount', [folder]);
-      await rm(folder, { recursive: true });
+      await disk.unmount();
     }
   });
 

@@ -1,9 +1,6 @@
 /** A database that answers and does not do everything: read-only, or out of space. What callers and operators see. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rm } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { Database } from '../../../mixins/database/database.ts';
@@ -12,6 +9,7 @@ import type { Answer, Api } from '../../support/client.ts';
 import { startTestServer } from '../../support/database.ts';
 import { createTenantOverHttp } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { SmallDisk } from '../../support/small-disk.ts';
 
 describe('a database that answers and takes no changes', function () {
   this.timeout(120_000);
@@ -192,26 +190,17 @@ describe('a database that answers and takes no changes', function () {
   });
 
   it('out of space: reads go on, changes are 503 and leave nothing, and go on when there is room', async function () {
-    const folder = await mkdtemp(join(tmpdir(), 'erp-full-'));
-    try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', folder], { stdio: 'ignore' });
-    } catch {
-      // Only root may.
-      await rm(folder, { recursive: true });
-      return this.skip();
-    }
+    const disk = await SmallDisk.mount(superuser);
+    if (!disk) return this.skip();
     const { rows: tables } = await superuser.query<{ name: string }>(
       `SELECT oid::regclass::text AS name FROM pg_class
         WHERE relkind = 'r' AND relnamespace::regnamespace::text LIKE '%t\\_%' AND relname IN ('_history', '_audit')`,
     );
     assert.equal(tables.length, 2);
     try {
-      const { uid, gid } = await stat(join(server.folder, 'postgres'));
-      await chown(folder, uid, gid);
-      await superuser.query(`CREATE TABLESPACE small LOCATION '${folder}'`);
-      for (const { name } of tables) await superuser.query(`ALTER TABLE ${name} SET TABLESPACE small`);
+      await disk.take(tables.map(({ name }) => name));
       assert.equal((await write()).status, 200);
-      await writeFile(join(folder, 'filler'), Buffer.alloc(32 * 1024 * 1024)).catch(() => {});
+      await disk.fill();
       let before = await name();
       let answer = await write();
       // The last page of a table may have some room.
@@ -223,14 +212,10 @@ describe('a database that answers and takes no changes', function () {
       assert.equal(await name(), before, 'The record was not changed without its history.');
       assert.deepEqual(await ready().then(({ status, body }) => [status, body.degraded]), [200, ['databaseFull']]);
       await metric(/^erp_database_failures_total\{service="data",kind="full"\} [1-9]/m);
-      await rm(join(folder, 'filler'));
+      await disk.makeRoom();
       assert.equal((await write()).status, 200);
     } finally {
-      await rm(join(folder, 'filler'), { force: true });
-      for (const { name } of tables) await superuser.query(`ALTER TABLE ${name} SET TABLESPACE pg_default`);
-      await superuser.query('DROP TABLESPACE IF EXISTS small');
-      execFileSync('umount', [folder]);
-      await rm(folder, { recursive: true });
+      await disk.unmount();
     }
   });
 });
