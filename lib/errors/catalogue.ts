@@ -795,3 +795,24 @@ export const VIOLATION_CODES = [
 ] as const;
 
 export type ViolationCode = (typeof VIOLATION_CODES)[number] | ErrorCode;
+
+/** Codes of operations that are still to come: nothing answers them yet. */
+export const RESERVED_CODES: ReadonlySet<ErrorCode> = new Set([
+  'COMPOSITE_REFERENCE_INVALID',
+  'DPOP_PROOF_INVALID',
+  'JOB_NOT_FOUND',
+  'UPLOAD_NOT_FOUND',
+  'SUBSCRIPTION_NOT_FOUND',
+  'NOTIFICATION_NOT_FOUND',
+  'CALENDAR_NOT_FOUND',
+  'EVENT_NOT_FOUND',
+  'UPLOAD_OFFSET_CONFLICT',
+  'UPLOAD_CHECKSUM_MISMATCH',
+  'JOB_STATE_CONFLICT',
+  'COMPOSITE_FAILED',
+  'BULK_DATA_INVALID',
+  'FILE_TYPE_NOT_ALLOWED',
+  'FILE_QUARANTINED',
+  'RECURRENCE_INVALID',
+  'WEBHOOK_URL_INVALID',
+]);

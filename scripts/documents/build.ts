@@ -61,7 +61,7 @@ function start(pages: readonly Page[]): string {
   const list = (section: Page['section']): string =>
     pages
       .filter((one) => one.section === section)
-      .map(({ path, title, summary }) => `- [${title}](${path}.md): ${firstSentence(summary)}`)
+      .map(({ path, title, summary }) => `- [${title}](${path}.md): ${lead(summary)}`)
       .join('\n');
   const kinds = KINDS.map(({ type }) => `[${type}](metadata/${type}.schema.json)`).toSorted();
   return `# ERP platform ${VERSION}
@@ -96,7 +96,17 @@ This version has no types of events. [Changes of records](guides/follow-changes.
 `;
 }
 
-const firstSentence = (text: string): string => /^.+?[.:](?=\s|$)/.exec(text)?.[0].replace(/:$/, '.') ?? text;
+const LEAD_CHARS = 60;
+
+/** What a page is about: its first sentence, and the next ones where that is too short to say so. */
+function lead(text: string): string {
+  let said = '';
+  for (const [sentence] of text.matchAll(/.+?[.:?](?:\s+|$)/g)) {
+    said += sentence;
+    if (said.length >= LEAD_CHARS) break;
+  }
+  return (said || text).trim().replace(/:$/, '.');
+}
 
 /** Inline code leads to the page of what it names. */
 function lookupFor(one: Page): Lookup {

@@ -1,7 +1,7 @@
 /** One page for each error code: what lies behind it, what to do, and how it looks. */
 
 import { errorExample } from '../../contracts/examples.ts';
-import { CATALOGUE, type ErrorCode, isRetryable } from '../../lib/errors/catalogue.ts';
+import { CATALOGUE, type ErrorCode, isRetryable, RESERVED_CODES } from '../../lib/errors/catalogue.ts';
 import type { Operation } from '../../lib/operation.ts';
 import { EXAMPLE_BASE_URL } from './examples.ts';
 import { type Page, page } from './page.ts';
@@ -18,7 +18,7 @@ function markdown(code: ErrorCode, operations: readonly Operation[], body: objec
   const where = own.map(({ operationId, summary }) => `- [${summary}](../operations/${operationId}.md)`);
   return `# ${code}
 
-${title}.
+${title}.${RESERVED_CODES.has(code) ? '\n\n**Reserved:** no operation answers it yet.' : ''}
 
 | HTTP status | retryable |
 | ----------- | --------- |

@@ -3,10 +3,13 @@ import assert from 'node:assert/strict';
 import { readConfig } from '../../config/env.ts';
 import { ALL_SERVICES } from '../../config/services.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
+import { CATALOGUE, RESERVED_CODES } from '../../lib/errors/catalogue.ts';
+import { SCOPES } from '../../lib/operation.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { capabilities } from '../../services/gateway/public/capabilities.ts';
 import { openapi } from '../../services/gateway/public/openapi.ts';
 import { Router } from '../../services/gateway/router.ts';
+import { read, repositoryFiles } from '../support/sources.ts';
 
 const BASE = 'http://localhost:3000';
 const addresses = (rows: readonly { method: string; path: string; operationId: string }[]): string[] =>
@@ -22,6 +25,26 @@ describe('the operation rows', () => {
 
   it('are the routes', () => {
     assert.deepEqual(addresses(new Router(OPERATIONS).routes.map((route) => route.operation)), expected);
+  });
+
+  it('ask for every scope that is not called reserved', () => {
+    const asked = new Set<string>(OPERATIONS.flatMap(({ scopes }) => scopes));
+    for (const [scope, description] of Object.entries(SCOPES))
+      if (scope !== 'offline_access') assert.equal(/ Reserved: /.test(description), !asked.has(scope), scope);
+  });
+
+  it('answer every code that is not called reserved', () => {
+    const sources = repositoryFiles()
+      .filter((path) => /^(?:services|lib|mixins|contracts)\/.*\.ts$/.test(path) && path !== 'lib/errors/catalogue.ts')
+      .map(read)
+      .join('\n');
+    const named = new Set(sources.match(/\b[A-Z][A-Z_]+[A-Z]\b/g));
+    assert.deepEqual(
+      [...RESERVED_CODES].toSorted(),
+      Object.keys(CATALOGUE)
+        .filter((code) => !named.has(code))
+        .toSorted(),
+    );
   });
 
   it('are the OpenAPI description', () => {

@@ -27,6 +27,20 @@ describe('The documents', function () {
   const missing = (names: readonly string[]): string[] => names.filter((name) => !files.has(name));
   const pages = (): string[] => [...files.keys()].filter((name) => name.endsWith('.html'));
 
+  it('say in the list of the pages what each is about', () => {
+    const list = files.get('index.md') ?? '';
+    const said = [...list.matchAll(/^- \[[^\]]+\]\((?:guides|reference)\/[^)]+\): (.+)$/gm)].map(
+      ([, text = '']) => text,
+    );
+    assert.ok(said.length > 40);
+    for (const text of said) assert.ok(text.length >= 30 && text.length <= 260, text);
+  });
+
+  it('say of a reserved code that nothing answers it', () => {
+    assert.match(files.get('errors/CALENDAR_NOT_FOUND.md') ?? '', /\*\*Reserved:\*\* no operation answers it yet/);
+    assert.doesNotMatch(files.get('errors/RECORD_NOT_FOUND.md') ?? '', /Reserved/);
+  });
+
   it('have a page for every operation and error code, and a schema for every kind of component', () => {
     assert.deepEqual(
       missing(OPERATIONS.flatMap(({ operationId: id }) => [`operations/${id}.html`, `operations/${id}.md`])),
