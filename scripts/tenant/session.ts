@@ -4,6 +4,7 @@ import type { ServiceBroker } from 'moleculer';
 import type { ServiceName } from '../../config/services.ts';
 import { type ActionMap, call } from '../../contracts/call.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import type { Problem } from '../../services/metadata/kinds/kind.ts';
 import { requireServices } from '../join.ts';
 
 /** How long the longest action of an operator may take: a template is deployed, a schema removed. */
@@ -52,6 +53,18 @@ export class Session {
 /** The sentences of an error: its message, and every violation that the message leaves out. */
 export function sentences(error: unknown): string[] {
   if (!(error instanceof Error)) return [String(error)];
-  const violations = error instanceof PlatformError ? (error.errors ?? []) : [];
-  return [error.message, ...violations.map(({ message }) => message).filter((one) => !error.message.includes(one))];
+  if (!(error instanceof PlatformError)) return [error.message];
+  const violations = (error.errors ?? []).map(({ message }) => message);
+  return [error.message, ...violations.filter((one) => !error.message.includes(one)), ...blocked(error.details)];
+}
+
+/** What stands against a configuration; there may be very much. */
+const BLOCKED_SHOWN = 20;
+
+function blocked(details: PlatformError['details']): string[] {
+  const problems = details?.['blocked'];
+  if (!Array.isArray(problems)) return [];
+  const lines = (problems as Problem[]).map(({ type, fullName, message }) => `${type} ${fullName}: ${message}`);
+  const more = lines.length - BLOCKED_SHOWN;
+  return more > 0 ? [...lines.slice(0, BLOCKED_SHOWN), `and ${more} more`] : lines;
 }

@@ -3,11 +3,13 @@
 import type { TenantInfo } from '../../lib/schema/snapshot.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../mixins/database/roles.ts';
-import { applyPlan, inOrder } from './apply.ts';
+import { applyPrepared, inOrder } from './apply.ts';
 import type { Component, State } from './kinds/component.ts';
 import { makePlan } from './planner/plan.ts';
+import { tooLarge } from './planner/sizes.ts';
+import { prepare } from './prepare.ts';
 import { type Project, readProject } from './project/project.ts';
-import { insertTenant } from './store.ts';
+import { insertTenant, tenantInfo } from './store.ts';
 import { blockedError, companionsSql, platformActor, upgradeSchema } from './tenants.ts';
 
 /** What is stored of a component beside its file. */
@@ -50,10 +52,19 @@ export async function makeMovedTenant(
   const before = new Map<string, Component>();
   const plan = makePlan(before, project, { platform: true, allowDestructiveChanges: false });
   if (plan.blocked.length > 0) throw blockedError(plan.blocked);
-  await applyPlan(tx, { ...tenant, metadataVersion: metadataVersion - 1 }, before, plan, {
-    actor: platformActor(),
-    deploymentId: null,
-  });
+  const options = { actor: platformActor(), deploymentId: null };
+  const prepared = prepare(
+    tenantInfo({ ...tenant, metadataVersion: metadataVersion - 1 }),
+    metadataVersion,
+    before,
+    plan,
+    options,
+  );
+  if (prepared) {
+    const beyond = tooLarge(prepared, plan.after);
+    if (beyond.length > 0) throw blockedError(beyond);
+    await applyPrepared(tx, info.id, prepared, options);
+  }
   await upgradeSchema(tx, info.id, 1);
   tx.actAs(serviceRole('metadata', info.id));
   await tx.query(

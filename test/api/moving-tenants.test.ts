@@ -20,7 +20,7 @@ import { ArchiveWriter, readArchive } from '../../scripts/tenant/moving/archive.
 import { exportTenant } from '../../scripts/tenant/moving/export.ts';
 import { checkFile, copyTenant, exportToFile, importFromFile } from '../../scripts/tenant/moving/files.ts';
 import { newUserId } from '../../scripts/tenant/moving/ids-of-users.ts';
-import type { Imported, ImportOptions } from '../../scripts/tenant/moving/import.ts';
+import { type Imported, type ImportOptions, TenantImport } from '../../scripts/tenant/moving/import.ts';
 import type { Item } from '../../scripts/tenant/moving/items.ts';
 import { LEFT_BEHIND, MADE, PARTS } from '../../scripts/tenant/moving/parts.ts';
 import { type Api, api, demoPassword, tokenFor } from '../support/client.ts';
@@ -438,6 +438,36 @@ describe('a tenant that is moved', function () {
     it('of a newer platform, is refused', async () => {
       await refused(await withHead({ formatVersion: 2 }), /has the format 2/);
       await refused(await withHead({ tenantSchemaVersion: 9_999 }), /made by a newer version of the platform/);
+    });
+
+    it('with more configuration than any tenant may have, is refused before all of it is in memory', async () => {
+      const text = `# ${'x'.repeat(1024 * 1024)}\n`;
+      const work = within(first, (database) =>
+        database.transaction(async (tx) => {
+          const made = new TenantImport(tx, { key: 'wrong', region: null, domains: false });
+          for await (const item of readArchive(createReadStream(file))) {
+            await made.accept(item);
+            for (let i = 0; item.kind === 'head' && i < 65; i++)
+              await made.accept({ kind: 'file', path: `roles/Role${i}.yaml`, text });
+          }
+        }),
+      );
+      await assert.rejects(work, /more than 67108864 characters, which no tenant may have/);
+      assert.equal(await idOf(first, 'wrong'), null);
+    });
+
+    it('with a configuration that does not fit together, is refused with the reason', async () => {
+      const path = join(folder, 'orphan.tar.gz');
+      const text = 'type: Role\napiName: Orphan\nlabel: Orphan\nparent: Nobody\n';
+      const writer = new ArchiveWriter(createWriteStream(path));
+      for await (const item of readArchive(createReadStream(file))) {
+        await writer.add(item);
+        if (item.kind === 'head') await writer.add({ kind: 'file', path: 'roles/Orphan.yaml', text });
+      }
+      await writer.finish();
+      const { code, stderr } = await tenant(['import', path, '--key', 'orphan', '--without-domains']);
+      assert.deepEqual([code, await idOf(first, 'orphan')], [1, null]);
+      assert.match(stderr, /^tenant: The plan is blocked by 1 problem\.\n {2}Role Orphan: .*Nobody/m);
     });
 
     it('with columns and records that do not fit, is refused', async () => {

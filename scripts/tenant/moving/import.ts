@@ -4,6 +4,7 @@
  */
 
 import { DEFAULT_REGION } from '../../../config/env.ts';
+import { LIMITS } from '../../../config/limits.ts';
 import type { RateLimitOverrides, TenantInfo } from '../../../lib/schema/snapshot.ts';
 import { requestId, uuidv7 } from '../../../lib/values/ids.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
@@ -59,9 +60,11 @@ export interface Imported {
   readonly identityProviders: readonly string[];
 }
 
-const LIMITS = `SET LOCAL statement_timeout = '2h'; SET LOCAL idle_in_transaction_session_timeout = '1h'; SET LOCAL lock_timeout = '10s'`;
+const TIMEOUTS = `SET LOCAL statement_timeout = '2h'; SET LOCAL idle_in_transaction_session_timeout = '1h'; SET LOCAL lock_timeout = '10s'`;
 const BATCH_CHARS = 1024 * 1024;
 const REGIONS_SHOWN = 20;
+/** All files and what is stored beside them: they are in memory until the tenant is made of them. */
+const CONFIGURATION_MAX_CHARS = 2 * LIMITS.metadata_tenant_files_max_bytes;
 const CREDENTIALS_PER_BATCH = 1_000;
 const CLIENTS = 'externalClients/';
 const PROVIDERS = 'identityProviders/';
@@ -77,6 +80,7 @@ export class TenantImport {
   readonly #providers: string[] = [];
   readonly #integrationUsers = new Set<string>();
   readonly #rows: Record<string, number> = {};
+  #configurationChars = 0;
   #head: Head | null = null;
   #region = DEFAULT_REGION;
   #loading: Loading | null = null;
@@ -88,17 +92,32 @@ export class TenantImport {
 
   async accept(item: Item): Promise<void> {
     if (item.kind === 'head') return this.#begin(item.head);
-    if (item.kind === 'file') this.#files[item.path] = this.#fileOf(item.path, item.text);
-    else if (item.part === USERS)
+    if (item.kind === 'file') {
+      this.#hold(item.path.length + item.text.length);
+      this.#files[item.path] = this.#fileOf(item.path, item.text);
+    } else if (item.part === USERS)
       for (const line of item.lines) this.#userIds.push((JSON.parse(line) as { id: string }).id);
     else if (item.part === ADDRESSES) this.#addresses.push(...item.lines);
     else if (item.part === COMPONENTS)
-      for (const line of item.lines) this.#stored.push(JSON.parse(line) as StoredComponent);
+      for (const line of item.lines) {
+        this.#hold(line.length);
+        this.#stored.push(JSON.parse(line) as StoredComponent);
+      }
     else {
       this.#loading ??= await this.#make();
       await this.#loading.load(item);
       this.#rows[item.part] = (this.#rows[item.part] ?? 0) + item.lines.length;
     }
+  }
+
+  /** Throws for more configuration than any tenant may have, so that no file takes all memory. */
+  #hold(chars: number): void {
+    this.#configurationChars += chars;
+    if (this.#configurationChars > CONFIGURATION_MAX_CHARS)
+      throw new MovingRefused(
+        `The configuration in the file has more than ${CONFIGURATION_MAX_CHARS} characters, which no tenant may have. ` +
+          'Nothing was imported.',
+      );
   }
 
   /** Behind the last item. */
@@ -136,7 +155,7 @@ export class TenantImport {
           `${NEWEST_SCHEMA}): upgrade this installation first.`,
       );
     if (!/^[a-z][a-z0-9]{1,30}$/.test(key)) throw new MovingRefused(`${key} is no key of a tenant, such as acme.`);
-    await this.#tx.query(LIMITS);
+    await this.#tx.query(TIMEOUTS);
     const taken = await this.#tx.first<{ goes: string | null }>({
       text: `SELECT to_char(coalesce(erasing_since, delete_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"') AS goes
         FROM metadata.tenants WHERE key = $1`,

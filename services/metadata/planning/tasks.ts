@@ -27,6 +27,7 @@ import {
   type PlanOptions,
   planHash,
 } from '../planner/plan.ts';
+import { ABOUT_ALL, tooLarge } from '../planner/sizes.ts';
 import { type Prepared, prepare } from '../prepare.ts';
 import {
   type DeployForm,
@@ -301,34 +302,12 @@ export const TASKS = {
   },
 };
 
-/** A problem of no component in particular. */
-const ABOUT_ALL = { type: 'Package', fullName: '*', path: null, line: null, column: null } as const;
-
 const NO_LONGER_MANAGING: Problem = {
   ...ABOUT_ALL,
   code: 'COMPONENT_PERMISSION_DENIED',
   message: 'The user who asked for the deployment may not manage configuration any more.',
   remedy: 'Let somebody deploy who holds metadataManage.',
 };
-
-/** What a tenant may have in all: every process that serves it holds its snapshot, and reads it in one go. */
-function tooLarge({ commit }: Prepared, after: State): Problem[] {
-  let files = 0;
-  for (const { yaml } of after.values()) files += yaml.length;
-  const sizes: [what: string, bytes: number, max: number][] = [
-    ['all files of the tenant', files, LIMITS.metadata_tenant_files_max_bytes],
-    ['the compiled configuration', commit.snapshot.byteLength, LIMITS.metadata_tenant_snapshot_max_bytes],
-  ];
-  return sizes
-    .filter(([, bytes, max]) => bytes > max)
-    .map(([what, bytes, max]) => ({
-      ...ABOUT_ALL,
-      code: 'LIMIT_EXCEEDED',
-      message: `With this deployment ${what} would have ${bytes} bytes, and ${max} are the most.`,
-      remedy: 'Shorten texts, or leave out what is not needed.',
-      details: { max },
-    }));
-}
 
 /** The records of the tenant through the door. */
 const readerOf = (door: Door, schema: string): Reader => ({
