@@ -45,8 +45,9 @@ export interface HttpParts {
   /** Whether grants live, as the gateway asks. */
   checkGrants(checked: AuthActions['auth.grants.check']['params']): Promise<GrantState[]>;
   mail: Mail;
-  /** Ends every grant and browser session of a user. */
+  /** Whether the maker of a link may still let its user in. */
   mayLetIn(link: { tenantId: string; userId: string; madeBy: string }): Promise<boolean>;
+  /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
   /** Ends one connection of a user; false: there is no such connection. */
   revokeConnection(user: { tenantId: string; userId: string }, connectionId: string): Promise<boolean>;
