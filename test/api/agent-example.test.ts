@@ -9,10 +9,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { after, before, describe, it } from 'mocha';
 import { signIn } from '../../scripts/sign-in.ts';
 import { type Api, api, tokenFor } from '../support/client.ts';
+import { exampleNamed } from '../support/examples.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
+import { root } from '../support/sources.ts';
 import { Browser } from './auth/browser.ts';
 
-const SCRIPT = join(import.meta.dirname, '../../docs/guides/agent-overdue-invoices.ts');
+const SCRIPT = join(root, 'docs/guides/agent-overdue-invoices.ts');
 const CLIENT = 'demo-DunningAgent';
 const SCOPES = 'data:read data:write actions:read actions:execute agent:run offline_access';
 
@@ -68,12 +70,12 @@ describe('the agent that chases overdue invoices', function () {
   });
 
   function start(args: readonly string[], token?: string): Agent {
-    const { AGENT_TOKEN: _, ...env } = process.env;
     const address = args.includes('--base-url') ? [] : ['--base-url', platform.baseUrl];
-    const child = spawn(process.execPath, [SCRIPT, ...address, ...args], {
-      env: { ...env, ...(token ? { AGENT_TOKEN: token } : {}) },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    return launch(process.execPath, [SCRIPT, ...address, ...args], token ? { AGENT_TOKEN: token } : {});
+  }
+  function launch(command: string, args: readonly string[], more: Record<string, string>): Agent {
+    const { AGENT_TOKEN: _, ...env } = process.env;
+    const child = spawn(command, args, { env: { ...env, ...more }, stdio: ['ignore', 'pipe', 'pipe'] });
     running.add(child);
     let printed = '';
     for (const stream of [child.stdout, child.stderr])
@@ -138,33 +140,35 @@ describe('the agent that chases overdue invoices', function () {
   };
 
   it('drafts, asks, and sends what a person approved; all of it can be followed and taken back', async () => {
-    const agent = start(['--take', '2']);
+    const printed = exampleNamed('docs/guides/let-an-agent-work.md#1-start-the-agent');
+    const agent = launch('bash', ['--norc', '-c', printed], { REPOSITORY: root, BASE_URL: platform.baseUrl });
     await allow(agent);
     const runId = await runIdOf(agent);
     await agent.until(/Wait for people/);
-    const [first, second, ...more] = await approvalsOf(runId);
-    assert.ok(first && second && more.length === 0);
+    const [first, second, third, ...more] = await approvalsOf(runId);
+    assert.ok(first && second && third && more.length === 0);
     assert.deepEqual([first.operationId, first.risk, first.preview.valid], ['data.transitions.execute', 'high', true]);
-    const before = [await invoiceOf(first), await invoiceOf(second)];
+    const before = [await invoiceOf(first), await invoiceOf(second), await invoiceOf(third)];
     for (const { Notes__c } of before) assert.match(Notes__c, /Reminder \d of 3 \(\w+\), drafted by an agent: Dear /);
 
     assert.equal((await decide(first, 'approve')).status, 201);
     await agent.until(/approved, the reminder is sent/);
-    assert.equal((await decide(second, 'reject', 'They pay tomorrow.')).status, 201);
+    for (const one of [second, third]) assert.equal((await decide(one, 'reject', 'They pay tomorrow.')).status, 201);
     assert.equal(await agent.exitCode, 0, agent.output());
     assert.match(agent.output(), /rejected, “They pay tomorrow\.”/);
-    assert.match(agent.output(), /The run is COMPLETED: 1 sent, 1 rejected, 0 not decided, 2 proposed\./);
+    assert.match(agent.output(), /The run is COMPLETED: 1 sent, 2 rejected, 0 not decided, 3 proposed\./);
     const after = [await invoiceOf(first), await invoiceOf(second)];
     assert.equal(after[0].DunningLevel__c, before[0].DunningLevel__c + 1);
     assert.equal(after[1].DunningLevel__c, before[1].DunningLevel__c);
 
     const run = (await sam.get(`/agent/runs/${runId}`)).body;
-    assert.deepEqual([run.status, run.outcome, run.usage.recordsChanged], ['COMPLETED', 'succeeded', 3]);
+    assert.deepEqual([run.status, run.outcome, run.usage.recordsChanged], ['COMPLETED', 'succeeded', 4]);
     assert.deepEqual(
       run.output.invoices.map((one: { name: string; outcome: string }) => [one.name, one.outcome]).sort(),
       [
         [before[0].name, 'sent'],
         [before[1].name, 'rejected'],
+        [before[2].name, 'rejected'],
       ].sort(),
     );
     const steps = (await sam.get(`/agent/runs/${runId}/steps?take=200`)).body.records;

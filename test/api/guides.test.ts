@@ -11,6 +11,7 @@ import { promisify } from 'node:util';
 import { call } from '../../contracts/call.ts';
 import { callAction } from '../../scripts/console/call.ts';
 import { api, tokenFor } from '../support/client.ts';
+import { exampleNamed } from '../support/examples.ts';
 import { CLIENT_SECRET, IdentityProvider } from '../support/identity-provider.ts';
 import { deployOverHttp } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
@@ -26,6 +27,14 @@ const INTERRUPTED: ReadonlySet<string> = new Set([
   'single-sign-on.md',
   'provision-users.md',
 ]);
+
+/** Who sits at the terminal. */
+interface Person {
+  /** At the keyboard. */
+  readonly types?: string;
+  /** On the screen, as it comes. */
+  readonly reads?: (text: string) => void;
+}
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
@@ -46,7 +55,7 @@ describe('the guide', () => {
     await idp.listen();
     platform = await startPlatform({ env: { SSO_PRIVATE_HOSTS: idp.host } });
     folder = await mkdtemp(join(tmpdir(), 'guide-'));
-    for (const name of ['docs', 'node_modules']) await symlink(join(root, name), join(folder, name));
+    for (const name of ['docs', 'node_modules', 'package.json']) await symlink(join(root, name), join(folder, name));
   });
   after(async () => {
     await platform?.stop();
@@ -55,20 +64,33 @@ describe('the guide', () => {
   });
 
   /** What the blocks of a guide print, progress on stderr included. */
-  async function walk(name: string, more: Record<string, string> = {}, take = (text: string) => text): Promise<string> {
+  async function walk(
+    name: string,
+    more: Record<string, string> = {},
+    take = (text: string) => text,
+    person: Person = {},
+  ): Promise<string> {
     const text = take(await readFile(join(root, 'docs', 'guides', name), 'utf8'));
     const blocks = [...text.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map((match) => match[1]!);
     const script = blocks
       .filter((block) => !STARTS.test(block))
       .join('\n')
       .replaceAll('http://localhost:3000', platform.baseUrl);
-    const erp = `npx() { node ${root}/cli/bin/erp.js "\${@:2}"; }\n`;
-    // The token script finds its server by BASE_URL; npm finds its scripts although the shell stands elsewhere.
-    const npm = `npm() { [ "$1" != --prefix ] || shift 2; node ${root}/scripts/token.ts "\${@:5}"; }\n`;
-    const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-u', '-c', npm + erp + script], {
+    // What npm does, without its start: it finds the project in the folder in which the shell stands, or in that of --prefix.
+    const inProject = `in_project() { [ -e "$1/package.json" ] || { echo "There is no project in $1." >&2; return 1; }; }\n`;
+    const erp = `npx() { in_project . && node ${root}/cli/bin/erp.js "\${@:2}"; }\n`;
+    const npm = `npm() {
+      local project=.
+      [ "$1" != --prefix ] || { project=$2; shift 2; }
+      in_project "$project" && node ${root}/scripts/token.ts "\${@:5}"
+    }\n`;
+    const running = promisify(execFile)('bash', ['--norc', '-u', '-c', inProject + npm + erp + script], {
       cwd: folder,
       env: { ...process.env, BASE_URL: platform.baseUrl, ...more },
     });
+    running.child.stdin?.end(person.types ?? '');
+    running.child.stdout?.on('data', person.reads ?? (() => {}));
+    const { stdout, stderr } = await running;
     const output = stdout + stderr;
     if (!INTERRUPTED.has(name)) walked.set(name, { more, refusals: codes(output) });
     return output;
@@ -274,8 +296,8 @@ describe('the guide', () => {
       const made = await walk('provision-users.md', {}, () => beginning);
       assert.match(made, /^directory: SUCCEEDED\ndirectory-[0-9a-f]{12}@demo\.example\ndirectory: SUCCEEDED\n$/);
       const [setUp = ''] = beginning.split(/^(?=## 1\.)/m);
-      const secret = secretIn(await operate(secretly));
-      const output = await walk('provision-users.md', { SECRET: secret }, () => setUp + rest);
+      const types = `${secretIn(await operate(secretly))}\n`;
+      const output = await walk('provision-users.md', {}, () => setUp + secretly + rest, { types });
       assert.equal(
         output,
         'true\n0\nJoan Lakeside\nOrderDesk\ntrue\nOrder desk\nFIELD_PERMISSION_DENIED\nfalse\n0\nfalse\n',
@@ -290,8 +312,8 @@ describe('the guide', () => {
     const [beginning = '', describe = '', secretly = '', rest = ''] = text.split(/^(?=## [123]\.)/m);
     const made = await walk('sign-in-a-program.md', {}, () => beginning + describe);
     assert.match(made, /^warehouse: SUCCEEDED\nwarehouse-[0-9a-f]{12}@demo\.example\nwarehouse: SUCCEEDED\n$/);
-    const secret = secretIn(await operate(secretly));
-    const output = await walk('sign-in-a-program.md', { SECRET: secret }, () => beginning + rest);
+    const types = `${secretIn(await operate(secretly))}\n`;
+    const output = await walk('sign-in-a-program.md', {}, () => beginning + secretly + rest, { types });
     assert.match(
       output,
       /^900\n1\nSCOPE_INSUFFICIENT\ntrue\nQuayside Chandlers Ltd\nupserted Quayside Chandlers Ltd\nwarehouse: SUCCEEDED\n/,
@@ -302,44 +324,48 @@ describe('the guide', () => {
   it('register-an-application.md gets a first token for each kind of application', async function () {
     this.timeout(120_000);
     const port = await freePort();
-    const { text, place } = await interrupted('register-an-application.md');
+    const { text } = await interrupted('register-an-application.md');
     const [beginning = '', describe = '', secretly = '', website = '', tokens = '', desk = '', device = '', end = ''] =
       text
         .replaceAll('localhost:4000', `localhost:${port}`)
         .replaceAll('listen(4000', `listen(${port}`)
         .split(/^(?=## [1-7]\.)/m);
-    const guide = (more: Record<string, string>, ...parts: string[]): Promise<string> =>
-      walk('register-an-application.md', more, () => [beginning, ...parts].join('\n'));
-    assert.match(await guide({}, describe, website), /^applications: SUCCEEDED\n$/);
-    const secret = secretIn(await operate(secretly));
+    const guide = (parts: string[], person: Person = {}): Promise<string> =>
+      walk('register-an-application.md', {}, () => [beginning, ...parts].join('\n'), person);
+    assert.equal(await guide([describe]), 'applications: SUCCEEDED\n');
+    const types = `${secretIn(await operate(secretly))}\n`;
 
-    const started = execFile(process.execPath, ['website.mjs'], {
-      cwd: place,
-      env: { ...process.env, SECRET: secret },
-    });
-    const [said] = (await once(started.stdout!, 'data')) as [Buffer | string];
-    const back = await authorize(new Browser(), new URL(/^Open (\S+)/.exec(String(said))![1]!));
-    assert.equal(back.port, String(port));
-    assert.match(await (await fetch(back)).text(), /^Hello Sam Keller, sam@demo\.example$/);
-    if (started.exitCode === null) await once(started, 'exit');
+    let greeted: Promise<string> | undefined;
+    const greeting = async (address: string): Promise<string> => {
+      const back = await authorize(new Browser(), new URL(address));
+      assert.equal(back.port, String(port));
+      return (await fetch(back)).text();
+    };
+    const reads = (text: string): void => {
+      const [, address] = /^Open (\S+)/.exec(text) ?? [];
+      if (address) greeted = greeting(address);
+    };
+    assert.match(await guide([secretly, website], { types, reads }), /^Open \S+\n$/);
+    assert.equal(await greeted, 'Hello Sam Keller, sam@demo.example');
 
     assert.equal(
-      await guide({ SECRET: secret }, tokens),
+      await guide([secretly, tokens], { types }),
       'openid profile email data:read offline_access\n1\nsam@demo.example\ninvalid_token\ninvalid_grant\n',
     );
     const [ask = '', poll = ''] = device.split('Open the address');
-    const address = (await guide({}, ask)).trim();
+    const address = (await guide([ask])).trim();
     const browser = new Browser();
     let page = await browser.submit(await browser.submit(await browser.visit(address)));
     page = await browser.submit(page, { username: 'sam@demo.example', password: 'demo-password' });
     assert.match((await browser.submit(page)).html, /Your device is connected/);
-    assert.equal(await guide({}, poll), 'data:read offline_access\n');
-    assert.equal(await guide({}, desk, end), '1\n0\nSam Keller\napplications: SUCCEEDED\ninvalid_token\n');
+    assert.equal(await guide([poll]), 'data:read offline_access\n');
+    assert.equal(await guide([desk, end]), '1\n0\nSam Keller\napplications: SUCCEEDED\ninvalid_token\n');
   });
 
   it('single-sign-on.md lets people of the company in by its provider, and then by nothing else', async function () {
     this.timeout(120_000);
-    await idp.serve(`${platform.baseUrl}/oauth2/sso/callback/demo/CorporateLogin`);
+    const redirect = exampleNamed('docs/guides/single-sign-on.md#2-register-the-platform-at-the-provider').trim();
+    await idp.serve(redirect.replace('https://<your platform>', platform.baseUrl).replace('<key>', 'demo'));
     const { text, place } = await interrupted('single-sign-on.md');
     const [beginning = '', rest = ''] = text.split(/^(?=## 6\.)/m);
     const made = await walk('single-sign-on.md', { ISSUER: idp.issuer }, () => beginning);

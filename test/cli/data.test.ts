@@ -1,9 +1,13 @@
 /** `erp data` and `erp objects`: reading and changing records as a person and as a script do. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { api, tokenFor } from '../support/client.ts';
-import { erpOf, userEnvironment } from '../support/erp.ts';
+import { erpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
+import { exampleNamed, likeExample } from '../support/examples.ts';
 import { interfere } from '../support/interference.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
@@ -157,8 +161,8 @@ describe('erp data', () => {
     assert.match(explained.stdout, /^objectPermission\tpass\t/m);
   });
 
-  it('shows three versions when somebody else was faster, and forces nothing', async () => {
-    const id = await create('name=Contested', 'city=Start');
+  it('shows three versions when somebody else was faster, and forces nothing, in the script of the guide', async () => {
+    const id = await create('name=Contested', 'city=Berlin', 'creditLimit=25000.50');
     let done = false;
     const proxy = await interfere(platform.baseUrl, {
       first: async (method) => {
@@ -166,17 +170,27 @@ describe('erp data', () => {
         done = true;
         const other = api(platform.baseUrl, token);
         const etag = (await other.get(`/data/Account/${id}`)).headers.get('etag') ?? '';
-        await other.patch(`/data/Account/${id}`, { city: 'Theirs', creditLimit: 7 }, { etag });
+        await other.patch(`/data/Account/${id}`, { city: 'Kiel', creditLimit: 7 }, { etag });
       },
     });
-    const { code, stderr } = await erp(['data', 'update', 'Account', id, 'city=Mine', '--base-url', proxy.url]);
+    const script = exampleNamed('docs/guides/use-the-command-line.md#in-a-script')
+      .replace('https://erp.example.com', proxy.url)
+      .replace('…', token);
+    const run = (record: string) => {
+      const function_ = `erp() { "${process.execPath}" "${PROGRAM}" "$@"; }\n`;
+      return promisify(execFile)('bash', ['--norc', '-uc', function_ + script], { env: { ...env, id: record } });
+    };
+    const { stdout, stderr } = await run(id);
+    assert.equal(stdout, 'somebody else was faster\n');
+    assert.match(
+      stderr,
+      likeExample(exampleNamed('docs/guides/use-the-command-line.md#when-somebody-else-was-faster')),
+    );
+    assert.match((await erp(['data', 'get', 'Account', id])).stdout, /^city\tKiel$/m);
+    assert.match((await run(id)).stdout, /^done$/m);
+    assert.match((await erp(['data', 'get', 'Account', id])).stdout, /^city\tHamburg$/m);
+    await assert.rejects(run(randomUUID()), { code: 1 });
     proxy.close();
-    assert.equal(code, 5);
-    assert.match(stderr, /Field +You started from +Theirs +Yours/);
-    assert.match(stderr, /city +Start +Theirs +Mine/);
-    assert.match(stderr, /creditLimit +\S+ +7(\.00)? +–/);
-    assert.match(stderr, /You both changed city\./);
-    assert.match((await erp(['data', 'get', 'Account', id])).stdout, /^city\tTheirs$/m);
   });
 
   it('sends who named a version that is no more back to read the record', async () => {

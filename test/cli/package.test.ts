@@ -1,12 +1,13 @@
 /** The package: packed, installed in an empty folder, and used there. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { tokenFor } from '../support/client.ts';
 import { erpOf, userEnvironment } from '../support/erp.ts';
+import { exampleNamed } from '../support/examples.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 const run = promisify(execFile);
@@ -20,11 +21,26 @@ const npm = (cwd: string, ...args: string[]) =>
     timeout: 240_000,
   });
 
+/** `npm install --omit=optional FILE` where nothing can be fetched. */
+const WITHOUT_REGISTRY = `
+npm() {
+  [ "$1" = install ] || { command npm "$@"; return; }
+  rm -rf node_modules package
+  mkdir -p node_modules/.bin
+  tar xzf "$3"
+  mv package node_modules/erp-platform
+  ln -s "$ROOT/node_modules" node_modules/erp-platform/node_modules
+  ln -s ../erp-platform/cli/bin/erp.js node_modules/.bin/erp
+}
+`;
+
 describe('the package', function () {
   this.timeout(300_000);
   let platform: TestPlatform;
   let folder: string;
   let packed: string[];
+  /** What its installation has printed. */
+  let installed: string;
 
   before(async () => {
     platform = await startPlatform();
@@ -33,27 +49,32 @@ describe('the package', function () {
     // What the compiler says comes before.
     const [one] = JSON.parse(stdout.slice(stdout.indexOf('['))) as [{ filename: string; files: { path: string }[] }];
     packed = one.files.map(({ path }) => path);
-    await install(join(folder, one.filename));
+    installed = await install(one.filename);
   });
   after(async () => {
     await platform.stop();
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** Installs it as a user does; without a registry, its dependencies are those of the checkout. */
-  const install = async (tarball: string): Promise<void> => {
-    await writeFile(join(folder, 'package.json'), '{"name": "elsewhere", "private": true}');
-    const args = ['install', '--prefer-offline', '--omit=optional', '--ignore-scripts', '--no-audit', '--no-fund'];
+  /** Installs it by the commands that its page prints; without a registry, its dependencies are those of the checkout. */
+  const install = async (file: string): Promise<string> => {
+    const [, version = ''] = /^erp-platform-(.+)\.tgz$/.exec(file) ?? [];
+    const block = exampleNamed('docs/reference/cli.md#starting-it').replace('<version>', version);
+    const env = {
+      ...process.env,
+      ROOT: root,
+      PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter),
+      npm_config_prefer_offline: 'true',
+      npm_config_ignore_scripts: 'true',
+      npm_config_audit: 'false',
+      npm_config_fetch_retries: '0',
+    };
+    const shell = (text: string) => run('bash', ['--norc', '-ec', text], { cwd: folder, env, timeout: 240_000 });
     try {
-      await npm(folder, ...args, '--fetch-retries=0', tarball);
+      return (await shell(block)).stdout;
     } catch (error) {
       if (!/ENOTFOUND|ENOTCACHED|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|E404/.test(String(error))) throw error;
-      await rm(join(folder, 'node_modules'), { recursive: true, force: true });
-      await mkdir(join(folder, 'node_modules', '.bin'), { recursive: true });
-      await run('tar', ['xzf', tarball, '-C', folder]);
-      await cp(join(folder, 'package'), join(folder, 'node_modules', 'erp-platform'), { recursive: true });
-      await symlink(join(root, 'node_modules'), join(folder, 'node_modules', 'erp-platform', 'node_modules'));
-      await symlink('../erp-platform/cli/bin/erp.js', join(folder, 'node_modules', '.bin', 'erp'));
+      return (await shell(WITHOUT_REGISTRY + block)).stdout;
     }
   };
 
@@ -79,6 +100,8 @@ describe('the package', function () {
   });
 
   it('runs where there are no sources', async () => {
+    const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+    assert.ok(installed.endsWith(`\n${version}\n`), installed);
     assert.ok((await readdir(join(folder, 'node_modules', '.bin'))).includes('erp'));
     const program = join(folder, 'node_modules', '.bin', 'erp');
     const token = await tokenFor(platform.baseUrl, 'ada@demo.example');

@@ -3,8 +3,11 @@ import assert from 'node:assert/strict';
 import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { authorize, Browser } from '../api/auth/browser.ts';
-import { type Ended, erpOf, userEnvironment } from '../support/erp.ts';
+import { type Ended, erpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
+import { exampleNamed, likeExample } from '../support/examples.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
+import { root } from '../support/sources.ts';
+import { Terminal } from '../support/terminal.ts';
 
 describe('erp login', () => {
   let platform: TestPlatform;
@@ -63,6 +66,27 @@ describe('erp login', () => {
     assert.match(who.stdout, /sam@demo\.example/);
     for (const text of [stdout, stderr, who.stdout, who.stderr])
       for (const secret of [accessToken, refreshToken]) assert.equal(text.includes(secret), false);
+  });
+
+  it('signs in by the commands that the README and the guide print, which show what the guide shows', async () => {
+    const [command = '', ...shown] = exampleNamed('docs/guides/use-the-command-line.md#sign-in').split(/(?<=\n)/);
+    for (const [block, output, user] of [
+      [command.replace('$ ', ''), shown.join(''), 'ada@demo.example'],
+      [exampleNamed('README.md#the-first-request 6'), '\nSigned in to …, profile default.\n', 'sam@demo.example'],
+    ] as const) {
+      const here = (text: string): string => text.replaceAll('http://localhost:3000', platform.baseUrl);
+      // Nothing is opened: the person goes to the address that is shown.
+      const env = { ...userEnvironment(), BROWSER: 'true' };
+      const terminal = new Terminal(`npx() { shift; "${process.execPath}" "${PROGRAM}" "$@"; }\n${here(block)}`, {
+        cwd: root,
+        env,
+      });
+      const [[, address] = []] = await terminal.until(/^(http\S+\/oauth2\/authorize\S+)\n/);
+      await fetch(await authorize(new Browser(), new URL(address!), user));
+      assert.equal(await terminal.done(), 0, terminal.output);
+      assert.match(terminal.output, likeExample(here(output)));
+      if (block.includes('data list')) assert.match(terminal.output, /profile default\.\n(?:.+\t.*\n)+/);
+    }
   });
 
   it('says why a sign-in that the person refuses did not work', async () => {

@@ -1,12 +1,13 @@
 /** `erp types`: what it writes compiles strictly, says what the API takes and answers, and tells when it is out of date. */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { api, tokenFor } from '../support/client.ts';
-import { erpOf, userEnvironment } from '../support/erp.ts';
+import { erpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
+import { exampleNamed } from '../support/examples.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { tool } from '../support/tools.ts';
 
@@ -17,6 +18,31 @@ const STRICT =
 const MODULE = '--target esnext --module nodenext --allowImportingTsExtensions'.split(' ');
 /** For the generator. */
 const WITH_TYPESCRIPT_5 = join(ROOT, 'test', 'support', 'typescript-5.ts');
+
+/** What npm would install is here already: in `HERE` and `TOOLS`, and TypeScript 5 where its only user has it. */
+const INSTALLED = `
+npm() {
+  [ "$1" = install ] || { command npm "$@"; return; }
+  shift
+  local name from
+  for name; do
+    case $name in --*) continue ;; esac
+    name=\${name%@[0-9]*}
+    for from in "$TOOLS/$name" "$HERE/$name"; do [ ! -e "$from" ] || break; done
+    [ "$name" != typescript ] || from=$TOOLS/oazapfts/node_modules/typescript
+    mkdir -p "node_modules/$(dirname "$name")" && ln -s "$from" "node_modules/$name"
+  done
+}
+npx() {
+  local name=$1; shift
+  case $name in
+    erp) "$NODE" "$ERP" "$@" ;;
+    node) "$NODE" "$@" ;;
+    tsc) "$NODE" node_modules/typescript/bin/tsc "$@" ;;
+    openapi-typescript) "$NODE" --import "$WITH_TYPESCRIPT_5" node_modules/openapi-typescript/bin/cli.js "$@" ;;
+  esac
+}
+`;
 
 /** The path of a module that the test writes beside its programs. */
 const written = (name: string): string => `'./${name}.ts'`;
@@ -81,7 +107,8 @@ describe('erp types', () => {
   /** Throws what the compiler says. */
   function compile(file: string, ...more: string[]): void {
     try {
-      execFileSync(bin('tsc'), [...STRICT, ...MODULE, ...more, join(folder, file)], { cwd: folder, stdio: 'pipe' });
+      const path = join(folder, file);
+      execFileSync(bin('tsc'), [...STRICT, ...MODULE, ...more, path], { cwd: dirname(path), stdio: 'pipe' });
     } catch (error) {
       throw new Error(String((error as { stdout?: Buffer }).stdout));
     }
@@ -156,31 +183,33 @@ describe('erp types', () => {
     compile('records.ts');
   });
 
-  it('makes the program of the guide compile without a cast, and work', async function () {
+  it('makes the program of the guide compile without a cast, and work, by the commands of the guide', async function () {
     this.timeout(120_000);
-    const guide = await readFile(join(ROOT, 'docs', 'guides', 'use-the-command-line.md'), 'utf8');
-    const [, program] = guide.match(/^```ts\n([\s\S]*?)^```/m) ?? [];
-    assert.ok(program && !/ as |any/.test(program));
-    await mkdir(join(folder, 'node_modules'));
-    await symlink(join(ROOT, 'node_modules', '@types'), join(folder, 'node_modules', '@types'));
-    await symlink(tool('openapi-fetch'), join(folder, 'node_modules', 'openapi-fetch'));
-    await writeFile(join(folder, 'package.json'), '{"type": "module"}');
+    const GUIDE = 'docs/guides/use-the-command-line.md#in-typescript';
+    const program = exampleNamed(`${GUIDE} 2`);
+    assert.doesNotMatch(program, / as |any/);
+    const [here, books] = [join(folder, 'platform'), join(folder, 'books')];
+    await mkdir(here);
     await writeFile(join(folder, 'program.ts'), program);
-    await ends('--objects', 'Account,Invoice__c', '--out', 'objects.ts');
-    const description = join(folder, 'openapi.json');
-    await writeFile(description, await (await fetch(`${platform.baseUrl}/api/v1/openapi.json`)).text());
-    const generator = tool('openapi-typescript', 'bin', 'cli.js');
-    const args = ['--import', WITH_TYPESCRIPT_5, generator, description, '--output', join(folder, 'api.ts')];
-    execFileSync(process.execPath, args, { stdio: 'pipe' });
-    compile('program.ts', '--types', 'node');
-    await writeFile(join(folder, 'clients.ts'), CLIENTS);
-    compile('clients.ts', '--types', 'node');
-    const wrong = program.replace("city: 'Hove'", "cty: 'Hove'").replace("=== 'sent'", "=== 'posted'");
-    await writeFile(join(folder, 'wrong.ts'), wrong);
-    assert.throws(() => compile('wrong.ts', '--types', 'node'), /posted[\s\S]* no overlap[\s\S]*'cty' does not exist/);
+    const written = `cp "${folder}/program.ts" .\n`;
+    const script = INSTALLED + exampleNamed(GUIDE) + written + exampleNamed(`${GUIDE} 3`);
     const token = await tokenFor(platform.baseUrl, 'ada@demo.example');
-    const env = { ...process.env, ERP_BASE_URL: platform.baseUrl, ERP_TOKEN: token };
-    const { stdout } = await promisify(execFile)(process.execPath, ['program.ts'], { cwd: folder, env });
-    assert.match(stdout, /^Hove 1200\.5\n\d+\n$/);
+    const env = {
+      ...userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl }),
+      NODE: process.execPath,
+      ERP: PROGRAM,
+      HERE: join(ROOT, 'node_modules'),
+      TOOLS: tool(),
+      WITH_TYPESCRIPT_5,
+    };
+    const args = ['--norc', '-euc', script.replaceAll('http://localhost:3000', platform.baseUrl)];
+    const { stdout } = await promisify(execFile)('bash', args, { cwd: here, env });
+    assert.match(stdout, /\nHove 1200\.5\n\d+\n$/);
+    await writeFile(join(books, 'clients.ts'), CLIENTS);
+    compile('books/clients.ts', '--types', 'node');
+    const wrong = program.replace("city: 'Hove'", "cty: 'Hove'").replace("=== 'sent'", "=== 'posted'");
+    await writeFile(join(books, 'wrong.ts'), wrong);
+    const compiles = (): void => compile('books/wrong.ts', '--types', 'node');
+    assert.throws(compiles, /posted[\s\S]* no overlap[\s\S]*'cty' does not exist/);
   });
 });

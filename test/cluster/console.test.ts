@@ -15,7 +15,7 @@ const BEHIND = ALL_SERVICES.filter((service) => service !== 'gateway');
 /** Lines for the console in the blocks of documents. */
 const printed = repositoryFiles()
   .filter((path) => /^(docs\/|README)/.test(path) && path.endsWith('.md'))
-  .flatMap((path) => [...read(path).matchAll(/^erp \$ (.+)$/gm)].map(([, line]) => ({ path, line: line! })));
+  .flatMap((path) => [...read(path).matchAll(/^ *erp \$ (.+)$/gm)].map(([, line]) => ({ path, line: line! })));
 
 /** What the console answers to what it did not do. */
 const REFUSED =

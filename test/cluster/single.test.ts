@@ -11,7 +11,7 @@ import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../../config/broker.ts';
 import { readConfig } from '../../config/env.ts';
 import { connectToPlatform } from '../../mixins/control-socket.ts';
-import { exampleNamed } from '../support/examples.ts';
+import { exampleNamed, examplesOf } from '../support/examples.ts';
 import { startCollector } from '../support/otlp.ts';
 import { compileCache, processStarted, processStopped } from '../support/processes.ts';
 import { root } from '../support/sources.ts';
@@ -132,6 +132,8 @@ describe('one process on its own database', function () {
     const readyAt = async (platform: Terminal): Promise<string> => (await platform.until(/^ready (http\S+)$/))[0]![1]!;
 
     const first = terminal('docs/guides/operators.md#start-and-stop');
+    const guide = examplesOf('docs/guides/first-request.md').find(({ text }) => text.includes('npm start'));
+    assert.equal(guide?.text, exampleNamed('docs/guides/operators.md#start-and-stop'));
     assert.equal(await isReady(await readyAt(first)), true);
     assert.ok(existsSync(join(clone, '.data', 'postgres')));
     const console = terminal('docs/guides/operators.md#the-console');

@@ -59,10 +59,6 @@ export const TRIED: Readonly<Record<string, Trial>> = {
   },
   'docs/guides/operators.md#a-new-tenant': async (text, stage) =>
     assert.match(await shell(text, stage), /password link +http/),
-  'docs/guides/operators.md#a-new-tenant 2': async (text, stage) => {
-    const found = await stage.broker.call('metadata.tenants.describe', { key: 'lakeside' });
-    await calls({ tenantId: (found as Anything)[0].id })(text, stage);
-  },
   'docs/guides/operators.md#the-life-of-a-tenant': async (text, stage) => {
     const states = [...(await shell(text, stage)).matchAll(/^state +(\w+)$/gm)].map(([, state]) => state);
     assert.deepEqual(states, ['active', 'suspended', 'active', 'deleting', 'active', 'active']);
@@ -85,8 +81,6 @@ export const TRIED: Readonly<Record<string, Trial>> = {
   },
   'docs/reference/tenants.md#tenants': async (text, stage) =>
     assert.match(await shell(text, stage), /create \[options\]/),
-  'docs/guides/operators.md#runs-of-agents': calls({ runIds: [] }),
-  'docs/guides/operators.md#second-factors': calls(),
   'docs/guides/operators.md#the-audit-trail': async (text, stage) =>
     assert.match(await shell(text, stage), /^demo: intact, /m),
   'docs/guides/operators.md#the-audit-trail 2': async (text, stage) =>
@@ -155,9 +149,6 @@ export const TRIED: Readonly<Record<string, Trial>> = {
     assert.equal(((await response.json()) as Anything).apiVersion, '1.0.0');
   },
 
-  'docs/reference/authentication.md#usernames': calls(),
-  'docs/reference/authentication.md#passwords': calls(),
-  'docs/reference/authentication.md#second-factor': calls(),
   'docs/reference/authentication.md#step-up': async (text) => {
     assert.match(text, /^WWW-Authenticate: Bearer error="insufficient_user_authentication",/);
     assert.ok(text.includes(`acr_values="${MULTI_FACTOR_ACR}", max_age=${STEP_UP_MAX_AGE_SECONDS}, …`));
@@ -303,65 +294,50 @@ export const TRIED: Readonly<Record<string, Trial>> = {
 
 const CLUSTER = 'It takes Docker or a Kubernetes cluster; test/unit/ops holds the manifests, test/cluster the upgrade.';
 const LIVE = 'test/cluster/company-goes-live.test.ts runs it on an installation like one in production.';
-const SINGLE =
-  'test/cluster/single.test.ts runs it in a terminal, in a folder without packages; `npm ci` puts them there.';
-const OWN_DATABASE = 'test/cluster/own-database.test.ts runs it in a terminal, on a server of its own.';
-const RESTORED = 'test/cluster/restored-tenant.test.ts runs it on a server of its own.';
-const OUTPUT = 'Output, of which the words differ with the configuration; tests of the command hold it.';
+
+/** Names of examples that a test of another kind runs as printed, or holds against what is printed, and where. */
+export const ELSEWHERE: Readonly<Record<string, string>> = {
+  'docs/guides/let-an-agent-work.md#1-start-the-agent': 'test/api/agent-example.test.ts',
+  'docs/guides/single-sign-on.md#2-register-the-platform-at-the-provider': 'test/api/guides.test.ts',
+  'docs/guides/use-the-command-line.md#in-a-script': 'test/cli/data.test.ts',
+  'docs/guides/use-the-command-line.md#when-somebody-else-was-faster': 'test/cli/data.test.ts',
+  'docs/reference/cli-metadata.md#validate-and-deploy': 'test/cli/metadata.test.ts',
+  'docs/reference/cli-metadata.md#validate-and-deploy 2': 'test/cli/metadata.test.ts',
+  'docs/reference/cli.md#starting-it': 'test/cli/package.test.ts',
+  'README.md#the-first-request 6': 'test/cli/sign-in.test.ts',
+  'docs/guides/use-the-command-line.md#sign-in': 'test/cli/sign-in.test.ts',
+  'docs/guides/use-the-command-line.md#in-typescript': 'test/cli/types.test.ts',
+  'docs/guides/use-the-command-line.md#in-typescript 2': 'test/cli/types.test.ts',
+  'docs/guides/use-the-command-line.md#in-typescript 3': 'test/cli/types.test.ts',
+  'docs/guides/operators.md#follow-a-request': 'test/cluster/company-goes-live.test.ts',
+  'docs/guides/operators.md#start-and-stop 3': 'test/cluster/company-goes-live.test.ts',
+  'docs/guides/operators.md#several-processes': 'test/cluster/own-database.test.ts',
+  'docs/guides/operators.md#start-and-stop 2': 'test/cluster/own-database.test.ts',
+  'docs/guides/operators.md#backup': 'test/cluster/restored-tenant.test.ts',
+  'docs/guides/operators.md#backup 2': 'test/cluster/restored-tenant.test.ts',
+  'docs/guides/operators.md#one-tenant': 'test/cluster/restored-tenant.test.ts',
+  'docs/guides/operators.md#one-tenant 2': 'test/cluster/restored-tenant.test.ts',
+  'docs/guides/operators.md#one-tenant 3': 'test/cluster/restored-tenant.test.ts',
+  'docs/guides/operators.md#one-tenant 4': 'test/cluster/restored-tenant.test.ts',
+  'docs/guides/operators.md#one-tenant 5': 'test/cluster/restored-tenant.test.ts',
+  'docs/reference/tenants.md#the-proof': 'test/cluster/restored-tenant.test.ts',
+  'docs/guides/operators.md#backup 3': 'test/cluster/restored.test.ts',
+  'README.md#start': 'test/cluster/single.test.ts',
+  'docs/guides/operators.md#start-and-stop': 'test/cluster/single.test.ts',
+  'docs/guides/operators.md#the-console': 'test/cluster/single.test.ts',
+  'docs/reference/tracing.md#tracing': 'test/cluster/single.test.ts',
+  'docs/reference/operations.md#stalls': 'test/unit/mixins/watchdog.test.ts',
+};
 
 /** Names of examples that are not tried out, with the reason. Those in the language of the shell must parse. */
 export const NOT_TRIED: Readonly<Record<string, string>> = {
-  'docs/reference/tenants.md#the-proof': RESTORED,
   'CONTRIBUTING.md#run-and-test': 'Installs the packages and runs this suite.',
-  'README.md#start': SINGLE,
   'README.md#start 2': 'Runs this suite.',
-  'README.md#the-first-request 6': OUTPUT,
-  'README.md#where-to-go-on': 'Runs this suite, and parts of it.',
-  'docs/guides/let-an-agent-work.md#1-start-the-agent': 'Asks a person; test/api/agent-example.test.ts is that person.',
-  'docs/guides/operators.md#start-and-stop': SINGLE,
-  'docs/guides/operators.md#start-and-stop 2': OWN_DATABASE,
-  'docs/guides/operators.md#start-and-stop 3': LIVE,
-  'docs/guides/operators.md#the-console': SINGLE,
-  'docs/guides/operators.md#the-console 2': SINGLE,
-  'docs/guides/operators.md#deployments': 'test/api/metadata/cancel.test.ts runs it while one is under way.',
-  'docs/guides/operators.md#follow-a-request': LIVE,
-  'docs/reference/tracing.md#tracing': SINGLE,
-  'docs/reference/tracing.md#when-the-collector-is-away': CLUSTER,
-  'docs/guides/operators.md#backup': RESTORED,
-  'docs/guides/operators.md#backup 2': RESTORED,
-  'docs/guides/operators.md#backup 3': 'test/cluster/restored.test.ts runs it at each restore.',
-  'docs/guides/operators.md#one-tenant': RESTORED,
-  'docs/guides/operators.md#one-tenant 2': RESTORED,
-  'docs/guides/operators.md#one-tenant 3': RESTORED,
-  'docs/guides/operators.md#one-tenant 4': RESTORED,
-  'docs/guides/operators.md#one-tenant 5': RESTORED,
-  'docs/guides/operators.md#several-processes': OWN_DATABASE,
-  'docs/guides/single-sign-on.md#1-let-the-domain-be-verified':
-    'test/api/auth/usernames.test.ts calls the same action.',
-  'docs/guides/single-sign-on.md#2-register-the-platform-at-the-provider': 'An address to copy.',
-  'docs/guides/single-sign-on.md#4-set-its-secret-and-check-it': LIVE,
-  'docs/guides/register-an-application.md#2-get-the-secret-of-the-website':
-    'test/api/guides.test.ts calls the same action for the guide.',
-  'docs/guides/register-an-application.md#2-get-the-secret-of-the-website 2': 'Waits for somebody to type.',
-  'docs/guides/register-an-application.md#3-let-a-person-sign-in-to-the-website 2':
-    'Waits for a browser: test/api/guides.test.ts starts it and is that browser.',
-  'docs/guides/provision-users.md#2-get-its-secret': 'test/api/guides.test.ts calls the same action for the guide.',
-  'docs/guides/provision-users.md#2-get-its-secret 2': 'Waits for somebody to type.',
-  'docs/guides/sign-in-a-program.md#2-get-its-secret': 'test/api/guides.test.ts calls the same action for the guide.',
-  'docs/guides/sign-in-a-program.md#2-get-its-secret 2': 'Waits for somebody to type.',
-  'docs/guides/use-the-command-line.md#sign-in': 'Opens a browser: test/cli/sign-in.test.ts is that browser.',
-  'docs/guides/use-the-command-line.md#when-somebody-else-was-faster': OUTPUT,
-  'docs/guides/use-the-command-line.md#in-typescript':
-    'test/cli/types.test.ts writes the types, and compiles and runs the program.',
-  'docs/guides/use-the-command-line.md#in-typescript 2': 'test/cli/types.test.ts compiles and runs it.',
-  'docs/guides/use-the-command-line.md#in-typescript 3': 'test/cli/types.test.ts compiles and runs it.',
-  'docs/guides/use-the-command-line.md#in-a-script':
-    'A part of a script, with an id from elsewhere; test/cli holds the exit codes.',
+  'README.md#where-to-go-on':
+    'test/unit/ops/containers.test.ts: the commands of docs/reference/operations-cluster.md#docker-compose.',
+  'docs/reference/tracing.md#when-the-collector-is-away':
+    'Takes a Kubernetes cluster; test/unit/ops/kubernetes.test.ts reads it.',
   'docs/reference/audit.md#the-chain': 'A formula: npm run audit -- verify computes it.',
-  'docs/reference/authentication.md#clients': 'Takes a client with a secret: the guide about programs has one.',
-  'docs/reference/cli-metadata.md#validate-and-deploy': OUTPUT,
-  'docs/reference/cli-metadata.md#validate-and-deploy 2': 'Takes two branches that somebody has worked on.',
-  'docs/reference/cli.md#starting-it': 'test/cli/package.test.ts packs, installs and starts it.',
   'docs/reference/duplicates.md#cost': 'A plan that was measured, with its figures.',
   'docs/reference/operations-cluster.md#services-that-are-away': 'test/cluster/observing.test.ts asks a cluster.',
   'docs/reference/operations-cluster.md#docker-compose': CLUSTER,
@@ -381,9 +357,8 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/reference/operations-cluster.md#upgrade-on-kubernetes 2': LIVE,
   'docs/reference/operations-cluster.md#keys-of-the-bus': 'test/cluster/bus-tls.test.ts makes the keys.',
   'docs/reference/operations-cluster.md#keys-of-the-bus 2': 'test/cluster/bus-tls.test.ts replaces the keys.',
-  'docs/reference/operations.md#stalls': 'A line of the log: test/api/stalls.test.ts stops the event loop.',
   'docs/reference/versioning.md#deprecation':
-    'Nothing is deprecated; test/service/gateway/deprecation.test.ts holds the headers.',
+    'Nothing is deprecated yet; test/service/gateway/deprecation.test.ts compares it with the headers of what will be.',
 };
 
 /** A file of a configuration that the demo tenant could deploy, with others that it needs. */
@@ -413,27 +388,6 @@ async function contacts(stage: Stage, text: string): Promise<Anything[]> {
   const [request] = requestsOf(text) as [Request];
   return (await accepted(send(await person(stage, 'sam'), request))).body.records;
 }
-
-/** Somebody who signs in nowhere else: an operator ends all that they are signed in to. */
-const LOST = 'sue@demo.example';
-
-/** Actions that an operator calls in the console. `known` stands for the ids of somebody else in them. */
-function calls(known: Readonly<Record<string, unknown>> = {}): Trial {
-  return async (text, { broker }) => {
-    const tenants = (await broker.call('metadata.tenants.list')) as { id: string; key: string }[];
-    const tenantId = tenants.find(({ key }) => key === 'demo')?.id;
-    for (const { action, params } of callsOf(text)) {
-      const fitting = Object.entries({ tenantId, username: LOST, ...known }).filter(([name]) => name in params);
-      await broker.call(action, { ...params, ...Object.fromEntries(fitting) });
-    }
-  };
-}
-
-const callsOf = (text: string): { action: string; params: Anything }[] =>
-  [...text.matchAll(/^(?:erp \$ )?call (\S+)(?: '(.*)')?$/gm)].map(([, action = '', params = '{}']) => ({
-    action,
-    params: JSON.parse(params),
-  }));
 
 interface Request {
   readonly method: string;

@@ -4,6 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import { Type } from 'typebox';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { correctPlatformTime, platformTime } from '../../../lib/values/clock.ts';
+import { exampleNamed, likeExample } from '../../support/examples.ts';
 import { type Answer, row, type Stage, startStage } from './stage.ts';
 
 const DAY_MS = 86_400_000;
@@ -50,6 +51,10 @@ describe('a deprecated operation', () => {
     assert.equal(headers['deprecation'], `@${Date.parse(deprecated.since) / 1_000}`);
     assert.equal(Date.parse(String(headers['sunset'])), Date.parse(deprecated.sunset));
     assert.match(String(headers['sunset']), /^\w{3}, \d\d \w{3} \d{4} 00:00:00 GMT$/);
+    for (const line of exampleNamed('docs/reference/versioning.md#deprecation').trim().split('\n')) {
+      const [name = '', example = ''] = line.split(/: (.*)/);
+      assert.match(String(headers[name.toLowerCase()]), likeExample(example.replace('Fri', '…').replace('Jan', '…')));
+    }
     const documents = `${stage.baseUrl}/api/v1/versions/1.0.0/docs`;
     assert.deepEqual(String(headers['link']).split(', '), [
       `<${documents}/guides/move-to-lists>; rel="deprecation"; type="text/html"`,

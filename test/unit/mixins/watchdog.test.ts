@@ -5,6 +5,7 @@ import { Metrics } from '../../../mixins/metrics/metrics.ts';
 import { LongestTurn } from '../../../mixins/watchdog/longest-turn.ts';
 import { STALL_MS, type Stall, TICK_MS, Watchdog } from '../../../mixins/watchdog/watchdog.ts';
 import { mark, workOn, workWithin } from '../../../mixins/watchdog/work.ts';
+import { exampleNamed } from '../../support/examples.ts';
 
 const blockFor = (ms: number): void => {
   const end = performance.now() + ms;
@@ -35,6 +36,8 @@ describe('the watchdog of the event loop', () => {
     await pause(60);
     assert.equal(stalls.length, 1);
     const [{ operation, requestId, ms, cpuMs }] = stalls as [Stall];
+    const { msg: _, ...documented } = JSON.parse(exampleNamed('docs/reference/operations.md#stalls'));
+    assert.deepEqual(Object.keys(stalls[0]!), Object.keys(documented));
     assert.deepEqual([operation, requestId], ['data.records.list', 'req_1']);
     assert.ok(ms >= 250 && cpuMs > 0, `${ms} ms, ${cpuMs} ms of processor time`);
   });

@@ -8,6 +8,7 @@ import { databaseVariable, readConfig } from '../../../config/env.ts';
 import { ALL_SERVICES, HEALTH_PORT, PUBLIC_PORT } from '../../../config/services.ts';
 import { makeBusKeys } from '../../../scripts/bus-keys.ts';
 import { composeFile } from '../../../scripts/manifests.ts';
+import { exampleNamed } from '../../support/examples.ts';
 import { environmentVariables, importsOf, repositoryFiles } from '../../support/sources.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -51,6 +52,14 @@ describe('docker-compose.yml', () => {
       const [, names = ''] = /for service in ([A-Z ]+); do/.exec(read(path)) ?? [];
       assert.deepEqual(names.toLowerCase().split(' ').sort(), [...ALL_SERVICES].sort(), path);
     }
+  });
+
+  it('is brought up by the same commands in the README, where everybody knows the password of the demo', () => {
+    const known = (text: string): string => text.replace(/^(DEMO_PASSWORD)=.*$/m, '$1=demo-password');
+    assert.equal(
+      exampleNamed('README.md#where-to-go-on'),
+      known(exampleNamed('docs/reference/operations-cluster.md#docker-compose')),
+    );
   });
 
   it('has the migration give every login the password with which its service signs in', () => {

@@ -8,6 +8,7 @@ import { databaseVariable, readConfig } from '../../../config/env.ts';
 import { LIMITS } from '../../../config/limits.ts';
 import { ALL_SERVICES, CONNECTIONS_MAX, LEASE_CONNECTIONS, SERVICES } from '../../../config/services.ts';
 import { kubernetesFiles, migrationFile } from '../../../scripts/manifests.ts';
+import { exampleNamed } from '../../support/examples.ts';
 import { environmentVariables } from '../../support/sources.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -71,6 +72,26 @@ describe('the Kubernetes manifests of services', () => {
       const { valueFrom } = given.find(({ name }) => name === variable) ?? {};
       assert.deepEqual(valueFrom, { secretKeyRef: { name: 'platform', key: variable } });
     }
+  });
+});
+
+describe('the way to a collector of traces that its page prints', () => {
+  it('is open for all pods of the platform, at the port of the address that the page gives', () => {
+    const [policy, ...more] = parseAllDocuments(
+      exampleNamed('docs/reference/tracing.md#when-the-collector-is-away'),
+    ).map((document): Manifest => document.toJS());
+    const [like] = parseAllDocuments(readFileSync(join(root, 'k8s/base/network.yaml'), 'utf8')).map(
+      (document): Manifest => document.toJS(),
+    );
+    assert.equal(more.length, 0);
+    assert.deepEqual([policy.apiVersion, policy.kind], [like.apiVersion, like.kind]);
+    assert.deepEqual(policy.spec.podSelector, {});
+    assert.deepEqual(policy.spec.policyTypes, ['Egress'], 'it adds to what others allow');
+    const [, address = ''] = /OTEL_EXPORTER_OTLP_ENDPOINT=(\S+)/.exec(
+      exampleNamed('docs/reference/tracing.md#tracing'),
+    )!;
+    assert.deepEqual(policy.spec.egress[0].ports, [{ port: Number(new URL(address).port) }]);
+    assert.deepEqual(Object.keys(policy.spec.egress[0].to[0]), ['namespaceSelector']);
   });
 });
 
