@@ -95,11 +95,37 @@ function languageOf(value: unknown): string | null {
   return text === null ? null : (localeOf(text.replaceAll('_', '-')) ?? text);
 }
 
-/** A name as clients take it apart: the last word is that of the family. */
+/**
+ * A name as clients take it apart: `Berg, Ana` has the family before the comma; else the family is the last word with
+ * the words in lower case before it, as in `Ana van der Berg`.
+ */
 export function nameParts(name: string): { formatted: string; givenName: string; familyName: string } {
-  const at = name.trimEnd().lastIndexOf(' ');
-  const familyName = name.slice(at + 1).trim();
-  return { formatted: name, givenName: at < 0 ? familyName : name.slice(0, at).trim(), familyName };
+  const [family = '', given = '', ...more] = name.split(',').map((part) => part.trim());
+  if (family !== '' && given !== '' && more.length === 0)
+    return { formatted: name, givenName: given, familyName: family };
+  const words = wordsOf(name);
+  let at = Math.max(0, words.length - 1);
+  while (at > 1 && IN_LOWER_CASE.test(words[at - 1] ?? '')) at--;
+  const familyName = words.slice(at).join(' ');
+  return { formatted: name, givenName: at === 0 ? familyName : words.slice(0, at).join(' '), familyName };
+}
+
+const IN_LOWER_CASE = /^\p{Ll}/u;
+const wordsOf = (text: string): string[] => text.split(/[\s,]+/).filter((word) => word !== '');
+
+/** A name that a client has set as a whole, such as `Berg, Ana (External)`: its parts alone do not make it. */
+const isComposed = (name: string): boolean => !/[,()]/.test(name);
+
+/** Whether a name says what its parts say, in whatever order; one that was set as a whole may say more. */
+function saysTheSame(name: string, parts: readonly string[]): boolean {
+  const left = new Map<string, number>();
+  for (const word of wordsOf(name)) left.set(word, (left.get(word) ?? 0) + 1);
+  for (const word of parts.flatMap(wordsOf)) {
+    const count = left.get(word) ?? 0;
+    if (count === 0) return false;
+    left.set(word, count - 1);
+  }
+  return !isComposed(name) || [...left.values()].every((count) => count === 0);
 }
 
 /** displayName and name are one text: the part of it that was changed decides, else whichever is there. */
@@ -112,8 +138,11 @@ function nameOf(before: Attributes, after: Attributes): string | null {
   if (formatted !== null && formatted !== earlier['formatted']) return formatted;
   const parts = ['givenName', 'familyName'].flatMap((part) => textOf(name[part]) ?? []);
   const changed = ['givenName', 'familyName'].some((part) => name[part] !== undefined && name[part] !== earlier[part]);
-  if (parts.length > 0 && changed) return parts.join(' ');
-  return display ?? formatted;
+  const now = display ?? formatted;
+  if (parts.length === 0 || !changed) return now;
+  // A directory whose displayName is `Berg, Ana` goes on sending the parts: they must not undo it.
+  if (now !== null && saysTheSame(now, parts)) return now;
+  return now !== null && /^[^,]+,[^,]+$/.test(now) ? parts.toReversed().join(', ') : parts.join(' ');
 }
 
 /** The primary address, else the first. */

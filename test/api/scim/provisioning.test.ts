@@ -191,6 +191,17 @@ describe('provisioning', function () {
     await refused(404, scim('DELETE', `/Users/${id}`));
   });
 
+  it('leaves a displayName of its own to a directory that sends the parts of the name again and again', async () => {
+    const name = { givenName: 'Ana', familyName: 'van der Berg' };
+    const user = await created({ displayName: 'Berg, Ana van der (External)', name });
+    const parts = patch(
+      { op: 'Replace', path: 'name.givenName', value: name.givenName },
+      { op: 'Replace', path: 'name.familyName', value: name.familyName },
+    );
+    const again = await expect(200, scim('PATCH', `/Users/${user.id}`, parts));
+    assert.deepEqual([again.displayName, again.meta.version], [user.displayName, user.meta.version], 'nothing changed');
+  });
+
   it('keeps the members of a group', async () => {
     const query = `/Groups${filtered('displayName eq "order desk"')}&excludedAttributes=members`;
     const { Resources } = await expect(200, scim('GET', query));

@@ -6,7 +6,7 @@ import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { passes, readFilter } from '../../../services/data/scim/filter.ts';
 import { attributesOf, patched } from '../../../services/data/scim/patch.ts';
 import { ENTERPRISE_SCHEMA, USER_SCHEMA } from '../../../services/data/scim/schema.ts';
-import { fieldsOf, USER_TABLE } from '../../../services/data/scim/user-changes.ts';
+import { fieldsOf, nameParts, USER_TABLE } from '../../../services/data/scim/user-changes.ts';
 
 const scimTypeOf = (work: () => unknown): unknown => {
   try {
@@ -49,6 +49,38 @@ describe('a patch of a provisioning client', () => {
     const home = after({ op: 'replace', path: 'emails[type eq "home"].value', value: 'c@demo.example' })['emails'];
     assert.deepEqual((home as object[])[1], { type: 'home', value: 'c@demo.example' });
     assert.deepEqual(after({ op: 'remove', path: 'emails[type eq "work"]' })['emails'], []);
+  });
+
+  it('takes names apart as people write them', () => {
+    const parts = (name: string): string => {
+      const { givenName, familyName } = nameParts(name);
+      return `${givenName} | ${familyName}`;
+    };
+    assert.equal(parts('Joan Lake'), 'Joan | Lake');
+    assert.equal(parts('Joan Mary Lake'), 'Joan Mary | Lake');
+    assert.equal(parts('Ana van der Berg'), 'Ana | van der Berg');
+    assert.equal(parts('Berg, Ana'), 'Ana | Berg');
+    assert.equal(parts('van der Berg, Ana Maria'), 'Ana Maria | van der Berg');
+    assert.equal(parts('joan lake'), 'joan | lake');
+    assert.equal(parts('Joan'), 'Joan | Joan');
+    assert.equal(parts('Lake, Joan, Dr.'), 'Lake Joan | Dr.');
+    for (const odd of ['', ' ', ',', ', ', 'x,', ',x']) assert.equal(nameParts(odd).formatted, odd);
+  });
+
+  it('lets parts of a name that say the same not undo a displayName', () => {
+    const named = (displayName: string, givenName: string, familyName: string): string | undefined => {
+      const before = { ...BEFORE, displayName, name: nameParts(displayName) };
+      const value = { 'name.givenName': givenName, 'name.familyName': familyName };
+      const replaced = patched(before, { Operations: [{ op: 'Replace', value }] }, USER_TABLE);
+      return fieldsOf(before, replaced).displayName;
+    };
+    assert.equal(named('Berg, Ana', 'Ana', 'Berg'), 'Berg, Ana');
+    assert.equal(named('Berg, Eva van der', 'Eva', 'van der Berg'), 'Berg, Eva van der');
+    assert.equal(named('Berg, Ana (External)', 'Ana', 'Berg'), 'Berg, Ana (External)');
+    assert.equal(named('Gabriel García Márquez', 'Gabriel', 'García Márquez'), 'Gabriel García Márquez');
+    assert.equal(named('Berg, Ana', 'Bea', 'Berg'), 'Berg, Bea', 'in the form that it has');
+    assert.equal(named('Joan Mary Lake', 'Joan', 'Lake'), 'Joan Lake');
+    assert.equal(named('Joan Lake', 'Lake', 'Lake'), 'Lake Lake');
   });
 
   it('lets the part of a name that was changed decide', () => {
