@@ -12,10 +12,14 @@ import { read, repositoryFiles } from '../support/sources.ts';
 
 const BEHIND = ALL_SERVICES.filter((service) => service !== 'gateway');
 
-/** Lines for the console in the blocks of documents. */
+/** Lines for the console in the documents: in blocks behind its prompt, and in sentences. */
+const LINES = /^ *erp \$ (.+)$|`((?:call \w+\.|tenant |limits )[^`[]+)`/gm;
+/** Names of commands that are spoken of. */
+const NOT_WHOLE = /^tenant (?:export|delete)$/;
 const printed = repositoryFiles()
-  .filter((path) => /^(docs\/|README)/.test(path) && path.endsWith('.md'))
-  .flatMap((path) => [...read(path).matchAll(/^ *erp \$ (.+)$/gm)].map(([, line]) => ({ path, line: line! })));
+  .filter((path) => /^(docs\/(guides|reference)\/|README)/.test(path) && path.endsWith('.md'))
+  .flatMap((path) => [...read(path).matchAll(LINES)].map(([, inBlock, inText]) => ({ path, line: inBlock ?? inText! })))
+  .filter(({ line }) => !NOT_WHOLE.test(line));
 
 /** What the console answers to what it did not do. */
 const REFUSED =
@@ -87,13 +91,15 @@ describe('the console on a cluster', function () {
         'id of demo': demo,
         tenant: demo,
         secret: 'secret',
+        username: 'ada@demo.example',
+        apiName: 'Portal',
         runId: randomUUID(),
         deploymentId: randomUUID(),
       };
-      const filled = line.replaceAll(
-        /<([^>]+)>/g,
-        (_, name: string) => values[name] ?? assert.fail(`${path}: <${name}>`),
-      );
+      const filled = line
+        .replace(/\bKEY\b/, 'lakeside')
+        .replaceAll(/"(\w+)":"…"/g, '"$1":"<$1>"')
+        .replaceAll(/<([^>]+)>/g, (_, name: string) => values[name] ?? assert.fail(`${path}: <${name}>`));
       const answer = await operator.type(filled);
       const [, expected] = Object.entries(NOT_THERE).find(([begin]) => line.startsWith(begin)) ?? [];
       if (expected) assert.match(answer, expected, `${path}: ${filled}`);

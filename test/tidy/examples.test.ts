@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { ELSEWHERE, NOT_TRIED, TRIED } from '../support/documented-examples.ts';
 import { allExamples } from '../support/examples.ts';
-import { read } from '../support/sources.ts';
+import { read, repositoryFiles } from '../support/sources.ts';
 
 /** Guides whose blocks of the shell test/api/guides.test.ts runs, one after the other. */
 const WALKED = new Set(
@@ -38,6 +38,13 @@ describe('an example of the documents', () => {
       const [section = ''] = (name.split('#')[1] ?? '').split(' ');
       assert.ok(read(file).includes(section), `${file} runs ${name}`);
     }
+  });
+
+  it('and each sentence run scripts that there are', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    for (const path of repositoryFiles().filter((one) => /^(?:README|CONTRIBUTING|docs\/.+)\.md$/.test(one)))
+      for (const [command, name = ''] of read(path).matchAll(/\bnpm run (?:--silent )?([a-z][\w:-]*)/g))
+        assert.ok(name in scripts, `${path}: ${command}`);
   });
 
   it('is JSON where it says so', () => {
