@@ -79,6 +79,7 @@ const LONGEST: readonly string[] = [
   'test/cli/business.test.ts',
   'test/cli/unfinished.test.ts',
   'test/cluster/company-goes-live.test.ts',
+  'test/cluster/compose.test.ts',
   'test/cluster/when-something-fails.test.ts',
   'test/cluster/platform.test.ts',
   'test/cluster/tracing.test.ts',

@@ -5,6 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
+import { readdirSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { tenantSchema } from '../../lib/context.ts';
@@ -167,8 +168,12 @@ describe('a company goes live', function () {
       await production.startNats(production.file('keys'));
     });
 
-    it('with the migration of all tables and logins', async () => {
+    it('with the migration of all tables and logins, which the pods wait for', async () => {
+      const waiting = production.waitForMigration('data');
+      await pause(1_500);
+      await production.run(`${CLUSTER}#prometheus-and-grafana`);
       assert.equal(await production.migrate(), 'The database is up to date.\n');
+      assert.match(await waiting, /^Waiting for the migration\. .+\n$/);
     });
 
     it('with a process for each service, which are ready and see each other', async () => {
@@ -267,6 +272,12 @@ describe('a company goes live', function () {
   });
 
   describe('is looked after', () => {
+    it('by a console in a pod', async () => {
+      const printed = await production.run(`${CLUSTER}#console-in-a-pod`, { input: 'tenant list\n' });
+      assert.match(printed, /^(erp \$ )?lakeside +\S+ +active/m);
+      assert.deepEqual(readdirSync(production.file('tmp')), []);
+    });
+
     it('a slow request is found by its id: in the logs of all processes, and where its time went in its trace', async () => {
       const blocker = new Client({ connectionString: production.postgres.url('erp') });
       await blocker.connect();
@@ -388,6 +399,11 @@ describe('a company goes live', function () {
     it('the old secret is forgotten by the rollout of an upgrade, after which everybody is still signed in', async () => {
       const [functions = ''] = exampleNamed(SECRET).split(/^old=/m);
       await production.shell(functions.replace(/^.*rollout.*\n/gm, '') + exampleNamed(`${SECRET} 2`));
+      const address = production.secret('platform', 'DATABASE_URL_AGENT').replace('postgres://login_agent:', '');
+      const prepared = await production.run(`${CLUSTER}#upgrade-on-kubernetes`, {
+        change: (text) => text.replace('…', address),
+      });
+      assert.match(prepared, /^New or changed in this run: nats\.$/m);
       await production.run(`${CLUSTER}#upgrade-on-kubernetes 2`);
       working = false;
       await traffic;

@@ -10,6 +10,7 @@ import { tenantSchema } from '../../lib/context.ts';
 import { freePort } from '../../mixins/database/embedded.ts';
 import { type Api, api, tokenFor } from '../support/client.ts';
 import type { TestDatabase } from '../support/database.ts';
+import { exampleNamed } from '../support/examples.ts';
 import { assistantTokens } from '../support/mcp.ts';
 import { type NatsServer, startNats } from '../support/nats.ts';
 import { createPlatformDatabase } from '../support/platform.ts';
@@ -268,6 +269,16 @@ describe('what operators see of a cluster', function () {
       assert.equal('analytics' in checks, false);
       assert.deepEqual(degraded, ['analyticsUnavailable']);
       assert.equal(services['analytics']!.processes, 0);
+      // In the words of the page.
+      const example: Ready = JSON.parse(exampleNamed('docs/reference/operations-cluster.md#services-that-are-away'));
+      assert.deepEqual(
+        { ...(await ready()), code: undefined, services: undefined },
+        { ...example, code: undefined, services: undefined },
+      );
+      for (const [service, state] of Object.entries(example.services)) {
+        assert.equal(services[service]!.status, state.status);
+        assert.deepEqual(Object.keys(services[service]!), Object.keys(state));
+      }
       assert.equal(services['data']!.status, 'present');
       assert.equal((await ready('agent')).services['analytics']!.status, 'away');
       await until('metrics', async () => (await metric('erp_service_available{service="analytics"}')) === 0, 5_000);

@@ -47,16 +47,34 @@ kubectl() {
   [ "$1" != -n ] || shift 2
   local what="$1 \${2-}"; shift 2
   case $what in
-    'create namespace' | 'apply -k' | 'delete job' | 'rollout restart' | 'get pod') [ "$what" != 'get pod' ] || echo pod/metadata-1 ;;
+    'create namespace' | 'delete job' | 'rollout restart') ;;
+    'get pod') echo pod/metadata-1 ;;
+    'apply --namespace') kubectl apply "\${@:2}" ;;
+    'apply -k')
+      [ -f "$ROOT/$1/kustomization.yaml" ]
+      # The manifests that it would apply; with a label, that there are some.
+      if type -P kubectl > /dev/null; then command kubectl kustomize "$ROOT/$1" | grep -c "\${3:+\${3%%=*}: \${3#*=}}" > /dev/null; fi ;;
+    'apply -f') "$NODE" -e '
+      const { name, data } = JSON.parse(fs.readFileSync(0));
+      for (const [key, value] of Object.entries(data)) fs.writeFileSync(process.argv[1] + "/" + name + "/" + key, value);
+      ' "$SECRETS" ;;
     'create secret')
-      local folder="$SECRETS/$2" option; mkdir -p "$folder"; shift 2
+      local name=$2 folder="$SECRETS/$2" option; shift 2
+      if [[ " $* " == *' --dry-run=client -o yaml '* ]]; then folder=$(mktemp -d "$PODTMP/secret-XXXX"); fi
+      mkdir -p "$folder"
       for option; do
         case $option in
           --from-literal=*) option=\${option#*=}; printf %s "\${option#*=}" > "$folder/\${option%%=*}" ;;
           --from-file=*) option=\${option#*=}; if [ -d "$option" ]; then cp "$option"/* "$folder"; else cp "$option" "$folder"; fi ;;
+          --dry-run=client | -o | yaml) ;;
           *) echo "kubectl create secret: $option" >&2; return 1 ;;
         esac
-      done ;;
+      done
+      [ "$folder" = "$SECRETS/$name" ] || "$NODE" -e '
+        const [name, folder] = process.argv.slice(1);
+        const data = Object.fromEntries(fs.readdirSync(folder).map((key) => [key, fs.readFileSync(folder + "/" + key, "utf8")]));
+        console.log(JSON.stringify({ name, data }));
+        ' "$name" "$folder" ;;
     'get secret') local key=\${3#*.data.}; base64 -w 0 "$SECRETS/$1/\${key%\\}}" ;;
     'patch secret') "$NODE" -e '
       const [folder, patch] = process.argv.slice(1);
@@ -242,18 +260,22 @@ export class Production {
     return this.shell('npm run migrate', { NODE_ENV: 'production', ...Object.fromEntries(addresses) });
   }
 
-  /** Runs the example of a page; `change` says what differs here. Answers what it printed, stderr last. */
+  /** Runs the example of a page; `change` says what differs here, `input` is typed. Answers what it printed, stderr last. */
   async run(
     name: string,
-    { change = (text) => text, env = {} }: { change?: (text: string) => string; env?: Record<string, string> } = {},
+    {
+      change = (text) => text,
+      env = {},
+      input,
+    }: { change?: (text: string) => string; env?: Record<string, string>; input?: string } = {},
   ): Promise<string> {
-    return this.shell(change(this.here(exampleNamed(name))), env);
+    return this.shell(change(this.here(exampleNamed(name))), env, input);
   }
 
   /** The same for a text. It works in the folder of the installation. */
-  async shell(text: string, env: Record<string, string> = {}): Promise<string> {
+  async shell(text: string, env: Record<string, string> = {}, input = ''): Promise<string> {
     try {
-      const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-ec', SHELL + text], {
+      const running = promisify(execFile)('bash', ['--norc', '-ec', SHELL + text], {
         cwd: this.folder,
         env: {
           PATH: process.env['PATH'],
@@ -272,6 +294,8 @@ export class Production {
         },
         maxBuffer: 64 * 1024 * 1024,
       });
+      running.child.stdin?.end(input);
+      const { stdout, stderr } = await running;
       return stdout + stderr;
     } catch (error) {
       const { stdout, stderr } = error as { stdout?: string; stderr?: string };
@@ -314,6 +338,12 @@ export class Production {
       else if (secret && readdirSync(join(this.secrets, secret)).includes(key)) env[name] = this.secret(secret, key);
     }
     return env;
+  }
+
+  /** What the first container of a pod of the service does: it waits for the migration. Answers what it logged meanwhile. */
+  async waitForMigration(service: ServiceName): Promise<string> {
+    const { DATABASE_URL, SERVICES } = this.environmentOf(service) as { DATABASE_URL: string; SERVICES: string };
+    return this.shell('npm run migrate -- --wait', { ...this.settings, DATABASE_URL, SERVICES });
   }
 
   /** A new pod of the service, which is ready. It has no name of its own, because a machine has no pods. */

@@ -292,9 +292,6 @@ export const TRIED: Readonly<Record<string, Trial>> = {
   },
 };
 
-const CLUSTER = 'It takes Docker or a Kubernetes cluster; test/unit/ops holds the manifests, test/cluster the upgrade.';
-const LIVE = 'test/cluster/company-goes-live.test.ts runs it on an installation like one in production.';
-
 /** Names of examples that a test of another kind runs as printed, or holds against what is printed, and where. */
 export const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/guides/let-an-agent-work.md#1-start-the-agent': 'test/api/agent-example.test.ts',
@@ -311,6 +308,21 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/guides/use-the-command-line.md#in-typescript 3': 'test/cli/types.test.ts',
   'docs/guides/operators.md#follow-a-request': 'test/cluster/company-goes-live.test.ts',
   'docs/guides/operators.md#start-and-stop 3': 'test/cluster/company-goes-live.test.ts',
+  'docs/reference/operations-cluster.md#another-secret-on-kubernetes': 'test/cluster/company-goes-live.test.ts',
+  'docs/reference/operations-cluster.md#another-secret-on-kubernetes 2': 'test/cluster/company-goes-live.test.ts',
+  'docs/reference/operations-cluster.md#console-in-a-pod': 'test/cluster/company-goes-live.test.ts',
+  'docs/reference/operations-cluster.md#console-in-a-pod 2': 'test/cluster/company-goes-live.test.ts',
+  'docs/reference/operations-cluster.md#kubernetes 3': 'test/cluster/company-goes-live.test.ts',
+  'docs/reference/operations-cluster.md#kubernetes 4': 'test/cluster/company-goes-live.test.ts',
+  'docs/reference/operations-cluster.md#prometheus-and-grafana': 'test/cluster/company-goes-live.test.ts',
+  'docs/reference/operations-cluster.md#upgrade-on-kubernetes': 'test/cluster/company-goes-live.test.ts',
+  'docs/reference/operations-cluster.md#upgrade-on-kubernetes 2': 'test/cluster/company-goes-live.test.ts',
+  'docs/reference/operations-cluster.md#docker-compose': 'test/cluster/compose.test.ts',
+  'docs/reference/operations-cluster.md#docker-compose 2': 'test/cluster/compose.test.ts',
+  'docs/reference/operations-cluster.md#keys-of-the-bus': 'test/cluster/compose.test.ts',
+  'docs/reference/operations-cluster.md#keys-of-the-bus 2': 'test/cluster/compose.test.ts',
+  'docs/reference/operations-cluster.md#upgrade-with-docker-compose': 'test/cluster/compose.test.ts',
+  'docs/reference/operations-cluster.md#services-that-are-away': 'test/cluster/observing.test.ts',
   'docs/guides/operators.md#several-processes': 'test/cluster/own-database.test.ts',
   'docs/guides/operators.md#start-and-stop 2': 'test/cluster/own-database.test.ts',
   'docs/guides/operators.md#backup': 'test/cluster/restored-tenant.test.ts',
@@ -327,6 +339,8 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/guides/operators.md#the-console': 'test/cluster/single.test.ts',
   'docs/reference/tracing.md#tracing': 'test/cluster/single.test.ts',
   'docs/reference/operations.md#stalls': 'test/unit/mixins/watchdog.test.ts',
+  'docs/reference/operations-cluster.md#kubernetes 2': 'test/unit/ops/kubernetes.test.ts',
+  'docs/reference/tracing.md#when-the-collector-is-away': 'test/unit/ops/kubernetes.test.ts',
 };
 
 /** Names of examples that are not tried out, with the reason. Those in the language of the shell must parse. */
@@ -335,28 +349,10 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'README.md#start 2': 'Runs this suite.',
   'README.md#where-to-go-on':
     'test/unit/ops/containers.test.ts: the commands of docs/reference/operations-cluster.md#docker-compose.',
-  'docs/reference/tracing.md#when-the-collector-is-away':
-    'Takes a Kubernetes cluster; test/unit/ops/kubernetes.test.ts reads it.',
   'docs/reference/audit.md#the-chain': 'A formula: npm run audit -- verify computes it.',
   'docs/reference/duplicates.md#cost': 'A plan that was measured, with its figures.',
-  'docs/reference/operations-cluster.md#services-that-are-away': 'test/cluster/observing.test.ts asks a cluster.',
-  'docs/reference/operations-cluster.md#docker-compose': CLUSTER,
-  'docs/reference/operations-cluster.md#docker-compose 2': CLUSTER,
-  'docs/reference/operations-cluster.md#console-in-a-pod':
-    'test/cluster/console.test.ts opens the console with the environment of a pod.',
-  'docs/reference/operations-cluster.md#console-in-a-pod 2': LIVE,
-  'docs/reference/operations-cluster.md#another-secret-on-kubernetes': LIVE,
-  'docs/reference/operations-cluster.md#another-secret-on-kubernetes 2': LIVE,
-  'docs/reference/operations-cluster.md#prometheus-and-grafana': 'test/unit/ops/monitoring.test.ts builds it.',
-  'docs/reference/operations-cluster.md#upgrade-with-docker-compose': CLUSTER,
-  'docs/reference/operations-cluster.md#kubernetes': CLUSTER,
-  'docs/reference/operations-cluster.md#kubernetes 2': CLUSTER,
-  'docs/reference/operations-cluster.md#kubernetes 3': LIVE,
-  'docs/reference/operations-cluster.md#kubernetes 4': LIVE,
-  'docs/reference/operations-cluster.md#upgrade-on-kubernetes': CLUSTER,
-  'docs/reference/operations-cluster.md#upgrade-on-kubernetes 2': LIVE,
-  'docs/reference/operations-cluster.md#keys-of-the-bus': 'test/cluster/bus-tls.test.ts makes the keys.',
-  'docs/reference/operations-cluster.md#keys-of-the-bus 2': 'test/cluster/bus-tls.test.ts replaces the keys.',
+  'docs/reference/operations-cluster.md#kubernetes':
+    'Takes Docker and a registry; test/unit/ops/kubernetes.test.ts holds its image to that of the manifests.',
   'docs/reference/versioning.md#deprecation':
     'Nothing is deprecated yet; test/service/gateway/deprecation.test.ts compares it with the headers of what will be.',
 };

@@ -37,6 +37,9 @@ describe('every source file', () => {
       path === 'test/support/hooks.ts' ||
       // Loaded into processes before their program.
       path === 'test/storm/clock.ts' ||
+      path === 'test/cluster/compose/hosts.ts' ||
+      // A command in the shell of a test.
+      path === 'test/cluster/compose/docker.ts' ||
       path === 'test/support/typescript-5.ts' ||
       // What a guide runs, and so its test.
       path.startsWith('docs/guides/') ||

@@ -1,8 +1,9 @@
 /** What `kubectl kustomize` makes of every overlay is complete, consistent and starts what exists. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { databaseVariable, readConfig } from '../../../config/env.ts';
 import { LIMITS } from '../../../config/limits.ts';
@@ -100,6 +101,45 @@ describe('the Kubernetes manifests', function () {
   before(function () {
     // The one suite that needs a tool the product itself does not: without it the manifests cannot be built at all.
     if (spawnSync('kubectl', ['version', '--client'], { stdio: 'ignore' }).error) this.skip();
+  });
+
+  const PAGE = 'docs/reference/operations-cluster.md#kubernetes';
+
+  it('start the image that the page builds and pushes', () => {
+    const images = [...exampleNamed(PAGE).matchAll(/erpplatform\/\S+/g)].map(([image]) => image);
+    const version = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version;
+    assert.deepEqual(images, [`erpplatform/erp-platform:${version}`, `erpplatform/erp-platform:${version}`]);
+    for (const { spec } of build('k8s/overlays/production').filter(({ kind }) => kind === 'Deployment'))
+      assert.equal(spec.template.spec.containers[0].image, images[0]);
+  });
+
+  it('take the policies of the pages, for auth to reach the internet and for everybody to reach the collector', () => {
+    const policies = { 'auth-internet': `${PAGE} 2`, traces: 'docs/reference/tracing.md#when-the-collector-is-away' };
+    const folder = mkdtempSync(join(tmpdir(), 'erp-overlay-'));
+    try {
+      for (const [name, example] of Object.entries(policies))
+        writeFileSync(join(folder, `${name}.yaml`), exampleNamed(example));
+      const production = relative(realpathSync(folder), join(root, 'k8s/overlays/production'));
+      const resources = [production, ...Object.keys(policies).map((name) => `${name}.yaml`)];
+      writeFileSync(join(folder, 'kustomization.yaml'), JSON.stringify({ namespace: 'erp', resources }));
+      const manifests = build(folder);
+      const allowed = Object.keys(policies).map((wanted): Manifest => {
+        const { spec } = manifests.find(({ metadata }) => metadata.name === wanted);
+        const chosen = manifests.filter(
+          ({ kind, spec: of }) => kind === 'Deployment' && matches(spec.podSelector, of.template.metadata.labels),
+        );
+        assert.deepEqual(spec.policyTypes, ['Egress'], 'it adds to what others allow');
+        return { chosen: chosen.map(({ metadata }) => metadata.name).sort(), egress: spec.egress[0] };
+      });
+      const [internet, traces] = allowed;
+      assert.deepEqual([internet.chosen, internet.egress.ports[0]], [['auth'], { port: 443 }]);
+      // Nothing inside, above all not what the cloud tells of the machine.
+      for (const range of ['10.0.0.0/8', '169.254.0.0/16', '192.168.0.0/16'])
+        assert.ok(internet.egress.to[0].ipBlock.except.includes(range), range);
+      assert.deepEqual(traces.chosen, [...ALL_SERVICES].sort());
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   for (const overlay of overlays)
