@@ -7,6 +7,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import { ALL_SERVICES } from '../../config/services.ts';
+import { Database } from '../../mixins/database/database.ts';
 import { api, tokenFor } from '../support/client.ts';
 import type { TestDatabase } from '../support/database.ts';
 import {
@@ -16,9 +17,11 @@ import {
   type HostileRequest,
   hostileWith,
 } from '../support/hostile.ts';
+import { GROUP_ID, HOSTILE_PROVISIONING, HOSTILE_VISITS, USER_ID } from '../support/hostile-entrances.ts';
 import { HOSTILE_METADATA } from '../support/hostile-metadata.ts';
 import { createPlatformDatabase } from '../support/platform.ts';
 import { type ServiceProcess, startProcess } from '../support/processes.ts';
+import { authorizeUrl, Browser, pkce } from './auth/browser.ts';
 
 const TURN_MAX_MS = 250;
 const MEMORY_MAX_BYTES = 1_500 * 1024 * 1024;
@@ -32,7 +35,10 @@ describe('the event loop of a process under hostile input', function () {
   let database: TestDatabase;
   let platform: ServiceProcess;
   let token: string;
-  let dashboardId: string;
+  /** For SCIM. */
+  let provisioning: string;
+  /** By their names in paths. */
+  const ids: Record<string, string> = {};
   /** Characters of the log that were read. */
   let read = 0;
 
@@ -45,9 +51,15 @@ describe('the event loop of a process under hostile input', function () {
       env: { LOG_LEVEL: 'warn' },
     });
     token = await tokenFor(platform.baseUrl, 'ada');
-    const made = await api(platform.baseUrl, token).post('/analytics/dashboards', HOSTILE_DASHBOARD);
+    provisioning = await tokenFor(platform.baseUrl, 'ada', 'users:manage');
+    const ada = api(platform.baseUrl, token);
+    const made = await ada.post('/analytics/dashboards', HOSTILE_DASHBOARD);
     assert.equal(made.status, 201, made.text);
-    ({ dashboardId } = made.body);
+    ids[DASHBOARD_ID] = made.body.dashboardId;
+    ids[USER_ID] = (
+      await ada.get('/data/User?where=%7B%22username%22%3A%22sam%40demo.example%22%7D')
+    ).body.records[0].id;
+    ids[GROUP_ID] = 'BillingApi';
     await pause(NOTICED_MS);
     read = platform.output().length;
   });
@@ -72,10 +84,12 @@ describe('the event loop of a process under hostile input', function () {
     return Math.max(0, ...turns.map(([, ms]) => Number(ms)));
   }
 
-  async function send({ method, path, headers, body }: HostileRequest): Promise<{ status: number; text: string }> {
-    const response = await fetch(`${platform.baseUrl}/api/v1${path.replace(DASHBOARD_ID, dashboardId)}`, {
+  async function send(request: HostileRequest): Promise<{ status: number; text: string }> {
+    const { method, path, root = '/api/v1', headers, body } = request;
+    const named = Object.entries(ids).reduce((text, [name, id]) => text.replace(name, id), path);
+    const response = await fetch(`${platform.baseUrl}${root}${named}`, {
       method,
-      headers: { authorization: `Bearer ${token}`, ...headers },
+      headers: { authorization: `Bearer ${root === '/scim/v2' ? provisioning : token}`, ...headers },
       body: body as Uint8Array<ArrayBuffer> | null,
       signal: AbortSignal.timeout(ANSWER_MAX_MS),
     });
@@ -98,16 +112,51 @@ describe('the event loop of a process under hostile input', function () {
   async function survives(request: HostileRequest): Promise<void> {
     const { status, text } = await send(request);
     if (status === 202) await deployed(text);
+    await wentOn(status, text);
+  }
+
+  async function wentOn(status: number, text: string): Promise<void> {
     const turn = await longestTurnMs();
     assert.equal(platform.crash(), null);
     assert.notEqual(status, 500, text.slice(0, 500));
     assert.ok(turn < TURN_MAX_MS, `a turn of ${Math.round(turn)} ms, answered with ${status} ${text.slice(0, 200)}`);
   }
 
-  for (const generate of [...HOSTILE_TEXTS, ...HOSTILE_METADATA]) {
+  for (const generate of [...HOSTILE_TEXTS, ...HOSTILE_METADATA, ...HOSTILE_PROVISIONING]) {
     const { name } = generate();
     it(`goes on during ${name}`, () => survives(generate()));
   }
+
+  describe('from strangers', () => {
+    let pool: Database;
+    before(() => {
+      pool = new Database(database.url, { size: 1, applicationName: 'test' });
+    });
+    after(() => pool?.close());
+
+    for (const visit of HOSTILE_VISITS)
+      it(`goes on during ${visit.name}`, async () => {
+        // Each of them as if it were the first: what is refused by its count is not looked at.
+        await pool.query('DELETE FROM auth.attempts');
+        const browser = new Browser();
+        const page = await browser.visit(authorizeUrl(platform.baseUrl, pkce().challenge));
+        const csrf = / name="csrf" value="([^"]+)"/.exec(page.html)?.[1] ?? assert.fail(page.html);
+        const open = { path: page.url.pathname, csrf };
+        const form = visit.form?.(open);
+        const response = await fetch(platform.baseUrl + visit.path(open), {
+          method: visit.method,
+          redirect: 'manual',
+          headers: {
+            cookie: [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; '),
+            ...(form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
+            ...visit.headers,
+          },
+          body: typeof form === 'object' ? new URLSearchParams(form).toString() : (form ?? null),
+          signal: AbortSignal.timeout(ANSWER_MAX_MS),
+        });
+        await wentOn(response.status, await response.text());
+      });
+  });
 
   it('goes on during repeated texts of any kind in any place', async function () {
     this.timeout(30 * 60_000);

@@ -9,8 +9,10 @@ import { fieldFile, objectFiles, wholePackage } from './metadata-tenant.ts';
 export interface HostileRequest {
   readonly name: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Below /api/v1. */
+  /** Below `root`. */
   readonly path: string;
+  /** /api/v1 unless it is said. */
+  readonly root?: string;
   /** All but Authorization. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array | null;
@@ -74,7 +76,7 @@ const condition = (field: string, operator: string, value: unknown): object => (
 const filters = (...conditions: object[]): object => ({ take: 200, filters: { logic: 'or', conditions } });
 
 /** `pieces` joined until they are `chars` long. */
-const repeated = (piece: string, chars: number): string => piece.repeat(Math.floor(chars / piece.length));
+export const repeated = (piece: string, chars: number): string => piece.repeat(Math.floor(chars / piece.length));
 
 const many = (count: number, make: (index: number) => string, by = ','): string =>
   Array.from({ length: count }, (_, index) => make(index)).join(by);
