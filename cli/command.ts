@@ -9,6 +9,7 @@
  * What the work throws ends the program: a `Failure` with its sentence and exit code.
  */
 import { Command } from '@commander-js/extra-typings';
+import { withNames } from './data/advice.ts';
 import { environment } from './environment.ts';
 import { usage } from './failure.ts';
 import { Api } from './http/api.ts';
@@ -118,6 +119,10 @@ export function act<Args extends unknown[]>(
     const command = args.findLast((argument) => argument instanceof Command);
     if (!command) throw new Error('commander gives the command last.');
     // The global options are declared in createProgram, whose types a command of any depth no longer shows.
-    await work(openRun(command.optsWithGlobals() as unknown as GlobalOptions), ...args);
+    const run = openRun(command.optsWithGlobals() as unknown as GlobalOptions);
+    await work(run, ...args).catch(async (error: unknown) => {
+      // Readers of --json want the answer alone.
+      throw run.output.json ? error : await withNames(run.api, error, args[0]);
+    });
   };
 }

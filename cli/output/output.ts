@@ -135,7 +135,13 @@ export class Output {
     const code = error instanceof ApiFailure ? ` (${error.code})` : '';
     this.note(`${terminal.paintError(['red', 'bold'], 'Error:')} ${plain(error.message)}${code}`);
     if (error instanceof ApiFailure) {
-      for (const violation of error.answer.errors ?? []) this.note(`  ${violationLine(violation, error.message)}`);
+      const violations = error.answer.errors ?? [];
+      // One that the sentence above has said, of a field that it names, says nothing more.
+      const more = violations.filter(
+        ({ field, message, code }) =>
+          message !== error.message || code !== error.code || !message.includes(field ?? ' '),
+      );
+      for (const violation of more) this.note(`  ${violationLine(violation, error.message)}`);
       this.note(terminal.paintError('dim', `  request ${plain(error.requestId ?? '')}`));
     }
     if (error.hint) this.note(error.hint);

@@ -40,6 +40,31 @@ describe('erp data', () => {
     assert.ok(schema.$defs.create);
   });
 
+  it('says which object or field may have been meant', async () => {
+    const said = async (...args: string[]): Promise<string> => {
+      const { code, stderr } = await erp(args);
+      assert.notEqual(code, 0);
+      return stderr.replace(/ {2}request .*\n/, '');
+    };
+    assert.match(await said('data', 'list', 'Acount'), /OBJECT_NOT_FOUND\)\nDid you mean Account\?\n$/);
+    assert.match(await said('objects', 'describe', 'Invoice'), /Did you mean Invoice__c\?\n$/);
+    assert.match(await said('data', 'list', 'Xyzzy'), /\nerp objects list shows those that you can read\.\n$/);
+    assert.equal(
+      await said('data', 'list', 'Account', '--fields', 'credtLimit'),
+      'Error: There is no field "credtLimit". (PARAMETER_INVALID)\nDid you mean creditLimit?\n',
+    );
+    assert.match(
+      await said('data', 'create', 'Account', '--data', '{"name":"x","zity":"Bonn"}'),
+      /Did you mean city\?\n$/,
+    );
+    assert.match(
+      await said('data', 'list', 'Account', '--sort', 'nothingLikeIt'),
+      /\nerp objects describe Account shows/,
+    );
+    const asJson = await erp(['data', 'list', 'Acount', '--json']);
+    assert.equal(JSON.parse(asJson.stderr).code, 'OBJECT_NOT_FOUND');
+  });
+
   it('creates a record from assignments, JSON, a file and standard input, and prints its id', async () => {
     const id = await create('name=From Words', 'city=Kiel', 'creditLimit=1200.50');
     const record = JSON.parse((await erp(['data', 'get', 'Account', id, '--json'])).stdout);
