@@ -732,7 +732,7 @@ passwordSignIn: true
     'four services': ['analytics', 'agent', 'mcp', 'ratelimit'].map((service) => `ErpServiceAway ${service}`),
     'auth and metadata': ['ErpServiceAway auth', 'ErpServiceAway metadata'],
     data: ['ErpServiceAway data'],
-    gateway: ['ErpServiceAway gateway'],
+    gateway: ['ErpGatewaysAway', 'ErpServiceAway gateway'],
     'the database of auth': ['ErpDatabaseFails auth unreachable'],
     NATS: ALL_SERVICES.map((service) => `ErpBusDisconnected ${service}`),
     PostgreSQL: ['ErpDatabaseFails auth unreachable', 'ErpDatabaseFails data unreachable'],
