@@ -301,6 +301,21 @@ describe('mails about accounts', () => {
       assert.equal((await to(email)).length, 20);
     });
 
+    it('reaches nobody of a suspended tenant, and the page says what it says of every name', async () => {
+      const user = await newUser('shut-out', { password: 'known before' });
+      auth.suspended.add(DEMO);
+      await auth.bump();
+      try {
+        const pages = [await ask(user.username), await ask('nobody@demo.example')];
+        assert.equal(new Set(pages.map(({ html }) => html)).size, 1);
+        await settled();
+        assert.deepEqual(await to(user.email), []);
+      } finally {
+        auth.suspended.delete(DEMO);
+        await auth.bump();
+      }
+    });
+
     it('reaches people beside requests that nobody can open, such as of a secret that was replaced', async () => {
       const user = await newUser('beside', { password: 'known before' });
       const request = { username: user.username, clientId: null, browser: null, address: '203.0.113.9' };

@@ -4,6 +4,7 @@ import { call } from '../../../contracts/call.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { SignInFailure, signIn } from '../../../scripts/sign-in.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { authorize, authorizeUrl, Browser, exchange, pkce, type Seen } from '../auth/browser.ts';
 import { type Company, makeCompany, PASSWORD, refresh, within } from './company.ts';
 
 const REASON = 'The invoices of September are not paid.';
@@ -133,6 +134,87 @@ describe('a suspended tenant', function () {
     assert.equal((await fetch(url)).status, 200);
   });
 
+  it('is refused at every entrance, and let in there again when it is resumed', async () => {
+    const { baseUrl } = platform;
+    const by = (token: string, path: string, init: RequestInit = {}) =>
+      fetch(baseUrl + path, { ...init, headers: { authorization: `Bearer ${token}`, ...init.headers } });
+    const as = async (scope: string) => signIn({ baseUrl, user: flour.adminName, password: PASSWORD, scope });
+    const [provisioner, person, fresh] = [
+      await as('users:manage'),
+      await as('openid'),
+      await as('data:read offline_access'),
+    ];
+    const link = async (): Promise<string> =>
+      (await call(platform.broker, 'auth.users.createLink', { username: flour.adminName, tenantId: flour.tenantId }))
+        .url;
+    const setPassword = await link();
+    const browser = new Browser();
+    const account = async (): Promise<Seen> => {
+      const seen = await browser.visit(`${baseUrl}/account`);
+      if (!/name="password"/.test(seen.html)) return seen;
+      return browser.submit(seen, { username: flour.adminName, password: PASSWORD });
+    };
+    const introspected = (): Promise<Response> =>
+      fetch(`${baseUrl}/oauth2/introspect`, {
+        method: 'POST',
+        headers: { authorization: `Basic ${robot}` },
+        body: new URLSearchParams({ token: flour.tokens.access_token }),
+      });
+    let refreshToken = fresh.refresh_token!;
+    const refreshed = async (): Promise<Response> => {
+      const response = await refresh(baseUrl, refreshToken);
+      refreshToken = ((await response.clone().json()) as { refresh_token?: string }).refresh_token ?? refreshToken;
+      return response;
+    };
+    const code = async (): Promise<{ status: number }> => {
+      const { verifier, challenge } = pkce();
+      const at = await authorize(new Browser(), authorizeUrl(baseUrl, challenge), flour.adminName, PASSWORD);
+      const value = at.searchParams.get('code');
+      return value === null ? { status: 0 } : exchange(baseUrl, value, verifier);
+    };
+    const assistant = await mcp();
+    const json = { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } };
+    /** What each answers while the tenant works, and while it is suspended. */
+    const entrances: readonly (readonly [
+      what: string,
+      ask: () => Promise<{ status: number }>,
+      open: number,
+      shut: number,
+    ])[] = [
+      ['a read', () => flour.admin.get('/identity'), 200, 403],
+      ['a query', () => flour.admin.post('/data/User/query', {}), 200, 403],
+      ['a change', () => flour.admin.post('/data/User', { username: 'x' }), 422, 403],
+      ['an unknown object', () => flour.admin.get('/data/Nothing'), 404, 403],
+      ['configuration', () => by(flour.tokens.access_token, '/api/v1/metadata/deploy', json), 400, 403],
+      ['dashboards', () => flour.admin.get('/analytics/dashboards'), 200, 403],
+      ['the change feed', () => flour.admin.get('/data/User/changes'), 200, 403],
+      ['assistants', assistant, 200, 403],
+      ['provisioning', () => by(provisioner.access_token, '/scim/v2/Users?count=1'), 200, 403],
+      ['a program', robotToken, 200, 400],
+      ['a refresh token', refreshed, 200, 400],
+      ['who signed in', () => by(person.access_token, '/oauth2/userinfo'), 200, 401],
+      ['a sign-in', code, 200, 0],
+      ['the account', account, 200, 403],
+      ['a link to a password', () => fetch(setPassword), 200, 403],
+      ['the page of dashboards', () => fetch(`${baseUrl}/dashboards`), 200, 200],
+      ['introspection', introspected, 200, 200],
+    ];
+    const seen = async (): Promise<Record<string, number>> => {
+      const found: Record<string, number> = {};
+      for (const [what, ask] of entrances) found[what] = (await ask()).status;
+      return found;
+    };
+    const opened = Object.fromEntries(entrances.map(([what, , open]) => [what, open]));
+    const shut = Object.fromEntries(entrances.map(([what, , , status]) => [what, status]));
+    assert.deepEqual(await seen(), opened);
+    await suspend();
+    await within(2, async () => (await answers()) === 403);
+    assert.deepEqual(await seen(), shut);
+    await resume();
+    await within(2, async () => (await answers()) === 200);
+    assert.deepEqual(await seen(), opened, 'as before');
+  });
+
   it('is so within seconds for a process that never hears of it', async () => {
     const set = (suspended: boolean) =>
       database.query('UPDATE metadata.tenants SET suspended = $1 WHERE id = $2', [suspended, flour.tenantId]);
@@ -175,7 +257,7 @@ describe('a suspended tenant', function () {
 
   it('has what operators did in its trail, without an actor', async () => {
     const { body } = await flour.admin.get('/events/audit?operationId=metadata.tenants.suspend');
-    assert.equal(body.records.length, 2);
+    assert.equal(body.records.length, 3);
     assert.deepEqual(body.records[0].changes, [
       { field: 'reason', from: null, to: REASON },
       { field: 'suspended', from: false, to: true },

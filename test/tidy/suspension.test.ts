@@ -1,0 +1,25 @@
+/** The reference of tenants names each place that decides what a suspended tenant may do: nobody else has to look for them. */
+import assert from 'node:assert/strict';
+import { read, repositoryFiles } from '../support/sources.ts';
+
+/** Asks whether a tenant is suspended, to let something go on or not. */
+const DECIDES =
+  /isSuspended\(|refusedTenant\(|refuseSuspended\(|suspendedStatement\(|[!.]tenantSuspended\b|tenant\??\.suspended\b|alsoSuspended[:,]/;
+/** What it asks with, or what it says to those who decide. */
+const SAYS: readonly string[] = [
+  'services/auth/clients.ts',
+  'services/auth/provider/suspended.ts',
+  'services/data/connections/confirm.sql.ts',
+];
+
+describe('what a suspended tenant may not do', () => {
+  it('is decided in the places that the reference names, and in no others', () => {
+    const page = read('docs/reference/tenants.md');
+    const section = page.slice(page.indexOf('\n## Suspended\n'), page.indexOf('\n## Deleted\n'));
+    const named = [...section.matchAll(/`((?:services|mixins)\/[^`]+)`/g)].map(([, path]) => path!);
+    const deciding = repositoryFiles().filter(
+      (path) => /^(?:services|mixins|lib)\/.*\.ts$/.test(path) && !SAYS.includes(path) && DECIDES.test(read(path)),
+    );
+    assert.deepEqual([...new Set(named)].sort(), deciding.sort());
+  });
+});
