@@ -79,7 +79,7 @@ describe("a database of one's own", function () {
       const { status, services } = await readiness(`http://localhost:${port}`);
       return status === 200 && services['data']?.processes === 2;
     };
-    await until('the gateway sees both processes of data', isWhole, 10_000);
+    await until('the gateway sees both processes of data', isWhole, 30_000);
     assert.equal(await platform.end(), 0, platform.output);
   });
 });
