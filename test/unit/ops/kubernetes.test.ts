@@ -1,7 +1,17 @@
 /** What `kubectl kustomize` makes of every overlay is complete, consistent and starts what exists. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -9,7 +19,7 @@ import { databaseVariable, readConfig } from '../../../config/env.ts';
 import { LIMITS } from '../../../config/limits.ts';
 import { ALL_SERVICES, CONNECTIONS_MAX, LEASE_CONNECTIONS, SERVICES } from '../../../config/services.ts';
 import { kubernetesFiles, migrationFile } from '../../../scripts/manifests.ts';
-import { exampleNamed } from '../../support/examples.ts';
+import { exampleNamed, examplesOf } from '../../support/examples.ts';
 import { environmentVariables } from '../../support/sources.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -137,6 +147,39 @@ describe('the Kubernetes manifests', function () {
       for (const range of ['10.0.0.0/8', '169.254.0.0/16', '192.168.0.0/16'])
         assert.ok(internet.egress.to[0].ipBlock.except.includes(range), range);
       assert.deepEqual(traces.chosen, [...ALL_SERVICES].sort());
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('are worked with by commands that kubectl understands, up to the cluster, which is not here', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'erp-kubectl-'));
+    const prelude = `
+      npm() { :; }
+      pod=pod/metadata-1
+      kubectl() {
+        local said; said=$(mktemp -p "$PWD")
+        command kubectl --server=http://127.0.0.1:1 "$@" 2> "$said" || grep -qE 'connection (to the server .* was )?refused' "$said" ||
+          { echo "kubectl $*: $(cat "$said")" >> not-understood; }
+        [[ " $* " != *' get pod '* ]] || echo pod/metadata-1
+      }
+    `;
+    const env = { PATH: process.env['PATH'], HOME: folder, KUBECONFIG: join(folder, 'none') };
+    try {
+      for (const name of ['operator', ...ALL_SERVICES]) mkdirSync(join(folder, 'keys', name), { recursive: true });
+      for (const name of ['ca.crt', 'not-understood']) writeFileSync(join(folder, name), '');
+      symlinkSync(join(root, 'k8s'), join(folder, 'k8s'));
+      const blocks = ['docs/reference/operations-cluster.md', 'docs/guides/operators.md']
+        .flatMap(examplesOf)
+        .filter(({ language, text }) => language === 'sh' && text.includes('kubectl'));
+      assert.ok(blocks.length >= 9, `${blocks.length} blocks`);
+      for (const { text } of blocks)
+        spawnSync('bash', ['--norc', '-c', prelude + text], {
+          cwd: folder,
+          env,
+          stdio: ['ignore', 'ignore', 'inherit'],
+        });
+      assert.equal(readFileSync(join(folder, 'not-understood'), 'utf8'), '');
     } finally {
       rmSync(folder, { recursive: true });
     }
