@@ -1,7 +1,7 @@
 /**
  * `npm test`: lint, types and every suite, with the set-up they need. One PostgreSQL server is shared by all suites, each
  * test file works on a database of its own. What depends on the version of PostgreSQL runs once more on the oldest that is
- * supported. With arguments (`npm test -- test/api/records.test.ts`) only these files; TEST_POSTGRESQL=15 runs them, or
+ * supported. With arguments (`npm test -- test/api/errors.test.ts`) only these files; TEST_POSTGRESQL=15 runs them, or
  * everything, on another version.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';

@@ -338,6 +338,8 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/guides/operators.md#start-and-stop': 'test/cluster/single.test.ts',
   'docs/guides/operators.md#the-console': 'test/cluster/single.test.ts',
   'docs/reference/tracing.md#tracing': 'test/cluster/single.test.ts',
+  'docs/reference/versioning.md#deprecation': 'test/service/gateway/deprecation.test.ts',
+  'docs/reference/audit.md#the-chain': 'test/service/data/audit-chain.test.ts',
   'docs/reference/operations.md#stalls': 'test/unit/mixins/watchdog.test.ts',
   'docs/reference/operations-cluster.md#kubernetes 2': 'test/unit/ops/kubernetes.test.ts',
   'docs/reference/tracing.md#when-the-collector-is-away': 'test/unit/ops/kubernetes.test.ts',
@@ -348,13 +350,10 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
   'CONTRIBUTING.md#run-and-test': 'Installs the packages and runs this suite.',
   'README.md#start 2': 'Runs this suite.',
   'README.md#where-to-go-on':
-    'test/unit/ops/containers.test.ts: the commands of docs/reference/operations-cluster.md#docker-compose.',
-  'docs/reference/audit.md#the-chain': 'A formula: npm run audit -- verify computes it.',
+    'The commands of docs/reference/operations-cluster.md#docker-compose: test/unit/ops/containers.test.ts holds them alike.',
   'docs/reference/duplicates.md#cost': 'A plan that was measured, with its figures.',
   'docs/reference/operations-cluster.md#kubernetes':
     'Takes Docker and a registry; test/unit/ops/kubernetes.test.ts holds its image to that of the manifests.',
-  'docs/reference/versioning.md#deprecation':
-    'Nothing is deprecated yet; test/service/gateway/deprecation.test.ts compares it with the headers of what will be.',
 };
 
 /** A file of a configuration that the demo tenant could deploy, with others that it needs. */

@@ -40,11 +40,16 @@ describe('an example of the documents', () => {
     }
   });
 
-  it('and each sentence run scripts that there are', () => {
+  it('and each sentence run scripts and tests that there are', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-    for (const path of repositoryFiles().filter((one) => /^(?:README|CONTRIBUTING|docs\/.+)\.md$/.test(one)))
-      for (const [command, name = ''] of read(path).matchAll(/\bnpm run (?:--silent )?([a-z][\w:-]*)/g))
+    const files = repositoryFiles();
+    for (const path of files.filter((one) => /^(?:README|CONTRIBUTING|docs\/.+)\.md$/.test(one))) {
+      const text = read(path);
+      for (const [command, name = ''] of text.matchAll(/\bnpm run (?:--silent )?([a-z][\w:-]*)/g))
         assert.ok(name in scripts, `${path}: ${command}`);
+      for (const [command, file = ''] of text.matchAll(/\bnpm test -- (\S+\.ts)/g))
+        assert.ok(files.includes(file), `${path}: ${command}`);
+    }
   });
 
   it('is JSON where it says so', () => {

@@ -1,6 +1,6 @@
 /** The chain over the audit trail: it takes in every committed row once, and tells when anything was tampered with. */
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { call } from '../../../contracts/call.ts';
 import type { Verification, VerifyRequest } from '../../../contracts/data/trail.ts';
 import { Database, type Tx } from '../../../mixins/database/database.ts';
@@ -82,6 +82,32 @@ describe('the chain over the audit trail', () => {
     const checked = await verify();
     assert.deepEqual([checked.broken, checked.unsealed, checked.checked], [null, 0, rows!['links']]);
     assert.equal(await seal(), 0);
+  });
+
+  it('is what docs/reference/audit.md#the-chain says, for somebody who computes it with other means', async () => {
+    const rows = await world.rows(
+      `SELECT link.hash, jsonb_build_array('audit-1', entry.audit_id, replace((entry.at AT TIME ZONE 'UTC')::text, ' ', 'T'),
+          user_id, client_id, agent_run_id, channel, operation_id, outcome, code, request_id, idempotency_key, object,
+          record_id, kind, record_version, changes, ip)::text AS text
+        FROM $schema._audit_chain link JOIN $schema._audit entry USING (audit_id) ORDER BY link.position`,
+    );
+    assert.ok(rows.length >= 5);
+    const sha256 = (...parts: (string | Uint8Array)[]): Buffer =>
+      createHash('sha256')
+        .update(Buffer.concat(parts.map((part) => Buffer.from(part))))
+        .digest();
+    let hash: Buffer = Buffer.alloc(32);
+    for (const [before, row] of rows.entries()) {
+      const place = Buffer.alloc(8);
+      place.writeBigUInt64BE(BigInt(before + 1));
+      // PostgreSQL prints no zeros at the end of a second.
+      const text = String(row['text']).replace(
+        /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(?=")/,
+        (_, seconds: string, part = '.') => `${seconds}${part.padEnd(4, '0')}Z`,
+      );
+      hash = sha256(hash, place, sha256(text));
+      assert.deepEqual(row['hash'], hash);
+    }
   });
 
   it('never forks under writers and sealers at once, and takes in what commits late', async function () {
