@@ -91,7 +91,8 @@ describe('the platform by docker-compose.yml', function () {
     );
     const changed = pids().map((pid, i) => pid !== before[i]);
     assert.deepEqual(changed, [...ALL_SERVICES.map(() => true), false, false]);
-    await installation.shell('npm run bus-keys -- --finish');
+    const [reload] = /^.*reload.*$/m.exec(exampleNamed(`${PAGE}#upgrade-with-docker-compose`))!;
+    await installation.shell(`npm run bus-keys -- --finish\n${reload}`);
     await until('all see each other', complete, 20_000);
     sam = await samSignsIn();
     const { status, body } = await sam.get(`/data/Account/${record.id}`);

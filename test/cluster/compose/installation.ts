@@ -248,7 +248,6 @@ export class Installation {
         ...compileCache(),
         ...Object.fromEntries(env),
         ADDRESS: address,
-        PGHOST: address,
         PGDATA: mounted('/var/lib/postgresql/18/docker'),
         ...(own === IMAGE ? { HOST: address, DATA_DIR: join(this.folder, 'data') } : {}),
         NODE_OPTIONS: `--import=${HERE}/hosts.ts`,
@@ -313,7 +312,10 @@ export class Installation {
   /** Until its health check passes. */
   async #healthy(name: string, container: Container, child: ChildProcess, { env, cwd }: Command): Promise<void> {
     // NATS has none: it accepts when it has read what it is to do.
-    const check = container.healthcheck?.test[1] ?? `exec 3<>/dev/tcp/${env['PGHOST']}/4222`;
+    const check = (container.healthcheck?.test[1] ?? 'exec 3<>/dev/tcp/127.0.0.1/4222').replace(
+      '127.0.0.1',
+      env['ADDRESS']!,
+    );
     for (const end = Date.now() + 30_000; ; await pause(100)) {
       if (child.exitCode !== null) throw new Error(`${name} ended: ${readFileSync(this.#log(name), 'utf8')}`);
       const passed = await promisify(execFile)('bash', ['-c', check], { env, cwd }).catch(() => null);
