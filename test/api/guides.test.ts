@@ -308,17 +308,20 @@ describe('the guide', () => {
 
   it('sign-in-a-program.md asks for the changes of the night, by secret and by key, until it is stopped', async function () {
     this.timeout(120_000);
-    const { text } = await interrupted('sign-in-a-program.md');
-    const [beginning = '', describe = '', secretly = '', rest = ''] = text.split(/^(?=## [123]\.)/m);
-    const made = await walk('sign-in-a-program.md', {}, () => beginning + describe);
-    assert.match(made, /^warehouse: SUCCEEDED\nwarehouse-[0-9a-f]{12}@demo\.example\nwarehouse: SUCCEEDED\n$/);
-    const types = `${secretIn(await operate(secretly))}\n`;
-    const output = await walk('sign-in-a-program.md', {}, () => beginning + secretly + rest, { types });
-    assert.match(
-      output,
-      /^900\n1\nSCOPE_INSUFFICIENT\ntrue\nQuayside Chandlers Ltd\nupserted Quayside Chandlers Ltd\nwarehouse: SUCCEEDED\n/,
-    );
-    assert.match(output, /\nwarehouse: SUCCEEDED\ninvalid_client\n\nwarehouse: SUCCEEDED\ninvalid_client\n$/);
+    for (const time of ['first', 'second']) {
+      const { text } = await interrupted('sign-in-a-program.md');
+      const [beginning = '', describe = '', secretly = '', rest = ''] = text.split(/^(?=## [123]\.)/m);
+      const made = await walk('sign-in-a-program.md', {}, () => beginning + describe);
+      assert.match(made, /^warehouse: SUCCEEDED\nwarehouse-[0-9a-f]{12}@demo\.example\nwarehouse: SUCCEEDED\n$/);
+      const types = `${secretIn(await operate(secretly))}\n`;
+      const output = await walk('sign-in-a-program.md', {}, () => beginning + secretly + rest, { types });
+      assert.match(
+        output,
+        /^900\n1\nSCOPE_INSUFFICIENT\ntrue\n(Quayside Chandlers [0-9a-f]{12})\nupserted \1\nwarehouse: SUCCEEDED\n/,
+        `the ${time} time`,
+      );
+      assert.match(output, /\nwarehouse: SUCCEEDED\ninvalid_client\n\nwarehouse: SUCCEEDED\ninvalid_client\n$/);
+    }
   });
 
   it('register-an-application.md gets a first token for each kind of application', async function () {
