@@ -5,13 +5,16 @@ import { type Page, page, type Section } from './page.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 
-/** The order in which somebody who begins reads them; others follow by name. */
-const GUIDES = [
-  'first-request',
-  'use-the-command-line',
-  'model-your-business',
-  'configuration-as-files',
-  'who-sees-what',
+/**
+ * The order in which somebody who begins reads them: first steps, a business of one's own, how people come in, what other
+ * software does, operation. Others follow by name.
+ */
+export const GUIDES = [
+  ...['first-request', 'use-the-command-line', 'model-your-business', 'configuration-as-files', 'who-sees-what'],
+  ...['check-what-is-entered', 'give-records-a-life', 'prevent-duplicates', 'find-out-why', 'open-a-dashboard'],
+  ...['invite-people', 'sign-in-with-a-passkey', 'single-sign-on', 'provision-users'],
+  ...['register-an-application', 'sign-in-a-program', 'follow-changes', 'let-an-agent-work', 'connect-an-assistant'],
+  ...['going-to-production', 'operators'],
 ];
 const REFERENCE = ['http', 'authentication', 'operations', 'records', 'querying', 'errors', 'limits', 'idempotency'];
 

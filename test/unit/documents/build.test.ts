@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
+import { readdirSync } from 'node:fs';
 import { posix } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -16,6 +17,7 @@ import { searchOptions } from '../../../mixins/documents/searching.js';
 import { archive } from '../../../scripts/documents/archive.ts';
 import { build, VERSION } from '../../../scripts/documents/build.ts';
 import type { Files } from '../../../scripts/documents/page.ts';
+import { GUIDES } from '../../../scripts/documents/repository.ts';
 
 describe('The documents', function () {
   this.timeout(30_000);
@@ -34,6 +36,18 @@ describe('The documents', function () {
     );
     assert.ok(said.length > 40);
     for (const text of said) assert.ok(text.length >= 30 && text.length <= 260, text);
+  });
+
+  it('have every guide in the place where somebody who begins reads it', () => {
+    const guides = readdirSync(new URL('../../../docs/guides/', import.meta.url)).filter((name) =>
+      name.endsWith('.md'),
+    );
+    assert.deepEqual(GUIDES.map((name) => `${name}.md`).toSorted(), guides.toSorted());
+    const listed = [...(files.get('index.md') ?? '').matchAll(/^- \[[^\]]+\]\(guides\/([^)]+)\.md\): /gm)];
+    assert.deepEqual(
+      listed.map(([, name]) => name),
+      GUIDES,
+    );
   });
 
   it('say of a reserved code that nothing answers it', () => {
