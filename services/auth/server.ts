@@ -151,7 +151,7 @@ export class AuthServer {
   async clean(): Promise<void> {
     await this.#store.deleteExpired();
     const { addresses } = this.#store;
-    await settleUnopposed({ addresses, acts: this.acts, onError: this.#options.onError });
+    await settleUnopposed({ addresses, acts: this.acts, clients: this.clients, onError: this.#options.onError });
   }
 
   async rotateKeys(): Promise<void> {

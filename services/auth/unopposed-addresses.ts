@@ -1,15 +1,24 @@
 /** Changed mail addresses that count by themselves, because nobody has objected in time. */
 import type { Acts } from './acts.ts';
+import type { Clients } from './clients.ts';
+import type { ChangedAddress } from './store/addresses.sql.ts';
 import type { Addresses } from './store/addresses.ts';
 
 interface UnopposedParts {
   readonly addresses: Addresses;
   readonly acts: Acts;
+  readonly clients: Pick<Clients, 'isSuspended'>;
   onError(error: unknown): void;
 }
 
 /** Settles them, each with its entry in the audit trail. Source: docs/reference/mail.md#a-changed-address. */
-export async function settleUnopposed({ addresses, acts, onError }: UnopposedParts): Promise<void> {
+export async function settleUnopposed(parts: UnopposedParts): Promise<void> {
+  for (const changed of await parts.addresses.unopposed()) await settleOne(parts, changed).catch(parts.onError);
+}
+
+async function settleOne({ addresses, acts, clients }: UnopposedParts, changed: ChangedAddress): Promise<void> {
+  // Nobody could object there: its links lead to a page that says so.
+  if (await clients.isSuspended(changed.tenantId)) return addresses.awaitConsent(changed);
   // The address counts, whether or not the entry can be written.
-  for (const changed of await addresses.settleUnopposed()) await acts.addressUnopposed(changed).catch(onError);
+  if (await addresses.settle(changed)) await acts.addressUnopposed(changed);
 }

@@ -80,6 +80,7 @@ export const signInPages = (text: string): pages.Page[] => [
   ...(['confirm', 'agree', 'object'] as const).flatMap((decision) => [
     addressDecided(decision, 'settled', text),
     addressDecided(decision, 'waiting', text),
+    addressDecided(decision, 'waitingForConsent', text),
   ]),
   addressLinkSpent(),
   ...[

@@ -35,7 +35,12 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
     parts.store.credentials.find(tenantId, userId),
     parts.clients.tenant({ tenantId }),
   ]);
-  if (!credential || !tenant || tenant.suspended) return null;
+  if (!credential || !tenant) return null;
+  if (tenant.suspended) {
+    // Its reader is not asked whether they agree.
+    if (kind === 'addressChanged') await parts.store.addresses.awaitConsent(mail);
+    return null;
+  }
   if (!(await isNeeded(parts, mail, credential))) return null;
   const user = await parts.user({ tenantId, userId });
   const language = languageOf(user?.locale, tenant.locale);

@@ -68,8 +68,8 @@ account is put right.`,
     outcome === 'waiting'
       ? `Mails for you go to ${address} once you have agreed with the link that was sent to the earlier address, or
 ${OBJECTION_DAYS} days after the change if nobody objects there.`
-      : `Too many mails were sent to your earlier address today, so none could ask there whether you agree to ${address}. Ask your
-administrator to enter the change once more, tomorrow.`,
+      : `Mails for you go to ${address} once you have agreed, and you could not be asked at your earlier address. If no link has
+arrived there, ask your administrator to enter the change once more, tomorrow.`,
   );
 }
 

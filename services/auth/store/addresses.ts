@@ -12,7 +12,7 @@ import {
   settleAddress,
   UNOPPOSED_ADDRESSES,
 } from './addresses.sql.ts';
-import { forgetLinks } from './credentials.sql.ts';
+import { awaitConsent, forgetLinks } from './credentials.sql.ts';
 
 export class Addresses {
   readonly #database: Database;
@@ -48,13 +48,19 @@ export class Addresses {
     });
   }
 
-  /** Settles confirmed addresses to which nobody has objected in time; answers those. */
-  async settleUnopposed(): Promise<ChangedAddress[]> {
-    const found = await this.#database.login((tx) => tx.all<ChangedAddress>(UNOPPOSED_ADDRESSES));
-    const done: ChangedAddress[] = [];
-    for (const changed of found)
-      if (await this.#database.shared('auth', changed.tenantId, (tx) => settled(tx, changed))) done.push(changed);
-    return done;
+  /** Confirmed addresses to which nobody has objected in time, of all tenants. */
+  unopposed(): Promise<ChangedAddress[]> {
+    return this.#database.login((tx) => tx.all<ChangedAddress>(UNOPPOSED_ADDRESSES));
+  }
+
+  /** The new address counts from now on; false: something has changed meanwhile. */
+  settle(changed: ChangedAddress): Promise<boolean> {
+    return this.#database.shared('auth', changed.tenantId, (tx) => settled(tx, changed));
+  }
+
+  /** A new address of the user that waits does not count by itself, however long nobody objects. */
+  async awaitConsent({ tenantId, userId }: Pick<ChangedAddress, 'tenantId' | 'userId'>): Promise<void> {
+    await this.#database.shared('auth', tenantId, (tx) => tx.query(awaitConsent(tenantId, userId)));
   }
 }
 

@@ -407,14 +407,14 @@ describe('mails about accounts', () => {
     };
 
     /** What the audit trails have of addresses that count from now on, because nobody has objected. */
-    const settledAddresses = async (): Promise<unknown[]> => {
+    const settledAddresses = async (clients = { isSuspended: async () => false }): Promise<unknown[]> => {
       const entries: unknown[] = [];
       const acts = new Acts(
         async (entry) => entries.push(entry),
         async () => [],
       );
       const { addresses } = new AuthStore(auth.database);
-      await settleUnopposed({ addresses, acts, onError: (error) => assert.fail(String(error)) });
+      await settleUnopposed({ addresses, acts, clients, onError: (error) => assert.fail(String(error)) });
       return entries;
     };
 
@@ -484,13 +484,44 @@ describe('mails about accounts', () => {
       const next = 'unasked.new@mail.example';
       await sync({ ...user, email: next });
       const confirmation = linkIn(await server.mails.next({ to: next }));
-      assert.match(await decide(confirmation, 'confirm'), /none could ask there whether you agree/);
+      assert.match(await decide(confirmation, 'confirm'), /you could not be asked at your earlier address/);
       await auth.database.query(
         `UPDATE auth.credentials SET pending_since = pending_since - interval '8 days' WHERE user_id = $1`,
         [user.userId],
       );
       assert.deepEqual(await settledAddresses(), []);
       await linksGoTo(user.username, user.email);
+    });
+
+    it('does not count by itself when its user could not object in a suspended tenant', async () => {
+      const { user, next, earlier, confirmation } = await changed('held-back');
+      await decide(confirmation, 'confirm');
+      await auth.database.query(
+        `UPDATE auth.credentials SET pending_since = now() - interval '8 days' WHERE user_id = $1`,
+        [user.userId],
+      );
+      assert.deepEqual(await settledAddresses({ isSuspended: async () => true }), []);
+      assert.deepEqual(await settledAddresses(), []);
+      await linksGoTo(user.username, user.email);
+      assert.match(await decide(earlier, 'agree'), /Mails for you go to/);
+      await linksGoTo(user.username, next);
+
+      // Nor when they were not asked, since no mail leaves.
+      const other = await newUser('not-asked', { password: 'known before' });
+      auth.suspended.add(DEMO);
+      await auth.bump();
+      try {
+        await sync({ ...other, email: 'not-asked.new@mail.example' });
+        await settled();
+      } finally {
+        auth.suspended.delete(DEMO);
+        await auth.bump();
+      }
+      const { rows } = await auth.database.query(
+        'SELECT pending_since AS since FROM auth.credentials WHERE user_id = $1',
+        [other.userId],
+      );
+      assert.deepEqual(rows, [{ since: null }]);
     });
 
     it('has to be confirmed from the beginning when it is changed once more', async () => {
