@@ -54,16 +54,19 @@ const STANDS: Readonly<Record<string, string>> = {
   number: '\\d+',
 };
 
+/** Unlike RegExp.escape it leaves spaces, so that a failure can be read. */
+const literally = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+
 /** Matches what a command prints as the example shows it: with other ids, times and numbers, and anything in place of `…`. */
 export function likeExample(text: string): RegExp {
   let pattern = '';
   let at = 0;
   for (const { 0: value, index, groups } of text.matchAll(VALUES)) {
     const [kind] = Object.entries(groups!).find(([, found]) => found !== undefined)!;
-    pattern += RegExp.escape(text.slice(at, index)) + STANDS[kind];
+    pattern += literally(text.slice(at, index)) + STANDS[kind];
     at = index + value.length;
   }
-  return new RegExp(pattern + RegExp.escape(text.slice(at)));
+  return new RegExp(pattern + literally(text.slice(at)));
 }
 
 const slug = (heading: string): string =>
