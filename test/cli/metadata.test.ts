@@ -87,6 +87,23 @@ describe('erp metadata', () => {
     assert.equal(git('status', '--short'), '');
   });
 
+  it('shows problems as a compiler does, with 6, and deploys nothing', async () => {
+    label('Net amount');
+    write(RULE, rule('record.Amuont__c == 0'));
+    const { code, stdout, stderr } = await run(['deploy', '--wait']);
+    assert.equal(code, 6);
+    assert.match(stdout, likeExample(exampleNamed('docs/reference/cli-metadata.md#validate-and-deploy')));
+    assert.match(stderr, /The plan is blocked by 1 problem\. Nothing was deployed\./);
+    const json = await run(['validate', '--json']);
+    assert.equal(json.code, 6);
+    assert.equal(JSON.parse(json.stdout).blocked[0].code, 'EXPRESSION_INVALID');
+    assert.equal(JSON.parse(json.stderr).code, 'PLAN_BLOCKED');
+    write(RULE, 'type: ValidationRule\napiName: [\n');
+    const broken = await run(['validate']);
+    assert.equal(broken.code, 6);
+    assert.match(broken.stdout, /NotFree\.yaml:\d:\d+: error: .* YAML_INVALID/);
+  });
+
   it('shows an edit as diff and plan, deploys exactly this, and leaves the folder as the platform has it', async () => {
     label('Net amount');
     write(RULE, rule('record.Amount__c == 0'));
@@ -110,23 +127,6 @@ describe('erp metadata', () => {
     commit('Deploy');
     await ok(['retrieve']);
     assert.equal(git('status', '--short'), '');
-  });
-
-  it('shows problems as a compiler does, with 6, and deploys nothing', async () => {
-    label('Net amount');
-    write(RULE, rule('record.Amuont__c == 0'));
-    const { code, stdout, stderr } = await run(['deploy', '--wait']);
-    assert.equal(code, 6);
-    assert.match(stdout, likeExample(exampleNamed('docs/reference/cli-metadata.md#validate-and-deploy')));
-    assert.match(stderr, /The plan is blocked by 1 problem\. Nothing was deployed\./);
-    const json = await run(['validate', '--json']);
-    assert.equal(json.code, 6);
-    assert.equal(JSON.parse(json.stdout).blocked[0].code, 'EXPRESSION_INVALID');
-    assert.equal(JSON.parse(json.stderr).code, 'PLAN_BLOCKED');
-    write(RULE, 'type: ValidationRule\napiName: [\n');
-    const broken = await run(['validate']);
-    assert.equal(broken.code, 6);
-    assert.match(broken.stdout, /NotFree\.yaml:\d:\d+: error: .* YAML_INVALID/);
   });
 
   it('brings the whole folder up to date with a package, so that nothing of others is taken back', async () => {
