@@ -21,7 +21,7 @@ describe('sign-in', () => {
   const withoutVariables = (html: string): string =>
     html
       .replace(/name="csrf" value="[^"]*"/g, '')
-      .replace(/interaction\/[\w-]+/g, '')
+      .replace(/(?:interaction\/|sign_in=)[\w-]+/g, '')
       .replace(/data-options="[^"]*"/, '')
       .replace(/id="username"[^>]*/, '');
 
