@@ -16,6 +16,7 @@ import { startTestServer } from '../test/support/database.ts';
 import { createPlatformDatabase } from '../test/support/platform.ts';
 import { postgresPrograms } from '../test/support/postgres.ts';
 import { debianBinaries, hasBinaries, testBinaries } from '../test/support/postgresql.ts';
+import { removeTemporaryFolders } from '../test/support/temporary.ts';
 
 const root = join(import.meta.dirname, '..');
 const bin = join(root, 'node_modules', '.bin');
@@ -309,6 +310,7 @@ async function startServer(binaries?: string): Promise<string> {
 }
 async function close(): Promise<void> {
   for (const child of children) child.kill('SIGTERM');
+  removeTemporaryFolders();
   for (const started of servers) {
     servers.delete(started);
     await started.server.stop();

@@ -12,6 +12,7 @@ import { type Api, api, tokenFor } from '../support/client.ts';
 import { exampleNamed } from '../support/examples.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { root } from '../support/sources.ts';
+import { sharedFolder } from '../support/temporary.ts';
 import { Browser } from './auth/browser.ts';
 
 const SCRIPT = join(root, 'docs/guides/agent-overdue-invoices.ts');
@@ -141,7 +142,11 @@ describe('the agent that chases overdue invoices', function () {
 
   it('drafts, asks, and sends what a person approved; all of it can be followed and taken back', async () => {
     const printed = exampleNamed('docs/guides/let-an-agent-work.md#1-start-the-agent');
-    const agent = launch('bash', ['--norc', '-c', printed], { REPOSITORY: root, BASE_URL: platform.baseUrl });
+    const agent = launch('bash', ['--norc', '-c', printed], {
+      REPOSITORY: root,
+      TMPDIR: sharedFolder('written'),
+      BASE_URL: platform.baseUrl,
+    });
     await allow(agent);
     const runId = await runIdOf(agent);
     await agent.until(/Wait for people/);

@@ -15,6 +15,7 @@ import { exampleNamed } from '../support/examples.ts';
 import { CLIENT_SECRET, IdentityProvider } from '../support/identity-provider.ts';
 import { deployOverHttp } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
+import { sharedFolder } from '../support/temporary.ts';
 import { authorize, authorizeUrl, Browser, claims, exchange, pkce } from './auth/browser.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -86,7 +87,7 @@ describe('the guide', () => {
     }\n`;
     const running = promisify(execFile)('bash', ['--norc', '-u', '-c', inProject + npm + erp + script], {
       cwd: folder,
-      env: { ...process.env, BASE_URL: platform.baseUrl, ...more },
+      env: { ...process.env, TMPDIR: sharedFolder('written'), BASE_URL: platform.baseUrl, ...more },
     });
     running.child.stdin?.end(person.types ?? '');
     running.child.stdout?.on('data', person.reads ?? (() => {}));

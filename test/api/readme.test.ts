@@ -44,6 +44,7 @@ describe('the README', () => {
           cwd: folder,
           env: {
             ...process.env,
+            TMPDIR: folder,
             BASE_URL: platform.baseUrl,
             PATH: `${join(root, 'node_modules', '.bin')}:${process.env['PATH']}`,
           },

@@ -3,6 +3,7 @@ import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { logs, removeLogs } from '../support/processes.ts';
+import { removeTemporaryFolders } from '../support/temporary.ts';
 import { GRACE_MS, Traffic } from './client.ts';
 import { Cluster, MEMBERS } from './cluster.ts';
 import { Faults } from './faults.ts';
@@ -122,6 +123,7 @@ export async function storm(options: StormOptions): Promise<Outcome> {
     const keep = options.keep || violations.all.length > 0;
     await cluster.stop({ keep: options.keep });
     if (!keep) removeLogs();
+    removeTemporaryFolders();
   }
 }
 

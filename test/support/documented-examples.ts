@@ -21,6 +21,7 @@ import { type Answer, type Api, api, demoPassword, tokenFor } from './client.ts'
 import { exampleNamed, likeExample } from './examples.ts';
 import { fieldFile, objectFiles, wholePackage } from './metadata-tenant.ts';
 import { root } from './sources.ts';
+import { sharedFolder } from './temporary.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: examples and answers are compared, whatever they hold
 type Anything = any;
@@ -469,7 +470,13 @@ async function shell(text: string, { baseUrl, databaseUrl, natsUrl }: Stage): Pr
   const script = npm + text.replaceAll('http://localhost:3000', baseUrl);
   const { stdout } = await promisify(execFile)('bash', ['-euc', script], {
     cwd: root,
-    env: { ...process.env, BASE_URL: baseUrl, DATABASE_URL: databaseUrl, NATS_URL: natsUrl },
+    env: {
+      ...process.env,
+      TMPDIR: sharedFolder('written'),
+      BASE_URL: baseUrl,
+      DATABASE_URL: databaseUrl,
+      NATS_URL: natsUrl,
+    },
   });
   return stdout;
 }

@@ -1,8 +1,7 @@
 /** Runs the command line client as a user does: its own process, a configuration folder of its own. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { temporaryFolder } from './temporary.ts';
 
 export const PROGRAM = join(import.meta.dirname, '..', '..', 'cli', 'bin', 'erp.js');
 
@@ -28,7 +27,7 @@ export interface ErpOptions {
 export function userEnvironment(more: Record<string, string> = {}): Record<string, string> {
   return {
     PATH: process.env['PATH'] ?? '',
-    HOME: mkdtempSync(join(tmpdir(), 'erp-home-')),
+    HOME: temporaryFolder('home'),
     ...more,
   };
 }

@@ -2,6 +2,7 @@
 import { databasesLeftOpen, stopOwnServer } from './database.ts';
 import { platformsLeftRunning } from './platform.ts';
 import { processesLeftRunning, removeLogs } from './processes.ts';
+import { removeTemporaryFolders } from './temporary.ts';
 
 let failed = false;
 
@@ -17,6 +18,7 @@ export const mochaHooks = {
     ];
     await stopOwnServer();
     if (!failed) removeLogs();
+    removeTemporaryFolders();
     if (left.length) throw new Error(`A test left something behind: ${left.join('; ')}.`);
   },
 };

@@ -2,8 +2,6 @@
  * The platform for tests: main.ts's own start(), in this process, on a database of its own. With the demo tenants it is
  * a clone of a database that was seeded once per run, so a suite begins within a second or two.
  */
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { ServiceBroker } from 'moleculer';
 import { type Config, readConfig } from '../../config/env.ts';
 import type { ServiceName } from '../../config/services.ts';
@@ -11,6 +9,7 @@ import { type Running, start } from '../../main.ts';
 import type { ShutdownTimes } from '../../mixins/shutdown.ts';
 import { forgetTokens } from './client.ts';
 import { createDatabase, demoTemplate, type TestDatabase } from './database.ts';
+import { sharedFolder } from './temporary.ts';
 
 export interface PlatformOptions {
   /** Default: all. */
@@ -43,7 +42,7 @@ export function testEnvironment(databaseUrl: string, more: Record<string, string
     HOST: '127.0.0.1',
     LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'silent',
     DATABASE_URL: databaseUrl,
-    DATA_DIR: join(tmpdir(), `erp-test-data-${process.pid}`),
+    DATA_DIR: sharedFolder('test-data'),
     RATE_CONNECTION_UNITS: '1000000000',
     RATE_TENANT_UNITS: '1000000000',
     RATE_ANONYMOUS_REQUESTS: '1000000000',
