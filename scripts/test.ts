@@ -45,7 +45,7 @@ const SUITES: readonly Suite[] = [
   { name: 'api', jobs: 3, needsDatabase: true, needsNats: false },
   { name: 'cli', jobs: 3, needsDatabase: true, needsNats: false },
   { name: 'isolation', jobs: 1, needsDatabase: true, needsNats: false },
-  { name: 'cluster', jobs: 2, needsDatabase: true, needsNats: true, needsPostgres: true },
+  { name: 'cluster', jobs: 3, needsDatabase: true, needsNats: true, needsPostgres: true },
   { name: 'storm', jobs: 1, needsDatabase: false, needsNats: true },
   { name: 'browser', jobs: 1, needsDatabase: true, needsNats: false, needsChromium: true, leavesProcessors: true },
 ];

@@ -3,6 +3,7 @@
  * a way of its own to the database that tests can cut. What probes, metrics and logs of each process say is read from outside.
  */
 import assert from 'node:assert/strict';
+import { Client } from 'pg';
 import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
 import { freePort } from '../../mixins/database/embedded.ts';
 import { Link, type LinkState } from '../storm/link.ts';
@@ -44,6 +45,14 @@ type Environments = Readonly<Partial<Record<ServiceName, Record<string, string>>
 /** Metrics of a process are remembered for a second. */
 const SCRAPE_FRESH_MS = 1_050;
 
+/** The database is a copy of one that is as old as the run of the tests, and what was due then has waited since. */
+async function makeDueNow(databaseUrl: string): Promise<void> {
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  await client.query("UPDATE pgboss.job SET start_after = now() WHERE state < 'active' AND start_after < now()");
+  await client.end();
+}
+
 export class WatchedCluster {
   readonly nats: Awaited<ReturnType<typeof startSecureNats>>;
   readonly database: TestDatabase;
@@ -81,6 +90,7 @@ export class WatchedCluster {
       createPlatformDatabase(),
       ...[...ALL_SERVICES, 'callers'].map(() => freePort()),
     ]);
+    await makeDueNow(database.url);
     const ways = await Promise.all(ALL_SERVICES.map(() => Link.open(() => Number(new URL(database.url).port))));
     const cluster = new WatchedCluster(nats, database, ports, ways, env);
     try {

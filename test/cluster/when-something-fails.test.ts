@@ -740,7 +740,7 @@ passwordSignIn: true
     'full disk': ['ErpDatabaseFails data full'],
   };
   /** What may fire with them: calls and jobs that fail in consequence, and how busy the machine is. */
-  const CONSEQUENCES = /^Erp(?:ActionsFail|JobsFail|DatabaseFails|ProcessesLost|EventLoop\w+|RequestsSlow)\b/;
+  const CONSEQUENCES = /^Erp(?:ActionsFail|Jobs\w+|DatabaseFails|ProcessesLost|EventLoop\w+|RequestsSlow)\b/;
   const HISTORY = /^Erp(?:ProcessesLost|EventLoop\w+|RequestsSlow)\b/;
 
   it('every failure that lasts has its alerts, and no others; none before, and none when it is over', function () {
