@@ -280,6 +280,7 @@ export class Production {
         env: {
           PATH: process.env['PATH'],
           HOME: this.folder,
+          TMPDIR: this.file('tmp'),
           ...compileCache(),
           ROOT: root,
           NODE: process.execPath,
