@@ -83,6 +83,9 @@ export const HOSTILE_PROVISIONING: readonly HostileGenerator[] = [
   })),
   created('words of a name', () => ({ displayName: 'a '.repeat(250_000) })),
   created('a language', () => ({ locale: repeated('a-', 500_000), timezone: repeated('A/', 250_000) })),
+  created('a language of many variants', () => ({
+    locale: `en-${list(150_000, (i) => `0${i.toString(36).padStart(4, '0')}`).join('-')}`,
+  })),
   created('schemas', () => ({ schemas: list(50_000, (i) => `urn:${i}`) })),
   changed('operations', () => list(1_000, (i) => ({ op: 'replace', path: 'displayName', value: `${i}` }))),
   changed('operations with filters', () =>

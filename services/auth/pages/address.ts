@@ -69,7 +69,7 @@ account is put right.`,
       ? `Mails for you go to ${address} once you have agreed with the link that was sent to the earlier address, or
 ${OBJECTION_DAYS} days after the change if nobody objects there.`
       : `Mails for you go to ${address} once you have agreed, and you could not be asked at your earlier address. If no link has
-arrived there, ask your administrator to enter the change once more, tomorrow.`,
+arrived there, ask your administrator to enter the earlier address tomorrow, and then this one once more.`,
   );
 }
 

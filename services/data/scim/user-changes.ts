@@ -113,19 +113,20 @@ export function nameParts(name: string): { formatted: string; givenName: string;
 const IN_LOWER_CASE = /^\p{Ll}/u;
 const wordsOf = (text: string): string[] => text.split(/[\s,]+/).filter((word) => word !== '');
 
-/** A name that a client has set as a whole, such as `Berg, Ana (External)`: its parts alone do not make it. */
-const isComposed = (name: string): boolean => !/[,()]/.test(name);
+const IN_BRACKETS = /\([^()]*\)/g;
 
-/** Whether a name says what its parts say, in whatever order; one that was set as a whole may say more. */
+/** Whether a name says what its parts say, in whatever order, besides remarks such as `(External)` that they lack. */
 function saysTheSame(name: string, parts: readonly string[]): boolean {
+  const isRemark = !parts.some((part) => part.includes('('));
   const left = new Map<string, number>();
-  for (const word of wordsOf(name)) left.set(word, (left.get(word) ?? 0) + 1);
+  for (const word of wordsOf(isRemark ? name.replace(IN_BRACKETS, ' ') : name))
+    left.set(word, (left.get(word) ?? 0) + 1);
   for (const word of parts.flatMap(wordsOf)) {
     const count = left.get(word) ?? 0;
     if (count === 0) return false;
     left.set(word, count - 1);
   }
-  return !isComposed(name) || [...left.values()].every((count) => count === 0);
+  return [...left.values()].every((count) => count === 0);
 }
 
 /** displayName and name are one text: the part of it that was changed decides, else whichever is there. */

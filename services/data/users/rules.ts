@@ -49,7 +49,10 @@ function mirrorNames(write: Write): void {
     );
 }
 
-/** Profile, role and permission sets must exist in the configuration that this write is checked against; language and time zone are some. */
+/**
+ * Profile, role and permission sets must exist in the configuration that this write is checked against, and locale and time zone
+ * in general.
+ */
 function checkAssignments(write: Write): void {
   const { snapshot } = write.view;
   const given = valuesOf(write);

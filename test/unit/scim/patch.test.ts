@@ -79,6 +79,7 @@ describe('a patch of a provisioning client', () => {
     assert.equal(named('Berg, Ana (External)', 'Ana', 'Berg'), 'Berg, Ana (External)');
     assert.equal(named('Gabriel García Márquez', 'Gabriel', 'García Márquez'), 'Gabriel García Márquez');
     assert.equal(named('Berg, Ana', 'Bea', 'Berg'), 'Berg, Bea', 'in the form that it has');
+    assert.equal(named('Berg, Ana Maria', 'Ana', 'Berg'), 'Berg, Ana', 'a name that got shorter');
     assert.equal(named('Joan Mary Lake', 'Joan', 'Lake'), 'Joan Lake');
     assert.equal(named('Joan Lake', 'Lake', 'Lake'), 'Lake Lake');
   });
