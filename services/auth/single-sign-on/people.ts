@@ -35,27 +35,33 @@ export interface PeopleParts {
 
 export type Person =
   | { readonly credential: Credential }
+  | { readonly suspended: true }
   | { readonly refused: RefusalCode; readonly userId: string | null; readonly username: string | null };
 
 const SUBJECT_MAX_CHARS = 255;
 const DISPLAY_NAME_MAX_CHARS = 255;
 
+/** The suspension of a tenant is for its own people to hear of; nothing is written for it. */
 export async function userOf(parts: PeopleParts, provider: TenantProvider, claims: Claims): Promise<Person> {
   const { tenantId } = provider;
   const { issuer, subject } = claims;
   if (subject.length > SUBJECT_MAX_CHARS || subject.includes('\0')) return refuse('IDENTITY_NOT_VERIFIED');
   const identity = { tenantId, issuer, subject };
   const known = await parts.store.identities.userOf(identity);
-  if (known !== null) return usable(parts, provider, await parts.store.credentials.find(tenantId, known));
+  if (known !== null) {
+    const person = await usable(parts, provider, await parts.store.credentials.find(tenantId, known));
+    return 'credential' in person && (await parts.clients.isSuspended(tenantId)) ? { suspended: true } : person;
+  }
   const username = usernameIn(claims, provider);
   if (username === null || !(await speaksFor(parts, provider, username)))
     return refuse('IDENTITY_NOT_VERIFIED', null, username);
+  if (await parts.clients.isSuspended(tenantId)) return { suspended: true };
   const credential =
     (await parts.store.credentials.byUsername(tenantId, username)) ??
     (await created(parts, provider, claims, username));
   if (!credential) return refuse('USER_UNKNOWN', null, username);
   const found = await usable(parts, provider, credential);
-  if ('refused' in found) return found;
+  if (!('credential' in found)) return found;
   if (await parts.store.identities.add(identity, credential.userId)) {
     await parts.acts.identityAdded(tenantId, credential.userId, { provider: provider.meta.apiName, issuer, subject });
     return found;

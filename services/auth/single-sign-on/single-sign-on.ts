@@ -212,8 +212,8 @@ export class SingleSignOn {
       this.#parts.providerFailed(provider, 'it does not say that the person has signed in recently');
       return refused('SINGLE_SIGN_ON_FAILED');
     }
-    if (await this.#parts.clients.isSuspended(tenantId)) return { suspended: tenantId };
     const person = await userOf(this.#parts, provider, claims);
+    if ('suspended' in person) return { suspended: tenantId };
     if ('refused' in person) return { ...person, provider };
     const isMultiFactor = claims.amr.includes('mfa') || claims.acr === MULTI_FACTOR_ACR;
     return {

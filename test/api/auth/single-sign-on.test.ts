@@ -469,6 +469,8 @@ describe('single sign-on', () => {
         assert.equal(said, 'the tenant is suspended by the operator of the platform');
       }
       assert.deepEqual(await recorded(), { at: null, identities: 0, notes: [], users: [] });
+      const stranger = person('somebody@elsewhere.example');
+      says(await signInAs(username, stranger), /cannot be recognised/, 403);
     } finally {
       auth.suspended.delete(DEMO);
       await auth.bump();
