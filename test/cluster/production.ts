@@ -175,7 +175,7 @@ export class Production {
     this.baseUrl = `https://localhost:${parts.port}`;
     this.#balancer = new Balancer(parts.port, PROBE_MS, parts.certificate);
     setDefaultCACertificates([...this.#trusted, parts.certificate.cert]);
-    for (const folder of [this.secrets, this.file('tmp')]) mkdirSync(folder);
+    for (const folder of [this.secrets, this.file('tmp'), this.file('written')]) mkdirSync(folder);
     for (const name of ['docs', 'node_modules', 'package.json']) symlinkSync(join(root, name), this.file(name));
     this.#control.listen(0, '127.0.0.1');
     writeFileSync(this.file('ca.crt'), parts.certificate.cert);
@@ -280,7 +280,7 @@ export class Production {
         env: {
           PATH: process.env['PATH'],
           HOME: this.folder,
-          TMPDIR: this.file('tmp'),
+          TMPDIR: this.file('written'),
           ...compileCache(),
           ROOT: root,
           NODE: process.execPath,
