@@ -45,7 +45,7 @@ ${wayBack(view.back)}`,
 const wayBack = (back: string | null): string =>
   back === null ? '' : `<p class="spaced"><a href="${escapeHtml(back)}">Back to the sign-in</a></p>`;
 
-/** Whoever was named. `again`: the page before, for another name. */
+/** For any name that was given. `again`: the page before, for another name. */
 export const requested = (view: { again: string; back: string | null }): Page => ({
   title: 'Look into your mailbox',
   status: 200,
