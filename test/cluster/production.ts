@@ -3,7 +3,6 @@
  * provider with TLS, callers by https, a process for each service with the environment that its pod has from `k8s/`. What the
  * pages print is run as printed; `kubectl` keeps the Secrets in folders and shows the logs of the processes.
  */
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -12,7 +11,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { promisify } from 'node:util';
 import { parseAllDocuments } from 'yaml';
 import { databaseVariable } from '../../config/env.ts';
 import { ALL_SERVICES, CONNECTIONS_MAX, type ServiceName } from '../../config/services.ts';
@@ -24,9 +22,9 @@ import { type MailServer, mailServer } from '../support/mail.ts';
 import { type NatsServer, startServer } from '../support/nats.ts';
 import { type Collector, startCollector } from '../support/otlp.ts';
 import { type Server, Servers } from '../support/postgres.ts';
-import { compileCache, type ServiceProcess, startProcess } from '../support/processes.ts';
+import { type ServiceProcess, startProcess } from '../support/processes.ts';
 import { read, root } from '../support/sources.ts';
-import { NPM_RUN } from './npm-run.ts';
+import { runPrinted } from './printed-shell.ts';
 import { until } from './stage.ts';
 import { Balancer } from './traffic.ts';
 
@@ -41,7 +39,7 @@ const PROBE_MS = 200;
  * The commands of the pages, as far as they are not there. `kubectl exec` runs in no container: it gets the environment of a pod
  * of metadata, and a folder in place of its `/tmp`.
  */
-const SHELL = `${NPM_RUN}
+const KUBECTL = `
 npx() { shift; "$NODE" "$ROOT/cli/bin/erp.js" "$@"; }
 kubectl() {
   [ "$1" != -n ] || shift 2
@@ -94,7 +92,6 @@ kubectl() {
     *) echo "kubectl $what $*" >&2; return 1 ;;
   esac
 }
-set -o pipefail
 `;
 
 // biome-ignore lint/suspicious/noExplicitAny: manifests have no types here
@@ -273,35 +270,24 @@ export class Production {
   }
 
   /** The same for a text. It works in the folder of the installation. */
-  async shell(text: string, env: Record<string, string> = {}, input = ''): Promise<string> {
-    try {
-      const running = promisify(execFile)('bash', ['--norc', '-ec', SHELL + text], {
-        cwd: this.folder,
-        env: {
-          PATH: process.env['PATH'],
-          HOME: this.folder,
-          TMPDIR: this.file('written'),
-          ...compileCache(),
-          ROOT: root,
-          NODE: process.execPath,
-          CONTROL: `http://127.0.0.1:${(this.#control.address() as AddressInfo).port}`,
-          PODENV: this.file('pod.env'),
-          PODTMP: this.file('tmp'),
-          SECRETS: this.secrets,
-          LOGS: this.#everybody.map(({ log }) => log).join(' '),
-          NODE_EXTRA_CA_CERTS: this.file('ca.crt'),
-          CURL_CA_BUNDLE: this.file('ca.crt'),
-          ...env,
-        },
-        maxBuffer: 64 * 1024 * 1024,
-      });
-      running.child.stdin?.end(input);
-      const { stdout, stderr } = await running;
-      return stdout + stderr;
-    } catch (error) {
-      const { stdout, stderr } = error as { stdout?: string; stderr?: string };
-      throw new Error(`${text}\n${stdout}\n${stderr}`);
-    }
+  shell(text: string, env: Record<string, string> = {}, input = ''): Promise<string> {
+    return runPrinted({
+      functions: KUBECTL,
+      text,
+      folder: this.folder,
+      input,
+      env: {
+        TMPDIR: this.file('written'),
+        CONTROL: `http://127.0.0.1:${(this.#control.address() as AddressInfo).port}`,
+        PODENV: this.file('pod.env'),
+        PODTMP: this.file('tmp'),
+        SECRETS: this.secrets,
+        LOGS: this.#everybody.map(({ log }) => log).join(' '),
+        NODE_EXTRA_CA_CERTS: this.file('ca.crt'),
+        CURL_CA_BUNDLE: this.file('ca.crt'),
+        ...env,
+      },
+    });
   }
 
   /** SQL of the pages, by the superuser. */

@@ -18,7 +18,7 @@ import { type NatsServer, startNats } from '../support/nats.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { postgresPrograms, type Server, Servers } from '../support/postgres.ts';
 import { root } from '../support/sources.ts';
-import { NPM_RUN } from './npm-run.ts';
+import { NPM_RUN } from './printed-shell.ts';
 
 const OBJECT = `type: CustomObject
 apiName: Crate__c

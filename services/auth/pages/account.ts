@@ -130,8 +130,13 @@ type Connection = AccountView['connections'][number];
 const moment = ({ timezone: timeZone }: AccountView, at: string): string => {
   const date = new Date(at);
   const text = date.toLocaleString('en-GB', {
-    ...{ day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit' },
-    ...{ timeZone, timeZoneName: 'short' },
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    timeZone,
+    timeZoneName: 'short',
   });
   return `<time datetime="${date.toISOString()}">${escapeHtml(text)}</time>`;
 };

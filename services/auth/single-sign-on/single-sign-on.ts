@@ -52,7 +52,7 @@ export interface Departure {
   readonly secondFactor: boolean;
 }
 
-/** `suspended`: of that tenant, for which nobody is looked for or recorded. */
+/** `suspended`: a person of that tenant, for which nothing is written. */
 export type Return =
   | { readonly credential: Credential; readonly amr: readonly string[]; readonly authTime: number | null }
   | { readonly suspended: string }

@@ -35,12 +35,12 @@ import {
   startProcess,
 } from '../../support/processes.ts';
 import { read, root } from '../../support/sources.ts';
-import { NPM_RUN } from '../npm-run.ts';
+import { runPrinted } from '../printed-shell.ts';
 
 const HERE = join(root, 'test/cluster/compose');
 
 /** The commands of the pages. */
-const SHELL = `${NPM_RUN}\ndocker() { "$NODE" "${HERE}/docker.ts" "$@"; }\nset -o pipefail\n`;
+const DOCKER = `docker() { "$NODE" "${HERE}/docker.ts" "$@"; }`;
 
 interface Container {
   readonly image: string;
@@ -121,27 +121,14 @@ export class Installation {
   }
 
   /** Runs a text of the pages in the folder; `input` is typed. Answers what it printed, stderr last. */
-  async shell(text: string, input = ''): Promise<string> {
-    const running = promisify(execFile)('bash', ['--norc', '-ec', SHELL + text], {
-      cwd: this.folder,
-      env: {
-        PATH: process.env['PATH'],
-        HOME: this.folder,
-        ...compileCache(),
-        ROOT: root,
-        NODE: process.execPath,
-        COMPOSE_CONTROL: `http://127.0.0.1:${(this.#control.address() as AddressInfo).port}`,
-      },
-      maxBuffer: 64 * 1024 * 1024,
+  shell(text: string, input = ''): Promise<string> {
+    return runPrinted({
+      functions: DOCKER,
+      text,
+      folder: this.folder,
+      input,
+      env: { COMPOSE_CONTROL: `http://127.0.0.1:${(this.#control.address() as AddressInfo).port}` },
     });
-    running.child.stdin?.end(input);
-    try {
-      const { stdout, stderr } = await running;
-      return stdout + stderr;
-    } catch (error) {
-      const { stdout, stderr } = error as { stdout?: string; stderr?: string };
-      throw new Error(`${text}\n${stdout}\n${stderr}`);
-    }
   }
 
   pid(name: string): number | undefined {
