@@ -29,13 +29,19 @@ const expandsTooMuch = (): PlatformError =>
 
 /**
  * Headers that say what a request is may come once: Node keeps the first and drops the others in silence, a proxy
- * before us may have judged by another one. HTTP/1.1 needs a Host (RFC 9112 section 3.2). Throws REQUEST_MALFORMED.
+ * before us may have judged by another one. HTTP/1.1 needs a Host (RFC 9112 section 3.2). Node takes the chunks off a body in a further
+ * transfer coding and hands over the rest as if it were the body. Throws REQUEST_MALFORMED.
  */
 export function checkHead(x: Exchange): void {
   const { rawHeaders, headers, httpVersionMajor, httpVersionMinor } = x.req;
   if (httpVersionMajor !== 1) throw new PlatformError('REQUEST_MALFORMED', 'Only HTTP/1.0 and HTTP/1.1 are supported.');
   if (headers.host === undefined && httpVersionMinor > 0)
     throw new PlatformError('REQUEST_MALFORMED', 'The request has no Host header.');
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersionMinor === 0)) {
+    x.res.shouldKeepAlive = false; // the end of such a body is uncertain (RFC 9112 section 6.1)
+    throw new PlatformError('REQUEST_MALFORMED', 'Transfer-Encoding may only be chunked, in HTTP/1.1.');
+  }
   let seen = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';

@@ -163,6 +163,37 @@ describe('bad input: the protocol', () => {
     await refused(write(['Content-Length: 99999999999']), 'an endless body', 'REQUEST_TOO_LARGE');
   });
 
+  it('a body in a transfer coding of its own is not read as if it was plain, and ends the connection', async () => {
+    const codings = [
+      ['Transfer-Encoding: gzip, chunked'],
+      ['Transfer-Encoding: gzip', 'Transfer-Encoding: chunked'],
+      ['Transfer-Encoding: deflate,chunked'],
+      ['Transfer-Encoding: identity, chunked'],
+      ['Transfer-Encoding: chunked, chunked'],
+      ['Transfer-Encoding: xyz;a=b, chunked'],
+    ];
+    const chunks = '2\r\n{}\r\n0\r\n\r\n';
+    const second = bytes({ bare: true, headers: ['Host: x', 'Connection: close'] });
+    for (const target of ['/api/v1/data/Account', '/oauth2/token', '/', '/api/v1/versions', '/scim/v2/Users', '/mcp'])
+      for (const headers of codings) {
+        const head = { method: 'POST', target, bare: true, headers: ['Host: x', ...headers] };
+        // The next request on the connection is never answered.
+        const sent = Buffer.concat([bytes(head, chunks), second]);
+        const answers = await sendBytes(platform.baseUrl, sent);
+        assert.deepEqual(
+          answers.map(({ status }) => status),
+          [400],
+          `${target} ${headers.join()}`,
+        );
+        assert.equal(answers[0]!.headers.get('connection'), 'close', `${target} ${headers.join()}`);
+      }
+    await refused(bytes({ method: 'POST', version: '1.0', headers: ['Transfer-Encoding: chunked'] }, chunks), '1.0', [
+      'REQUEST_MALFORMED',
+    ]);
+    await refused(write(['Transfer-Encoding: CHUNKED'], chunks), 'capitals', 'VALIDATION_FAILED');
+    await answered(bytes({ headers: ['TE: gzip, trailers'] }), 'codings of the answer are no matter of the body');
+  });
+
   it('a request behind a body is answered as a request of its own, never as part of another', async () => {
     const first = write(['Content-Length: 2']).toString('latin1').replace('Connection: close\r\n', '');
     const second = bytes({ bare: true, target: '/api/v1/objects', headers: ['Host: x', 'Connection: close'] });
