@@ -4,6 +4,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import * as openid from 'openid-client';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { type GuardedFetch, OutboundError } from './outbound.ts';
 
 /** A provider as configuration names it. */
@@ -63,6 +64,9 @@ const TIMEOUT_SECONDS = 6;
  * that a provider may replace its keys at any time and is still asked a few times in a minute at most.
  */
 const KEYS_AGED_SECONDS = 55;
+/** Between the clock of a provider and ours, for `iat`; openid-client allows as much for `exp` and `nbf`. */
+const CLOCK_TOLERANCE_SECONDS = 30;
+const ID_TOKEN_MAX_AGE_SECONDS = 600;
 const SCOPE = 'openid email profile';
 const MESSAGE_MAX_CHARS = 200;
 
@@ -132,6 +136,7 @@ export class OpenIdClient {
       });
       const token = tokens.claims();
       if (!token) throw new Error('there is no ID token');
+      checkIdToken(token, provider.clientId);
       const info =
         token[needed] === undefined && metadata.userinfo_endpoint !== undefined
           ? await openid.fetchUserInfo(configuration, tokens.access_token, token.sub)
@@ -200,6 +205,17 @@ function authentication({ token_endpoint_auth_methods_supported: methods }: Meta
   if (secret === null) return openid.None();
   const byHeader = methods === undefined || methods.includes('client_secret_basic');
   return byHeader ? openid.ClientSecretBasic(secret) : openid.ClientSecretPost(secret);
+}
+
+/**
+ * Checks that openid-client leaves out: `azp` of a token for one audience (OpenID Connect Core section 3.1.3.7), and the age of
+ * a token, which was made for the code that has just been redeemed.
+ */
+function checkIdToken({ azp, iat }: { readonly azp?: unknown; readonly iat: number }, clientId: string): void {
+  if (azp !== undefined && azp !== clientId) throw new Error('azp of the ID token names another client');
+  const age = platformTime() / 1_000 - iat;
+  if (age < -CLOCK_TOLERANCE_SECONDS) throw new Error('iat of the ID token is in the future');
+  if (age > ID_TOKEN_MAX_AGE_SECONDS) throw new Error(`the ID token is older than ${ID_TOKEN_MAX_AGE_SECONDS} s (iat)`);
 }
 
 const ERROR_CODE = /^[a-z_]{1,60}$/;

@@ -93,8 +93,9 @@ function usernameIn(claims: Claims, { meta }: TenantProvider): string | null {
   return meta.usernameClaim === 'email' && !isVerified(claims) ? null : text;
 }
 
-/** A provider that says nothing about it speaks for its own domains. Some write the flag as a text. */
-const isVerified = (claims: Claims): boolean => !['false', false].includes(claims.claim('email_verified') as never);
+/** A provider without the flag speaks for its own domains; some write it as a text. Any other value is not verified. */
+const isVerified = (claims: Claims): boolean =>
+  [undefined, true, 'true'].includes(claims.claim('email_verified') as never);
 
 function textIn(claims: Claims, name: string, maxChars: number): string | null {
   const value = claims.claim(name);
