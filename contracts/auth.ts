@@ -266,21 +266,6 @@ export interface AuthEvents {
   'auth.keys.rotated': Record<string, never>;
   /** To one data node: a person signed in at this moment (RFC 3339). The user's record shows it. */
   'auth.user.signedIn': { tenantId: string; userId: string; at: string };
-  /** To one data node: a passkey or second factor of a user changed, for the audit trail. */
-  'auth.user.factorChanged': {
-    tenantId: string;
-    userId: string;
-    /** Who did it; null: an operator. */
-    actorId: string | null;
-    event:
-      | 'passkeyAdded'
-      | 'passkeyRemoved'
-      | 'authenticatorAdded'
-      | 'authenticatorRemoved'
-      | 'recoveryCodesMade'
-      | 'recoveryCodeUsed'
-      | 'reset';
-  };
 }
 
 const Identity = Type.Object(

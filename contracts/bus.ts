@@ -149,7 +149,6 @@ const EVENTS: Readonly<
   'auth.grants.revoked': { from: ['auth'], to: ['agent', 'gateway'] },
   'auth.keys.rotated': { from: ['auth'], to: ['auth', 'gateway'] },
   'auth.user.signedIn': { from: ['auth'], to: ['data'] },
-  'auth.user.factorChanged': { from: ['auth'], to: ['data'] },
   'metadata.schema.changed': { from: ['metadata'], to: ['auth'] },
   'metadata.tenant.changed': { from: ['metadata'], to: ['auth', 'gateway'] },
 };

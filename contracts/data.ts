@@ -198,6 +198,8 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
   'data.audit.note': {
     params: {
       tenantId: string;
+      /** Of the entry: sent again it is written once. */
+      auditId: string;
       operationId: string;
       /** The user it was done to. */
       userId: string | null;

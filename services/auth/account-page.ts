@@ -181,7 +181,7 @@ async function removePasskey(visit: Visit, id: string): Promise<Answer> {
   const { has, store, user } = visit;
   if (await isLast(visit, has.passkeys + Number(has.authenticator))) return overview(visit, null, LAST_FACTOR);
   if (!(await store.factors.removePasskey(user, id))) return overview(visit, null, GONE);
-  return removed(visit, 'passkeyRemoved');
+  return finished('passkeyRemoved');
 }
 
 async function startApp(visit: Visit, form: Form, problem: string | null): Promise<Answer> {
@@ -204,13 +204,12 @@ async function removeApp(visit: Visit): Promise<Answer> {
   const { has, store, user } = visit;
   if (await isLast(visit, has.passkeys + Number(has.authenticator))) return overview(visit, null, LAST_FACTOR);
   if (!(await store.factors.removeAuthenticator(user))) return overview(visit, null, GONE);
-  return removed(visit, 'authenticatorRemoved');
+  return finished('authenticatorRemoved');
 }
 
 async function newCodes(visit: Visit): Promise<Answer> {
   if (!hasFactor(visit)) return overview(visit, null, 'Set up a passkey or an app first.');
-  announce(visit, 'recoveryCodesMade');
-  return showCodes(visit);
+  return showCodes(visit, { asked: true });
 }
 
 async function revokeConnection(visit: Visit, id: string): Promise<Answer> {
@@ -242,7 +241,6 @@ const isLast = async ({ factors, user }: Visit, count: number): Promise<boolean>
 
 /** The first second factor brings recovery codes with it. */
 async function added(visit: Visit, event: FactorEvent, method: 'user' | 'otp'): Promise<Answer> {
-  announce(visit, event);
   if (!hasFactor(visit)) await countAsTwoFactors(visit, method);
   return visit.has.recoveryCodes > 0 ? finished(event) : showCodes(visit);
 }
@@ -257,21 +255,9 @@ async function countAsTwoFactors({ session }: Visit, method: 'user' | 'otp'): Pr
   await session.persist();
 }
 
-/** Codes take the place of a second factor: without one they end. */
-async function removed(visit: Visit, event: FactorEvent): Promise<Answer> {
-  announce(visit, event);
-  const { passkeys, authenticator } = await visit.store.factors.counts(visit.user);
-  if (passkeys === 0 && !authenticator) await visit.store.factors.replaceRecoveryCodes(visit.user, []);
-  return finished(event);
-}
-
-async function showCodes({ store, user, csrf }: Visit): Promise<Answer> {
-  const codes = await makeRecoveryCodes(store, user);
+async function showCodes({ store, user, csrf }: Visit, { asked = false } = {}): Promise<Answer> {
+  const codes = await makeRecoveryCodes(store, user, { asked });
   return recoveryCodes({ action: ACCOUNT_PATH, csrf, username: user.username, formTargets: [], codes });
 }
 
 const finished = (done: string): Answer => ({ redirect: `${ACCOUNT_PATH}?done=${done}` });
-
-function announce({ factors, user: { tenantId, userId } }: Visit, event: FactorEvent): void {
-  factors.announce({ tenantId, userId, actorId: userId, event });
-}

@@ -6,6 +6,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { bodyViolations } from '../../lib/validation.ts';
 import { identity } from './identity.ts';
 import type { AuthServer } from './server.ts';
+import { operatorAct } from './store/entries.ts';
 
 export function authActions(server: () => AuthServer) {
   return {
@@ -13,12 +14,12 @@ export function authActions(server: () => AuthServer) {
     'keys.list': async () => ({ keys: await server().publicKeys() }),
     'keys.rotate': async () => {
       await server().rotateKeys();
-      await server().acts.noteForAll({ operationId: 'auth.keys.rotate' });
+      await server().acts.noteForAll('auth.keys.rotate');
       return { keys: await server().publicKeys() };
     },
     'secrets.reseal': async () => {
       const resealed = await server().reseal();
-      await server().acts.noteForAll({ operationId: 'auth.secrets.reseal' });
+      await server().acts.noteForAll('auth.secrets.reseal');
       return { resealed };
     },
     'grants.check': (ctx) => server().checkGrants(ctx.params),
@@ -39,24 +40,14 @@ export function authActions(server: () => AuthServer) {
     'users.createLink': (ctx) => server().users.createPasswordLink(ctx.params.username, ctx.params.tenantId),
     'users.prepareLink': (ctx) => server().users.prepareLink(ctx.params.tenantId, ctx.params.userId),
     'users.mayInvite': (ctx) => server().users.mayInvite(ctx.params.tenantId, ctx.params.userId),
-    'domains.add': async (ctx) => {
-      const { tenantId } = ctx.params;
-      const added = await server().domains.add(tenantId, ctx.params.domain);
-      const changes = { domain: { from: null, to: added.domain } };
-      await server().acts.note(tenantId, { operationId: 'auth.domains.add', changes });
-      return added;
-    },
+    'domains.add': (ctx) => server().domains.add(ctx.params.tenantId, ctx.params.domain),
     'domains.check': async (ctx) => {
       await server().domains.check(ctx.params.key, ctx.params.domains);
       return null;
     },
-    'domains.remove': async (ctx) => {
-      const { tenantId, domain } = ctx.params;
-      const removed = await server().domains.remove(tenantId, domain);
-      const changes = { domain: { from: domain.toLowerCase(), to: null } };
-      if (removed) await server().acts.note(tenantId, { operationId: 'auth.domains.remove', changes });
-      return { removed };
-    },
+    'domains.remove': async (ctx) => ({
+      removed: await server().domains.remove(ctx.params.tenantId, ctx.params.domain),
+    }),
     'identityProviders.setSecret': (ctx) =>
       server().identityProviders.setSecret(ctx.params.tenantId, ctx.params.apiName, ctx.params.secret),
     'identityProviders.check': (ctx) => server().identityProviders.check(ctx.params.tenantId, ctx.params.apiName),
@@ -67,18 +58,13 @@ export function authActions(server: () => AuthServer) {
     'factors.reset': (ctx) => server().users.resetFactors(ctx.params.username, ctx.params.tenantId),
     'users.revoke': async (ctx) => {
       const { tenantId, userId } = ctx.params;
-      const revoked = await server().users.revoke(tenantId, userId);
-      if (revoked > 0) await server().acts.note(tenantId, { operationId: 'auth.users.revoke', userId });
-      return { revoked };
+      const entry = operatorAct('auth.users.revoke', { userId });
+      return { revoked: await server().users.revoke(tenantId, userId, entry) };
     },
     'clients.rotateSecret': async (ctx) => {
       const secret = await server().clients.rotateSecret(ctx.params.tenantId, ctx.params.apiName);
       if (secret === null)
         throw new PlatformError('PARAMETER_INVALID', 'There is no client of this name that authenticates by secret.');
-      await server().acts.note(ctx.params.tenantId, {
-        operationId: 'auth.clients.rotateSecret',
-        changes: { client: { from: null, to: ctx.params.apiName } },
-      });
       return { secret };
     },
     'deprecatedUses.add': async (ctx) => {

@@ -13,13 +13,11 @@ import { signInName } from './usernames.ts';
 interface AddressPageParts {
   store: AuthStore;
   clients: Clients;
-  /** For the audit trail. */
-  addressDecided(link: AddressLink, decision: AddressDecision): Promise<void>;
 }
 
 /** Shows what the link does, or does it. `action` is the form's own address. */
 export async function addressReply(
-  { store, clients, addressDecided }: AddressPageParts,
+  { store, clients }: AddressPageParts,
   token: string,
   form: Form | null,
   action: string,
@@ -36,7 +34,6 @@ export async function addressReply(
   if (!decision) return pageReply(pages.address({ action, username, ...link }));
   const outcome = await store.addresses.decide(link, tokenHash, decision);
   if (!outcome) return pageReply(pages.addressLinkSpent());
-  await addressDecided(link, decision);
   return pageReply(pages.addressDecided(decision, outcome, link.address));
 }
 

@@ -21,6 +21,7 @@ import { AuthStore } from './store/store.ts';
 
 const MAINTENANCE_MS = 5 * 60_000;
 const CLEANING_MS = 60_000;
+const ENTRIES_MS = 15_000;
 const SWEEP_MS = 5_000;
 const SEALING = { service: 'auth', purpose: 'cursors of connections' } as const;
 
@@ -48,7 +49,10 @@ export default function authService({ config, database, jobs, metrics }: Platfor
         suppress: (suppressed) => call(broker, 'data.audit.suppress', suppressed),
       });
       server = new AuthServer({
-        store: new AuthStore(database),
+        store: new AuthStore(database, {
+          send: (entry) => call(broker, 'data.audit.note', entry),
+          failed: (error) => warnOf(logger, error, 'An entry of an audit trail was not sent yet; it is sent again.'),
+        }),
         source: tenantSource(broker),
         secrets: config,
         sealingKeys: () => keys,
@@ -56,7 +60,6 @@ export default function authService({ config, database, jobs, metrics }: Platfor
         baseUrlFixed: config.baseUrl !== null,
         referenceSignIn: config.referenceSignIn,
         ...announcements(broker),
-        noteAct: (entry) => call(broker, 'data.audit.note', entry),
         resealed: () => agreeOnSecret(database, config),
         signInRefused: (refusal, origin) => refusals.note(refusal, origin),
         secondFactor: config.production ? 'administrators' : 'off',
@@ -107,6 +110,7 @@ export default function authService({ config, database, jobs, metrics }: Platfor
       timers = [
         every(MAINTENANCE_MS, () => server.maintain()),
         every(CLEANING_MS, () => server.clean()),
+        every(ENTRIES_MS, () => server.sendEntries()),
         setInterval(() => refusals.sweep(), SWEEP_MS).unref(),
       ];
     },
@@ -129,14 +133,13 @@ const tenantSource = (broker: ServiceBroker): TenantSource => ({
   },
 });
 
-type Announcements = Pick<AuthServerOptions, 'grantsEnded' | 'keysRotated' | 'signedIn' | 'factorChanged'>;
+type Announcements = Pick<AuthServerOptions, 'grantsEnded' | 'keysRotated' | 'signedIn'>;
 
 const announcements = (broker: ServiceBroker): Announcements => ({
   grantsEnded: (grantIds) => broadcast(broker, 'auth.grants.revoked', { grantIds }),
   keysRotated: () => broadcast(broker, 'auth.keys.rotated', {}),
   signedIn: (tenantId, userId) =>
     emit(broker, 'auth.user.signedIn', { tenantId, userId, at: formatTimestamp(platformTime()) }),
-  factorChanged: (change) => emit(broker, 'auth.user.factorChanged', change),
 });
 
 function tellHowMailsLeave({ mail }: Config, logger: ServiceBroker['logger']): void {

@@ -285,7 +285,7 @@ export class Clients {
     const meta = await this.externalClient(tenantId, apiName);
     if (!meta?.confidential || meta.jwks) return null;
     const secret = randomBytes(32).toString('base64url');
-    await this.#store.clientSecrets.save(tenantId, apiName, hashSecret(secret));
+    await this.#store.clientSecrets.rotate(tenantId, apiName, hashSecret(secret));
     return secret;
   }
 

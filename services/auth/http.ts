@@ -31,7 +31,6 @@ import { renameStepUp } from './provider/step-up.ts';
 import type { AttemptOrigin, Refusal } from './refusals.ts';
 import { failureReply, pageReply, reply } from './reply.ts';
 import { CALLBACK_ROOT, type SingleSignOn } from './single-sign-on/single-sign-on.ts';
-import type { AddressDecision, AddressLink } from './store/addresses.sql.ts';
 import type { AuthStore } from './store/store.ts';
 
 export interface HttpParts {
@@ -49,10 +48,9 @@ export interface HttpParts {
   mayLetIn(link: { tenantId: string; userId: string; madeBy: string }): Promise<boolean>;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
+  grantsEnded(grantIds: string[]): void;
   /** Ends one connection of a user; false: there is no such connection. */
   revokeConnection(user: { tenantId: string; userId: string }, connectionId: string): Promise<boolean>;
-  passwordSet(tenantId: string, userId: string): Promise<void>;
-  addressDecided(link: AddressLink, decision: AddressDecision): Promise<void>;
   /** A person has just signed in. */
   signedIn(tenantId: string, userId: string): void;
   signInRefused(refusal: Refusal, origin: AttemptOrigin): void;

@@ -10,6 +10,7 @@ import type { Clients } from './clients.ts';
 import { HashQueue, PLATFORM, type Place, QueueFull } from './hash-queue.ts';
 import type { Refusal, RefusalCode } from './refusals.ts';
 import type { Credential, SignInCredential } from './store/credentials.ts';
+import { operatorAct } from './store/entries.ts';
 import { browserOrigin, networkOrigin } from './store/known-origins.ts';
 import type { AuthStore } from './store/store.ts';
 import { NO_TENANT, type TypedName, typedName } from './usernames.ts';
@@ -160,9 +161,10 @@ export const hashLinkToken = (token: string): Buffer => createHash('sha256').upd
 /** 256 random bits, of which the database stores the hash. */
 export const newLinkToken = (): string => randomBytes(32).toString('base64url');
 
-/** Makes the token of a single-use link. */
+/** Makes the token of a single-use link that an operator hands over. */
 export async function createLinkToken(store: AuthStore, tenantId: string, userId: string): Promise<string> {
   const token = newLinkToken();
-  await store.credentials.createLink(tenantId, userId, hashLinkToken(token), LINK_VALID_SECONDS);
+  const entry = operatorAct('auth.users.createLink', { userId });
+  await store.credentials.createLink({ tenantId, userId, tokenHash: hashLinkToken(token) }, LINK_VALID_SECONDS, entry);
   return token;
 }

@@ -10,7 +10,7 @@ import type { RequestContext } from '../../lib/context.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import type { DeploymentSecrets } from '../../lib/values/derived-keys.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
-import { Acts, type NoteAct } from './acts.ts';
+import { Acts } from './acts.ts';
 import { Clients, type ClientsOptions, type TenantSource } from './clients.ts';
 import { listConnections } from './connections.ts';
 import { listDeprecatedUses } from './deprecated-uses.ts';
@@ -56,7 +56,6 @@ export interface AuthServerOptions
   /** Hosts of OpenID providers that may be reached though their addresses are not public. */
   privateHosts: readonly string[];
   keysRotated(): void;
-  noteAct: NoteAct;
   /** Nothing stored needs the previous secret any more. */
   resealed(): Promise<void>;
   /** Whether the maker of a link may still let its user in. */
@@ -99,20 +98,18 @@ export class AuthServer {
     this.#keys = new Keys(options.store, vault);
     this.#providerSecrets = new ProviderSecrets(options.store, vault);
     this.clients = new Clients(options.store, options.source, options);
-    this.acts = new Acts(options.noteAct, (after, take) => options.source.tenants(after, take));
+    this.acts = new Acts(options.store.trail, (after, take) => options.source.tenants(after, take));
     this.domains = new TenantDomains(options.store, this.clients);
     const openid = new OpenIdClient(guardedFetch(options.privateHosts));
     this.#singleSignOn = new SingleSignOn({
       ...options,
       clients: this.clients,
-      acts: this.acts,
       openid,
       secrets: this.#providerSecrets,
     });
     this.identityProviders = new SingleSignOnAdministration({
       store: options.store,
       clients: this.clients,
-      acts: this.acts,
       openid,
       secrets: this.#providerSecrets,
       baseUrl: () => this.#baseUrl,
@@ -124,12 +121,10 @@ export class AuthServer {
       vault,
       mayHavePassword: async (user) => (await this.#singleSignOn.replacesPassword(user)) === null,
       baseUrl,
-      noteRequest: (tenantId, userId) => this.acts.passwordRequested(tenantId, userId),
     });
     this.users = new Users(options.store, this.clients, {
       ...options,
       singleSignOn: this.#singleSignOn,
-      acts: this.acts,
       outbox: this.mail.outbox,
       baseUrl,
     });
@@ -147,11 +142,16 @@ export class AuthServer {
     await this.clients.refreshAllOrigins();
   }
 
+  /** Periodic work: sends entries of audit trails that data has not got yet. */
+  sendEntries(): Promise<void> {
+    return this.#store.trail.sendStored();
+  }
+
   /** Periodic work, each minute: deletes what has expired, and settles addresses to which nobody has objected. */
   async clean(): Promise<void> {
     await this.#store.deleteExpired();
     const { addresses } = this.#store;
-    await settleUnopposed({ addresses, acts: this.acts, clients: this.clients, onError: this.#options.onError });
+    await settleUnopposed({ addresses, clients: this.clients, onError: this.#options.onError });
   }
 
   async rotateKeys(): Promise<void> {
@@ -201,10 +201,9 @@ export class AuthServer {
         mail: this.mail,
         mayLetIn: this.#options.mayLetIn,
         revokeUser: (tenantId, userId) => this.users.revoke(tenantId, userId),
-        revokeConnection: (user, connectionId) => this.#revokeConnection(user, connectionId),
-        // The password is set, whether or not the entry can be written.
-        passwordSet: (tenantId, userId) => this.acts.passwordSet(tenantId, userId).catch(this.#options.onError),
-        addressDecided: (link, decision) => this.acts.addressDecided(link, decision).catch(this.#options.onError),
+        grantsEnded: this.#options.grantsEnded,
+        revokeConnection: async (user, connectionId) =>
+          (await this.users.revokeConnection(user, connectionId)) !== null,
         signedIn: this.#options.signedIn,
         signInRefused: this.#options.signInRefused,
       },
@@ -238,15 +237,6 @@ export class AuthServer {
     asked: AuthActions['auth.deprecatedUses.list']['params'],
   ): Promise<AuthActions['auth.deprecatedUses.list']['result']> {
     return listDeprecatedUses({ store: this.#store, clients: this.clients }, asked);
-  }
-
-  /** For a person on the account page. */
-  async #revokeConnection(user: { tenantId: string; userId: string }, connectionId: string): Promise<boolean> {
-    const clientId = await this.users.revokeConnection(user, connectionId);
-    if (clientId === null) return false;
-    // It has ended, whether or not the entry can be written.
-    await this.acts.connectionRevoked(user, { connectionId, clientId }).catch(this.#options.onError);
-    return true;
   }
 
   #announceKeys(): void {

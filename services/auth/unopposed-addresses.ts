@@ -1,12 +1,10 @@
 /** Changed mail addresses that count by themselves, because nobody has objected in time. */
-import type { Acts } from './acts.ts';
 import type { Clients } from './clients.ts';
 import type { ChangedAddress } from './store/addresses.sql.ts';
 import type { Addresses } from './store/addresses.ts';
 
 interface UnopposedParts {
   readonly addresses: Addresses;
-  readonly acts: Acts;
   readonly clients: Pick<Clients, 'isSuspended'>;
   onError(error: unknown): void;
 }
@@ -16,9 +14,8 @@ export async function settleUnopposed(parts: UnopposedParts): Promise<void> {
   for (const changed of await parts.addresses.unopposed()) await settleOne(parts, changed).catch(parts.onError);
 }
 
-async function settleOne({ addresses, acts, clients }: UnopposedParts, changed: ChangedAddress): Promise<void> {
+async function settleOne({ addresses, clients }: UnopposedParts, changed: ChangedAddress): Promise<void> {
   // Nobody could object there: its links lead to a page that says so.
   if (await clients.isSuspended(changed.tenantId)) return addresses.awaitConsent(changed);
-  // The address counts, whether or not the entry can be written.
-  if (await addresses.settle(changed)) await acts.addressUnopposed(changed);
+  await addresses.settle(changed);
 }

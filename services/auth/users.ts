@@ -1,9 +1,7 @@
 /** Users of all tenants: their credentials, their set-password links, and the end of their grants. */
 import type { AuthActions } from '../../contracts/auth.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
-import type { Acts } from './acts.ts';
 import type { Clients } from './clients.ts';
-import type { FactorChange } from './factors/events.ts';
 import type { Outbox } from './mail/outbox.ts';
 import {
   createLinkToken,
@@ -15,6 +13,7 @@ import {
   verifyPassword,
 } from './passwords.ts';
 import type { SingleSignOn } from './single-sign-on/single-sign-on.ts';
+import type { NewAuditEntry } from './store/audit-entries.ts';
 import type { Credential } from './store/credentials.ts';
 import type { FactorCounts } from './store/factors.ts';
 import type { AuthStore } from './store/store.ts';
@@ -24,11 +23,9 @@ type SyncUser = AuthActions['auth.users.sync']['params']['users'][number];
 
 export interface UserNotices {
   grantsEnded(grantIds: string[]): void;
-  factorChanged(change: FactorChange): void;
 }
 
 interface UserParts extends UserNotices {
-  readonly acts: Acts;
   readonly singleSignOn: Pick<SingleSignOn, 'isOnlyWay' | 'replacesPassword'>;
   readonly outbox: Outbox;
   baseUrl(): string;
@@ -71,10 +68,14 @@ export class Users {
     return Object.fromEntries(names);
   }
 
-  async revoke(tenantId: string, userId: string): Promise<number> {
-    const ended = await this.#store.grants.endOfUser(tenantId, userId);
-    if (ended.length) this.#options.grantsEnded(ended);
-    return ended.length;
+  /** `entry`: for the audit trail, when something ended. */
+  async revoke(tenantId: string, userId: string, entry: NewAuditEntry | null = null): Promise<number> {
+    return this.#ended(await this.#store.grants.endOfUser(tenantId, userId, entry));
+  }
+
+  #ended(grantIds: string[]): number {
+    if (grantIds.length > 0) this.#options.grantsEnded(grantIds);
+    return grantIds.length;
   }
 
   /** Ends one connection of a user; the client that had it, null when there is no such connection. */
@@ -87,10 +88,9 @@ export class Users {
   /** Removes every second factor of a user who has lost them, and ends all sessions. Names the user like a link. */
   async resetFactors(username: string, tenantId: string | undefined): Promise<FactorCounts> {
     const user = await this.#named(username, tenantId);
-    const removed = await this.#store.factors.removeAll(user);
-    await this.revoke(user.tenantId, user.userId);
-    this.#options.factorChanged({ tenantId: user.tenantId, userId: user.userId, actorId: null, event: 'reset' });
-    return removed;
+    const { had, ended } = await this.#store.factors.reset(user);
+    this.#ended(ended);
+    return had;
   }
 
   /**
@@ -99,14 +99,8 @@ export class Users {
    */
   async removeIdentities(username: string, tenantId: string | undefined): Promise<number> {
     const user = await this.#named(username, tenantId);
-    const removed = await this.#store.identities.removeOf(user.tenantId, user.userId);
-    await this.revoke(user.tenantId, user.userId);
-    const changes = { identities: { from: String(removed), to: '0' } };
-    await this.#options.acts.note(user.tenantId, {
-      operationId: 'auth.identities.remove',
-      userId: user.userId,
-      changes,
-    });
+    const { removed, ended } = await this.#store.identities.removeOf(user.tenantId, user.userId);
+    this.#ended(ended);
     return removed;
   }
 
@@ -126,11 +120,6 @@ export class Users {
         `The user signs in with the identity provider ${provider.meta.apiName} alone, and has no password.`,
       );
     const signInName = await this.#signInName(credential);
-    // Before the link is there: it takes an account over, so nobody gets one without an entry.
-    await this.#options.acts.note(credential.tenantId, {
-      operationId: 'auth.users.createLink',
-      userId: credential.userId,
-    });
     return { url: await this.#passwordLink(credential), validSeconds: LINK_VALID_SECONDS, signInName };
   }
 

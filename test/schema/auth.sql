@@ -48,6 +48,18 @@ CREATE TABLE auth.attempts (
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.attempts TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.attempts TO svc_auth;
 
+CREATE TABLE auth.audit_entries (
+  tenant_id uuid NOT NULL,
+  audit_id uuid NOT NULL,
+  entry jsonb NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT audit_entries_pkey PRIMARY KEY (tenant_id, audit_id)
+);
+ALTER TABLE auth.audit_entries ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.audit_entries FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.audit_entries TO login_auth;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.audit_entries TO svc_auth;
+
 CREATE TABLE auth.authenticators (
   tenant_id uuid NOT NULL,
   user_id uuid NOT NULL,
@@ -237,6 +249,7 @@ CREATE TABLE auth.password_links (
   user_id uuid NOT NULL,
   expires_at timestamp with time zone NOT NULL,
   made_by uuid,
+  used_with bytea,
   CONSTRAINT password_links_pkey PRIMARY KEY (tenant_id, token_hash)
 );
 ALTER TABLE auth.password_links ENABLE ROW LEVEL SECURITY;
@@ -321,6 +334,8 @@ CREATE INDEX artifacts_uid ON auth.artifacts USING btree (uid) WHERE (uid IS NOT
 
 CREATE UNIQUE INDEX artifacts_user_code ON auth.artifacts USING btree (user_code) WHERE (user_code IS NOT NULL);
 
+CREATE INDEX audit_entries_order ON auth.audit_entries USING btree (audit_id);
+
 CREATE INDEX credentials_confirmed ON auth.credentials USING btree (pending_since) WHERE (pending_confirmed_at IS NOT NULL);
 
 CREATE UNIQUE INDEX credentials_found_by_name ON auth.credentials USING btree (lower(username)) WHERE found_by_name;
@@ -372,6 +387,12 @@ CREATE POLICY directory ON auth.address_links AS PERMISSIVE FOR ALL TO postgres 
 CREATE POLICY directory_of_login ON auth.address_links AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
 
 CREATE POLICY tenant ON auth.address_links AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY directory ON auth.audit_entries AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON auth.audit_entries AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.audit_entries AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.authenticators AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 

@@ -151,7 +151,7 @@ export const signInPages = (text: string): pages.Page[] => [
   pages.deviceDone(text),
   pages.signOut(text),
   pages.signedOut(),
-  pages.setPassword({ action: '/a', username: text, problem: text, minChars: 10 }),
+  pages.setPassword({ action: '/a', formToken: 'x', username: text, problem: text, minChars: 10 }),
   pages.passwordSet(text),
   pages.linkSpent(),
   ...[400, 404, 405, 503].map((status) => pages.failure({ code: text, description: text, status, requestId: text })),

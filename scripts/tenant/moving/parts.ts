@@ -105,6 +105,7 @@ export const LEFT_BEHIND: readonly string[] = [
   'metadata.deleted_components',
   'metadata.version_components',
   'auth.address_links',
+  'auth.audit_entries',
   'auth.authenticators',
   'auth.client_secrets',
   'auth.deprecated_uses',

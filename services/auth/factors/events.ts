@@ -1,5 +1,9 @@
-/** What happens to the factors of a user, for the audit trail of the tenant. */
-import type { AuthEvents } from '../../../contracts/auth.ts';
-
-export type FactorChange = AuthEvents['auth.user.factorChanged'];
-export type FactorEvent = FactorChange['event'];
+/** Changes of the factors of a user, as operations of the tenant's audit trail name them. */
+export type FactorEvent =
+  | 'passkeyAdded'
+  | 'passkeyRemoved'
+  | 'authenticatorAdded'
+  | 'authenticatorRemoved'
+  | 'recoveryCodesMade'
+  | 'recoveryCodeUsed'
+  | 'reset';

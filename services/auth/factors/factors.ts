@@ -3,13 +3,10 @@ import type { KeyRing } from '../keys.ts';
 import type { UserKey } from '../store/factors.ts';
 import type { AuthStore } from '../store/store.ts';
 import { Authenticators } from './authenticator.ts';
-import type { FactorChange } from './events.ts';
 import { Passkeys } from './passkeys.ts';
 import { demandsSecondFactor, type PolicyParts } from './policy.ts';
 
-export interface SecondFactorParts extends PolicyParts {
-  factorChanged(change: FactorChange): void;
-}
+export type SecondFactorParts = PolicyParts;
 
 export class SecondFactors {
   readonly passkeys: Passkeys;
@@ -25,10 +22,5 @@ export class SecondFactors {
   /** Whether the tenant requires a second factor of this user. */
   isDemanded(user: UserKey): Promise<boolean> {
     return demandsSecondFactor(this.#parts, user);
-  }
-
-  /** Tells the audit trail. */
-  announce(change: FactorChange): void {
-    this.#parts.factorChanged(change);
   }
 }

@@ -14,10 +14,10 @@ const makeCode = (): string => Array.from(randomBytes(CODE_CHARS), (byte) => ALP
 
 const hashCode = (code: string): Buffer => createHash('sha256').update(code).digest();
 
-/** Makes new codes, in groups of four as they are shown; earlier ones end. */
-export async function makeRecoveryCodes(store: AuthStore, user: UserKey): Promise<string[]> {
+/** Makes new codes, in groups of four as they are shown; earlier ones end. `asked`: by the user, for themselves. */
+export async function makeRecoveryCodes(store: AuthStore, user: UserKey, { asked = false } = {}): Promise<string[]> {
   const codes = Array.from({ length: RECOVERY_CODES }, makeCode);
-  await store.factors.replaceRecoveryCodes(user, codes.map(hashCode));
+  await store.factors.replaceRecoveryCodes(user, codes.map(hashCode), asked);
   return codes.map((code) => code.replace(/(.{4})(?=.)/g, '$1-'));
 }
 

@@ -13,7 +13,6 @@ import type { UserKey } from '../store/factors.ts';
 import { browserOrigin, networkOrigin } from '../store/known-origins.ts';
 import type { AuthStore } from '../store/store.ts';
 import { isMultiFactor, PASSWORD_AMR, passkeyAmr, withSecondFactor } from './assurance.ts';
-import type { FactorEvent } from './events.ts';
 import { attemptFactor } from './factor-attempts.ts';
 import type { SecondFactors } from './factors.ts';
 import { makeRecoveryCodes, spendRecoveryCode } from './recovery-codes.ts';
@@ -152,11 +151,7 @@ async function secondPasskey(step: SignInStep, progress: Progress, answer: strin
 }
 
 async function recoveryCode(step: SignInStep, progress: Progress, typed: string): Promise<Answer> {
-  return secondAnswer(step, progress, 'recovery', [], async () => {
-    const spent = await spendRecoveryCode(step.store, progress, typed);
-    if (spent) announce(step, progress, 'recoveryCodeUsed');
-    return spent;
-  });
+  return secondAnswer(step, progress, 'recovery', [], () => spendRecoveryCode(step.store, progress, typed));
 }
 
 async function secondAnswer(
@@ -201,7 +196,6 @@ async function setUpFactor(
     const text = byPasskey ? NOT_CREATED : WRONG.code;
     return currentPage(step, progress, { by, kind: 'refused', text }, form.get('setup') ?? undefined);
   }
-  announce(step, progress, byPasskey ? 'passkeyAdded' : 'authenticatorAdded');
   const amr = withSecondFactor(progress.amr, byPasskey ? ['user'] : ['otp']);
   await save(step, { ...progress, amr });
   const codes = await makeRecoveryCodes(step.store, progress);
@@ -234,10 +228,6 @@ async function currentPage(
 }
 
 const viewOf = ({ view }: SignInStep, { username }: Progress): pages.StepView => ({ ...view, username });
-
-function announce(step: SignInStep, { tenantId, userId }: Progress, event: FactorEvent): void {
-  step.factors.announce({ tenantId, userId, actorId: userId, event });
-}
 
 async function complete(step: SignInStep, { tenantId, userId, amr }: Progress): Promise<Answer> {
   await forget(step);

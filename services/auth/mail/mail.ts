@@ -31,7 +31,6 @@ interface MailParts {
   readonly clients: Clients;
   readonly vault: Vault;
   baseUrl(): string;
-  noteRequest(tenantId: string, userId: string): Promise<void>;
   /** Whether the user may sign in with a password, and so may be sent a link with which one is chosen. */
   mayHavePassword(user: Pick<Credential, 'tenantId' | 'userId' | 'username'>): Promise<boolean>;
 }

@@ -104,7 +104,7 @@ async function linkFor({ store, baseUrl }: MessageParts, mail: TakenMail, validS
   const token = randomBytes(32).toString('base64url');
   const tokenHash = createHash('sha256').update(token).digest();
   if (kind === 'invitation' || kind === 'passwordReset') {
-    await store.credentials.createLink(tenantId, userId, tokenHash, validSeconds);
+    await store.credentials.createLink({ tenantId, userId, tokenHash }, validSeconds);
     return `${baseUrl()}/password/${token}`;
   }
   const [purpose, about] =

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { Database } from '../../../mixins/database/database.ts';
 import type { Clients } from '../clients.ts';
 import type { Credential } from '../store/credentials.ts';
+import { passwordRequested } from '../store/entries.ts';
 import { browserOrigin, networkOrigin } from '../store/known-origins.ts';
 import type { AuthStore } from '../store/store.ts';
 import { typedName } from '../usernames.ts';
@@ -38,8 +39,6 @@ interface ResetParts {
   readonly vault: Vault;
   readonly outbox: Outbox;
   mayHavePassword(user: Pick<Credential, 'tenantId' | 'userId' | 'username'>): Promise<boolean>;
-  /** For the audit trail; a link takes an account over, so none goes without an entry. */
-  noteRequest(tenantId: string, userId: string): Promise<void>;
 }
 
 export class Resets {
@@ -70,17 +69,17 @@ export class Resets {
   }
 
   async #settle(reset: TakenReset): Promise<void> {
-    const { database, outbox, noteRequest } = this.#parts;
+    const { database, outbox, store } = this.#parts;
     const user = reset.stale ? null : await this.#userOf(reset);
     if (user === null) {
       await database.query(deleteReset(reset.id));
       return;
     }
     const { tenantId, userId, email } = user;
-    await database.shared('auth', tenantId, async (tx) => {
+    await store.trail.change(tenantId, async (tx, note) => {
       if (!(await tx.first(deleteReset(reset.id)))) return;
       const outcome = await outbox.add(tx, { tenantId, userId, kind: 'passwordReset', address: email });
-      if (outcome === 'queued') await noteRequest(tenantId, userId);
+      if (outcome === 'queued') await note(passwordRequested(userId));
     });
   }
 

@@ -147,6 +147,8 @@ export const signedOut = (): Page => ({
 
 export function setPassword(view: {
   action: string;
+  /** Comes back with the form. */
+  formToken: string;
   username: string;
   problem: string | null;
   minChars: number;
@@ -157,6 +159,7 @@ export function setPassword(view: {
     body: `${view.problem ? problem('The password is not set', view.problem) : ''}<h1>Choose a password</h1>
 <p class="lead">for <strong>${escapeHtml(view.username)}</strong></p>
 <form method="post" action="${escapeHtml(view.action)}">
+<input type="hidden" name="form" value="${escapeHtml(view.formToken)}">
 <input type="hidden" name="username" autocomplete="username" value="${escapeHtml(view.username)}">
 <div class="field"><label for="password">New password</label>
 <input id="password" name="password" type="password" autocomplete="new-password" required

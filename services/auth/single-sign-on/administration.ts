@@ -2,7 +2,6 @@
 import type { AuthActions } from '../../../contracts/auth.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { IdentityProviderMeta } from '../../../lib/schema/snapshot.ts';
-import type { Acts } from '../acts.ts';
 import type { Clients } from '../clients.ts';
 import type { AuthStore } from '../store/store.ts';
 import { type OpenIdClient, ProviderError } from './openid.ts';
@@ -14,7 +13,6 @@ const SECRET = /^[\x20-\x7e]{1,1000}$/;
 interface Parts {
   readonly store: AuthStore;
   readonly clients: Clients;
-  readonly acts: Acts;
   readonly openid: OpenIdClient;
   readonly secrets: ProviderSecrets;
   baseUrl(): string;
@@ -35,8 +33,6 @@ export class SingleSignOnAdministration {
     if (typeof secret !== 'string' || !SECRET.test(secret))
       throw new PlatformError('PARAMETER_INVALID', 'A secret is 1 to 1,000 printable characters of ASCII.');
     await this.#parts.secrets.set({ tenantId, apiName, issuer, clientId }, secret);
-    const changes = { provider: { from: null, to: apiName }, issuer: { from: null, to: issuer } };
-    await this.#parts.acts.note(tenantId, { operationId: 'auth.identityProviders.setSecret', changes });
     return { issuer, clientId };
   }
 

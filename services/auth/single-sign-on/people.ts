@@ -5,7 +5,6 @@
  */
 import { SignInText } from '../../../contracts/auth.ts';
 import { valueProblem } from '../../../lib/validation.ts';
-import type { Acts } from '../acts.ts';
 import type { Clients } from '../clients.ts';
 import type { RefusalCode } from '../refusals.ts';
 import type { Credential } from '../store/credentials.ts';
@@ -26,7 +25,6 @@ export interface NewUser {
 export interface PeopleParts {
   readonly store: AuthStore;
   readonly clients: Clients;
-  readonly acts: Acts;
   /** Whether the tenant has a user of this name already, active or not. */
   isUser(tenantId: string, username: string): Promise<boolean>;
   /** Creates a user, unless there is one of the name; auth knows the user afterwards. */
@@ -62,10 +60,7 @@ export async function userOf(parts: PeopleParts, provider: TenantProvider, claim
   if (!credential) return refuse('USER_UNKNOWN', null, username);
   const found = await usable(parts, provider, credential);
   if (!('credential' in found)) return found;
-  if (await parts.store.identities.add(identity, credential.userId)) {
-    await parts.acts.identityAdded(tenantId, credential.userId, { provider: provider.meta.apiName, issuer, subject });
-    return found;
-  }
+  if (await parts.store.identities.add(identity, credential.userId, provider.meta.apiName)) return found;
   // Two sign-ins of one person at the same moment, or the user is somebody else.
   const now = await parts.store.identities.userOf(identity);
   return now === credential.userId ? found : refuse('IDENTITY_OF_ANOTHER', credential.userId, username);

@@ -12,13 +12,17 @@ import {
   settleAddress,
   UNOPPOSED_ADDRESSES,
 } from './addresses.sql.ts';
+import type { AuditEntries } from './audit-entries.ts';
 import { awaitConsent, forgetLinks } from './credentials.sql.ts';
+import { addressDecided, addressUnopposed } from './entries.ts';
 
 export class Addresses {
   readonly #database: Database;
+  readonly #trail: AuditEntries;
 
-  constructor(database: Database) {
+  constructor(database: Database, trail: AuditEntries) {
     this.#database = database;
+    this.#trail = trail;
   }
 
   async createLink(link: AddressLink & { tokenHash: Buffer }, validSeconds: number): Promise<void> {
@@ -35,10 +39,11 @@ export class Addresses {
    * dropped; `waiting`: the other side has not confirmed it yet; null: somebody was faster.
    */
   decide(link: AddressLink, tokenHash: Buffer, decision: AddressDecision): Promise<AddressOutcome | null> {
-    return this.#database.shared('auth', link.tenantId, async (tx) => {
+    return this.#trail.change(link.tenantId, async (tx, note) => {
       if (!(await tx.first(claimAddressLink(link.tenantId, tokenHash)))) return null;
       const decided = await tx.first<{ settlesByItself: boolean }>(decideAddress(link, decision));
       if (!decided) return null;
+      await note(addressDecided(link, decision));
       if (decision !== 'object') {
         if (await settled(tx, link)) return 'settled';
         return decided.settlesByItself ? 'waiting' : 'waitingForConsent';
@@ -55,7 +60,11 @@ export class Addresses {
 
   /** The new address counts from now on; false: something has changed meanwhile. */
   settle(changed: ChangedAddress): Promise<boolean> {
-    return this.#database.shared('auth', changed.tenantId, (tx) => settled(tx, changed));
+    return this.#trail.change(changed.tenantId, async (tx, note) => {
+      if (!(await settled(tx, changed))) return false;
+      await note(addressUnopposed(changed));
+      return true;
+    });
   }
 
   /** A new address of the user that waits does not count by itself, however long nobody objects. */

@@ -2,12 +2,16 @@
 import type { Database } from '../../../mixins/database/database.ts';
 import { NOW, on } from '../../../mixins/models/sequelize.ts';
 import { ClientSecretModel } from '../models/client-secret.ts';
+import type { AuditEntries } from './audit-entries.ts';
+import { operatorAct } from './entries.ts';
 
 export class ClientSecrets {
   readonly #database: Database;
+  readonly #trail: AuditEntries;
 
-  constructor(database: Database) {
+  constructor(database: Database, trail: AuditEntries) {
     this.#database = database;
+    this.#trail = trail;
   }
 
   async hash(tenantId: string, apiName: string): Promise<Buffer | null> {
@@ -18,8 +22,12 @@ export class ClientSecrets {
     return secret?.secretHash ?? null;
   }
 
-  async save(tenantId: string, apiName: string, secretHash: Buffer): Promise<void> {
+  /** A new secret from an operator; the one before ends. */
+  async rotate(tenantId: string, apiName: string, secretHash: Buffer): Promise<void> {
     const row = { tenantId, apiName, secretHash, updatedAt: NOW };
-    await this.#database.shared('auth', tenantId, (tx) => ClientSecretModel.upsert(row, on(tx)));
+    await this.#trail.change(tenantId, async (tx, note) => {
+      await ClientSecretModel.upsert(row, on(tx));
+      await note(operatorAct('auth.clients.rotateSecret', { changes: { client: { from: null, to: apiName } } }));
+    });
   }
 }

@@ -147,16 +147,28 @@ export function credentialByLink(tokenHash: Buffer): Statement {
   return sql.statement(
     `SELECT ${COLUMNS}, link.made_by AS "madeBy"
      FROM auth.credentials credential JOIN auth.password_links link USING (tenant_id, user_id)
-     WHERE link.token_hash = ${sql.bind(tokenHash, 'bytea')} AND link.expires_at > now() AND credential.active`,
+     WHERE link.token_hash = ${sql.bind(tokenHash, 'bytea')} AND link.used_with IS NULL AND link.expires_at > now()
+       AND credential.active`,
   );
 }
 
-/** Deletes a live link and returns its user: of several calls at once, one gets it. */
-export function claimLink(tenantId: string, tokenHash: Buffer): Statement {
+export function credentialByUsedLink(tokenHash: Buffer, usedWith: Buffer): Statement {
   const sql = new Sql();
   return sql.statement(
-    `DELETE FROM auth.password_links
-     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND token_hash = ${sql.bind(tokenHash, 'bytea')}
+    `SELECT ${COLUMNS}
+     FROM auth.credentials credential JOIN auth.password_links link USING (tenant_id, user_id)
+     WHERE link.token_hash = ${sql.bind(tokenHash, 'bytea')} AND link.used_with = ${sql.bind(usedWith, 'bytea')}
+       AND link.expires_at > now() AND credential.active`,
+  );
+}
+
+/** Marks a live link as used, for an hour, and returns its user: of several calls at once, one gets it. */
+export function claimLink(tenantId: string, tokenHash: Buffer, usedWith: Buffer): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `UPDATE auth.password_links
+     SET used_with = ${sql.bind(usedWith, 'bytea')}, expires_at = now() + interval '1 hour'
+     WHERE used_with IS NULL AND tenant_id = ${sql.bind(tenantId, 'uuid')} AND token_hash = ${sql.bind(tokenHash, 'bytea')}
        AND expires_at > now()
      RETURNING user_id AS "userId"`,
   );

@@ -1,5 +1,5 @@
 /** How users sign in, and the single-use links with which they set a password. */
-import { and, col, where as equal, fn } from 'sequelize';
+import { and, col, where as equal, fn, Op } from 'sequelize';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import { type Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
@@ -7,11 +7,13 @@ import { NOW, on, secondsFromNow } from '../../../mixins/models/sequelize.ts';
 import type { Outbox } from '../mail/outbox.ts';
 import { CredentialModel } from '../models/credential.ts';
 import { PasswordLinkModel } from '../models/password-link.ts';
+import type { AuditEntries, NewAuditEntry } from './audit-entries.ts';
 import {
   awaitConsent,
   claimLink,
   countInDomainElsewhere,
   credentialByLink,
+  credentialByUsedLink,
   credentialByUser,
   credentialForSignIn,
   credentialsByUsername,
@@ -23,6 +25,8 @@ import {
   type StoredUser,
   saveCredential,
 } from './credentials.sql.ts';
+import { passwordSet } from './entries.ts';
+import { endGrantsOfUser } from './grants.ts';
 
 export interface Credential {
   tenantId: string;
@@ -60,9 +64,11 @@ const ATTRIBUTES = ['tenantId', 'userId', 'username', 'email', 'passwordHash', '
 
 export class Credentials {
   readonly #database: Database;
+  readonly #trail: AuditEntries;
 
-  constructor(database: Database) {
+  constructor(database: Database, trail: AuditEntries) {
     this.#database = database;
+    this.#trail = trail;
   }
 
   async byUsername(tenantId: string, username: string): Promise<Credential | null> {
@@ -100,6 +106,11 @@ export class Credentials {
   /** The active user of a live link. The tenant is not known yet: the link carries nothing but its token. */
   byLink(tokenHash: Buffer): Promise<LinkedCredential | null> {
     return this.#database.login((tx) => tx.first<LinkedCredential>(credentialByLink(tokenHash)));
+  }
+
+  /** The active user who has set a password with this link and form; null: the link was used otherwise, or not at all. */
+  byUsedLink(tokenHash: Buffer, usedWith: Buffer): Promise<Credential | null> {
+    return this.#database.login((tx) => tx.first<Credential>(credentialByUsedLink(tokenHash, usedWith)));
   }
 
   find(tenantId: string, userId: string): Promise<Credential | null> {
@@ -145,29 +156,51 @@ export class Credentials {
     );
   }
 
-  async createLink(tenantId: string, userId: string, tokenHash: Buffer, validSeconds: number): Promise<void> {
+  /** `entry`: for the audit trail; a link takes an account over, so none is made without one. */
+  async createLink(
+    { tenantId, userId, tokenHash }: { tenantId: string; userId: string; tokenHash: Buffer },
+    validSeconds: number,
+    entry: NewAuditEntry | null = null,
+  ): Promise<void> {
     const link = { tenantId, userId, tokenHash, expiresAt: secondsFromNow(validSeconds) };
-    await this.#database.shared('auth', tenantId, (tx) => PasswordLinkModel.create(link, on(tx)));
+    await this.#trail.change(tenantId, async (tx, note) => {
+      await PasswordLinkModel.create(link, on(tx));
+      if (entry) await note(entry);
+    });
   }
 
   /**
-   * Uses the link up and sets the password, both or neither; false when the link has been used or has expired. Who had
-   * one before is told by mail.
+   * Uses the link up, sets the password, ends all grants and sessions and informs a user who had a password by mail: all of it,
+   * with its entry in the audit trail, or nothing. Returns the grants that ended; null: the link has been used or has expired.
    */
-  spendLink(tenantId: string, tokenHash: Buffer, passwordHash: string, outbox: Outbox): Promise<boolean> {
-    return this.#database.shared('auth', tenantId, async (tx) => {
-      const claimed = await tx.first<{ userId: string }>(claimLink(tenantId, tokenHash));
-      if (!claimed) return false;
+  spendLink(
+    { tenantId, tokenHash, usedWith }: UsedLink,
+    passwordHash: string,
+    outbox: Outbox,
+  ): Promise<string[] | null> {
+    return this.#trail.change(tenantId, async (tx, note) => {
+      const claimed = await tx.first<{ userId: string }>(claimLink(tenantId, tokenHash, usedWith));
+      if (!claimed) return null;
       const { userId } = claimed;
       const held = await tx.first<{ email: string; hadPassword: boolean }>(holdPassword(tenantId, userId));
-      await writePassword(tx, tenantId, userId, passwordHash);
+      await writePassword(tx, tenantId, userId, passwordHash, tokenHash);
+      // Somebody who knew the old password may still be signed in with it.
+      const ended = await endGrantsOfUser(tx, tenantId, userId);
       if (held?.hadPassword) {
         const details = { at: formatTimestamp(platformTime()) };
         await outbox.add(tx, { tenantId, userId, kind: 'passwordChanged', address: held.email, details });
       }
-      return true;
+      await note(passwordSet(userId));
+      return ended;
     });
   }
+}
+
+/** A set-password link and what it was used with. */
+interface UsedLink {
+  readonly tenantId: string;
+  readonly tokenHash: Buffer;
+  readonly usedWith: Buffer;
 }
 
 export interface SavedUser {
@@ -213,11 +246,18 @@ async function changeAddress(
   if (noticed === 'tooManyMails') await tx.query(awaitConsent(tenantId, userId));
 }
 
-/** A new password makes every older link useless. */
-async function writePassword(tx: Tx, tenantId: string, userId: string, passwordHash: string): Promise<void> {
+/** A new password makes every older link useless; the one that it was set with stays as used. */
+async function writePassword(
+  tx: Tx,
+  tenantId: string,
+  userId: string,
+  passwordHash: string,
+  used: Buffer | null = null,
+): Promise<void> {
   const where = { tenantId, userId };
+  const others = used === null ? where : { ...where, tokenHash: { [Op.ne]: used } };
   await Promise.all([
     CredentialModel.update({ passwordHash, updatedAt: NOW }, { where, ...on(tx) }),
-    PasswordLinkModel.destroy({ where, ...on(tx) }),
+    PasswordLinkModel.destroy({ where: others, ...on(tx) }),
   ]);
 }

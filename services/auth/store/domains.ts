@@ -1,6 +1,8 @@
 /** Mail domains that operators have verified for tenants. */
 import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
+import type { AuditEntries } from './audit-entries.ts';
+import { operatorAct } from './entries.ts';
 
 export interface TenantDomain {
   domain: string;
@@ -9,9 +11,11 @@ export interface TenantDomain {
 
 export class Domains {
   readonly #database: Database;
+  readonly #trail: AuditEntries;
 
-  constructor(database: Database) {
+  constructor(database: Database, trail: AuditEntries) {
     this.#database = database;
+    this.#trail = trail;
   }
 
   /** Whose domain it is. The tenant is not known: it is what is looked for. */
@@ -32,7 +36,10 @@ export class Domains {
        VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(domain, 'text')}) ON CONFLICT (tenant_id, domain) DO NOTHING`,
     );
     try {
-      await this.#database.shared('auth', tenantId, (tx) => tx.query(statement));
+      await this.#trail.change(tenantId, async (tx, note) => {
+        await tx.query(statement);
+        await note(operatorAct('auth.domains.add', { changes: { domain: { from: null, to: domain } } }));
+      });
       return true;
     } catch (error) {
       if (sqlState(error) === '23505') return false;
@@ -40,13 +47,17 @@ export class Domains {
     }
   }
 
-  async remove(tenantId: string, domain: string): Promise<boolean> {
+  remove(tenantId: string, domain: string): Promise<boolean> {
     const sql = new Sql();
     const statement = sql.statement(
       `DELETE FROM auth.domains
        WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND domain = ${sql.bind(domain, 'text')}`,
     );
-    return (await this.#database.shared('auth', tenantId, (tx) => tx.query(statement))).rowCount > 0;
+    return this.#trail.change(tenantId, async (tx, note) => {
+      if ((await tx.query(statement)).rowCount === 0) return false;
+      await note(operatorAct('auth.domains.remove', { changes: { domain: { from: domain, to: null } } }));
+      return true;
+    });
   }
 
   of(tenantId: string): Promise<TenantDomain[]> {

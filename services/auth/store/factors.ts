@@ -1,10 +1,14 @@
 /** Passkeys, authenticator apps and recovery codes of users. */
 import { type Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
+import type { FactorEvent } from '../factors/events.ts';
 import { AuthenticatorModel } from '../models/authenticator.ts';
 import { PasskeyModel } from '../models/passkey.ts';
 import { RecoveryCodeModel } from '../models/recovery-code.ts';
+import type { AuditEntries } from './audit-entries.ts';
+import { factorChanged } from './entries.ts';
 import * as statements from './factors.sql.ts';
+import { endGrantsOfUser } from './grants.ts';
 
 export type Passkey = statements.PasskeyRow;
 
@@ -32,11 +36,15 @@ export interface UserKey {
 /** A user has at most this many passkeys. */
 export const PASSKEYS_MAX = 10;
 
+const keyOf = ({ tenantId, userId }: UserKey) => ({ tenantId, userId });
+
 export class Factors {
   readonly #database: Database;
+  readonly #trail: AuditEntries;
 
-  constructor(database: Database) {
+  constructor(database: Database, trail: AuditEntries) {
     this.#database = database;
+    this.#trail = trail;
   }
 
   /** Which factors the user has. */
@@ -58,12 +66,13 @@ export class Factors {
   async addPasskey(passkey: Passkey): Promise<boolean> {
     const { tenantId, userId } = passkey;
     try {
-      return await this.#shared(tenantId, async (tx) => {
+      return await this.#trail.change(tenantId, async (tx, note) => {
         const { rowCount } = await tx.query(statements.lockCredential(tenantId, userId));
         if (rowCount === 0) return false;
         const { passkeys } = await tx.one<{ passkeys: number }>(statements.countPasskeys(tenantId, userId));
         if (passkeys >= PASSKEYS_MAX) return false;
         await PasskeyModel.create(passkey, on(tx));
+        await note(factorChanged(userId, 'passkeyAdded'));
         return true;
       });
     } catch (error) {
@@ -79,11 +88,10 @@ export class Factors {
     return changed > 0;
   }
 
-  async removePasskey({ tenantId, userId }: UserKey, id: string): Promise<boolean> {
-    const removed = await this.#shared(tenantId, (tx) =>
-      PasskeyModel.destroy({ where: { tenantId, userId, id }, ...on(tx) }),
+  removePasskey(user: UserKey, id: string): Promise<boolean> {
+    return this.#remove(user, 'passkeyRemoved', (tx) =>
+      PasskeyModel.destroy({ where: { ...keyOf(user), id }, ...on(tx) }),
     );
-    return removed > 0;
   }
 
   /** False when the counter shows that the passkey was copied. */
@@ -101,16 +109,16 @@ export class Factors {
 
   /** Takes the place of an earlier authenticator app. */
   async setAuthenticator({ tenantId, userId }: UserKey, sealedSecret: Buffer, lastStep: number): Promise<void> {
-    await this.#shared(tenantId, (tx) =>
-      AuthenticatorModel.upsert({ tenantId, userId, sealedSecret, lastStep }, on(tx)),
-    );
+    await this.#trail.change(tenantId, async (tx, note) => {
+      await AuthenticatorModel.upsert({ tenantId, userId, sealedSecret, lastStep }, on(tx));
+      await note(factorChanged(userId, 'authenticatorAdded'));
+    });
   }
 
-  async removeAuthenticator({ tenantId, userId }: UserKey): Promise<boolean> {
-    const removed = await this.#shared(tenantId, (tx) =>
-      AuthenticatorModel.destroy({ where: { tenantId, userId }, ...on(tx) }),
+  removeAuthenticator(user: UserKey): Promise<boolean> {
+    return this.#remove(user, 'authenticatorRemoved', (tx) =>
+      AuthenticatorModel.destroy({ where: keyOf(user), ...on(tx) }),
     );
-    return removed > 0;
   }
 
   /** True when this call is the first that uses the time step, or a later one than all before. */
@@ -121,34 +129,59 @@ export class Factors {
     return rowCount > 0;
   }
 
-  /** New codes take the place of all earlier ones. */
-  async replaceRecoveryCodes({ tenantId, userId }: UserKey, codeHashes: readonly Buffer[]): Promise<void> {
-    await this.#shared(tenantId, async (tx) => {
+  /** New codes take the place of all earlier ones. `asked`: by the user, and not together with the first factor. */
+  async replaceRecoveryCodes(
+    { tenantId, userId }: UserKey,
+    codeHashes: readonly Buffer[],
+    asked: boolean,
+  ): Promise<void> {
+    await this.#trail.change(tenantId, async (tx, note) => {
       await RecoveryCodeModel.destroy({ where: { tenantId, userId }, ...on(tx) });
       await RecoveryCodeModel.bulkCreate(
         codeHashes.map((codeHash) => ({ tenantId, userId, codeHash })),
         on(tx),
       );
+      if (asked) await note(factorChanged(userId, 'recoveryCodesMade'));
     });
   }
 
   /** Uses a code up; of several calls at once, one gets it. */
-  async claimRecoveryCode({ tenantId, userId }: UserKey, codeHash: Buffer): Promise<boolean> {
-    const { rowCount } = await this.#shared(tenantId, (tx) =>
-      tx.query(statements.claimRecoveryCode(tenantId, userId, codeHash)),
-    );
-    return rowCount > 0;
+  claimRecoveryCode({ tenantId, userId }: UserKey, codeHash: Buffer): Promise<boolean> {
+    return this.#trail.change(tenantId, async (tx, note) => {
+      const { rowCount } = await tx.query(statements.claimRecoveryCode(tenantId, userId, codeHash));
+      if (rowCount > 0) await note(factorChanged(userId, 'recoveryCodeUsed'));
+      return rowCount > 0;
+    });
   }
 
-  /** Removes every passkey, authenticator app and recovery code of a user; returns what there was. */
-  removeAll({ tenantId, userId }: UserKey): Promise<FactorCounts> {
-    return this.#shared(tenantId, async (tx) => {
+  /**
+   * Removes every passkey, authenticator app and recovery code of a user, and ends all sessions, for an operator; returns the
+   * former factors and the grants that ended.
+   */
+  reset({ tenantId, userId }: UserKey): Promise<{ had: FactorCounts; ended: string[] }> {
+    return this.#trail.change(tenantId, async (tx, note) => {
       const had = await tx.one<FactorCounts>(statements.factorsOfUser(tenantId, userId));
       const where = { tenantId, userId };
       await PasskeyModel.destroy({ where, ...on(tx) });
       await AuthenticatorModel.destroy({ where, ...on(tx) });
       await RecoveryCodeModel.destroy({ where, ...on(tx) });
-      return had;
+      const ended = await endGrantsOfUser(tx, tenantId, userId);
+      await note(factorChanged(userId, 'reset', null));
+      return { had, ended };
+    });
+  }
+
+  /** Removes a factor; without a second factor recovery codes end, too. False: it was removed before. */
+  #remove(user: UserKey, event: FactorEvent, remove: (tx: Tx) => Promise<number>): Promise<boolean> {
+    const { tenantId, userId } = user;
+    return this.#trail.change(tenantId, async (tx, note) => {
+      // Two factors that are removed at once would each see the other one.
+      await tx.query(statements.lockCredential(tenantId, userId));
+      if ((await remove(tx)) === 0) return false;
+      const { passkeys, authenticator } = await tx.one<FactorCounts>(statements.factorsOfUser(tenantId, userId));
+      if (passkeys === 0 && !authenticator) await RecoveryCodeModel.destroy({ where: keyOf(user), ...on(tx) });
+      await note(factorChanged(userId, event));
+      return true;
     });
   }
 

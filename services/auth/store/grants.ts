@@ -1,10 +1,12 @@
 /** Grants: one authorization of one client by one user, with everything that depends on it. */
 import { ACCOUNT_CLIENT_ID } from '../../../contracts/auth.ts';
 import type { StoredGrant } from '../../../lib/access/client-marks.ts';
-import type { Database } from '../../../mixins/database/database.ts';
+import type { Database, Tx } from '../../../mixins/database/database.ts';
 import { takesNoChanges } from '../../../mixins/database/failures.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { ArtifactModel } from '../models/artifact.ts';
+import type { AuditEntries, NewAuditEntry } from './audit-entries.ts';
+import { connectionRevoked } from './entries.ts';
 import * as statements from './grants.sql.ts';
 import { deleteOriginsOfUser } from './known-origins.sql.ts';
 
@@ -16,9 +18,11 @@ export interface LiveGrant extends StoredGrant {
 
 export class Grants {
   readonly #database: Database;
+  readonly #trail: AuditEntries;
 
-  constructor(database: Database) {
+  constructor(database: Database, trail: AuditEntries) {
     this.#database = database;
+    this.#trail = trail;
   }
 
   async save(grant: statements.GrantRow, expiresInSeconds: number): Promise<void> {
@@ -80,24 +84,35 @@ export class Grants {
     );
   }
 
-  /** Ends one connection of a user; the client that had it, null when there was none. */
+  /** Ends one connection of a user, who does so on a page; the client that had it, null when there was none. */
   endConnection(user: { tenantId: string; userId: string }, grantId: string): Promise<string | null> {
-    return this.#database.shared('auth', user.tenantId, async (tx) => {
+    return this.#trail.change(user.tenantId, async (tx, note) => {
       const ended = await tx.first<{ clientId: string }>(statements.deleteConnection(user, ACCOUNT_CLIENT_ID, grantId));
       if (!ended) return null;
       await ArtifactModel.destroy({ where: { grantId }, ...on(tx) });
+      await note(connectionRevoked(user.userId, { connectionId: grantId, clientId: ended.clientId }));
       return ended.clientId;
     });
   }
 
-  /** Ends every grant and browser session of a user, who is known nowhere any more; returns the ids of the grants. */
-  endOfUser(tenantId: string, userId: string): Promise<string[]> {
-    return this.#database.shared('auth', tenantId, async (tx) => {
-      const ended = await tx.all<{ id: string }>(statements.deleteGrantsOfUser(tenantId, userId));
-      // User ids are unique over all tenants; artifacts have no tenant of their own.
-      await ArtifactModel.destroy({ where: { accountId: userId }, ...on(tx) });
-      await tx.query(deleteOriginsOfUser(tenantId, userId));
-      return ended.map(({ id }) => id);
+  /**
+   * Ends every grant and browser session of a user, whose known browsers and networks are forgotten; returns the ids of the
+   * grants. `entry`: for the audit trail, when there were some.
+   */
+  endOfUser(tenantId: string, userId: string, entry: NewAuditEntry | null = null): Promise<string[]> {
+    return this.#trail.change(tenantId, async (tx, note) => {
+      const ended = await endGrantsOfUser(tx, tenantId, userId);
+      if (entry && ended.length > 0) await note(entry);
+      return ended;
     });
   }
+}
+
+/** The same within a transaction of the tenant. */
+export async function endGrantsOfUser(tx: Tx, tenantId: string, userId: string): Promise<string[]> {
+  const ended = await tx.all<{ id: string }>(statements.deleteGrantsOfUser(tenantId, userId));
+  // User ids are unique over all tenants; artifacts have no tenant of their own.
+  await ArtifactModel.destroy({ where: { accountId: userId }, ...on(tx) });
+  await tx.query(deleteOriginsOfUser(tenantId, userId));
+  return ended.map(({ id }) => id);
 }

@@ -1,6 +1,9 @@
 /** Which users the people at OpenID providers are. */
 import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
+import type { AuditEntries } from './audit-entries.ts';
+import { identityAdded, operatorAct } from './entries.ts';
+import { endGrantsOfUser } from './grants.ts';
 
 /** A person at a provider, as a tenant's users sign in there. */
 export interface Identity {
@@ -11,9 +14,11 @@ export interface Identity {
 
 export class Identities {
   readonly #database: Database;
+  readonly #trail: AuditEntries;
 
-  constructor(database: Database) {
+  constructor(database: Database, trail: AuditEntries) {
     this.#database = database;
+    this.#trail = trail;
   }
 
   /** The user that the person is; null when they have not signed in before. */
@@ -30,7 +35,7 @@ export class Identities {
   }
 
   /** False when the person is a user already, or the user another person at the same provider. */
-  async add({ tenantId, issuer, subject }: Identity, userId: string): Promise<boolean> {
+  async add({ tenantId, issuer, subject }: Identity, userId: string, provider: string): Promise<boolean> {
     const sql = new Sql();
     const statement = sql.statement(
       `INSERT INTO auth.identities (tenant_id, issuer, subject, user_id)
@@ -38,7 +43,10 @@ export class Identities {
          ${sql.bind(userId, 'uuid')})`,
     );
     try {
-      await this.#database.shared('auth', tenantId, (tx) => tx.query(statement));
+      await this.#trail.change(tenantId, async (tx, note) => {
+        await tx.query(statement);
+        await note(identityAdded(userId, { provider, issuer, subject }));
+      });
       return true;
     } catch (error) {
       if (sqlState(error) === '23505') return false;
@@ -46,13 +54,19 @@ export class Identities {
     }
   }
 
-  /** Forgets who a user is at all providers; returns how many identities that were. */
-  async removeOf(tenantId: string, userId: string): Promise<number> {
+  /** Forgets who a user is at all providers, and ends their sessions: how many identities and which grants that were. */
+  removeOf(tenantId: string, userId: string): Promise<{ removed: number; ended: string[] }> {
     const sql = new Sql();
     const statement = sql.statement(
       `DELETE FROM auth.identities
        WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`,
     );
-    return (await this.#database.shared('auth', tenantId, (tx) => tx.query(statement))).rowCount;
+    return this.#trail.change(tenantId, async (tx, note) => {
+      const { rowCount: removed } = await tx.query(statement);
+      const ended = await endGrantsOfUser(tx, tenantId, userId);
+      const changes = { identities: { from: String(removed), to: '0' } };
+      await note(operatorAct('auth.identities.remove', { userId, changes }));
+      return { removed, ended };
+    });
   }
 }

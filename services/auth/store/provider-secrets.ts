@@ -2,6 +2,8 @@
 import type { Database } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Kept } from '../vault.ts';
+import type { AuditEntries } from './audit-entries.ts';
+import { operatorAct } from './entries.ts';
 
 /** Whose secret it is: it counts at no other address, and for no other client. */
 export interface SecretOwner {
@@ -17,9 +19,11 @@ const COLUMNS = `tenant_id AS "tenantId", api_name AS "apiName", issuer, client_
 
 export class ProviderSecrets {
   readonly #database: Database;
+  readonly #trail: AuditEntries;
 
-  constructor(database: Database) {
+  constructor(database: Database, trail: AuditEntries) {
     this.#database = database;
+    this.#trail = trail;
   }
 
   find({ tenantId, apiName, issuer, clientId }: SecretOwner): Promise<KeptSecret | null> {
@@ -32,6 +36,7 @@ export class ProviderSecrets {
     return this.#database.shared('auth', tenantId, (tx) => tx.first<KeptSecret>(statement));
   }
 
+  /** A secret from an operator. */
   async save(secret: KeptSecret): Promise<void> {
     const sql = new Sql();
     const statement = sql.statement(
@@ -42,7 +47,11 @@ export class ProviderSecrets {
        ON CONFLICT (tenant_id, api_name) DO UPDATE SET issuer = excluded.issuer, client_id = excluded.client_id,
          plain = excluded.plain, sealed = excluded.sealed, updated_at = now()`,
     );
-    await this.#database.shared('auth', secret.tenantId, (tx) => tx.query(statement));
+    const changes = { provider: { from: null, to: secret.apiName }, issuer: { from: null, to: secret.issuer } };
+    await this.#trail.change(secret.tenantId, async (tx, note) => {
+      await tx.query(statement);
+      await note(operatorAct('auth.identityProviders.setSecret', { changes }));
+    });
   }
 
   async remove(tenantId: string, apiName: string): Promise<boolean> {

@@ -9,6 +9,7 @@ import { DELETE_ENDED_MAILS } from '../mail/outbox.sql.ts';
 import { Addresses } from './addresses.ts';
 import { Artifacts } from './artifacts.ts';
 import { Attempts } from './attempts.ts';
+import { AuditEntries, type EntrySender } from './audit-entries.ts';
 import { ClientSecrets } from './client-secrets.ts';
 import { Credentials } from './credentials.ts';
 import { DeprecatedUses } from './deprecated-uses.ts';
@@ -33,6 +34,7 @@ const DELETE_EXPIRED = [
 ];
 
 export class AuthStore {
+  readonly trail: AuditEntries;
   readonly credentials: Credentials;
   readonly addresses: Addresses;
   readonly attempts: Attempts;
@@ -49,20 +51,22 @@ export class AuthStore {
   readonly deprecatedUses: DeprecatedUses;
   readonly #database: Database;
 
-  constructor(database: Database) {
-    this.credentials = new Credentials(database);
-    this.addresses = new Addresses(database);
+  constructor(database: Database, sender: EntrySender | null = null) {
+    const trail = new AuditEntries(database, sender);
+    this.trail = trail;
+    this.credentials = new Credentials(database, trail);
+    this.addresses = new Addresses(database, trail);
     this.attempts = new Attempts(database);
-    this.factors = new Factors(database);
-    this.grants = new Grants(database);
+    this.factors = new Factors(database, trail);
+    this.grants = new Grants(database, trail);
     this.artifacts = new Artifacts(database);
-    this.clientSecrets = new ClientSecrets(database);
+    this.clientSecrets = new ClientSecrets(database, trail);
     this.origins = new Origins(database);
     this.keys = new StoredKeys(database);
     this.knownOrigins = new KnownOrigins(database);
-    this.domains = new Domains(database);
-    this.identities = new Identities(database);
-    this.providerSecrets = new ProviderSecrets(database);
+    this.domains = new Domains(database, trail);
+    this.identities = new Identities(database, trail);
+    this.providerSecrets = new ProviderSecrets(database, trail);
     this.deprecatedUses = new DeprecatedUses(database);
     this.#database = database;
   }

@@ -44,15 +44,19 @@ export async function recordSignInDenial(
 /** Of an operator or of the holder of a link, whom the platform does not know; or of a user on a page (`actorId`). */
 export async function recordAct(
   database: Database,
-  { tenantId, operationId, userId, channel, actorId, changes }: DataActions['data.audit.note']['params'],
+  { tenantId, auditId, operationId, userId, channel, actorId, changes }: DataActions['data.audit.note']['params'],
 ): Promise<null> {
   const sql = new Sql();
   const objectApiName = userId === null ? null : 'User';
   const entry = { operationId, outcome: 'committed', objectApiName, recordId: userId } as const;
   await database.tenant(tenantId, (tx) => {
     const caller = new CallerSql(sql, platformCaller(channel, requestId(), actorId));
-    const columns = changes ? { changes: sql.bind(JSON.stringify(changes), 'jsonb') } : {};
-    return tx.query(sql.statement(auditSql(tx.schema, sql, caller, entry, columns)));
+    const columns = {
+      auditId: sql.bind(auditId, 'uuid'),
+      ...(changes ? { changes: sql.bind(JSON.stringify(changes), 'jsonb') } : {}),
+    };
+    const insert = auditSql(tx.schema, sql, caller, entry, columns);
+    return tx.query(sql.statement(`${insert} ON CONFLICT (audit_id) DO NOTHING`));
   });
   return null;
 }

@@ -8,7 +8,7 @@ import { warnOf } from '../../../mixins/log-failure.ts';
 import type { DataHandlers, Handlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
 import { accessOfUser, unknownPrincipals } from './access.ts';
-import { findUser, noteFactorChange, noteSignIn, provisionUsers } from './directory.ts';
+import { findUser, noteSignIn, provisionUsers } from './directory.ts';
 import { createPasswordLink, inviteUser, type LetInDeps, mayLetIn } from './let-in.ts';
 import { forgetUnsent } from './sync.ts';
 
@@ -71,12 +71,6 @@ export const userEvents = (database: Database, log: () => ServiceBroker['logger'
       const { tenantId, userId, at } = ctx.params;
       await noteSignIn(database, tenantId, userId, at).catch((error: unknown) =>
         warnOf(log(), error, 'The time of a sign-in was not recorded.', { tenantId, userId }),
-      );
-    },
-    'auth.user.factorChanged': async (ctx) => {
-      const { tenantId, userId } = ctx.params;
-      await noteFactorChange(database, ctx.params).catch((error: unknown) =>
-        warnOf(log(), error, 'A change of a second factor was not recorded.', { tenantId, userId }),
       );
     },
   }) satisfies EventHandlers;

@@ -1,5 +1,3 @@
-/** Statements about User records that the platform reads or writes by itself. */
-import type { EventMap } from '../../../contracts/call.ts';
 import { requestId } from '../../../lib/values/ids.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
@@ -65,20 +63,6 @@ export function signInStatement(schema: string, userId: string, signedInAt: stri
       WHERE "id" = ${id} AND ("lastSignInAt" IS NULL OR "lastSignInAt" < ${at})
       RETURNING "id")
     ${auditSql(schema, sql, caller, entry, { recordId: 'noted."id"' })} FROM noted`);
-}
-
-/** An entry in the audit trail; the change itself is stored in auth. */
-export function factorChangeStatement(schema: string, change: EventMap['auth.user.factorChanged']): Statement {
-  const sql = new Sql();
-  const caller = new CallerSql(sql, platformCaller('ui', requestId(), change.actorId));
-  return sql.statement(
-    auditSql(schema, sql, caller, {
-      operationId: `auth.factors.${change.event}`,
-      outcome: 'committed',
-      objectApiName: 'User',
-      recordId: change.userId,
-    }),
-  );
 }
 
 export interface UsernameRow {

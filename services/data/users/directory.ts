@@ -1,6 +1,5 @@
 /** Users as other services look them up, and as the platform itself creates them. Source: docs/reference/records.md. */
 
-import type { EventMap } from '../../../contracts/call.ts';
 import type { DataActions, UserIdentity } from '../../../contracts/data.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Principal } from '../../../lib/access/types.ts';
@@ -10,7 +9,6 @@ import { uuidv7 } from '../../../lib/values/ids.ts';
 import { type Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { isShapeError, type Tenants } from '../tenants.ts';
 import {
-  factorChangeStatement,
   findUserStatement,
   insertUserStatements,
   type NewUser,
@@ -47,11 +45,6 @@ export async function findUser(
  */
 export async function noteSignIn(database: Database, tenantId: string, userId: string, at: string): Promise<void> {
   await database.tenant(tenantId, (tx) => tx.query(signInStatement(tx.schema, userId, at)));
-}
-
-/** An entry in the audit trail about a passkey or second factor of a user. */
-export async function noteFactorChange(database: Database, change: EventMap['auth.user.factorChanged']): Promise<void> {
-  await database.tenant(change.tenantId, (tx) => tx.query(factorChangeStatement(tx.schema, change)));
 }
 
 /** SQLSTATEs of a missing role, schema or table. */

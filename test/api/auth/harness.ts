@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { type Context, Errors, Loggers, ServiceBroker, type ServiceSchema } from 'moleculer';
 import { brokerOptions } from '../../../config/broker.ts';
 import { readConfig } from '../../../config/env.ts';
-import type { AuthEvents, HttpReply } from '../../../contracts/auth.ts';
+import type { HttpReply } from '../../../contracts/auth.ts';
 import { call } from '../../../contracts/call.ts';
 import type { DataActions } from '../../../contracts/data.ts';
 import type {
@@ -73,11 +73,13 @@ export interface AuthHarness {
   secondFactor: Map<string, SecondFactorPolicy>;
   /** metadata answers like a service that is away. */
   metadataAway: boolean;
+  /** data takes no entries of audit trails. */
+  dataAway: boolean;
   bump(tenantId?: string): Promise<void>;
   /** Grant ids that were broadcast as revoked. */
   revoked: string[];
   /** Changes of passkeys and second factors that were announced. */
-  factorChanges: AuthEvents['auth.user.factorChanged'][];
+  factorChanges: { tenantId: string; userId: string; actorId: string | null; event: string }[];
   /** Refused sign-ins that were reported for the audit trail. */
   refusals: DataActions['data.audit.denySignIn']['params'][];
   /** What was reported for the audit trail as done. */
@@ -157,7 +159,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
   const permissions = options.on?.permissions ?? new Map<string, string[]>();
   const harness = {} as AuthHarness;
   const revoked: string[] = [];
-  const factorChanges: AuthEvents['auth.user.factorChanged'][] = [];
+  const factorChanges: AuthHarness['factorChanges'] = [];
   const notes: AuthHarness['notes'] = [];
   const warnings: string[] = [];
   const log: string[] = [];
@@ -210,7 +212,11 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     name: 'data',
     actions: {
       'audit.note': (ctx: Context<AuthHarness['notes'][number]>) => {
+        if (harness.dataAway) throw new Errors.ServiceNotAvailableError({ action: 'data.audit.note' });
         notes.push(ctx.params);
+        const { tenantId, userId, actorId = null, operationId } = ctx.params;
+        const event = /^auth\.factors\.(\w+)$/.exec(operationId)?.[1];
+        if (event && userId !== null) factorChanges.push({ tenantId, userId, actorId, event });
         return null;
       },
       'audit.denySignIn': (ctx: Context<AuthHarness['refusals'][number]>) => {
@@ -253,8 +259,6 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     name: 'listener',
     events: {
       'auth.grants.revoked': (ctx: Context<{ grantIds: string[] }>) => void revoked.push(...ctx.params.grantIds),
-      'auth.user.factorChanged': (ctx: Context<AuthEvents['auth.user.factorChanged']>) =>
-        void factorChanges.push(ctx.params),
     },
   } as ServiceSchema);
   await broker.start();
@@ -309,6 +313,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
     suspended,
     secondFactor,
     metadataAway: false,
+    dataAway: false,
     revoked,
     factorChanges,
     refusals: [],

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ParsedMail } from 'mailparser';
 import { call } from '../../../contracts/call.ts';
-import { Acts } from '../../../services/auth/acts.ts';
 import { AuthStore } from '../../../services/auth/store/store.ts';
 import { settleUnopposed } from '../../../services/auth/unopposed-addresses.ts';
 import { linkIn, type MailServer, mailServer, recipient } from '../../support/mail.ts';
@@ -409,12 +408,12 @@ describe('mails about accounts', () => {
     /** What the audit trails have of addresses that count from now on, because nobody has objected. */
     const settledAddresses = async (clients = { isSuspended: async () => false }): Promise<unknown[]> => {
       const entries: unknown[] = [];
-      const acts = new Acts(
-        async (entry) => entries.push(entry),
-        async () => [],
-      );
-      const { addresses } = new AuthStore(auth.database);
-      await settleUnopposed({ addresses, acts, clients, onError: (error) => assert.fail(String(error)) });
+      const failed = (error: unknown): void => assert.fail(String(error));
+      const { addresses } = new AuthStore(auth.database, {
+        send: async ({ auditId: _, ...entry }) => entries.push(entry),
+        failed,
+      });
+      await settleUnopposed({ addresses, clients, onError: failed });
       return entries;
     };
 
