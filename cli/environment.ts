@@ -11,6 +11,8 @@ export const environment = {
   profile: (): string | undefined => read('ERP_PROFILE'),
   /** Nobody looks on: no browser, no questions, no moving progress. */
   unattended: (): boolean => read('CI') !== undefined && read('CI') !== 'false',
+  /** For a program that is started, with more variables. */
+  inherited: (more: Readonly<Record<string, string>>): NodeJS.ProcessEnv => ({ ...process.env, ...more }),
   /** Where profiles, tokens and unfinished requests are kept. */
   folder: (): string => join(read('XDG_CONFIG_HOME') ?? join(homedir(), '.config'), 'erp'),
 };

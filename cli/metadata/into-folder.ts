@@ -2,10 +2,8 @@
  * `erp metadata retrieve`: what the platform has, as files in a folder. Files that are as they should be are not touched.
  * An edit that nothing else holds is never overwritten: it must be committed to git first, or `--force` be given.
  */
-
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
+import { join } from 'node:path';
 import { DESTRUCTIVE_PATH, MANIFEST_PATH, membersOf, type Package, PROJECT_PATH } from '../../lib/metadata/manifest.ts';
 import { COMPONENT_PATHS } from '../../lib/schema/snapshot.ts';
 import { parseYaml, YamlError } from '../../lib/yaml/parse.ts';
@@ -16,6 +14,7 @@ import { openProgress } from '../output/progress.ts';
 import { plain } from '../output/table.ts';
 import { counted } from '../output/values.ts';
 import { hashOf, type Origin, type Project, projectRoot, readOrigin, readProjectIfAny } from './folder.ts';
+import { committedBlobs, isBlob } from './git.ts';
 import { joinPackages, type Member, memberKey, names, parseMembers, readTypes } from './package.ts';
 import { type Finding, localFailure } from './problems.ts';
 import { retrieve, type Tree } from './retrieve.ts';
@@ -187,24 +186,14 @@ export async function refuseLoss(project: Project, paths: readonly string[]): Pr
   );
 }
 
-/** Those of the files whose content is not the one that git has; all of them where there is no git. */
+/** Those of the files whose content is not the one of the last commit; all of them where there is no git. */
 async function notInGit(root: string, paths: readonly string[]): Promise<string[]> {
-  if (paths.length === 0) return [];
-  try {
-    const { stdout } = await promisify(execFile)(
-      'git',
-      ['status', '--porcelain=v1', '-z', '--no-renames', '--ignored', '--untracked-files=all', '--', '.'],
-      { cwd: root, maxBuffer: 64 * 1024 * 1024 },
-    );
-    const prefix = (await promisify(execFile)('git', ['rev-parse', '--show-prefix'], { cwd: root })).stdout.trim();
-    const touched = stdout.split('\0').flatMap((entry) => (entry === '' ? [] : [entry.slice(3)]));
-    const dirty = new Set(touched);
-    const folders = touched.filter((path) => path.endsWith('/'));
-    return paths.filter(
-      (path) => dirty.has(prefix + path) || folders.some((folder) => (prefix + path).startsWith(folder)),
-    );
-  } catch {
-    // No git, or no repository: nobody else holds these files.
-    return [...paths];
-  }
+  const committed = await committedBlobs(root);
+  const unsaved = await Promise.all(
+    paths.map(async (path) => {
+      const blob = committed.get(path);
+      return blob === undefined || !isBlob(await readFile(join(root, path)), blob);
+    }),
+  );
+  return paths.filter((_, at) => unsaved[at]);
 }

@@ -300,6 +300,50 @@ describe('erp metadata', () => {
     assert.equal(git('status', '--short'), '');
   });
 
+  it('runs no program that the configuration of a repository names', async () => {
+    const marks = mkdtempSync(join(tmpdir(), 'erp-marks-'));
+    const trap = join(marks, 'trap.sh');
+    writeFileSync(trap, `#!/bin/sh\ntouch "${marks}/ran-$1"\ncat\n`, { mode: 0o755 });
+    mkdirSync(join(marks, 'hooks'));
+    for (const hook of ['post-index-change', 'reference-transaction', 'fsmonitor-watchman'])
+      writeFileSync(join(marks, 'hooks', hook), `#!/bin/sh\ntouch "${marks}/ran-${hook}"\n`, { mode: 0o755 });
+    write('.gitattributes', '*.yaml filter=trap diff=trap\n');
+    commit('Attributes');
+    const settings = {
+      'core.fsmonitor': `${trap} fsmonitor`,
+      'core.hooksPath': join(marks, 'hooks'),
+      'core.pager': `${trap} pager`,
+      'core.sshCommand': `${trap} ssh`,
+      'diff.external': `${trap} external`,
+      'diff.trap.textconv': `${trap} textconv`,
+      'filter.trap.clean': `${trap} clean`,
+      'filter.trap.smudge': `${trap} smudge`,
+      'filter.trap.required': 'true',
+      'alias.ls-tree': `!${trap} alias`,
+      'alias.status': `!${trap} alias`,
+    };
+    for (const [name, value] of Object.entries(settings)) git('config', name, value);
+    label('Not committed');
+    const { code, stderr } = await run(['retrieve']);
+    assert.equal(code, 5, stderr);
+    assert.match(stderr, /Amount__c\.yaml/);
+    await ok(['retrieve', '--force']);
+    assert.deepEqual(
+      readdirSync(marks).filter((name) => name.startsWith('ran-')),
+      [],
+    );
+    rmSync(marks, { recursive: true });
+  });
+
+  it('overwrites what the last commit has, whatever its line ends', async () => {
+    label('Committed');
+    write(AMOUNT, read(AMOUNT).replaceAll('\n', '\r\n'));
+    git('config', 'core.autocrlf', 'true');
+    commit('Change the label');
+    await ok(['retrieve']);
+    assert.doesNotMatch(read(AMOUNT), /Committed/);
+  });
+
   it('names every file that cannot be sent, before anything is', async () => {
     write('objects/Invoice__c/field/Amount__c.yaml', 'a: 1\n');
     write('objects/Invoice__c/fields/Large__c.yaml', `# ${'x'.repeat(1024 * 1024)}\n`);
