@@ -409,6 +409,12 @@ describe('a tenant that is moved', function () {
     const withHead = (more: object): Promise<Buffer> =>
       rewritten((item) => (item.kind === 'head' ? { ...item, head: { ...item.head, ...more } } : item));
 
+    const headText = async (): Promise<string> => {
+      for await (const item of readArchive(createReadStream(file)))
+        if (item.kind === 'head') return JSON.stringify(item.head);
+      throw new Error('The file has no head.');
+    };
+
     it('that was cut off, is refused', async () => {
       const whole = await readFile(file);
       await refused(whole.subarray(0, whole.length - 9), /damaged or cut off/);
@@ -468,6 +474,17 @@ describe('a tenant that is moved', function () {
       const { code, stderr } = await tenant(['import', path, '--key', 'orphan', '--without-domains']);
       assert.deepEqual([code, await idOf(first, 'orphan')], [1, null]);
       assert.match(stderr, /^tenant: The plan is blocked by 1 problem\.\n {2}Role Orphan: .*Nobody/m);
+    });
+
+    it('with records of a table that is no object of its configuration, is refused', async () => {
+      const { columns, counters } = JSON.parse(await headText());
+      for (const table of ['_audit', '_outbox', '_idempotency', '_shares', '_state', 'Unknown__c'])
+        await refused(
+          await withHead({ columns: { ...columns, [`records/${table}`]: ['id'] } }),
+          new RegExp(`records of what its configuration does not have: ${table}\\.`),
+        );
+      const counter = { object: '_audit_head', field: 'position', value: 1, given: true };
+      await refused(await withHead({ counters: [...counters, counter] }), /does not have: _audit_head\./);
     });
 
     it('with columns and records that do not fit, is refused', async () => {
@@ -760,7 +777,7 @@ const verified = async (on: TestPlatform, tenantId: string): Promise<Anything> =
 };
 
 const retrieved = async (user: Api): Promise<Anything> => {
-  const types = (await user.get('/metadata/types')).body.types.map(({ name, type }: Anything) => ({
+  const types = (await user.get('/metadata/types')).body.records.map(({ name, type }: Anything) => ({
     name: name ?? type,
     members: ['*'],
   }));

@@ -14,7 +14,8 @@ import { sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../../mixins/database/roles.ts';
 import { randomRest, timeOrderedIdSql } from '../../../mixins/database/time-ordered-id.ts';
 import { CUSTOM_FIELD } from '../../../services/metadata/kinds/bodies/custom-field.ts';
-import { componentsOf, type State } from '../../../services/metadata/kinds/component.ts';
+import { CUSTOM_OBJECT } from '../../../services/metadata/kinds/bodies/custom-object.ts';
+import { componentsOf, findComponent, type State } from '../../../services/metadata/kinds/component.ts';
 import { makeMovedTenant, type StoredComponent } from '../../../services/metadata/moved-tenant.ts';
 import { NEWEST_SCHEMA } from '../../../services/metadata/tenants.ts';
 import { UserIds } from './ids-of-users.ts';
@@ -324,6 +325,7 @@ class Loading {
    * Rows come in any order, and as they were: without foreign keys and triggers. Indexes are made faster of all of them.
    */
   async begin(): Promise<void> {
+    this.#refuseOthers();
     this.#asOwner();
     const namespace = literal(this.#schema);
     this.#keys = await this.#tx.all<Constraint>({
@@ -387,6 +389,17 @@ class Loading {
     // A chain over rows in which users have other ids would be a broken one: a new one begins.
     if (known.sealed && this.newUserIds) return null;
     return this.#part(known);
+  }
+
+  /** Only objects of the configuration: the schema of a tenant also has tables of the platform, such as its trail. */
+  #refuseOthers(): void {
+    const { columns, counters } = this.#head;
+    const objects = [...Object.keys(columns).flatMap((part) => objectOf(part) ?? []), ...counters.map((c) => c.object)];
+    const unknown = new Set(objects.filter((object) => !findComponent(this.#into.state, CUSTOM_OBJECT, object)));
+    if (unknown.size === 0) return;
+    throw new MovingRefused(
+      `The file has records of what its configuration does not have: ${[...unknown].slice(0, 10).join(', ').slice(0, 500)}.`,
+    );
   }
 
   async #records(part: string, object: string): Promise<Target> {
