@@ -902,7 +902,7 @@ export const METADATA_OPERATIONS = [
       description: 'All types.',
       schema: Type.Object(
         {
-          types: Type.Array(
+          records: Type.Array(
             Type.Object({
               type: Type.String(),
               memberFormat: Type.String(),
@@ -914,11 +914,12 @@ export const METADATA_OPERATIONS = [
               reversible: Type.Boolean(),
             }),
           ),
+          nextCursor: Type.Null({ description: 'One page has all types.' }),
         },
         { title: 'MetadataTypeList' },
       ),
       example: {
-        types: [
+        records: [
           {
             type: 'CustomField',
             memberFormat: '<Object>.<Field>',
@@ -930,6 +931,7 @@ export const METADATA_OPERATIONS = [
             reversible: true,
           },
         ],
+        nextCursor: null,
       },
     },
     errors: [],

@@ -8,6 +8,7 @@ import type { ErrorCode } from './errors/catalogue.ts';
 import { type Violation, violation } from './errors/platform-error.ts';
 import { pointerPart } from './errors/pointer.ts';
 import { ViolationList } from './errors/violation-list.ts';
+import { patternInWords } from './values/pattern-words.ts';
 
 const ajv = new Ajv2020({ strict: false, allErrors: true, messages: true, logger: false });
 formats.default(ajv);
@@ -122,5 +123,6 @@ function sentence(errors: readonly ErrorObject[]): string {
     const types = new Set(errors.flatMap((one) => (one.keyword === 'type' ? [one.params['type']].flat() : [])));
     return `must be ${[...types].map((type) => TYPES[String(type)]).join(' or ')}`;
   }
-  return first?.message ?? 'is not valid';
+  const words = first?.keyword === 'pattern' ? patternInWords(String(first.params['pattern'])) : null;
+  return words === null ? (first?.message ?? 'is not valid') : `must be ${words}`;
 }

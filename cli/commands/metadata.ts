@@ -142,7 +142,7 @@ export function addMetadata(program: Program): void {
 async function types(run: Run, type: string | undefined): Promise<void> {
   const { output } = run;
   const answer = await (await run.api()).call('metadata.types.list', {});
-  const known = answer.body.types;
+  const known = answer.body.records;
   if (type === undefined) {
     const columns = [{ title: 'TYPE' }, { title: 'MEMBER' }, { title: 'FILE' }];
     output.result(answer, () =>

@@ -6,6 +6,7 @@
 import { pointerPart } from '../errors/pointer.ts';
 import { isObject } from '../json/objects.ts';
 import { countChars, isTooLongForNfc, textProblem } from '../schema/field-types/common.ts';
+import { parameterAdvice } from '../values/parameter-advice.ts';
 import { CONDITION_LIMITS, ConditionReader, quoted } from './conditions.ts';
 import { EXPAND_LIMITS, readExpand } from './expand.ts';
 import type { Condition, ListRequest, RawListQuery } from './types.ts';
@@ -115,8 +116,17 @@ class Parser {
     for (const name of Object.keys(this.#raw)) {
       if (PARAMETERS.has(name)) continue;
       if (this.#source === 'query')
-        this.#problems.add(this.#pointer(name), 'PARAMETER_UNKNOWN', `A list has no parameter ${quoted(name)}.`);
-      else this.#problems.add(this.#pointer(name), 'BODY_PROPERTY_UNKNOWN', `A query has no property ${quoted(name)}.`);
+        this.#problems.add(
+          this.#pointer(name),
+          'PARAMETER_UNKNOWN',
+          `A list has no parameter ${quoted(name)}.${parameterAdvice(name, PARAMETERS)}`,
+        );
+      else
+        this.#problems.add(
+          this.#pointer(name),
+          'BODY_PROPERTY_UNKNOWN',
+          `A query has no property ${quoted(name)}.${parameterAdvice(name, PARAMETERS)}`,
+        );
     }
   }
 

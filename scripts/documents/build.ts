@@ -8,6 +8,7 @@ import { DESIGN, HIGHLIGHTED, PROSE, TABLES } from '../../lib/values/page-design
 import { CHECKSUMS } from '../../mixins/documents/archives.ts';
 import { openapi } from '../../services/gateway/public/openapi.ts';
 import { KINDS } from '../../services/metadata/kinds/registry.ts';
+import { publishedSchema } from '../../services/metadata/kinds/schema.ts';
 import { errorPages } from './error-pages.ts';
 import { layOut } from './layout.ts';
 import { llmsText } from './llms.ts';
@@ -34,7 +35,8 @@ export function build(): Files {
   files.set('openapi.json', version.openapi);
   files.set('ai-manifest.json', pretty(manifest(version)));
   files.set('llms.txt', llmsText(version));
-  for (const { type, schema } of KINDS) files.set(`metadata/${type}.schema.json`, pretty(schema));
+  for (const { type, schema } of KINDS)
+    files.set(`metadata/${type}.schema.json`, pretty(publishedSchema(type, schema)));
   files.set('search.json', searchIndex(rendered));
   files.set('search.js', own('browser/search.js'));
   files.set('searching.js', own('../../mixins/documents/searching.js'));

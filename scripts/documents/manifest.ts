@@ -97,7 +97,9 @@ function operations(openapi: string): object[] {
       summary: row.summary,
       whenToUse,
       whenNotToUse,
-      scopes: row.scopes,
+      // A list in every row: programs compare it with the scopes of their token.
+      scopes: typeof row.scopes === 'string' ? [] : row.scopes,
+      ...(row.scopes === 'public' ? { public: true } : {}),
       ...(row.oneOfScopes ? { oneOfScopes: row.oneOfScopes } : {}),
       ...(row.permission ? { permission: row.permission } : {}),
       risk: row.risk,

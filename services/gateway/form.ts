@@ -13,6 +13,7 @@ import type { Operation, OperationCall, OperationHeaders, Parameter } from '../.
 import { collectBodyViolations, valueProblem } from '../../lib/validation.ts';
 import { IF_MATCH_RULE, strongEtags } from '../../lib/values/etags.ts';
 import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../lib/values/idempotency-key.ts';
+import { parameterAdvice } from '../../lib/values/parameter-advice.ts';
 import type { Exchange } from './exchange.ts';
 import type { Route } from './router.ts';
 
@@ -145,7 +146,7 @@ function readQuery(
     const parameter = parameters.find((one) => one.name === name);
     if (!parameter) {
       const shown = JSON.stringify(name.slice(0, NAME_SHOWN_MAX));
-      const advice = name === 'checkOnly' && checkedBy ? triedOutBy(checkedBy) : '';
+      const advice = name === 'checkOnly' && checkedBy ? triedOutBy(checkedBy) : meant(name, parameters);
       problems.add('PARAMETER_UNKNOWN', `query:${name}`, `This operation has no query parameter ${shown}.${advice}`);
     } else if (seen.has(name)) {
       problems.add('PARAMETER_INVALID', `query:${name}`, `${name} may be given only once.`);
@@ -161,6 +162,12 @@ function readQuery(
     if (required && !seen.has(name)) problems.add('PARAMETER_REQUIRED', `query:${name}`, `${name} is required.`);
   return query;
 }
+
+const meant = (name: string, parameters: readonly Parameter[]): string =>
+  parameterAdvice(
+    name,
+    parameters.map((one) => one.name),
+  );
 
 /** What callers of an earlier version read in the refusal. */
 const triedOutBy = ({ operationId, method, path }: Operation): string =>
@@ -306,6 +313,10 @@ function readRevision(
     problems.add('EXPECTED_REVISION_REQUIRED', pointer, 'X-Expected-Revision is required: the revision that was read.');
 }
 
+const EMPTY_OBJECT = /^\s*\{\s*\}\s*$/;
+
+const isEmptyObject = (body: Buffer): boolean => EMPTY_OBJECT.test(body.toString('latin1'));
+
 function readBody(x: Exchange, operation: Operation, problems: Problems): unknown {
   const declared = operation.requestBody;
   if (x.body === null) {
@@ -313,7 +324,9 @@ function readBody(x: Exchange, operation: Operation, problems: Problems): unknow
     return undefined;
   }
   if (!declared) {
-    problems.add('REQUEST_MALFORMED', '', 'This operation takes no body.');
+    // Generated clients send an empty object with every POST.
+    if (!(operation.mutation && isEmptyObject(x.body)))
+      problems.add('REQUEST_MALFORMED', '', 'This operation takes no body.');
     return undefined;
   }
   if (declared.raw) return x.body;

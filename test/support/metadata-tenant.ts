@@ -99,7 +99,7 @@ export async function retrieveAll(admin: Api): Promise<{ files: Record<string, s
     return body;
   };
   const { body } = await admin.get('/metadata/types');
-  for (const { type: name } of body.types) {
+  for (const { type: name } of body.records) {
     const part = await retrieve([{ name, members: ['*'] }]);
     hashes.push(part.manifestHash);
     for (const [path, text] of Object.entries<string>(part.files)) if (locate(path)) files[path] = text;

@@ -301,7 +301,7 @@ export const WORKFLOWS: readonly Workflow[] = [
         id: 'types',
         operationId: 'metadata.types.list',
         note: 'Paths, member formats and the JSON Schema of each type.',
-        gives: { types: '/types' },
+        gives: { types: '/records' },
       },
       {
         id: 'retrieve',

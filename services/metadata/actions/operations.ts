@@ -37,6 +37,7 @@ import {
   planOfDeployment,
   standingOf,
 } from '../deployments/store.ts';
+import { unchangedStatement } from '../deployments/unchanged.sql.ts';
 import { KINDS } from '../kinds/registry.ts';
 import { publishedSchema } from '../kinds/schema.ts';
 import { type FindUser, mayRead, requireActiveUser, requirePermission } from '../permission.ts';
@@ -47,7 +48,7 @@ import { presentDeployment, presentSummary } from './deployment.ts';
 import { publicBaseUrl } from './retrieve.ts';
 
 const TYPES = {
-  types: KINDS.map(({ type, memberFormat, schema, reversible, dependsOn = [] }) => ({
+  records: KINDS.map(({ type, memberFormat, schema, reversible, dependsOn = [] }) => ({
     type,
     memberFormat,
     pathPattern: pathPatternOf(type),
@@ -57,6 +58,7 @@ const TYPES = {
     deployable: true,
     reversible,
   })),
+  nextCursor: null,
 };
 
 interface Parts {
@@ -350,6 +352,8 @@ export class MetadataOperations {
       state: () => database.shared('metadata', tenantId, (tx) => storedState(tx, tenantId)),
       retained: () => database.shared('metadata', tenantId, (tx) => storedRetained(tx, tenantId)),
       rows: (statement) => database.tenant(tenantId, (tx) => tx.all(statement)),
+      unchangedSince: (version, components) =>
+        database.shared('metadata', tenantId, (tx) => tx.all(unchangedStatement(tenantId, version, components))),
       domains: () => this.#domains(tenantId),
     };
   }

@@ -41,6 +41,7 @@ import { rollbackBlockers } from './standing.ts';
 import { standingOf } from './store.ts';
 import type { Phase, Telemetry } from './telemetry.ts';
 import { tryOut } from './try-out.ts';
+import { unchangedStatement } from './unchanged.sql.ts';
 import { Watch, Withdrawn } from './watch.ts';
 
 interface WorkerOptions {
@@ -211,6 +212,8 @@ export class DeploymentWorker {
       state: () => this.#database.shared('metadata', tenantId, (tx) => storedState(tx, tenantId)),
       retained: () => this.#database.shared('metadata', tenantId, (tx) => storedRetained(tx, tenantId)),
       rows: (statement) => this.#database.tenant(tenantId, (tx) => tx.all(statement)),
+      unchangedSince: (version, components) =>
+        this.#database.shared('metadata', tenantId, (tx) => tx.all(unchangedStatement(tenantId, version, components))),
       domains: async () => (await this.#options.domains?.(tenantId)) ?? null,
     });
     const numbers = await this.#database.tenant(tenantId, (tx) =>
@@ -364,6 +367,10 @@ export class DeploymentWorker {
         rows: (statement) => {
           tx.actAs(ownerRole(tenantId));
           return tx.all(statement);
+        },
+        unchangedSince: (version, components) => {
+          tx.actAs(serviceRole('metadata', tenantId));
+          return tx.all(unchangedStatement(tenantId, version, components));
         },
       });
       tx.actAs(ownerRole(tenantId));

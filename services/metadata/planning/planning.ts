@@ -156,7 +156,8 @@ export class Planning {
 }
 
 function answerOf(door: Door | undefined, question: Question): Promise<unknown> | undefined {
-  if (typeof question !== 'string') return door?.rows(question);
+  if (typeof question !== 'string')
+    return 'since' in question ? door?.unchangedSince(question.since, question.components) : door?.rows(question);
   return question === 'domains' ? (door?.domains?.() ?? Promise.resolve(null)) : door?.[question]();
 }
 

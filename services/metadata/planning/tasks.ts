@@ -15,7 +15,8 @@ import { retrieve } from '../actions/retrieve.ts';
 import { keepAdministrators } from '../administrators.ts';
 import { withoutCounts } from '../counts.ts';
 import { type Counted, type Counting, countingOf, withCounts } from '../data-checks.ts';
-import { componentKey, type State } from '../kinds/component.ts';
+import type { ComponentName } from '../deployments/unchanged.sql.ts';
+import { type Component, componentKey, type State } from '../kinds/component.ts';
 import { IDENTITY_PROVIDER } from '../kinds/identity-provider.ts';
 import type { Problem } from '../kinds/kind.ts';
 import {
@@ -51,6 +52,8 @@ export interface Door {
   retained(): Promise<string>;
   /** Rows of a statement on the tenant's records. */
   rows(statement: Statement): Promise<unknown[]>;
+  /** Those of the components that say again what they said in an earlier version. */
+  unchangedSince(version: number, components: readonly ComponentName[]): Promise<readonly ComponentName[]>;
   /** The mail domains that are verified for the tenant; null, or absent: not known at this moment. */
   domains?(): Promise<readonly string[] | null>;
 }
@@ -203,7 +206,7 @@ export const TASKS = {
     const { version, state } = await stateOf(input.where, door);
     const retained = parseComponents(await door.retained());
     const since = options.baseMetadataVersion;
-    const drifted = since === null ? [] : drift(state, retained, project, since);
+    const drifted = since === null ? [] : await driftSince(since, drift(state, retained, project, since), door);
     const { apply, schema, userId, ceilings, tenant } = input;
     const records = readerOf(door, schema);
     const planned = { tenant, before: state, project };
@@ -302,6 +305,15 @@ export const TASKS = {
   },
 };
 
+/** What was changed and changed back, such as by a rollback, is no work that a deployment could overwrite. */
+async function driftSince(since: number, changed: readonly Component[], door: Door): Promise<readonly Component[]> {
+  if (changed.length === 0) return changed;
+  const names = changed.map(({ type, fullName }) => ({ type, fullName }));
+  const unchanged = await door.unchangedSince(since, names);
+  const same = new Set(unchanged.map(({ type, fullName }) => componentKey(type, fullName)));
+  return changed.filter(({ type, fullName }) => !same.has(componentKey(type, fullName)));
+}
+
 const NO_LONGER_MANAGING: Problem = {
   ...ABOUT_ALL,
   code: 'COMPONENT_PERMISSION_DENIED',
@@ -332,7 +344,7 @@ export type TaskName = keyof typeof TASKS;
 
 const DRIFTED_SHOWN_MAX = 200;
 
-const driftedOf = (component: ReturnType<typeof drift>[number]): Drifted => ({
+const driftedOf = (component: Component): Drifted => ({
   type: component.type,
   fullName: component.fullName,
   changedAtVersion: component.changedAtVersion,

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { MessagePort } from 'node:worker_threads';
 import { PlatformError, type PlatformErrorWire } from '../../../lib/errors/platform-error.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
+import type { ComponentName } from '../deployments/unchanged.sql.ts';
 import type { StoredState } from '../stored-state.ts';
 import { type Door, type Progress, TASKS, type TaskName } from './tasks.ts';
 
@@ -28,7 +29,12 @@ export default async function run({ task, input, port }: Errand): Promise<Outcom
 }
 
 /** What a thread asks through its port; one question at a time. */
-export type Question = 'state' | 'retained' | 'domains' | Statement;
+export type Question = 'state' | 'retained' | 'domains' | Statement | UnchangedSince;
+
+export interface UnchangedSince {
+  readonly since: number;
+  readonly components: readonly ComponentName[];
+}
 
 /** How far a task is; nobody answers. */
 export interface Reached {
@@ -58,6 +64,7 @@ const doorOf = (port: MessagePort): Door => {
     state: async () => (await ask('state')) as StoredState,
     retained: async () => (await ask('retained')) as string,
     domains: async () => (await ask('domains')) as readonly string[] | null,
+    unchangedSince: async (since, components) => (await ask({ since, components })) as readonly ComponentName[],
     rows: async ({ text, values = [] }) => (await ask({ text, values })) as unknown[],
   };
 };

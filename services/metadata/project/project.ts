@@ -25,6 +25,7 @@ import {
 } from '../../../lib/metadata/manifest.ts';
 import { pathOf, pathPatternOf, pathProblem } from '../../../lib/metadata/paths.ts';
 import { unfitTexts } from '../../../lib/schema/field-types/common.ts';
+import { patternInWords } from '../../../lib/values/pattern-words.ts';
 import { emitYaml } from '../../../lib/yaml/emit.ts';
 import {
   countMarks,
@@ -600,6 +601,10 @@ function simplify(errors: readonly ErrorObject[]): { pointer: string; message: s
       }
       case 'const':
         return { pointer: instancePath, message: `Must be ${JSON.stringify(params['allowedValue'])}.` };
+      case 'pattern': {
+        const words = patternInWords(String(params['pattern']));
+        return { pointer: instancePath, message: `The value ${words === null ? message : `must be ${words}`}.` };
+      }
       default:
         return { pointer: instancePath, message: `The value ${message ?? 'is invalid'}.` };
     }

@@ -93,6 +93,14 @@ describe('bad input: bodies', function () {
   /** What comes before the content where an ETag that never was is sent. */
   const orStale = (row: Operation): ['ETAG_MISMATCH'] | [] => (row.precondition === 'ifMatch' ? ['ETAG_MISMATCH'] : []);
 
+  for (const row of OPERATIONS.filter(({ requestBody, mutation }) => !requestBody && mutation))
+    it(`${row.operationId}: an empty object is no body, anything else is refused`, async () => {
+      for (const text of ['{}', ' { } \n'])
+        assert.notEqual((await call(row, text)).body?.code, 'REQUEST_MALFORMED', JSON.stringify(text));
+      for (const text of ['{"a":1}', '[]', 'null', '{', '{}{}'])
+        assertRefused(await call(row, text), text, 'REQUEST_MALFORMED');
+    });
+
   for (const row of OPERATIONS.filter(({ requestBody }) => requestBody)) {
     const properties = Object.keys((row.requestBody!.schema as { properties?: object }).properties ?? {});
 

@@ -131,6 +131,34 @@ describe('API: two who change the configuration at once', () => {
     );
   });
 
+  it('what was changed and says again what was retrieved is none, whoever changed it back and how', async function () {
+    this.timeout(60_000);
+    const mine = (base: number) => project(valueSet('Undone', 'mine'), { baseMetadataVersion: base });
+    await deployOverHttp(ada, { ...valueSet('Undone', 'a'), ...valueSet('Other', 'a') });
+    const base = await versionNow();
+    const change = await finished(await sam.post('/metadata/deploy', project(valueSet('Undone', 'a', 'b'))));
+    assert.equal((await drifted(valueSet('Undone', 'mine'), base)).length, 1);
+    // Rolled back.
+    const undone = await finished(
+      await ada.post('/metadata/deploy', { rollback: { deploymentId: change.deploymentId } }),
+    );
+    assert.equal(undone.status, 'SUCCEEDED', JSON.stringify(undone.error));
+    assert.equal((await ada.post('/metadata/validate', mine(base))).status, 200);
+    // Changed twice by hand, together with another one, which stays changed.
+    const both = { ...valueSet('Undone', 'c'), ...valueSet('Other', 'b') };
+    await finished(await sam.post('/metadata/deploy', project(both)));
+    assert.equal((await drifted(valueSet('Undone', 'mine'), base)).length, 1);
+    await finished(await sam.post('/metadata/deploy', project(valueSet('Undone', 'a'))));
+    assert.deepEqual(
+      (await drifted({ ...valueSet('Undone', 'mine'), ...valueSet('Other', 'mine') }, base)).map((c) => c.fullName),
+      ['Other'],
+    );
+    // Since a version in between it is a change again.
+    assert.equal((await drifted(valueSet('Undone', 'mine'), base + 1)).length, 1);
+    const done = await finished(await ada.post('/metadata/deploy', mine(base)));
+    assert.deepEqual([done.status, done.changes.updates.length], ['SUCCEEDED', 1], JSON.stringify(done.error));
+  });
+
   it('of two deployments from one version that come at the same moment one is applied, whole', async function () {
     this.timeout(60_000);
     for (let round = 0; round < 4; round++) {

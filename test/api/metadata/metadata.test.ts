@@ -206,13 +206,14 @@ describe('API: metadata', () => {
   it('GET /metadata/types tells every type with the schema of its files', async () => {
     const { status, body } = await ada.get('/metadata/types');
     assert.equal(status, 200);
-    const field = body.types.find((type: { type: string }) => type.type === 'CustomField');
+    assert.equal(body.nextCursor, null);
+    const field = body.records.find((type: { type: string }) => type.type === 'CustomField');
     assert.equal(field.pathPattern, 'objects/{object}/fields/{apiName}.yaml');
     assert.ok(field.schema.properties.fieldType.enum.includes('currency'));
     const { body: capabilities } = await ada.get('/capabilities');
     assert.deepEqual(
       capabilities.metadata.types,
-      body.types.map(({ type }: { type: string }) => type),
+      body.records.map(({ type }: { type: string }) => type),
     );
   });
 });

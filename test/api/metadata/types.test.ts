@@ -177,7 +177,7 @@ describe('API: types of components', () => {
     this.timeout(120_000);
     platform = await startPlatform();
     ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
-    types = (await ada.get('/metadata/types')).body.types;
+    types = (await ada.get('/metadata/types')).body.records;
     for (const { type, schema } of types)
       validators.set(type, new Ajv2020({ strict: true, allErrors: true }).compile(schema));
   });

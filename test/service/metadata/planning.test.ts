@@ -39,7 +39,7 @@ describe('metadata: planning threads', function () {
     const body = Buffer.from('{"package":{"version":1,"types":[]}}');
     const input = { body, where: { tenantId: 'tenant', version: 1 }, baseUrl: '', now: 0 };
     const never = new Promise<never>(() => {});
-    const door = { state: () => never, retained: () => never, rows: () => never };
+    const door = { state: () => never, retained: () => never, rows: () => never, unchangedSince: () => never };
     const error = await refusalOf(planning.run('tenant', 'retrieve', input, { door }));
     assert.deepEqual([error.code, error.details], ['TOO_MANY_ITEMS', { maxSeconds: 5 }]);
     assert.equal((await accept(bodyOf({}))).form, 'project');
@@ -58,7 +58,7 @@ describe('metadata: planning threads', function () {
     withLimits({ threads: 1 });
     const lost = Promise.reject(new Error('The database is lost.'));
     lost.catch(() => {});
-    const door = { state: () => lost, retained: () => lost, rows: () => lost };
+    const door = { state: () => lost, retained: () => lost, rows: () => lost, unchangedSince: () => lost };
     const body = Buffer.from('{"package":{"version":1,"types":[]}}');
     const input = { body, where: { tenantId: 'tenant', version: 1 }, baseUrl: '', now: 0 };
     await assert.rejects(planning.run('tenant', 'retrieve', input, { door }), /The database is lost/);

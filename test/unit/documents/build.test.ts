@@ -29,6 +29,20 @@ describe('The documents', function () {
   const missing = (names: readonly string[]): string[] => names.filter((name) => !files.has(name));
   const pages = (): string[] => [...files.keys()].filter((name) => name.endsWith('.html'));
 
+  it('hold a schema of every kind that names its dialect and stands by itself', () => {
+    for (const type of COMPONENT_TYPES) {
+      const text = files.get(`metadata/${type}.schema.json`) ?? '';
+      const schema = JSON.parse(text);
+      assert.deepEqual(
+        [schema.$schema, schema.title],
+        ['https://json-schema.org/draft/2020-12/schema', type],
+        `${type}.schema.json`,
+      );
+      assert.doesNotMatch(text, /x-erp-/);
+      assert.ok(new Ajv2020({ strict: false }).validateSchema(schema), type);
+    }
+  });
+
   it('say in the list of the pages what each is about', () => {
     const list = files.get('index.md') ?? '';
     const said = [...list.matchAll(/^- \[[^\]]+\]\((?:guides|reference)\/[^)]+\): (.+)$/gm)].map(

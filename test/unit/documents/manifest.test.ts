@@ -7,7 +7,13 @@ import { WORKFLOWS } from '../../../scripts/documents/manifest/workflows.ts';
 
 interface Built {
   generatedAt: string | null;
-  operations: { operationId: string; parameters: { name: string; in: string }[]; requestBody: object | null }[];
+  operations: {
+    operationId: string;
+    scopes: string[];
+    public?: boolean;
+    parameters: { name: string; in: string }[];
+    requestBody: object | null;
+  }[];
 }
 
 describe('The assistant manifest', function () {
@@ -25,6 +31,15 @@ describe('The assistant manifest', function () {
       manifest.operations.map(({ operationId }) => operationId),
       OPERATIONS.map(({ operationId }) => operationId),
     );
+  });
+
+  it('has the scopes of every operation as a list, and says which operations need no token', () => {
+    for (const [at, { operationId, scopes, public: open }] of manifest.operations.entries()) {
+      const declared = OPERATIONS[at]!.scopes;
+      assert.ok(Array.isArray(scopes), operationId);
+      assert.deepEqual(scopes, Array.isArray(declared) ? declared : [], operationId);
+      assert.equal(open ?? false, declared === 'public', operationId);
+    }
   });
 
   it('names as common only errors that the operation can answer', () => {

@@ -8,6 +8,7 @@ describe('metadata: tasks of planning threads', () => {
   const door = {
     state: async () => ({ version: 0, components: '[]' }),
     retained: async () => '[]',
+    unchangedSince: async () => [],
     rows: async () => [],
   };
   const planOf = (files: Record<string, string>): Promise<Planned> => {

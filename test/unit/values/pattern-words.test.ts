@@ -1,0 +1,40 @@
+/** Patterns of schemas, as messages say them. */
+import assert from 'node:assert/strict';
+import { Type } from 'typebox';
+import { OPERATIONS } from '../../../contracts/operations.ts';
+import { valueProblem } from '../../../lib/validation.ts';
+import { patternInWords } from '../../../lib/values/pattern-words.ts';
+import { KINDS } from '../../../services/metadata/kinds/registry.ts';
+
+function* patternsOf(schema: unknown): Generator<string> {
+  if (typeof schema !== 'object' || schema === null) return;
+  for (const [key, value] of Object.entries(schema)) {
+    if (key === 'pattern' && typeof value === 'string') yield value;
+    else if (key === 'patternProperties') yield* Object.keys(value);
+    if (key !== 'example') yield* patternsOf(value);
+  }
+}
+
+describe('A pattern in words', () => {
+  it('is there for every pattern of a request and of a file', () => {
+    const requests = OPERATIONS.flatMap(({ pathParameters, queryParameters, headerParameters, requestBody }) => [
+      ...patternsOf([pathParameters, queryParameters, headerParameters, requestBody]),
+    ]);
+    const files = KINDS.flatMap(({ schema }) => [...patternsOf(schema)]);
+    const all = [...new Set([...requests, ...files])];
+    assert.ok(all.length > 15);
+    assert.deepEqual(
+      all.filter((pattern) => patternInWords(pattern) === null),
+      [],
+    );
+  });
+
+  it('is what a message says in the place of the expression', () => {
+    const widgetKey = Type.String({ pattern: '^[A-Za-z][A-Za-z0-9_-]{0,63}$' });
+    assert.equal(
+      valueProblem(widgetKey, '1 of 2'),
+      'must be a letter, then letters, digits, - or _; 64 characters at most',
+    );
+    assert.match(valueProblem(Type.String({ pattern: '^x$' }), 'y') ?? '', /must match pattern/);
+  });
+});
