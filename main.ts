@@ -28,6 +28,7 @@ import { ensureLogins } from './mixins/database/logins.ts';
 import { databaseMetering } from './mixins/database/metering.ts';
 import { ensureServiceRole, migrate } from './mixins/database/migrate.ts';
 import { type OpenOptions, openDatabases } from './mixins/database/open.ts';
+import { startingAgain } from './mixins/database/reachable.ts';
 import { Timekeeper } from './mixins/database/timekeeper.ts';
 import { databaseUnavailable } from './mixins/database/unavailable.ts';
 import { following, requestFields } from './mixins/following.ts';
@@ -361,7 +362,10 @@ async function run(): Promise<void> {
       noticeMs: NOTICE_MS,
       totalMs: config.shutdownSeconds * 1_000,
     };
-    const started = await start(config, { control: true, stopped: stopped.signal, step: (name) => (step = name) });
+    const settings = config;
+    const options = { control: true, stopped: stopped.signal, step: (name: string) => void (step = name) };
+    const warn = (message: string): void => processLog(settings).warn(message);
+    const started = await startingAgain(() => start(settings, options), { stopped: stopped.signal, warn });
     running = started;
     const ready = `ready ${started.baseUrl ?? `${started.config.services.join(',')} on ${busAddress(started.config.bus!)}`}`;
     // For what reads the log; the plain line is for people and for scripts that wait for it.

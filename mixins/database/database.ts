@@ -246,8 +246,7 @@ export class Database {
 
   /** On a connection of its own, because those of the pool were made when the login was good. */
   async #signIn(): Promise<void> {
-    const client = new pg.Client({ connectionString: this.url, connectionTimeoutMillis: CONNECT_MS });
-    client.on('error', () => {});
+    const client = new PageClient({ connectionString: this.url, connectionTimeoutMillis: CONNECT_MS });
     try {
       await client.connect();
       this.#refused = false;

@@ -10,7 +10,7 @@ import { chmod, mkdir, readdir, readFile, readlink, realpath, rename, rm, stat, 
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
+import { PageClient } from './page-client.ts';
 
 export interface EmbeddedDatabase {
   readonly url: string;
@@ -328,7 +328,7 @@ class Server {
 async function ensureDatabase(folder: string, port: number): Promise<string> {
   const password = await readFile(join(folder, PASSWORD_FILE), 'utf8').catch(() => FORMER_PASSWORD);
   const base = `postgres://postgres:${password}@127.0.0.1:${port}`;
-  const client = new pg.Client(`${base}/postgres`);
+  const client = new PageClient(`${base}/postgres`);
   await client.connect();
   const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [DATABASE]);
   if (!rowCount) await client.query(`CREATE DATABASE ${DATABASE}`);

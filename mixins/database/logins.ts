@@ -4,7 +4,6 @@
  * them, with every migration. Source: docs/decisions/roles-of-a-transaction.md.
  */
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
-import pg from 'pg';
 import { ConfigError, databaseVariable } from '../../config/env.ts';
 import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
 import { type Database, sqlState } from './database.ts';
@@ -24,6 +23,7 @@ import {
   useSchemaSql,
 } from './logins.sql.ts';
 import { oneByOne } from './migrate.ts';
+import { PageClient } from './page-client.ts';
 
 interface Rights {
   /** Roles that the login may enter, besides those of tenants. */
@@ -163,8 +163,7 @@ export async function derivePassword(
 
 /** Whether the server takes the login and the password of an address. */
 export async function canSignIn(url: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: url, application_name: 'erp sign-in' });
-  client.on('error', () => {});
+  const client = new PageClient({ connectionString: url, application_name: 'erp sign-in' });
   try {
     await client.connect();
     return true;

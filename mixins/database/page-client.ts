@@ -89,6 +89,9 @@ export class PageClient extends pg.Client {
 
   constructor(config?: string | pg.ClientConfig) {
     super(config);
+    // From its creation to its end: the pool has no listener while it verifies a connection and hands it over, and an
+    // `error` event without one ends the process. Statements on a lost connection fail by themselves.
+    this.on('error', () => {});
     const self = this as unknown as { connection: PgConnection; _getActiveQuery(): unknown };
     const { connection } = self;
     connection.attachListeners = (stream) => {

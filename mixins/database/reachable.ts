@@ -16,6 +16,31 @@ const CONNECT_MS = 5_000;
 
 const PASSING: ReadonlySet<FailureKind> = new Set(['unreachable', 'stopping', 'tooManyConnections']);
 
+/** Waiting mends it. An address that this process cannot listen on is not the database's. */
+function passes(error: unknown): boolean {
+  const failure = failureOf(error);
+  return failure !== null && PASSING.has(failure.kind) && (error as { syscall?: unknown }).syscall !== 'listen';
+}
+
+/**
+ * A start that loses its database on the way begins anew, which waits for the database first: every step of a start is
+ * safe to repeat.
+ */
+export async function startingAgain<T>(
+  start: () => Promise<T>,
+  { stopped, warn }: Pick<WaitOptions, 'stopped' | 'warn'>,
+): Promise<T> {
+  for (let attempt = 0; ; attempt++)
+    try {
+      return await start();
+    } catch (error) {
+      const lost = [error, (error as Error).cause].find(passes);
+      if (lost === undefined || stopped?.aborted) throw error;
+      warn(`The start lost its database (${messageOf(lost)}) and begins again.`);
+      await betweenAttempts(attempt, stopped);
+    }
+}
+
 export interface WaitOptions {
   /** Ends the wait, which throws then. */
   readonly stopped?: AbortSignal | undefined;
@@ -43,21 +68,23 @@ export async function untilReachable(
       toldAt = performance.now();
       warn(`Waiting for ${reason}.`);
     }
-    const ms = Math.min(WAIT_MS * 2 ** attempt, WAIT_MAX_MS) * (0.75 + Math.random() / 2);
-    await pause(ms, undefined, stopped ? { signal: stopped } : {});
+    await betweenAttempts(attempt, stopped);
   }
+}
+
+function betweenAttempts(attempt: number, stopped: AbortSignal | undefined): Promise<void> {
+  const ms = Math.min(WAIT_MS * 2 ** attempt, WAIT_MAX_MS) * (0.75 + Math.random() / 2);
+  return pause(ms, undefined, stopped ? { signal: stopped } : {});
 }
 
 /** What stands in the way and passes; null: nothing. */
 async function obstacleOf(url: string): Promise<string | null> {
   const client = new PageClient({ connectionString: url, connectionTimeoutMillis: CONNECT_MS });
-  client.on('error', () => {});
   try {
     await client.connect();
     return client.isReadOnly ? 'it is read-only' : null;
   } catch (error) {
-    const failure = failureOf(error);
-    return failure && PASSING.has(failure.kind) ? messageOf(error) : null;
+    return passes(error) ? messageOf(error) : null;
   } finally {
     await client.end().catch(() => {});
   }

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { freePort } from '../../mixins/database/embedded.ts';
+import { STAGES, startBreakingProxy } from '../support/breaking-proxy.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { type NatsServer, startNats } from '../support/nats.ts';
 import { testEnvironment } from '../support/platform.ts';
@@ -37,8 +38,8 @@ describe('a process that starts before its database', function () {
     await database?.drop();
   });
 
-  const launch = (databaseUrl: string): { child: ChildProcess; said: () => string } => {
-    const env = { SERVICES: 'ratelimit', NATS_URL: nats.url, HEALTH_PORT: String(port), LOG_LEVEL: 'info' };
+  const launch = (databaseUrl: string, services = 'ratelimit'): { child: ChildProcess; said: () => string } => {
+    const env = { SERVICES: services, NATS_URL: nats.url, HEALTH_PORT: String(port), LOG_LEVEL: 'info' };
     const child = spawn(process.execPath, ['main.ts'], {
       cwd: root,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -100,6 +101,30 @@ describe('a process that starts before its database', function () {
     await client.query(`ALTER DATABASE ${database.name} RESET default_transaction_read_only`);
     await client.end();
     await until('it is ready', async () => (await probe('/readyz'))?.status === 200);
+  });
+
+  it('waits while new connections break at any stage of their set-up, and starts when they no longer do', async () => {
+    const breaking = await startBreakingProxy(database.url);
+    const ways = STAGES.flatMap((stage) => (['reset', 'end'] as const).map((how) => ({ stage, how })));
+    let connections = 0;
+    // Whole ones in between, so that each step of the start meets breaks.
+    breaking.breakBy(() => (++connections > 40 || connections % 3 === 0 ? null : ways[connections % ways.length]!));
+    const { child, said } = launch(breaking.url, 'data,ratelimit');
+    try {
+      await until(
+        'it is ready',
+        async () => {
+          assert.equal(child.exitCode, null, said());
+          return (await probe('/readyz'))?.status === 200;
+        },
+        90_000,
+      );
+      assert.ok(breaking.broken > 4, `${breaking.broken}`);
+    } finally {
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+      await breaking.close();
+    }
   });
 
   it('ends with a sentence about what waiting does not mend: a wrong password', async () => {
