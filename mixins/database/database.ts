@@ -475,8 +475,9 @@ function settingsFor(client: Session, role: string | null, timeoutMs: number): s
 class Loan implements Tx {
   readonly client: Session;
   #schema: string;
-  /** What opens the transaction and changes its role, sent and not waited for; null outside a transaction. */
-  #opening: Promise<unknown>[] | null = null;
+  #inTransaction = false;
+  /** Of the statements of the transaction, the last one that failed by itself: those behind it fail because of it. */
+  #failure: unknown = null;
 
   constructor(client: Session, schema: string) {
     this.client = client;
@@ -487,20 +488,20 @@ class Loan implements Tx {
     return this.#schema;
   }
 
-  begin(): void {
-    this.#opening = [together(this.client.query('BEGIN'))];
+  /** Why the transaction has failed; null when no statement has. */
+  get failure(): unknown {
+    return this.#failure;
   }
 
-  /** Waits for what `begin` and `actAs` have sent. */
-  async opened(): Promise<void> {
-    await Promise.all(this.#opening ?? []);
+  begin(): void {
+    this.#inTransaction = true;
+    together(this.client.query('BEGIN').catch(this.#fail));
   }
 
   actAs(role: Role): Promise<void> {
     // Outside a transaction PostgreSQL only warns, and the statements that follow run as the role before.
-    if (!this.#opening) throw new Error('A role is changed within a transaction only.');
-    const entered = together(this.client.query(role.enter).then(() => {}));
-    this.#opening.push(entered);
+    if (!this.#inTransaction) throw new Error('A role is changed within a transaction only.');
+    const entered = together(this.client.query(role.enter).then(mark, this.#fail));
     this.#schema = role.schema;
     return entered;
   }
@@ -550,7 +551,9 @@ class Loan implements Tx {
 
   allUpTo<R>(statement: Statement, maxBytes: number): Promise<FirstRows<R>> {
     return together(
-      traceStatement(statement.text, () => runBounded<R>(this.client, statement, maxBytes, () => this.#abandon())),
+      traceStatement(statement.text, () =>
+        runBounded<R>(this.client, statement, maxBytes, () => this.#abandon()).catch(this.#fail),
+      ),
     );
   }
 
@@ -566,12 +569,22 @@ class Loan implements Tx {
     return traceStatement(statement.text, () => this.#runPrepared(statement, run));
   }
 
+  /**
+   * Rejects with the error of the transaction: behind a statement that failed, all others only say that the transaction
+   * is aborted. So whichever of several statements is awaited first, the caller gets the reason.
+   */
+  readonly #fail = (error: unknown): never => {
+    if (sqlState(error) === IN_FAILED_TRANSACTION) throw this.#failure ?? error;
+    this.#failure = error;
+    throw error;
+  };
+
   #runPrepared<S extends Statement, T>(statement: S, run: (asked: S) => Promise<T>): Promise<T> {
     const { name, text } = statement;
-    if (name === undefined) return run(statement);
+    if (name === undefined) return run(statement).catch(this.#fail);
     if (text.length > PREPARED_EACH_MAX_CHARS) {
       const { name: _, ...unnamed } = statement;
-      return run(unnamed as S);
+      return run(unnamed as S).catch(this.#fail);
     }
     const { client } = this;
     const names = (client.preparedNames ??= new Map());
@@ -585,7 +598,7 @@ class Loan implements Tx {
     return run(statement).catch((error) => {
       // A deployment has changed a column: the statement is good, but must be prepared anew.
       if (OUTDATED.has(sqlState(error))) this.#unprepare(name);
-      throw error;
+      return this.#fail(error);
     });
   }
 
@@ -621,17 +634,14 @@ async function inTransaction<T>(loan: Loan, role: Role | null, work: (tx: Tx) =>
   if (role) loan.actAs(role);
   try {
     const result = await work(loan);
-    await loan.opened();
     // PostgreSQL answers the COMMIT of a transaction in which a statement failed with ROLLBACK, and with no error.
     const { command } = await traceStatement('COMMIT', () => loan.client.query('COMMIT'));
     if (command !== 'COMMIT')
-      throw new Error('Nothing was committed: a statement of the transaction failed, and its error was ignored.');
+      throw loan.failure ?? new Error('Nothing was committed: a statement of the transaction failed.');
     return result;
   } catch (error) {
     if (isConnectionError(error)) throw error;
     await loan.client.query('ROLLBACK').catch(() => {});
-    // Behind a role that could not be taken, every statement only says that the transaction is aborted.
-    if (sqlState(error) === IN_FAILED_TRANSACTION) await loan.opened();
     throw error;
   }
 }

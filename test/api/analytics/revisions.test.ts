@@ -1,6 +1,7 @@
 /** Editors who change a dashboard at once: of those who read the same revision one succeeds, and nothing is overwritten unseen. */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { Client } from 'pg';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
@@ -34,6 +35,30 @@ describe('concurrent editors of a dashboard', () => {
     );
   });
   after(() => platform?.stop());
+
+  it('are answered with 409 while another transaction holds the dashboard', async () => {
+    const made = await editors[0]!.post('/analytics/dashboards', { name: 'Held' });
+    const at = `/analytics/dashboards/${made.body.dashboardId}`;
+    const holder = new Client({ connectionString: platform.database.url, application_name: 'revisions test' });
+    await holder.connect();
+    try {
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM analytics.dashboards WHERE dashboard_id = $1 FOR UPDATE', [
+        made.body.dashboardId,
+      ]);
+      const replies = await Promise.all([
+        editors[0]!.patch(at, { expectedRevision: 1, name: 'Changed' }),
+        editors[0]!.post(`${at}/publish`, { expectedRevision: 1 }),
+        editors[0]!.delete(at, { headers: { 'X-Expected-Revision': '1' } }),
+      ]);
+      assert.deepEqual(
+        replies.map(({ status, body, headers }) => [status, body.code, headers.has('retry-after')]),
+        replies.map(() => [409, 'WRITE_CONTENTION', true]),
+      );
+    } finally {
+      await holder.end();
+    }
+  });
 
   it('never overwrite what they have not seen', async function () {
     this.timeout(120_000);

@@ -45,13 +45,49 @@ describe('statements that travel together', () => {
       assert.equal((await database.query<{ one: number }>('SELECT 1 AS one')).rows[0]!.one, 1);
     });
 
+  it('fail with the reason, whichever of them is awaited first', async () => {
+    const holder = await database.pool.connect();
+    try {
+      await holder.query('CREATE TABLE public.held (id int)');
+      await holder.query('BEGIN');
+      await holder.query('LOCK TABLE public.held');
+      for (const kind of ['query', 'all', 'first', 'one', 'arrays'] as const)
+        await assert.rejects(
+          database.transaction(async (tx) => {
+            tx.query("SET LOCAL lock_timeout = '20ms'");
+            const locking = tx.query('SELECT FROM public.held FOR UPDATE');
+            await tx[kind]({ name: `behind ${kind}`, text: 'SELECT 1 AS one' });
+            await locking;
+          }),
+          { code: '55P03' },
+          kind,
+        );
+    } finally {
+      await holder.query('ROLLBACK');
+      holder.release();
+    }
+  });
+
+  it('fail with the reason of the last failure, where an earlier one was undone', async () => {
+    await assert.rejects(
+      database.transaction(async (tx) => {
+        tx.query('SAVEPOINT before');
+        await assert.rejects(tx.query('SELECT 1/0'), { code: '22012' });
+        tx.query('ROLLBACK TO before');
+        tx.query('SELECT FROM public.absent');
+        await tx.query('SELECT 1');
+      }),
+      { code: '42P01' },
+    );
+  });
+
   it('are not committed when one of them failed that nobody waited for', async () => {
     await assert.rejects(
       database.transaction(async (tx) => {
         tx.query('SELECT 1/0');
         await pause(20);
       }),
-      /Nothing was committed/,
+      { code: '22012' },
     );
   });
 });
