@@ -9,6 +9,7 @@
  * What the work throws ends the program: a `Failure` with its sentence and exit code.
  */
 import { Command } from '@commander-js/extra-typings';
+import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../lib/values/idempotency-key.ts';
 import { withNames } from './data/advice.ts';
 import { environment } from './environment.ts';
 import { usage } from './failure.ts';
@@ -42,6 +43,12 @@ function seconds(text: string): number {
   return value;
 }
 
+/** Checked before anything is sent: the command may read first, and the platform would refuse the change alone. */
+function idempotencyKey(text: string): string {
+  if (!isIdempotencyKey(text)) throw usage(`--idempotency-key: ${IDEMPOTENCY_KEY_RULE}`);
+  return text;
+}
+
 /** The program without its commands. */
 export function createProgram(version: string) {
   return new Command('erp')
@@ -52,7 +59,11 @@ export function createProgram(version: string) {
     .option('--profile <name>', 'sign-in to work with (ERP_PROFILE)')
     .option('--dry-run', 'check everything and change nothing')
     .option('--agent-run <id>', 'call under this run of an agent')
-    .option('--idempotency-key <key>', 'key of this change; by default one is made and kept until the outcome is known')
+    .option(
+      '--idempotency-key <key>',
+      'key of this change; by default one is made and kept until the outcome is known',
+      idempotencyKey,
+    )
     .option('--no-resume', 'do not take up an unfinished request that was the same; do it anew')
     .option('--wait', 'wait until the job that the command starts has ended')
     .option('--timeout <seconds>', 'how long to wait for one answer', seconds, TIMEOUT_SECONDS)

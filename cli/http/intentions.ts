@@ -7,8 +7,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LIMITS } from '../../config/limits.ts';
-import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../lib/values/idempotency-key.ts';
-import { EXIT, Failure, usage } from '../failure.ts';
+import { EXIT, Failure } from '../failure.ts';
 import { type Store, writePrivately } from '../profiles/store.ts';
 
 /** A key is good as long as the platform remembers it, less what clocks may differ by. */
@@ -74,7 +73,6 @@ export class Intentions {
 
   /** Keeps a key for the request: the one of an earlier process that ended without knowing the outcome, or a new one. */
   async begin(wanted: Wanted, headers: Record<string, string>, givenKey: string | undefined): Promise<Intention> {
-    if (givenKey !== undefined && !isIdempotencyKey(givenKey)) throw usage(IDEMPOTENCY_KEY_RULE);
     const identity = [wanted.baseUrl, await this.#person(), wanted.method, wanted.url, wanted.body ?? ''];
     const id = idOf(identity);
     const folder = join(this.#store.folder, 'pending');

@@ -79,13 +79,16 @@ describe('the guide', () => {
       .replaceAll('http://localhost:3000', platform.baseUrl);
     // What npm does, without its start: it finds the project in the folder in which the shell stands, or in that of --prefix.
     const inProject = `in_project() { [ -e "$1/package.json" ] || { echo "There is no project in $1." >&2; return 1; }; }\n`;
-    const erp = `npx() { in_project . && node ${root}/cli/bin/erp.js "\${@:2}"; }\n`;
     const npm = `npm() {
       local project=.
       [ "$1" != --prefix ] || { project=$2; shift 2; }
-      in_project "$project" && node ${root}/scripts/token.ts "\${@:5}"
+      in_project "$project" || return
+      case $3 in
+        erp) node ${root}/cli/bin/erp.js "\${@:5}" ;;
+        token) node ${root}/scripts/token.ts "\${@:5}" ;;
+      esac
     }\n`;
-    const running = promisify(execFile)('bash', ['--norc', '-u', '-c', inProject + npm + erp + script], {
+    const running = promisify(execFile)('bash', ['--norc', '-u', '-c', inProject + npm + script], {
       cwd: folder,
       env: { ...process.env, TMPDIR: sharedFolder('written'), BASE_URL: platform.baseUrl, ...more },
     });

@@ -38,7 +38,7 @@ describe('the README', () => {
           '-euo',
           'pipefail',
           '-c',
-          `npx() { node ${root}/cli/bin/erp.js "\${@:2}"; }\n{\n${script.replaceAll('http://localhost:3000', platform.baseUrl)}\n} 2>&1 | cat`,
+          `npm() { [ "$3" = erp ] || { command npm "$@"; return; }; node ${root}/cli/bin/erp.js "\${@:5}"; }\n{\n${script.replaceAll('http://localhost:3000', platform.baseUrl)}\n} 2>&1 | cat`,
         ],
         {
           cwd: folder,

@@ -21,35 +21,36 @@ const npm = (cwd: string, ...args: string[]) =>
     timeout: 240_000,
   });
 
-/** `npm install --omit=optional FILE` where nothing can be fetched. */
+/** `npm install FILE` where nothing can be fetched. */
 const WITHOUT_REGISTRY = `
 npm() {
   [ "$1" = install ] || { command npm "$@"; return; }
   rm -rf node_modules package
-  mkdir -p node_modules/.bin
-  tar xzf "$3"
-  mv package node_modules/erp-platform
-  ln -s "$ROOT/node_modules" node_modules/erp-platform/node_modules
-  ln -s ../erp-platform/cli/bin/erp.js node_modules/.bin/erp
+  mkdir -p node_modules/.bin node_modules/@erp-platform
+  tar xzf "$2"
+  mv package node_modules/@erp-platform/cli
+  ln -s "$ROOT/node_modules" node_modules/@erp-platform/cli/node_modules
+  ln -s ../@erp-platform/cli/bin/erp.js node_modules/.bin/erp
 }
 `;
+/** What an installation of the command line client may weigh; the platform weighs 660 MB. */
+const PACKED_MAX_KIB = 1_024;
 
 describe('the package', function () {
   this.timeout(300_000);
   let platform: TestPlatform;
   let folder: string;
-  let packed: string[];
+  let packed: { filename: string; size: number; files: { path: string }[] };
   /** What its installation has printed. */
   let installed: string;
 
   before(async () => {
     platform = await startPlatform();
     folder = await mkdtemp(join(tmpdir(), 'erp-package-'));
-    const { stdout } = await npm(root, 'pack', '--json', '--pack-destination', folder);
+    const { stdout } = await npm(join(root, 'cli'), 'pack', '--json', '--pack-destination', folder);
     // What the compiler says comes before.
-    const [one] = JSON.parse(stdout.slice(stdout.indexOf('['))) as [{ filename: string; files: { path: string }[] }];
-    packed = one.files.map(({ path }) => path);
-    installed = await install(one.filename);
+    [packed] = JSON.parse(stdout.slice(stdout.indexOf('[')));
+    installed = await install(packed.filename);
   });
   after(async () => {
     await platform.stop();
@@ -58,8 +59,8 @@ describe('the package', function () {
 
   /** Installs it by the commands that its page prints; without a registry, its dependencies are those of the checkout. */
   const install = async (file: string): Promise<string> => {
-    const [, version = ''] = /^erp-platform-(.+)\.tgz$/.exec(file) ?? [];
-    const block = exampleNamed('docs/reference/cli.md#starting-it').replace('<version>', version);
+    const [, version = ''] = /^erp-platform-cli-(.+)\.tgz$/.exec(file) ?? [];
+    const block = exampleNamed('docs/reference/cli.md#starting-it 2').replace('<version>', version);
     const env = {
       ...process.env,
       ROOT: root,
@@ -79,13 +80,14 @@ describe('the package', function () {
   };
 
   it('holds the compiled client and nothing of the services', () => {
-    const folders = new Set(packed.map((path) => path.split('/').slice(0, 2).join('/')));
+    const paths = packed.files.map(({ path }) => path);
+    const folders = new Set(paths.map((path) => path.split('/').slice(0, 2).join('/')));
     assert.deepEqual(
       [...folders].sort(),
       [
         'LICENSE',
         'README.md',
-        'cli/bin',
+        'bin/erp.js',
         'dist/cli',
         'dist/config',
         'dist/contracts',
@@ -94,9 +96,42 @@ describe('the package', function () {
       ].sort(),
     );
     assert.deepEqual(
-      packed.filter((path) => path.endsWith('.ts')),
+      paths.filter((path) => path.endsWith('.ts')),
       [],
     );
+    assert.ok(packed.size < PACKED_MAX_KIB * 1024, `${packed.size} bytes`);
+  });
+
+  it('declares what its files import, in the versions of the platform, and runs nothing when it is installed', async () => {
+    const own = JSON.parse(await readFile(join(root, 'cli', 'package.json'), 'utf8'));
+    const platformFile = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+    const imported = new Set<string>();
+    for (const { path } of packed.files.filter((file) => file.path.startsWith('dist/')))
+      for (const [, name = ''] of (await readFile(join(root, 'cli', path), 'utf8')).matchAll(
+        /^(?:import|export|\}) .*\bfrom '((?!node:)[^.'][^']*)';$/gm,
+      ))
+        imported.add(
+          name
+            .split('/')
+            .slice(0, name.startsWith('@') ? 2 : 1)
+            .join('/'),
+        );
+    // It comes with its types by another name.
+    imported.add('commander');
+    assert.deepEqual(Object.keys(own.dependencies).sort(), [...imported].sort());
+    for (const [name, version] of Object.entries(own.dependencies))
+      assert.equal(version, platformFile.dependencies[name], name);
+    assert.deepEqual(Object.keys(own.scripts), ['prepack']);
+    assert.equal(own.version, platformFile.version);
+  });
+
+  it('is what capabilities name, and has a name that is no other package’s', async () => {
+    const own = JSON.parse(await readFile(join(root, 'cli', 'package.json'), 'utf8'));
+    const capabilities = await (await fetch(`${platform.baseUrl}/api/v1/capabilities`)).json();
+    assert.equal((capabilities as { cli: { name: string } }).cli.name, own.name);
+    assert.match(own.name, /^@erp-platform\//);
+    // In the checkout npx finds no command that is missing elsewhere.
+    assert.equal(JSON.parse(await readFile(join(root, 'package.json'), 'utf8')).bin, undefined);
   });
 
   it('runs where there are no sources', async () => {

@@ -34,6 +34,14 @@ describe('erp, the program', () => {
     assert.deepEqual(await erp(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
+  it('refuses a key that the platform would not take, with the rule, before it reads a token or sends anything', async () => {
+    for (const key of ['short', 'no spaces', 'x'.repeat(201)]) {
+      const { code, stderr } = await erp(['data', 'update', 'Account', 'id', 'name=x', '--idempotency-key', key]);
+      assert.equal(code, 2, key);
+      assert.match(stderr, /8 to 200 letters, digits, periods, hyphens, underscores or colons/);
+    }
+  });
+
   it('takes no address of the API for the base URL, and says what to leave out', async () => {
     const { code, stderr } = await erp(['whoami', '--base-url', 'http://127.0.0.1:3000/erp/api/v1/']);
     assert.equal(code, 2);

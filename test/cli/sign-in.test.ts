@@ -70,6 +70,8 @@ describe('erp login', () => {
 
   it('signs in by the commands that the README and the guide print, which show what the guide shows', async () => {
     const [command = '', ...shown] = exampleNamed('docs/guides/use-the-command-line.md#sign-in').split(/(?<=\n)/);
+    // The function of the guide is short for what the README prints.
+    const ERP = `npm() { shift 4; "${process.execPath}" "${PROGRAM}" "$@"; }\nerp() { npm run --silent erp -- "$@"; }\n`;
     for (const [block, output, user] of [
       [command.replace('$ ', ''), shown.join(''), 'ada@demo.example'],
       [exampleNamed('README.md#the-first-request 6'), '\nSigned in to …, profile default.\n', 'sam@demo.example'],
@@ -77,10 +79,7 @@ describe('erp login', () => {
       const here = (text: string): string => text.replaceAll('http://localhost:3000', platform.baseUrl);
       // Nothing is opened: the person goes to the address that is shown.
       const env = { ...userEnvironment(), BROWSER: 'true' };
-      const terminal = new Terminal(`npx() { shift; "${process.execPath}" "${PROGRAM}" "$@"; }\n${here(block)}`, {
-        cwd: root,
-        env,
-      });
+      const terminal = new Terminal(`${ERP}${here(block)}`, { cwd: root, env });
       const [[, address] = []] = await terminal.until(/^(http\S+\/oauth2\/authorize\S+)\n/);
       await fetch(await authorize(new Browser(), new URL(address!), user));
       assert.equal(await terminal.done(), 0, terminal.output);

@@ -33,10 +33,10 @@ npm() {
     mkdir -p "node_modules/$(dirname "$name")" && ln -s "$from" "node_modules/$name"
   done
 }
+erp() { "$NODE" "$ERP" "$@"; }
 npx() {
   local name=$1; shift
   case $name in
-    erp) "$NODE" "$ERP" "$@" ;;
     node) "$NODE" "$@" ;;
     tsc) "$NODE" node_modules/typescript/bin/tsc "$@" ;;
     openapi-typescript) "$NODE" --import "$WITH_TYPESCRIPT_5" node_modules/openapi-typescript/bin/cli.js "$@" ;;

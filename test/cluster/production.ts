@@ -40,7 +40,7 @@ const PROBE_MS = 200;
  * of metadata, and a folder in place of its `/tmp`.
  */
 const KUBECTL = `
-npx() { shift; "$NODE" "$ROOT/cli/bin/erp.js" "$@"; }
+erp() { "$NODE" "$ROOT/cli/bin/erp.js" "$@"; }
 kubectl() {
   [ "$1" != -n ] || shift 2
   local what="$1 \${2-}"; shift 2

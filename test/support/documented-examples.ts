@@ -302,6 +302,7 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/reference/cli-metadata.md#validate-and-deploy': 'test/cli/metadata.test.ts',
   'docs/reference/cli-metadata.md#validate-and-deploy 2': 'test/cli/metadata.test.ts',
   'docs/reference/cli.md#starting-it': 'test/cli/package.test.ts',
+  'docs/reference/cli.md#starting-it 2': 'test/cli/package.test.ts',
   'README.md#the-first-request 6': 'test/cli/sign-in.test.ts',
   'docs/guides/use-the-command-line.md#sign-in': 'test/cli/sign-in.test.ts',
   'docs/guides/use-the-command-line.md#in-typescript': 'test/cli/types.test.ts',

@@ -119,6 +119,6 @@ export function capabilities(operations: readonly Operation[], baseUrl: string, 
       })),
       writeLimits: { mutationsAllowed: false },
     },
-    cli: { name: 'erp', latestVersion: null },
+    cli: { name: '@erp-platform/cli', latestVersion: null },
   };
 }
