@@ -33,10 +33,12 @@ export async function diff(run: Run, options: DiffOptions): Promise<void> {
     toDelete: project.destructive.types,
   };
   run.output.value(value, () => {
-    for (const difference of found) show(run, difference, options.nameOnly === true);
+    // Comments and the order of keys are of the folder alone.
+    const shown = run.options.verbose ? found : real;
+    for (const difference of shown) show(run, difference, options.nameOnly === true);
     for (const { name, members } of project.destructive.types)
       for (const member of members) run.output.line(paintedHead(run, '-', 'red', `${name} ${member}  to be deleted`));
-    if (found.length + project.destructive.types.length === 0) run.output.line('No differences.');
+    if (shown.length + project.destructive.types.length === 0) run.output.line('No differences.');
   });
   if (real.some(({ changedOnPlatform }) => changedOnPlatform))
     run.output.note(

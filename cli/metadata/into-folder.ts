@@ -4,7 +4,14 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DESTRUCTIVE_PATH, MANIFEST_PATH, membersOf, type Package, PROJECT_PATH } from '../../lib/metadata/manifest.ts';
+import {
+  DESTRUCTIVE_PATH,
+  MANIFEST_PATH,
+  manifestHash,
+  membersOf,
+  type Package,
+  PROJECT_PATH,
+} from '../../lib/metadata/manifest.ts';
 import { COMPONENT_PATHS } from '../../lib/schema/snapshot.ts';
 import { parseYaml, YamlError } from '../../lib/yaml/parse.ts';
 import type { Run } from '../command.ts';
@@ -15,9 +22,10 @@ import { plain } from '../output/table.ts';
 import { counted } from '../output/values.ts';
 import { hashOf, type Origin, type Project, projectRoot, readOrigin, readProjectIfAny } from './folder.ts';
 import { committedBlobs, isBlob } from './git.ts';
+import { mergeYaml } from './merge-yaml.ts';
 import { joinPackages, type Member, memberKey, names, parseMembers, readTypes } from './package.ts';
 import { type Finding, localFailure } from './problems.ts';
-import { retrieve, type Tree } from './retrieve.ts';
+import { projectText, retrieve, type Tree } from './retrieve.ts';
 import { refuseOtherTenant } from './tenant.ts';
 import { writeTree } from './write.ts';
 
@@ -144,10 +152,11 @@ async function readPackageFile(path: string): Promise<Package> {
 
 /** The files that differ from what the folder has. */
 export function writingOf(tree: Tree, project: Project | null): Map<string, string> {
+  const files = mergedFiles(tree, project);
   const writing = new Map<string, string>();
-  for (const [path, text] of tree.files) {
+  for (const [path, text] of files) {
     if (project?.files.get(path) === text) continue;
-    if (path === PROJECT_PATH && isSameOrigin(project?.origin ?? null, tree)) continue;
+    if (path === PROJECT_PATH && isSameOrigin(project?.origin ?? null, readOrigin(text))) continue;
     // What somebody means to delete is an edit like any other, and it is not in conflict with what was retrieved.
     if (path === DESTRUCTIVE_PATH && project && !isEmpty(project)) continue;
     writing.set(path, text);
@@ -155,11 +164,24 @@ export function writingOf(tree: Tree, project: Project | null): Map<string, stri
   return writing;
 }
 
+/** The files of the tree as the folder writes them, with its comments, and erp-project.yaml with the hash of these. */
+function mergedFiles(tree: Tree, project: Project | null): ReadonlyMap<string, string> {
+  const origin = readOrigin(tree.files.get(PROJECT_PATH));
+  if (!project || !origin) return tree.files;
+  const files = new Map<string, string>();
+  for (const [path, text] of tree.files) {
+    const mine = path === PROJECT_PATH ? undefined : project.files.get(path);
+    files.set(path, mine === undefined ? text : mergeYaml(mine, text));
+  }
+  const hash = manifestHash(Object.fromEntries(files), tree.package);
+  const source = { baseUrl: origin.baseUrl ?? '', tenantId: origin.tenantId ?? '' };
+  return files.set(PROJECT_PATH, projectText({ ...tree, manifestHash: hash }, source));
+}
+
 const isEmpty = ({ destructive }: Project): boolean => destructive.types.length + destructive.alters.length === 0;
 
 /** Nothing but the time of the retrieve is new, which is no reason for a change in git. */
-function isSameOrigin(origin: Origin | null, tree: Tree): boolean {
-  const next = readOrigin(tree.files.get(PROJECT_PATH));
+function isSameOrigin(origin: Origin | null, next: Origin | null): boolean {
   return (
     origin !== null &&
     next !== null &&

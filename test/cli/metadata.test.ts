@@ -123,10 +123,39 @@ describe('erp metadata', () => {
     assert.match(await ok(['diff']), /^No differences\.$/m);
     await ok(['hash', '--check']);
     assert.match(read('manifest/package.yaml'), /Invoice__c\.NotFree/);
-    assert.match(read(RULE), /^type: ValidationRule\napiName: NotFree\n/, 'the platform keeps canonical YAML');
+    assert.match(read(RULE), /^# Somebody's reason\.\napiName: NotFree\ntype: ValidationRule\n/, 'comments stay');
     commit('Deploy');
     await ok(['retrieve']);
     assert.equal(git('status', '--short'), '');
+  });
+
+  it('leaves files that say the same as they are, and comments in those that others have changed', async () => {
+    const path = RULE.replace('NotFree', 'Kept');
+    const text = rule('record.Amount__c == 1').replace('NotFree', 'Kept').trimEnd();
+    const mine = `# Why there is one.\n${text.replace('message:', '\n# For the\n# customer.\nmessage:')}   # short\n`;
+    write(path, mine);
+    await ok(['deploy', '--wait']);
+    assert.equal(read(path), mine, 'byte by byte');
+    await ok(['hash', '--check']);
+    assert.match(await ok(['diff']), /^No differences\.$/m);
+    assert.match(await ok(['diff', '--verbose']), /Kept {2}\(formatting only\)/);
+    commit('Deploy');
+    const theirs = mkdtempSync(join(tmpdir(), 'erp-theirs-'));
+    await ok(['retrieve', '--type', 'ValidationRule:Invoice__c.Kept', '--dir', theirs]);
+    const file = join(theirs, path);
+    writeFileSync(file, readFileSync(file, 'utf8').replace('== 1', '== 2'));
+    await ok(['deploy', '--wait', '--dir', theirs]);
+    rmSync(theirs, { recursive: true });
+    await ok(['retrieve']);
+    assert.equal(read(path), mine.replace('== 1', '== 2').replace('   # short', ' # short'));
+    await ok(['hash', '--check']);
+    commit('Retrieve');
+    await ok(['retrieve']);
+    assert.equal(git('status', '--short'), '');
+    const destructive = read('manifest/destructiveChanges.yaml');
+    await ok(['delete', 'ValidationRule:Invoice__c.Kept']);
+    await ok(['deploy', '--wait', '--allow-destructive']);
+    assert.equal(read('manifest/destructiveChanges.yaml'), destructive);
   });
 
   it('brings the whole folder up to date with a package, so that nothing of others is taken back', async () => {
