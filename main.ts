@@ -45,6 +45,7 @@ import { brokerWarnings, failedActions, warnOf } from './mixins/log-failure.ts';
 import { ActionCalls } from './mixins/metrics/action-calls.ts';
 import { PRODUCT_VERSION } from './mixins/metrics/build.ts';
 import { Metrics } from './mixins/metrics/metrics.ts';
+import { guardedFetch } from './mixins/outbound.ts';
 import type { Platform } from './mixins/platform.ts';
 import { Presence } from './mixins/presence.ts';
 import { pulse } from './mixins/pulse.ts';
@@ -209,7 +210,8 @@ export async function start(config: Config, options: StartOptions = {}): Promise
       install: false,
       warn: (error, message) => warnOf(log, error, message),
     });
-    const shared = { config, databases, timekeeper, jobs, metrics };
+    const outbound = guardedFetch(config.ssoPrivateHosts);
+    const shared = { config, databases, timekeeper, jobs, metrics, outbound };
     calls.register(shared.metrics);
     const platform = (service: ServiceName): Platform => ({ ...shared, database: databaseOf(service) });
     let watchdog: Watchdog | undefined;

@@ -5,6 +5,7 @@ import type { Database } from './database/database.ts';
 import type { Timekeeper } from './database/timekeeper.ts';
 import type { Jobs } from './jobs/jobs.ts';
 import type { Metrics } from './metrics/metrics.ts';
+import type { GuardedFetch } from './outbound.ts';
 
 export interface Platform {
   readonly config: Config;
@@ -15,4 +16,6 @@ export interface Platform {
   readonly timekeeper: Pick<Timekeeper, 'agrees'>;
   readonly jobs: Jobs;
   readonly metrics: Metrics;
+  /** Requests to addresses that tenants name. */
+  readonly outbound: GuardedFetch;
 }

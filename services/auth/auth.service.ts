@@ -25,7 +25,7 @@ const ENTRIES_MS = 15_000;
 const SWEEP_MS = 5_000;
 const SEALING = { service: 'auth', purpose: 'cursors of connections' } as const;
 
-export default function authService({ config, database, jobs, metrics }: Platform): ServiceSchema {
+export default function authService({ config, database, jobs, metrics, outbound }: Platform): ServiceSchema {
   let server: AuthServer;
   let refusals: Refusals;
   let keys: SealingKeys;
@@ -69,7 +69,7 @@ export default function authService({ config, database, jobs, metrics }: Platfor
           return user?.systemPermissions ?? [];
         },
         mayLetIn: (link) => call(broker, 'data.users.mayLetIn', link),
-        privateHosts: config.ssoPrivateHosts,
+        outbound,
         isUser: async (tenantId, username) => (await call(broker, 'data.users.find', { tenantId, username })) !== null,
         async createUser(tenantId, user) {
           await call(broker, 'data.users.provision', { tenantId, users: [{ ...user, invite: false }] });

@@ -10,6 +10,7 @@ import type { RequestContext } from '../../lib/context.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import type { DeploymentSecrets } from '../../lib/values/derived-keys.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
+import type { GuardedFetch } from '../../mixins/outbound.ts';
 import { Acts } from './acts.ts';
 import { Clients, type ClientsOptions, type TenantSource } from './clients.ts';
 import { listConnections } from './connections.ts';
@@ -28,7 +29,6 @@ import type { AttemptOrigin, Refusal } from './refusals.ts';
 import { unavailableReply } from './reply.ts';
 import { SingleSignOnAdministration } from './single-sign-on/administration.ts';
 import { OpenIdClient } from './single-sign-on/openid.ts';
-import { guardedFetch } from './single-sign-on/outbound.ts';
 import { ProviderSecrets } from './single-sign-on/secrets.ts';
 import { SingleSignOn, type SingleSignOnParts } from './single-sign-on/single-sign-on.ts';
 import type { AuthStore } from './store/store.ts';
@@ -53,8 +53,8 @@ export interface AuthServerOptions
   baseUrl: string;
   /** The deployment has fixed its address; what the gateway reports is ignored. */
   baseUrlFixed: boolean;
-  /** Hosts of OpenID providers that may be reached though their addresses are not public. */
-  privateHosts: readonly string[];
+  /** Requests to addresses that tenants name. */
+  outbound: GuardedFetch;
   keysRotated(): void;
   /** Nothing stored needs the previous secret any more. */
   resealed(): Promise<void>;
@@ -100,7 +100,7 @@ export class AuthServer {
     this.clients = new Clients(options.store, options.source, options);
     this.acts = new Acts(options.store.trail, (after, take) => options.source.tenants(after, take));
     this.domains = new TenantDomains(options.store, this.clients);
-    const openid = new OpenIdClient(guardedFetch(options.privateHosts));
+    const openid = new OpenIdClient(options.outbound);
     this.#singleSignOn = new SingleSignOn({
       ...options,
       clients: this.clients,
@@ -270,6 +270,7 @@ export class AuthServer {
         user: this.#options.user,
         secondFactorDemanded: (user) => demandsSecondFactor({ ...this.#options, clients: this.clients }, user),
         grantsEnded: this.#options.grantsEnded,
+        outbound: this.#options.outbound,
         documentRefused: this.#options.documentRefused,
         onError: this.#options.onError,
       });

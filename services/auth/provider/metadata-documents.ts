@@ -1,12 +1,13 @@
 /**
  * Clients that describe themselves by a document at their id (OAuth Client ID Metadata Document). The provider fetches
- * and caches documents, reaches public addresses alone and follows no redirect; here it is decided which documents it may
- * fetch, and what of them counts. Source: docs/decisions/client-metadata-documents.md.
+ * and caches documents; they are read through the guard of requests to other hosts, and here it is decided which ones may be
+ * fetched, and what of them counts. Source: docs/decisions/client-metadata-documents.md.
  */
 import { LRUCache } from 'lru-cache';
 import type { Context } from 'oidc-provider';
 import { isLoopbackByHttps, isNativeRedirect, redirectProblem } from '../../../lib/redirect-uris.ts';
 import type { ExternalClientMeta } from '../../../lib/schema/snapshot.ts';
+import type { GuardedFetch } from '../../../mixins/outbound.ts';
 import { type Clients, hasDocument } from '../clients.ts';
 import type { AuthStore } from '../store/store.ts';
 
@@ -38,14 +39,14 @@ export function isDocumentUnread(error: unknown): boolean {
 }
 
 /** The provider's `fetch`, which reads these documents and nothing else; `refused` gets the reason why one cannot be used. */
-export function documentReader(refused: (address: string, reason: unknown) => void): Fetch {
+export function documentReader(outbound: GuardedFetch, refused: (address: string, reason: unknown) => void): Fetch {
   const failures = new LRUCache<string, Error>({ max: 100, ttl: DOCUMENT_FAILURE_KEPT_SECONDS * 1_000 });
   return async (address, options) => {
     const before = failures.get(address);
     if (before) throw before;
     let wasRead = false;
     try {
-      const response = await fetch(address, options);
+      const response = await outbound(address, options, address);
       if (response.status !== 200) throw new Error(`the status is ${response.status}`);
       const text = await textOf(response);
       wasRead = true;

@@ -5,6 +5,7 @@
 import { type Context, Provider, type Token } from 'oidc-provider';
 import { MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
 import { documentsUrl } from '../../../lib/addresses.ts';
+import type { GuardedFetch } from '../../../mixins/outbound.ts';
 import { ALL_SCOPES, type Clients, IDENTITY_SCOPE_NAMES, secretMatches } from '../clients.ts';
 import { SINGLE_FACTOR_ACR } from '../factors/assurance.ts';
 import { type KeyRing, SIGNING_ALG } from '../keys.ts';
@@ -32,6 +33,8 @@ export interface ProviderParts extends AdapterParts, Pick<ClaimParts, 'user'> {
   clients: Clients;
   /** Whether the tenant requires a second factor of this user. */
   secondFactorDemanded(user: { tenantId: string; userId: string }): Promise<boolean>;
+  /** Requests to addresses that tenants name. */
+  outbound: GuardedFetch;
   documentRefused(address: string, reason: unknown): void;
   onError(error: unknown): void;
 }
@@ -50,7 +53,7 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
       short: { ...COOKIE },
     },
     features: features(issuer, ring, parts),
-    fetch: documentReader(parts.documentRefused),
+    fetch: documentReader(parts.outbound, parts.documentRefused),
     formats: {
       customizers: {
         jwt: async (ctx: Context, token: Token, jwt: { payload: Record<string, unknown> }) => {

@@ -5,7 +5,7 @@
 import { LRUCache } from 'lru-cache';
 import * as openid from 'openid-client';
 import { platformTime } from '../../../lib/values/clock.ts';
-import { type GuardedFetch, OutboundError } from './outbound.ts';
+import { type GuardedFetch, OutboundError } from '../../../mixins/outbound.ts';
 
 /** A provider as configuration names it. */
 export interface ProviderAddress {

@@ -26,6 +26,7 @@ import { ensureLogins } from '../../../mixins/database/logins.ts';
 import { ensureServiceRole, migrate } from '../../../mixins/database/migrate.ts';
 import { Jobs } from '../../../mixins/jobs/jobs.ts';
 import { Metrics } from '../../../mixins/metrics/metrics.ts';
+import { type GuardedFetch, guardedFetch } from '../../../mixins/outbound.ts';
 import authService from '../../../services/auth/auth.service.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { folderOfMails, linkIn, type Mailbox } from '../../support/mail.ts';
@@ -137,6 +138,8 @@ export interface HarnessOptions {
   env?: Record<string, string>;
   /** Works on this database, which the caller made. */
   databaseUrl?: string;
+  /** The internet. */
+  outbound?: GuardedFetch;
   /** Another node on the same database. */
   on?: AuthHarness;
 }
@@ -184,6 +187,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
       timekeeper: { agrees: true },
       jobs,
       metrics: new Metrics(),
+      outbound: options.outbound ?? guardedFetch(config.ssoPrivateHosts),
     }),
   );
   broker.createService({

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha';
 import { call } from '../../../contracts/call.ts';
 import type { ExternalClientMeta } from '../../../lib/schema/snapshot.ts';
+import { type GuardedFetch, guardedFetch } from '../../../mixins/outbound.ts';
 import { authorize, authorizeUrl, Browser, claims, pkce, post, type TokenAnswer } from './browser.ts';
 import { ACME, type AuthHarness, DEMO, EVE, externalClient, SAM, startAuth } from './harness.ts';
 
@@ -14,25 +15,22 @@ const CALLBACK = 'http://127.0.0.1/callback';
 
 describe('a client with a metadata document', () => {
   let auth: AuthHarness;
-  const { fetch } = globalThis;
   /** The internet: documents by address, and what was fetched of it. */
   const documents = new Map<string, () => Response>();
   const fetched: string[] = [];
   let asked: RequestInit | undefined;
   let node = 0;
+  const published: GuardedFetch = async (address, options) => {
+    fetched.push(address);
+    asked = options as RequestInit;
+    return documents.get(address)?.() ?? new Response('', { status: 404 });
+  };
+  let internet = published;
 
   before(async () => {
-    auth = await startAuth();
-    globalThis.fetch = async (input, init) => {
-      const address = String(input);
-      if (!address.startsWith('https://')) return fetch(input, init);
-      fetched.push(address);
-      asked = init;
-      return documents.get(address)?.() ?? new Response('', { status: 404 });
-    };
+    auth = await startAuth({ outbound: (...request) => internet(...request) });
   });
   after(async () => {
-    globalThis.fetch = fetch;
     await auth.stop();
   });
   beforeEach(async () => {
@@ -310,10 +308,9 @@ describe('a client with a metadata document', () => {
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const address = `https://localhost:${(server.address() as AddressInfo).port}/client.json`;
-    const stub = globalThis.fetch;
     // The certificate is good enough here, so that nothing but the address stands in the way.
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
-    globalThis.fetch = fetch;
+    internet = guardedFetch([]);
     try {
       assert.equal((await fetch(address)).status, 200);
       await declare({}, address);
@@ -321,7 +318,7 @@ describe('a client with a metadata document', () => {
       assert.equal(requests, 1, 'none but the one to see that it would answer');
     } finally {
       delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
-      globalThis.fetch = stub;
+      internet = published;
       server.closeAllConnections();
       server.close();
     }

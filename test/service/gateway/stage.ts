@@ -263,6 +263,7 @@ export async function startStage(
     database: doorless,
     databases,
     timekeeper: { agrees: true },
+    outbound: () => Promise.reject(new Error('Nothing leaves the stage.')),
     jobs,
     metrics: new Metrics(),
   };

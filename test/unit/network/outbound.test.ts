@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { ANSWER_MAX_BYTES, type GuardedFetch, guardedFetch } from '../../../services/auth/single-sign-on/outbound.ts';
-import { isPublicAddress } from '../../../services/auth/single-sign-on/public-addresses.ts';
+import { ANSWER_MAX_BYTES, type GuardedFetch, guardedFetch } from '../../../mixins/outbound.ts';
+import { isPublicAddress } from '../../../mixins/public-addresses.ts';
 
-describe('requests to identity providers', () => {
+describe('requests to addresses that tenants name', () => {
   let server: Server;
   let base = '';
   const asked: string[] = [];
@@ -102,6 +102,34 @@ describe('requests to identity providers', () => {
     stop.abort();
     await Promise.all(waiting);
     assert.equal((await send(`${base}/any`, {})).status, 200);
+  });
+
+  it('connect to the address that was checked, however the name is resolved a moment later', async () => {
+    asked.length = 0;
+    const { port } = new URL(base);
+    const inside = [
+      '127.0.0.1',
+      '10.0.0.5',
+      '169.254.169.254',
+      '100.64.3.2',
+      '::1',
+      '::ffff:127.0.0.1',
+      '64:ff9b::7f00:1',
+    ];
+    const answers = [...inside.map((address) => [address]), ['2002:7f00:1::', 'fd00::1', 'fe80::1']];
+    let resolved = 0;
+    for (const addresses of answers) {
+      const fetch = guardedFetch([], (_name, _options, callback) => {
+        resolved++;
+        callback(
+          null,
+          addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
+        );
+      });
+      await assert.rejects(by(fetch)(`https://rebound.example:${port}/`, {}), /no public address/, String(addresses));
+    }
+    assert.equal(resolved, answers.length, 'each name is resolved once');
+    assert.deepEqual(asked, []);
   });
 
   it('know addresses of the internet', () => {

@@ -1,10 +1,11 @@
 /**
- * Requests to OpenID providers, whose addresses tenants choose: nothing inside the network can be reached by them, and no
- * provider holds up or fills this process. HTTPS to public addresses alone, without redirects; short answers in a short
- * time, a few at once for one host. The address is checked where the connection is made, so a name that leads elsewhere
- * in the meantime leads nowhere. Source: docs/reference/authentication.md#single-sign-on.
+ * The one door for requests to addresses that tenants name, such as those of OpenID providers and client metadata documents:
+ * nothing inside the network can be reached by them, and no host holds up or fills this process. HTTPS to public addresses
+ * alone, without redirects; short answers in a short time, a few at once for one host. A name is resolved once, and the
+ * connection is made to the addresses that were checked, so a name that leads elsewhere a moment later leads nowhere.
+ * Source: docs/reference/security.md#requests-to-other-hosts.
  */
-import { type LookupAddress, lookup } from 'node:dns';
+import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns';
 import { type IncomingMessage, request as requestInClear } from 'node:http';
 import { request as requestByTls } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
@@ -12,49 +13,57 @@ import { isPublicAddress } from './public-addresses.ts';
 
 export const ANSWER_MAX_BYTES = 256 * 1024;
 export const ANSWER_MAX_SECONDS = 5;
-/** Of one provider. */
+/** Of one host, for one that named it. */
 const AT_ONCE_PER_HOST = 20;
 
-/** A provider was not reached, or its answer is beyond the bounds. The message says why, and holds nothing of the answer. */
+/** A host was not reached, or its answer is beyond the bounds. The message says why, and holds nothing of the answer. */
 export class OutboundError extends Error {
   override readonly name = 'OutboundError';
 }
 
 interface RequestOptions {
-  readonly method?: string;
-  readonly headers?: Record<string, string>;
+  readonly method?: string | undefined;
+  readonly headers?: RequestInit['headers'] | undefined;
   readonly body?: unknown;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal | null | undefined;
 }
 
-/** `issuer`: of the provider that has named the address, in its own or the tenant's words. */
-export type GuardedFetch = (address: string, options: RequestOptions, issuer: string) => Promise<Response>;
+/** `namedBy`: the address in whose name the request is made, such as the issuer of a provider; often `address` itself. */
+export type GuardedFetch = (address: string, options: RequestOptions, namedBy: string) => Promise<Response>;
+
+/** As `lookup` of node:dns with `all`. */
+type Lookup = (
+  hostname: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
 
 const NOT_PUBLIC = 'the host has no public address, and is none that the operator allows';
 
 /**
- * `privateHosts`: hosts (`host` or `host:port`) that may be reached wherever they are, by providers that are on one of them
- * themselves: what a provider of the internet says of its addresses leads nobody inside. One on the loopback also in the clear.
+ * `privateHosts`: hosts (`host` or `host:port`) that may be reached wherever they are, for those that are on one of them
+ * themselves: an address that a host of the internet names leads nobody inside. One on the loopback also in the clear.
  */
-export function guardedFetch(privateHosts: readonly string[]): GuardedFetch {
+export function guardedFetch(privateHosts: readonly string[], resolve: Lookup = lookup): GuardedFetch {
+  const publicLookup = lookupOfPublic(resolve);
   const allowed = new Set(privateHosts);
   const isNamed = ({ host, hostname }: URL): boolean => allowed.has(host) || allowed.has(hostname);
   const underWay = new Map<string, number>();
-  return async (address, options, issuer) => {
+  return async (address, options, namedBy) => {
     const url = new URL(address);
-    const provider = new URL(issuer);
-    const isAllowed = isNamed(url) && isNamed(provider);
+    const namer = new URL(namedBy);
+    const isAllowed = isNamed(url) && isNamed(namer);
     if (url.protocol !== 'https:' && !(isAllowed && url.protocol === 'http:' && isLoopback(url.hostname)))
       throw new OutboundError('the address is not https');
     const literal = url.hostname.replace(/^\[|\]$/g, '');
     if (!isAllowed && isIP(literal) !== 0 && !isPublicAddress(literal)) throw new OutboundError(NOT_PUBLIC);
-    // No provider takes the place of another one, whose host it names.
-    const way = `${provider.host} ${url.host}`;
+    // Nobody takes the place of another one by naming its host.
+    const way = `${namer.host} ${url.host}`;
     const count = underWay.get(way) ?? 0;
     if (count >= AT_ONCE_PER_HOST) throw new OutboundError('too many requests to the host are under way');
     underWay.set(way, count + 1);
     try {
-      return await send(url, options, isAllowed);
+      return await send(url, options, isAllowed ? undefined : publicLookup);
     } finally {
       const left = (underWay.get(way) ?? 1) - 1;
       if (left > 0) underWay.set(way, left);
@@ -65,7 +74,11 @@ export function guardedFetch(privateHosts: readonly string[]): GuardedFetch {
 
 const isLoopback = (host: string): boolean => ['localhost', '127.0.0.1', '[::1]'].includes(host);
 
-async function send(url: URL, { method = 'GET', headers, body, signal }: RequestOptions, isAllowed: boolean) {
+async function send(
+  url: URL,
+  { method = 'GET', headers, body, signal }: RequestOptions,
+  byLookup: LookupFunction | undefined,
+): Promise<Response> {
   const timeout = AbortSignal.timeout(ANSWER_MAX_SECONDS * 1_000);
   const until = signal ? AbortSignal.any([signal, timeout]) : timeout;
   const text = body === undefined || body === null ? null : String(body);
@@ -75,11 +88,14 @@ async function send(url: URL, { method = 'GET', headers, body, signal }: Request
         url,
         {
           method,
-          headers: { ...headers, ...(text === null ? {} : { 'content-length': String(Buffer.byteLength(text)) }) },
+          headers: {
+            ...Object.fromEntries(new Headers(headers)),
+            ...(text === null ? {} : { 'content-length': String(Buffer.byteLength(text)) }),
+          },
           signal: until,
           // A connection of its own, so that the address of each one is checked.
           agent: false,
-          ...(isAllowed ? {} : { lookup: publicLookup }),
+          ...(byLookup ? { lookup: byLookup } : {}),
         },
         resolve,
       );
@@ -95,17 +111,18 @@ async function send(url: URL, { method = 'GET', headers, body, signal }: Request
   }
 }
 
-/** Answers with the public addresses of a name alone. */
-const publicLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error) return callback(error, '', 0);
-    const found = addresses.filter(({ address }) => isPublicAddress(address));
-    const [first] = found;
-    if (!first) return callback(new OutboundError(NOT_PUBLIC), '', 0);
-    if (options.all) return (callback as (error: null, all: LookupAddress[]) => void)(null, found);
-    callback(null, first.address, first.family);
-  });
-};
+/** Answers with the public addresses of a name alone; the connection is made to one of these. */
+const lookupOfPublic =
+  (resolve: Lookup): LookupFunction =>
+  (hostname, options, callback) =>
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error) return callback(error, '', 0);
+      const found = addresses.filter(({ address }) => isPublicAddress(address));
+      const [first] = found;
+      if (!first) return callback(new OutboundError(NOT_PUBLIC), '', 0);
+      if (options.all) return (callback as (error: null, all: LookupAddress[]) => void)(null, found);
+      callback(null, first.address, first.family);
+    });
 
 async function responseOf(answer: IncomingMessage): Promise<Response> {
   const chunks: Buffer[] = [];
