@@ -13,6 +13,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { OLDEST_POSTGRESQL } from '../mixins/database/server-version.ts';
 import { CHROMIUM } from '../test/support/chromium.ts';
 import { startTestServer } from '../test/support/database.ts';
+import { hasPgBouncer } from '../test/support/pgbouncer.ts';
 import { createPlatformDatabase } from '../test/support/platform.ts';
 import { postgresPrograms } from '../test/support/postgres.ts';
 import { debianBinaries, hasBinaries, testBinaries } from '../test/support/postgresql.ts';
@@ -269,7 +270,15 @@ function oldestBinaries(): string | null {
   return null;
 }
 
+/** The tests behind a pooler skip themselves without it. */
+function ensurePgBouncer(): void {
+  if (!hasPgBouncer()) install('pgbouncer');
+  if (!hasPgBouncer())
+    console.log('The tests behind a pooler are skipped: install PgBouncer (Debian: apt install pgbouncer).');
+}
+
 async function runSuite(suite: Suite & { files: string[] }, env: NodeJS.ProcessEnv): Promise<void> {
+  if (suite.files.some((file) => file.endsWith('/pooler.test.ts'))) ensurePgBouncer();
   if ((suite.needsNats && !ensureNats()) || (suite.needsPostgres && !ensurePostgres())) count(suite.name, false);
   else if (suite.needsChromium && !ensureChromium()) skipped += suite.files.length;
   else await mocha(suite.name, suite.files, suite.jobs, suite.needsDatabase ? env : {});

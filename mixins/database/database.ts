@@ -18,6 +18,7 @@ import { ConnectionQueues, type Holder, PLATFORM } from './connection-queues.ts'
 import { type Failure, type FailureKind, failureOf, isConnectionError, isRefusedLogin } from './failures.ts';
 import { type FirstRows, PageClient, type PageRows, type PageStatement, runBounded, runPage } from './page-client.ts';
 import { type Role, serviceRole, tenantRole } from './roles.ts';
+import { beginSession, isPooled, requireSessionMode } from './session.ts';
 import type { Rows, Statement } from './statement.ts';
 import { currentUse } from './use.ts';
 
@@ -81,21 +82,6 @@ const PREPARED_EACH_MAX_CHARS = 128 * 1024;
 /** SQLSTATEs of a statement that was prepared before a table changed: its result, or a row that it only names. */
 const OUTDATED: ReadonlySet<string | null> = new Set(['0A000', '42703', '42804']);
 
-/** What every session begins with; nothing depends on the server's locale or defaults. */
-const SESSION_SETTINGS = [
-  'TimeZone=UTC',
-  // A backslash in a quoted text is a backslash.
-  'standard_conforming_strings=on',
-  'IntervalStyle=iso_8601',
-  'DateStyle=ISO',
-  // A duplicate request waits this long for its key.
-  `lock_timeout=${LIMITS.idempotency_wait_ms}`,
-  // A statement that runs too long ends while its request can still be answered. Reads of a request end earlier.
-  `statement_timeout=${LIMITS.statement_timeout_ms}`,
-  'idle_in_transaction_session_timeout=30000',
-  'jit=off',
-];
-
 const CONNECT_MS = 5_000;
 /** How old connections to a read-only database become: its address may lead to another server by now. */
 const LEAVE_EVERY_MS = 2_000;
@@ -103,11 +89,6 @@ const LEAVE_EVERY_MS = 2_000;
 const FULL_MS = 30_000;
 /** How often a failure of one kind is told to the operator. */
 const TELL_EVERY_MS = 30_000;
-/** A replica that takes over keeps its connections: those that it is given afterwards tell. */
-const PLACE = `SELECT concat_ws('/', system_identifier,
-    (SELECT oid FROM pg_database WHERE datname = current_database()),
-    CASE WHEN pg_is_in_recovery() THEN 'replica' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END) AS place
-  FROM pg_control_system()`;
 const CLOCK = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now';
 
 const IN_FAILED_TRANSACTION = '25P02';
@@ -168,6 +149,8 @@ export class Database {
   readonly #onReplaced: (() => void)[] = [];
   /** Server, database and timeline of the newest connection. */
   #place: string | null = null;
+  /** No pooler is in between, or one that gives each session a process of its own. */
+  #keepsSessions = false;
   /** The server refused the last new connection, though those of the pool may go on. */
   #refused = false;
 
@@ -185,7 +168,6 @@ export class Database {
       types,
       pipeline: true,
       keepAlive: true,
-      options: SESSION_SETTINGS.map((setting) => `-c ${setting}`).join(' '),
       verify: (client: pg.PoolClient, done: (error?: Error) => void) =>
         void this.#recognise(client).then(() => done(), done),
     } as pg.PoolConfig);
@@ -218,8 +200,10 @@ export class Database {
   }
 
   async #recognise(client: pg.PoolClient): Promise<void> {
-    const { rows } = await client.query<{ place: string }>(PLACE);
-    const { place } = rows[0]!;
+    const found = await beginSession(client);
+    if (!this.#keepsSessions && isPooled(client, found)) await requireSessionMode(client, found.pid, this.url);
+    this.#keepsSessions = true;
+    const { place } = found;
     const before = this.#place;
     this.#place = place;
     if (before !== null && before !== place) for (const forget of this.#onReplaced) forget();

@@ -9,6 +9,7 @@ export type FailureKind =
   | 'tooManyConnections'
   | 'refusedLogin'
   | 'untrusted'
+  | 'pooler'
   | 'readOnly'
   | 'full'
   | 'outOfMemory'
@@ -88,6 +89,12 @@ const ROWS: readonly Row[] = [
     remedy: 'set the certificate of the database right, or sslmode and sslrootcert of the address',
   },
   {
+    kind: 'pooler',
+    lost: true,
+    codes: /^ERP_POOL_MODE$/,
+    remedy: 'set pool_mode = session for this database in the pooler',
+  },
+  {
     kind: 'unreachable',
     lost: true,
     codes: /^(?:08...|ECONN|EPIPE$|ETIMEDOUT$|ENOTFOUND$|EAI_|EHOST|ENET|EADDRNOTAVAIL$|EMFILE$|ENFILE$)/,
@@ -115,6 +122,9 @@ export const isConnectionError = (error: unknown): boolean => failureOf(error)?.
 
 /** The server knows neither the login nor its password, or has no such database: what the operator sets right. */
 export const isRefusedLogin = (error: unknown): boolean => failureOf(error)?.kind === 'refusedLogin';
+
+/** The pooler in between does not keep sessions. */
+export const isUnsuitablePooler = (error: unknown): boolean => failureOf(error)?.kind === 'pooler';
 
 /** The database answers, and cannot store anything at the moment. */
 export const takesNoChanges = (error: unknown): boolean => {

@@ -24,6 +24,7 @@ import {
 } from './logins.sql.ts';
 import { oneByOne } from './migrate.ts';
 import { PageClient } from './page-client.ts';
+import { defaultsSql } from './session.ts';
 
 interface Rights {
   /** Roles that the login may enter, besides those of tenants. */
@@ -86,7 +87,10 @@ export const isOwner = (database: Database): Promise<boolean> =>
 /** Makes the logins of all services, and gives those of `services` what they need of the tables that are there. */
 export function ensureLogins(owner: Database, services: readonly ServiceName[]): Promise<void> {
   return oneByOne(owner, async (tx) => {
-    for (const service of ALL_SERVICES) await tx.query(createLoginSql(loginOf(service)));
+    for (const service of ALL_SERVICES) {
+      await tx.query(createLoginSql(loginOf(service)));
+      await tx.query(defaultsSql(loginOf(service)));
+    }
     await tx.query(CLOSE_DATABASE);
     for (const service of services) {
       const { roles, schemas, routines } = RIGHTS[service];

@@ -2,7 +2,7 @@
 import { ConfigError } from '../../config/env.ts';
 import { isUntrustedCertificate } from '../certificates.ts';
 import { sqlState } from './database.ts';
-import { isConnectionError, isRefusedLogin } from './failures.ts';
+import { isConnectionError, isRefusedLogin, isUnsuitablePooler } from './failures.ts';
 
 /** Where the address stands that was used. `expected`: the login that signs in there. */
 interface Address {
@@ -30,6 +30,7 @@ function sentenceOf(error: Error & { code?: string; path?: string }, address: Ad
   const { message, code, path } = error;
   const { variable } = address;
   if (isRefusedLogin(error)) return `The database of ${variable} refuses us: ${message}`;
+  if (isUnsuitablePooler(error)) return `${variable} cannot be used: ${message}`;
   if (isUntrustedCertificate(error))
     return `The certificate of the database of ${variable} is not from an authority in its sslrootcert: ${message}`;
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')

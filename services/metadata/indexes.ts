@@ -10,6 +10,7 @@ import { tenantSchema } from '../../lib/context.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../mixins/database/roles.ts';
+import { RESTORE_TIME_LIMITS } from '../../mixins/database/session.ts';
 import {
   createIndexSql,
   type ExistingIndex,
@@ -140,8 +141,7 @@ export class IndexUpkeep {
         if (!OVERTAKEN.has(sqlState(error) ?? '')) throw error;
       } finally {
         this.#backend = null;
-        await tx.query('RESET lock_timeout').catch(() => {});
-        await tx.query('RESET statement_timeout').catch(() => {});
+        await tx.query(RESTORE_TIME_LIMITS).catch(() => {});
         await tx.query('SELECT pg_advisory_unlock($1)', [LOCK]).catch(() => {});
       }
     });

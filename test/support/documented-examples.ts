@@ -319,6 +319,7 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/reference/operations-cluster.md#prometheus-and-grafana': 'test/cluster/company-goes-live.test.ts',
   'docs/reference/operations-cluster.md#upgrade-on-kubernetes': 'test/cluster/company-goes-live.test.ts',
   'docs/reference/operations-cluster.md#upgrade-on-kubernetes 2': 'test/cluster/company-goes-live.test.ts',
+  'docs/reference/operations-cluster.md#a-connection-pooler': 'test/cluster/pooler.test.ts',
   'docs/reference/operations-cluster.md#docker-compose': 'test/cluster/compose.test.ts',
   'docs/reference/operations-cluster.md#docker-compose 2': 'test/cluster/compose.test.ts',
   'docs/reference/operations-cluster.md#keys-of-the-bus': 'test/cluster/compose.test.ts',

@@ -6,6 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { ownerRole } from '../../../mixins/database/roles.ts';
+import { RESTORE_TIME_LIMITS } from '../../../mixins/database/session.ts';
 import type { AheadStep } from '../physical/ahead.ts';
 import { dropIndexSql, dropSql, keepUpkeepOutSql, largeTablesSql, type Made, readMade } from './ahead.sql.ts';
 
@@ -87,8 +88,7 @@ async function inSession(database: Database, tenantId: string, work: (tx: Tx) =>
       await tx.query(`SET statement_timeout = '${STATEMENT_MAX}'`);
       await work(tx);
     } finally {
-      const ends = ['RESET lock_timeout', 'RESET statement_timeout', 'SELECT pg_advisory_unlock_all()'];
-      await tx.query(ends.join('; ')).catch(() => {});
+      await tx.query(`${RESTORE_TIME_LIMITS}; SELECT pg_advisory_unlock_all()`).catch(() => {});
     }
   });
 }

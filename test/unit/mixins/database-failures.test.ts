@@ -53,6 +53,7 @@ const OF_THE_NETWORK = {
     'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
     'CERT_HAS_EXPIRED',
   ],
+  pooler: ['ERP_POOL_MODE'],
 } as const;
 
 /** The driver's own errors have no code. */
