@@ -12,7 +12,8 @@ import type { GrantState } from './auth.ts';
 
 export interface LeaseRequest {
   /**
-   * Counter, such as `connection:<tenant>:<client>:<user>`, `tenant:<tenant>`, `daily:<tenant>`, `anonymous:<network>`.
+   * Counter, such as `connection:<tenant>:<client>:<user>`, `tenant:<tenant>`, `daily:<tenant>`, `anonymous:<network>`,
+   * `anonymous:documents:<network>`.
    */
   key: string;
   /** Units per window that the policy allows. */
@@ -45,7 +46,7 @@ export interface RatelimitActions extends ActionsOf<typeof RATELIMIT_OPERATIONS>
   'ratelimit.leases.take': { params: { gateway: string; requests: LeaseRequest[] }; result: Lease[] };
 }
 
-export type PolicyName = 'connection' | 'tenant' | 'daily' | 'anonymous';
+export type PolicyName = 'connection' | 'tenant' | 'daily' | 'anonymous' | 'documents';
 
 /** One rate policy as it binds one counter. `limit` units flow back evenly over `windowSeconds`. */
 export interface RatePolicy {
@@ -133,6 +134,11 @@ export function connectionPolicies(
 /** The policy of callers without a valid token, per network (IPv6: the first 64 bits). */
 export function anonymousPolicy(defaults: RateDefaults, ip: string): RatePolicy {
   return { name: 'anonymous', key: `anonymous:${networkOf(ip)}`, limit: defaults.anonymous, windowSeconds: 60 };
+}
+
+/** The policy of reading documents, per network: apart from the other one, so that a reader can still sign in. */
+export function documentsPolicy(defaults: RateDefaults, ip: string): RatePolicy {
+  return { ...anonymousPolicy(defaults, ip), name: 'documents', key: `anonymous:documents:${networkOf(ip)}` };
 }
 
 /** Units that a request pays, after its answer, for the time that it held connections to the database. */

@@ -483,7 +483,7 @@ export class Gateway implements Edge {
     checkHead(x);
     checkUri(x);
     if (belongsToVersions(x.path)) {
-      await this.#chargeAddress(x);
+      await this.#chargeAddress(x, this.budgets.documents(x.ip));
       this.#settle(x, 0, await this.#documents.answer(x, this.replyOptions()));
       return;
     }
@@ -507,8 +507,8 @@ export class Gateway implements Edge {
   }
 
   /** Every page, preflight and endpoint of OAuth costs the caller's address a unit, before anything is done for it. */
-  async #chargeAddress(x: Exchange): Promise<void> {
-    x.budget = this.budgets.anonymous(x.ip);
+  async #chargeAddress(x: Exchange, budget = this.budgets.anonymous(x.ip)): Promise<void> {
+    x.budget = budget;
     x.charged = true;
     await this.budgets.charge(x.budget, 1);
   }

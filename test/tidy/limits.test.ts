@@ -30,6 +30,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
   '`tenant`': [`${number(rateLimits.tenant)} units in 60 s`],
   '`daily`': [`${number(rateLimits.daily)} units in 24 h`],
   '`anonymous`': [`${number(rateLimits.anonymous)} requests in 60 s`],
+  '`documents`': [`${number(rateLimits.anonymous)} requests in 60 s`],
   'a request': [seconds(LIMITS.request_timeout_ms)],
   'a statement of a read in the database': [seconds(LIMITS.read_statement_timeout_ms)],
   'a statement of a mutation, or `validate`': [seconds(LIMITS.statement_timeout_ms)],

@@ -9,6 +9,7 @@ import {
   COSTLY_UNITS,
   concurrencyLimits,
   connectionPolicies,
+  documentsPolicy,
   isAnonymous,
   type Lease,
   type LeaseRequest,
@@ -103,7 +104,15 @@ export class Budgets {
   }
 
   anonymous(ip: string): Budget {
-    const policy = anonymousPolicy(this.#defaults, ip);
+    return this.#ofNetwork(anonymousPolicy(this.#defaults, ip));
+  }
+
+  /** For documents, which anybody may read. */
+  documents(ip: string): Budget {
+    return this.#ofNetwork(documentsPolicy(this.#defaults, ip));
+  }
+
+  #ofNetwork(policy: RatePolicy): Budget {
     return { meters: [this.#meter(policy)], policyHeader: policyHeader([policy]), flight: this.#flight(policy.key) };
   }
 

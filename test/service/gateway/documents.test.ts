@@ -155,6 +155,6 @@ describe('Versioned documents', function () {
     const [first, second] = [await get(`${ADDRESSES[0]}/style.css`), await get(`${ADDRESSES[1]}/style.css`)];
     const left = ({ headers }: Answer): number => Number(headers['x-ratelimit-remaining']);
     assert.ok(left(second) <= left(first));
-    assert.match(String(first.headers['ratelimit-policy']), /anonymous/);
+    assert.match(String(first.headers['ratelimit-policy']), /documents/);
   });
 });

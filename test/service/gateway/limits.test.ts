@@ -44,6 +44,20 @@ describe('The edge: limits', () => {
     assert.equal((await stage.send('GET', '/stub/A')).status, 200, 'after the wait it passes');
   });
 
+  it('counts documents apart from everything else of an address, each bounded', async () => {
+    stage = await startStage({ RATE_ANONYMOUS_REQUESTS: '20' });
+    const read = (): Promise<Response> => fetch(`${stage.baseUrl}/versions/latest/docs/index.html`);
+    const signIn = (): Promise<Response> => fetch(`${stage.baseUrl}/oauth2/authorize`);
+    const first = await read();
+    assert.match(String(first.headers.get('ratelimit-policy')), /^"documents";q=20;w=60/);
+    let status = first.status;
+    for (let n = 0; n < 25 && status === 200; n++) status = (await read()).status;
+    assert.equal(status, 429, 'reading is bounded');
+    assert.notEqual((await signIn()).status, 429, 'a reader can still sign in');
+    for (let n = 0; n < 25; n++) status = (await signIn()).status;
+    assert.equal(status, 429, 'so are sign-ins');
+  });
+
   it('spends the cost of the operation and shows what is left', async () => {
     stage = await startStage({ RATE_DAILY_UNITS: '1000' });
     const left = async (method: string, path: string, body?: object): Promise<number> => {
