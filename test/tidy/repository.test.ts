@@ -306,6 +306,24 @@ describe('dependencies', () => {
         assert.match(version, /^(npm:[\w-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/, name);
   });
 
+  it('report nothing to anybody when they are installed', () => {
+    const { packages } = JSON.parse(read('package-lock.json')) as {
+      packages: Record<string, { name?: string; hasInstallScript?: boolean; dev?: boolean }>;
+    };
+    const named = Object.entries(packages).map(([path, { name }]) => name ?? path.replace(/^.*node_modules\//, ''));
+    assert.deepEqual(
+      named.filter((name) => /scarf|telemetry-node|posthog|opencollective-postinstall/.test(name)),
+      [],
+    );
+    const allowed: Record<string, boolean> = JSON.parse(read('package.json')).allowScripts;
+    const scripted = Object.entries(packages).filter(([, { hasInstallScript }]) => hasInstallScript);
+    assert.deepEqual(
+      scripted.map(([path]) => path.replace(/^.*node_modules\//, '')).filter((name) => !(name in allowed)),
+      [],
+      'with a script that has not been looked at',
+    );
+  });
+
   it('in the lock file are complete for every platform and name no address', () => {
     const missing: string[] = [];
     for (const lock of LOCK_FILES) {
