@@ -13,6 +13,7 @@ import { readTracing, type TracingConfig } from './tracing.ts';
 export interface Config {
   /** TCP port of the gateway; 0 picks a free one. */
   port: number;
+  /** Address to listen on; `localhost`: 127.0.0.1 and ::1. */
   host: string;
   /** Port for /healthz, /readyz and /metrics, which callers cannot reach; null: none. */
   healthPort: number | null;
@@ -241,6 +242,8 @@ export function readConfig(
     natsUrl && !isOnDatabaseAlone
       ? readBus(env, natsUrl, { services: command ? [] : services, production }, problems)
       : null;
+  // In development there are demo users with a known password.
+  const byDefault = production ? '0.0.0.0' : 'localhost';
   const dataDir = resolve(env['DATA_DIR'] || '.data');
   const sendsMail = !command && services.includes('auth');
   const mail: MailConfig = sendsMail ? readMail(env, { production, dataDir }, problems) : { by: 'nothing' };
@@ -254,9 +257,9 @@ export function readConfig(
   const name = operator ?? (env['NODE_ID'] || `${role}-${hostname()}-${process.pid}`);
   return {
     port: integer(env, 'PORT', PUBLIC_PORT, 0, 65_535),
-    host: env['HOST'] || '0.0.0.0',
+    host: env['HOST'] || byDefault,
     healthPort: env['HEALTH_PORT'] ? integer(env, 'HEALTH_PORT', 0, 0, 65_535) : null,
-    healthHost: env['HEALTH_HOST'] || env['HOST'] || '0.0.0.0',
+    healthHost: env['HEALTH_HOST'] || env['HOST'] || byDefault,
     baseUrl: address(env, 'BASE_URL', ['http', 'https'])?.replace(/(?<!\/)\/+$/, '') ?? null,
     dataDir,
     databaseUrl: databaseAddress(env, 'DATABASE_URL'),

@@ -4,8 +4,9 @@
  * socket, and what is under way is waited for.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { Server as NetServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
+import { stopListening } from './listening.ts';
 
 /** A connection may have been opened for a request that is on its way. */
 const SILENT_MS = 500;
@@ -100,8 +101,7 @@ export class Departure {
     // What waits in the kernel to be accepted is reset with the listening socket. Each turn of the event loop accepts
     // all of it, so the socket is closed right behind a turn in which nothing came.
     await this.#quietTurn();
-    // Not the close() of node:http, which cuts connections whose answer is written but not sent.
-    NetServer.prototype.close.call(this.#server);
+    stopListening(this.#server);
     for (;;) {
       this.#endIdle();
       if (this.#connections.size === 0 || performance.now() > until) break;

@@ -1,5 +1,4 @@
 /** The server of node:http with the bounds of docs/reference/http.md, and the answer to what is no HTTP request. */
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import { LIMITS } from '../../config/limits.ts';
@@ -13,7 +12,6 @@ import { stateOf } from './socket-state.ts';
 const HEADERS_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 65_000;
 const CHECK_INTERVAL_MS = 2_000;
-const LISTEN_BACKLOG = 1_024;
 /** To read why, before the connection is closed. */
 const CLOSE_REFUSED_MS = 1_000;
 /** The longest IPv6 address with a zone, in brackets and with a port, is shorter. */
@@ -79,18 +77,6 @@ function boundPipeline(listener: RequestListener, cutAhead: () => void): Request
     res.once('close', () => state.unanswered--);
     listener(req, res);
   };
-}
-
-/** Listens; returns the public address. Rejects when it cannot, as when the port is in use. */
-export async function listen(
-  server: Server,
-  options: { port: number; host: string; baseUrl: string | null },
-): Promise<string> {
-  server.listen(options.port, options.host, LISTEN_BACKLOG);
-  await once(server, 'listening');
-  const address = server.address();
-  const port = typeof address === 'object' && address ? address.port : options.port;
-  return options.baseUrl ?? `http://localhost:${port}`;
 }
 
 /** Answers 400 on the socket and closes it. Returns false when nobody is there to read the answer. */
