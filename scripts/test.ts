@@ -100,6 +100,7 @@ const ON_OLDEST = globSync([
 ]);
 const TOOLS = join(root, 'test');
 const BROWSER_CODE = [
+  'client',
   'services/gateway/dashboards/browser',
   'services/gateway/reference/browser',
   'scripts/documents/browser',

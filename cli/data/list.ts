@@ -1,5 +1,6 @@
 /** `data list`: pages of records, one or all of them. */
 
+import { pages } from '../../client/pages.ts';
 import { LIMITS } from '../../config/limits.ts';
 import type { OperationOutput } from '../../contracts/operations.ts';
 import type { Run } from '../command.ts';
@@ -79,17 +80,15 @@ async function onePage(run: Run, api: Api, objectApiName: string, query: Query):
   run.output.result(await page(api, objectApiName, query, false), () => undefined);
 }
 
-async function* pages(api: Api, objectApiName: string, query: Query, decimalsAsText: boolean): AsyncGenerator<Page> {
-  for (let cursor = query.cursor; ; ) {
-    const found = await page(api, objectApiName, { ...query, ...(cursor ? { cursor } : {}) }, decimalsAsText);
-    yield found;
-    if (found.body.nextCursor === null) return;
-    cursor = found.body.nextCursor;
-  }
-}
+const pagesOf = (api: Api, objectApiName: string, query: Query, decimalsAsText: boolean): AsyncGenerator<Page> =>
+  pages(
+    (cursor) => page(api, objectApiName, { ...query, ...(cursor ? { cursor } : {}) }, decimalsAsText),
+    ({ body }) => body.nextCursor,
+    query.cursor,
+  );
 
 async function allAsLines(run: Run, api: Api, objectApiName: string, query: Query): Promise<void> {
-  for await (const { body } of pages(api, objectApiName, query, false))
+  for await (const { body } of pagesOf(api, objectApiName, query, false))
     for (const record of body.records) run.output.data(JSON.stringify(record));
 }
 
@@ -104,7 +103,7 @@ async function asTable(run: Run, api: Api, objectApiName: string, query: Query, 
   const expanded = expandedNames(query.expand);
   const write = output.tableWriter([...columnsOf(shown.names, shown.description), ...columnsOf(expanded, null)]);
   let count = 0;
-  for await (const { body } of pages(api, objectApiName, query, true)) {
+  for await (const { body } of pagesOf(api, objectApiName, query, true)) {
     write(
       body.records
         .map(recordOf)

@@ -4,11 +4,12 @@
  * the same idempotency key and the same body, which the platform carries out once.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Doubt, type Failed, type Intention, underKey, untilAnswered } from '../../client/attempts.ts';
 import { OPERATIONS, type OperationId, type OperationInput, type OperationOutput } from '../../contracts/operations.ts';
 import type { Operation } from '../../lib/operation.ts';
 import { ApiFailure, type ErrorBody, EXIT, Failure, usage } from '../failure.ts';
 import { plain } from '../output/table.ts';
-import type { Intention, Intentions } from './intentions.ts';
+import type { Intentions } from './intentions.ts';
 import { parseExact } from './json.ts';
 import { AnswerTooLarge, exchange, NetworkFailure, type Reply } from './transport.ts';
 
@@ -79,9 +80,6 @@ export interface ApiOptions {
   trace: (text: string) => void;
 }
 
-const ATTEMPTS_MAX = 5;
-const BACKOFF_MS = 500;
-const RETRY_AFTER_MAX_SECONDS = 60;
 const ROWS = new Map<string, Operation>(OPERATIONS.map((row) => [row.operationId, row]));
 
 /** The row of an operation. */
@@ -125,7 +123,7 @@ export class Api {
   ): Promise<Answer<OperationOutput<Id>>> {
     const { row, input: sent } = this.#toSend(rowOf(id), input as LooseInput);
     const request = this.#prepare(row, sent, options);
-    const reply = row.mutation ? await this.#change(request, options) : await this.#send(request, {});
+    const reply = row.mutation ? await this.#change(request, options) : await this.#send(request);
     // The contract tests hold every answer against the schema of its row, from which this type comes.
     const body = (reply.text === '' ? null : parseExact(reply.text)) as OperationOutput<Id>;
     return { status: reply.status, headers: reply.headers, text: reply.text, body };
@@ -190,88 +188,69 @@ export class Api {
       note(
         `${what} of ${intention.startedAt} ended without an answer. It is taken up again with its key ${intention.key}, so that nothing is done twice.`,
       );
-    const doubt = { left: intention.resumed };
-    try {
-      const headers = { ...request.headers, ...intention.headers, 'idempotency-key': intention.key };
-      const reply = await this.#send({ ...request, headers }, {}, doubt);
-      await intention.end();
-      return reply;
-    } catch (error) {
-      if (doubt.left && !settles(error)) throw undecided(error, intention, what);
-      await intention.end();
-      throw error;
-    }
+    const headers = { ...request.headers, ...intention.headers, 'idempotency-key': intention.key };
+    return underKey(intention, (doubt) => this.#send({ ...request, headers }, doubt), {
+      failed: failedOf,
+      undecided: (error) => undecided(error, intention, what),
+    });
   }
 
-  /** Sends until there is an answer that stands, a few times at most. `doubt` is left when an attempt may have worked. */
-  async #send(request: Prepared, more: Record<string, string>, doubt = { left: false }): Promise<Reply> {
+  /** Sends until there is an answer that stands, a few times at most. */
+  async #send(request: Prepared, doubt?: Doubt): Promise<Reply> {
     const { tokens, timeoutMs, trace, note } = this.#options;
     const open = request.row.scopes === 'public';
-    let renewed = false;
-    for (let attempt = 1; ; attempt++) {
-      const authorization = open ? {} : { authorization: `Bearer ${await tokens.token()}` };
-      const outcome = await this.#attempt(request, { ...request.headers, ...more, ...authorization }, timeoutMs);
-      if (!(outcome instanceof Failure)) return outcome;
-      if (mayHaveWorked(outcome)) doubt.left = true;
-      if (outcome instanceof ApiFailure && outcome.code === 'TOKEN_EXPIRED' && !renewed && !open) {
-        renewed = true;
-        await tokens.token(true);
-        continue;
-      }
-      const wait = waitBefore(outcome, attempt, request.row.mutation);
-      if (wait === null) throw this.#advised(outcome);
-      if (wait >= 3_000) note(`${plain(outcome.message)} Trying again in ${Math.round(wait / 1000)} seconds.`);
-      else trace(`${outcome.message} Trying again.`);
-      await sleep(wait);
-    }
+    const attempts = {
+      mutation: request.row.mutation,
+      attempt: async () => {
+        const authorization = open ? {} : { authorization: `Bearer ${await tokens.token()}` };
+        return this.#attempt(request, { ...request.headers, ...authorization }, timeoutMs);
+      },
+      failed: failedOf,
+      renew: open ? null : () => tokens.token(true),
+      wait: (milliseconds: number, error: unknown) => {
+        const message = error instanceof Error ? error.message : String(error);
+        if (milliseconds >= 3_000)
+          note(`${plain(message)} Trying again in ${Math.round(milliseconds / 1000)} seconds.`);
+        else trace(`${message} Trying again.`);
+        return sleep(milliseconds);
+      },
+    };
+    return untilAnswered(attempts, doubt).catch((error: unknown) => {
+      throw this.#advised(error);
+    });
   }
 
   /** A refused token with advice that fits where it is from; a step-up has its own. */
-  #advised(failure: Failure): Failure {
+  #advised(error: unknown): unknown {
     const { onRefusal } = this.#options.tokens;
-    const refused = failure instanceof ApiFailure && failure.status === 401;
-    if (!refused || !onRefusal || failure.code === 'AUTHENTICATION_INSUFFICIENT') return failure;
-    return failure.advised(onRefusal);
+    const refused = error instanceof ApiFailure && error.status === 401;
+    if (!refused || !onRefusal || error.code === 'AUTHENTICATION_INSUFFICIENT') return error;
+    return error.advised(onRefusal);
   }
 
-  async #attempt(
-    { row, url, body }: Prepared,
-    headers: Record<string, string>,
-    timeoutMs: number,
-  ): Promise<Reply | Failure> {
+  async #attempt({ row, url, body }: Prepared, headers: Record<string, string>, timeoutMs: number): Promise<Reply> {
     const started = performance.now();
-    try {
-      const reply = await exchange({
-        method: row.method,
-        url,
-        headers,
-        timeoutMs,
-        ...(body === undefined ? {} : { body }),
-      });
-      const took = Math.round(performance.now() - started);
-      const id = reply.headers.get('x-request-id') ?? '';
-      this.#options.trace(`${row.method} ${url.pathname}${url.search} ${reply.status} ${took} ms ${id}`);
-      if (reply.status < 300 || reply.status === 304) return reply;
-      return failureOf(reply, url);
-    } catch (error) {
-      if (error instanceof Failure) return error;
-      throw error;
-    }
+    const reply = await exchange({
+      method: row.method,
+      url,
+      headers,
+      timeoutMs,
+      ...(body === undefined ? {} : { body }),
+    });
+    const took = Math.round(performance.now() - started);
+    const id = reply.headers.get('x-request-id') ?? '';
+    this.#options.trace(`${row.method} ${url.pathname}${url.search} ${reply.status} ${took} ms ${id}`);
+    if (reply.status < 300 || reply.status === 304) return reply;
+    throw failureOf(reply, url);
   }
 }
 
-/** Whether the platform may have done what was asked although this came of the attempt. */
-const mayHaveWorked = (failure: Failure): boolean =>
-  failure instanceof NetworkFailure
-    ? !failure.neverSent
-    : failure instanceof ApiFailure && (failure.status >= 500 || failure.code === 'IDEMPOTENCY_IN_PROGRESS');
-
-/** Refusals that come before the platform looks at the key: they say nothing of an attempt before. */
-const BEFORE_THE_KEY: readonly number[] = [401, 403, 429];
-
-/** Whether an answer says what has become of all attempts: one that was carried out would have been answered again. */
-const settles = (error: unknown): boolean =>
-  error instanceof ApiFailure && !mayHaveWorked(error) && !BEFORE_THE_KEY.includes(error.status);
+/** A failure as the rules about repeating read it. */
+function failedOf(error: unknown): Failed | null {
+  if (error instanceof NetworkFailure)
+    return { status: null, neverSent: error.neverSent, final: error instanceof AnswerTooLarge };
+  return error instanceof ApiFailure ? error.answer : null;
+}
 
 /** A failure after an attempt whose outcome is not known. The key of the request is kept. */
 function undecided(error: unknown, { key }: Intention, what: string): unknown {
@@ -322,17 +301,4 @@ function errorBody(text: string): ErrorBody | null {
   } catch {
     return null;
   }
-}
-
-/** Milliseconds until the next attempt; null: this answer stands. */
-function waitBefore(failure: Failure, attempt: number, mutation: boolean): number | null {
-  if (attempt >= ATTEMPTS_MAX || failure instanceof AnswerTooLarge) return null;
-  const backoff = BACKOFF_MS * 2 ** (attempt - 1) * (0.75 + Math.random() / 2);
-  if (failure instanceof NetworkFailure) return failure.neverSent && attempt >= 3 ? null : backoff;
-  if (!(failure instanceof ApiFailure)) return null;
-  const { status, retryable, retryAfterSeconds } = failure.answer;
-  const again = retryable || status === 429 || status === 502 || status === 503 || status === 504;
-  if (!again && !(mutation && status === 500)) return null;
-  if (retryAfterSeconds === undefined) return backoff;
-  return retryAfterSeconds > RETRY_AFTER_MAX_SECONDS ? null : Math.max(backoff, retryAfterSeconds * 1000);
 }

@@ -6,6 +6,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Intention } from '../../client/attempts.ts';
 import { LIMITS } from '../../config/limits.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { type Store, writePrivately } from '../profiles/store.ts';
@@ -24,16 +25,11 @@ export interface Wanted {
   subject?: string | undefined;
 }
 
-/** A request whose outcome is not known yet. */
-export interface Intention {
-  key: string;
+/** An intention that is kept in a file. */
+export interface KeptIntention extends Intention {
   /** Headers of the first attempt that belong to the request, such as If-Match. */
-  headers: Record<string, string>;
-  /** An earlier process has begun it. */
-  resumed: boolean;
-  startedAt: string;
-  /** The outcome is known. */
-  end(): Promise<void>;
+  readonly headers: Record<string, string>;
+  readonly startedAt: string;
 }
 
 interface Kept {
@@ -72,7 +68,7 @@ export class Intentions {
   }
 
   /** Keeps a key for the request: the one of an earlier process that ended without knowing the outcome, or a new one. */
-  async begin(wanted: Wanted, headers: Record<string, string>, givenKey: string | undefined): Promise<Intention> {
+  async begin(wanted: Wanted, headers: Record<string, string>, givenKey: string | undefined): Promise<KeptIntention> {
     const identity = [wanted.baseUrl, await this.#person(), wanted.method, wanted.url, wanted.body ?? ''];
     const id = idOf(identity);
     const folder = join(this.#store.folder, 'pending');

@@ -167,6 +167,11 @@ describe('the guide', () => {
     assert.match(output, /"DueDate__c":"\d{4}-\d\d-\d\d","OpenAmount__c":\d/);
   });
 
+  it('build-an-application.md registers a page that people sign in to', async function () {
+    this.timeout(60_000);
+    assert.match(await walk('build-an-application.md'), /configuration: SUCCEEDED/);
+  });
+
   it('invite-people.md creates a user, invites her again and makes a link', async function () {
     this.timeout(60_000);
     const output = await walk('invite-people.md');

@@ -89,6 +89,7 @@ describe('the package', function () {
         'README.md',
         'bin/erp.js',
         'dist/cli',
+        'dist/client',
         'dist/config',
         'dist/contracts',
         'dist/lib',

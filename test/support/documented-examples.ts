@@ -297,6 +297,12 @@ export const TRIED: Readonly<Record<string, Trial>> = {
 export const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/guides/let-an-agent-work.md#1-start-the-agent': 'test/api/agent-example.test.ts',
   'docs/guides/single-sign-on.md#2-register-the-platform-at-the-provider': 'test/api/guides.test.ts',
+  'docs/guides/build-an-application.md#2-install-the-client': 'test/browser/application.test.ts',
+  'docs/guides/build-an-application.md#3-write-the-types-of-your-objects': 'test/browser/application.test.ts',
+  'docs/guides/build-an-application.md#4-compile-it': 'test/browser/application.test.ts',
+  'docs/guides/build-an-application.md#4-compile-it 2': 'test/browser/application.test.ts',
+  'docs/guides/build-an-application.md#4-compile-it 3': 'test/browser/application.test.ts',
+  'docs/reference/client.md#connecting': 'test/browser/application.test.ts',
   'docs/guides/use-the-command-line.md#in-a-script': 'test/cli/data.test.ts',
   'docs/guides/use-the-command-line.md#when-somebody-else-was-faster': 'test/cli/data.test.ts',
   'docs/reference/cli-metadata.md#validate-and-deploy': 'test/cli/metadata.test.ts',
@@ -352,6 +358,8 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
 export const NOT_TRIED: Readonly<Record<string, string>> = {
   'CONTRIBUTING.md#run-and-test': 'Installs the packages and runs this suite.',
   'README.md#start 2': 'Runs this suite.',
+  'docs/guides/build-an-application.md#5-open-it':
+    'Serves files until it is stopped; test/browser/application.test.ts serves them.',
   'README.md#where-to-go-on':
     'The commands of docs/reference/operations-cluster.md#docker-compose: test/unit/ops/containers.test.ts holds them alike.',
   'docs/reference/duplicates.md#cost': 'A plan that was measured, with its figures.',

@@ -14,7 +14,7 @@ export interface Interfering {
   close(): void;
 }
 
-const HANDED_ON = ['authorization', 'accept', 'content-type', 'idempotency-key', 'if-match'];
+const HANDED_ON = ['authorization', 'accept', 'content-type', 'idempotency-key', 'if-match', 'if-none-match'];
 
 export async function interfere(baseUrl: string, { first, answers }: Interference): Promise<Interfering> {
   const server = createServer(async (request, response) => {

@@ -86,11 +86,18 @@ describe('imports', () => {
     );
   });
 
-  it('of the command line client know contracts, config and lib, never a service', () => {
+  it('of the command line client know contracts, config, lib and the published client, never a service', () => {
     assert.deepEqual(
       violations('cli', (found) =>
-        found.path === null ? true : inFolder(found.path, 'cli', 'contracts', 'config', 'lib'),
+        found.path === null ? true : inFolder(found.path, 'cli', 'client', 'contracts', 'config', 'lib'),
       ),
+      [],
+    );
+  });
+
+  it('of the published client know the client alone, for it runs in browsers and brings no package', () => {
+    assert.deepEqual(
+      violations('client', (found) => inFolder(found.path, 'client')),
       [],
     );
   });
@@ -136,7 +143,7 @@ describe('cycles of imports', () => {
   });
 
   it('do not exist, not of types either', () => {
-    const paths = ['contracts', 'lib', 'mixins', 'config', 'services', 'cli'].flatMap(below);
+    const paths = ['contracts', 'lib', 'mixins', 'config', 'services', 'cli', 'client'].flatMap(below);
     const graph = new Map(
       paths.map((path) => [path, importsOf(path).flatMap((found) => (found.path === null ? [] : [found.path]))]),
     );
