@@ -89,34 +89,40 @@ export function tenantsWithRunsStatement(): Statement {
 const bytesOf = (...columns: string[]): string =>
   columns.map((column) => `coalesce(pg_column_size(${column}), 0)`).join(' + ');
 
-/** Leaves out the outputs and plans of ended runs behind the newest `maxBytes` of them. */
+/**
+ * SQL of the rows beyond the share of their user: the room of a tenant is divided among its users, and who exceeds
+ * their part loses their own oldest rows. Nothing is beyond it while the tenant has room. `rows` has user_id and bytes.
+ */
+const beyondShare = (id: string, rows: string, maxBytes: string): string =>
+  `SELECT ${id} FROM (
+      SELECT ${id}, sum(bytes) OVER (PARTITION BY user_id ORDER BY ${id} DESC) AS of_user, sum(bytes) OVER () AS total
+      FROM (${rows}) sized) kept
+    WHERE total > ${maxBytes} AND of_user > ${maxBytes} / (SELECT count(DISTINCT user_id) FROM (${rows}) users)`;
+
+/** Leaves out the outputs and plans of ended runs beyond the shares of their users. */
 export function dropOutputsStatement(tenantId: string, maxBytes: number): Statement {
   const sql = new Sql();
   const tenant = sql.bind(tenantId, 'uuid');
+  const rows = `SELECT run_id, user_id, ${bytesOf('output', 'plan')} AS bytes FROM agent.runs
+      WHERE tenant_id = ${tenant} AND status <> 'RUNNING' AND (output IS NOT NULL OR plan IS NOT NULL)`;
   return sql.statement(
     `UPDATE agent.runs SET output = NULL, plan = NULL
-    WHERE tenant_id = ${tenant} AND run_id IN (SELECT run_id FROM (
-      SELECT run_id, sum(${bytesOf('output', 'plan')}) OVER (ORDER BY run_id DESC) AS bytes
-      FROM agent.runs
-      WHERE tenant_id = ${tenant} AND status <> 'RUNNING' AND (output IS NOT NULL OR plan IS NOT NULL)) kept
-      WHERE bytes > ${sql.bind(maxBytes, 'bigint')})`,
+    WHERE tenant_id = ${tenant} AND run_id IN (${beyondShare('run_id', rows, sql.bind(maxBytes, 'bigint'))})`,
   );
 }
 
-/** Leaves out the requests and previews of ended approvals behind the newest `maxBytes` of them; effects stay. */
+/** Leaves out the requests and previews of ended approvals beyond the shares of their users; effects stay. */
 export function dropRequestsStatement(tenantId: string, maxBytes: number): Statement {
   const sql = new Sql();
   const tenant = sql.bind(tenantId, 'uuid');
+  const rows = `SELECT approval_id, user_id, ${bytesOf('body', 'preview')} AS bytes FROM agent.approvals
+      WHERE tenant_id = ${tenant} AND status NOT IN ('PENDING', 'APPROVED') AND NOT (body IS NULL AND body_omitted)`;
   return sql.statement(
     `UPDATE agent.approvals SET body = NULL, body_omitted = true,
       preview = CASE WHEN preview IS NOT NULL
         THEN json_build_object('omitted', true, 'effects', coalesce(preview -> 'effects', '[]')) END
-    WHERE tenant_id = ${tenant} AND approval_id IN (SELECT approval_id FROM (
-      SELECT approval_id, sum(${bytesOf('body', 'preview')}) OVER (ORDER BY approval_id DESC) AS bytes
-      FROM agent.approvals
-      WHERE tenant_id = ${tenant} AND status NOT IN ('PENDING', 'APPROVED')
-        AND NOT (body IS NULL AND body_omitted)) kept
-      WHERE bytes > ${sql.bind(maxBytes, 'bigint')})`,
+    WHERE tenant_id = ${tenant}
+      AND approval_id IN (${beyondShare('approval_id', rows, sql.bind(maxBytes, 'bigint'))})`,
   );
 }
 

@@ -54,4 +54,22 @@ describe('outputs of runs that have ended', () => {
     ]);
     assert.equal((await sam.get(`/agent/runs/${active}`)).body.plan.length, 1);
   });
+
+  it('are those of the user who has most of them, and not the older ones of others', async () => {
+    const ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
+    const ended = async (who: Api): Promise<string> => {
+      const { runId } = (await who.post('/agent/runs', { agentKey: 'tester', goal: 'Count deals.' })).body;
+      const output = { text: randomBytes((OUTPUT_BYTES * 3) / 4).toString('base64') };
+      const reply = await who.post(`/agent/runs/${runId}/complete`, { outcome: 'succeeded', summary: 'Done.', output });
+      assert.equal(reply.status, 201, reply.text);
+      return runId;
+    };
+    const oldest = await ended(ada);
+    const many = [await ended(sam), await ended(sam), await ended(sam)];
+    await dropOldContents(database, new AbortController().signal, (_, error) => assert.fail(String(error)), 300_000);
+    const kept = async (who: Api, runId: string): Promise<boolean> =>
+      (await who.get(`/agent/runs/${runId}`)).body.output !== null;
+    assert.equal(await kept(ada, oldest), true);
+    assert.deepEqual(await Promise.all(many.map((runId) => kept(sam, runId))), [false, false, true]);
+  });
 });
