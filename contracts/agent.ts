@@ -68,7 +68,7 @@ export interface Admitted {
   readonly dryRun: boolean;
   /** The approval that the mutation consumes in its transaction; null: it needs none. */
   readonly approvalId: string | null;
-  /** What the approval is good for alone, as the dry run of an upsert has found it; absent: it depends on nothing. */
+  /** The effects for which alone the approval is good; absent: there is no approval, or nothing is known of them. */
   readonly basis?: string;
   /** Of a dry run: the mutation itself would need an approval. */
   readonly approvalRequired: boolean;
@@ -91,6 +91,7 @@ export type Consumption =
   | 'APPROVAL_PENDING'
   | 'APPROVAL_REJECTED'
   | 'APPROVAL_EXPIRED'
+  | 'APPROVAL_STALE'
   | 'APPROVAL_FINGERPRINT_MISMATCH'
   | 'RUN_NOT_ACTIVE';
 
@@ -121,7 +122,7 @@ export interface AgentActions extends ActionsOf<typeof AGENT_OPERATIONS> {
   };
   /**
    * Asks people to approve a request that was tried out under the step: the approval begins with its preview, and is
-   * good for what the dry run has found (`basis`). Answers the refusal of the call: APPROVAL_REQUIRED, or what has come
+   * good for the effects of the dry run alone (`basis`). Answers the refusal of the call: APPROVAL_REQUIRED, or what has come
    * in between.
    */
   'agent.approvals.request': {
@@ -796,6 +797,8 @@ export const AGENT_OPERATIONS = [
       'APPROVAL_ALREADY_DECIDED',
       'APPROVAL_FINGERPRINT_MISMATCH',
       'APPROVAL_EXPIRED',
+      'APPROVAL_TOO_LARGE',
+      'AUTHENTICATION_INSUFFICIENT',
     ],
     action: 'agent.approvals.decide',
   }),

@@ -11,7 +11,7 @@ import type { Scope } from './operation.ts';
 export interface UsedApproval {
   readonly id: string;
   readonly fingerprint: string;
-  /** What an upsert must find under its key, as its dry run did; absent: the operation does not depend on it. */
+  /** What the execution must do, as its dry run did; absent: nothing is known of it, and nothing is executed. */
   readonly basis?: string;
 }
 
@@ -28,6 +28,8 @@ export interface RequestContext {
   readonly agent: boolean;
   /** A person signed in, and no agent acts for them; false for a client that acts for itself. */
   readonly person: boolean;
+  /** The tenant asks people for a recent sign-in with two factors, and this one is older or has one. */
+  readonly lacksStepUp?: boolean;
   /** The run that agent has admitted the call to. */
   readonly agentRunId: string | null;
   /** The run that the request is about without being made under it: the trail of what it does names this run. */

@@ -293,7 +293,7 @@ export interface OperationReply {
   changesNothing?: boolean;
   /** What is stored under the key of a mutation in the place of a long body, and is answered to a repetition. */
   kept?: object;
-  /** Of the dry run of an upsert: what it has found under its key. */
+  /** Of a dry run under a run: the effects for which alone an approval is good. */
   basis?: string;
 }
 

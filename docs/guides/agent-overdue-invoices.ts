@@ -362,6 +362,7 @@ async function attempt(api: Api, proposal: Proposal, rehearse: boolean): Promise
     case 'APPROVAL_EXPIRED':
       proposal.outcome = 'expired';
       return;
+    case 'APPROVAL_STALE':
     case 'ETAG_MISMATCH':
     case 'STATE_CONFLICT':
       // Not what the person saw any more: a person decides anew, in another run.

@@ -590,6 +590,12 @@ export const CATALOGUE = {
     'The approval is decided, or this person has decided already.',
     'Nothing is left to do; read the approval for its `status`.',
   ),
+  APPROVAL_STALE: e(
+    409,
+    'The approval is stale',
+    'Something has changed since people approved the request, and it would do something else than they were shown.',
+    '`details.changed` says what has changed. Send the same request again: people are asked anew, with a new preview.',
+  ),
   APPROVAL_FINGERPRINT_MISMATCH: e(
     409,
     'The approval was given for another request',
@@ -639,6 +645,12 @@ export const CATALOGUE = {
     'The revision is outdated',
     'Somebody changed the resource since it was read; `details.currentRevision` is its revision now.',
     'Read it again, reconcile, and send the change with the new revision and a new `Idempotency-Key`.',
+  ),
+  APPROVAL_TOO_LARGE: e(
+    413,
+    'The request is too large to be approved',
+    'People approve only what they can be shown whole, and the request or its preview exceeds the limit. Nobody was asked.',
+    'Split the request into smaller ones, within `details.maxBytes`.',
   ),
   REQUEST_TOO_LARGE: e(
     413,

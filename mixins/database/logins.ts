@@ -69,11 +69,11 @@ const CALLS: readonly { readonly role: string; readonly schema: string; readonly
   { role: 'svc_data', schema: 'metadata', routine: 'tenant_suspended(uuid)' },
   // A mutation under a run asks whether the run goes on, and consumes the approval that allows it.
   ...['agent', 'analytics', 'data', 'metadata'].flatMap((service) =>
-    ['continue_run(uuid, uuid, integer)', 'consume_approval(uuid, uuid, uuid, text, text)'].map((routine) => ({
-      role: `svc_${service}`,
-      schema: 'agent',
-      routine,
-    })),
+    [
+      'continue_run(uuid, uuid, integer)',
+      'consume_approval(uuid, uuid, uuid, text, text)',
+      'end_stale_approval(uuid, uuid, uuid)',
+    ].map((routine) => ({ role: `svc_${service}`, schema: 'agent', routine })),
   ),
 ];
 

@@ -27,3 +27,15 @@ export function consumeApprovalSql(
   return sql.statement(`SELECT agent.consume_approval(${bind(tenantId, 'uuid')}, ${bind(approval.id, 'uuid')},
     ${bind(runId, 'uuid')}, ${bind(approval.fingerprint, 'text')}, ${bind(requestId, 'text')}) AS verdict`);
 }
+
+/** Ends an approved request that would do something else by now. */
+export function endStaleApprovalSql(asked: {
+  readonly tenantId: string;
+  readonly runId: string;
+  readonly approvalId: string;
+}): Statement {
+  const sql = new Sql();
+  const { bind } = sql;
+  return sql.statement(`SELECT agent.end_stale_approval(${bind(asked.tenantId, 'uuid')},
+    ${bind(asked.approvalId, 'uuid')}, ${bind(asked.runId, 'uuid')})`);
+}

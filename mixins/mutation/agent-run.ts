@@ -5,10 +5,13 @@
  */
 import type { RequestContext, UsedApproval } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { platformTime } from '../../lib/values/clock.ts';
+import type { Database } from '../database/database.ts';
 import { Sql } from '../database/sql.ts';
 import type { Statement } from '../database/statement.ts';
-import { consumeApprovalSql, continueRunSql } from './agent-run.sql.ts';
+import { consumeApprovalSql, continueRunSql, endStaleApprovalSql } from './agent-run.sql.ts';
 import { CallerSql, outboxSql } from './audit.ts';
+import { basisOf, type EntryRow, entriesStatement, staleness } from './basis.ts';
 import type { Hook, Unit } from './unit.ts';
 
 const REFUSALS = {
@@ -18,16 +21,27 @@ const REFUSALS = {
   APPROVAL_PENDING: 'The approval has not been given.',
   APPROVAL_REJECTED: 'The approval was refused.',
   APPROVAL_EXPIRED: 'The approval has expired; send the request with a new Idempotency-Key to ask for another.',
+  APPROVAL_STALE: 'Another attempt has found the approval stale; send the request again to ask people anew.',
   APPROVAL_FINGERPRINT_MISMATCH: 'The approval was given for another request.',
 } as const;
+
+const MORE_DETAILS: Readonly<Record<string, object>> = {
+  APPROVAL_REQUIRED: { status: 'CONSUMED' },
+  APPROVAL_STALE: { changed: [], fields: [] },
+};
 
 const isRefusal = (verdict: string): verdict is keyof typeof REFUSALS => Object.hasOwn(REFUSALS, verdict);
 
 /**
  * What a change asks before it is committed; null: its request is under no run. A dry run asks for room alone, so that
- * nobody is asked about a change that the run could not make; its rollback gives the room back.
+ * nobody is asked about a change that the run could not make; its rollback gives the room back. Its basis is noted.
  */
-export function runHook(service: string, request: RequestContext, dryRun: boolean): Hook | null {
+export function runHook(
+  service: string,
+  request: RequestContext,
+  dryRun: boolean,
+  note: (basis: string) => void,
+): Hook | null {
   const { tenantId, requestId, agentRunId: runId, approval } = request;
   if (runId === null) return null;
   const asked = { tenantId, runId, requestId };
@@ -38,12 +52,21 @@ export function runHook(service: string, request: RequestContext, dryRun: boolea
       // The run before the approval, as everything locks them that ends a run.
       await demand(unit, continueRunSql(asked, records), 'RUNNING', { runId, records });
       if (!approval || dryRun) return;
-      requireBasis(unit, approval, runId);
       const { id: approvalId } = approval;
       await demand(unit, consumeApprovalSql(asked, approval), 'CONSUMED', { runId, approvalId });
       unit.actAs('tenant');
       await unit.tx.query(consumedEventStatement(unit, { approvalId, runId }));
     },
+    ...(dryRun || approval
+      ? {
+          conclude: async (unit): Promise<void> => {
+            const entries = await unit.tx.all<EntryRow>(entriesStatement(unit.schema));
+            const basis = basisOf(entries, unit.facts, platformTime());
+            if (dryRun) note(basis);
+            else if (approval) requireBasis(unit, approval, runId, basis);
+          },
+        }
+      : {}),
   };
 }
 
@@ -53,11 +76,26 @@ function consumedEventStatement({ schema, request, call }: Unit, ids: Record<str
   return sql.statement(outboxSql(schema, new CallerSql(sql, request), { type: 'agent.approval.consumed', data }));
 }
 
-/** An upsert that was approved for a record in one version, or for none, does nothing to another. */
-function requireBasis({ found }: Unit, { id, basis }: UsedApproval, runId: string): void {
-  if (basis === undefined || basis === found.basis) return;
-  const message = 'The record has changed since people approved this; send the request again to ask them anew.';
-  throw new PlatformError('APPROVAL_REQUIRED', message, { details: { runId, approvalId: id, status: 'APPROVED' } });
+/** What would be done is what people were shown, or nothing is done. */
+function requireBasis({ call }: Unit, { id, basis }: UsedApproval, runId: string, actual: string): void {
+  const stale = staleness(basis, actual, call);
+  if (!stale) return;
+  throw new PlatformError(
+    'APPROVAL_STALE',
+    'The request would not do what people approved, because something has changed; send it again to ask them anew.',
+    { details: { runId, approvalId: id, ...stale } },
+  );
+}
+
+/** Ends the approval that a change was refused for as stale; the same request then asks anew. */
+export async function endStaleApproval(
+  database: Database,
+  service: string,
+  { tenantId, agentRunId, approval }: RequestContext,
+): Promise<void> {
+  if (agentRunId === null || !approval) return;
+  const asked = { tenantId, runId: agentRunId, approvalId: approval.id };
+  await database.shared(service, tenantId, (tx) => tx.query(endStaleApprovalSql(asked)));
 }
 
 async function demand(
@@ -69,6 +107,5 @@ async function demand(
   const { verdict } = await tx.one<{ verdict: string }>(statement);
   if (verdict === expected) return;
   if (!isRefusal(verdict)) throw new Error(`The run answers ${verdict} to a change.`);
-  const status = verdict === 'APPROVAL_REQUIRED' ? { status: 'CONSUMED' } : {};
-  throw new PlatformError(verdict, REFUSALS[verdict], { details: { ...details, ...status } });
+  throw new PlatformError(verdict, REFUSALS[verdict], { details: { ...details, ...MORE_DETAILS[verdict] } });
 }

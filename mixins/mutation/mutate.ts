@@ -10,7 +10,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { platformTime } from '../../lib/values/clock.ts';
 import type { Database } from '../database/database.ts';
-import { runHook } from './agent-run.ts';
+import { endStaleApproval, runHook } from './agent-run.ts';
 import { isTransient, platformErrorOf, waitedForDeployment, waitedForTableOrValue } from './errors.ts';
 import { type IdempotencyKey, idempotencyKey } from './key.ts';
 import { concludeDryRun, concludeRefusal } from './refusal.ts';
@@ -103,10 +103,16 @@ export async function runIdempotent(
   mutation: IdempotentMutation,
   attempt: (attempt: Attempt) => Promise<OperationReply>,
 ): Promise<OperationReply> {
-  const { key, verdictOf } = mutation;
-  const outcome = await untilDecided(mutation, attempt);
-  if (key.checkOnly) return concludeDryRun(mutation, outcome, verdictOf);
+  const { database, request, key, service, verdictOf } = mutation;
+  const noted: NotedBasis = { basis: null };
+  const outcome = await untilDecided(mutation, attempt, noted);
+  if (key.checkOnly) {
+    const verdict = await concludeDryRun(mutation, outcome, verdictOf);
+    return noted.basis === null || outcome instanceof PlatformError ? verdict : { ...verdict, basis: noted.basis };
+  }
   if (!(outcome instanceof PlatformError)) return outcome;
+  // A process that dies before it leaves an approval that the next attempt finds stale again.
+  if (outcome.code === 'APPROVAL_STALE') await endStaleApproval(database, service, request);
   return concludeRefusal(mutation, outcome);
 }
 
@@ -118,19 +124,26 @@ export async function runPart(
   mutation: IdempotentMutation,
   attempt: (attempt: Attempt) => Promise<OperationReply>,
 ): Promise<OperationReply> {
-  const outcome = await untilDecided(mutation, attempt);
+  const outcome = await untilDecided(mutation, attempt, { basis: null });
   if (outcome instanceof PlatformError) throw outcome;
   return outcome;
+}
+
+/** The basis of a dry run under a run; null: its content was refused, or it is under no run. */
+interface NotedBasis {
+  basis: string | null;
 }
 
 async function untilDecided(
   mutation: IdempotentMutation,
   attempt: (attempt: Attempt) => Promise<OperationReply>,
+  noted: NotedBasis,
 ): Promise<OperationReply | PlatformError> {
   const { request, toError } = mutation;
   for (let count = 0; ; count++) {
     try {
-      return await attempt(attemptOf(mutation, count > 0));
+      noted.basis = null;
+      return await attempt(attemptOf(mutation, noted, count > 0));
     } catch (error) {
       // Nothing was begun, and to record that would have to wait for a connection once more.
       if (error instanceof PlatformError && error.code === 'CONCURRENCY_LIMIT_EXCEEDED') throw error;
@@ -141,9 +154,9 @@ async function untilDecided(
 }
 
 /** `cautious`: after an attempt that failed on a lock, the single statement is not tried again. */
-function attemptOf(mutation: IdempotentMutation, cautious: boolean): Attempt {
+function attemptOf(mutation: IdempotentMutation, noted: NotedBasis, cautious: boolean): Attempt {
   const { database, request, call, key } = mutation;
-  const hooks = hooksOf(mutation);
+  const hooks = hooksOf(mutation, noted);
   const options: UnitOptions = { request, call, key, hooks };
   return {
     inUnit: (work, single) =>
@@ -158,8 +171,10 @@ function attemptOf(mutation: IdempotentMutation, cautious: boolean): Attempt {
 }
 
 /** A change under a run needs the leave of the run, behind everything else. */
-function hooksOf({ request, key, service, hooks = [] }: IdempotentMutation): readonly Hook[] {
-  const underRun = runHook(service, request, key.checkOnly);
+function hooksOf({ request, key, service, hooks = [] }: IdempotentMutation, noted: NotedBasis): readonly Hook[] {
+  const underRun = runHook(service, request, key.checkOnly, (basis) => {
+    noted.basis = basis;
+  });
   return underRun ? [...hooks, underRun] : hooks;
 }
 

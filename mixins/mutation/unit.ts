@@ -11,6 +11,7 @@ import { serviceRole, tenantRole } from '../database/roles.ts';
 import { Sql } from '../database/sql.ts';
 import type { Statement } from '../database/statement.ts';
 import { type AuditColumns, type AuditEntry, auditSql, CallerSql, type OutboxColumns, outboxSql } from './audit.ts';
+import { type BasisFacts, newFacts } from './basis.ts';
 import { claimKeySql, completeKeySql } from './key.sql.ts';
 import { type IdempotencyKey, storedReply } from './key.ts';
 
@@ -36,6 +37,8 @@ export interface Hook {
   /** Whose tables it uses; the frame switches to this role and back. */
   readonly role: DataRole;
   readonly run: (unit: Unit) => Promise<void>;
+  /** Runs behind the last statement of the work, as the tenant, before the commit. */
+  readonly conclude?: (unit: Unit) => Promise<void>;
 }
 
 /** An event of a mutation; `data` is any JSON value. */
@@ -70,8 +73,8 @@ export interface Unit {
   readonly effects: Effect[];
   /** How many records the mutation changes, before it commits; the work says so when it is not one. */
   readonly tally: { records: number };
-  /** What an upsert has found under its key, before it commits; the work says so. */
-  readonly found: { basis: string | null };
+  /** What an approval of the mutation depends on besides its effects; the work notes it before it commits. */
+  readonly facts: BasisFacts;
   /**
    * Runs the hooks, then sends the last statement of the transaction, which has one row, together with COMMIT. Where
    * the statement may do nothing, `wrote` tells from its row whether it did: if not, nothing of the hooks is committed
@@ -131,6 +134,13 @@ export async function inTransaction<T>(
     const last = tx.one<R>(statement);
     // What the hooks did is committed with the work or not at all, and COMMIT cannot be taken back.
     if (wrote && options.hooks.length > 0 && !wrote(await last)) return last;
+    for (const { conclude } of options.hooks) {
+      if (!conclude) continue;
+      // Deferred triggers are part of what was approved.
+      await last;
+      await tx.client.query('SET CONSTRAINTS ALL IMMEDIATE');
+      await conclude(unit);
+    }
     const end = tx.client.query(checkOnly ? 'SET CONSTRAINTS ALL IMMEDIATE' : 'COMMIT');
     end.catch(() => {});
     const row = await last;
@@ -167,7 +177,7 @@ function unitOf(tx: Tx, { request, call, key }: UnitOptions, commit: Commit): Un
     transactionId: uuidv7(),
     effects: [],
     tally: { records: 1 },
-    found: { basis: null },
+    facts: newFacts(),
     commit,
     part: () => ({
       ...unit,

@@ -3,8 +3,9 @@
  * preconditions and rules follow in the service that owns the data. Source: docs/reference/http.md, "Order of checks".
  */
 import { LIMITS } from '../../config/limits.ts';
-import { CLI_CLIENT_ID, type GrantState, MULTI_FACTOR_ACR, STEP_UP_MAX_AGE_SECONDS } from '../../contracts/auth.ts';
+import { CLI_CLIENT_ID, type GrantState, STEP_UP_MAX_AGE_SECONDS } from '../../contracts/auth.ts';
 import { MCP_PATH, MCP_SCOPES } from '../../contracts/mcp.ts';
+import { stepUpDemanded } from '../../contracts/step-up.ts';
 import { holdsPermission, permissionDenied } from '../../lib/access/system-permission.ts';
 import { API_PREFIX, protectedResourceUrl } from '../../lib/addresses.ts';
 import type { RequestContext } from '../../lib/context.ts';
@@ -13,6 +14,7 @@ import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { isObject } from '../../lib/json/objects.ts';
 import type { Operation, OperationReply, Scope } from '../../lib/operation.ts';
 import { referencesIn } from '../../lib/query/expand.ts';
+import { platformTime } from '../../lib/values/clock.ts';
 import { isUuid } from '../../lib/values/ids.ts';
 import { isWithin } from '../../mixins/address-ranges.ts';
 import { nextPiece } from '../../mixins/long-work.ts';
@@ -308,9 +310,7 @@ function checkPermission(gate: Gate, x: Exchange): void | Promise<void> {
 function checkSignIn(gate: Gate, x: Exchange): void | Promise<void> {
   const { stepUp } = x.route.operation;
   const { session } = x;
-  if (stepUp === undefined || !session?.grant?.stepUp) return undefined;
-  const { signedIn } = session;
-  if (signedIn?.multiFactor && gate.now() - signedIn.at * 1_000 <= STEP_UP_MAX_AGE_SECONDS * 1_000) return undefined;
+  if (stepUp === undefined || !session || !lacksStepUp(session, gate.now())) return undefined;
   // The permission that an operation needs as a whole has been checked before.
   if (stepUp === true) throw signInInsufficient(gate, x);
   const objectApiName = decode(x.pathValues[x.route.parameterNames.indexOf('objectApiName')] ?? '');
@@ -320,16 +320,13 @@ function checkSignIn(gate: Gate, x: Exchange): void | Promise<void> {
   });
 }
 
+function lacksStepUp({ grant, signedIn }: NonNullable<Exchange['session']>, now: number): boolean {
+  if (!grant?.stepUp) return false;
+  return !signedIn?.multiFactor || now - signedIn.at * 1_000 > STEP_UP_MAX_AGE_SECONDS * 1_000;
+}
+
 function signInInsufficient(gate: Gate, x: Exchange): PlatformError {
-  const message =
-    'This operation needs a recent sign-in with two factors: authorize again with acr_values and max_age.';
-  const demanded = [`acr_values="${MULTI_FACTOR_ACR}"`, `max_age=${STEP_UP_MAX_AGE_SECONDS}`];
-  return new PlatformError('AUTHENTICATION_INSUFFICIENT', message, {
-    details: { acrValues: [MULTI_FACTOR_ACR], maxAgeSeconds: STEP_UP_MAX_AGE_SECONDS },
-    headers: {
-      'WWW-Authenticate': bearerError(gate, x, 'insufficient_user_authentication', message, demanded),
-    },
-  });
+  return stepUpDemanded(resourceMetadata(gate, x));
 }
 
 function spendMcpRequest(gate: Gate, x: Exchange): void | Promise<void> {
@@ -453,6 +450,7 @@ export function requestContextOf(x: Exchange): RequestContext | undefined {
     scopes: session.scopes,
     agent: isAgent(session),
     person: session.signedIn !== null && !isAgent(session),
+    ...(lacksStepUp(session, platformTime()) ? { lacksStepUp: true } : {}),
     agentRunId: run?.runId ?? x.refusedByRun,
     tokenExpiresAt: session.tokenExpiresAt,
     ip: x.ip,

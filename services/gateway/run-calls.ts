@@ -5,6 +5,7 @@
  */
 import { LIMITS } from '../../config/limits.ts';
 import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../contracts/agent.ts';
+import { approvalTooLarge } from '../../lib/errors/approval.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { completeFingerprint } from '../../lib/json/fingerprint.ts';
 import { isObject } from '../../lib/json/objects.ts';
@@ -83,8 +84,7 @@ export async function enterRun(runs: RunCalls, x: Exchange, runId: string): Prom
     throw error;
   }
   const { stepId, dryRun, approvalId, approvalRequired, basis, deniedObjects } = admitted;
-  // What an upsert does depends on what it finds, which may have changed since people saw it.
-  if (admitted.asks || basis !== undefined) {
+  if (admitted.asks) {
     const outcome = await askFor(runs, x, call, admission, admitted);
     if (outcome) return outcome;
   }
@@ -190,15 +190,14 @@ async function outcomeOf(
 /**
  * Makes the dry run, and has people asked with its verdict. What it is refused for (an object that the caller does not
  * see, a permission, a record that has changed), or fails with, is the answer: nobody is asked, and the next attempt
- * begins anew. A reply: the key has an outcome already. null: there is nothing to ask, because the request changes
- * nothing, or finds what it was approved for.
+ * begins anew. A reply: the key has an outcome already. null: the request changes nothing.
  */
 async function askFor(
   runs: RunCalls,
   x: Exchange,
   call: OperationCall,
   admission: Admission,
-  { stepId, basis }: Admitted,
+  { stepId }: Admitted,
 ): Promise<OperationReply | null> {
   x.refusedByRun = admission.runId;
   try {
@@ -209,7 +208,7 @@ async function askFor(
       runs.settle(x, stepId, reply.status ?? x.route.operation.response.status);
       return reply;
     }
-    if (reply.changesNothing || (basis !== undefined && reply.basis === basis)) return null;
+    if (reply.changesNothing) return null;
     const preview = { ...contentOf(reply), approvalRequired: true, before };
     return await runs.request(x, {
       admission,
@@ -244,38 +243,11 @@ async function recordBefore(runs: RunCalls, x: Exchange, { path, headers }: Oper
   }
 }
 
-/** The object that a reply holds; of what is too long to be kept an outline, or that it is left out. */
+/** The object that a reply holds. 413 for one that is too long to be shown: nobody is asked about what they cannot see. */
 function contentOf({ body }: OperationReply): Record<string, unknown> {
-  if (!(body instanceof Uint8Array)) return bounded({ ...body }, Buffer.byteLength(JSON.stringify(body ?? null)));
-  if (body.length > OUTLINED_MAX_BYTES) return { omitted: true };
-  const content: unknown = JSON.parse(Buffer.from(body).toString());
-  return bounded(typeof content === 'object' && content !== null ? { ...content } : {}, body.length);
-}
-
-/** More is not parsed, for that would take too long. */
-const OUTLINED_MAX_BYTES = 8 * 1024 * 1024;
-
-const bounded = (content: Record<string, unknown>, bytes: number): Record<string, unknown> =>
-  bytes <= LIMITS.agent_request_max_bytes ? content : outlineOf(content);
-
-/** Of each list of a long plan this many entries are named. */
-const NAMED_MAX = 100;
-
-/**
- * What a long plan changes: hashes and other short values, and of each list how many entries there are, and the first.
- */
-function outlineOf(content: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  if (typeof content['planHash'] !== 'string') return { omitted: true };
-  const outlined = Object.entries(content).map(([name, value]) => {
-    if (!Array.isArray(value)) return [name, typeof value === 'object' ? null : value];
-    return [name, { count: value.length, first: value.slice(0, NAMED_MAX).map(nameOf) }];
-  });
-  return { omitted: true, ...Object.fromEntries(outlined) };
-}
-
-/** The component that a change or a problem of a plan is about. */
-function nameOf(entry: unknown): Record<string, unknown> {
-  const named = ['code', 'type', 'fullName', 'destructive'] as const;
-  const values: Record<string, unknown> = typeof entry === 'object' && entry !== null ? { ...entry } : {};
-  return Object.fromEntries(named.flatMap((name) => (name in values ? [[name, values[name]]] : [])));
+  const text = body instanceof Uint8Array ? Buffer.from(body).toString() : JSON.stringify(body ?? null);
+  if (Buffer.byteLength(text) > LIMITS.agent_preview_max_bytes)
+    throw approvalTooLarge('preview', LIMITS.agent_preview_max_bytes);
+  const content: unknown = JSON.parse(text);
+  return isObject(content) ? { ...content } : {};
 }

@@ -192,7 +192,7 @@ CREATE POLICY directory_of_login ON agent.steps AS PERMISSIVE FOR ALL TO login_a
 
 CREATE POLICY tenant ON agent.steps AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
-CREATE FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 1e2cef87e469
+CREATE FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 0cfa7c790873
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_agent;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_analytics;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_data;
@@ -203,3 +203,9 @@ GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_agent;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_analytics;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_data;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_metadata;
+
+CREATE FUNCTION agent.end_stale_approval(uuid,uuid,uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body a41cee3bacf1
+GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_agent;
+GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_analytics;
+GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_data;
+GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_metadata;

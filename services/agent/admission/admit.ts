@@ -8,23 +8,20 @@ import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../.
 import type { UserIdentity } from '../../../contracts/data.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
+import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
-import {
-  expireApprovalStatement,
-  type KnownApprovalRow,
-  knownApprovalStatement,
-  outdateApprovalStatement,
-} from '../approvals/approval.sql.ts';
+import { expireApprovalStatement, type KnownApprovalRow, knownApprovalStatement } from '../approvals/approval.sql.ts';
 import {
   type Asked,
   createApproval,
   type Identity,
   identityOf,
   roomRefusal,
+  sizeRefusal,
   standingRefusal,
 } from '../approvals/ask.ts';
 import { accessOf, ownRuns } from '../callers.ts';
@@ -88,8 +85,9 @@ export async function requestApproval(
   if (!isUuid(call.runId) || !isUuid(stepId)) throw runNotFound();
   const admission = { request, call, stepId };
   const text = JSON.stringify(preview);
-  const kept = Buffer.byteLength(text) <= LIMITS.agent_preview_max_bytes ? text : JSON.stringify({ omitted: true });
-  const tried = { preview: kept, basis: basis ?? null };
+  if (Buffer.byteLength(text) > LIMITS.agent_preview_max_bytes)
+    throw approvalTooLarge('preview', LIMITS.agent_preview_max_bytes);
+  const tried = { preview: text, basis: basis ?? null };
   throw await deps.configurations.transaction(request.tenantId, async (tx, snapshot): Promise<PlatformError> => {
     const run = await openRun(tx, admission);
     if (run instanceof PlatformError) return run;
@@ -99,10 +97,7 @@ export async function requestApproval(
     const identity = identityOf(call, snapshot, preview);
     const standing = await standingOfCall(tx, admission, identity);
     if (standing.next === 'refuse') return standing.refusal;
-    if (standing.next === 'execute') {
-      const outdated = await tx.first(outdateApprovalStatement(request.tenantId, standing.approvalId, tried.basis));
-      if (!outdated) return contention();
-    }
+    if (standing.next === 'execute') return contention();
     return (
       (await roomRefusal(tx, admission)) ??
       (await createApproval(deps, tx, admission, { identity, terms: verdict.terms, ...tried }, (approvalId) =>
@@ -229,7 +224,7 @@ async function askFor(deps: AgentDeps, tx: Tx, admission: AdmittedCall, asked: A
     return standing.refusal;
   }
   if (standing.next === 'execute') return count(tx, admission, standing);
-  const full = await roomRefusal(tx, admission);
+  const full = sizeRefusal(admission) ?? (await roomRefusal(tx, admission));
   if (full) return full;
   if (!admission.call.previewable)
     return createApproval(deps, tx, admission, asked, (id) => refusedStepStatement(admission, 403, id));

@@ -38,7 +38,7 @@ export interface KnownApproval {
   readonly sameKey: boolean;
   /** The request that used it up has the same key: this is its repetition. */
   readonly usedByKey: boolean;
-  /** What it is good for alone; null: it does not depend on anything that is found. */
+  /** The effects for which alone it is good; null: none were possible when it was asked for. */
   readonly basis: string | null;
   /** Of a rejection. */
   readonly comment: string | null;

@@ -27,7 +27,7 @@ export interface NewApproval {
   readonly bodyOmitted: boolean;
   /** JSON; null: the operation cannot be tried out. */
   readonly preview: string | null;
-  /** What the dry run of an upsert has found, for which alone the approval is good. */
+  /** The effects of the dry run, for which alone the approval is good. */
   readonly basis: string | null;
   readonly fingerprint: string;
   /** SHA-256 (hex) of what the request means; null: not known. */
@@ -127,17 +127,6 @@ export function expireApprovalStatement(tenantId: string, approvalId: string): S
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND approval_id = ${sql.bind(approvalId, 'uuid')}
       AND status IN ('PENDING', 'APPROVED') AND expires_at <= clock_timestamp()
     RETURNING approval_id`,
-  );
-}
-
-/** Ends an approval that was given for something else than what is found by now: one row, or none. */
-export function outdateApprovalStatement(tenantId: string, approvalId: string, basis: string | null): Statement {
-  const sql = new Sql();
-  return sql.statement(
-    `UPDATE agent.approvals SET status = 'CANCELED'
-    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND approval_id = ${sql.bind(approvalId, 'uuid')}
-      AND status = 'APPROVED' AND basis <> ${sql.bind(basis, 'text')}
-    RETURNING 1`,
   );
 }
 

@@ -1,6 +1,7 @@
 /** Asks people to approve a request of an agent: what they are shown, and what the agent hears. */
 import { LIMITS } from '../../../config/limits.ts';
 import type { Admission } from '../../../contracts/agent.ts';
+import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
@@ -20,7 +21,6 @@ import {
   type OpenApprovals,
   pendingStatement,
 } from './approval.sql.ts';
-import { referencesIn } from './operations.ts';
 
 /** What makes requests the same one. */
 export type Identity = Pick<NewApproval, 'fingerprint' | 'meaning' | 'idempotencyKey'>;
@@ -39,7 +39,7 @@ export interface Asked {
   readonly terms: ApprovalTerms;
   /** JSON; null: the operation cannot be tried out. */
   readonly preview: string | null;
-  /** What the dry run of an upsert has found. */
+  /** The effects of the dry run; null: it was refused for its content. */
   readonly basis: string | null;
 }
 
@@ -88,6 +88,12 @@ export function standingRefusal(
   return approvalRefusal(code, MESSAGES[code], { ...details, expiresAt: time(expiresAt) });
 }
 
+/** People are shown the whole body, or are not asked. null: it can be shown. */
+export function sizeRefusal({ call: { body } }: AdmittedCall): PlatformError | null {
+  const max = LIMITS.agent_request_max_bytes;
+  return body !== undefined && Buffer.byteLength(JSON.stringify(body)) > max ? approvalTooLarge('body', max) : null;
+}
+
 /** What waits for people is bounded: nobody can decide about thousands of requests. null: there is room for another. */
 export async function roomRefusal(tx: Tx, { request, call }: AdmittedCall): Promise<PlatformError | null> {
   const { ofRun, ofTenant } = await tx.one<OpenApprovals>(pendingStatement(request.tenantId, call.runId));
@@ -113,8 +119,6 @@ async function newApproval(
   const managerId = asksManager ? ((await findUser(tenantId, userId))?.managerId ?? null) : null;
   const named = (list: ApprovalTerms['approvers']): NewApproval['approvers'] =>
     list.map(({ manager, ...one }) => (manager ? { manager: managerId } : one));
-  const body = call.body === undefined ? null : JSON.stringify(call.body);
-  const isKept = body !== null && Buffer.byteLength(body) <= LIMITS.agent_request_max_bytes;
   return {
     ...identity,
     tenantId,
@@ -129,8 +133,8 @@ async function newApproval(
     summary: summaryOf(call),
     query: call.query,
     headers: call.headers,
-    body: isKept || body === null ? body : JSON.stringify(referencesIn(call.body)),
-    bodyOmitted: body !== null && !isKept,
+    body: call.body === undefined ? null : JSON.stringify(call.body),
+    bodyOmitted: false,
     preview,
     basis,
     policy: terms.policy,

@@ -2,10 +2,14 @@
 import { LIMITS } from '../../../config/limits.ts';
 import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
+import { stepUpDemanded } from '../../../contracts/step-up.ts';
 import { permissionDenied } from '../../../lib/access/system-permission.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
+import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { isObject } from '../../../lib/json/objects.ts';
+import { parseJson } from '../../../lib/json/parse.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';
@@ -14,6 +18,7 @@ import { accessOf, requireActiveUser } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { DecisionModel } from '../models/decision.ts';
 import { type ApprovalRow, approvalStatement, decideStatement, lockApprovalStatement } from './approval.sql.ts';
+import { needsStepUp } from './operations.ts';
 import { presentApproval, type Reader } from './present.ts';
 import { approvalNotFound, decides, readerOf } from './read.ts';
 import { rightsOf } from './rights.ts';
@@ -42,6 +47,11 @@ export const decideApproval: Handler<'agent.approvals.decide', AgentDeps> = asyn
       if (!decides(row, access)) throw approvalNotFound();
       if (judged.refusal) throw judged.refusal;
       requireOpen(row, request);
+      if (call.body.decision === 'approve') {
+        // As for the execution: who approves makes it happen.
+        if (request.lacksStepUp && needsStepUp(row)) throw stepUpDemanded();
+        requireWhole(row);
+      }
       if (call.body.fingerprint !== `sha256:${row.fingerprint}`) throw otherFingerprint();
       await store(unit, row, call.body);
       const decided = await tx.one<ApprovalRow>(approvalStatement(tenantId, approvalId));
@@ -107,6 +117,13 @@ function requireOpen({ approvalId, status, decisions }: ApprovalRow, { userId }:
   if (status === 'PENDING' && !decisions.some((one) => one.userId === userId)) return;
   const message = status === 'PENDING' ? 'You have decided already.' : `The approval is ${status} already.`;
   throw new PlatformError('APPROVAL_ALREADY_DECIDED', message, { details: { status } });
+}
+
+/** An approval of an earlier version of the platform may lack parts of what it is about: it is rejected only. */
+function requireWhole({ bodyOmitted, preview }: ApprovalRow): void {
+  if (bodyOmitted) throw approvalTooLarge('body', LIMITS.agent_request_max_bytes);
+  const shown: unknown = preview === null ? null : parseJson(preview, LIMITS.json_depth_max);
+  if (isObject(shown) && shown['omitted'] === true) throw approvalTooLarge('preview', LIMITS.agent_preview_max_bytes);
 }
 
 const otherFingerprint = (): PlatformError =>

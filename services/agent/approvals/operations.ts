@@ -5,11 +5,9 @@ import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { RecordOperation } from '../../../lib/access/decide.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
 import type { Operation } from '../../../lib/operation.ts';
-import { externalReference, ID_CHARS } from '../../../lib/schema/field-types/reference-family.ts';
 import { isReference } from '../../../lib/schema/field-types/registry.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
-import { isUuid } from '../../../lib/values/ids.ts';
 import type { ApprovalRow } from './approval.sql.ts';
 
 const ROWS: ReadonlyMap<string, Operation> = new Map(OPERATIONS.map((row) => [row.operationId, row]));
@@ -17,6 +15,15 @@ const ROWS: ReadonlyMap<string, Operation> = new Map(OPERATIONS.map((row) => [ro
 /** System permission that the operation needs as a whole; null: none. */
 export const permissionOf = ({ operationId }: Pick<ApprovalRow, 'operationId'>): Operation['permission'] | null =>
   ROWS.get(operationId)?.permission ?? null;
+
+/** Whether the operation asks people for a recent sign-in with two factors. */
+export function needsStepUp({
+  operationId,
+  pathParameters,
+}: Pick<ApprovalRow, 'operationId' | 'pathParameters'>): boolean {
+  const stepUp = ROWS.get(operationId)?.stepUp ?? [];
+  return stepUp === true || stepUp.includes(pathParameters['objectApiName'] ?? '');
+}
 
 /** Whether the body of the operation is not read before it reaches its service. */
 export const hasRawBody = (operationId: string): boolean => ROWS.get(operationId)?.requestBody?.raw === true;
@@ -91,12 +98,4 @@ export function referencesSetBy(row: ApprovalRow, { fields }: ObjectMeta): Reado
 export function bodyOf({ body }: ApprovalRow): object {
   const content = body === null ? null : parseJson(body, LIMITS.json_depth_max);
   return typeof content === 'object' && content !== null ? content : {};
-}
-
-/** Of a body that is too long to be kept: what may refer to other records, by id or by an external id. */
-export function referencesIn(body: unknown): Readonly<Record<string, unknown>> {
-  const members = typeof body === 'object' && body !== null ? Object.entries(body) : [];
-  const isId = (value: unknown): boolean =>
-    typeof value === 'string' && isUuid(value.slice(0, ID_CHARS + 1).toLowerCase());
-  return Object.fromEntries(members.filter(([, value]) => isId(value) || externalReference(value) !== null));
 }

@@ -15,7 +15,7 @@ import { parentDenied } from './sharing.ts';
 import { checkStandard, completeBody, permitStandard } from './standard-objects.ts';
 import { lockKey } from './upsert.ts';
 import { validationFailed } from './violations.ts';
-import { basisOf, type Step, type Write } from './write.ts';
+import type { Step, Write } from './write.ts';
 
 /** In the order of the checks of every mutation; the key and the references are settled by the statement itself. */
 export const CREATE_STEPS: readonly Step[] = [
@@ -53,7 +53,6 @@ async function insert(write: Write): Promise<void> {
   const { view, object, unit } = write;
   const sql = new Sql();
   const references = referencesSql(write, sql, write.given);
-  if (write.external) unit.found.basis = basisOf(null);
   const row = await unit.commit<InsertRow>(insertSql(write, sql, references), ({ claimed }) => claimed);
   assertFresh(view, row.metadataVersion, row.accessVersion);
   if (row.denied) throw parentDenied();

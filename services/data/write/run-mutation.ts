@@ -1,8 +1,14 @@
 /** Mutations of records: from an operation to the steps of one record, in the frame of every mutation. */
 
+import { hash } from 'node:crypto';
+import canonicalize from 'canonicalize';
 import type { RequestContext } from '../../../lib/context.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
+import { isNumbered } from '../../../lib/schema/field-types/registry.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
+import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
 import { type IdempotencyKey, idempotencyKey, withoutKey } from '../../../mixins/mutation/key.ts';
 import { type Attempt, runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
@@ -25,7 +31,6 @@ import { UPDATE_STEPS } from './update.ts';
 import { updateAtOnce } from './update-at-once.ts';
 import { upsert, upsertVersions } from './upsert.ts';
 import {
-  basisOf,
   type Mutation,
   type MutationCall,
   type MutationDeps,
@@ -85,8 +90,7 @@ async function mutateRecord(
   const ifMatch = versionsOf(mutation, call);
   const body = bodyOf(mutation, call);
   let view: View | undefined;
-  let basis: string | undefined;
-  const reply = await runIdempotent(
+  return runIdempotent(
     {
       database,
       request,
@@ -101,13 +105,9 @@ async function mutateRecord(
         view = current;
         const context: AttemptContext = { deps, request, checkOnly: key.checkOnly, attempt, ifMatch, view: current };
         if (mutation !== 'upsert') return runTask(context, { mutation, call, body, external: null });
-        return upsert(database, current, call, body, (task) => {
-          basis = basisOf(task.external?.found ?? null);
-          return runTask(context, task);
-        });
+        return upsert(database, current, call, body, (task) => runTask(context, task));
       }),
   );
-  return basis !== undefined && request.dryRun ? { ...reply, basis } : reply;
 }
 
 /** The versions that the record may have. */
@@ -143,8 +143,10 @@ async function runTask(context: AttemptContext, task: Task): Promise<OperationRe
   // Asked before a connection is taken: another service needs one, too.
   const usernameConflict = (await special?.usernameConflict(deps, request.tenantId, id, access, task)) ?? null;
   let write: Write | null = null;
-  const begin = (unit: Unit): Write =>
-    (write = newWrite({ ...task, unit, deps, view, access, id, body, ifMatch, usernameConflict }));
+  const begin = (unit: Unit): Write => {
+    noteFacts(unit, view, access.object);
+    return (write = newWrite({ ...task, unit, deps, view, access, id, body, ifMatch, usernameConflict }));
+  };
   const reply = await attempt
     .inUnit(
       (unit) => run(begin(unit)),
@@ -156,6 +158,18 @@ async function runTask(context: AttemptContext, task: Task): Promise<OperationRe
   if (!checkOnly) await special?.committed(deps, request.tenantId);
   return reply;
 }
+
+/** What an approval of a change of records depends on besides its effects. */
+function noteFacts({ facts, request }: Unit, { snapshot }: View, object: ObjectMeta): void {
+  if (request.agentRunId === null) return;
+  facts.configuration = versionOf(object);
+  facts.isDerived = (objectApiName, name) => {
+    const field = ownEntry(ownEntry(snapshot.objects, objectApiName)?.fields ?? {}, name);
+    return field !== undefined && (isNumbered(field) || (field.rollup ?? null) !== null);
+  };
+}
+
+const versionOf = memoize((object: ObjectMeta): string => hash('sha256', canonicalize(object) ?? ''));
 
 async function run(write: Write): Promise<OperationReply> {
   const reply = await runSteps(write, SPECS[write.mutation].steps);

@@ -47,11 +47,12 @@ export const TRANSITION_ENTRY = '@transition';
 /**
  * CTEs that write history, audit and event of records of `object`, one for each row of the relation `from`, which has
  * the columns record_id uuid, record_version integer, changes jsonb (`{field: {from, to}}`), position integer,
- * change_id uuid, audit_id uuid. A dry run leaves none.
+ * change_id uuid, audit_id uuid. A dry run leaves none,
+ * except under a run, where the trail is the basis of an approval until it is rolled back.
  */
 export function trailSql(write: Write, sql: Sql, object: ObjectMeta, trail: Trail): string[] {
   const { request, key, schema, checkOnly } = write.unit;
-  if (checkOnly) return [];
+  if (checkOnly && request.agentRunId === null) return [];
   const { kind, from, suffix = '', transition } = trail;
   const caller = new CallerSql(sql, request);
   const changes = transition

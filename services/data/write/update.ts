@@ -31,7 +31,7 @@ import {
   storeSql,
 } from './update.sql.ts';
 import { validationFailed } from './violations.ts';
-import { basisOf, type FieldValue, type Step, type Write } from './write.ts';
+import type { FieldValue, Step, Write } from './write.ts';
 
 /** In the order of the checks of every mutation. */
 export const UPDATE_STEPS: readonly Step[] = [
@@ -68,7 +68,6 @@ export async function lockRecord(write: Write, plan: LockPlan = { reads: [], set
   const { unit, given } = write;
   const row = await unit.tx.one<LockedRow>(lockForUpdateSql(write, plan, operationOf(given)));
   if (!(await readLock(write, row))) return;
-  if (write.external) unit.found.basis = basisOf(write);
   write.reached = row.reached;
   write.stored = row.stored;
   Object.assign(write, resolveValues(write, given, row));

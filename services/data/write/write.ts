@@ -84,11 +84,6 @@ export interface FoundRecord {
   readonly recordVersion: number;
 }
 
-/**
- * What an approval of an upsert is good for: the record that it would change in this version, or that there is none.
- */
-export const basisOf = (found: FoundRecord | null): string => (found ? `${found.id} ${found.recordVersion}` : 'none');
-
 export type Mutation = 'create' | 'update' | 'delete' | 'restore' | 'transition' | 'share' | 'unshare';
 
 /** What is to be done. */

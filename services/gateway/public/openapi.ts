@@ -66,7 +66,14 @@ function codesOf(operation: Operation): ErrorCode[] {
   if (typeof operation.scopes !== 'string' || operation.oneOfScopes) add('SCOPE_INSUFFICIENT');
   if (belongsToRuns(operation)) add('RUN_NOT_FOUND', 'RUN_NOT_ACTIVE', 'AGENT_POLICY_DENIED', 'AGENT_BUDGET_EXCEEDED');
   if (operation.mutation && belongsToRuns(operation))
-    add('APPROVAL_REQUIRED', 'APPROVAL_PENDING', 'APPROVAL_REJECTED', 'APPROVAL_EXPIRED');
+    add(
+      'APPROVAL_REQUIRED',
+      'APPROVAL_PENDING',
+      'APPROVAL_REJECTED',
+      'APPROVAL_EXPIRED',
+      'APPROVAL_STALE',
+      'APPROVAL_TOO_LARGE',
+    );
   if (operation.stepUp) add('AUTHENTICATION_INSUFFICIENT');
   if (operation.queryParameters?.some((one) => one.required)) add('PARAMETER_REQUIRED');
   if (operation.requestBody) {

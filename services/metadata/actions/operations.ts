@@ -133,20 +133,28 @@ export class MetadataOperations {
   ): Promise<OperationReply> {
     const allowed = await requirePermission(findUser, request, 'metadataManage');
     const accepted = await this.#planning.run(request.tenantId, 'accept', { body: call.body, head: call.fingerprint });
-    if (request.dryRun) {
-      const { requested, source, planned } = await this.#request(request, call.body, accepted);
-      const tried = await this.#answer(request, allowed, planned ?? (await this.#plan(request, source)));
-      return { ...tried, changesNothing: requested.checkOnly };
-    }
     const known = { ...call, fingerprint: accepted.fingerprint };
     const key = idempotencyKey(known, request);
     const { database } = this.#platform;
     const mutation = { database, request, call: known, key, service: 'metadata' };
     const reply = await runIdempotent(mutation, async ({ inUnit }) => {
       const user = await requirePermission(findUser, request, 'metadataManage');
-      const { requested } = await this.#request(request, call.body, accepted);
-      return inUnit(async (unit) => (await unit.claim()) ?? acceptDeployment(unit, user, requested));
+      const { requested, source, planned } = await this.#request(request, call.body, accepted);
+      // What an approval is for is the plan: of a dry run, and of what was approved by it.
+      const isReviewed = request.dryRun === true || request.approval !== undefined;
+      const plan = isReviewed ? (planned ?? (await this.#plan(request, source))) : null;
+      const answer = request.dryRun && plan ? await this.#answer(request, allowed, plan) : null;
+      return inUnit(async (unit) => {
+        const stored = await unit.claim();
+        if (stored) return stored;
+        if (plan) unit.facts.plan = `${plan.planHash} ${plan.handsOutRights ?? ''}`;
+        // The worker holds the deployment to the plan that was approved.
+        const reviewed = request.approval && plan ? { ...requested, expectedPlanHash: plan.planHash } : requested;
+        const stands = await acceptDeployment(unit, user, reviewed);
+        return answer ? { ...answer, changesNothing: requested.checkOnly } : stands;
+      });
     });
+    if (request.dryRun) return reply;
     this.#queue.wake();
     return reply;
   }
@@ -325,7 +333,7 @@ export class MetadataOperations {
   }
 
   /** The plan of a user's project, up to what the records say to it. */
-  async #plan({ tenantId, userId, dryRun, agentRunId }: RequestContext, source: Source): Promise<Planned> {
+  async #plan({ tenantId, userId, agentRunId }: RequestContext, source: Source): Promise<Planned> {
     const { tenant, where } = await this.#current(tenantId);
     const input = {
       where,
@@ -334,7 +342,7 @@ export class MetadataOperations {
       source,
       userId,
       // Those who decide about what an agent deploys could do so themselves.
-      tellsRights: dryRun === true && agentRunId !== null,
+      tellsRights: agentRunId !== null,
       ceilings: ceilings(this.#platform.config.rateLimits, tenant.operatorLimits),
     };
     return this.#planning.run(tenantId, 'plan', input, { door: this.#door(tenantId) });

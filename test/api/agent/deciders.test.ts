@@ -1,6 +1,7 @@
 /** Who may not decide about a request of an agent: its own client, and people who cannot see what it is about. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { Database } from '../../../mixins/database/database.ts';
 import { signIn } from '../../../scripts/sign-in.ts';
 import { type Answer, type Api, api, type CallOptions } from '../../support/client.ts';
 import { fieldFile } from '../../support/metadata-tenant.ts';
@@ -156,14 +157,25 @@ describe('who decides about requests of agents', function () {
         for (const asked of await requests(Follows__c)) assert.equal((await decide(mia, asked)).status, 201);
     });
 
-    it('is asked also of a body that is too long to be kept', async () => {
-      const ask = async (Follows__c: string): Promise<Answer> =>
-        sam.post('/data/Deal__c', { name: 'Long', Notes__c: 'ü'.repeat(131_072), Follows__c }, await underRun(sam));
-      refused(await decide(mia, await ask(randomUUID())), 404, 'RECORD_NOT_FOUND');
-      const asked = await ask(await deal(sam));
-      assert.equal((await decide(mia, asked)).status, 201);
-      const { request } = (await mia.get(`/agent/approvals/${asked.body.details.approvalId}`)).body;
-      assert.deepEqual([request.body, request.bodyOmitted], [null, true]);
+    it('is nobody, of a body that is too long to be shown', async () => {
+      const body = { name: 'Long', Notes__c: 'ü'.repeat(131_072) };
+      const asked = await sam.post('/data/Deal__c', body, await underRun(sam));
+      refused(asked, 413, 'APPROVAL_TOO_LARGE');
+      assert.deepEqual(asked.body.details, { part: 'body', maxBytes: 262_144 });
+    });
+
+    it('may reject, and not approve, what an earlier version has not kept whole', async () => {
+      const asked = await sam.post('/data/Deal__c', { name: 'Long' }, await underRun(sam));
+      const { approvalId } = asked.body.details;
+      const database = new Database(deals.platform.database.url, { size: 1, applicationName: 'deciders test' });
+      try {
+        await database.query(
+          `UPDATE agent.approvals SET body = NULL, body_omitted = true WHERE approval_id = '${approvalId}'`,
+        );
+      } finally {
+        await database.close();
+      }
+      refused(await decide(mia, asked), 413, 'APPROVAL_TOO_LARGE');
     });
   });
 });

@@ -249,7 +249,7 @@ describe('calls under a run over HTTP', () => {
     assert.equal(own.body.request.body.name, secret);
   });
 
-  it('show what a large deployment changes', async () => {
+  it('are not asked for with a plan that people cannot be shown whole', async () => {
     const { ada } = deals.as;
     const names = Array.from({ length: 120 }, (_, i) => `Bulk${i}`);
     const label = 'x'.repeat(3_000);
@@ -260,13 +260,11 @@ describe('calls under a run over HTTP', () => {
       ]),
     );
     const body = { files, package: { version: 1, types: [{ name: 'PermissionSet', members: names }] } };
-    const asked = await ada.post('/metadata/deploy', body, under(await begin({}, ada)));
-    refused(asked, 403, 'APPROVAL_REQUIRED');
-    const { preview } = (await ada.get(`/agent/approvals/${asked.body.details.approvalId}`)).body;
-    assert.match(preview.planHash, /^sha256:/);
-    assert.equal(preview.omitted, true);
-    assert.deepEqual([preview.creates.count, preview.deletes.count, preview.creates.first.length], [120, 0, 100]);
-    assert.equal(preview.creates.first[0].type, 'PermissionSet');
+    const runId = await begin({}, ada);
+    const asked = await ada.post('/metadata/deploy', body, under(runId));
+    refused(asked, 413, 'APPROVAL_TOO_LARGE');
+    assert.deepEqual(asked.body.details, { part: 'preview', maxBytes: 262_144 });
+    assert.equal((await ada.get(`/agent/runs/${runId}`)).body.status, 'RUNNING');
   });
 
   it('need another approval when one byte of the body differs', async () => {

@@ -180,10 +180,18 @@ describe('a change under a run that writes nothing', () => {
       const replies = await Promise.all(Array.from({ length: 8 }, () => upsert(runId, id, 'of the agent', key)));
       assert.equal(await nameOf(made.body.id), 'of a person');
       assert.equal(await statusOf(asked), 'CANCELED');
-      for (const reply of replies) assert.equal(reply.status, 403, reply.text);
-      const [again, ...further] = replies.filter(({ body }) => body.code === 'APPROVAL_REQUIRED');
-      assert.equal(further.length, 0);
-      assert.ok(again);
+      for (const reply of replies) assert.ok([403, 409].includes(reply.status), reply.text);
+      assert.ok(replies.some(({ body }) => body.code === 'APPROVAL_STALE'));
+      const asksAnew = replies.filter(({ body }) => body.code === 'APPROVAL_REQUIRED');
+      assert.ok(asksAnew.length <= 1);
+      const pending = (await upsert(runId, id, 'of the agent', key)).body;
+      assert.match(pending.code, /^APPROVAL_(PENDING|REQUIRED)$/);
+      const { approvalId } = pending.details;
+      const { fingerprint } = asked.body.details;
+      const again = asksAnew[0] ?? {
+        ...asked,
+        body: { code: 'APPROVAL_REQUIRED', details: { approvalId, fingerprint } },
+      };
       assert.notEqual(again.body.details.approvalId, asked.body.details.approvalId);
       const { preview } = (await mia.get(`/agent/approvals/${again.body.details.approvalId}`)).body;
       assert.deepEqual([preview.effects[0].kind, preview.effects[0].id], ['update', made.body.id]);
@@ -205,6 +213,9 @@ describe('a change under a run that writes nothing', () => {
       const etag = made.headers.get('etag')!;
       const changedBySam = await sam.patch(`/data/Deal__c/${made.body.id}`, { name: 'changed' }, { etag });
       assert.equal(changedBySam.status, 200, changedBySam.text);
+      const stale = await upsert(runId, id, 'of the agent');
+      refused(stale, 409, 'APPROVAL_STALE');
+      assert.deepEqual(stale.body.details.changed, ['record']);
       const again = await upsert(runId, id, 'of the agent');
       refused(again, 403, 'APPROVAL_REQUIRED');
       assert.notEqual(again.body.details.approvalId, asked.body.details.approvalId);
@@ -222,7 +233,7 @@ describe('a change under a run that writes nothing', () => {
         ]);
         if (ofAgent.status === 201) refused(ofPerson, 409, 'UNIQUE_VALUE_CONFLICT');
         else {
-          refused(ofAgent, 403, 'APPROVAL_REQUIRED');
+          refused(ofAgent, 409, 'APPROVAL_STALE');
           assert.equal(await nameOf(ofPerson.body.id), 'of a person');
         }
       }

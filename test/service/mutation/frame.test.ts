@@ -252,6 +252,8 @@ describe('the frame of mutations', () => {
       return runId;
     };
     const FINGERPRINT = hash('sha256', 'approved');
+    /** Of a change that leaves nothing in the trail. */
+    const basis = JSON.stringify({ at: 0, configuration: null, plan: null, effects: [] });
     const approve = async (runId: string, status = 'APPROVED', expiresIn = '1 hour'): Promise<string> => {
       const id = uuidv7();
       await world.database.query(
@@ -332,7 +334,7 @@ describe('the frame of mutations', () => {
       const runId = await beginRun();
       const id = await approve(runId);
       const outcomes = await Promise.allSettled(
-        Array.from({ length: 8 }, () => createUnder('e', runId, { id, fingerprint: FINGERPRINT })),
+        Array.from({ length: 8 }, () => createUnder('e', runId, { id, fingerprint: FINGERPRINT, basis })),
       );
       assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1);
       const codes = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason.code] : []));
@@ -343,7 +345,7 @@ describe('the frame of mutations', () => {
 
     it('uses nothing up when the change fails, and replays the outcome afterwards', async () => {
       const runId = await beginRun();
-      const approval = { id: await approve(runId), fingerprint: FINGERPRINT };
+      const approval = { id: await approve(runId), fingerprint: FINGERPRINT, basis };
       const key = randomUUID();
       const failing = { work: () => Promise.reject(new PlatformError('ETAG_MISMATCH', 'It has changed.')) };
       assert.equal((await refusal(createUnder('f', runId, approval, key, failing))).code, 'ETAG_MISMATCH');
@@ -352,6 +354,25 @@ describe('the frame of mutations', () => {
       assert.equal(await statusOf(approval.id), 'CONSUMED');
       assert.equal((await createUnder('f', runId, approval, key)).headers?.['Idempotency-Replayed'], 'true');
       assert.equal(await recordsOf(runId), 1);
+    });
+
+    it('does nothing but what the approval is for, and ends an approval that is for something else', async () => {
+      const runId = await beginRun();
+      const other: Partial<Mutation> = {
+        work: async (unit) => {
+          unit.audit({ changes: { name: { from: null, to: 'other' } } });
+          return { status: 201, body: { name: 'other' } };
+        },
+      };
+      for (const approved of [basis, undefined]) {
+        const id = await approve(runId);
+        const approval = { id, fingerprint: FINGERPRINT, ...(approved === undefined ? {} : { basis: approved }) };
+        const failure = await refusal(createUnder('h', runId, approval, randomUUID(), other));
+        assert.deepEqual([failure.code, failure.details?.['changed']], ['APPROVAL_STALE', ['effects']]);
+        assert.equal(await statusOf(id), 'CANCELED');
+        assert.equal((await refusal(createUnder('h', runId, approval))).code, 'APPROVAL_STALE');
+      }
+      assert.equal(await recordsOf(runId), 0);
     });
 
     it('takes no approval that is not for this request, run and moment', async () => {

@@ -1,0 +1,40 @@
+/** Approving takes the sign-in that executing takes. Source: docs/reference/agents.md#approvals. */
+import assert from 'node:assert/strict';
+import { fieldFile, wholePackage } from '../../support/metadata-tenant.ts';
+import { type Deals, startDeals } from '../data/deals.ts';
+
+describe('approving a deployment of an agent', function () {
+  this.timeout(180_000);
+  let deals: Deals;
+  before(async () => {
+    deals = await startDeals();
+    await deals.setUser('mia', { profileApiName: 'Administrator' });
+  });
+  after(() => deals?.platform.stop());
+
+  it('asks for a recent sign-in with two factors where the tenant requires it, and rejecting does not', async () => {
+    const { ada, mia } = deals.as;
+    const { runId } = (await ada.post('/agent/runs', { agentKey: 'tester', goal: 'Add a field.' })).body;
+    const files = fieldFile('Deal__c', 'More__c', 'fieldType: text\nlength: 40');
+    const asked = await ada.post(
+      '/metadata/deploy',
+      { files, package: wholePackage(files) },
+      { headers: { 'x-agent-run-id': runId } },
+    );
+    assert.equal(asked.body.code, 'APPROVAL_REQUIRED', asked.text);
+    const { approvalId, fingerprint } = asked.body.details;
+    const path = 'settings/General.yaml';
+    const general = await ada.post('/metadata/retrieve', {
+      package: { version: 1, types: [{ name: 'TenantSettings', members: ['General'] }] },
+    });
+    const text = String(general.body.files[path]).replace(/^secondFactor:.*\n/m, '');
+    await deals.deploy({ [path]: `${text}secondFactor: everyone\n` });
+    const decide = (decision: string) =>
+      mia.post(`/agent/approvals/${approvalId}/decision`, { decision, fingerprint, comment: 'Not now.' });
+    let answer = await decide('approve');
+    for (let i = 0; i < 20 && answer.status === 201; i++) answer = await decide('approve');
+    assert.deepEqual([answer.status, answer.body.code], [401, 'AUTHENTICATION_INSUFFICIENT'], answer.text);
+    assert.match(answer.headers.get('www-authenticate') ?? '', /insufficient_user_authentication.*acr_values=/);
+    assert.equal((await decide('reject')).status, 201);
+  });
+});
