@@ -103,9 +103,8 @@ describe('the package', function () {
     assert.ok(packed.size < PACKED_MAX_KIB * 1024, `${packed.size} bytes`);
   });
 
-  it('declares what its files import, in the versions of the platform, and runs nothing when it is installed', async () => {
+  it('declares what its files import, and nothing else', async () => {
     const own = JSON.parse(await readFile(join(root, 'cli', 'package.json'), 'utf8'));
-    const platformFile = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
     const imported = new Set<string>();
     for (const { path } of packed.files.filter((file) => file.path.startsWith('dist/')))
       for (const [, name = ''] of (await readFile(join(root, 'cli', path), 'utf8')).matchAll(
@@ -120,10 +119,6 @@ describe('the package', function () {
     // It comes with its types by another name.
     imported.add('commander');
     assert.deepEqual(Object.keys(own.dependencies).sort(), [...imported].sort());
-    for (const [name, version] of Object.entries(own.dependencies))
-      assert.equal(version, platformFile.dependencies[name], name);
-    assert.deepEqual(Object.keys(own.scripts), ['prepack']);
-    assert.equal(own.version, platformFile.version);
   });
 
   it('is what capabilities name, and has a name that is no other package’s', async () => {

@@ -303,6 +303,16 @@ describe('dependencies', () => {
     );
   });
 
+  it('of what is published beside the program are those of the program, in its version, and nothing runs at an install', () => {
+    for (const path of ['cli/package.json', 'client/package.json']) {
+      const published = JSON.parse(read(path)) as Record<string, Record<string, string>>;
+      assert.equal(published['version'], packageFile['version'], path);
+      assert.deepEqual(Object.keys(published['scripts']!), ['prepack'], path);
+      for (const [name, version] of Object.entries(published['dependencies'] ?? {}))
+        assert.equal(version, packageFile['dependencies']![name], `${path}: ${name}`);
+    }
+  });
+
   it('are pinned to one version', () => {
     for (const kind of ['dependencies', 'optionalDependencies', 'devDependencies'])
       for (const [name, version] of [packageFile, toolsFile].flatMap((file) => Object.entries(file[kind] ?? {})))
