@@ -89,8 +89,10 @@ function adviceOn({ code, status, details }: ErrorBody): string | undefined {
   switch (code) {
     case 'AUTHENTICATION_INSUFFICIENT':
       return 'erp login --step-up';
-    case 'SCOPE_INSUFFICIENT':
-      return 'The sign-in does not cover this: sign in anew with erp login, without --scope or with what is required.';
+    case 'SCOPE_INSUFFICIENT': {
+      const required = Array.isArray(details?.['required']) ? details['required'].join(' ') : '';
+      return `The sign-in does not cover this${required ? ` (${required})` : ''}: erp login asks for everything that commands need, erp login --scope "…" for what it names. A token of ERP_TOKEN needs it from its maker.`;
+    }
     case 'APPROVAL_REQUIRED':
     case 'APPROVAL_PENDING': {
       const { approvalId, status: state, expiresAt } = details ?? {};

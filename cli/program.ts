@@ -3,6 +3,7 @@
 import { createProgram, type Program } from './command.ts';
 import { addAccess } from './commands/access.ts';
 import { addAgent } from './commands/agent.ts';
+import { addAudit } from './commands/audit.ts';
 import { addCompletion } from './commands/completion.ts';
 import { addDashboards } from './commands/dashboards.ts';
 import { addData } from './commands/data.ts';
@@ -11,6 +12,7 @@ import { addLogin } from './commands/login.ts';
 import { addMetadata } from './commands/metadata.ts';
 import { addObjects } from './commands/objects.ts';
 import { addTypes } from './commands/types.ts';
+import { addUsers } from './commands/users.ts';
 
 /** The whole program, in the version that `--version` prints. */
 export function buildProgram(version: string): Program {
@@ -21,7 +23,9 @@ export function buildProgram(version: string): Program {
   addObjects(program);
   addTypes(program);
   addData(program);
+  addUsers(program);
   addAccess(program);
+  addAudit(program);
   addDashboards(program);
   addAgent(program);
   addCompletion(program);

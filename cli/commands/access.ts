@@ -2,6 +2,7 @@
 import { Option } from '@commander-js/extra-typings';
 import { OPERATIONS_EXPLAINED } from '../../contracts/data/explain.ts';
 import { act, type Program } from '../command.ts';
+import { userIdOf } from '../data/names.ts';
 
 export function addAccess(program: Program): void {
   program
@@ -14,16 +15,20 @@ export function addAccess(program: Program): void {
     .addOption(new Option('--op <operation>', 'the operation').choices(OPERATIONS_EXPLAINED).default('read' as const))
     .option('--field <name>', 'a field, with read, create and update')
     .option('--transition <key>', 'the transition, with --op transition')
-    .option('--user <id>', 'for somebody else; needs the scope setup:read and the permission metadataRead')
+    .option(
+      '--user <user>',
+      'for somebody else, by username, address or id; needs the scope setup:read and the permission metadataRead',
+    )
     .action(
       act(async (run, objectApiName, id, { op, field, transition, user }) => {
-        const answer = await (await run.api()).call('data.access.explain', {
+        const api = await run.api();
+        const answer = await api.call('data.access.explain', {
           path: { objectApiName, id },
           body: {
             operation: op,
             ...(field ? { field } : {}),
             ...(transition ? { transitionKey: transition } : {}),
-            ...(user ? { userId: user } : {}),
+            ...(user ? { userId: await userIdOf(api, user) } : {}),
           },
         });
         const { allowed, steps } = answer.body;

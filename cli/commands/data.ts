@@ -1,15 +1,18 @@
 /** `data`: the records of an object. */
 import { LIMITS } from '../../config/limits.ts';
 import { act, addGroup, type Group, type Program, type Run } from '../command.ts';
-import { needsTypes, readBody, wholeNumber } from '../data/assignments.ts';
+import { assignedTexts, needsTypes, readBody, wholeNumber } from '../data/assignments.ts';
 import { agreed, readRecord, showChange, withDuplicates } from '../data/change.ts';
+import { showHistory } from '../data/history.ts';
 import { listRecords } from '../data/list.ts';
+import { userIdOf } from '../data/names.ts';
 import { describe, fieldOf } from '../data/objects.ts';
 import { type DataRecord, recordOf, showRecord } from '../data/records.ts';
 import { updateRecord } from '../data/update.ts';
 import { usage } from '../failure.ts';
 import type { Api } from '../http/api.ts';
 import { valueText } from '../output/values.ts';
+import { addShares } from './shares.ts';
 
 const collect = (value: string, before: string[] = []): string[] => [...before, value];
 
@@ -27,7 +30,15 @@ export async function bodyOf(
 ): Promise<Record<string, unknown>> {
   if (!assignments.length && data === undefined) throw usage('Nothing to write.', `Give ${ASSIGNMENTS}, or --data.`);
   const description = needsTypes(assignments) ? await describe(api, objectApiName) : null;
-  return readBody(assignments, data, (name) => (description ? fieldOf(description, name) : undefined));
+  const fields = (name: string) => (description ? fieldOf(description, name) : undefined);
+  const body = await readBody(assignments, data, fields);
+  // A user who was written as a text is named by username; JSON is sent as it is.
+  for (const name of assignedTexts(assignments)) {
+    const value = body[name];
+    if (typeof value === 'string' && fields(name)?.referenceTo.includes('User'))
+      body[name] = await userIdOf(api, value);
+  }
+  return body;
 }
 
 export function addData(program: Program): void {
@@ -35,6 +46,7 @@ export function addData(program: Program): void {
   addReads(data);
   addWrites(data);
   addRemovals(data);
+  addShares(data);
 }
 
 function addReads(data: Group): void {
@@ -54,6 +66,7 @@ function addReads(data: Group): void {
     .option('--cursor <cursor>', 'go on where an earlier page ended')
     .option('--total', 'count all matching records')
     .option('--all', 'all pages; with --json a line per record')
+    .option('--csv', 'as CSV with a header')
     .action(act((run, objectApiName, options) => listRecords(run, objectApiName, options)));
   data
     .command('get')
@@ -81,29 +94,13 @@ function addReads(data: Group): void {
     .option('--cursor <cursor>', 'go on where an earlier page ended')
     .action(
       act(async (run, objectApiName, id, { take, cursor }) => {
-        const answer = await (await run.api()).call('data.history.list', {
+        const api = await run.api();
+        const answer = await api.call('data.history.list', {
           path: { objectApiName, id },
           query: { ...(take ? { take } : {}), ...(cursor ? { cursor } : {}) },
         });
-        run.output.result(answer, () => {
-          const rows = answer.body.records.flatMap(({ at, operation, actor, changes, transition }) => {
-            const head = [at, transition ? transition.key : operation, actor.userId ?? 'the platform'];
-            if (!changes.length) return [[...head, '', '', '']];
-            return changes.map(({ field, from, to }) => [...head, field, valueText(from), valueText(to)]);
-          });
-          run.output.table(
-            [
-              { title: 'When' },
-              { title: 'What' },
-              { title: 'Who' },
-              { title: 'Field' },
-              { title: 'From' },
-              { title: 'To' },
-            ],
-            rows,
-          );
-          if (answer.body.nextCursor) run.output.note(`There are more: --cursor ${answer.body.nextCursor}`);
-        });
+        if (run.output.json) run.output.result(answer, () => undefined);
+        else await showHistory(run, api, objectApiName, answer.body);
       }),
     );
   data

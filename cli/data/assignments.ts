@@ -17,6 +17,13 @@ const JSON_TYPES = new Set(['geolocation', 'address', 'json']);
 export const needsTypes = (assignments: readonly string[]): boolean =>
   assignments.some((text) => ASSIGNMENT.exec(text)?.[2] === '=');
 
+/** Names of fields that are assigned a text, `field=text`. */
+export const assignedTexts = (assignments: readonly string[]): string[] =>
+  assignments.flatMap((text) => {
+    const [, name, sign] = ASSIGNMENT.exec(text) ?? [];
+    return name !== undefined && sign === '=' ? [name] : [];
+  });
+
 /** `--data` and assignments as one body; assignments win. */
 export async function readBody(
   assignments: readonly string[],

@@ -6,11 +6,12 @@ import type { OperationOutput } from '../../contracts/operations.ts';
 import type { Run } from '../command.ts';
 import { usage } from '../failure.ts';
 import type { Answer, Api, CallInput } from '../http/api.ts';
-import { counted } from '../output/values.ts';
+import { counted, valueText } from '../output/values.ts';
 import { parse } from './assignments.ts';
-import { readConditions } from './conditions.ts';
+import { type Filters, readConditions } from './conditions.ts';
+import { namesOf, userIdOf } from './names.ts';
 import { describe, fieldOf, type ObjectDescription } from './objects.ts';
-import { columnsOf, defaultFields, expandedNames, flattened, recordOf, rowOf } from './records.ts';
+import { columnsOf, type DataRecord, defaultFields, expandedNames, flattened, recordOf, rowOf } from './records.ts';
 
 export interface ListOptions {
   fields?: string | undefined;
@@ -25,6 +26,7 @@ export interface ListOptions {
   cursor?: string | undefined;
   total?: true | undefined;
   all?: true | undefined;
+  csv?: true | undefined;
 }
 
 type Query = NonNullable<CallInput<'data.records.list'>['query']>;
@@ -35,14 +37,18 @@ export async function listRecords(run: Run, objectApiName: string, options: List
   const { output } = run;
   if (options.filters !== undefined && options.where) throw usage('--filters and --where exclude each other.');
   if (options.any && !options.where) throw usage('--any says how several --where are joined.');
+  if (options.csv && output.json) throw usage('--csv and --json exclude each other.');
   const description = output.json && !options.where ? null : await describe(api, objectApiName);
   const sorted = options.sort ? sortOf(options.sort).map(({ id }) => id) : [];
   const names =
     options.fields?.split(',').map((name) => name.trim()) ?? (description ? defaultFields(description, sorted) : []);
   const query = queryOf(options, description, output.json ? undefined : names.join(','));
+  if (description && options.where) await nameUsers(api, query, description);
   if (output.json)
     return options.all ? allAsLines(run, api, objectApiName, query) : onePage(run, api, objectApiName, query);
-  await asTable(run, api, objectApiName, query, { names, description, all: options.all === true });
+  const chosen = options.fields !== undefined;
+  const shown = { names, description, chosen, all: options.all === true, csv: options.csv === true };
+  await asTable(run, api, objectApiName, query, shown);
 }
 
 function queryOf(options: ListOptions, description: ObjectDescription | null, fields: string | undefined): Query {
@@ -66,6 +72,19 @@ function queryOf(options: ListOptions, description: ObjectDescription | null, fi
     ...(total ? { includeTotal: true } : {}),
   };
 }
+
+/** Conditions on users may name them by username. */
+async function nameUsers(api: Api, query: Query, description: ObjectDescription): Promise<void> {
+  const conditions = (query.filters as Filters | undefined)?.conditions ?? [];
+  const idOf = (value: unknown): unknown => (typeof value === 'string' ? userIdOf(api, value) : value);
+  for (const condition of conditions) {
+    const { field, value } = condition;
+    if (!EXACT.has(condition.operator) || !fieldOf(description, field)?.referenceTo.includes('User')) continue;
+    condition.value = Array.isArray(value) ? await Promise.all(value.map(idOf)) : await idOf(value);
+  }
+}
+
+const EXACT = new Set(['eq', 'neq', 'in', 'not_in']);
 
 const sortOf = (text: string): { id: string; desc: boolean }[] =>
   text.split(',').map((item) => {
@@ -95,30 +114,56 @@ async function allAsLines(run: Run, api: Api, objectApiName: string, query: Quer
 interface Shown {
   names: readonly string[];
   description: ObjectDescription | null;
+  /** The fields were named: references stay ids. */
+  chosen: boolean;
   all: boolean;
+  csv: boolean;
 }
 
 async function asTable(run: Run, api: Api, objectApiName: string, query: Query, shown: Shown): Promise<void> {
   const { output } = run;
   const expanded = expandedNames(query.expand);
-  const write = output.tableWriter([...columnsOf(shown.names, shown.description), ...columnsOf(expanded, null)]);
+  const columns = [...columnsOf(shown.names, shown.description), ...columnsOf(expanded, null)];
+  const write = shown.csv ? output.csvWriter(columns.map(({ title }) => title)) : output.tableWriter(columns);
+  const references = shown.chosen ? [] : referencesOf(shown.names, shown.description);
   let count = 0;
   for await (const { body } of pagesOf(api, objectApiName, query, true)) {
-    write(
-      body.records
-        .map(recordOf)
-        .map((record) => [...rowOf(shown.names, record), ...rowOf(expanded, flattened(record))]),
-    );
+    const records = body.records.map(recordOf);
+    const named = await withNames(api, references, records);
+    write(named.map((record) => [...rowOf(shown.names, record), ...rowOf(expanded, flattened(record))]));
     count += body.records.length;
     if (count === body.records.length && body.total !== undefined)
       output.note(`${counted(body.total, 'record matches', 'records match')}.`);
     if (shown.all) continue;
-    if (body.nextCursor)
-      // On a terminal the cursor would be most of what one sees.
-      output.note(
-        output.terminal.pretty ? 'There are more: --all' : `There are more: --all, or --cursor ${body.nextCursor}`,
-      );
+    if (body.nextCursor) output.more(body.nextCursor);
     break;
   }
   if (!count && output.terminal.pretty) output.note('No records, or none that you may see.');
+}
+
+interface Reference {
+  readonly field: string;
+  readonly objectApiName: string;
+}
+
+/** The fields that point to records of one object. */
+const referencesOf = (names: readonly string[], description: ObjectDescription | null): Reference[] =>
+  names.flatMap((field) => {
+    const [objectApiName, other] = (description && fieldOf(description, field)?.referenceTo) ?? [];
+    return objectApiName && !other ? [{ field, objectApiName }] : [];
+  });
+
+/** Records with names in the place of ids. */
+async function withNames(
+  api: Api,
+  references: readonly Reference[],
+  records: readonly DataRecord[],
+): Promise<readonly DataRecord[]> {
+  let named = records;
+  for (const { field, objectApiName } of references) {
+    const ids = records.map((record) => valueText(record[field]));
+    const names = await namesOf(api, objectApiName, ids);
+    named = named.map((record) => ({ ...record, [field]: names.get(valueText(record[field])) ?? record[field] }));
+  }
+  return named;
 }

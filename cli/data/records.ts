@@ -10,23 +10,28 @@ export type DataRecord = Readonly<Record<string, unknown>>;
 export const recordOf = (body: object): DataRecord => ({ ...body });
 
 const COLUMNS_MAX = 7;
-/** Values that a table has no room for, or that say nothing by themselves. */
-const LONG = new Set(['longText', 'richText', 'json', 'address', 'geolocation', 'reference', 'masterDetail', 'file']);
+/** Values that a table has no room for. */
+const UNSHOWN = new Set(['longText', 'richText', 'json', 'address', 'geolocation', 'file']);
+/** The same, and references, which are shown where a list view or a layout has them. */
+const LONG = new Set([...UNSHOWN, 'reference', 'masterDetail']);
 const RIGHT = new Set(['integer', 'decimal', 'currency', 'percent', 'rollup']);
 
 /**
- * Fields that a table shows when nobody has chosen: the id, the name, those it is sorted by, the state, then the first
- * short ones.
+ * Fields that a table shows when none are chosen: id, name and those it is sorted by, then the columns of the first list
+ * view, or the fields of the layout; without both the state and the first short ones.
  */
-export function defaultFields({ fields, nameField }: ObjectDescription, sorted: readonly string[]): string[] {
-  const known = sorted.filter((name) => fields.some(({ apiName }) => apiName === name));
-  const own = fields.filter(({ system, deprecated }) => !system && !deprecated).map(({ apiName }) => apiName);
+export function defaultFields(description: ObjectDescription, sorted: readonly string[]): string[] {
+  const { fields, nameField, listViews, layouts } = description;
+  const typeOf = new Map(fields.map(({ apiName, fieldType }) => [apiName, fieldType]));
+  const arranged = listViews[0]?.columns ?? layouts[0]?.sections.flatMap(({ columns }) => columns.flat()) ?? [];
   const states = fields.filter(({ stateField }) => stateField).map(({ apiName }) => apiName);
-  const short = own.filter((name) => {
-    const type = fields.find(({ apiName }) => apiName === name)?.fieldType;
-    return type !== undefined && !LONG.has(type);
-  });
-  return [...new Set(['id', nameField, ...known, ...states, ...short])].slice(0, COLUMNS_MAX);
+  const own = fields
+    .filter(({ system, deprecated, fieldType }) => !system && !deprecated && !LONG.has(fieldType))
+    .map(({ apiName }) => apiName);
+  const screen = arranged.filter((name) => typeOf.has(name) && !UNSHOWN.has(typeOf.get(name) ?? ''));
+  const known = sorted.filter((name) => typeOf.has(name));
+  const rest = screen.length > 0 ? screen : [...states, ...own];
+  return [...new Set(['id', nameField, ...known, ...rest])].slice(0, COLUMNS_MAX);
 }
 
 /** Columns for these fields. */

@@ -8,6 +8,7 @@ import stringWidth from 'string-width';
 import type { ViolationCode } from '../../lib/errors/catalogue.ts';
 import type { Violation } from '../../lib/errors/platform-error.ts';
 import { ApiFailure, EXIT, type ExitCode, Failure } from '../failure.ts';
+import { csvOf } from './csv.ts';
 import { type Column, columnsThatFit, pad, plain, safeJson, safeLines, tableLine, widthsOf } from './table.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -78,6 +79,24 @@ export class Output {
       }
       for (const row of rows) this.line(tableLine(shown, widths, row));
     };
+  }
+
+  /** Rows as CSV with a header, in parts. */
+  csvWriter(titles: readonly string[]): (rows: readonly (readonly string[])[]) => void {
+    let left: readonly (readonly string[])[] = [titles];
+    const write = (text: string): void => {
+      process.stdout.write(process.stdout.isTTY ? safeLines(text.replaceAll('\r\n', '\n'), { styled: false }) : text);
+    };
+    return (rows) => {
+      write(csvOf([...left, ...rows]));
+      left = [];
+    };
+  }
+
+  /** Another page follows. */
+  more(cursor: string): void {
+    // On a terminal the cursor would be most of what one sees.
+    this.note(this.terminal.pretty ? 'There are more: --all' : `There are more: --all, or --cursor ${cursor}`);
   }
 
   /** A table on standard error. */
