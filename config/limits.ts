@@ -104,6 +104,10 @@ export const LIMITS = {
   /** How long a grant that auth has confirmed is used while auth is away. */
   auth_absence_seconds: 900,
   request_timeout_ms: 30_000,
+  /** Of a large body or a planning task for those of others before it; the rest of the request's time is for its own work. */
+  turn_wait_ms: 8_000,
+  /** Processor time of one planning task, however long the machine takes to give it that much. */
+  planning_task_processor_ms: 15_000,
   /** A client may take nothing of an answer for so long; beyond it the minimum rate counts, on average. */
   answer_stall_ms: 60_000,
   answer_min_bytes_per_second: 32 * 1024,

@@ -10,11 +10,18 @@ export interface TurnLimits {
   /** Pieces of work of one tenant that wait. */
   readonly waitingPerTenant: number;
   readonly waiting: number;
+  /** How long a piece of work waits, which must leave its request the time to be answered. */
+  readonly waitMs: number;
+}
+
+interface Waiter {
+  readonly begin: () => void;
+  readonly timer: NodeJS.Timeout | undefined;
 }
 
 interface Row {
   working: boolean;
-  readonly waiting: (() => void)[];
+  readonly waiting: Waiter[];
 }
 
 export class Turns {
@@ -30,7 +37,8 @@ export class Turns {
 
   /**
    * Does the work when the tenant has its turn. `first`: of those of its tenant it is the next, and is never refused,
-   * because it holds locks; else it throws 429 CONCURRENCY_LIMIT_EXCEEDED or 503 SERVICE_UNAVAILABLE.
+   * because it holds locks or ends what has begun; else it throws 429 CONCURRENCY_LIMIT_EXCEEDED or 503
+   * SERVICE_UNAVAILABLE, at once where too many wait, or when its time to wait has passed.
    */
   async take<T>(tenantId: string, work: () => Promise<T>, { first = false } = {}): Promise<T> {
     await this.#turn(tenantId, first);
@@ -53,7 +61,30 @@ export class Turns {
     }
     this.#waiting++;
     const { waiting } = row;
-    return new Promise((resolve) => (first ? waiting.unshift(resolve) : waiting.push(resolve)));
+    return new Promise((begin, reject) => {
+      if (first) return void waiting.unshift({ begin, timer: undefined });
+      const timer = setTimeout(() => {
+        waiting.splice(waiting.indexOf(waiter), 1);
+        this.#waiting--;
+        if (!row.working && waiting.length === 0) this.#rows.delete(tenantId);
+        reject(this.#late(row));
+      }, this.#limits.waitMs);
+      const waiter: Waiter = { begin, timer };
+      waiting.push(waiter);
+    });
+  }
+
+  /** Where the tenant's own work is in the way, others are not to blame. */
+  #late({ working }: Row): PlatformError {
+    const options = { retryAfterSeconds: 5 };
+    const seconds = this.#limits.waitMs / 1_000;
+    return working
+      ? new PlatformError(
+          'CONCURRENCY_LIMIT_EXCEEDED',
+          `Another request of the tenant of this kind is in progress, and has not ended within ${seconds} s.`,
+          { ...options, details: { max: 1 } },
+        )
+      : new PlatformError('SERVICE_UNAVAILABLE', `Other work of this kind has not ended within ${seconds} s.`, options);
   }
 
   /** Tenants that work or wait. */
@@ -92,11 +123,12 @@ export class Turns {
   #next(): void {
     for (const row of this.#rows.values()) {
       if (this.#working >= this.#limits.places) return;
-      const resume = row.working ? undefined : row.waiting.shift();
-      if (!resume) continue;
+      const next = row.working ? undefined : row.waiting.shift();
+      if (!next) continue;
+      clearTimeout(next.timer);
       this.#waiting--;
       this.#begin(row);
-      resume();
+      next.begin();
     }
   }
 }

@@ -3,6 +3,7 @@
  * that no connection needs startup parameters, which poolers refuse or ignore; a session that begins without them gets
  * them once. Source: docs/reference/operations-cluster.md#a-connection-pooler.
  */
+import type { Socket } from 'node:net';
 import type pg from 'pg';
 import { LIMITS } from '../../config/limits.ts';
 import { identifier, literal } from '../../lib/values/sql-text.ts';

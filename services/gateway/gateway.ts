@@ -68,7 +68,12 @@ const DATABASE_ANSWER_MS = 2_000;
 /** Answered without a look at anything: the answer costs less than counting it. */
 const FREE_PAGES: ReadonlySet<string> = new Set(['/healthz']);
 /** Each of them takes up to 32 MiB as sent and again as unpacked, and a slow sender keeps its place for 30 s. */
-const HUGE_BODIES: TurnLimits = { places: 16, waitingPerTenant: 20, waiting: 200 };
+const HUGE_BODIES: TurnLimits = {
+  places: 16,
+  waitingPerTenant: 20,
+  waiting: 200,
+  waitMs: LIMITS.turn_wait_ms,
+};
 const TOO_MANY = 429;
 const AUTH_LOST = `auth does not answer: grants that it has confirmed go on for ${LIMITS.auth_absence_seconds} s, confirmed by data.`;
 const AUTH_BACK = 'auth answers again.';

@@ -34,6 +34,8 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
   'a request': [seconds(LIMITS.request_timeout_ms)],
   'a statement of a read in the database': [seconds(LIMITS.read_statement_timeout_ms)],
   'a statement of a mutation, or `validate`': [seconds(LIMITS.statement_timeout_ms)],
+  'processor time of one check of configuration': [seconds(LIMITS.planning_task_processor_ms)],
+  'a large body, or a check of configuration, that waits for others': [seconds(LIMITS.turn_wait_ms)],
   'use of a token that was known, [while auth is away](authentication.md#while-auth-is-away)': [
     `${LIMITS.auth_absence_seconds / 60} min`,
   ],

@@ -117,12 +117,8 @@ export class MetadataOperations {
       validatedAt: formatTimestamp(platformTime()),
       ...(handsOutRights === undefined ? {} : { handsOutRights }),
     };
-    const { answer } = await this.#planning.run(request.tenantId, 'conclude', {
-      draft,
-      numbers,
-      facts,
-      counted: mayCount(user),
-    });
+    const input = { draft, numbers, facts, counted: mayCount(user) };
+    const { answer } = await this.#planning.run(request.tenantId, 'conclude', input, { first: true });
     return { status: 200, body: answer && Buffer.from(answer) };
   }
 

@@ -8,15 +8,22 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { MessageChannel } from 'node:worker_threads';
 import { Piscina } from 'piscina';
+import { LIMITS } from '../../../config/limits.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
+import { currentUse } from '../../../mixins/database/use.ts';
 import { Turns } from '../../../mixins/turns.ts';
 import type { Door, Progress, TASKS, TaskName } from './tasks.ts';
-import type { Errand, Outcome, Question, Reached } from './thread.ts';
+import type { Begun, Errand, Outcome, Question, Reached } from './thread.ts';
 
 export interface PlanningLimits {
   readonly threads: number;
-  /** Milliseconds that one task may take; less than a request has to be answered. */
+  /** Processor time of one task: a busy machine takes longer, and does not make a project larger. */
+  readonly processorMs: number;
+  /** A task that no request waits for. */
   readonly taskMs: number;
+  /** How long a task waits for its turn. */
+  readonly waitMs: number;
   /**
    * Heap that one thread may have: several times what the largest project takes. What allocates in a loop ends with its
    * thread there; one call of V8 that goes far beyond, such as JSON.parse, would end the process, so that sizes are
@@ -25,11 +32,18 @@ export interface PlanningLimits {
   readonly memoryMb: number;
 }
 
-const LIMITS: PlanningLimits = {
+const DEFAULTS: PlanningLimits = {
   threads: Math.min(4, Math.max(2, availableParallelism() - 1)),
-  taskMs: 25_000,
+  processorMs: LIMITS.planning_task_processor_ms,
+  taskMs: 120_000,
+  waitMs: LIMITS.turn_wait_ms,
   memoryMb: 1_024,
 };
+
+/** Of a request, kept for what comes after the planning. */
+const RESERVE_MS = 2_000;
+/** How often the processor time of a running task is read. */
+const LOOK_MS = 250;
 
 const WAITING_PER_TENANT_MAX = 20;
 const WAITING_MAX = 200;
@@ -55,17 +69,18 @@ export class Planning {
   #pool: Piscina | null = null;
 
   constructor(limits: Partial<PlanningLimits> = {}) {
-    this.#limits = { ...LIMITS, ...limits };
+    this.#limits = { ...DEFAULTS, ...limits };
     this.#turns = new Turns({
       places: this.#limits.threads,
       waitingPerTenant: WAITING_PER_TENANT_MAX,
       waiting: WAITING_MAX,
+      waitMs: this.#limits.waitMs,
     });
   }
 
   /**
-   * Runs a task of a tenant. Throws what the task refuses; 413 TOO_MANY_ITEMS when it takes too long or too much
-   * memory, 429 or 503 when too many wait.
+   * Runs a task of a tenant. Throws what the task refuses; 413 TOO_MANY_ITEMS when it takes too much processor time or
+   * memory, 429 or 503 when too many wait, or the machine is too busy to do it while the request can be answered.
    */
   run<T extends TaskName>(
     tenantId: string,
@@ -94,17 +109,23 @@ export class Planning {
     const given = new AbortController();
     const abort = (): void => given.abort();
     signal?.addEventListener('abort', abort);
-    let late = false;
-    const timer = setTimeout(() => {
-      late = true;
+    let ended: 'late' | 'excessive' | null = null;
+    const end = (why: 'late' | 'excessive'): void => {
+      ended ??= why;
       given.abort();
-    }, this.#limits.taskMs);
+    };
+    const timer = setTimeout(end, this.#remainingMs(), 'late');
+    let watch: NodeJS.Timeout | undefined;
     let failed: (error: unknown) => void = () => {};
     const unanswered = new Promise<never>((_resolve, reject) => {
       failed = reject;
     });
-    port1.on('message', (question: Question | Reached) => {
+    port1.on('message', (question: Question | Reached | Begun) => {
       if (typeof question === 'object' && 'done' in question) return progress?.(question.done, question.total);
+      if (typeof question === 'object' && 'threadId' in question) {
+        watch = setInterval(() => void this.#exceeds(question).then((yes) => yes && end('excessive')), LOOK_MS);
+        return;
+      }
       answerOf(door, question)?.then(
         (answer) => port1.postMessage(answer),
         (error: unknown) => {
@@ -122,18 +143,39 @@ export class Planning {
       if ('refused' in outcome) throw PlatformError.fromWire(outcome.refused);
       return outcome.value as Result<T>;
     } catch (error) {
-      throw this.#excess(error, late) ?? error;
+      throw this.#excess(error, ended) ?? error;
     } finally {
       clearTimeout(timer);
+      clearInterval(watch);
       signal?.removeEventListener('abort', abort);
       port1.close();
     }
   }
 
+  /** While a request waits for the task: until shortly before the request has to be answered. */
+  #remainingMs(): number {
+    const use = currentUse();
+    if (!use) return this.#limits.taskMs;
+    return Math.max(0, use.deadline - platformTime() - RESERVE_MS);
+  }
+
+  /** Whether the task has taken more processor time than it may. The thread itself is too busy to look. */
+  async #exceeds({ threadId, processorMs }: Begun): Promise<boolean> {
+    const thread = this.#pool?.threads.find((one) => one.threadId === threadId);
+    const used = await thread?.cpuUsage().catch(() => null);
+    return used ? (used.user + used.system) / 1_000 - processorMs > this.#limits.processorMs : false;
+  }
+
   /** What a task is refused with whose thread was ended. */
-  #excess(error: unknown, late: boolean): PlatformError | null {
-    const { taskMs, memoryMb } = this.#limits;
-    if (late) return tooMuch(`${taskMs / 1_000} s`, { maxSeconds: taskMs / 1_000 }, error);
+  #excess(error: unknown, ended: 'late' | 'excessive' | null): PlatformError | null {
+    const { processorMs, memoryMb } = this.#limits;
+    if (ended === 'excessive')
+      return tooMuch(`${processorMs / 1_000} s of processor time`, { maxSeconds: processorMs / 1_000 }, error);
+    if (ended === 'late')
+      return new PlatformError('SERVICE_UNAVAILABLE', 'The configuration was not checked in time. Try again.', {
+        retryAfterSeconds: 5,
+        cause: error,
+      });
     const { code } = error as { code?: unknown };
     return code === 'ERR_WORKER_OUT_OF_MEMORY' ? tooMuch(`${memoryMb} MB of memory`, { maxMb: memoryMb }, error) : null;
   }
@@ -145,8 +187,8 @@ export class Planning {
       minThreads: 0,
       maxThreads: this.#limits.threads,
       idleTimeout: IDLE_MS,
-      // Where cores are few, the thread that answers requests goes before.
-      niceIncrement: 19,
+      // Where cores are few, the thread that answers requests goes before; on a busy machine a third of a share is left.
+      niceIncrement: 5,
       // A thread that blocks on a shared counter hears nothing from its port.
       atomics: 'disabled',
       resourceLimits: { maxOldGenerationSizeMb: this.#limits.memoryMb },

@@ -1,6 +1,6 @@
 /** The program of a planning thread: runs one task, and asks for what it needs through the port that comes with it. */
 import { once } from 'node:events';
-import type { MessagePort } from 'node:worker_threads';
+import { type MessagePort, threadId } from 'node:worker_threads';
 import { PlatformError, type PlatformErrorWire } from '../../../lib/errors/platform-error.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import type { ComponentName } from '../deployments/unchanged.sql.ts';
@@ -17,6 +17,8 @@ export interface Errand {
 export type Outcome = { readonly value: unknown } | { readonly refused: PlatformErrorWire };
 
 export default async function run({ task, input, port }: Errand): Promise<Outcome> {
+  const { user, system } = process.threadCpuUsage();
+  port.postMessage({ threadId, processorMs: (user + system) / 1_000 } satisfies Begun);
   try {
     const work = TASKS[task] as (given: unknown, door: Door, progress: Progress) => unknown;
     return { value: await work(input, doorOf(port), reporterOf(port)) };
@@ -26,6 +28,12 @@ export default async function run({ task, input, port }: Errand): Promise<Outcom
   } finally {
     port.close();
   }
+}
+
+/** The thread that has begun the task, and the processor time that it had taken before. */
+export interface Begun {
+  readonly threadId: number;
+  readonly processorMs: number;
 }
 
 /** What a thread asks through its port; one question at a time. */

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { Planning, type PlanningLimits } from '../../../services/metadata/planning/planning.ts';
 
@@ -13,9 +15,9 @@ describe('metadata: planning threads', function () {
   const bodyOf = (files: Record<string, string>): Uint8Array =>
     Buffer.from(JSON.stringify({ files, package: { version: 1, types: [] } }));
   /** Seconds of work. */
-  const heavy = (): Uint8Array => {
+  const heavy = (count = 4): Uint8Array => {
     const text = Array.from({ length: 12_000 }, (_, i) => `k${i}: v`).join('\n');
-    return bodyOf(Object.fromEntries(Array.from({ length: 4 }, (_, i) => [`roles/R${i}.yaml`, text])));
+    return bodyOf(Object.fromEntries(Array.from({ length: count }, (_, i) => [`roles/R${i}.yaml`, text])));
   };
   const accept = (body: Uint8Array) => planning.run('tenant', 'accept', { body, head: '' });
   const refusalOf = async (work: Promise<unknown>): Promise<PlatformError> => {
@@ -33,7 +35,53 @@ describe('metadata: planning threads', function () {
     assert.deepEqual([error.code, error.errors?.[0]?.pointer], ['YAML_INVALID', '/files/roles~1A.yaml']);
   });
 
-  it('end with a task that takes too long, and a new one takes the next', async () => {
+  it('end with a task that takes too much processor time, and a new one takes the next', async () => {
+    withLimits({ threads: 1, processorMs: 200 });
+    const error = await refusalOf(accept(heavy()));
+    assert.deepEqual([error.code, error.details], ['TOO_MANY_ITEMS', { maxSeconds: 0.2 }]);
+    assert.equal((await accept(bodyOf({}))).form, 'project');
+  });
+
+  it('do not take a project for too large because others have the processors', async function () {
+    this.timeout(180_000);
+    const busy = 'const end = Date.now() + 120_000; while (Date.now() < end) Math.sqrt(end);';
+    const others = Array.from({ length: availableParallelism() }, () => spawn(process.execPath, ['-e', busy]));
+    try {
+      const quiet = new Planning({ threads: 1 });
+      const began = process.cpuUsage();
+      await quiet.run('tenant', 'accept', { body: heavy(1), head: '' });
+      await quiet.close();
+      const { user, system } = process.cpuUsage(began);
+      const neededMs = (user + system) / 1_000;
+      withLimits({ threads: 1, processorMs: 2 * neededMs });
+      const asked = performance.now();
+      assert.equal((await accept(heavy(1))).form, 'project');
+      const tookMs = performance.now() - asked;
+      assert.ok(tookMs > neededMs, `${tookMs} ms for ${neededMs} ms of work: nothing competed`);
+    } finally {
+      for (const other of others) other.kill('SIGKILL');
+    }
+  });
+
+  it('refuse a task whose turn does not come, so that the request is answered in time', async () => {
+    withLimits({ threads: 1, waitMs: 300 });
+    await accept(bodyOf({}));
+    const never = new Promise<never>(() => {});
+    const door = { state: () => never, retained: () => never, rows: () => never };
+    const body = Buffer.from('{"package":{"version":1,"types":[]}}');
+    const input = { body, where: { tenantId: 'tenant', version: 1 }, baseUrl: '', now: 0 };
+    const ended = new AbortController();
+    const holding = planning.run('tenant', 'retrieve', input, { door, signal: ended.signal });
+    holding.catch(() => {});
+    const own = await refusalOf(accept(bodyOf({})));
+    assert.deepEqual([own.code, own.retryAfterSeconds], ['CONCURRENCY_LIMIT_EXCEEDED', 5]);
+    const others = await refusalOf(planning.run('another', 'accept', { body: bodyOf({}), head: '' }));
+    assert.deepEqual([others.code, others.retryAfterSeconds], ['SERVICE_UNAVAILABLE', 5]);
+    ended.abort(new Error('The test ends it.'));
+    await assert.rejects(holding, /The test ends it/);
+  });
+
+  it('end with a task that does not end while its request can be answered, and a new one takes the next', async () => {
     withLimits({ threads: 1, taskMs: 5_000 });
     await accept(bodyOf({}));
     const body = Buffer.from('{"package":{"version":1,"types":[]}}');
@@ -41,7 +89,7 @@ describe('metadata: planning threads', function () {
     const never = new Promise<never>(() => {});
     const door = { state: () => never, retained: () => never, rows: () => never, unchangedSince: () => never };
     const error = await refusalOf(planning.run('tenant', 'retrieve', input, { door }));
-    assert.deepEqual([error.code, error.details], ['TOO_MANY_ITEMS', { maxSeconds: 5 }]);
+    assert.deepEqual([error.code, error.retryAfterSeconds], ['SERVICE_UNAVAILABLE', 5]);
     assert.equal((await accept(bodyOf({}))).form, 'project');
   });
 

@@ -4,8 +4,8 @@ import { Turns } from '../../../mixins/turns.ts';
 
 describe('turns of tenants', () => {
   /** Work that lasts until it is let go, and says when it began. */
-  const stage = (limits: { places: number; waitingPerTenant?: number; waiting?: number }) => {
-    const turns = new Turns({ waitingPerTenant: 10, waiting: 100, ...limits });
+  const stage = (limits: { places: number; waitingPerTenant?: number; waiting?: number; waitMs?: number }) => {
+    const turns = new Turns({ waitingPerTenant: 10, waiting: 100, waitMs: 60_000, ...limits });
     const begun: string[] = [];
     const ends = new Map<string, () => void>();
     const take = (tenant: string, name: string, options = {}): Promise<string> =>
@@ -29,6 +29,23 @@ describe('turns of tenants', () => {
       (error: unknown) => (error instanceof PlatformError ? error.code : String(error)),
     );
   const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+  it('do not let work wait for longer than it may, and go on without it', async () => {
+    const { turns, take, begun, end } = stage({ places: 1, waitMs: 30 });
+    const first = take('a', 'a1');
+    assert.deepEqual(await Promise.all([codeOf(take('a', 'a2')), codeOf(take('b', 'b1'))]), [
+      'CONCURRENCY_LIMIT_EXCEEDED',
+      'SERVICE_UNAVAILABLE',
+    ]);
+    assert.equal(turns.size, 1);
+    const last = take('a', 'a3', { first: true });
+    await end('a1');
+    await first;
+    await end('a3');
+    await last;
+    assert.deepEqual(begun, ['a1', 'a3']);
+    assert.equal(turns.size, 0);
+  });
 
   it('give a tenant one place at a time, however many are free', async () => {
     const { take, begun, end } = stage({ places: 3 });
@@ -80,7 +97,7 @@ describe('turns of tenants', () => {
   });
 
   it('go on after work that failed', async () => {
-    const turns = new Turns({ places: 1, waitingPerTenant: 1, waiting: 1 });
+    const turns = new Turns({ places: 1, waitingPerTenant: 1, waiting: 1, waitMs: 60_000 });
     await assert.rejects(turns.take('a', () => Promise.reject(new Error('no'))));
     assert.equal(await turns.take('a', async () => 'yes'), 'yes');
   });
