@@ -5,7 +5,9 @@ import type { RequestContext } from '../../../lib/context.ts';
 import { isUuid, requestId } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
 import { auditSql, CallerSql, platformCaller } from '../../../mixins/mutation/audit.ts';
+import { isTenantGone } from '../users/directory.ts';
 
 export async function recordDenial(
   database: Database,
@@ -15,13 +17,24 @@ export async function recordDenial(
   // The request was refused before its form was checked.
   const agentRunId = isUuid(request.agentRunId ?? '') ? request.agentRunId : null;
   const sql = new Sql();
-  await database.tenant(request.tenantId, (tx) =>
-    tx.query(
-      sql.statement(
-        auditSql(tx.schema, sql, new CallerSql(sql, { ...request, agentRunId }), { ...denial, outcome: 'denied' }),
-      ),
+  return recordRefusal(database, request.tenantId, (schema) =>
+    sql.statement(
+      auditSql(schema, sql, new CallerSql(sql, { ...request, agentRunId }), { ...denial, outcome: 'denied' }),
     ),
   );
+}
+
+/** Dropped when the tenant is gone: its trail went with it, and the reporter would try again for ever. */
+async function recordRefusal(
+  database: Database,
+  tenantId: string,
+  statementOf: (schema: string) => Statement,
+): Promise<null> {
+  try {
+    await database.tenant(tenantId, (tx) => tx.query(statementOf(tx.schema)));
+  } catch (error) {
+    if (!isTenantGone(error)) throw error;
+  }
   return null;
 }
 
@@ -35,10 +48,9 @@ export async function recordSignInDenial(
   const sql = new Sql();
   const caller = { userId: null, clientId, agentRunId: null, channel: 'ui', requestId, ip } as const;
   const entry = { operationId: SIGN_IN, outcome: 'denied', code, objectApiName: 'User', recordId: userId } as const;
-  await database.tenant(tenantId, (tx) =>
-    tx.query(sql.statement(auditSql(tx.schema, sql, new CallerSql(sql, caller), entry))),
+  return recordRefusal(database, tenantId, (schema) =>
+    sql.statement(auditSql(schema, sql, new CallerSql(sql, caller), entry)),
   );
-  return null;
 }
 
 /** Of an operator or of the holder of a link, whom the platform does not know; or of a user on a page (`actorId`). */
@@ -69,12 +81,9 @@ export async function recordSuppressed(
   { tenantId, count, since }: DataActions['data.audit.suppress']['params'],
 ): Promise<null> {
   const sql = new Sql();
-  await database.tenant(tenantId, (tx) => {
+  return recordRefusal(database, tenantId, (schema) => {
     const caller = new CallerSql(sql, platformCaller('job', requestId()));
     const changes = sql.bind(JSON.stringify({ suppressed: count, since }), 'jsonb');
-    return tx.query(
-      sql.statement(auditSql(tx.schema, sql, caller, { operationId: SUPPRESSED, outcome: 'denied' }, { changes })),
-    );
+    return sql.statement(auditSql(schema, sql, caller, { operationId: SUPPRESSED, outcome: 'denied' }, { changes }));
   });
-  return null;
 }

@@ -31,7 +31,7 @@ export async function findUser(
   const found = await database
     .tenant(tenantId, (tx) => tx.first<UserRow>(findUserStatement(tx.schema, key)))
     .catch((error: unknown) => {
-      if (NO_SUCH_TENANT.has(sqlState(error) ?? '')) return null;
+      if (isTenantGone(error)) return null;
       throw error;
     });
   if (!found) return null;
@@ -49,6 +49,9 @@ export async function noteSignIn(database: Database, tenantId: string, userId: s
 
 /** SQLSTATEs of a missing role, schema or table. */
 const NO_SUCH_TENANT: ReadonlySet<string> = new Set(['22023', '42704', '3F000', '42P01']);
+
+/** The tenant was erased, or never was. */
+export const isTenantGone = (error: unknown): boolean => NO_SUCH_TENANT.has(sqlState(error) ?? '');
 
 function identityOf(snapshot: Snapshot, row: UserRow): UserIdentity {
   const active = row.active !== false;

@@ -89,6 +89,21 @@ describe('the audit trail over HTTP', () => {
     assert.deepEqual(count.changes[1], { field: 'suppressed', from: null, to: 10 });
   });
 
+  it('drops refusals of a tenant that is gone, so that nobody reports them again and again', async () => {
+    const tenantId = randomUUID();
+    const refusal = {
+      tenantId,
+      userId: randomUUID(),
+      code: 'AUTHENTICATION_FAILED',
+      clientId: 'c',
+      ip: '192.0.2.1',
+      requestId: 'r',
+    };
+    const count = { tenantId, count: 3, since: '2026-01-01T00:00:00.000Z' };
+    assert.equal(await platform.broker.call('data.audit.denySignIn', refusal), null);
+    assert.equal(await platform.broker.call('data.audit.suppress', count), null);
+  });
+
   it('is sealed by itself, and verified by a command', async function () {
     this.timeout(60_000);
     const dataDir = await mkdtemp(join(tmpdir(), 'erp-audit-'));
