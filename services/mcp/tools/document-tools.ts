@@ -8,7 +8,7 @@ import { pieceOf } from '../cursor.ts';
 import type { Documents } from '../documents.ts';
 import type { McpCall } from '../mcp-call.ts';
 import { type Arguments, answeringErrors, checkArguments, READS } from './calling.ts';
-import { sdkSchema } from './schemas.ts';
+import { sdkOutput, sdkSchema } from './schemas.ts';
 
 const QUERY_MAX_CHARS = 200;
 const TAKE_MAX = 20;
@@ -81,16 +81,20 @@ const TOOLS: readonly DocumentTool[] = [
   { name: 'docs_get', input: GET_ARGUMENTS, output: GET_RESULT, answer: textOf },
 ];
 
-const PREPARED = TOOLS.map((tool) => ({ ...tool, sdkInput: sdkSchema(tool.input), sdkOutput: sdkSchema(tool.output) }));
+const PREPARED = TOOLS.map((tool) => ({
+  ...tool,
+  inputSchema: sdkSchema(tool.input),
+  outputSchema: sdkOutput(tool.output),
+}));
 
 export function addDocumentTools(server: McpServer, call: McpCall, documents: Documents): void {
-  for (const { name, input, answer, sdkInput, sdkOutput } of PREPARED) {
+  for (const { name, input, answer, inputSchema, outputSchema } of PREPARED) {
     const { title, description } = DOCUMENT_TOOLS[name];
     const config = {
       title,
       description,
-      inputSchema: sdkInput,
-      outputSchema: sdkOutput,
+      inputSchema,
+      outputSchema,
       annotations: { title, ...READS },
     };
     server.registerTool(name, config, (given) =>

@@ -7,7 +7,7 @@ import { cursorOf, markOf, positionOf } from '../cursor.ts';
 import type { McpCall } from '../mcp-call.ts';
 import { ANSWER_ROOM, type Arguments, answeringErrors, checkArguments, READS, refusedWith } from './calling.ts';
 import { costOf, pageOf } from './paging.ts';
-import { argumentsOf, freeTextsOf, resultOf, sdkSchema } from './schemas.ts';
+import { argumentsOf, freeTextsOf, resultOf, sdkOutput, sdkSchema } from './schemas.ts';
 
 /** A longer answer would take too long to read; it is a few hundred pages. */
 const OUTCOME_MAX_BYTES = 8 * 1024 * 1024;
@@ -18,7 +18,7 @@ const UNTRUSTED =
 const TOOLS = OPERATION_TOOLS.map((tool) => {
   const schema = argumentsOf(tool.operation);
   const texts = freeTextsOf(tool.operation);
-  return { ...tool, schema, texts, input: sdkSchema(schema), output: sdkSchema(resultOf(tool.operation)) };
+  return { ...tool, schema, texts, input: sdkSchema(schema), output: sdkOutput(resultOf(tool.operation)) };
 });
 
 type Tool = (typeof TOOLS)[number];

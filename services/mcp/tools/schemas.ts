@@ -35,6 +35,21 @@ const PAGE = {
   }),
 };
 
+/** A refusal: the Error of the API, whose facts its page describes. */
+const REFUSAL = Type.Object(
+  {
+    code: Type.String({ description: 'Code of the error.' }),
+    message: Type.String({ description: 'English sentence.' }),
+    status: Type.Integer({ description: 'HTTP status of the code.' }),
+    requestId: Type.String(),
+    type: Type.String({ description: 'Where the code is explained.' }),
+    retryable: Type.Boolean(),
+    errors: Type.Optional(Type.Array(Type.Object({}, { additionalProperties: true }))),
+    details: Type.Optional(Type.Object({}, { additionalProperties: true })),
+  },
+  { additionalProperties: true, description: 'With isError: why the call was refused.' },
+);
+
 const propertiesOf = (schema: TSchema | undefined): Record<string, TSchema> =>
   schema && Type.IsObject(schema) ? schema.properties : {};
 
@@ -71,6 +86,13 @@ export const sdkSchema = (schema: TSchema): StandardSchemaWithJSON<Record<string
   fromJsonSchema<Record<string, unknown>>(plain(schema), {
     getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
   });
+
+/**
+ * Of what a tool answers: a result or a refusal. Clients on the 1.x line of the SDK validate the structured content of
+ * refusals, too, and require `type: object` at the top.
+ */
+export const sdkOutput = (result: TObject): ReturnType<typeof sdkSchema> =>
+  sdkSchema(Type.Union([result, REFUSAL], { type: 'object' }));
 
 /** Schemas without names: a client that knows two tools would find one name twice. */
 function plain(schema: TSchema): JsonSchemaType {
