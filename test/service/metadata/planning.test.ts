@@ -67,7 +67,7 @@ describe('metadata: planning threads', function () {
     withLimits({ threads: 1, waitMs: 300 });
     await accept(bodyOf({}));
     const never = new Promise<never>(() => {});
-    const door = { state: () => never, retained: () => never, rows: () => never };
+    const door = { state: () => never, retained: () => never, rows: () => never, unchangedSince: () => never };
     const body = Buffer.from('{"package":{"version":1,"types":[]}}');
     const input = { body, where: { tenantId: 'tenant', version: 1 }, baseUrl: '', now: 0 };
     const ended = new AbortController();
