@@ -1,5 +1,7 @@
 /** The published client: keys, retries, pages, versions and tokens (docs/reference/client.md). */
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { ServiceBroker } from 'moleculer';
 import { connect, type Erp } from '../../client/erp.ts';
 import { ConflictError, ErpError, NetworkError, SignInError } from '../../client/errors.ts';
@@ -172,18 +174,45 @@ describe('the client', function () {
     assert.deepEqual(missing.byField, { '': [missing.message] });
   });
 
-  it('asks for another token once when the platform has found the last one expired', async () => {
-    const good = await tokenFor(platform.baseUrl, 'ada@demo.example');
-    const asked: boolean[] = [];
-    const once = connect({
-      baseUrl: platform.baseUrl,
-      token: (renew) => {
-        asked.push(renew);
-        return good;
-      },
+  it('gets another token when the last has expired, and waits for a request of its key that is under way', async () => {
+    const seen: string[] = [];
+    const refusals: Record<string, { status: number; code: string; retryAfterSeconds?: number }> = {
+      'Bearer old': { status: 401, code: 'TOKEN_EXPIRED' },
+      'Bearer new': { status: 409, code: 'IDEMPOTENCY_IN_PROGRESS', retryAfterSeconds: 1 },
+    };
+    // A gateway that knows when tokens end and what else is under way, which a test cannot have by the minute.
+    const gateway = createServer((request, response) => {
+      const { authorization = '', 'idempotency-key': key } = request.headers;
+      const refusal = seen.length < 2 ? refusals[authorization] : undefined;
+      seen.push(`${authorization} ${key}`);
+      const body = refusal && {
+        message: 'Refused.',
+        requestId: 'req_1',
+        retryable: refusal.status === 409,
+        ...refusal,
+      };
+      response.writeHead(refusal?.status ?? 201, { etag: '"1"' }).end(JSON.stringify(body ?? { id: 'made' }));
     });
-    await once.object('Account').list({ take: 1 }).page();
-    assert.deepEqual(asked, [false]);
+    await new Promise<void>((resolve) => gateway.listen(0, '127.0.0.1', resolve));
+    try {
+      const baseUrl = `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`;
+      let token = 'old';
+      const source = (renew: boolean): string => {
+        if (renew) token = 'new';
+        return token;
+      };
+      const started = performance.now();
+      const made = await connect({ baseUrl, token: source }).object('Account').create({ name: 'x' });
+      assert.deepEqual([made.id, made._etag], ['made', '"1"']);
+      assert.ok(performance.now() - started >= 1_000);
+      assert.deepEqual(
+        seen.map((one) => one.split(' ')[1]),
+        ['old', 'new', 'new'],
+      );
+      assert.equal(new Set(seen.map((one) => one.split(' ')[2])).size, 1);
+    } finally {
+      gateway.close();
+    }
   });
 
   it('works for a program with its own credentials, and for a person by refresh tokens that it hands on', async () => {
