@@ -84,7 +84,13 @@ export const LIMITS = {
   agent_runs_of_user_max: 50,
   agent_runs_of_tenant_max: 1_000,
   agent_requests_of_run_max: 20_000,
+  /** Of all runs of a client in the name of a user, within 24 hours. */
+  agent_cost_of_day_max: 100_000,
+  agent_mutations_of_day_max: 10_000,
+  agent_records_of_day_max: 100_000,
+  agent_rejection_hours: 24,
   agent_approvals_of_run_max: 50,
+  agent_approvals_of_user_max: 200,
   agent_approvals_of_tenant_max: 2_000,
   agent_approval_seconds: 86_400,
   agent_approved_seconds: 3_600,

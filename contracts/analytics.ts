@@ -497,6 +497,9 @@ const READ = {
   precondition: 'none',
   agentApproval: 'never',
 } as const;
+/** A dashboard that others see from then on. */
+const SHARING = { properties: { visibility: 'private', sharedWith: [] }, scope: 'users:manage' } as const;
+
 const CHANGE = {
   ...common,
   scopes: ['analytics:run'],
@@ -544,6 +547,7 @@ export const ANALYTICS_OPERATIONS = [
     description:
       'A draft that belongs to the caller. Sharing a dashboard never shares records: who looks at it sees their own.',
     risk: 'medium',
+    givesAccess: SHARING,
     precondition: 'none',
     requestBody: {
       required: true,
@@ -667,6 +671,7 @@ export const ANALYTICS_OPERATIONS = [
       'What the body does not name stays; lists are replaced as a whole. Who looks goes on seeing the published ' +
       'version, while visibility and sharing, which the owner sets, take effect at once.',
     risk: 'medium',
+    givesAccess: SHARING,
     precondition: 'expectedRevision',
     pathParameters: [dashboardId],
     requestBody: {

@@ -46,7 +46,7 @@ const CALLERS = {
   'auth.secrets.reseal': [OPERATOR],
   'data.grants.confirm': ['gateway'],
   'data.users.get': ['agent', 'auth', 'gateway', 'metadata', OPERATOR],
-  'data.users.find': ['auth', OPERATOR],
+  'data.users.find': ['agent', 'auth', OPERATOR],
   'data.users.access': ['analytics'],
   'data.users.mayLetIn': ['auth'],
   'data.access.check': ['agent'],

@@ -53,6 +53,20 @@ const DescribedOperation = Type.Object(
     scopes: Type.Array(Type.String(), { description: 'Scopes that are all needed.' }),
     oneOfScopes: Type.Array(Type.String(), { description: 'Scopes of which one is needed; empty: none of several.' }),
     risk: Type.Enum(['low', 'medium', 'high'], { title: 'RiskLevel' }),
+    givesAccess: nullable(
+      Type.Object(
+        {
+          objects: Type.Optional(Type.Array(Type.String(), { description: 'Calls on these objects; absent: on all.' })),
+          properties: Type.Optional(
+            Type.Record(Type.String(), Type.Unknown(), {
+              description: 'Calls whose body has one of these, except with this value; absent: all.',
+            }),
+          ),
+          scope: Type.String({ description: 'What every client needs for such a call besides.' }),
+        },
+        { title: 'AccessGiven', description: 'Which calls give people access, and are of high risk.' },
+      ),
+    ),
     cost: Type.Integer(),
     mutation: Type.Boolean(),
     idempotencyKey: Type.Enum(['required', 'none']),

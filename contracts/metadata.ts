@@ -712,6 +712,7 @@ export const METADATA_OPERATIONS = [
     permission: 'metadataManage',
     risk: 'high',
     stepUp: true,
+    givesAccess: { scope: 'metadata:deploy' },
     cost: 10,
     mutation: true,
     dryRun: true,

@@ -33,7 +33,7 @@ const row = (
   risk: mutation ? 'high' : 'low',
   cost,
   mutation,
-  ...(mutation ? { stepUp: true as const } : {}),
+  ...(mutation ? { stepUp: true as const, givesAccess: { scope: 'users:manage' as const } } : {}),
   precondition: 'none',
   agentApproval: 'never',
   mcpAvailable: false,

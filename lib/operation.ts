@@ -5,6 +5,7 @@
  */
 import { type Static, type TSchema, Type } from 'typebox';
 import type { ErrorCode } from './errors/catalogue.ts';
+import { isObject } from './json/objects.ts';
 
 /** Every OAuth scope with its public description. */
 export const SCOPES = {
@@ -32,7 +33,7 @@ export const SCOPES = {
   'me:write': 'Change preferences and revoke connections.',
   'audit:read': 'Read record history and audit entries.',
   'users:manage':
-    'Provision users and their groups through SCIM, invite users, and make links with which they set a password.',
+    'Give people access: create and change users and what they may do, invite them, make links with which they set a password, provision them through SCIM, and share records and dashboards.',
   offline_access: 'Receive a refresh token.',
 } as const;
 
@@ -66,12 +67,34 @@ type NeededPermission = 'metadataRead' | 'metadataManage' | 'viewAudit' | 'appro
 
 type Risk = 'low' | 'medium' | 'high';
 
+/** Which calls of an operation give access: change who may see or do what. */
+interface AccessGiven {
+  /** Calls on these objects; absent: on every object. */
+  readonly objects?: readonly string[];
+  /** Calls whose body has one of these properties, except with the value here, which gives none; absent: every body. */
+  readonly properties?: Readonly<Record<string, unknown>>;
+  /** Every client needs it for such a call, besides the scopes of the operation. */
+  readonly scope: Scope;
+}
+
 /** A schema that also takes null. */
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 /** Every way to the scopes of an operation: for each, scopes that are needed together. */
 export const waysToScopes = ({ scopes, oneOfScopes }: Operation): Scope[][] =>
   oneOfScopes ? oneOfScopes.map((scope) => [scope]) : [typeof scopes === 'string' ? [] : [...scopes]];
+
+/** Whether a call gives access. `body`: undefined while it has not been read. */
+export function givesAccess({ givesAccess: given }: Operation, objectApiName: string | null, body: unknown): boolean {
+  if (!given) return false;
+  const { objects, properties } = given;
+  if (objects && (objectApiName === null || !objects.includes(objectApiName))) return false;
+  if (!properties) return true;
+  if (!isObject(body)) return false;
+  return Object.entries(properties).some(
+    ([name, none]) => body[name] !== undefined && JSON.stringify(body[name]) !== JSON.stringify(none),
+  );
+}
 
 /** What is going to be gone, from when, and what to do about it. Source: docs/reference/versioning.md. */
 export interface Deprecation {
@@ -162,6 +185,8 @@ export interface Operation {
    * operation changes what users may do, or the configuration. A list: on these objects.
    */
   stepUp?: true | readonly string[];
+  /** Such calls are of high risk, whatever `risk` says, and a broad `allow` of an agent policy does not cover them. */
+  givesAccess?: AccessGiven;
   agentApproval: 'never' | 'policy' | 'always';
   mcpAvailable: boolean;
   stability: 'stable' | 'beta';

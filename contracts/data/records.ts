@@ -12,7 +12,7 @@ import {
 } from './mutations.ts';
 import { EXAMPLE_FILTERS, expand, fields, listParameters, QUERY_ERRORS, QueryBody } from './query.ts';
 import { EXAMPLE_RECORD, etagHeader, RecordFields, RecordPage, RecordSchema, WrittenRecordSchema } from './record.ts';
-import { ACCESS_OBJECTS, effectiveTake, id, ifNoneMatch, objectApiName, READ, WRITE } from './rows.ts';
+import { CHANGES_RECORDS, effectiveTake, id, ifNoneMatch, objectApiName, READ, WRITE } from './rows.ts';
 
 export const RECORD_OPERATIONS = [
   defineOperation({
@@ -50,7 +50,7 @@ export const RECORD_OPERATIONS = [
       'Defaults, automatic numbers and the initial state are added, and the rules of the object are kept: all violations come at once. The caller becomes the owner unless the body gives the record to somebody else.',
     scopes: ['data:write'],
     risk: 'medium',
-    stepUp: ACCESS_OBJECTS,
+    ...CHANGES_RECORDS,
     precondition: 'none',
     pathParameters: [objectApiName],
     headerParameters: [duplicateConfirmation],
@@ -108,7 +108,7 @@ export const RECORD_OPERATIONS = [
       'Only the fields of the body change; null clears one, a list replaces the whole list. When nothing differs, nothing is committed and the ETag stays.',
     scopes: ['data:write'],
     risk: 'medium',
-    stepUp: ACCESS_OBJECTS,
+    ...CHANGES_RECORDS,
     precondition: 'ifMatch',
     pathParameters: [objectApiName, id],
     headerParameters: [duplicateConfirmation],
@@ -142,7 +142,7 @@ export const RECORD_OPERATIONS = [
     description: 'The record moves to the recycle bin, together with the records that depend on it.',
     scopes: ['data:delete'],
     risk: 'high',
-    stepUp: ACCESS_OBJECTS,
+    ...CHANGES_RECORDS,
     precondition: 'ifMatch',
     pathParameters: [objectApiName, id],
     response: {
@@ -183,7 +183,7 @@ export const RECORD_OPERATIONS = [
       'The record with this external id is updated as by PATCH; when there is none, it is created as by POST. If-Match allows the update only, `If-None-Match: *` the create only.',
     scopes: ['data:write'],
     risk: 'medium',
-    stepUp: ACCESS_OBJECTS,
+    ...CHANGES_RECORDS,
     precondition: 'none',
     pathParameters: [
       objectApiName,
@@ -262,7 +262,7 @@ export const RECORD_OPERATIONS = [
     description: `Brings a record back that was deleted in the last ${LIMITS.recycle_bin_days} days, with the records that were deleted along with it.`,
     scopes: ['data:delete'],
     risk: 'medium',
-    stepUp: ACCESS_OBJECTS,
+    ...CHANGES_RECORDS,
     precondition: 'none',
     pathParameters: [objectApiName, id],
     response: {

@@ -22,7 +22,13 @@ export const WRITE = {
 } as const;
 
 /** Objects whose records say what users may do. */
-export const ACCESS_OBJECTS = ['User'] as const;
+const ACCESS_OBJECTS = ['User'] as const;
+
+/** Of every operation that changes records of any object. */
+export const CHANGES_RECORDS = {
+  stepUp: ACCESS_OBJECTS,
+  givesAccess: { objects: ACCESS_OBJECTS, scope: 'users:manage' },
+} as const;
 
 /** Of every mutation, by its idempotency key. */
 export const KEY_ERRORS = [

@@ -45,7 +45,8 @@ const CHANGE = {
   ...TRIED,
   tag: 'data',
   scopes: ['data:write'],
-  risk: 'medium',
+  risk: 'high',
+  givesAccess: { scope: 'users:manage' },
   precondition: 'none',
 } as const;
 

@@ -4,7 +4,7 @@ import { LIMITS } from '../../config/limits.ts';
 import { defineOperation, nullable } from '../../lib/operation.ts';
 import { checked, duplicateConfirmation, IF_MATCH_ERRORS, MUTATION_ERRORS } from './mutations.ts';
 import { EXAMPLE_RECORD, etagHeader, WrittenRecordSchema } from './record.ts';
-import { ACCESS_OBJECTS, acceptLanguage, contentLanguage, id, objectApiName, READ, WRITE } from './rows.ts';
+import { acceptLanguage, CHANGES_RECORDS, contentLanguage, id, objectApiName, READ, WRITE } from './rows.ts';
 
 export const TRANSITION_OPERATIONS = [
   defineOperation({
@@ -102,7 +102,7 @@ export const TRANSITION_OPERATIONS = [
       'The new state, what the effects set and create, history, audit and events are one transaction. It takes the permission to change the record and the one that the transition names.',
     scopes: ['actions:execute'],
     risk: 'high',
-    stepUp: ACCESS_OBJECTS,
+    ...CHANGES_RECORDS,
     cost: 3,
     precondition: 'ifMatch',
     pathParameters: [

@@ -22,6 +22,7 @@ const LET_IN = {
   risk: 'high',
   precondition: 'none',
   stepUp: true,
+  givesAccess: { scope: 'users:manage' },
   pathParameters: [userId],
 } as const;
 

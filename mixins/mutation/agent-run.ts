@@ -30,6 +30,9 @@ const MORE_DETAILS: Readonly<Record<string, object>> = {
   APPROVAL_STALE: { changed: [], fields: [] },
 };
 
+const DAY_EXCEEDED =
+  'The call would change more records than the runs of this user and client have left for 24 hours; nothing was changed.';
+
 const isRefusal = (verdict: string): verdict is keyof typeof REFUSALS => Object.hasOwn(REFUSALS, verdict);
 
 /**
@@ -106,6 +109,11 @@ async function demand(
 ): Promise<void> {
   const { verdict } = await tx.one<{ verdict: string }>(statement);
   if (verdict === expected) return;
-  if (!isRefusal(verdict)) throw new Error(`The run answers ${verdict} to a change.`);
-  throw new PlatformError(verdict, REFUSALS[verdict], { details: { ...details, ...MORE_DETAILS[verdict] } });
+  // A budget of the day is named behind its code.
+  const [code = '', budget] = verdict.split(/ (.*)/s);
+  if (!isRefusal(code)) throw new Error(`The run answers ${verdict} to a change.`);
+  const more = budget === undefined ? {} : JSON.parse(budget);
+  throw new PlatformError(code, budget === undefined ? REFUSALS[code] : DAY_EXCEEDED, {
+    details: { ...details, ...MORE_DETAILS[code], ...more },
+  });
 }

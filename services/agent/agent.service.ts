@@ -91,6 +91,7 @@ export default function agentService(platform: Platform): ServiceSchema {
         ),
         sealingKeys: await sealingKeys(platform, SEALING),
         findUser: (tenantId, userId) => call(broker, 'data.users.get', { tenantId, userId }),
+        findUsername: (question) => call(broker, 'data.users.find', question),
         checkAccess: (question) => call(broker, 'data.access.check', question),
         checkDashboard: (question) => call(broker, 'analytics.access.check', question),
         seenRecords: (question) => call(broker, 'data.records.seen', question),

@@ -13,6 +13,8 @@ export interface AgentDeps {
   readonly configurations: Configurations;
   readonly sealingKeys: SealingKeys;
   readonly findUser: FindUser;
+  /** Looks a user up by username, as policies of earlier versions name those who decide; null: there is none. */
+  readonly findUsername: Ask<'data.users.find'>;
   /** Asks data whether a user could execute an operation on a record. */
   readonly checkAccess: Ask<'data.access.check'>;
   /** Asks analytics whether a user could change dashboards by an operation. */

@@ -12,7 +12,7 @@ import type { RequestContext } from '../../lib/context.ts';
 import { apiAccessDisabled } from '../../lib/errors/access.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { isObject } from '../../lib/json/objects.ts';
-import type { Operation, OperationReply, Scope } from '../../lib/operation.ts';
+import { givesAccess, type Operation, type OperationReply, type Scope } from '../../lib/operation.ts';
 import { referencesIn } from '../../lib/query/expand.ts';
 import { platformTime } from '../../lib/values/clock.ts';
 import { isUuid } from '../../lib/values/ids.ts';
@@ -51,7 +51,7 @@ const WITHOUT_API_PERMISSION = new Set(['me.identity.get']);
 const BODYLESS_MAX_BYTES = 64 * 1024;
 /** Reading it takes a millisecond or more. */
 const LARGE_BODY_BYTES = 32 * 1024;
-/** Nobody else can write the records of ACCESS_OBJECTS. */
+/** Without it, the records of objects that give access cannot be written. */
 const ACCESS_PERMISSION = 'manageUsers';
 
 type Step = (gate: Gate, x: Exchange) => void | Promise<void>;
@@ -67,7 +67,16 @@ const OF_CALLER: readonly Step[] = [
 ];
 
 const BEFORE_BODY: readonly Step[] = [findRoute, authenticate, ...OF_CALLER];
-const FROM_FORM: readonly Step[] = [giveWay, checkForm, giveWay, identify, chooseChecked, spendExpansions, askRun];
+const FROM_FORM: readonly Step[] = [
+  giveWay,
+  checkForm,
+  giveWay,
+  identify,
+  chooseChecked,
+  checkAccessScope,
+  spendExpansions,
+  askRun,
+];
 const FROM_BODY: readonly Step[] = [receiveBody, ...FROM_FORM];
 
 const OF_MCP_REQUEST: readonly Step[] = [openSession, checkGrant, checkOrigin, checkApiPermission, spendMcpRequest];
@@ -247,6 +256,7 @@ function checkApiPermission(gate: Gate, x: Exchange): void | Promise<void> {
 function checkScope(gate: Gate, x: Exchange): void {
   const { operation, checks } = x.route;
   requireScopes(gate, x, operation);
+  requireAccessScope(gate, x, operation);
   // Of what can be tried out, one thing at least: which one it is, the body says.
   if (!checks) return;
   const all = [...checks.values()];
@@ -268,6 +278,18 @@ function requireScopes(gate: Gate, x: Exchange, operation: Operation): void {
   if (missing === null) return;
   throw scopeInsufficient(gate, x, scopesOf(operation), `The access token lacks the scope ${missing}.`);
 }
+
+/** Of a call that gives access, whatever client sends it. `body`: absent while it has not been read. */
+function requireAccessScope(gate: Gate, x: Exchange, operation: Operation, body?: unknown): void {
+  const scope = operation.givesAccess?.scope;
+  if (!scope || x.session?.scopes.includes(scope) || !givesAccess(operation, objectOf(x), body)) return;
+  const message = `The access token lacks the scope ${scope}: the call changes what people may do or see.`;
+  throw scopeInsufficient(gate, x, [...scopesOf(operation), scope], message);
+}
+
+/** The object that the path names; null: none. */
+const objectOf = ({ route, pathValues }: Exchange): string | null =>
+  decode(pathValues[route.parameterNames.indexOf('objectApiName')] ?? '') || null;
 
 const scopesOf = ({ scopes }: Operation): readonly Scope[] => (typeof scopes === 'string' ? [] : scopes);
 
@@ -313,7 +335,7 @@ function checkSignIn(gate: Gate, x: Exchange): void | Promise<void> {
   if (stepUp === undefined || !session || !lacksStepUp(session, gate.now())) return undefined;
   // The permission that an operation needs as a whole has been checked before.
   if (stepUp === true) throw signInInsufficient(gate, x);
-  const objectApiName = decode(x.pathValues[x.route.parameterNames.indexOf('objectApiName')] ?? '');
+  const objectApiName = objectOf(x);
   if (objectApiName === null || !stepUp.includes(objectApiName)) return undefined;
   return gate.sessions.currentUser(session).then(({ systemPermissions }) => {
     if (holdsPermission(systemPermissions, ACCESS_PERMISSION)) throw signInInsufficient(gate, x);
@@ -406,10 +428,16 @@ function chooseChecked(gate: Gate, x: Exchange): void {
   const checked = typeof named === 'string' ? checks.get(named) : undefined;
   if (!checked) throw checkUnknown([...checks.keys()], named);
   requireScopes(gate, x, checked);
+  requireAccessScope(gate, x, checked);
   limitBody(x, checked.requestBody?.maxBytes ?? BODYLESS_MAX_BYTES);
   x.checked = checked;
   const more = checked.cost - operation.cost;
   if (x.session?.connection && more > 0) gate.budgets.settle(x.session.connection, more);
+}
+
+/** Whether a call gives access may depend on its body. */
+function checkAccessScope(gate: Gate, x: Exchange): void {
+  requireAccessScope(gate, x, x.route.operation, x.call?.body);
 }
 
 function checkUnknown(names: readonly string[], named: unknown): PlatformError {

@@ -47,6 +47,22 @@ ALTER TABLE agent.approvals FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON agent.approvals TO login_agent;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent.approvals TO svc_agent;
 
+CREATE TABLE agent.days (
+  tenant_id uuid NOT NULL,
+  client_id text NOT NULL,
+  user_id uuid NOT NULL,
+  began_at timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
+  cost integer DEFAULT 0 NOT NULL,
+  mutations integer DEFAULT 0 NOT NULL,
+  records integer DEFAULT 0 NOT NULL,
+  max_records integer NOT NULL,
+  CONSTRAINT days_pkey PRIMARY KEY (tenant_id, client_id, user_id)
+);
+ALTER TABLE agent.days ENABLE ROW LEVEL SECURITY;
+ALTER TABLE agent.days FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON agent.days TO login_agent;
+GRANT DELETE, INSERT, SELECT, UPDATE ON agent.days TO svc_agent;
+
 CREATE TABLE agent.decisions (
   tenant_id uuid NOT NULL,
   approval_id uuid NOT NULL,
@@ -148,6 +164,8 @@ CREATE INDEX approvals_pending ON agent.approvals USING btree (tenant_id, approv
 
 CREATE INDEX approvals_rejected ON agent.approvals USING btree (tenant_id, run_id, meaning) WHERE (status = 'REJECTED'::text);
 
+CREATE INDEX approvals_rejected_user ON agent.approvals USING btree (tenant_id, user_id, meaning) WHERE (status = 'REJECTED'::text);
+
 CREATE INDEX approvals_run ON agent.approvals USING btree (tenant_id, run_id, fingerprint, approval_id);
 
 CREATE INDEX approvals_user ON agent.approvals USING btree (tenant_id, user_id, approval_id);
@@ -168,11 +186,19 @@ CREATE INDEX steps_key ON agent.steps USING btree (tenant_id, run_id, idempotenc
 
 CREATE INDEX steps_run ON agent.steps USING btree (tenant_id, run_id, step_id);
 
+CREATE INDEX steps_tried ON agent.steps USING btree (tenant_id, run_id, idempotency_key) WHERE ((NOT mutation) AND (idempotency_key IS NOT NULL) AND (status IS NULL));
+
 CREATE POLICY directory ON agent.approvals AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
 CREATE POLICY directory_of_login ON agent.approvals AS PERMISSIVE FOR ALL TO login_agent USING true WITH CHECK true;
 
 CREATE POLICY tenant ON agent.approvals AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY directory ON agent.days AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON agent.days AS PERMISSIVE FOR ALL TO login_agent USING true WITH CHECK true;
+
+CREATE POLICY tenant ON agent.days AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON agent.decisions AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 
@@ -198,7 +224,7 @@ GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO sv
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_data;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_metadata;
 
-CREATE FUNCTION agent.continue_run(uuid,uuid,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 2666802d340b
+CREATE FUNCTION agent.continue_run(uuid,uuid,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 8e7b9372fb71
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_agent;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_analytics;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_data;

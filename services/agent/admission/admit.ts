@@ -10,6 +10,7 @@ import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { isObject } from '../../../lib/json/objects.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
@@ -24,10 +25,12 @@ import {
   sizeRefusal,
   standingRefusal,
 } from '../approvals/ask.ts';
+import { bodyHasFields } from '../approvals/operations.ts';
 import { accessOf, ownRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { endChanges, writeEvents, writeNotes } from '../events.ts';
-import { evaluate, policiesOf, type Verdict } from '../policy/evaluate.ts';
+import { type DayBudget, dayBudgetOf, evaluate, policiesOf, type Verdict } from '../policy/evaluate.ts';
+import { judge } from '../policy/risk.ts';
 import { type EndedRun, endRunsStatement } from '../runs/end.sql.ts';
 import { endedRefusal, runNotFound } from '../runs/refusals.ts';
 import { type LockedRun, lockRunStatement } from '../runs/run.sql.ts';
@@ -37,9 +40,10 @@ import {
   askedStepStatement,
   type Call,
   countStatement,
+  lockDayStatement,
   refusedStepStatement,
 } from './admit.sql.ts';
-import { budgetRefusal, type Charge, type Standing, standingOf } from './decide.ts';
+import { budgetRefusal, type Charge, dayRefusal, type Standing, standingOf, type UsedDay } from './decide.ts';
 
 /** What a transaction that refuses has written is kept, so that it answers instead of throwing. */
 type Outcome = Admitted | PlatformError;
@@ -47,8 +51,8 @@ type Outcome = Admitted | PlatformError;
 export async function admit(deps: AgentDeps, request: RequestContext, call: Admission): Promise<Admitted> {
   if (!isUuid(call.runId)) throw runNotFound();
   const admission = { request, call, stepId: uuidv7() };
-  const caller =
-    call.expanded || call.related || call.lookedUp ? await deps.findUser(request.tenantId, request.userId) : null;
+  const readsOthers = call.expanded || call.related || call.lookedUp || fieldsGiven(call).length > 0;
+  const caller = readsOthers ? await deps.findUser(request.tenantId, request.userId) : null;
   const [outcome, denied] = await deps.configurations.transaction(
     request.tenantId,
     async (tx, snapshot): Promise<[Outcome, readonly string[]]> => [
@@ -89,18 +93,19 @@ export async function requestApproval(
     throw approvalTooLarge('preview', LIMITS.agent_preview_max_bytes);
   const tried = { preview: text, basis: basis ?? null };
   throw await deps.configurations.transaction(request.tenantId, async (tx, snapshot): Promise<PlatformError> => {
-    const run = await openRun(tx, admission);
+    const run = await openRun(tx, admission, dayBudgetOf(policiesOf(snapshot, request.clientId)));
     if (run instanceof PlatformError) return run;
     const verdict = verdictOf(snapshot, admission, null);
     if (verdict.decision === 'deny') return denial(admission, verdict.policy);
     if (verdict.decision === 'allow') return contention();
     const identity = identityOf(call, snapshot, preview);
+    const { risk } = judge(call, snapshot, false);
     const standing = await standingOfCall(tx, admission, identity);
     if (standing.next === 'refuse') return standing.refusal;
     if (standing.next === 'execute') return contention();
     return (
       (await roomRefusal(tx, admission)) ??
-      (await createApproval(deps, tx, admission, { identity, terms: verdict.terms, ...tried }, (approvalId) =>
+      (await createApproval(deps, tx, admission, { identity, risk, terms: verdict.terms, ...tried }, (approvalId) =>
         askedStepStatement(admission, approvalId),
       ))
     );
@@ -111,12 +116,21 @@ export async function requestApproval(
 function verdictOf(snapshot: Snapshot, { request, call }: AdmittedCall, caller: UserIdentity | null): Verdict {
   const policies = policiesOf(snapshot, request.clientId);
   const objectApiName = call.pathParameters['objectApiName'] ?? null;
-  const judged = ({ operationId, risk, agentApproval, duplicateConfirmation }: JudgedOperation): Verdict =>
-    evaluate(policies, { operationId, risk, agentApproval, objectApiName, duplicateConfirmation });
+  const judged = (
+    { operationId, agentApproval, duplicateConfirmation }: JudgedOperation,
+    asChecked: boolean,
+  ): Verdict =>
+    evaluate(policies, {
+      ...judge(call, snapshot, asChecked),
+      operationId,
+      agentApproval,
+      objectApiName,
+      duplicateConfirmation,
+    });
   const on = (object: string): Verdict => evaluate(policies, { ...call, objectApiName: object });
-  const itself = judged(call);
+  const itself = judged(call, false);
   // What an agent must not do it does not try out, and what waits for people would wait.
-  const verdict = call.checked && itself.decision !== 'deny' ? judged(call.checked) : itself;
+  const verdict = call.checked && itself.decision !== 'deny' ? judged(call.checked, true) : itself;
   if (verdict.decision === 'deny' || !caller || objectApiName === null) return verdict;
   // What is not to be read by itself is not read through a reference, a filter or a lookup either.
   const access = accessOf(snapshot, caller);
@@ -124,8 +138,26 @@ function verdictOf(snapshot: Snapshot, { request, call }: AdmittedCall, caller: 
     ...referencedObjects(access, objectApiName, [...(call.expanded ?? []), ...(call.lookedUp ?? [])]),
     ...(call.related ?? []).filter((name) => Object.hasOwn(access.objects, name)),
   ];
-  const denials = others.map(on);
+  const named = referencedObjects(access, objectApiName, fieldsGiven(call));
+  const denials = [
+    ...others.map(on),
+    ...named.map((object) => evaluate(policies, { ...READ_OF_RECORD, objectApiName: object })),
+  ];
   return denials.find(({ decision }) => decision === 'deny') ?? verdict;
+}
+
+/** Who must not read the records of an object names none of them either. */
+const READ_OF_RECORD = {
+  operationId: 'data.records.get',
+  risk: 'low',
+  agentApproval: 'never',
+  duplicateConfirmation: false,
+} as const;
+
+/** Fields that the call, or what it tries out, gives a value. */
+function fieldsGiven({ operationId, body, checked }: Admission): string[] {
+  const fields = checked ? isObject(body) && body['fields'] : bodyHasFields({ operationId }) && body;
+  return isObject(fields) ? Object.keys(fields).filter((name) => fields[name] !== null) : [];
 }
 
 /** What the references lead to that the caller can read: of others they hear what they hear of unknown fields. */
@@ -145,17 +177,19 @@ async function decide(
   { snapshot, admission }: { snapshot: Snapshot; admission: AdmittedCall },
 ): Promise<Outcome> {
   const { call } = admission;
-  if (verdict.decision === 'allow') return count(tx, admission);
-  const run = await openRun(tx, admission);
+  const day = dayBudgetOf(policiesOf(snapshot, admission.request.clientId));
+  if (verdict.decision === 'allow') return count(tx, admission, day);
+  const run = await openRun(tx, admission, day);
   if (run instanceof PlatformError) return run;
   if (verdict.decision === 'deny') return deny(tx, admission, verdict.policy);
   // What is tried out changes nothing that anybody would have to approve.
   if (run.dryRun || call.checked) {
-    const counted = await count(tx, admission);
+    const counted = await count(tx, admission, day);
     return counted instanceof PlatformError ? counted : { ...counted, approvalRequired: true };
   }
-  return askFor(deps, tx, admission, {
+  return askFor(deps, tx, admission, day, {
     identity: identityOf(call, snapshot, null),
+    risk: judge(call, snapshot, false).risk,
     terms: verdict.terms,
     preview: null,
     basis: null,
@@ -166,16 +200,22 @@ async function decide(
 async function count(
   tx: Tx,
   admission: AdmittedCall,
+  day: DayBudget,
   approval: Extract<Standing, { next: 'execute' }> | null = null,
 ): Promise<Outcome> {
   const approvalId = approval?.approvalId ?? null;
-  const counted = await tx.first<{ dryRun: boolean }>(countStatement(admission, approvalId));
+  const { request, call } = admission;
+  // Calls with one key at the same moment come one after the other, so that one of them is charged.
+  const [, counted] = await Promise.all([
+    call.idempotencyKey === null ? null : tx.query(lockRunStatement(request.tenantId, call.runId, ownRuns(request))),
+    tx.first<{ dryRun: boolean }>(countStatement(admission, approvalId, day)),
+  ]);
   if (counted) {
     const basis = approval?.basis ?? null;
     const admitted = { stepId: admission.stepId, approvalId, ...(basis === null ? {} : { basis }) };
     return { ...admitted, dryRun: counted.dryRun, approvalRequired: false, asks: false };
   }
-  const run = await openRun(tx, admission);
+  const run = await openRun(tx, admission, day);
   return run instanceof PlatformError ? run : contention();
 }
 
@@ -184,7 +224,7 @@ const contention = (): PlatformError =>
   new PlatformError('WRITE_CONTENTION', 'Other calls of the run are in progress; try again.', { retryAfterSeconds: 1 });
 
 /** The run, which stays as it is until the transaction ends; or why it lets no such call through. */
-async function openRun(tx: Tx, { request, call }: Call): Promise<LockedRun | PlatformError> {
+async function openRun(tx: Tx, { request, call }: Call, max: DayBudget): Promise<LockedRun | PlatformError> {
   const { tenantId } = request;
   const run = await tx.first<LockedRun>(lockRunStatement(tenantId, call.runId, ownRuns(request)));
   if (!run) return runNotFound();
@@ -196,7 +236,11 @@ async function openRun(tx: Tx, { request, call }: Call): Promise<LockedRun | Pla
       { type: 'agent.run.expired', data: { runId: call.runId, agentKey: run.agentKey } },
     ]);
   }
-  return endedRefusal(run) ?? budgetRefusal(run, await chargeOf(tx, { request, call })) ?? run;
+  const ended = endedRefusal(run);
+  if (ended) return ended;
+  const charge = await chargeOf(tx, { request, call });
+  const day = await tx.first<UsedDay>(lockDayStatement({ request, call }));
+  return budgetRefusal(run, charge) ?? dayRefusal(day ?? null, charge, max) ?? run;
 }
 
 async function chargeOf(tx: Tx, asked: Call): Promise<Charge> {
@@ -217,19 +261,25 @@ function denial({ call: { operationId } }: AdmittedCall, policy: string): Platfo
   });
 }
 
-async function askFor(deps: AgentDeps, tx: Tx, admission: AdmittedCall, asked: Asked): Promise<Outcome> {
+async function askFor(
+  deps: AgentDeps,
+  tx: Tx,
+  admission: AdmittedCall,
+  day: DayBudget,
+  asked: Asked,
+): Promise<Outcome> {
   const standing = await standingOfCall(tx, admission, asked.identity);
   if (standing.next === 'refuse') {
     await tx.query(refusedStepStatement(admission, standing.refusal.status, standing.approvalId));
     return standing.refusal;
   }
-  if (standing.next === 'execute') return count(tx, admission, standing);
+  if (standing.next === 'execute') return count(tx, admission, day, standing);
   const full = sizeRefusal(admission) ?? (await roomRefusal(tx, admission));
   if (full) return full;
   if (!admission.call.previewable)
     return createApproval(deps, tx, admission, asked, (id) => refusedStepStatement(admission, 403, id));
   // It is tried out first, which costs what a call costs, and is no change.
-  const tried = await count(tx, { ...admission, call: { ...admission.call, mutation: false } });
+  const tried = await count(tx, { ...admission, call: { ...admission.call, mutation: false } }, day);
   return tried instanceof PlatformError ? tried : { ...tried, asks: true };
 }
 
@@ -240,7 +290,7 @@ type StandingOfCall =
 /** Whether the call is executed, asked for, or refused because of the approval that was asked for before. */
 async function standingOfCall(tx: Tx, admission: AdmittedCall, identity: Identity): Promise<StandingOfCall> {
   const { request, call } = admission;
-  const known = await tx.first<KnownApprovalRow>(knownApprovalStatement(request.tenantId, call.runId, identity));
+  const known = await tx.first<KnownApprovalRow>(knownApprovalStatement(request, call.runId, identity));
   const standing = standingOf(known);
   if (standing.next === 'execute') return standing;
   if (known && !known.live && (await tx.first(expireApprovalStatement(request.tenantId, known.approvalId))))

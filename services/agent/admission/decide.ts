@@ -2,6 +2,8 @@
 import { LIMITS } from '../../../config/limits.ts';
 import type { ApprovalStatus } from '../../../contracts/agent.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { DayBudget } from '../policy/evaluate.ts';
+import { time } from '../runs/present.ts';
 import type { LockedRun } from '../runs/run.sql.ts';
 
 /** What a call takes from the budget of its run. */
@@ -19,6 +21,35 @@ export function budgetRefusal(run: LockedRun, { cost, mutations }: Charge): Plat
   if (mutations === 0) return null;
   if (run.mutations + mutations > run.maxMutations) return exceeded('maxMutations', run.mutations, run.maxMutations);
   if (run.recordsChanged >= run.maxRecords) return exceeded('maxRecords', run.recordsChanged, run.maxRecords);
+  return null;
+}
+
+/** What user and client have used since their day began. */
+export interface UsedDay {
+  readonly cost: number;
+  readonly mutations: number;
+  readonly records: number;
+  readonly resetsAt: string;
+}
+
+/** 403 for a call that the day has no room for; null: it has. `day`: null when none has begun. */
+export function dayRefusal(
+  day: UsedDay | null,
+  { cost, mutations }: Charge,
+  { maxCostPerDay, maxMutationsPerDay, maxRecordsPerDay }: DayBudget,
+): PlatformError | null {
+  const used = day ?? { cost: 0, mutations: 0, records: 0, resetsAt: null };
+  const refuse = (budget: keyof DayBudget, amount: number, max: number): PlatformError =>
+    new PlatformError(
+      'AGENT_BUDGET_EXCEEDED',
+      `The runs of this user and client have used ${amount} of ${max} in 24 hours (${budget}).`,
+      { details: { budget, used: amount, max, resetsAt: used.resetsAt === null ? null : time(used.resetsAt) } },
+    );
+  if (cost > 0 && used.cost + cost > maxCostPerDay) return refuse('maxCostPerDay', used.cost, maxCostPerDay);
+  if (mutations === 0) return null;
+  if (used.mutations + mutations > maxMutationsPerDay)
+    return refuse('maxMutationsPerDay', used.mutations, maxMutationsPerDay);
+  if (used.records >= maxRecordsPerDay) return refuse('maxRecordsPerDay', used.records, maxRecordsPerDay);
   return null;
 }
 
@@ -53,7 +84,7 @@ export type Standing =
   | { readonly next: 'refuse'; readonly code: 'APPROVAL_PENDING' | 'APPROVAL_REJECTED' | 'APPROVAL_EXPIRED' };
 
 /**
- * What an approval means for the same request. A rejection holds for the whole run; after an expiry or a use another
+ * What an approval means for the same request. A rejection holds for 24 hours; after an expiry or a use another
  * Idempotency-Key asks anew.
  */
 export function standingOf(approval: KnownApproval | null): Standing {

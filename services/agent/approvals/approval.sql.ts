@@ -1,5 +1,7 @@
 /** Statements about approvals. What has passed its time is over, whatever is written down. */
+import { LIMITS } from '../../../config/limits.ts';
 import type { AgentApproval, ApprovalStatus } from '../../../contracts/agent.ts';
+import type { RequestContext } from '../../../lib/context.ts';
 import type { ApproverMeta } from '../../../lib/schema/snapshot.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
@@ -71,14 +73,16 @@ export function insertApprovalStatement(approval: NewApproval): Statement {
 
 export interface OpenApprovals {
   readonly ofRun: number;
+  readonly ofUser: number;
   readonly ofTenant: number;
 }
 
 /** How many approvals wait for a decision. */
-export function pendingStatement(tenantId: string, runId: string): Statement {
+export function pendingStatement(tenantId: string, userId: string, runId: string): Statement {
   const sql = new Sql();
   return sql.statement(
     `SELECT count(*) FILTER (WHERE run_id = ${sql.bind(runId, 'uuid')})::integer AS "ofRun",
+      count(*) FILTER (WHERE user_id = ${sql.bind(userId, 'uuid')})::integer AS "ofUser",
       count(*)::integer AS "ofTenant"
     FROM agent.approvals
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND status = 'PENDING' AND expires_at > clock_timestamp()`,
@@ -87,10 +91,11 @@ export function pendingStatement(tenantId: string, runId: string): Statement {
 
 /**
  * Of the approvals that the same request of a run asked for: the one that this key has used up, else one that is open,
- * else a rejection, also of another spelling of the request, else the newest. It is held until the transaction ends.
+ * else a rejection, also of another spelling of the request and by another run of user and client, else the newest. It is
+ * held until the transaction ends.
  */
 export function knownApprovalStatement(
-  tenantId: string,
+  { tenantId, userId, clientId }: Pick<RequestContext, 'tenantId' | 'userId' | 'clientId'>,
   runId: string,
   { fingerprint, meaning, idempotencyKey }: Pick<NewApproval, 'fingerprint' | 'meaning' | 'idempotencyKey'>,
 ): Statement {
@@ -103,9 +108,14 @@ export function knownApprovalStatement(
     `WITH known AS MATERIALIZED (
       SELECT a.*, a.status = 'CONSUMED' AND ${usedByKey} AS used_by_key
       FROM agent.approvals a
-      WHERE a.tenant_id = ${bind(tenantId, 'uuid')} AND a.run_id = ${bind(runId, 'uuid')}
-        AND (a.fingerprint = ${bind(fingerprint, 'text')}
-          OR a.status = 'REJECTED' AND a.meaning = ${bind(meaning, 'text')})
+      WHERE a.tenant_id = ${bind(tenantId, 'uuid')} AND (
+        a.run_id = ${bind(runId, 'uuid')} AND a.fingerprint = ${bind(fingerprint, 'text')}
+        OR a.user_id = ${bind(userId, 'uuid')} AND a.status = 'REJECTED' AND a.meaning = ${bind(meaning, 'text')}
+          AND EXISTS (SELECT FROM agent.runs r WHERE r.tenant_id = a.tenant_id AND r.run_id = a.run_id
+            AND r.client_id = ${bind(clientId, 'text')})
+          AND (a.run_id = ${bind(runId, 'uuid')} OR EXISTS (SELECT FROM agent.decisions d
+            WHERE d.tenant_id = a.tenant_id AND d.approval_id = a.approval_id AND d.decision = 'reject'
+              AND d.decided_at > clock_timestamp() - make_interval(hours => ${bind(LIMITS.agent_rejection_hours, 'integer')}))))
       ORDER BY used_by_key DESC, (a.status IN ('PENDING', 'APPROVED') AND a.expires_at > clock_timestamp()) DESC,
         (a.status = 'REJECTED') DESC, a.approval_id DESC
       LIMIT 1 FOR NO KEY UPDATE)

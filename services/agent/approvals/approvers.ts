@@ -14,6 +14,6 @@ export function isApprover(
 function isOne({ role, group, user, manager }: Approver, { principal, memberships }: Access): boolean {
   if (role !== undefined) return memberships.roles.includes(role);
   if (group !== undefined) return memberships.groups.has(group);
-  if (user !== undefined) return principal.username.toLowerCase() === user.toLowerCase();
+  if (user !== undefined) return principal.userId === user;
   return manager === principal.userId;
 }

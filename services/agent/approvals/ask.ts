@@ -5,7 +5,7 @@ import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
-import { uuidv7 } from '../../../lib/values/ids.ts';
+import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import type { AdmittedCall } from '../admission/admit.sql.ts';
@@ -36,6 +36,8 @@ export function identityOf(call: Admission, snapshot: Snapshot, preview: object 
 /** What people are asked about. */
 export interface Asked {
   readonly identity: Identity;
+  /** As it was judged with its target. */
+  readonly risk: Admission['risk'];
   readonly terms: ApprovalTerms;
   /** JSON; null: the operation cannot be tried out. */
   readonly preview: string | null;
@@ -73,7 +75,7 @@ const approvalRefusal = (code: ErrorCode, message: string, details: Record<strin
 
 const MESSAGES = {
   APPROVAL_PENDING: 'The request still waits for a decision.',
-  APPROVAL_REJECTED: 'The request was rejected; it is not executed in this run.',
+  APPROVAL_REJECTED: 'The request was rejected, which holds for 24 hours: it is not executed.',
   APPROVAL_EXPIRED: 'The approval has expired; send the request with another Idempotency-Key to ask again.',
 } as const;
 
@@ -96,29 +98,40 @@ export function sizeRefusal({ call: { body } }: AdmittedCall): PlatformError | n
 
 /** What waits for people is bounded: nobody can decide about thousands of requests. null: there is room for another. */
 export async function roomRefusal(tx: Tx, { request, call }: AdmittedCall): Promise<PlatformError | null> {
-  const { ofRun, ofTenant } = await tx.one<OpenApprovals>(pendingStatement(request.tenantId, call.runId));
+  const { tenantId, userId } = request;
+  const { ofRun, ofUser, ofTenant } = await tx.one<OpenApprovals>(pendingStatement(tenantId, userId, call.runId));
   const max = LIMITS.agent_approvals_of_run_max;
   if (ofRun >= max)
     return new PlatformError('AGENT_BUDGET_EXCEEDED', `${max} requests of the run wait for a decision already.`, {
       details: { budget: 'maxPendingApprovals', used: ofRun, max },
     });
-  if (ofTenant < LIMITS.agent_approvals_of_tenant_max) return null;
-  return new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', 'Too many requests of agents wait for a decision.', {
-    retryAfterSeconds: 60,
-    details: { max: LIMITS.agent_approvals_of_tenant_max },
-  });
+  const full = (whose: string, most: number): PlatformError =>
+    new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', `${most} requests of agents of ${whose} wait for a decision.`, {
+      retryAfterSeconds: 60,
+      details: { max: most },
+    });
+  if (ofUser >= LIMITS.agent_approvals_of_user_max) return full('the user', LIMITS.agent_approvals_of_user_max);
+  if (ofTenant >= LIMITS.agent_approvals_of_tenant_max) return full('the tenant', LIMITS.agent_approvals_of_tenant_max);
+  return null;
 }
 
 async function newApproval(
-  { findUser }: AgentDeps,
+  { findUser, findUsername }: AgentDeps,
   { request, call }: AdmittedCall,
-  { identity, terms, preview, basis }: Asked,
+  { identity, risk, terms, preview, basis }: Asked,
 ): Promise<NewApproval> {
   const { tenantId, userId } = request;
   const asksManager = [...terms.approvers, ...terms.escalateTo].some(({ manager }) => manager);
   const managerId = asksManager ? ((await findUser(tenantId, userId))?.managerId ?? null) : null;
-  const named = (list: ApprovalTerms['approvers']): NewApproval['approvers'] =>
-    list.map(({ manager, ...one }) => (manager ? { manager: managerId } : one));
+  // From here on the people who decide are ids, whatever becomes of names and managers.
+  const named = (list: ApprovalTerms['approvers']): Promise<NewApproval['approvers']> =>
+    Promise.all(
+      list.map(async ({ manager, ...one }) => {
+        if (manager) return { manager: managerId };
+        if (one.user === undefined || isUuid(one.user)) return one;
+        return { user: (await findUsername({ tenantId, username: one.user }))?.id ?? one.user };
+      }),
+    );
   return {
     ...identity,
     tenantId,
@@ -129,7 +142,7 @@ async function newApproval(
     method: call.method,
     path: call.path,
     pathParameters: call.pathParameters,
-    risk: call.risk,
+    risk,
     summary: summaryOf(call),
     query: call.query,
     headers: call.headers,
@@ -139,10 +152,10 @@ async function newApproval(
     basis,
     policy: terms.policy,
     requiredApprovals: terms.requiredApprovals,
-    approvers: named(terms.approvers),
+    approvers: await named(terms.approvers),
     allowSelfApproval: terms.allowSelfApproval,
     escalateAfterSeconds: terms.escalateAfterSeconds,
-    escalateTo: named(terms.escalateTo),
+    escalateTo: await named(terms.escalateTo),
     expiresInSeconds: terms.expiresInSeconds,
   };
 }

@@ -12,6 +12,9 @@ import type { ApprovalRow } from './approval.sql.ts';
 
 const ROWS: ReadonlyMap<string, Operation> = new Map(OPERATIONS.map((row) => [row.operationId, row]));
 
+/** The row of an operation; undefined: there is none. */
+export const operationRow = (operationId: string): Operation | undefined => ROWS.get(operationId);
+
 /** System permission that the operation needs as a whole; null: none. */
 export const permissionOf = ({ operationId }: Pick<ApprovalRow, 'operationId'>): Operation['permission'] | null =>
   ROWS.get(operationId)?.permission ?? null;

@@ -6,6 +6,7 @@ import { LIMITS } from '../../../config/limits.ts';
 import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
 import type { Operation } from '../../../lib/operation.ts';
 import type { AgentPolicyMeta, AgentRuleMeta, ApproverMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
+import type { AccessGiven } from './risk.ts';
 
 /** What of a call policies look at. */
 export interface PolicyCall {
@@ -14,6 +15,8 @@ export interface PolicyCall {
   readonly agentApproval: Operation['agentApproval'];
   /** The object that the call is about; null: none. */
   readonly objectApiName: string | null;
+  /** By what it gives access; absent or null: it gives none. */
+  readonly access?: AccessGiven;
   /** It creates what a duplicate rule has stopped, which a person must always have seen. */
   readonly duplicateConfirmation: boolean;
 }
@@ -65,7 +68,19 @@ function firstMatch(policies: readonly AgentPolicyMeta[], call: PolicyCall): Mat
   return null;
 }
 
-const matches = ({ operationIds, risk, objects }: AgentRuleMeta, call: PolicyCall): boolean =>
+const matches = (rule: AgentRuleMeta, call: PolicyCall): boolean =>
+  fits(rule, call) && (rule.decision !== 'allow' || !call.access || namesAccess(rule, call));
+
+/** A rule lets agents give access only where it says so: by `risk: high`, or by naming what gives it. */
+const namesAccess = (
+  { operationIds, risk, objects }: AgentRuleMeta,
+  { access, operationId, objectApiName }: PolicyCall,
+): boolean =>
+  risk === 'high' ||
+  (access === 'operation' && operationIds.includes(operationId)) ||
+  (access === 'object' && objectApiName !== null && objects.includes(objectApiName));
+
+const fits = ({ operationIds, risk, objects }: AgentRuleMeta, call: PolicyCall): boolean =>
   (operationIds.length === 0 || operationIds.some((id) => names(id, call.operationId))) &&
   (risk === null || risk === call.risk) &&
   (objects.length === 0 || (call.objectApiName !== null && objects.includes(call.objectApiName)));
@@ -88,6 +103,24 @@ export interface Budget {
   readonly maxCost: number;
   readonly maxMutations: number;
   readonly maxRecords: number;
+}
+
+/** The most that all runs of a client in the name of a user may take within 24 hours. */
+export interface DayBudget {
+  readonly maxCostPerDay: number;
+  readonly maxMutationsPerDay: number;
+  readonly maxRecordsPerDay: number;
+}
+
+/** Of the platform, where each policy can only narrow it. */
+export function dayBudgetOf(policies: readonly AgentPolicyMeta[]): DayBudget {
+  const narrowest = (name: keyof DayBudget, most: number): number =>
+    Math.min(most, ...policies.map(({ budgets }) => budgets[name] ?? most));
+  return {
+    maxCostPerDay: narrowest('maxCostPerDay', LIMITS.agent_cost_of_day_max),
+    maxMutationsPerDay: narrowest('maxMutationsPerDay', LIMITS.agent_mutations_of_day_max),
+    maxRecordsPerDay: narrowest('maxRecordsPerDay', LIMITS.agent_records_of_day_max),
+  };
 }
 
 const DEFAULT_BUDGET: Budget = { maxCost: 500, maxMutations: 20, maxRecords: 200 };

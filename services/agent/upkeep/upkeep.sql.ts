@@ -60,7 +60,7 @@ export function escalateStatement(tenantId: string): Statement {
   );
 }
 
-/** Removes runs that ended long ago, with everything that belongs to them. */
+/** Removes runs that ended long ago, with everything that belongs to them, and days as old. */
 export function forgetStatement(tenantId: string, retentionDays: number, take: number): Statement {
   const sql = new Sql();
   const tenant = sql.bind(tenantId, 'uuid');
@@ -75,6 +75,9 @@ export function forgetStatement(tenantId: string, retentionDays: number, take: n
     decisions AS (
       DELETE FROM agent.decisions WHERE tenant_id = ${tenant} AND approval_id IN (SELECT approval_id FROM asked)),
     approvals AS (DELETE FROM agent.approvals WHERE tenant_id = ${tenant} AND run_id IN (SELECT run_id FROM old)),
+    days AS (
+      DELETE FROM agent.days WHERE tenant_id = ${tenant}
+        AND began_at < now() - make_interval(days => ${sql.bind(retentionDays, 'integer')})),
     steps AS (DELETE FROM agent.steps WHERE tenant_id = ${tenant} AND run_id IN (SELECT run_id FROM old))
     DELETE FROM agent.runs WHERE tenant_id = ${tenant} AND run_id IN (SELECT run_id FROM old)`,
   );

@@ -25,7 +25,7 @@ type Area = keyof typeof AREAS;
 
 const TEXTS: Readonly<Record<Scope | IdentityScope, readonly [Area, string]>> = {
   'data:read': ['records', 'Read the records that you can see.'],
-  'data:write': ['records', 'Create, change and share records.'],
+  'data:write': ['records', 'Create and change records.'],
   'data:delete': ['records', 'Delete records, and restore deleted ones.'],
   'actions:read': ['records', 'See which steps and actions records allow.'],
   'actions:execute': ['records', 'Take records to their next step, and run their actions.'],
@@ -38,7 +38,7 @@ const TEXTS: Readonly<Record<Scope | IdentityScope, readonly [Area, string]>> = 
   'metadata:deploy': ['configuration', 'Change the configuration of the company.'],
   'users:manage': [
     'users',
-    'Create, invite, change and deactivate users, give them permission sets, and make links that set their passwords.',
+    'Give people access: create, invite and change users and what they may do, make links that set their passwords, and share records and dashboards.',
   ],
   'audit:read': ['audit', 'Read who changed what, and when.'],
   'events:read': ['events', 'Read the event log.'],

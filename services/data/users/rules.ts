@@ -30,6 +30,8 @@ import type { MutationDeps, StandardObject, Task, Write } from '../write/write.t
 /** Type of the outbox rows by which auth is informed of a user. They never become events: sync.ts removes them. */
 export const USER_SYNC = 'auth.user.sync';
 
+const USERS_SCOPE = 'users:manage';
+
 const notInConfiguration = (field: string, kind: string): Violation =>
   violation(pointerTo(field), 'REFERENCE_NOT_FOUND', `There is no such ${kind}.`, { field });
 
@@ -87,6 +89,53 @@ const ASSIGNMENTS = ['profileApiName', 'permissionSetApiNames', 'roleApiName', '
 /** What a user holds with these values, or would hold if they were active. */
 const accessWith = (write: Write, values: Readonly<Record<string, unknown>>): Access =>
   accessFor(write.view.snapshot, principalOf(write.id, { ...values, active: true }));
+
+/** Users are also written by reverts, whose operation asks for another scope. */
+function requireScope({ unit: { request } }: Write): void {
+  if (request.scopes.includes(USERS_SCOPE)) return;
+  const message = `The access token lacks the scope ${USERS_SCOPE}, which every change of a user needs.`;
+  throw new PlatformError('SCOPE_INSUFFICIENT', message, {
+    details: { required: [USERS_SCOPE], granted: [...request.scopes], layer: 'scope' },
+  });
+}
+
+/**
+ * Fields of a user by which the agent policies of the tenant find who decides about agents: `managerId`, the role, and
+ * the username where a policy of an earlier version names one.
+ */
+function decidingFields({ view: { snapshot }, stored, body }: Write): readonly string[] {
+  const approvers = Object.values(snapshot.agentPolicies).flatMap(({ rules }) =>
+    rules.flatMap((rule) => [...rule.approvers, ...rule.escalateTo]),
+  );
+  const named = new Set(approvers.flatMap(({ user }) => (user === undefined ? [] : [user.toLowerCase()])));
+  const isNamed = (username: unknown): boolean => typeof username === 'string' && named.has(username.toLowerCase());
+  return [
+    ...(approvers.some(({ manager }) => manager) ? ['managerId'] : []),
+    ...(approvers.some(({ role }) => role !== undefined) ? ['roleApiName'] : []),
+    ...(isNamed(stored['username']) || isNamed(body['username']) ? ['username'] : []),
+  ];
+}
+
+/** 403: nobody chooses who approves what agents do in their name, except those who manage access. */
+function refuseChoiceOfApprovers(write: Write): void {
+  if (managesAccess(write.view.access)) return;
+  const given = valuesOf(write);
+  const fields = decidingFields(write).filter(
+    (field) => given.has(field) && (given.get(field) ?? null) !== (write.stored[field] ?? null),
+  );
+  if (fields.length === 0) return;
+  const message = 'The field decides who approves what agents do: it takes the permission manageAccess.';
+  throw new PlatformError('FIELD_PERMISSION_DENIED', message, {
+    errors: fields.map((field) => violation(pointerTo(field), 'FIELD_PERMISSION_DENIED', message, { field })),
+    details: { layer: 'fieldPermission' },
+  });
+}
+
+function permit(write: Write): void {
+  requireScope(write);
+  refuseBeyondOwn(write);
+  refuseChoiceOfApprovers(write);
+}
 
 /**
  * 403: nobody changes a user who holds more than they do, and nobody gives, to others or to themselves, what they do
@@ -213,7 +262,7 @@ export const USER_OBJECT: StandardObject = {
   shareRefusal: 'Users are not shared: permissions decide who reads them.',
   usernameConflict,
   completeBody: mirrorNames,
-  permit: refuseBeyondOwn,
+  permit,
   check,
   // A new user may stand below others, who see their records from the first one on.
   storeSql: (write, sql, from) => [syncSql(write, sql, from), newAccessVersionSql(write, from)],

@@ -33,7 +33,7 @@ export const TAG_NAMES: Record<Tag, string> = {
 const RISKS = {
   low: 'Reads, or changes that are easily undone.',
   medium: 'Changes business data; undone by another change.',
-  high: 'Deletes, moves through business processes or changes configuration; may be hard to undo.',
+  high: 'Deletes, gives access, moves through business processes or changes configuration; may be hard to undo.',
 };
 
 const NO_OVERRIDES = {
@@ -57,6 +57,7 @@ export function capabilities(operations: readonly Operation[], baseUrl: string, 
       scopes: typeof operation.scopes === 'string' ? [] : operation.scopes,
       oneOfScopes: operation.oneOfScopes ?? [],
       risk: operation.risk,
+      givesAccess: operation.givesAccess ?? null,
       cost: operation.cost,
       mutation: operation.mutation,
       idempotencyKey: operation.mutation ? 'required' : 'none',

@@ -63,7 +63,7 @@ function codesOf(operation: Operation): ErrorCode[] {
     if (operation.operationId !== 'me.identity.get') add('API_ACCESS_DISABLED');
     add('CONCURRENCY_LIMIT_EXCEEDED', 'DAILY_LIMIT_EXCEEDED');
   }
-  if (typeof operation.scopes !== 'string' || operation.oneOfScopes) add('SCOPE_INSUFFICIENT');
+  if (typeof operation.scopes !== 'string' || operation.oneOfScopes || operation.givesAccess) add('SCOPE_INSUFFICIENT');
   if (belongsToRuns(operation)) add('RUN_NOT_FOUND', 'RUN_NOT_ACTIVE', 'AGENT_POLICY_DENIED', 'AGENT_BUDGET_EXCEEDED');
   if (operation.mutation && belongsToRuns(operation))
     add(
@@ -239,6 +239,7 @@ function describe(operation: Operation, components: Components, example: Recorde
     'x-erp-scopes': scopes,
     ...(operation.oneOfScopes ? { 'x-erp-one-of-scopes': operation.oneOfScopes } : {}),
     ...(operation.permission ? { 'x-erp-permission': operation.permission } : {}),
+    ...(operation.givesAccess ? { 'x-erp-gives-access': operation.givesAccess } : {}),
     ...(operation.stepUp ? { 'x-erp-step-up': operation.stepUp } : {}),
     'x-erp-stability': operation.stability,
     'x-erp-agent-approval': operation.agentApproval,

@@ -4,6 +4,7 @@ import { LIMITS } from '../../../config/limits.ts';
 import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { ApproverMeta } from '../../../lib/schema/snapshot.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
 import { type ComponentOf, componentsOf, componentType } from './component.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { API_NAME, apiName, flag, group, listOf, optional, setOf, shownFlag } from './schema.ts';
@@ -18,7 +19,7 @@ const approver = group(
   {
     role: optional(Type.String({ pattern: API_NAME, description: 'The users of this role and of those above it.' })),
     group: optional(Type.String({ pattern: API_NAME, description: 'The members of this group.' })),
-    user: optional(Type.String({ minLength: 1, maxLength: 255, description: 'The user with this username.' })),
+    user: optional(Type.String({ minLength: 1, maxLength: 255, description: 'The user with this id.' })),
     manager: optional(flag(false, 'The manager of the user in whose name the agent acts.')),
   },
   'One of them.',
@@ -79,8 +80,11 @@ export const AGENT_POLICY = componentType('AgentPolicy', {
         maxCost: limit(10_000, 'Cost units.'),
         maxMutations: limit(1_000, 'Calls that change something.'),
         maxRecords: limit(10_000, 'Records that calls change.'),
+        maxCostPerDay: limit(LIMITS.agent_cost_of_day_max, 'Cost units in 24 hours.'),
+        maxMutationsPerDay: limit(LIMITS.agent_mutations_of_day_max, 'Calls that change something, in 24 hours.'),
+        maxRecordsPerDay: limit(LIMITS.agent_records_of_day_max, 'Records that calls change, in 24 hours.'),
       },
-      'The most that a run can ask for.',
+      'The most that a run can ask for, and that all runs of a client in the name of a user may take in 24 hours.',
     ),
   ),
   allowSelfApproval: shownFlag(false, 'The user in whose name the agent acts may decide.'),
@@ -157,6 +161,9 @@ export const agentPolicy = defineKind({
         maxCost: budgets.maxCost ?? null,
         maxMutations: budgets.maxMutations ?? null,
         maxRecords: budgets.maxRecords ?? null,
+        maxCostPerDay: budgets.maxCostPerDay ?? null,
+        maxMutationsPerDay: budgets.maxMutationsPerDay ?? null,
+        maxRecordsPerDay: budgets.maxRecordsPerDay ?? null,
       },
       allowSelfApproval,
     };
@@ -166,7 +173,7 @@ export const agentPolicy = defineKind({
 function approverMeta({ role, group: members, user }: Static<typeof approver>): ApproverMeta {
   if (role !== undefined) return { role };
   if (members !== undefined) return { group: members };
-  return user === undefined ? { manager: true } : { user };
+  return user === undefined ? { manager: true } : { user: isUuid(user.toLowerCase()) ? user.toLowerCase() : user };
 }
 
 function checkOperations(component: PolicyComponent, rule: Rule, pointer: string, context: CheckContext): void {
@@ -198,6 +205,7 @@ function checkApprovers(component: PolicyComponent, rule: Rule, pointer: string,
     for (const [i, { role, group: members, user, manager }] of (rule[key] ?? []).entries())
       if ([role, members, user, manager || undefined].filter((named) => named !== undefined).length !== 1)
         invalid(`/${key}/${i}`, 'Name one of role, group, user or manager: true.');
+      else if (user !== undefined && !isUuid(user.toLowerCase())) invalid(`/${key}/${i}/user`, notAnId(user));
   if ((rule.escalateAfterSeconds === undefined) !== (rule.escalateTo === undefined))
     invalid('', 'escalateAfterSeconds and escalateTo belong together.');
   const people = peopleNamed(rule);
@@ -211,6 +219,10 @@ function checkApprovers(component: PolicyComponent, rule: Rule, pointer: string,
   if ((rule.escalateAfterSeconds ?? 0) >= expires)
     invalid('/escalateAfterSeconds', `The approval expires before that, after ${expires} s.`);
 }
+
+/** Usernames change hands, ids do not. */
+const notAnId = (user: string): string =>
+  `user takes the id of a user, not the username ${user}: POST /data/User/query with a condition on username answers it.`;
 
 /** How many people can decide, with those of an escalation; null: that depends on the users of the tenant. */
 function peopleNamed({ approvers: deciders = [], escalateTo = [] }: Rule): number | null {

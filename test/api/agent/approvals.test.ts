@@ -110,8 +110,9 @@ describe('approvals over HTTP', function () {
     assert.equal((await ada.get(`/agent/approvals/${asked.approvalId}`)).body.status, 'PENDING');
   });
 
-  it('needs a comment with a rejection, which holds for the whole run', async () => {
-    const asked = await ask();
+  it('needs a comment with a rejection, which holds from then on', async () => {
+    const { records } = (await ada.get('/data/Invoice__c?take=2')).body;
+    const asked = await ask({ id: records[1].id });
     const { approvalId, fingerprint } = asked;
     const bare = await decide(ada, approvalId, { decision: 'reject', fingerprint });
     refused(bare, 400, 'PARAMETER_REQUIRED');

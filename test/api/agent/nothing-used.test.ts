@@ -33,6 +33,9 @@ const FILES = {
     '  - operationIds:',
     '      - data.records.upsert',
     '    decision: approve',
+    '  - operationIds:',
+    '      - data.shares.create',
+    '    decision: allow',
     '',
   ].join('\n'),
 };

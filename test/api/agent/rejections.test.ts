@@ -97,7 +97,7 @@ describe('a rejection by people', function () {
       'APPROVAL_REQUIRED',
     );
     const later = await begin(ada);
-    refused(await send(later, ['DELETE', `/data/Deal__c/${id}`, undefined, etag]), 403, 'APPROVAL_REQUIRED');
+    refused(await send(later, ['DELETE', `/data/Deal__c/${id}`, undefined, etag]), 403, 'APPROVAL_REJECTED');
   });
 
   it('holds for every spelling of a body', async () => {

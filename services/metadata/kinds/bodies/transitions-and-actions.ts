@@ -59,7 +59,11 @@ export const transitionProperties = {
   permission: optional(
     Type.String({ pattern: FULL_NAME, description: '`<Object>.<key>` that a profile or permission set must name.' }),
   ),
-  risk: shownChoice(['low', 'medium', 'high'], 'medium', 'What can go wrong when it is done by mistake.'),
+  risk: shownChoice(
+    ['low', 'medium', 'high'],
+    'high',
+    'What can go wrong when it is done by mistake; agents wait for a person where it is high.',
+  ),
   requiresComment: shownFlag(false, 'A comment is required.'),
   input: optional(
     Type.Record(Type.String(), Type.Unknown(), { description: 'JSON Schema 2020-12 of what is sent along.' }),

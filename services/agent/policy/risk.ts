@@ -1,0 +1,85 @@
+/**
+ * How risky a call is, and whether it gives access: a property of the operation together with its target. Pure.
+ * Source: docs/reference/agents.md#risk.
+ */
+import type { Admission } from '../../../contracts/agent.ts';
+import { isObject } from '../../../lib/json/objects.ts';
+import { givesAccess, type Operation } from '../../../lib/operation.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
+import type { ObjectMeta, Snapshot, TransitionOrActionMeta } from '../../../lib/schema/snapshot.ts';
+import { operationRow } from '../approvals/operations.ts';
+
+/**
+ * By what a call gives access: by its `operation`, whatever it is on; by its `object`; or by its `content`. null: it
+ * gives none.
+ */
+export type AccessGiven = 'operation' | 'object' | 'content' | null;
+
+export interface Judgement {
+  readonly risk: Operation['risk'];
+  readonly access: AccessGiven;
+}
+
+/** An operation, what it is on, and what it sends. */
+interface Judged {
+  readonly operationId: string;
+  readonly risk: Operation['risk'];
+  readonly objectApiName: string | null;
+  readonly transitionKey: string | null;
+  readonly body: unknown;
+}
+
+const TRANSITION = 'data.transitions.execute';
+/** Operations that give fields of a record that is there new values. */
+const CHANGES: ReadonlySet<string> = new Set(['data.records.update', 'data.records.upsert']);
+
+/** `checked`: as the operation that a check tries out. */
+export function judge(
+  { operationId, risk, pathParameters, body, checked }: Admission,
+  snapshot: Snapshot,
+  asChecked: boolean,
+): Judgement {
+  const { objectApiName = null, transitionKey = null } = pathParameters;
+  if (!asChecked || !checked) return judged({ operationId, risk, objectApiName, transitionKey, body }, snapshot);
+  const asked = isObject(body) ? body : {};
+  const key = asked['transitionKey'];
+  return judged(
+    {
+      ...checked,
+      objectApiName,
+      transitionKey: typeof key === 'string' ? key : null,
+      body: asked['fields'],
+    },
+    snapshot,
+  );
+}
+
+function judged(call: Judged, snapshot: Snapshot): Judgement {
+  const access = accessGiven(call);
+  if (access !== null) return { risk: 'high', access };
+  const { objectApiName, body } = call;
+  const object = ownEntry(snapshot.objects, objectApiName ?? '');
+  if (call.operationId === TRANSITION && object)
+    return { risk: transitionOf(object, call.transitionKey)?.risk ?? call.risk, access };
+  const handsOver =
+    object !== undefined &&
+    CHANGES.has(call.operationId) &&
+    isObject(body) &&
+    ownershipFields(object).some((name) => body[name] !== undefined);
+  return { risk: handsOver ? 'high' : call.risk, access };
+}
+
+function accessGiven({ operationId, objectApiName, body }: Judged): AccessGiven {
+  const row = operationRow(operationId);
+  if (!row?.givesAccess || !givesAccess(row, objectApiName, body)) return null;
+  const { objects, properties } = row.givesAccess;
+  if (properties) return 'content';
+  return objects ? 'object' : 'operation';
+}
+
+/** Fields of a record whose values decide who has it. */
+const ownershipFields = (_object: ObjectMeta): readonly string[] => ['ownerId'];
+
+function transitionOf({ stateModel, actions }: ObjectMeta, key: string | null): TransitionOrActionMeta | undefined {
+  return [...(stateModel?.transitions ?? []), ...actions].find((one) => one.key === key);
+}
