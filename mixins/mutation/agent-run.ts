@@ -63,7 +63,7 @@ export function runHook(
     ...(dryRun || approval
       ? {
           conclude: async (unit): Promise<void> => {
-            const entries = await unit.tx.all<EntryRow>(entriesStatement(unit.schema));
+            const entries = await unit.tx.all<EntryRow>(entriesStatement(unit.schema, request));
             const basis = basisOf(entries, unit.facts, platformTime());
             if (dryRun) note(basis);
             else if (approval) requireBasis(unit, approval, runId, basis);

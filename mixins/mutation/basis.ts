@@ -3,8 +3,10 @@
  * on. The transaction that executes computes its own and compares. Source: docs/reference/agents.md#stale-approvals.
  */
 import { hash } from 'node:crypto';
+import type { RequestContext } from '../../lib/context.ts';
 import { isObject } from '../../lib/json/objects.ts';
 import type { OperationCall } from '../../lib/operation.ts';
+import { Sql } from '../database/sql.ts';
 import type { Statement } from '../database/statement.ts';
 
 /** Facts that only the service of an operation knows; it notes them in the unit. */
@@ -32,14 +34,19 @@ export interface EntryRow {
   readonly value: string | null;
 }
 
-/** All that the current transaction has written to the audit trail. */
-export const entriesStatement = (schema: string): Statement => ({
-  text: `SELECT e.audit_id AS entry, e.object, e.kind, e.record_id AS "recordId", e.record_version AS version,
-      c.key AS field, c.value::text AS value
+/** All that a request under a run has written to the audit trail: its attempts before were rolled back. */
+export function entriesStatement(
+  schema: string,
+  { agentRunId, requestId }: Pick<RequestContext, 'agentRunId' | 'requestId'>,
+): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT e.audit_id AS entry, e.object, e.kind, e.record_id AS "recordId",
+      e.record_version AS version, c.key AS field, c.value::text AS value
     FROM ${schema}._audit e
     LEFT JOIN LATERAL jsonb_each(CASE jsonb_typeof(e.changes) WHEN 'object' THEN e.changes END) c ON true
-    WHERE e.tx = pg_current_xact_id() AND e.outcome = 'committed' AND e.code IS NULL`,
-});
+    WHERE e.agent_run_id = ${sql.bind(agentRunId, 'uuid')} AND e.request_id = ${sql.bind(requestId, 'text')}
+      AND e.outcome = 'committed' AND e.code IS NULL`);
+}
 
 /** Hash of a value and the moments in it, in milliseconds. */
 type Value = readonly [string, ...number[]];
