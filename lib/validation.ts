@@ -5,10 +5,10 @@ import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.
 import formats from 'ajv-formats';
 import type { TSchema } from 'typebox';
 import type { ErrorCode } from './errors/catalogue.ts';
+import { patternInWords } from './errors/pattern-words.ts';
 import { type Violation, violation } from './errors/platform-error.ts';
 import { pointerPart } from './errors/pointer.ts';
 import { ViolationList } from './errors/violation-list.ts';
-import { patternInWords } from './values/pattern-words.ts';
 
 const ajv = new Ajv2020({ strict: false, allErrors: true, messages: true, logger: false });
 formats.default(ajv);

@@ -356,6 +356,8 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
 
 /** Names of examples that are not tried out, with the reason. Those in the language of the shell must parse. */
 export const NOT_TRIED: Readonly<Record<string, string>> = {
+  'docs/guides/invite-people.md#4-on-the-command-line':
+    'test/cli/administration.test.ts runs these commands with its own people',
   'CONTRIBUTING.md#run-and-test': 'Installs the packages and runs this suite.',
   'README.md#start 2': 'Runs this suite.',
   'docs/guides/build-an-application.md#5-open-it':

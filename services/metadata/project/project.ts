@@ -8,6 +8,7 @@ import type { ErrorObject } from 'ajv';
 import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../../config/limits.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
+import { patternInWords } from '../../../lib/errors/pattern-words.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
 import {
@@ -25,7 +26,6 @@ import {
 } from '../../../lib/metadata/manifest.ts';
 import { pathOf, pathPatternOf, pathProblem } from '../../../lib/metadata/paths.ts';
 import { unfitTexts } from '../../../lib/schema/field-types/common.ts';
-import { patternInWords } from '../../../lib/values/pattern-words.ts';
 import { emitYaml } from '../../../lib/yaml/emit.ts';
 import {
   countMarks,

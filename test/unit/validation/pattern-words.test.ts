@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { Type } from 'typebox';
 import { OPERATIONS } from '../../../contracts/operations.ts';
+import { patternInWords } from '../../../lib/errors/pattern-words.ts';
 import { valueProblem } from '../../../lib/validation.ts';
-import { patternInWords } from '../../../lib/values/pattern-words.ts';
 import { KINDS } from '../../../services/metadata/kinds/registry.ts';
 
 function* patternsOf(schema: unknown): Generator<string> {
