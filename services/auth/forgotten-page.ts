@@ -1,6 +1,7 @@
 /** The page for somebody who has forgotten a password: the same answer to every name. */
 import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
 import { siteOf } from '../../lib/values/network.ts';
+import { USERNAME_MAX_CHARS } from '../../lib/values/user-names.ts';
 import { RESET_REQUESTS } from './attempt-limits.ts';
 import type { Form } from './form.ts';
 import type { Mail } from './mail/mail.ts';
@@ -8,7 +9,6 @@ import * as pages from './pages/forgotten.ts';
 import { interactionPath } from './provider/paths.ts';
 import { pageReply } from './reply.ts';
 import type { AuthStore } from './store/store.ts';
-import { USERNAME_MAX_CHARS } from './usernames.ts';
 
 export const FORGOTTEN_PATH = '/password/forgotten';
 

@@ -10,6 +10,7 @@ import { MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
 import { marksOf } from '../../lib/access/client-marks.ts';
 import type { ExternalClientMeta } from '../../lib/schema/snapshot.ts';
 import { requestId } from '../../lib/values/ids.ts';
+import { USERNAME_MAX_CHARS } from '../../lib/values/user-names.ts';
 import { type Clients, hasDocument, type KnownClient } from './clients.ts';
 import { csrfFor, isSameText } from './csrf.ts';
 import { acrOf, isMultiFactor } from './factors/assurance.ts';
@@ -39,7 +40,6 @@ import type { AttemptOrigin, Refusal } from './refusals.ts';
 import type { TenantProvider } from './single-sign-on/providers.ts';
 import type { SingleSignOn } from './single-sign-on/single-sign-on.ts';
 import type { AuthStore } from './store/store.ts';
-import { USERNAME_MAX_CHARS } from './usernames.ts';
 
 export interface InteractionParts {
   provider: Provider;

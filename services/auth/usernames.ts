@@ -5,11 +5,10 @@
  * has it, and nobody can take it from them. Source: docs/decisions/usernames-by-domain.md.
  */
 import { domainOf } from '../../lib/values/mail-domains.ts';
+import { USERNAME_MAX_CHARS } from '../../lib/values/user-names.ts';
 import type { Clients } from './clients.ts';
 import type { Credential } from './store/credentials.ts';
 import type { AuthStore } from './store/store.ts';
-
-export const USERNAME_MAX_CHARS = 320;
 
 /** Matches no tenant. */
 export const NO_TENANT = '00000000-0000-0000-0000-000000000000';

@@ -5,11 +5,11 @@
  */
 import { SignInText } from '../../../contracts/auth.ts';
 import { valueProblem } from '../../../lib/validation.ts';
+import { displayNameProblem, USERNAME_MAX_CHARS, usernameProblem } from '../../../lib/values/user-names.ts';
 import type { Clients } from '../clients.ts';
 import type { RefusalCode } from '../refusals.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
-import { USERNAME_MAX_CHARS } from '../usernames.ts';
 import type { Claims } from './openid.ts';
 import { speaksFor, type TenantProvider } from './providers.ts';
 
@@ -99,6 +99,11 @@ function textIn(claims: Claims, name: string, maxChars: number): string | null {
   return text === '' || text.includes('\0') ? null : text;
 }
 
+function shownName(claims: Claims): string | null {
+  const name = textIn(claims, 'name', DISPLAY_NAME_MAX_CHARS);
+  return name === null || displayNameProblem(name) !== null ? null : name;
+}
+
 /** A user who is not there yet, where the provider creates users. */
 async function created(
   parts: PeopleParts,
@@ -108,12 +113,12 @@ async function created(
 ): Promise<Credential | null> {
   const { tenantId, meta } = provider;
   // One of this name that auth does not know yet was made by somebody, and may have been deactivated.
-  if (!meta.createUsers || (await parts.isUser(tenantId, username))) return null;
+  if (!meta.createUsers || usernameProblem(username) !== null || (await parts.isUser(tenantId, username))) return null;
   const email = isVerified(claims) ? textIn(claims, 'email', USERNAME_MAX_CHARS) : null;
   await parts.createUser(tenantId, {
     username,
     email: email !== null && (await speaksFor(parts, provider, email)) ? email : username,
-    displayName: textIn(claims, 'name', DISPLAY_NAME_MAX_CHARS) ?? username.slice(0, DISPLAY_NAME_MAX_CHARS),
+    displayName: shownName(claims) ?? username.slice(0, DISPLAY_NAME_MAX_CHARS),
     ...meta.createUsers,
   });
   return parts.store.credentials.byUsername(tenantId, username);

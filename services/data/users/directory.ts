@@ -6,6 +6,7 @@ import type { Principal } from '../../../lib/access/types.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
+import { usernameProblem } from '../../../lib/values/user-names.ts';
 import { type Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { isShapeError, type Tenants } from '../tenants.ts';
 import {
@@ -124,6 +125,8 @@ async function storeUsers(tx: Tx, users: readonly ProvisionUser[]): Promise<Prov
     const username = user.username.toLowerCase();
     let userId = ids.get(username);
     if (!userId) {
+      const problem = usernameProblem(user.username);
+      if (problem !== null) throw new PlatformError('PARAMETER_INVALID', `The username ${problem}`);
       userId = uuidv7();
       const managerId = user.managerUsername ? (ids.get(user.managerUsername.toLowerCase()) ?? null) : null;
       for (const statement of insertUserStatements(tx.schema, newUser(userId, user, managerId)))

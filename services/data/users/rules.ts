@@ -21,6 +21,7 @@ import { valueProblem } from '../../../lib/validation.ts';
 import { isLocale } from '../../../lib/values/locale.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
+import { displayNameProblem, usernameProblem } from '../../../lib/values/user-names.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { table } from '../sql.ts';
 import { pointerTo } from '../write/violations.ts';
@@ -67,6 +68,7 @@ function checkAssignments(write: Write): void {
   const sets = given.get('permissionSetApiNames');
   if (textsOf(sets).some((name) => !ownEntry(snapshot.permissionSets, name)))
     write.invalid.push(notInConfiguration('permissionSetApiNames', 'permission set'));
+  checkNames(write, given);
   const locale = given.get('locale');
   if (typeof locale === 'string' && !isLocale(locale))
     write.invalid.push(
@@ -81,6 +83,20 @@ function checkAssignments(write: Write): void {
         field: 'timezone',
       }),
     );
+}
+
+/** A user keeps the names from before there were these rules, until they are changed. */
+function checkNames(write: Write, given: ReadonlyMap<string, unknown>): void {
+  for (const [field, problemOf] of [
+    ['username', usernameProblem],
+    ['displayName', displayNameProblem],
+  ] as const) {
+    const value = given.get(field);
+    if (typeof value !== 'string' || (write.recordVersion > 0 && value === write.stored[field])) continue;
+    const problem = problemOf(value);
+    if (problem === null) continue;
+    write.invalid.push(violation(pointerTo(field), 'FIELD_FORMAT_INVALID', `${field} ${problem}`, { field }));
+  }
 }
 
 /** Fields of a user that decide what they hold. */

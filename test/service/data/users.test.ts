@@ -248,6 +248,36 @@ describe('users are records', () => {
     }
   });
 
+  it('takes no name that could be taken for another one, and leaves those that there are', async () => {
+    for (const [username, character] of [
+      ['ad\u0430@one.example', 'U+0430'],
+      ['ad\u200Ba@one.example', 'U+200B'],
+      ['a\u202Eda@one.example', 'U+202E'],
+      ['\u00A0ada@one.example', 'U+00A0'],
+    ] as const) {
+      const error = await refusal(make('alike', { username }));
+      assert.deepEqual(
+        error.errors?.map(({ pointer, code, message }) => [pointer, code, message.includes(character)]),
+        [['/username', 'FIELD_FORMAT_INVALID', true]],
+      );
+      const provision = { tenantId: world.tenantId, users: [{ username, email: 'a@one.example', displayName: 'A' }] };
+      const users = provision.users.map((one) => ({ ...one, profileApiName: 'Clerk' }));
+      await assert.rejects(
+        world.platform.broker.call('data.users.provision', { ...provision, users }) as Promise<unknown>,
+        {
+          code: 'PARAMETER_INVALID',
+        },
+      );
+    }
+    const named = await refusal(make('shown', { name: 'Ada\u202E', displayName: 'Ada\u202E' }));
+    assert.ok(named.errors?.some(({ pointer }) => pointer === '/displayName'));
+    const old = await make('older');
+    const username = 'old\u200Ber@one.example';
+    await world.rows(`UPDATE $schema."User" SET "username" = '${username}' WHERE "id" = '${old.id}'`);
+    const kept = await world.admin.update('User', old.id, { username, timezone: 'Europe/Paris' }, { etag: '"1"' });
+    assert.equal(kept.status, 200);
+  });
+
   it('gives and takes rights at once, with history', async () => {
     const user = await make('riser', { profileApiName: 'Standard' });
     const person = world.person(world.tenantId, user.id);
