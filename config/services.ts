@@ -90,7 +90,7 @@ export const SERVICES = {
     kubernetes: {
       replicas: { min: 2, max: 3 },
       connections: 2,
-      requests: { cpu: '100m', memory: '128Mi' },
+      requests: { cpu: '100m', memory: '192Mi' },
       limits: { cpu: '1', memory: '256Mi' },
     },
   },
