@@ -5,7 +5,8 @@ import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import { randomRest, timeOrderedIdSql } from '../../mixins/database/time-ordered-id.ts';
 
 type OperatorAct =
-  `metadata.tenants.${'setLimits' | 'cancelDeployment' | 'suspend' | 'resume' | 'rename' | 'delete' | 'undelete'}`;
+  | `metadata.tenants.${'setLimits' | 'cancelDeployment' | 'suspend' | 'resume' | 'rename' | 'delete' | 'undelete'}`
+  | 'tenants.export';
 
 /** Writes the entry in the transaction of the change, which goes on as the role of the service. */
 export async function writeOperatorEntry(

@@ -136,6 +136,16 @@ describe('a tenant that is moved', function () {
     await rm(folder, { recursive: true, force: true });
   });
 
+  it('has an entry of each export in its audit trail', async () => {
+    const rows = await sql(
+      first,
+      `SELECT channel, user_id AS actor, changes FROM "${tenantSchema(tenantId)}"._audit
+       WHERE operation_id = 'tenants.export' ORDER BY audit_id`,
+    );
+    const exported = { from: null, to: 'configuration and users, records, trail' };
+    assert.deepEqual(rows[0], { channel: 'job', actor: null, changes: { exported } });
+  });
+
   it('is a file that only its maker can read, and that does not name a password', async () => {
     assert.equal((await stat(file)).mode & 0o777, 0o600);
     assert.deepEqual(await readdir(folder), ['acme.tar.gz']);

@@ -7,6 +7,7 @@ import type { RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
 import { type Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../../mixins/database/roles.ts';
+import { writeOperatorEntry } from '../../../services/metadata/operator-entry.ts';
 import { NEWEST_SCHEMA } from '../../../services/metadata/tenants.ts';
 import {
   ADDRESSES,
@@ -66,6 +67,7 @@ const TENANT = `SELECT id, key, name, region, edition, sandbox, locale, timezone
 
 /** Gives everything to `sink`, in the order in which an import takes it. Answers the head. */
 export async function exportTenant(database: Database, key: string, options: ExportOptions, sink: Sink): Promise<Head> {
+  await noteExport(database, await findTenant(database, key), options);
   for (let attempt = 1; ; attempt++) {
     const tenant = await findTenant(database, key);
     const head = await database
@@ -86,6 +88,13 @@ export async function exportTenant(database: Database, key: string, options: Exp
         'The configuration of the tenant is being changed: try again when its deployment has ended.',
       );
   }
+}
+
+/** Before anything is read: no copy of a tenant is made without an entry in its audit trail. */
+async function noteExport(database: Database, { id }: TenantRow, { records, trail }: ExportOptions): Promise<void> {
+  const parts = ['configuration and users', ...(records ? ['records'] : []), ...(trail ? ['trail'] : [])];
+  const changes = { exported: { from: null, to: parts.join(', ') } };
+  await database.shared('metadata', id, (tx) => writeOperatorEntry(tx, id, 'tenants.export', changes));
 }
 
 /** A deployment is under way, or was a moment ago. */
