@@ -38,6 +38,7 @@ import {
   wasCompiledEarlier,
 } from './store.ts';
 import { parseComponents } from './stored-state.ts';
+import { inCurrency } from './template-currency.ts';
 
 const here = dirname(fileURLToPath(import.meta.url));
 
@@ -140,7 +141,8 @@ export async function createWithTemplate(
     tx.one<{ pending: boolean }>(TEMPLATE(tenant.id)),
   );
   if (pending && isDeployed(given.template)) {
-    const { applied, metadataVersion } = await deployTemplate(database, tenant.id, template(given.template), (tx) =>
+    const files = inCurrency(template(given.template), tenant.currency);
+    const { applied, metadataVersion } = await deployTemplate(database, tenant.id, files, (tx) =>
       tx.query(TEMPLATE_DEPLOYED(tenant.id)),
     );
     if (applied) changed(tenant.id, metadataVersion);
