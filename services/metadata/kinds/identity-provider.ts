@@ -1,7 +1,7 @@
 /** IdentityProvider: an OpenID provider at which users of the tenant's mail domains sign in; never its secret. */
 import { Type } from 'typebox';
 import { domainName } from '../../../lib/values/mail-domains.ts';
-import { componentsOf, componentType } from './component.ts';
+import { componentsOf, componentType, findComponent } from './component.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { API_NAME, apiName, group, label, optional, setOf, shownFlag, shownText } from './schema.ts';
 
@@ -76,6 +76,15 @@ export const identityProvider = defineKind({
       context.problem('YAML_SCHEMA_INVALID', component, pointer, message);
     const problem = issuerProblem(issuer);
     if (problem) invalid('/issuer', problem);
+    const before = findComponent(context.before, IDENTITY_PROVIDER, component.body.apiName)?.body;
+    const moved = before && (['issuer', 'clientId'] as const).find((name) => before[name] !== component.body[name]);
+    if (active && moved)
+      context.warning(
+        'WITHOUT_EFFECT',
+        component,
+        `/${moved}`,
+        'The secret that was set is for the earlier issuer and client id and is not sent to another one: the operator of the platform has to set it again.',
+      );
     if (domains.length === 0) invalid('/domains', 'It speaks for one domain at least.');
     for (const [i, domain] of domains.entries()) {
       const name = domainName(domain);

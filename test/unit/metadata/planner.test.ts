@@ -268,6 +268,30 @@ describe('metadata: the planner', () => {
     });
   });
 
+  it('an identity provider at another issuer, or with another client id, loses its secret with a warning', async () => {
+    const corp = (issuer: string, more = ''): Files => ({
+      ...role('Seller'),
+      ...profile(''),
+      ...identityProvider(`issuer: https://${issuer}\ndomains: [corp.example]\n${more}`),
+    });
+    const options = { platform: false, allowDestructiveChanges: false, ...acting() } as const;
+    const first = makePlan(core, await readProject(corp('id.corp.example'), null), options);
+    assert.deepEqual(first.warnings, []);
+    const before = applied(first);
+    const again = makePlan(
+      before,
+      await readProject(corp('id.corp.example', 'passwordSignIn: false\n'), null),
+      options,
+    );
+    assert.deepEqual(again.warnings, [], 'another setting keeps it');
+    const moved = makePlan(before, await readProject(corp('id.elsewhere.example'), null), options);
+    assert.deepEqual(moved.blocked, []);
+    assert.deepEqual(
+      moved.warnings.map(({ code, fullName, message }) => [code, fullName, /secret/.test(message)]),
+      [['WITHOUT_EFFECT', 'Corp', true]],
+    );
+  });
+
   const refused: [what: string, files: Files, codes: string[]][] = [
     ['a custom object without __c', objectFiles('Thing'), ['NAME_INVALID']],
     ['a custom field without __c', field('fieldType: text', 'Thing'), ['NAME_INVALID']],
