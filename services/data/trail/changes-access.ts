@@ -1,6 +1,5 @@
 /** What decides which records of an object the change feed reports to a caller, and which fields of them. */
 import { createHash } from 'node:crypto';
-import type { Directory } from '../../../lib/access/directory.ts';
 import { accessTo } from '../../../lib/access/lookup.ts';
 import type { Predicate } from '../../../lib/access/predicate.ts';
 import { reach } from '../../../lib/access/sharing.ts';
@@ -27,11 +26,8 @@ export interface FeedAccess {
   readonly parents: readonly SharingParent[];
   /** A sharing rule reads what every write changes by itself, such as updatedAt. */
   readonly readsStamps: boolean;
-  /**
-   * Changes whenever access changes by anything but a record or a share. Users created after `time` (milliseconds) are
-   * left out: all that they own has changed since, and the feed reports it by itself.
-   */
-  hashAt(time: number): string;
+  /** Changes whenever access changes by anything but a record or a share. */
+  readonly hash: string;
 }
 
 /** Of an object that the user can see. */
@@ -40,51 +36,14 @@ export const feedAccess = memoizeByName((access: Access, objectApiName): FeedAcc
   const sharing = reach(access, objectApiName, 'read');
   const replacer = shapesOf(access.snapshot);
   const text = JSON.stringify([readable.map(fieldShape), setByDeployment(object, access.snapshot), sharing], replacer);
-  const owners = sharing ? ownersIn(sharing, access.directory) : [];
-  const newest =
-    owners
-      .flatMap((ids) => ids.at(-1) ?? [])
-      .sort()
-      .at(-1) ?? '';
-  const hashOf = (ids: readonly (readonly string[])[]): string =>
-    createHash('sha256')
-      .update(JSON.stringify([text, ids]))
-      .digest('base64url')
-      .slice(0, 22);
-  let complete: string | undefined;
   return {
     sharing,
     parents: sharing ? parentsOf(sharing) : [],
     readsStamps:
       /"criteria"/.test(text) && /\b(?:updatedAt|updatedById|recordVersion)\b/.test(JSON.stringify(sharing, replacer)),
-    hashAt(time) {
-      if (isCreatedBy(newest, time)) return (complete ??= hashOf(owners));
-      return hashOf(owners.map((ids) => ids.filter((id) => isCreatedBy(id, time))));
-    },
+    hash: createHash('sha256').update(text).digest('base64url').slice(0, 22),
   };
 });
-
-/** Ids are UUIDv7: their first 48 bits are the time at which they were made, in milliseconds. */
-const isCreatedBy = (id: string, time: number): boolean =>
-  `${id.slice(0, 8)}${id.slice(9, 13)}` <= Math.floor(time).toString(16).padStart(12, '0');
-
-/** The owners of each condition on owners, sorted, in the order of the conditions. */
-function ownersIn(node: Predicate, directory: Directory): (readonly string[])[] {
-  switch (node.kind) {
-    case 'and':
-    case 'or':
-      return node.nodes.flatMap((part) => ownersIn(part, directory));
-    case 'related':
-      return [node.node, node.sharing].flatMap((part) => (part ? ownersIn(part, directory) : []));
-    case 'ownedBy': {
-      const listed = new Set(node.userIds);
-      if (!node.except) return [[...listed].sort()];
-      return [directory.users.flatMap(({ userId }) => (listed.has(userId) ? [] : [userId])).sort()];
-    }
-    default:
-      return [];
-  }
-}
 
 function parentsOf(node: Predicate): SharingParent[] {
   switch (node.kind) {
@@ -143,8 +102,6 @@ function rollupInputs(rollup: NonNullable<FieldMeta['rollup']>, snapshot: Snapsh
  */
 const shapesOf = (snapshot: Snapshot) =>
   function shapeOf(this: unknown, key: string, value: unknown): unknown {
-    // Which of the two forms it has depends on the number of users.
-    if (typeof value === 'object' && value !== null && (value as Predicate).kind === 'ownedBy') return 'ownedBy';
     // The field of a rollup is already a name.
     if ((key === 'field' || key === 'relatedField') && typeof value === 'object' && value !== null)
       return fieldShape(value as FieldMeta);

@@ -110,20 +110,17 @@ const positionAt = ({ snapshot, epoch }: Epoch, object: string, access: FeedAcce
   object,
   time: now,
   epoch,
-  access: access.hashAt(now),
+  access: access.hash,
   snapshot,
   initial: true,
   window: null,
 });
 
-/** Of a window that is not reported to its end, the users of its end count: some of their records are in the copy. */
-const reportedUntil = ({ time, window }: Pick<FeedPosition, 'time' | 'window'>): number => window?.endTime ?? time;
-
 /** Why a copy cannot be continued from a position; null when it can. */
 function expiryReason(start: FeedPosition, { epoch }: Epoch, access: FeedAccess, now: number): string | null {
   if (now - start.time > FEED_CURSOR_VALID_DAYS * 86_400_000)
     return `The cursor is older than ${FEED_CURSOR_VALID_DAYS} days.`;
-  if (start.access !== access.hashAt(reportedUntil(start)))
+  if (start.access !== access.hash)
     return 'What the caller may see has changed by a deployment or by changed permissions.';
   return start.epoch === epoch ? null : 'The database was restored from a backup, or another server took over.';
 }
@@ -137,14 +134,7 @@ async function readPage(tx: Tx, feed: Feed, take: number, start: FeedPosition, l
   let { time, snapshot, window } = start;
   const page = (more: boolean): Page => ({
     entries: [...reported].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, entry]) => entry),
-    position: {
-      ...start,
-      time,
-      access: feed.access.hashAt(reportedUntil({ time, window })),
-      snapshot,
-      initial: start.initial && more,
-      window,
-    },
+    position: { ...start, time, snapshot, initial: start.initial && more, window },
     more,
   });
   for (;;) {
