@@ -5,7 +5,9 @@
  */
 
 import { isMasterDetail } from '../schema/field-types/registry.ts';
-import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
+import { objectOf } from '../schema/lookup.ts';
+import { sharesThrough } from '../schema/shares-through.ts';
+import type { FieldMeta, ObjectMeta, SharingRuleMeta } from '../schema/snapshot.ts';
 import { isUserObject } from '../schema/user-object.ts';
 import { memoize, memoizeByName } from '../values/memoize.ts';
 import { meetsCriteria } from './criteria.ts';
@@ -40,6 +42,8 @@ export type Records =
   | { readonly kind: 'all' }
   | { readonly kind: 'owners'; readonly userIds: ReadonlySet<string> }
   | { readonly kind: 'criteria'; readonly expression: string }
+  /** Those whose field refers to the user (`target` null), or to a record of `target` that the user owns. */
+  | { readonly kind: 'reference'; readonly field: FieldMeta; readonly target: ObjectMeta | null }
   /** Those with a manual share with the user, one of the roles or one of the groups. */
   | { readonly kind: 'shares'; readonly access: readonly ShareAccess[] }
   /** Those whose parents, all of them, are reached at `level`. */
@@ -92,6 +96,9 @@ function compile(access: Access, apiName: string, level: RecordLevel, path: read
           timezone: access.snapshot.tenant.timezone,
         });
         break;
+      case 'reference':
+        nodes.push(referenceNode(access, records));
+        break;
       case 'shares': {
         if (seen.has('shares')) break; // the wider one comes first
         seen.add('shares');
@@ -118,6 +125,15 @@ function compile(access: Access, apiName: string, level: RecordLevel, path: read
   if (userIds.size > 0) nodes.unshift(ownedBy(access.directory, userIds));
   if (nodes.length <= 1) return nodes[0] ?? NOTHING;
   return { kind: 'or', nodes };
+}
+
+/** The field, or the owner of the one record that it refers to, is compared with the user. */
+function referenceNode({ principal, directory }: Access, records: Extract<Records, { kind: 'reference' }>): Predicate {
+  const { field, target } = records;
+  const { userId } = principal;
+  if (target === null) return { kind: 'compare', field, operator: 'eq', values: [userId] };
+  const node: Predicate = { kind: 'ownedBy', userIds: [userId], except: false, among: directory.users.length };
+  return { kind: 'related', field, object: target, relatedField: target.fields['id']!, node, sharing: null };
 }
 
 /** For more than half of the users the predicate lists the others: an owner is always one of the users. */
@@ -173,22 +189,33 @@ function* allGrants(access: Access, objectApiName: string): Iterable<Grant> {
   for (const rule of object.sharingRules) {
     const { role, group } = rule.to;
     if (
+      rule.kind !== 'reference' &&
       !(role !== undefined && memberships.roles.includes(role)) &&
       !(group !== undefined && memberships.groups.has(group))
     )
       continue;
+    const records = recordsOf(rule, access, object);
+    if (records === null) continue;
     yield {
       kind: 'sharingRule',
       apiName: `${object.apiName}.${rule.apiName}`,
       level: rule.access === 'readWrite' ? 'edit' : 'read',
-      records:
-        rule.kind === 'owner'
-          ? { kind: 'owners', userIds: ownersOf(snapshot, directory, rule.from ?? {}) }
-          : { kind: 'criteria', expression: rule.criteria! },
+      records,
     };
   }
   yield { kind: 'manualShare', apiName: null, level: 'read', records: { kind: 'shares', access: ['read', 'edit'] } };
   yield { kind: 'manualShare', apiName: null, level: 'edit', records: { kind: 'shares', access: ['edit'] } };
+}
+
+/** The records that a rule opens; null when its field is not there. */
+function recordsOf(rule: SharingRuleMeta, { snapshot, directory }: Access, object: ObjectMeta): Records | null {
+  if (rule.kind === 'owner') return { kind: 'owners', userIds: ownersOf(snapshot, directory, rule.from ?? {}) };
+  if (rule.kind === 'criteria') return { kind: 'criteria', expression: rule.criteria! };
+  const through = sharesThrough(object, rule);
+  if (through === null) return null;
+  if (through.toUser) return { kind: 'reference', field: through.field, target: null };
+  const target = objectOf(snapshot, through.field.referenceTo[0]!);
+  return target === undefined ? null : { kind: 'reference', field: through.field, target };
 }
 
 /** To whom a record is shared by hand. */
@@ -198,8 +225,10 @@ export const PRINCIPAL_TYPES = ['user', 'role', 'group'] as const;
 export interface SharedRecord {
   readonly id: string;
   readonly ownerId: string | null;
-  /** Stored values as JSON, decimals as text, of the fields that criteria read. */
+  /** Stored values as JSON, decimals as text, of the fields that sharing rules read. */
   readonly values: Readonly<Record<string, unknown>>;
+  /** By field of a sharing rule: the owner of the record that it refers to. */
+  readonly owners: Readonly<Record<string, string | null>>;
   readonly shares: readonly Share[];
   /** By field: the records that control the sharing of this one. */
   readonly parents: Readonly<Record<string, SharedRecord | null>>;
@@ -249,6 +278,10 @@ function leadsTo(
       return record.ownerId !== null && records.userIds.has(record.ownerId);
     case 'criteria':
       return meetsCriteria(access.objects[apiName]!.object, records.expression, record.values, access.snapshot);
+    case 'reference': {
+      const { field, target } = records;
+      return (target ? record.owners : record.values)[field.apiName] === access.principal.userId;
+    }
     case 'shares':
       return record.shares.some((share) => records.access.includes(share.access) && isGivenTo(access, share));
     case 'parents':

@@ -28,7 +28,7 @@ export function mergeBranches(plan: Plan & { readonly sharing: Predicate | null 
   const owned = grants.find((grant) => grant.kind === 'ownedBy');
   if (!owned || owned.userIds.length > OWNERS_MAX || !isSparse(owned)) return null;
   const rest = grants.filter((grant) => grant !== owned);
-  if (!rest.every(({ kind }) => kind === 'criteria' || kind === 'shared')) return null;
+  if (!rest.every(({ kind }) => kind === 'criteria' || kind === 'shared' || kind === 'compare')) return null;
   const size = PREPARED_OWNER_COUNTS.find((count) => count >= owned.userIds.length) ?? OWNERS_MAX;
   const userIds = [...owned.userIds, ...Array<string>(size - owned.userIds.length).fill(NO_USER)];
   const all = [...userIds.map((userId): Predicate => ({ ...owned, userIds: [userId] })), ...rest];

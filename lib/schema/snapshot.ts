@@ -139,11 +139,14 @@ export interface SharingPrincipal {
 /** Opens records of an object to users who would not see them otherwise; rules only ever add. */
 export interface SharingRuleMeta {
   readonly apiName: string;
-  readonly kind: 'owner' | 'criteria';
-  /** owner: whose records; null for criteria. */
+  readonly kind: 'owner' | 'criteria' | 'reference';
+  /** owner: whose records; null for the other kinds. */
   readonly from: SharingPrincipal | null;
-  /** criteria: an expression over the record, checked when it was deployed; null for owner. */
+  /** criteria: an expression over the record, checked when it was deployed; null for the other kinds. */
   readonly criteria: string | null;
+  /** reference: the field that names the user, or a record whose owner is the user; absent for the other kinds. */
+  readonly through?: string;
+  /** Empty for reference. */
   readonly to: SharingPrincipal;
   readonly access: 'read' | 'readWrite';
 }

@@ -443,7 +443,14 @@ const RECORDS = OBJECTS.flatMap((object) =>
   NAMES.flatMap((owner) =>
     ['a', 'b'].map((name) => ({
       object,
-      record: { id: `${object} ${owner} ${name}`, ownerId: owner, values: { name }, shares: [], parents: {} },
+      record: {
+        id: `${object} ${owner} ${name}`,
+        ownerId: owner,
+        values: { name },
+        owners: {},
+        shares: [],
+        parents: {},
+      },
     })),
   ),
 );

@@ -13,6 +13,7 @@ import { newRequestBudget } from '../../../lib/expression/evaluate.ts';
 import type { Scope } from '../../../lib/operation.ts';
 import { fieldOf, ownEntry } from '../../../lib/schema/lookup.ts';
 import { isWritable } from '../../../lib/schema/record-types.ts';
+import { sharesThrough } from '../../../lib/schema/shares-through.ts';
 import type { FieldMeta, ObjectMeta, PermissionBundle } from '../../../lib/schema/snapshot.ts';
 import { isUserObject } from '../../../lib/schema/user-object.ts';
 import {
@@ -260,9 +261,28 @@ const distinct = (grants: readonly (GrantedBy | Grant)[]): GrantedBy[] => [
   ...new Map(grants.map(({ kind, apiName }) => [`${kind} ${apiName}`, { kind, apiName }])).values(),
 ];
 
-function sharingRemedy({ object }: Subject, operation: RecordOperation, code: string): string {
+/** How a reference of the record gives the user access to it; null without a field that the caller sees. */
+function referenceRemedy({ object, shown }: Subject, level: 'read' | 'edit'): string | null {
+  const isVisible = ({ apiName }: FieldMeta): boolean => ownEntry(shown.fields, apiName)?.read === true;
+  for (const rule of object.sharingRules) {
+    const through = level === 'read' || rule.access === 'readWrite' ? sharesThrough(object, rule) : null;
+    if (through && isVisible(through.field))
+      return through.toUser
+        ? `set ${through.field.apiName} to the user (sharing rule ${object.apiName}.${rule.apiName})`
+        : `let ${through.field.apiName} refer to a record that the user owns (sharing rule ${object.apiName}.${rule.apiName})`;
+  }
+  const field = Object.values(object.fields).find(
+    (item) => !item.system && isUserObject({ apiName: item.referenceTo[0] ?? '' }) && isVisible(item),
+  );
+  return field ? `add one of kind reference through ${field.apiName}, which shares it with the user named there` : null;
+}
+
+function sharingRemedy(subject: Subject, operation: RecordOperation, code: string): string {
+  const { object } = subject;
   const { apiName } = object;
   const { level } = NEEDS[operation];
+  const reference = level === 'full' ? null : referenceRemedy(subject, level);
+  const byReference = reference === null ? '' : `${reference}, `;
   if (isUserObject(object)) return MANAGE_USERS_REMEDY;
   if (parentFields(object).length > 0)
     return (
@@ -277,12 +297,12 @@ function sharingRemedy({ object }: Subject, operation: RecordOperation, code: st
     case 'read':
       return (
         `${refused('read')} Share it with the user, a role or a group, ` +
-        `add a sharing rule of ${apiName}, or widen its sharingDefault.`
+        `add a sharing rule of ${apiName}, ${byReference}or widen its sharingDefault.`
       );
     case 'edit':
       return (
         `${refused('change')} Share it with access edit, ` +
-        `add a sharing rule of ${apiName} with access readWrite, or make the user its owner.`
+        `add a sharing rule of ${apiName} with access readWrite, ${byReference}or make the user its owner.`
       );
     case 'full':
       return (

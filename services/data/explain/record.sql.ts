@@ -5,6 +5,7 @@ import { PARENTS_MAX, parentFields, type SharedRecord } from '../../../lib/acces
 import { tenantSchema } from '../../../lib/context.ts';
 import { storedInputsOf } from '../../../lib/expression/formulas.ts';
 import { objectOf, requireField } from '../../../lib/schema/lookup.ts';
+import { fieldsThatShare } from '../../../lib/schema/shares-through.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
@@ -90,8 +91,18 @@ export function sharedRecordSql(
         WHERE ${inner}."id" = ${alias}.${identifier(field.apiName)})`,
     ];
   });
+  const owners = fieldsThatShare(object).flatMap(({ field, toUser }) => {
+    if (toUser) return [];
+    const inner = `${alias}_o`;
+    return [
+      `${literal(field.apiName)}, (
+        SELECT ${inner}."ownerId" FROM ${table(schema, field.referenceTo[0]!)} ${inner}
+        WHERE ${inner}."id" = ${alias}.${identifier(field.apiName)})`,
+    ];
+  });
   return `json_build_object('id', ${alias}."id", 'ownerId', ${alias}."ownerId",
-    'values', ${exactJson(alias, criteriaFields(object))},
+    'values', ${exactJson(alias, ruleFields(object))},
+    'owners', json_build_object(${owners.join(', ')}),
     'shares', (
       SELECT coalesce(json_agg(
         json_build_object(
@@ -102,11 +113,12 @@ export function sharedRecordSql(
     'parents', json_build_object(${parents.join(', ')}))`;
 }
 
-/** Stored fields that the criteria of an object's sharing rules depend on, those of formulas among them. */
-const criteriaFields = memoize((object: ObjectMeta): readonly FieldMeta[] => {
+/** Stored fields that an object's sharing rules depend on, those of formulas among them. */
+const ruleFields = memoize((object: ObjectMeta): readonly FieldMeta[] => {
   const read = object.sharingRules.flatMap((rule) =>
     rule.criteria === null ? [] : criteriaOf(object, rule.criteria).fields,
   );
   const stored = new Set(read.flatMap((name) => [...storedInputsOf(requireField(object, name))]));
+  for (const { field, toUser } of fieldsThatShare(object)) if (toUser) stored.add(field.apiName);
   return [...stored].map((name) => requireField(object, name));
 });

@@ -1,4 +1,7 @@
-/** SharingRule: opens records of an object, by their owners or by what stands in them, to a role or a group. */
+/**
+ * SharingRule: opens records of an object, by their owners or by what stands in them, to a role or a group, or to the
+ * user that a field of them refers to.
+ */
 import { Type } from 'typebox';
 import { checkExpression, checkRecordExpression, RECORD_COST_MAX, recordCost } from '../../../lib/expression/check.ts';
 import { ExpressionError } from '../../../lib/expression/types.ts';
@@ -11,6 +14,7 @@ import { dependsOnTime, formulaCosts } from './formula.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { checkPerObject } from './per-object.ts';
 import { API_NAME, apiName, expression, group, optional } from './schema.ts';
+import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 
 export const SHARING_RULES_PER_OBJECT_MAX = 100;
 const OBJECT_COST_MAX = 2 * RECORD_COST_MAX;
@@ -28,12 +32,22 @@ const principal = (description: string, role: string, options: Record<string, un
 export const SHARING_RULE = componentType('SharingRule', {
   apiName: apiName('Stable name; explanations of access name it as `<Object>.<Rule>`.'),
   object: apiName('The object that it belongs to.'),
-  kind: Type.Enum(['owner', 'criteria'], { description: 'What decides: who owns a record, or what stands in it.' }),
+  kind: Type.Enum(['owner', 'criteria', 'reference'], {
+    description: 'What decides: who owns a record, what stands in it, or whom a field of it refers to.',
+  }),
   from: optional(principal('owner: whose records; a role or a group.', 'The users who hold this role.')),
   criteria: optional(expression('criteria: expression over `record`; records for which it is true are opened.')),
-  to: principal('To whom: a role or a group.', 'The users of this role and of those above it.', {
-    'x-erp-always': true,
-  }),
+  through: optional(
+    Type.String({
+      pattern: API_NAME,
+      description:
+        'reference: a reference field of the object. The record is opened to the user that the field refers to, ' +
+        'or to the owner of the record that it refers to.',
+    }),
+  ),
+  to: optional(
+    principal('owner, criteria: to whom, a role or a group.', 'The users of this role and of those above it.'),
+  ),
   access: Type.Enum(['read', 'readWrite'], { description: 'See the records, or change them as well.' }),
 });
 
@@ -47,12 +61,19 @@ export const sharingRule = defineKind({
   inTable: true,
 
   references(body) {
-    const { object, from, to, criteria } = body;
+    const { object, from, to, criteria, through } = body;
     const found: Reference[] = [{ type: 'CustomObject', fullName: object, pointer: '/object' }];
     for (const [key, who] of [['from', from] as const, ['to', to] as const]) {
       if (who?.role !== undefined) found.push({ type: 'Role', fullName: who.role, pointer: `/${key}/role` });
       if (who?.group !== undefined) found.push({ type: 'Group', fullName: who.group, pointer: `/${key}/group` });
     }
+    if (through !== undefined && !SYSTEM_FIELD_NAMES.has(through))
+      found.push({
+        type: 'CustomField',
+        fullName: `${object}.${through}`,
+        pointer: '/through',
+        access: 'read',
+      });
     return [...found, ...expressionReferences(object, criteria ?? '', '/criteria')];
   },
 
@@ -60,9 +81,12 @@ export const sharingRule = defineKind({
     checkForm(component, context);
     checkObject(component, context);
     checkCriteria(component, context);
+    checkThrough(component, context);
   },
 
-  isAffected: ({ body }, changes) => changes.objects(CUSTOM_FIELD).has(body.object),
+  isAffected: ({ body }, changes) =>
+    changes.objects(CUSTOM_FIELD).has(body.object) ||
+    (body.kind === 'reference' && changes.names(CUSTOM_OBJECT).size > 0),
 
   checkAll(context) {
     checkPerObject(context, SHARING_RULE, 'sharing rules', SHARING_RULES_PER_OBJECT_MAX);
@@ -70,13 +94,14 @@ export const sharingRule = defineKind({
   },
 
   compile(component, draft) {
-    const { object, apiName: name, kind, from, criteria, to, access } = component.body;
+    const { object, apiName: name, kind, from, criteria, through, to, access } = component.body;
     draft.objects[object]?.sharingRules.push({
       apiName: name,
       kind,
       from: from ?? null,
       criteria: criteria ?? null,
-      to,
+      ...(through === undefined ? {} : { through }),
+      to: to ?? {},
       access,
     });
   },
@@ -107,21 +132,47 @@ function checkCosts(context: CheckContext): void {
   }
 }
 
-/** What the two kinds need and do not take, and that a principal is one. */
+/** The properties that each kind needs and does not take; a principal is one role or one group. */
 function checkForm(component: RuleComponent, context: CheckContext): void {
-  const { kind, from, to, criteria } = component.body;
+  const { kind, from, to } = component.body;
   const wrong = (pointer: string, message: string): void =>
     context.problem('YAML_SCHEMA_INVALID', component, pointer, message);
-  if (kind === 'owner') {
-    if (from === undefined) wrong('', 'A rule of kind owner says whose records: from.');
-    if (criteria !== undefined) wrong('/criteria', 'A rule of kind owner has no criteria.');
-  } else {
-    if (criteria === undefined) wrong('', 'A rule of kind criteria needs criteria.');
-    if (from !== undefined) wrong('/from', 'A rule of kind criteria has no from.');
+  for (const property of ['from', 'criteria', 'through', 'to'] as const) {
+    const isSet = component.body[property] !== undefined;
+    const needed = PROPERTIES[kind].includes(property);
+    if (needed && !isSet) wrong('', `A rule of kind ${kind} needs ${property}.`);
+    if (isSet && !needed) wrong(`/${property}`, `A rule of kind ${kind} has no ${property}.`);
   }
   for (const [key, who] of [['from', from] as const, ['to', to] as const])
     if (who && (who.role === undefined) === (who.group === undefined))
       wrong(`/${key}`, `${key} names a role or a group, one of the two.`);
+}
+
+const PROPERTIES: Readonly<Record<RuleComponent['body']['kind'], readonly string[]>> = {
+  owner: ['from', 'to'],
+  criteria: ['criteria', 'to'],
+  reference: ['through'],
+};
+
+/** The field is a reference of the object that refers to users, or to records that have owners of their own. */
+function checkThrough(component: RuleComponent, context: CheckContext): void {
+  const { object, through } = component.body;
+  if (through === undefined) return;
+  const wrong = (message: string): void => context.problem('REFERENCE_INVALID', component, '/through', message);
+  if (SYSTEM_FIELD_NAMES.has(through)) {
+    wrong(`${through} cannot be used in a rule of kind reference: name a reference field of your own.`);
+    return;
+  }
+  const field = findComponent(context.after, CUSTOM_FIELD, `${object}.${through}`)?.body;
+  if (!field) return;
+  const [target] = field.referenceTo ?? [];
+  if (field.fieldType !== 'reference' && field.fieldType !== 'masterDetail')
+    wrong(`${object}.${through} is no reference field.`);
+  else if (
+    target !== undefined &&
+    findComponent(context.after, CUSTOM_OBJECT, target)?.body.sharingDefault === 'controlledByParent'
+  )
+    wrong(`Records of ${target} follow their parent (controlledByParent): their owner does not reach them.`);
 }
 
 function checkObject(component: RuleComponent, context: CheckContext): void {

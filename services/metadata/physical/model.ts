@@ -17,6 +17,7 @@ import {
 } from '../../../lib/schema/field-types/registry.ts';
 import { fuzzyClass, keyForm, matchForm } from '../../../lib/schema/matching.ts';
 import type { FieldMeta, FieldTypeName, MatchMethod, ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import { isUserObject } from '../../../lib/schema/user-object.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { CUSTOM_FIELD } from '../kinds/bodies/custom-field.ts';
 import { CUSTOM_OBJECT } from '../kinds/bodies/custom-object.ts';
@@ -142,7 +143,7 @@ function tableOf(object: ObjectMeta, fields: readonly FieldMeta[], rules: readon
 
 /**
  * Indexes by which the newest of the records that a user reaches are found, where they do not reach all: by owner, and
- * for each sharing rule with criteria those records that meet them.
+ * for each sharing rule those that its field opens to a user or that meet its criteria.
  */
 function sharingIndexes(
   { columns }: Pick<Table, 'columns'>,
@@ -158,7 +159,13 @@ function sharingIndexes(
     ...Object.fromEntries([...columns.values()].flatMap(({ name, field }) => (field ? [[name, field]] : []))),
   };
   for (const { body } of rules) {
-    const { criteria } = body;
+    const { criteria, through } = body;
+    const field = through === undefined ? undefined : columns.get(through)?.field;
+    if (field && isUserObject({ apiName: field.referenceTo[0]! }))
+      indexes.set(physicalName('r', apiName, body.apiName), {
+        unique: false,
+        on: `(${identifier(field.apiName)}, ${newest})`,
+      });
     const where = criteria !== undefined ? indexableCriteria(apiName, criteria, fields) : null;
     if (where)
       indexes.set(physicalName('r', apiName, body.apiName), {

@@ -352,7 +352,7 @@ class Grants {
         this.#denied(
           component,
           members ? '/members' : '',
-          `${rule.fullName} opens the records of its members to ${to.role ?? to.group}, and you do not reach all of them.`,
+          `${rule.fullName} opens the records of its members to ${to?.role ?? to?.group}, and you do not reach all of them.`,
         );
     }
   }

@@ -167,6 +167,35 @@ describe('explanations of access over HTTP', () => {
     assert.ok(open.allowed);
   });
 
+  it('name a rule by reference, and advise one where a field names the user', async () => {
+    await deals.deploy({
+      ...fieldFile('Deal__c', 'Agent__c', 'fieldType: reference\nreferenceTo: [User]'),
+      'permissionSets/DealAgents.yaml':
+        'type: PermissionSet\napiName: DealAgents\nlabel: Agents\nfields:\n  Deal__c.Agent__c:\n    read: true\n    edit: true\n',
+    });
+    const sets = { permissionSetApiNames: ['Deals', 'DealState', 'DealAgents'] };
+    await deals.setUser('sam', sets);
+    await deals.setUser('sue', sets);
+    const id = await newDeal({ Agent__c: deals.ids.sue });
+    const about = { operation: 'read', userId: deals.ids.sue };
+    const before = (await explained(ada, id, about)).of['sharing']!;
+    assert.equal(before.result, 'deny');
+    assert.match(before.remedy!, /kind reference through Agent__c, which shares it with the user named there/);
+    await deals.deploy({
+      'objects/Deal__c/sharingRules/ByAgent.yaml':
+        'type: SharingRule\napiName: ByAgent\nobject: Deal__c\nkind: reference\nthrough: Agent__c\naccess: read\n',
+    });
+    const after = await explained(ada, id, about);
+    assert.deepEqual(after.of['sharing']!.grantedBy, [{ kind: 'sharingRule', apiName: 'Deal__c.ByAgent' }]);
+    assert.equal((await sue.get(`/data/Deal__c/${id}`)).status, 200);
+    const others = (await explained(ada, await newDeal(), about)).of['sharing']!;
+    assert.match(others.remedy!, /set Agent__c to the user \(sharing rule Deal__c\.ByAgent\)/);
+    const denied = (await explained(sue, id, { operation: 'update' })).of['sharing']!;
+    assert.equal(denied.result, 'deny', 'read is not readWrite');
+    await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'DealState'] });
+    await deals.setUser('sue', { permissionSetApiNames: ['DealsRead'] });
+  });
+
   it('tell that the scope is missing', async () => {
     const id = await newDeal();
     const reader = await deals.sign('sam', 'data:read');

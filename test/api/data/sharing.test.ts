@@ -92,6 +92,62 @@ describe('sharing over HTTP', () => {
     await deals.deploy(group('Watchers', []));
   });
 
+  it('shares a record with the user whom a field names, or who owns the record that it refers to', async function () {
+    this.timeout(60_000);
+    const { mia } = deals.as;
+    await deals.deploy({
+      ...fieldFile('Deal__c', 'Agent__c', 'fieldType: reference\nreferenceTo: [User]'),
+      ...rule('ByAgent', 'kind: reference\nthrough: Agent__c\naccess: readWrite\n'),
+      ...rule('ByOther', 'kind: reference\nthrough: Other__c\naccess: read\n'),
+      'permissionSets/DealAgents.yaml':
+        'type: PermissionSet\napiName: DealAgents\nlabel: Agents\nfields:\n  Deal__c.Agent__c:\n    read: true\n    edit: true\n',
+    });
+    const permissionSetApiNames = ['Deals', 'DealRefs', 'DealAgents'];
+    for (const name of ['sam', 'sue', 'mia'] as const) await deals.setUser(name, { permissionSetApiNames });
+    const { body } = await deals.deal(sam);
+    const { id } = body;
+    const set = async (fields: Record<string, unknown>, who = ada): Promise<void> => {
+      const etag = (await who.get(at(id))).headers.get('etag')!;
+      const reply = await who.patch(at(id), fields, { etag });
+      assert.equal(reply.status, 200, reply.text);
+    };
+    const listed = async (): Promise<boolean> =>
+      (await sue.get('/data/Deal__c?take=200')).body.records.some((record: { id: string }) => record.id === id);
+    const feed = (await sue.get('/data/Deal__c/changes')).body.resumeCursor;
+    let cursor: string = (await sue.get(`/data/Deal__c/changes?cursor=${feed}`)).body.resumeCursor;
+    const changes = async (): Promise<string[]> => {
+      const reply = await sue.get(`/data/Deal__c/changes?cursor=${cursor}`);
+      assert.equal(reply.status, 200, reply.text);
+      cursor = reply.body.resumeCursor;
+      return reply.body.records
+        .filter((entry: { id: string }) => entry.id === id)
+        .map((entry: { change: string }) => entry.change);
+    };
+    refused(await sue.get(at(id)), 404, 'RECORD_NOT_FOUND');
+
+    await set({ Agent__c: deals.ids.sue });
+    assert.deepEqual([(await sue.get(at(id))).status, await listed(), await changes()], [200, true, ['upserted']]);
+    await set({ Stage__c: 'hers' }, sue);
+    refused(
+      await sue.patch(at(id), { ownerId: deals.ids.sue }, { etag: (await sue.get(at(id))).headers.get('etag')! }),
+      403,
+      'RECORD_ACCESS_DENIED',
+    );
+    await changes();
+    await set({ Agent__c: null });
+    assert.deepEqual([(await sue.get(at(id))).status, await listed(), await changes()], [404, false, ['accessLost']]);
+
+    const other = (await deals.deal(sue)).body.id;
+    await changes();
+    await set({ Other__c: other });
+    assert.deepEqual([(await sue.get(at(id))).status, await listed(), await changes()], [200, true, ['upserted']]);
+    refused(await sue.patch(at(id), { Stage__c: 'x' }, { etag: '"1"' }), 403, 'RECORD_ACCESS_DENIED');
+    const etag = (await ada.get(at(other))).headers.get('etag')!;
+    assert.equal((await ada.patch(at(other), { ownerId: deals.ids.ada }, { etag })).status, 200);
+    assert.deepEqual([(await sue.get(at(id))).status, await listed(), await changes()], [404, false, ['accessLost']]);
+    assert.equal((await mia.get(at(id))).status, 200, 'the owner and those above reach it as before');
+  });
+
   it('follows a change of the default from one request to the next, also under writes', async function () {
     this.timeout(60_000);
     const id = (await deals.deal(sam)).body.id;

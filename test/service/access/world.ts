@@ -66,6 +66,9 @@ const CRITERIA = [
   'record.Twice__c > 15 && record.Kind__c != "a"',
 ];
 
+/** Names one of the users; rules of kind reference share through it. */
+const AGENT = aField('Agent__c', 'reference', { referenceTo: ['User'] });
+
 const FIELDS = [
   aField('Amount__c', 'integer'),
   aField('Kind__c', 'text', { length: 10 }),
@@ -101,7 +104,7 @@ function objectOf(name: ObjectName, sharingDefault: SharingDefault, sharingRules
   const masters = Object.entries(PARENTS[name]).map(([field, to]) =>
     aField(field, 'masterDetail', { referenceTo: [to], required: true }),
   );
-  return anObject(name, [...FIELDS, TWICE, ...masters], { sharingDefault, sharingRules });
+  return anObject(name, [...FIELDS, AGENT, TWICE, ...masters], { sharingDefault, sharingRules });
 }
 
 const principal = (g: Generate, roles: readonly string[], groups: readonly string[]): SharingPrincipal => {
@@ -127,6 +130,11 @@ export function randomWorld(g: Generate): World {
     if (Object.keys(PARENTS[name]).length > 0) defaults.push(...Array<SharingDefault>(8).fill('controlledByParent'));
     const sharingDefault = pick(g, defaults);
     const rules = Array.from({ length: count(g, 0, 3) }, (_, n): SharingRuleMeta => {
+      const access = g(fc.boolean) ? 'read' : 'readWrite';
+      if (chance(g, 3)) {
+        const through = pick(g, [AGENT.apiName, ...Object.keys(PARENTS[name])]);
+        return { apiName: `Rule${n}`, kind: 'reference', from: null, criteria: null, through, to: {}, access };
+      }
       const owner = g(fc.boolean);
       return {
         apiName: `Rule${n}`,
@@ -134,7 +142,7 @@ export function randomWorld(g: Generate): World {
         from: owner ? principal(g, roleNames, groupNames) : null,
         criteria: owner ? null : pick(g, CRITERIA),
         to: principal(g, roleNames, groupNames),
-        access: g(fc.boolean) ? 'read' : 'readWrite',
+        access,
       };
     });
     return objectOf(name, sharingDefault, rules);
@@ -220,6 +228,7 @@ function randomRows(g: Generate, userIds: readonly string[]): World['rows'] {
         createdAt: moment,
         values: {
           ...Object.fromEntries(Object.entries(VALUES).map(([field, values]) => [field, pick(g, values)])),
+          [AGENT.apiName]: pick(g, [null, ...userIds]),
           ...Object.fromEntries(parents.map(([field, to]) => [field, pick(g, rows[to]).id])),
         },
       };
@@ -256,6 +265,12 @@ export function sharedRecord(world: World, object: ObjectName, row: Row): Shared
     id: row.id,
     ownerId: row.ownerId,
     values: row.values,
+    owners: Object.fromEntries(
+      Object.entries(PARENTS[object]).map(([field, to]) => [
+        field,
+        world.rows[to].find((other) => other.id === row.values[field])?.ownerId ?? null,
+      ]),
+    ),
     shares: world.shares.filter((share) => share.recordId === row.id && share.object === object),
     parents: Object.fromEntries(
       Object.entries(PARENTS[object]).map(([field, to]) => {

@@ -50,7 +50,7 @@ function ask(question: Partial<Question>, given: Given = {}) {
       object,
       shown: accessFor(published, aPrincipal()).objects['Bill__c']!,
       known: accessFor(published, aPrincipal()).objects,
-      record: { id: OTHER, ownerId: given.ownerId ?? USER_ID, values: {}, shares: [], parents: {} },
+      record: { id: OTHER, ownerId: given.ownerId ?? USER_ID, values: {}, owners: {}, shares: [], parents: {} },
       stored: {},
       transition: null,
       misplaces: false,

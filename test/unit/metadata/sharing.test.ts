@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { PARENTS_MAX } from '../../../lib/access/sharing.ts';
+import { fieldsThatShare } from '../../../lib/schema/shares-through.ts';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import { componentKey } from '../../../services/metadata/kinds/component.ts';
 import { GROUPS_MAX } from '../../../services/metadata/kinds/group.ts';
@@ -222,7 +223,7 @@ describe('metadata: sharing rules', () => {
     [
       'nobody to share with',
       rule('kind: criteria\ncriteria: "true"\nto: {}\naccess: read\n'),
-      ['YAML_SCHEMA_INVALID 6:1'],
+      ['YAML_SCHEMA_INVALID 1:1'],
     ],
     [
       'a role and a group at once',
@@ -234,6 +235,22 @@ describe('metadata: sharing rules', () => {
       'full access',
       rule('kind: criteria\ncriteria: "true"\nto: {group: Finance}\naccess: full\n'),
       ['YAML_SCHEMA_INVALID 7:1'],
+    ],
+    ['reference without through', rule('kind: reference\naccess: read\n'), ['YAML_SCHEMA_INVALID 1:1']],
+    [
+      'reference with to',
+      rule('kind: reference\nthrough: Agent__c\nto: {group: Finance}\naccess: read\n'),
+      ['DEPENDENCY_MISSING 5:1', 'YAML_SCHEMA_INVALID 6:1'],
+    ],
+    [
+      'reference through a field that is no reference',
+      rule('kind: reference\nthrough: Status__c\naccess: read\n'),
+      ['REFERENCE_INVALID 5:1'],
+    ],
+    [
+      'reference through a field of the platform',
+      rule('kind: reference\nthrough: ownerId\naccess: read\n'),
+      ['REFERENCE_INVALID 5:1'],
     ],
     ['another kind', rule('kind: manual\nto: {group: Finance}\naccess: read\n'), ['YAML_SCHEMA_INVALID 4:1']],
     [
@@ -277,6 +294,27 @@ describe('metadata: sharing rules', () => {
     const { after } = await planOf(new Map(), { ...BILL, ...FINANCE, ...byCriteria('record.Status__c == "sent"') });
     const { blocked } = await planOf(after, fieldFile('Bill__c', 'Status__c', 'fieldType: boolean'));
     assert.ok(blocked.some(({ code, fullName }) => code === 'EXPRESSION_INVALID' && fullName === 'Bill__c.Sent'));
+  });
+
+  it('share through a reference field, which stays one while they do', async () => {
+    const files = {
+      ...BILL,
+      ...fieldFile('Bill__c', 'Agent__c', 'fieldType: reference\nreferenceTo: [Bill__c]'),
+      ...rule('kind: reference\nthrough: Agent__c\naccess: readWrite\n', 'ByAgent'),
+    };
+    const { blocked, after } = await planOf(new Map(), files);
+    assert.deepEqual(blocked, []);
+    const bill = compileSnapshot(aSnapshot([]).tenant, 1, after).objects['Bill__c']!;
+    const [meta] = bill.sharingRules;
+    assert.deepEqual([meta!.kind, meta!.through, meta!.to, meta!.access], ['reference', 'Agent__c', {}, 'readWrite']);
+    assert.deepEqual(
+      fieldsThatShare(bill).map(({ field, toUser }) => [field.apiName, toUser]),
+      [['Agent__c', false]],
+    );
+    const changed = await planOf(after, fieldFile('Bill__c', 'Agent__c', 'fieldType: text'));
+    assert.ok(
+      changed.blocked.some(({ code, fullName }) => code === 'REFERENCE_INVALID' && fullName === 'Bill__c.ByAgent'),
+    );
   });
 
   it('are not for records that follow their parent, nor for users', async () => {
