@@ -1,5 +1,6 @@
 /** What decides which records of an object the change feed reports to a caller, and which fields of them. */
 import { createHash } from 'node:crypto';
+import type { Directory } from '../../../lib/access/directory.ts';
 import { accessTo } from '../../../lib/access/lookup.ts';
 import type { Predicate } from '../../../lib/access/predicate.ts';
 import { reach } from '../../../lib/access/sharing.ts';
@@ -26,24 +27,58 @@ export interface FeedAccess {
   readonly parents: readonly SharingParent[];
   /** A sharing rule reads what every write changes by itself, such as updatedAt. */
   readonly readsStamps: boolean;
-  /** Changes whenever access changes by anything but a record or a share. */
-  readonly hash: string;
+  /**
+   * Changes whenever access changes by anything but a record or a share. Users with greater ids than `lastUserId` are
+   * left out: a user who was created after a cursor was issued owned nothing at that moment.
+   */
+  readonly hashUpTo: (lastUserId: string) => string;
+  /** The greatest id of a user; empty when there is none. */
+  readonly lastUserId: string;
 }
 
 /** Of an object that the user can see. */
 export const feedAccess = memoizeByName((access: Access, objectApiName): FeedAccess => {
   const { object, readable } = accessTo(access, objectApiName);
   const sharing = reach(access, objectApiName, 'read');
-  const replacer = shapesOf(access.snapshot);
-  const text = JSON.stringify([readable.map(fieldShape), setByDeployment(object, access.snapshot), sharing], replacer);
+  const { directory, snapshot } = access;
+  const lastUserId =
+    directory.users
+      .map(({ userId }) => userId)
+      .sort()
+      .at(-1) ?? '';
+  const textUpTo = (last: string): string =>
+    JSON.stringify(
+      [readable.map(fieldShape), setByDeployment(object, snapshot), sharing],
+      shapesOf(snapshot, directory, last),
+    );
+  const text = textUpTo(lastUserId);
+  const hashes = new Map<string, string>();
   return {
     sharing,
     parents: sharing ? parentsOf(sharing) : [],
     readsStamps:
-      /"criteria"/.test(text) && /\b(?:updatedAt|updatedById|recordVersion)\b/.test(JSON.stringify(sharing, replacer)),
-    hash: createHash('sha256').update(text).digest('base64url').slice(0, 22),
+      /"criteria"/.test(text) &&
+      /\b(?:updatedAt|updatedById|recordVersion)\b/.test(
+        JSON.stringify(sharing, shapesOf(snapshot, directory, lastUserId)),
+      ),
+    lastUserId,
+    hashUpTo(last) {
+      let hash = hashes.get(last);
+      if (hash === undefined) {
+        if (hashes.size === HASHES_MAX) hashes.clear();
+        hash = createHash('sha256')
+          .update(last === lastUserId ? text : textUpTo(last))
+          .digest('base64url')
+          .slice(0, 22);
+        hashes.set(last, hash);
+      }
+      return hash;
+    },
   };
 });
+
+/** Hashes that are kept for one user and object; cursors of different times have different last users. */
+const HASHES_MAX = 20;
 
 function parentsOf(node: Predicate): SharingParent[] {
   switch (node.kind) {
@@ -60,9 +95,17 @@ function parentsOf(node: Predicate): SharingParent[] {
 function parentOf(field: FieldMeta, object: ObjectMeta, sharing: Predicate | null): SharingParent {
   const parents = sharing ? parentsOf(sharing) : [];
   const decidingFields =
-    sharing && hasCriteria(sharing) ? null : ['ownerId', ...parents.map((parent) => parent.field.apiName)];
+    sharing && hasCriteria(sharing)
+      ? null
+      : ['ownerId', ...parents.map((parent) => parent.field.apiName), ...(sharing ? comparedFields(sharing) : [])];
   return { field, object, parents, decidingFields };
 }
+
+/** Fields of the record itself that rules of kind reference compare with the user. */
+const comparedFields = (node: Predicate): string[] => {
+  if (node.kind === 'compare') return [node.field.apiName];
+  return node.kind === 'and' || node.kind === 'or' ? node.nodes.flatMap(comparedFields) : [];
+};
 
 const hasCriteria = (node: Predicate): boolean =>
   node.kind === 'criteria' || ((node.kind === 'and' || node.kind === 'or') && node.nodes.some(hasCriteria));
@@ -99,9 +142,11 @@ function rollupInputs(rollup: NonNullable<FieldMeta['rollup']>, snapshot: Snapsh
 
 /**
  * A JSON replacer: names instead of whole objects and fields; of an object with criteria its computed fields as well.
+ * Owners are listed the same way whatever the number of users is, up to `lastUserId`.
  */
-const shapesOf = (snapshot: Snapshot) =>
+const shapesOf = (snapshot: Snapshot, directory: Directory, lastUserId: string) =>
   function shapeOf(this: unknown, key: string, value: unknown): unknown {
+    if (isOwnedBy(value)) return { owners: ownersIn(value, directory).filter((userId) => userId <= lastUserId) };
     // The field of a rollup is already a name.
     if ((key === 'field' || key === 'relatedField') && typeof value === 'object' && value !== null)
       return fieldShape(value as FieldMeta);
@@ -118,3 +163,14 @@ const shapesOf = (snapshot: Snapshot) =>
     if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return [...value].sort();
     return value;
   };
+
+type OwnedBy = Extract<Predicate, { kind: 'ownedBy' }>;
+
+const isOwnedBy = (value: unknown): value is OwnedBy =>
+  typeof value === 'object' && value !== null && (value as { kind?: unknown }).kind === 'ownedBy';
+
+function ownersIn({ userIds, except }: OwnedBy, { users }: Directory): readonly string[] {
+  if (!except) return userIds;
+  const others = new Set(userIds);
+  return users.flatMap(({ userId }) => (others.has(userId) ? [] : [userId]));
+}

@@ -26,6 +26,8 @@ export interface FeedPosition {
   readonly epoch: string;
   /** Hash of what decides which records the caller sees, and what of them. */
   readonly access: string;
+  /** The last user whom the hash takes in. */
+  readonly lastUserId: string;
   /** What this snapshot sees has been reported. */
   readonly snapshot: string;
   /** The first pass: the copy is filled from lists, so it may hold whatever was visible at some time since. */
@@ -45,6 +47,8 @@ interface Payload {
   readonly t: number;
   readonly s: string;
   readonly h: string;
+  /** Absent in cursors of earlier versions. */
+  readonly u?: string;
   readonly f: string;
   readonly i: boolean;
   readonly n: {
@@ -68,9 +72,9 @@ export function snapshotUpTo(last: string, current: string, earlier: string): st
 }
 
 export function sealPosition(position: FeedPosition, seal: Seal): string {
-  const { object, time, epoch, access, snapshot, initial, window } = position;
+  const { object, time, epoch, access, lastUserId, snapshot, initial, window } = position;
   const n = window && { upTo: window.end, reached: window.endTime, last: window.isLast, after: window.afterId };
-  const payload: Payload = { o: object, t: time, s: epoch, h: access, f: snapshot, i: initial, n };
+  const payload: Payload = { o: object, t: time, s: epoch, h: access, u: lastUserId, f: snapshot, i: initial, n };
   return sealPayload(payload, seal, PURPOSE);
 }
 
@@ -82,9 +86,9 @@ export function openPosition(cursor: string, object: string, seal: Seal): FeedPo
     throw cursorError('CURSOR_QUERY_MISMATCH', 'The cursor was issued for another object.', POINTER, {
       changed: ['objectApiName'],
     });
-  const { o, t, s, h, f, i, n } = payload;
+  const { o, t, s, h, u, f, i, n } = payload;
   const window = n && { end: n.upTo, endTime: n.reached, isLast: n.last, afterId: n.after };
-  return { object: o, time: t, epoch: s, access: h, snapshot: f, initial: i, window };
+  return { object: o, time: t, epoch: s, access: h, lastUserId: u ?? '', snapshot: f, initial: i, window };
 }
 
 /** The copy cannot be continued from here. `oldestCursor` is the position from which the changes can be followed. */

@@ -110,7 +110,8 @@ const positionAt = ({ snapshot, epoch }: Epoch, object: string, access: FeedAcce
   object,
   time: now,
   epoch,
-  access: access.hash,
+  access: access.hashUpTo(access.lastUserId),
+  lastUserId: access.lastUserId,
   snapshot,
   initial: true,
   window: null,
@@ -120,7 +121,7 @@ const positionAt = ({ snapshot, epoch }: Epoch, object: string, access: FeedAcce
 function expiryReason(start: FeedPosition, { epoch }: Epoch, access: FeedAccess, now: number): string | null {
   if (now - start.time > FEED_CURSOR_VALID_DAYS * 86_400_000)
     return `The cursor is older than ${FEED_CURSOR_VALID_DAYS} days.`;
-  if (start.access !== access.hash)
+  if (start.access !== access.hashUpTo(start.lastUserId))
     return 'What the caller may see has changed by a deployment or by changed permissions.';
   return start.epoch === epoch ? null : 'The database was restored from a backup, or another server took over.';
 }
@@ -132,9 +133,11 @@ async function readPage(tx: Tx, feed: Feed, take: number, start: FeedPosition, l
   const until = performance.now() + PAGE_MAX_MS;
   let left = LIMITS.page_max_bytes;
   let { time, snapshot, window } = start;
+  // The users of now: what changes about them from here on ends the cursor.
+  const { access, lastUserId } = latest;
   const page = (more: boolean): Page => ({
     entries: [...reported].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, entry]) => entry),
-    position: { ...start, time, snapshot, initial: start.initial && more, window },
+    position: { ...start, access, lastUserId, time, snapshot, initial: start.initial && more, window },
     more,
   });
   for (;;) {

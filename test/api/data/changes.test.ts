@@ -349,6 +349,36 @@ describe('following the changes of an object', () => {
     assert.deepEqual(await mias.follow(), [], 'a name decides about nothing');
   });
 
+  it('goes on for everybody when users are invited, and misses nothing of theirs', async function () {
+    this.timeout(120_000);
+    const kept = [await follow(mia), await follow(sam), await follow(sue), await follow(ada)];
+    const invite = async (n: number, roleApiName: string | null): Promise<string> => {
+      const username = `invited${n}@demo.example`;
+      const body = { username, email: username, displayName: `Invited ${n}`, profileApiName: 'SalesRep', roleApiName };
+      const reply = await ada.post('/data/User', body);
+      assert.equal(reply.status, 201, reply.text);
+      return reply.body.id;
+    };
+    const invited: string[] = [];
+    for (let n = 0; n < 44; n++) invited.push(await invite(n, n % 2 ? null : 'SalesRep'));
+    for (const copy of kept) assert.deepEqual(await copy.follow(), [], 'nobody starts over');
+    const [copy] = kept;
+    const id = await newDeal(ada, { ownerId: invited[0] });
+    assert.deepEqual(brief(await copy!.follow()), [`${id} upserted`], 'whose owner was invited since');
+    await copy!.compare('of the manager');
+    const path = `/data/User/${invited[0]}`;
+    const etag = (await ada.get(path)).headers.get('etag')!;
+    assert.equal((await ada.patch(path, { roleApiName: null }, { etag })).status, 200);
+    const expired = await mia.get(`/data/Deal__c/changes?cursor=${copy!.cursor}`);
+    assert.deepEqual([expired.status, expired.body.code], [400, 'SYNC_TOKEN_EXPIRED'], 'the owner left the branch');
+    const other = kept[1]!;
+    assert.equal(
+      (await sam.get(`/data/Deal__c/changes?cursor=${other.cursor}`)).status,
+      200,
+      'which concerns Mia alone',
+    );
+  });
+
   it('starts over when a deployment computes a hidden rollup or number for all records', async () => {
     const rollup = (criteria: string): Record<string, string> => ({
       'objects/Deal__c/fields/Parts__c.yaml': `type: CustomField\napiName: Parts__c\nobject: Deal__c\nlabel: Parts\nfieldType: rollup\nrollup:\n  childObject: DealLine__c\n  referenceField: Deal__c\n  function: count\n  criteria: ${criteria}\n`,

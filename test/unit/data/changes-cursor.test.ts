@@ -27,6 +27,7 @@ describe('the cursor of changes', () => {
       time: 1_795_000_000_000,
       epoch: '7501234567890123456/1',
       access: 'x'.repeat(22),
+      lastUserId: '0199f000-0000-7000-8000-000000000001',
       snapshot: '1000000:1000000:',
       initial: true,
       window: { end: '1001000:1001000:', endTime: 1_795_000_000_001, isLast: false, afterId: '0'.repeat(36) },
