@@ -36,6 +36,7 @@ export const PROBLEM_CODES = [
   'ACTS_AS_USER',
   'DOMAIN_NOT_VERIFIED',
   'WITHOUT_EFFECT',
+  'FEATURE_NOT_AVAILABLE',
 ] as const;
 
 export interface Problem {

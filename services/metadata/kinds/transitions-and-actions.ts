@@ -154,10 +154,10 @@ function checkEffect(component: Component, context: CheckContext, check: EffectC
     context.problem('YAML_SCHEMA_INVALID', component, `${pointer}${at}`, message);
   if (effect.verb === 'requestApproval') {
     context.problem(
-      'STATE_MODEL_INVALID',
+      'FEATURE_NOT_AVAILABLE',
       component,
       `${pointer}/verb`,
-      'Approvals are not offered yet: no service carries requestApproval.',
+      'The effect requestApproval is not available yet.',
       { remedy: 'Give the transition a permission that only approvers hold.' },
     );
     return;

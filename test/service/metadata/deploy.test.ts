@@ -38,7 +38,6 @@ const EVERY_TYPE: Record<string, [yaml: string, column: string]> = {
   Number__c: ['fieldType: autoNumber\nformat: "N-{0000}"', 'text'],
   Geo__c: ['fieldType: geolocation', 'jsonb'],
   Address__c: ['fieldType: address', 'jsonb'],
-  File__c: ['fieldType: file', 'uuid'],
   Json__c: ['fieldType: json', 'jsonb'],
 };
 

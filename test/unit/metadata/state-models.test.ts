@@ -413,7 +413,7 @@ ${PAY}`,
       ['      - verb: runScript\n', ['YAML_SCHEMA_INVALID']],
       [
         '      - verb: requestApproval\n',
-        ['STATE_MODEL_INVALID 16:9 Approvals are not offered yet: no service carries requestApproval.'],
+        ['FEATURE_NOT_AVAILABLE 16:9 The effect requestApproval is not available yet.'],
       ],
       ['      - verb: updateFields\n', ['YAML_SCHEMA_INVALID 16:9 updateFields needs fields.']],
       [
