@@ -97,10 +97,11 @@ class Planner {
     this.#source = source;
   }
 
+  /** The fields of an answer: all readable ones, or those named and the id. */
   fields(names: readonly string[] | null): readonly FieldMeta[] {
     const readable = this.#view.access.objects[this.#object.apiName]?.readable ?? [];
     if (names === null) return readable;
-    const wanted = new Set(names);
+    const wanted = new Set(['id', ...names]);
     const chosen = readable.filter((field) => wanted.delete(field.apiName));
     for (const name of wanted)
       this.problems.add(this.#pointer('fields'), 'PARAMETER_INVALID', `There is no field ${quoted(name)}.`, {

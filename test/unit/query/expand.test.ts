@@ -120,7 +120,7 @@ describe('expand', () => {
 
   it('reads the reference also when it is not shown', () => {
     const { text } = compiled({ fields: ['name'], expand: 'AccountId__c(name)' });
-    assert.match(text, /FROM \(SELECT r\."name", .*r\."AccountId__c" FROM "t_x"\."Order__c" r/);
+    assert.match(text, /FROM \(SELECT r\."id", r\."name", .*r\."AccountId__c" FROM "t_x"\."Order__c" r/);
     assert.match(text, /q1\."id" = r\."AccountId__c"/);
   });
 

@@ -130,6 +130,8 @@ describe('a list query', () => {
       planned({ fields: ['Amount__c', 'id', 'Amount__c'] }).fields.map((field) => field.apiName),
       ['id', 'Amount__c'],
     );
+    const [field] = planned({ fields: ['Amount__c'] }).fields;
+    assert.equal(field!.apiName, 'id', 'a record always has its id');
   });
 
   it('never answers a hidden field', () => {
