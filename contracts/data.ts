@@ -91,8 +91,8 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
   'data.users.access': { params: { tenantId: string; userId: string }; result: UserAccess };
   /**
    * Whether the user could execute operations on an object, and on its record when one is named: why not, else null.
-   * `references` are values of its fields as a body has them: those that name other records must name such as the user
-   * can read. `readsRecord`: they see the record, or nobody who asks for it does. Throws OBJECT_NOT_FOUND for an object
+   * `values` are those of its fields as a body has them: of a standard object the user must be allowed to make that change.
+   * `references` are those of them that name other records, which must be such as the user can read. `readsRecord`: they see the record, or nobody who asks for it does. Throws OBJECT_NOT_FOUND for an object
    * that the user cannot read.
    */
   'data.access.check': {
@@ -103,6 +103,7 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
       record: AskedRecord | null;
       operations: readonly RecordOperation[];
       transitionKey: string | null;
+      values: Readonly<Record<string, unknown>>;
       references: Readonly<Record<string, unknown>>;
     };
     result: { readsRecord: boolean; refusal: PlatformErrorWire | null };

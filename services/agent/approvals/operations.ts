@@ -88,14 +88,17 @@ export function fieldsSetBy(row: ApprovalRow): readonly string[] | null {
   return [...Object.keys(bodyOf(row)), ...(externalIdField === undefined ? [] : [externalIdField])];
 }
 
+/** Values of fields as the request sets them. */
+export const valuesSetBy = (row: ApprovalRow): Readonly<Record<string, unknown>> =>
+  bodyHasFields(row) ? { ...bodyOf(row) } : {};
+
 /** Values of the fields that refer to other records, as the request sets them. */
 export function referencesSetBy(row: ApprovalRow, { fields }: ObjectMeta): Readonly<Record<string, unknown>> {
-  if (!bodyHasFields(row)) return {};
   const isSet = ([name]: readonly [string, unknown]): boolean => {
     const field = ownEntry(fields, name);
     return field !== undefined && isReference(field);
   };
-  return Object.fromEntries(Object.entries(bodyOf(row)).filter(isSet));
+  return Object.fromEntries(Object.entries(valuesSetBy(row)).filter(isSet));
 }
 
 export function bodyOf({ body }: ApprovalRow): object {

@@ -24,6 +24,7 @@ import {
   recordQuestionOf,
   referencesSetBy,
   takesNoRight,
+  valuesSetBy,
 } from './operations.ts';
 
 export interface Rights {
@@ -95,7 +96,8 @@ async function recordRights(
   const fields = await fieldsOf(deps, request, row, question.objectApiName);
   const operations = fields.includes('ownerId') ? withOwner(question.operations) : question.operations;
   const references = referencesSetBy(row, object);
-  const answer = await deps.checkAccess({ ...question, operations, references, tenantId, userId });
+  const values = valuesSetBy(row);
+  const answer = await deps.checkAccess({ ...question, operations, values, references, tenantId, userId });
   const refusal = answer.refusal && PlatformError.fromWire(answer.refusal);
   return {
     refusal: refusal ?? fieldRefusal(access, question.objectApiName, fields),

@@ -6,7 +6,7 @@ import type { DataActions } from '../../../contracts/data.ts';
 import { decideSharing, NEEDS, permissionRefusal } from '../../../lib/access/decide.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { isReference } from '../../../lib/schema/field-types/registry.ts';
-import { fieldOf, ownEntry } from '../../../lib/schema/lookup.ts';
+import { fieldOf, ownEntry, requireField } from '../../../lib/schema/lookup.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { recordNotFound, visibleObject } from '../object-access.ts';
@@ -16,6 +16,7 @@ import { permissionsMissing, visibleTransitions } from '../transitions/transitio
 import type { View } from '../view.ts';
 import { readReference } from '../write/body.ts';
 import { requireReach } from '../write/sharing.ts';
+import { standardObject } from '../write/standard-objects.ts';
 import { idUnderKey } from '../write/upsert.ts';
 import {
   type DeletedRow,
@@ -41,7 +42,10 @@ export async function checkAccess(
       const refused = refusal ?? (await referenceRefusal(database, view, question));
       return { readsRecord, refusal: refused?.toWire() ?? null };
     };
-    if (named === null) return answer(true, refusalOf(view, question, null));
+    const standard = standardObject(object);
+    const contentRefusal = (id: string | null, stored: Readonly<Record<string, unknown>>): PlatformError | null =>
+      standard?.changeRefusal(view.access, { id, stored, given: new Map(Object.entries(question.values)) }) ?? null;
+    if (named === null) return answer(true, refusalOf(view, question, null) ?? contentRefusal(null, {}));
     const id = named.id.toLowerCase();
     if (!isUuid(id)) return answer(false, recordNotFound());
     if (named.deleted) {
@@ -50,10 +54,11 @@ export async function checkAccess(
       if (reached === null) return answer(false, recordNotFound());
       return answer(true, refusalOf(view, question, null) ?? reachRefusal(reached));
     }
-    const statement = explainedRecordStatement(view, object, id, []);
+    const deciding = (standard?.fieldsOfChange ?? []).map((name) => requireField(object, name));
+    const statement = explainedRecordStatement(view, object, id, deciding);
     const row = checkedRow(view, await database.tenant(tenantId, (tx) => tx.all<ExplainedRow>(statement)));
     if (row.record === null) return answer(false, recordNotFound());
-    return answer(true, refusalOf(view, question, row.record));
+    return answer(true, refusalOf(view, question, row.record) ?? contentRefusal(id, row.stored));
   });
 }
 

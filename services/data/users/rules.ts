@@ -26,7 +26,7 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import { table } from '../sql.ts';
 import { pointerTo } from '../write/violations.ts';
 
-import type { MutationDeps, StandardObject, Task, Write } from '../write/write.ts';
+import type { ContentChange, MutationDeps, StandardObject, Task, Write } from '../write/write.ts';
 
 /** Type of the outbox rows by which auth is informed of a user. They never become events: sync.ts removes them. */
 export const USER_SYNC = 'auth.user.sync';
@@ -103,8 +103,8 @@ function checkNames(write: Write, given: ReadonlyMap<string, unknown>): void {
 const ASSIGNMENTS = ['profileApiName', 'permissionSetApiNames', 'roleApiName', 'username'] as const;
 
 /** What a user holds with these values, or would hold if they were active. */
-const accessWith = (write: Write, values: Readonly<Record<string, unknown>>): Access =>
-  accessFor(write.view.snapshot, principalOf(write.id, { ...values, active: true }));
+const accessWith = ({ snapshot }: Access, id: string, values: Readonly<Record<string, unknown>>): Access =>
+  accessFor(snapshot, principalOf(id, { ...values, active: true }));
 
 /** Users are also written by reverts, whose operation asks for another scope. */
 function requireScope({ unit: { request } }: Write): void {
@@ -119,7 +119,7 @@ function requireScope({ unit: { request } }: Write): void {
  * Fields of a user by which the agent policies of the tenant find who decides about agents: `managerId`, the role, and
  * the username where a policy of an earlier version names one.
  */
-function decidingFields({ view: { snapshot }, stored, body }: Write): readonly string[] {
+function decidingFields({ snapshot }: Access, { stored, given }: ContentChange): readonly string[] {
   const approvers = Object.values(snapshot.agentPolicies).flatMap(({ rules }) =>
     rules.flatMap((rule) => [...rule.approvers, ...rule.escalateTo]),
   );
@@ -128,20 +128,19 @@ function decidingFields({ view: { snapshot }, stored, body }: Write): readonly s
   return [
     ...(approvers.some(({ manager }) => manager) ? ['managerId'] : []),
     ...(approvers.some(({ role }) => role !== undefined) ? ['roleApiName'] : []),
-    ...(isNamed(stored['username']) || isNamed(body['username']) ? ['username'] : []),
+    ...(isNamed(stored['username']) || isNamed(given.get('username')) ? ['username'] : []),
   ];
 }
 
-/** 403: nobody chooses who approves what agents do in their name, except those who manage access. */
-function refuseChoiceOfApprovers(write: Write): void {
-  if (managesAccess(write.view.access)) return;
-  const given = valuesOf(write);
-  const fields = decidingFields(write).filter(
-    (field) => given.has(field) && (given.get(field) ?? null) !== (write.stored[field] ?? null),
+/** 403: users do not choose who approves what agents do in their name. */
+function choiceOfApproversRefusal(access: Access, change: ContentChange): PlatformError | null {
+  const { stored, given } = change;
+  const fields = decidingFields(access, change).filter(
+    (field) => given.has(field) && (given.get(field) ?? null) !== (stored[field] ?? null),
   );
-  if (fields.length === 0) return;
+  if (fields.length === 0) return null;
   const message = 'The field decides who approves what agents do: it takes the permission manageAccess.';
-  throw new PlatformError('FIELD_PERMISSION_DENIED', message, {
+  return new PlatformError('FIELD_PERMISSION_DENIED', message, {
     errors: fields.map((field) => violation(pointerTo(field), 'FIELD_PERMISSION_DENIED', message, { field })),
     details: { layer: 'fieldPermission' },
   });
@@ -149,31 +148,33 @@ function refuseChoiceOfApprovers(write: Write): void {
 
 function permit(write: Write): void {
   requireScope(write);
-  refuseBeyondOwn(write);
-  refuseChoiceOfApprovers(write);
+  const { id, stored, recordVersion, view } = write;
+  const refusal = changeRefusal(view.access, { id: recordVersion > 0 ? id : null, stored, given: valuesOf(write) });
+  if (refusal) throw refusal;
 }
 
-/**
- * 403: nobody changes a user who holds more than they do, and nobody gives, to others or to themselves, what they do
- * not hold. Who manages access may do both.
- */
-function refuseBeyondOwn(write: Write): void {
-  const { access } = write.view;
-  if (managesAccess(access)) return;
-  const before = accessWith(write, write.stored);
-  if (write.recordVersion > 0 && holdsMore(before, access))
-    throw new PlatformError('RECORD_ACCESS_DENIED', 'The user holds permissions, a role or groups that you do not.', {
+/** 403 for a change of a user that takes more than the caller holds; those who manage access make every change. */
+function changeRefusal(access: Access, change: ContentChange): PlatformError | null {
+  if (managesAccess(access)) return null;
+  return beyondOwnRefusal(access, change) ?? choiceOfApproversRefusal(access, change);
+}
+
+/** 403: users change no one who holds more than they do, and give, to others or to themselves, only what they hold. */
+function beyondOwnRefusal(access: Access, { id, stored, given }: ContentChange): PlatformError | null {
+  const userId = id ?? '';
+  const before = accessWith(access, userId, stored);
+  if (id !== null && holdsMore(before, access))
+    return new PlatformError('RECORD_ACCESS_DENIED', 'The user holds permissions, a role or groups that you do not.', {
       details: { layer: 'objectPermission' },
     });
-  const given = valuesOf(write);
   const fields = ASSIGNMENTS.filter(
     (field) =>
       given.has(field) &&
-      givesBeyond(accessWith(write, { ...write.stored, [field]: given.get(field) }), before, access),
+      givesBeyond(accessWith(access, userId, { ...stored, [field]: given.get(field) }), before, access),
   );
-  if (fields.length === 0) return;
+  if (fields.length === 0) return null;
   const message = 'Only a user who holds a permission, a role or a membership can give it.';
-  throw new PlatformError('FIELD_PERMISSION_DENIED', message, {
+  return new PlatformError('FIELD_PERMISSION_DENIED', message, {
     errors: fields.map((field) => violation(pointerTo(field), 'FIELD_PERMISSION_DENIED', message, { field })),
     details: { layer: 'fieldPermission' },
   });
@@ -279,6 +280,8 @@ export const USER_OBJECT: StandardObject = {
   usernameConflict,
   completeBody: mirrorNames,
   permit,
+  changeRefusal,
+  fieldsOfChange: [...ASSIGNMENTS, 'managerId'],
   check,
   // A new user may stand below others, who see their records from the first one on.
   storeSql: (write, sql, from) => [syncSql(write, sql, from), newAccessVersionSql(write, from)],

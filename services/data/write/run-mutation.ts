@@ -6,7 +6,7 @@ import type { RequestContext } from '../../../lib/context.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { isNumbered } from '../../../lib/schema/field-types/registry.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
-import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
+import type { ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { type IdempotencyKey, idempotencyKey, withoutKey } from '../../../mixins/mutation/key.ts';
@@ -162,12 +162,18 @@ async function runTask(context: AttemptContext, task: Task): Promise<OperationRe
 /** What an approval of a change of records depends on besides its effects. */
 function noteFacts({ facts, request }: Unit, { snapshot }: View, object: ObjectMeta): void {
   if (request.agentRunId === null) return;
-  facts.configuration = versionOf(object);
+  const rights = standardObject(object)?.changesAccess ? rightsOf(snapshot) : '';
+  facts.configuration = `${versionOf(object)} ${rights}`;
   facts.isDerived = (objectApiName, name) => {
     const field = ownEntry(ownEntry(snapshot.objects, objectApiName)?.fields ?? {}, name);
     return field !== undefined && (isNumbered(field) || (field.rollup ?? null) !== null);
   };
 }
+
+/** What a user is given by a name follows from these. */
+const rightsOf = memoize(({ profiles, permissionSets, roles, groups }: Snapshot): string =>
+  hash('sha256', canonicalize({ profiles, permissionSets, roles, groups }) ?? ''),
+);
 
 const versionOf = memoize((object: ObjectMeta): string => hash('sha256', canonicalize(object) ?? ''));
 

@@ -3,7 +3,7 @@
  */
 
 import type { RecordLevel } from '../../../lib/access/sharing.ts';
-import type { ObjectAccess } from '../../../lib/access/types.ts';
+import type { Access, ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, type Violation } from '../../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import type { SqlValue } from '../../../lib/schema/field-types/types.ts';
@@ -169,6 +169,14 @@ export const newWrite = (
 });
 
 /** What a standard object does beyond what every object does; see standard-objects.ts. */
+/** A change of a record as far as its content decides who may make it. */
+export interface ContentChange {
+  /** null: a new record. */
+  readonly id: string | null;
+  readonly stored: Readonly<Record<string, unknown>>;
+  readonly given: ReadonlyMap<string, unknown>;
+}
+
 export interface StandardObject {
   /** Its writes change who may do what: they lock the versions of the tenant exclusively. */
   readonly changesAccess: boolean;
@@ -190,6 +198,10 @@ export interface StandardObject {
   completeBody(write: Write): void;
   /** Permissions on the content, once the stored record is known. */
   permit(write: Write): void;
+  /** Why a user may not make the change, whatever their permissions on object and fields; null: they may. */
+  changeRefusal(access: Access, change: ContentChange): PlatformError | null;
+  /** Stored fields that `changeRefusal` reads. */
+  readonly fieldsOfChange: readonly string[];
   /** Checks of the content. */
   check(write: Write): void | Promise<void>;
   /** CTEs of the statement that stores a record; `from` has its record_id. */
