@@ -5,7 +5,6 @@
  */
 import { type Static, type TSchema, Type } from 'typebox';
 import type { ErrorCode } from './errors/catalogue.ts';
-import { isObject } from './json/objects.ts';
 
 /** Every OAuth scope with its public description. */
 export const SCOPES = {
@@ -90,9 +89,9 @@ export function givesAccess({ givesAccess: given }: Operation, objectApiName: st
   const { objects, properties } = given;
   if (objects && (objectApiName === null || !objects.includes(objectApiName))) return false;
   if (!properties) return true;
-  if (!isObject(body)) return false;
-  return Object.entries(properties).some(
-    ([name, none]) => body[name] !== undefined && JSON.stringify(body[name]) !== JSON.stringify(none),
+  if (typeof body !== 'object' || body === null) return false;
+  return Object.entries(body).some(
+    ([name, value]) => Object.hasOwn(properties, name) && JSON.stringify(value) !== JSON.stringify(properties[name]),
   );
 }
 

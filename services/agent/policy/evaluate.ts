@@ -6,7 +6,12 @@ import { LIMITS } from '../../../config/limits.ts';
 import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
 import type { Operation } from '../../../lib/operation.ts';
 import type { AgentPolicyMeta, AgentRuleMeta, ApproverMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
-import type { AccessGiven } from './risk.ts';
+
+/**
+ * By what a call gives access: by its `operation`, whatever it is on; by its `object`; or by its `content`. null: it
+ * gives none.
+ */
+export type AccessGiven = 'operation' | 'object' | 'content' | null;
 
 /** What of a call policies look at. */
 export interface PolicyCall {

@@ -8,12 +8,7 @@ import { givesAccess, type Operation } from '../../../lib/operation.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { ObjectMeta, Snapshot, TransitionOrActionMeta } from '../../../lib/schema/snapshot.ts';
 import { operationRow } from '../approvals/operations.ts';
-
-/**
- * By what a call gives access: by its `operation`, whatever it is on; by its `object`; or by its `content`. null: it
- * gives none.
- */
-export type AccessGiven = 'operation' | 'object' | 'content' | null;
+import type { AccessGiven } from './evaluate.ts';
 
 export interface Judgement {
   readonly risk: Operation['risk'];
