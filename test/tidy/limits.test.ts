@@ -71,8 +71,15 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
     `${number(LIMITS.agent_runs_of_tenant_max)} of a tenant`,
   ],
   'requests of an agent run': [number(LIMITS.agent_requests_of_run_max)],
+  'runs of a client and user': [
+    `${number(LIMITS.agent_cost_of_day_max)} cost units`,
+    `${number(LIMITS.agent_mutations_of_day_max)} mutations`,
+    `${number(LIMITS.agent_records_of_day_max)} records`,
+  ],
+  'rejections of people': [`${LIMITS.agent_rejection_hours} h`],
   'approvals that wait': [
     `${number(LIMITS.agent_approvals_of_run_max)} of a run`,
+    `${number(LIMITS.agent_approvals_of_user_max)} of a user`,
     `${number(LIMITS.agent_approvals_of_tenant_max)} of a tenant`,
   ],
   'body, preview of an approval': [bytes(LIMITS.agent_request_max_bytes), bytes(LIMITS.agent_preview_max_bytes)],
