@@ -13,7 +13,14 @@ export const GUIDES = [
   ...['first-request', 'use-the-command-line', 'model-your-business', 'configuration-as-files', 'who-sees-what'],
   ...['check-what-is-entered', 'give-records-a-life', 'prevent-duplicates', 'find-out-why', 'open-a-dashboard'],
   ...['invite-people', 'sign-in-with-a-passkey', 'single-sign-on', 'provision-users'],
-  ...['register-an-application', 'sign-in-a-program', 'follow-changes', 'let-an-agent-work', 'connect-an-assistant'],
+  ...[
+    'register-an-application',
+    'build-an-application',
+    'sign-in-a-program',
+    'follow-changes',
+    'let-an-agent-work',
+    'connect-an-assistant',
+  ],
   ...['going-to-production', 'operators'],
 ];
 const REFERENCE = ['http', 'authentication', 'operations', 'records', 'querying', 'errors', 'limits', 'idempotency'];
