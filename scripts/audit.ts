@@ -19,9 +19,10 @@ const PROGRESS_EVERY_MS = 2_000;
 
 const MEANING: Readonly<Record<ChainProblem, string>> = {
   rowMissing: 'the audit row is gone',
-  rowAltered: 'the audit row is not what was sealed',
+  rowAltered: 'the audit row, or the history of its change, is not what was sealed',
   rowInserted: 'an audit row was inserted after its time had been sealed',
   rowBackdated: 'the audit row claims an earlier time than the rows before it',
+  historyInserted: 'the history of a record has a row that belongs to no audit row',
   linkMissing: 'a link of the chain is gone',
   linkAltered: 'the link does not follow the one before it',
   linkInserted: 'a link does not belong to the chain',
@@ -82,7 +83,7 @@ async function verify(
     progress(
       part.checked < part.total
         ? `${tenant.key}: ${part.checked} of ${part.total} entries checked (${Math.floor((100 * part.checked) / part.total)} %)`
-        : `${tenant.key}: ${part.total} entries checked, looking for entries outside the chain`,
+        : `${tenant.key}: ${part.total} entries checked, looking for entries and history outside the chain`,
     );
   }
 }
@@ -97,7 +98,12 @@ function report({ key }: TenantInfo, { broken, checked, position, hash, unsealed
   progress('');
   if (broken) {
     const at = broken.position === null ? '' : ` at position ${broken.position}`;
-    const row = broken.auditId === null ? '' : ` (entry ${broken.auditId})`;
+    const row =
+      broken.auditId !== null
+        ? ` (entry ${broken.auditId})`
+        : broken.recordId !== null
+          ? ` (record ${broken.recordId})`
+          : '';
     console.log(`${key}: BROKEN${at}: ${MEANING[broken.problem]}${row}. ${checked} entries before it are intact.`);
   } else console.log(`${key}: intact, ${checked} entries, ${unsealed} not sealed yet, ends at ${position}:${hash}`);
 }

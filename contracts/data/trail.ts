@@ -55,6 +55,7 @@ export type ChainProblem =
   | 'rowAltered'
   | 'rowInserted'
   | 'rowBackdated'
+  | 'historyInserted'
   | 'linkMissing'
   | 'linkAltered'
   | 'linkInserted'
@@ -70,6 +71,8 @@ export interface VerifyPlace {
   readonly latest: number;
   /** Set once the chain has been walked: the last audit row that was held against it. */
   readonly row: string | null;
+  /** Set once the audit rows have been read: the last history row that was held against them. */
+  readonly history: { readonly recordId: string; readonly changeId: string } | null;
   readonly unsealed: number;
 }
 
@@ -93,6 +96,8 @@ export interface Verification {
   readonly broken: {
     readonly position: number | null;
     readonly auditId: string | null;
+    /** The record whose history has a row too many. */
+    readonly recordId: string | null;
     readonly problem: ChainProblem;
   } | null;
   /** null: this was the last part. */

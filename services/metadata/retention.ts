@@ -25,8 +25,8 @@ const TABLES_MAX = 100;
 /** Rows deleted in one transaction. */
 const ROWS = 5_000;
 const TENANTS_PER_PAGE = 500;
-/** What records leave beside their table. The audit trail is kept for as long as it says itself. */
-const COMPANIONS = ['_recycle_bin', '_shares', '_revoked_shares', '_history'];
+/** What records leave beside their table. Audit trail and history are sealed together and kept for as long as they say. */
+const COMPANIONS = ['_recycle_bin', '_shares', '_revoked_shares'];
 
 /** Answers how many tables and columns were removed. */
 export async function purgeDeleted(database: Database, tenantId: string, signal?: AbortSignal): Promise<number> {

@@ -63,6 +63,7 @@ CREATE TABLE t_tenant._audit_chain (
   audit_id uuid NOT NULL,
   prev_hash bytea NOT NULL,
   hash bytea NOT NULL,
+  form smallint DEFAULT 1 NOT NULL,
   CONSTRAINT _audit_chain_pkey PRIMARY KEY ("position"),
   CONSTRAINT _audit_chain_audit_id_key UNIQUE (audit_id)
 );
@@ -284,7 +285,7 @@ CREATE UNIQUE INDEX _u_b512d97e_username ON t_tenant."User" USING btree (lower(u
 
 CREATE TRIGGER _user_name BEFORE INSERT OR UPDATE OF name, "displayName" ON t_tenant."User" FOR EACH ROW EXECUTE FUNCTION t_tenant._user_name();
 
-CREATE FUNCTION t_tenant._remove_audit(bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=t_tenant, pg_temp -- body b4b255516528
+CREATE FUNCTION t_tenant._remove_audit(bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=t_tenant, pg_temp -- body ce1d233fc373
 ALTER FUNCTION t_tenant._remove_audit(bigint) OWNER TO t_tenant_owner;
 
 CREATE FUNCTION t_tenant._renew_epoch(text,text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=t_tenant, pg_temp -- body bf6a520b4a53

@@ -6,15 +6,6 @@ import { type EpochRow, epochColumns } from './epoch.sql.ts';
 /** Rows sealed or removed in one transaction. */
 export const BATCH_ROWS = 2_000;
 
-/**
- * SQL of the digest of an audit row: SHA-256 over its canonical text, a JSON array as PostgreSQL prints jsonb. The
- * first element names the form, should it ever change.
- */
-export const digestSql = (row: string): string =>
-  `sha256(convert_to(jsonb_build_array('audit-1', ${row}.audit_id,
-    to_char(${row}.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-    ${DIGESTED_COLUMNS.map((column) => `${row}.${column}`).join(', ')})::text, 'UTF8'))`;
-
 const DIGESTED_COLUMNS = [
   'user_id',
   'client_id',
@@ -32,6 +23,58 @@ const DIGESTED_COLUMNS = [
   'changes',
   'ip',
 ];
+
+/** The text over which links are sealed today; those of older versions of the platform keep theirs. */
+const FORM = 2;
+
+const timeSql = (column: string): string => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+
+/**
+ * SQL of the digest of the row `audit`: SHA-256 over its canonical text, a JSON array as PostgreSQL prints jsonb. The
+ * first element names the form.
+ */
+const digestSql = (form: number, ...more: string[]): string =>
+  `sha256(convert_to(jsonb_build_array('audit-${form}', audit.audit_id, ${timeSql('audit.at')},
+    ${[...DIGESTED_COLUMNS.map((column) => `audit.${column}`), ...more].join(', ')})::text, 'UTF8'))`;
+
+const NEW_DIGEST = digestSql(FORM, "coalesce(history.sealed, '[]')");
+
+/**
+ * SQL: the history rows of the changes that the audit rows of the relation `audited` are about, one row for each change.
+ * Rows of a record are read once for all of its changes.
+ */
+const sealedHistorySql = (schema: string, audited: string): string =>
+  `SELECT history.record_id, history.record_version, history.request_id,
+      jsonb_agg(jsonb_build_array(history.change_id, ${timeSql('history.at')}, history.object, history.operation,
+        history.user_id, history.client_id, history.agent_run_id, history.changes) ORDER BY history.change_id) AS sealed
+    FROM (SELECT record_id, min(record_version) AS first, max(record_version) AS last FROM ${audited}
+      WHERE record_version IS NOT NULL GROUP BY record_id) changed
+    CROSS JOIN LATERAL (
+      SELECT * FROM ${schema}._history history
+      WHERE history.record_id = changed.record_id AND history.record_version BETWEEN changed.first AND changed.last
+      OFFSET 0) history
+    GROUP BY history.record_id, history.record_version, history.request_id`;
+
+/** SQL: an audit row and history rows are of the same change. */
+export const SAME_CHANGE = `history.record_id = audit.record_id AND history.record_version = audit.record_version
+  AND history.request_id = audit.request_id`;
+
+/**
+ * SQL of CTEs: some links, their audit rows and the history of the same changes; `LINKED` joins them. Each row is looked
+ * up by its id: the tables are never read whole, whatever the planner assumes about them.
+ */
+export const linkedSql = (schema: string, which: string): string =>
+  `link AS MATERIALIZED (SELECT * FROM ${schema}._audit_chain WHERE ${which}),
+    audit AS MATERIALIZED (
+      SELECT audit.* FROM link CROSS JOIN LATERAL (
+        SELECT * FROM ${schema}._audit audit WHERE audit.audit_id = link.audit_id OFFSET 0) audit),
+    history AS MATERIALIZED (${sealedHistorySql(schema, 'audit')})`;
+
+export const LINKED = `FROM link LEFT JOIN audit ON audit.audit_id = link.audit_id LEFT JOIN history ON ${SAME_CHANGE}`;
+
+/** Digest of the row `audit` in the form of its link; null: the row is missing. */
+export const LINKED_DIGEST = `CASE WHEN audit.audit_id IS NULL THEN NULL
+  WHEN link.form = 1 THEN ${digestSql(1)} ELSE ${NEW_DIGEST} END`;
 
 export interface SealingStateRow extends EpochRow {
   /** All that this snapshot sees is sealed; null before the first run in a copy of the database. */
@@ -92,12 +135,17 @@ export function unsealedRowsStatement(
     );
   const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : '';
   return {
-    text: `SELECT audit.tx::text AS tx, audit.audit_id AS "auditId",
-        CASE WHEN link.position IS NULL THEN ${digestSql('audit')} END AS digest
-      FROM (SELECT * FROM ${schema}._audit audit ${where} ORDER BY ${order} LIMIT ${BATCH_ROWS}) audit
-      LEFT JOIN LATERAL (
-        SELECT chain.position FROM ${schema}._audit_chain chain
-        WHERE chain.audit_id = audit.audit_id OFFSET 0) link ON true
+    text: `WITH audited AS MATERIALIZED (
+        SELECT audit.*, link.position FROM (
+          SELECT * FROM ${schema}._audit audit ${where} ORDER BY ${order} LIMIT ${BATCH_ROWS}) audit
+        LEFT JOIN LATERAL (
+          SELECT chain.position FROM ${schema}._audit_chain chain
+          WHERE chain.audit_id = audit.audit_id OFFSET 0) link ON true),
+      unsealed AS (SELECT * FROM audited WHERE position IS NULL),
+      history AS MATERIALIZED (${sealedHistorySql(schema, 'unsealed')})
+      SELECT audit.tx::text AS tx, audit.audit_id AS "auditId",
+        CASE WHEN audit.position IS NULL THEN ${NEW_DIGEST} END AS digest
+      FROM audited audit LEFT JOIN history ON ${SAME_CHANGE}
       ORDER BY ${order}`,
     values,
   };
@@ -111,8 +159,8 @@ export interface Link {
 }
 
 export const insertLinksStatement = (schema: string, links: readonly Link[]): Statement => ({
-  text: `INSERT INTO ${schema}._audit_chain (position, audit_id, prev_hash, hash)
-    SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::bytea[], $4::bytea[])`,
+  text: `INSERT INTO ${schema}._audit_chain (position, audit_id, prev_hash, hash, form)
+    SELECT *, ${FORM} FROM unnest($1::bigint[], $2::uuid[], $3::bytea[], $4::bytea[])`,
   values: [
     links.map((link) => link.position),
     links.map((link) => link.auditId),
@@ -160,12 +208,10 @@ export const isDueStatement = (schema: string): Statement => ({
 });
 
 export const oldestLinksStatement = (schema: string, anchor: number): Statement => ({
-  text: `SELECT link.position, link.prev_hash AS "previousHash", link.hash, audited.digest,
-      ${expiredSql(schema, 'audited.at')} AS expired
-    FROM (SELECT * FROM ${schema}._audit_chain WHERE position > $1 ORDER BY position LIMIT ${BATCH_ROWS}) link
-    LEFT JOIN LATERAL (
-      SELECT ${digestSql('audit')} AS digest, audit.at
-      FROM ${schema}._audit audit WHERE audit.audit_id = link.audit_id OFFSET 0) audited ON true
+  text: `WITH ${linkedSql(schema, `position > $1 ORDER BY position LIMIT ${BATCH_ROWS}`)}
+    SELECT link.position, link.prev_hash AS "previousHash", link.hash, ${LINKED_DIGEST} AS digest,
+      ${expiredSql(schema, 'audit.at')} AS expired
+    ${LINKED}
     ORDER BY link.position`,
   values: [anchor],
 });

@@ -1,6 +1,6 @@
-/** The statements that check a tenant's audit rows against their chain. */
+/** The statements that check a tenant's audit rows and the history of its records against their chain. */
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { digestSql } from './chain.sql.ts';
+import { LINKED, LINKED_DIGEST, linkedSql } from './chain.sql.ts';
 import { type EpochRow, epochColumns } from './epoch.sql.ts';
 
 /** Links and rows that one statement reads. */
@@ -44,16 +44,12 @@ interface ChainLink {
 export type LinkRow = ChainLink &
   ({ readonly digest: Buffer; readonly at: number } | { readonly digest: null; readonly at: null });
 
-/** Each row is looked up by its id: whatever the planner knows about the tables, it must not read them whole. */
 export const linksStatement = (schema: string, after: number, upTo: number): Statement => ({
-  text: `SELECT link.position, link.audit_id AS "auditId", encode(link.prev_hash, 'hex') AS "previousHash",
-      encode(link.hash, 'hex') AS hash, audited.digest, audited.at
-    FROM (SELECT * FROM ${schema}._audit_chain WHERE position > $1 AND position <= $2
-      ORDER BY position LIMIT ${LINKS_PER_QUERY}) link
-    LEFT JOIN LATERAL (
-      SELECT ${digestSql('audit')} AS digest, (extract(epoch FROM audit.at) * 1000)::bigint AS at
-      FROM ${schema}._audit audit WHERE audit.audit_id = link.audit_id OFFSET 0) audited ON true
-    ORDER BY link.position`,
+  text: `WITH ${linkedSql(schema, `position > $1 AND position <= $2 ORDER BY position LIMIT ${LINKS_PER_QUERY}`)}
+    SELECT link.position, link.audit_id AS "auditId", encode(link.prev_hash, 'hex') AS "previousHash",
+      encode(link.hash, 'hex') AS hash, ${LINKED_DIGEST} AS digest,
+      (extract(epoch FROM audit.at) * 1000)::bigint AS at
+    ${LINKED} ORDER BY link.position`,
   values: [after, upTo],
 });
 
@@ -77,4 +73,32 @@ export const rowsStatement = (schema: string, afterId: string | null, snapshot: 
       SELECT chain.audit_id FROM ${schema}._audit_chain chain
       WHERE chain.audit_id = audit.audit_id OFFSET 0) link ON true`,
   values: [afterId, snapshot],
+});
+
+export interface HistoryRow {
+  readonly count: number;
+  readonly lastRecordId: string | null;
+  readonly lastChangeId: string | null;
+  /** The record of the first row without an audit row of the same change. */
+  readonly insertedOf: string | null;
+}
+
+/** The history rows after one against the audit rows of the same records. */
+export const historyStatement = (schema: string, after: { recordId: string; changeId: string }): Statement => ({
+  text: `WITH history AS MATERIALIZED (
+      SELECT record_id, change_id, record_version, request_id FROM ${schema}._history
+      WHERE (record_id, change_id) > ($1, $2) ORDER BY record_id, change_id LIMIT ${ROWS_PER_QUERY}),
+    audit AS MATERIALIZED (
+      SELECT audit.record_id, audit.record_version, audit.request_id
+      FROM (SELECT DISTINCT record_id FROM history) changed CROSS JOIN LATERAL (
+        SELECT * FROM ${schema}._audit audit
+        WHERE audit.record_id = changed.record_id AND audit.record_version IS NOT NULL OFFSET 0) audit),
+    last AS (SELECT record_id, change_id FROM history ORDER BY record_id DESC, change_id DESC LIMIT 1)
+    SELECT (SELECT count(*)::int FROM history) AS count, last.record_id AS "lastRecordId",
+      last.change_id AS "lastChangeId", (
+        SELECT history.record_id FROM history
+        WHERE (record_id, record_version, request_id) NOT IN (SELECT record_id, record_version, request_id FROM audit)
+        LIMIT 1) AS "insertedOf"
+    FROM (VALUES (1)) one LEFT JOIN last ON true`,
+  values: [after.recordId, after.changeId],
 });

@@ -1,5 +1,5 @@
 /**
- * Checks a tenant's audit trail against its chain, in parts, so that a long one shows progress. It reports the first
+ * Checks a tenant's audit trail and the history of its records against the chain, in parts, so that a long one shows progress. It reports the first
  * thing that is wrong. Source: docs/reference/audit.md.
  */
 import type { ChainProblem, Verification, VerifyPlace, VerifyRequest } from '../../../contracts/data/trail.ts';
@@ -8,7 +8,9 @@ import { linkHash } from './chain.ts';
 import { hasPassed } from './epoch.ts';
 import {
   type HeadRow,
+  type HistoryRow,
   headStatement,
+  historyStatement,
   LINKS_PER_QUERY,
   type LinkRow,
   linksStatement,
@@ -27,12 +29,20 @@ export function verifyTenant(database: Database, request: VerifyRequest): Promis
   return database.tenant(request.tenantId, async (tx) => {
     const head = await tx.first<HeadRow>(headStatement(tx.schema));
     if (head === null) return HEAD_MISSING;
-    const first: VerifyPlace = { position: head.anchor, hash: head.anchorHash, latest: 0, row: null, unsealed: 0 };
+    const first: VerifyPlace = {
+      position: head.anchor,
+      hash: head.anchorHash,
+      latest: 0,
+      row: null,
+      history: null,
+      unsealed: 0,
+    };
     // The oldest rows may have been removed between two parts.
     const start = request.from && request.from.position >= head.anchor ? request.from : first;
     const check = new ChainCheck(tx, head, start, request.expect);
     if (!check.broken && start.row === null) await check.links(until);
-    if (!check.broken && check.place.row !== null) await check.rows(until);
+    if (!check.broken && check.place.row !== null && check.place.history === null) await check.rows(until);
+    if (!check.broken && check.place.history !== null) await check.history(until);
     return check.result();
   });
 }
@@ -44,7 +54,7 @@ const HEAD_MISSING: Verification = {
   position: 0,
   hash: '',
   unsealed: 0,
-  broken: { position: null, auditId: null, problem: 'headMissing' },
+  broken: { position: null, auditId: null, recordId: null, problem: 'headMissing' },
   next: null,
 };
 
@@ -72,8 +82,8 @@ class ChainCheck {
     if (place.position === head.anchor) this.#checkExpected();
   }
 
-  #break(problem: ChainProblem, position: number | null, auditId: string | null): void {
-    this.broken ??= { position, auditId, problem };
+  #break(problem: ChainProblem, position: number | null, auditId: string | null, recordId: string | null = null): void {
+    this.broken ??= { position, auditId, recordId, problem };
   }
 
   #checkExpected(): void {
@@ -128,9 +138,27 @@ class ChainCheck {
       }
       this.place = { ...this.place, row: lastId ?? this.place.row, unsealed: this.place.unsealed + unsealed };
       if (count < ROWS_PER_QUERY) {
+        this.place = { ...this.place, history: { recordId: FIRST_ROW, changeId: FIRST_ROW } };
+        return;
+      }
+    }
+  }
+
+  /** Every history row belongs to an audit row: those that were altered or are missing break the link of theirs. */
+  async history(until: number): Promise<void> {
+    for (let after = this.place.history; after !== null && performance.now() < until; ) {
+      const statement = historyStatement(this.#tx.schema, after);
+      const { count, lastRecordId, lastChangeId, insertedOf } = await this.#tx.one<HistoryRow>(statement);
+      if (insertedOf !== null) {
+        this.#break('historyInserted', null, null, insertedOf);
+        return;
+      }
+      if (count < ROWS_PER_QUERY || lastRecordId === null || lastChangeId === null) {
         this.#ended = true;
         return;
       }
+      after = { recordId: lastRecordId, changeId: lastChangeId };
+      this.place = { ...this.place, history: after };
     }
   }
 

@@ -139,6 +139,43 @@ describe('the audit trail over HTTP', () => {
       assert.match(whole.out, /^acme: intact/m);
       assert.equal((await run('verify', '--tenant', 'demo', '--expect', head)).code, 0);
       const schema = `"t_${tenantId.replaceAll('-', '')}"`;
+      const { rows: sealed } = await database.query<{ position: number; id: string; version: number }>(
+        `SELECT position, record_id AS id, record_version AS version FROM ${schema}._audit_chain
+          JOIN ${schema}._audit USING (audit_id) JOIN ${schema}._history USING (record_id, record_version)
+          ORDER BY position LIMIT 1`,
+      );
+      const { position, id, version } = sealed[0]!;
+      const ofChange = `record_id = '${id}' AND record_version = ${version}`;
+      const another = (changed: string): string =>
+        `INSERT INTO ${schema}._history SELECT (jsonb_populate_record(h, '{"change_id":"${randomUUID()}"${changed}}')).*
+          FROM ${schema}._history h WHERE ${ofChange} LIMIT 1`;
+      const altered = new RegExp(
+        `^demo: BROKEN at position ${position}: the audit row, or the history of its change, is not what was sealed`,
+        'm',
+      );
+      const kept = `${schema}.kept_history`;
+      await database.query(`CREATE TABLE ${kept} AS SELECT * FROM ${schema}._history`);
+      for (const [statement, reported] of [
+        [`UPDATE ${schema}._history SET changes = '{"name":{"from":null,"to":"x"}}' WHERE ${ofChange}`, altered],
+        [`DELETE FROM ${schema}._history WHERE ${ofChange}`, altered],
+        [another(''), altered],
+        [
+          another(',"record_version":77'),
+          new RegExp(
+            `^demo: BROKEN: the history of a record has a row that belongs to no audit row \\(record ${id}\\)`,
+            'm',
+          ),
+        ],
+      ] as const) {
+        await database.query(statement);
+        const found = await run('verify', '--tenant', 'demo');
+        assert.equal(found.code, 1, statement);
+        assert.match(found.out, reported);
+        await database.query(`DELETE FROM ${schema}._history`);
+        await database.query(`INSERT INTO ${schema}._history SELECT * FROM ${kept}`);
+      }
+      await database.query(`DROP TABLE ${kept}`);
+      assert.equal((await run('verify', '--tenant', 'demo')).code, 0);
       await database.query(
         `UPDATE ${schema}._audit SET ip = '203.0.113.1' WHERE audit_id = (SELECT audit_id FROM ${schema}._audit_chain WHERE position = 3)`,
       );
@@ -146,7 +183,7 @@ describe('the audit trail over HTTP', () => {
       assert.equal(broken.code, 1, broken.err);
       assert.match(
         broken.out,
-        /^demo: BROKEN at position 3: the audit row is not what was sealed \(entry .*\)\. 2 entries before it are intact\.$/m,
+        /^demo: BROKEN at position 3: the audit row, or the history of its change, is not what was sealed \(entry .*\)\. 2 entries before it are intact\.$/m,
       );
       for (const args of [
         ['verify', '--tenant', 'nobody'],

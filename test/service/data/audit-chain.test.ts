@@ -85,29 +85,47 @@ describe('the chain over the audit trail', () => {
   });
 
   it('is what docs/reference/audit.md#the-chain says, for somebody who computes it with other means', async () => {
+    // As a data service of the version before sealed it, during an upgrade.
+    const [end] = await world.rows('SELECT position::int, hash FROM $schema._audit_head');
+    await write(1);
+    const [old] = await world.rows(
+      `INSERT INTO $schema._audit_chain (position, audit_id, prev_hash, hash)
+        SELECT $1::int + 1, audit_id, $2::bytea, sha256($2::bytea || int8send($1::int + 1) || sha256(convert_to(jsonb_build_array('audit-1', audit_id,
+          to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), user_id, client_id, agent_run_id, channel, operation_id,
+          outcome, code, request_id, idempotency_key, object, record_id, kind, record_version, changes, ip)::text, 'UTF8')))
+        FROM $schema._audit ORDER BY audit_id DESC LIMIT 1 RETURNING position::int, hash`,
+      [end!['position'], end!['hash']],
+    );
+    await world.rows('UPDATE $schema._audit_head SET position = $1, hash = $2', [old!['position'], old!['hash']]);
+    await write(2);
+    await seal();
     const rows = await world.rows(
-      `SELECT link.hash, jsonb_build_array('audit-1', entry.audit_id, replace((entry.at AT TIME ZONE 'UTC')::text, ' ', 'T'),
-          user_id, client_id, agent_run_id, channel, operation_id, outcome, code, request_id, idempotency_key, object,
-          record_id, kind, record_version, changes, ip)::text AS text
+      `SELECT link.hash, link.form, entry.at AS time, jsonb_build_array('audit-' || link.form, entry.audit_id, entry.at,
+          entry.user_id, entry.client_id, entry.agent_run_id, channel, operation_id, outcome, code, entry.request_id,
+          idempotency_key, entry.object, entry.record_id, kind, entry.record_version, entry.changes, ip) AS entry,
+          (SELECT jsonb_agg(jsonb_build_array(change_id, h.at, object, operation, user_id, client_id, agent_run_id, changes)
+            ORDER BY change_id) FROM $schema._history h WHERE h.record_id = entry.record_id
+              AND h.record_version = entry.record_version AND h.request_id = entry.request_id) AS history
         FROM $schema._audit_chain link JOIN $schema._audit entry USING (audit_id) ORDER BY link.position`,
     );
-    assert.ok(rows.length >= 5);
+    assert.deepEqual(new Set(rows.map((row) => row['form'])), new Set([1, 2]));
+    assert.ok(rows.some((row) => row['form'] === 2 && row['history'] !== null));
     const sha256 = (...parts: (string | Uint8Array)[]): Buffer =>
       createHash('sha256')
         .update(Buffer.concat(parts.map((part) => Buffer.from(part))))
         .digest();
+    const time = (value: unknown): string => new Date(String(value)).toISOString();
     let hash: Buffer = Buffer.alloc(32);
-    for (const [before, row] of rows.entries()) {
+    for (const [before, { entry, history, form, hash: stored }] of rows.entries()) {
       const place = Buffer.alloc(8);
       place.writeBigUInt64BE(BigInt(before + 1));
-      // PostgreSQL prints no zeros at the end of a second.
-      const text = String(row['text']).replace(
-        /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(?=")/,
-        (_, seconds: string, part = '.') => `${seconds}${part.padEnd(4, '0')}Z`,
-      );
-      hash = sha256(hash, place, sha256(text));
-      assert.deepEqual(row['hash'], hash);
+      const text: unknown[] = (entry as unknown[]).with(2, time((entry as unknown[])[2]));
+      if (form === 2) text.push(((history ?? []) as unknown[][]).map((row) => row.with(1, time(row[1]))));
+      const [printed] = await world.rows('SELECT $1::jsonb::text AS text', [JSON.stringify(text)]);
+      hash = sha256(hash, place, sha256(String(printed!['text'])));
+      assert.deepEqual(stored, hash);
     }
+    assert.equal((await verify()).broken, null);
   });
 
   it('never forks under writers and sealers at once, and takes in what commits late', async function () {
@@ -224,6 +242,45 @@ describe('the chain over the audit trail', () => {
     await tampered(withLink('-7'), 'linkInserted', -7);
     await tampered(withLink(String(last + 1)), 'linkInserted', last + 1);
     await tampered(['DELETE FROM $schema._audit_head'], 'headMissing', null);
+    assert.equal((await verify()).broken, null, 'all of it was undone');
+  });
+
+  it('reports a history row that was changed, removed, added or moved', async () => {
+    await write(3);
+    await seal();
+    const { position: last } = await verify();
+    const [entry] = await world.rows(
+      `SELECT position::int, audit.record_id, audit.record_version FROM $schema._audit_chain link
+        JOIN $schema._audit audit USING (audit_id) JOIN $schema._history USING (record_id, record_version)
+        WHERE position < $1 ORDER BY position DESC LIMIT 1`,
+      [last],
+    );
+    const { position, record_id: recordId } = entry as { position: number; record_id: string };
+    const row = `record_id = '${recordId}' AND record_version = ${entry!['record_version']}`;
+    for (const change of [
+      `changes = changes || '{"name":{"from":null,"to":"x"}}'`,
+      "at = at - interval '1 ms'",
+      "object = 'Account'",
+      "operation = 'update'",
+      'user_id = gen_random_uuid()',
+      "client_id = 'another'",
+      'agent_run_id = gen_random_uuid()',
+      'change_id = gen_random_uuid()',
+      "request_id = 'req_other'",
+      'record_version = record_version + 1',
+      'record_id = gen_random_uuid()',
+    ])
+      await tampered([`UPDATE $schema._history SET ${change} WHERE ${row}`], 'rowAltered', position);
+    await tampered([`DELETE FROM $schema._history WHERE ${row}`], 'rowAltered', position);
+    const added = (changed: string): string[] => [
+      `INSERT INTO $schema._history SELECT (jsonb_populate_record(h, jsonb_build_object('change_id', gen_random_uuid(), ${changed}))).*
+        FROM $schema._history h WHERE ${row}`,
+    ];
+    await tampered(added(`'object', h.object`), 'rowAltered', position);
+    for (const changed of [`'record_version', 77`, `'request_id', 'req_other'`, `'record_id', gen_random_uuid()`])
+      await tampered(added(changed), 'historyInserted', null);
+    // A link cannot be declared one of a form without history.
+    await tampered([`UPDATE $schema._audit_chain SET form = 1 WHERE position = ${position}`], 'rowAltered', position);
     assert.equal((await verify()).broken, null, 'all of it was undone');
   });
 
