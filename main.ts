@@ -11,7 +11,7 @@ import { setFlagsFromString } from 'node:v8';
 import { ServiceBroker, type ServiceSchema } from 'moleculer';
 import { brokerOptions, processLog } from './config/broker.ts';
 import { busAddress } from './config/bus.ts';
-import { type Config, ConfigError, readConfig } from './config/env.ts';
+import { type Config, ConfigError, databaseVariableOf, readConfig } from './config/env.ts';
 import type { ServiceName } from './config/services.ts';
 import { BUS_POLICY, calledBy, isRepeatable } from './contracts/bus.ts';
 import { statementTimeoutOf } from './contracts/operations.ts';
@@ -20,6 +20,7 @@ import { giveLibrariesPlatformTime } from './lib/values/clock.ts';
 import { natsBus } from './mixins/bus/nats-bus.ts';
 import { secretMetadata } from './mixins/bus/shared-secret.ts';
 import { takeover } from './mixins/bus/takeover.ts';
+import { CertificateExpiries, type CertifiedServer } from './mixins/certificate-expiry.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
 import { type Database, isConnectionError } from './mixins/database/database.ts';
 import { startEmbeddedDatabase } from './mixins/database/embedded.ts';
@@ -182,6 +183,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     const { promise: refusedToJoin, reject: refuse } = Promise.withResolvers<never>();
     refusedToJoin.catch(() => {});
     const refuseToJoin = (reason: string): void => refuse(new ConfigError(reason));
+    const bus = config.bus ? natsBus(config, BUS_POLICY, timekeeper, { secret, foreign: refuseToJoin }) : null;
     const broker = new ServiceBroker({
       ...brokerOptions(config, requestFields),
       metadata: secret,
@@ -198,11 +200,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
         // The last one is around all others: what they log belongs to the request, too.
         following,
       ],
-      ...(config.bus
-        ? { transporter: natsBus(config, BUS_POLICY, timekeeper, { secret, foreign: refuseToJoin }) }
-        : control && options.control
-          ? { transporter: control.transporter }
-          : {}),
+      ...(bus ? { transporter: bus } : control && options.control ? { transporter: control.transporter } : {}),
     });
     // Any login that works on queues will do: they are the same for all.
     const worker = WITH_JOBS.find((service) => databases.has(service)) ?? config.services[0]!;
@@ -215,6 +213,8 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     calls.register(shared.metrics);
     const platform = (service: ServiceName): Platform => ({ ...shared, database: databaseOf(service) });
     let watchdog: Watchdog | undefined;
+    let certificates: CertificateExpiries | undefined;
+    closers.push(async () => certificates?.stop());
     closers.push(async () => watchdog?.stop());
     let started = false;
     const gatewayService = (): Partial<GatewayService> | undefined => broker.getLocalService('gateway') as never;
@@ -265,6 +265,14 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     if (config.seedDemo && config.services.includes('metadata'))
       await unlessStopped(() => seedDemo(broker, config, databaseOf('metadata')), stopped);
     started = true;
+    const certified = new Map<string, CertifiedServer>(
+      databases.entries().map(([service, database]) => [databaseVariableOf(service, config), database]),
+    );
+    if (bus) certified.set('NATS_URL', bus);
+    certificates = new CertificateExpiries({ files: config.certificateFiles, servers: certified }, (message) =>
+      log.warn(message),
+    );
+    certificates.register(metrics);
     // From now on, since nobody waits for a process that starts, and loading its modules stops the event loop.
     watchdog = new Watchdog((stall) => log.warn(stall, 'The event loop was stopped.'));
     watchdog.register(shared.metrics);

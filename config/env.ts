@@ -5,6 +5,7 @@
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { type BusConfig, busNodeId, readBus } from './bus.ts';
+import { type CertificateFile, certificateFiles } from './certificates.ts';
 import { type MailConfig, readMail } from './mail.ts';
 import { productionProblems } from './production.ts';
 import { ALL_SERVICES, isServiceName, PUBLIC_PORT, type ServiceName } from './services.ts';
@@ -61,6 +62,8 @@ export interface Config {
   shutdownGraceSeconds: number;
   /** null: nothing is traced. */
   tracing: TracingConfig | null;
+  /** Files with certificates that the process uses. */
+  certificateFiles: readonly CertificateFile[];
   nodeId: string;
   region: string;
   rateLimits: {
@@ -215,6 +218,21 @@ function databaseUrlsOf(env: NodeJS.ProcessEnv, services: readonly ServiceName[]
 /** The variable with the address of a service's own login. */
 export const databaseVariable = (service: ServiceName): string => `DATABASE_URL_${service.toUpperCase()}`;
 
+/** The variable with the address that a service connects to. */
+export const databaseVariableOf = (service: ServiceName, { databaseUrls }: Pick<Config, 'databaseUrls'>): string =>
+  databaseUrls[service] === undefined ? 'DATABASE_URL' : databaseVariable(service);
+
+/** Addresses of databases by variable, of the services of this process. */
+function addressesInUse(
+  services: readonly ServiceName[],
+  databaseUrl: string | null,
+  databaseUrls: Config['databaseUrls'],
+): Record<string, string | null> {
+  return Object.fromEntries(
+    services.map((service) => [databaseVariableOf(service, { databaseUrls }), databaseUrls[service] ?? databaseUrl]),
+  );
+}
+
 /**
  * Reads the environment once. Throws ConfigError with one sentence a person can act on; in production with a line for
  * each thing that is not safe. `command`: a short-lived program of an operator on the database, which seals
@@ -255,6 +273,8 @@ export function readConfig(
   const role = services.length === ALL_SERVICES.length ? 'all' : services.join('-');
   // The process id alone is 1 in every container.
   const name = operator ?? (env['NODE_ID'] || `${role}-${hostname()}-${process.pid}`);
+  const databaseUrl = databaseAddress(env, 'DATABASE_URL');
+  const databaseUrls = databaseUrlsOf(env, services);
   return {
     port: integer(env, 'PORT', PUBLIC_PORT, 0, 65_535),
     host: env['HOST'] || byDefault,
@@ -262,8 +282,8 @@ export function readConfig(
     healthHost: env['HEALTH_HOST'] || env['HOST'] || byDefault,
     baseUrl: address(env, 'BASE_URL', ['http', 'https'])?.replace(/(?<!\/)\/+$/, '') ?? null,
     dataDir,
-    databaseUrl: databaseAddress(env, 'DATABASE_URL'),
-    databaseUrls: databaseUrlsOf(env, services),
+    databaseUrl,
+    databaseUrls,
     databasePoolSize: integer(env, 'DATABASE_POOL_SIZE', 10, 1, 500),
     databaseTenantConnections: env['DATABASE_TENANT_CONNECTIONS']
       ? integer(env, 'DATABASE_TENANT_CONNECTIONS', 0, 1, 500)
@@ -283,6 +303,7 @@ export function readConfig(
     ...secrets,
     ...shutdownOf(env, bus !== null && services.includes('gateway')),
     tracing,
+    certificateFiles: certificateFiles(env, addressesInUse(services, databaseUrl, databaseUrls)),
     nodeId: bus ? busNodeId(bus.identity, name) : name,
     region: env['REGION'] || DEFAULT_REGION,
     rateLimits: {

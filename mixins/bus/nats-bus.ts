@@ -16,7 +16,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { checkServerIdentity } from 'node:tls';
+import { checkServerIdentity, type DetailedPeerCertificate } from 'node:tls';
 import { Errors, Transporters } from 'moleculer';
 import {
   type Authenticator,
@@ -31,6 +31,7 @@ import {
 } from 'nats';
 import { type BusConfig, type BusLogin, OPERATOR } from '../../config/bus.ts';
 import type { Config } from '../../config/env.ts';
+import { type CertifiedServer, chainExpiresAt } from '../certificate-expiry.ts';
 import { isUntrustedCertificate } from '../certificates.ts';
 import type { Timekeeper } from '../database/timekeeper.ts';
 import { Outage } from '../outage.ts';
@@ -80,6 +81,7 @@ class NatsBus extends Transporters.NATS {
   readonly #admission: Admission;
   readonly #joiners = new Map<string, Joiner>();
   #connection: NatsConnection | null = null;
+  #certificateExpiresAt: number | null = null;
   #left = false;
   #linked = false;
   /**
@@ -124,6 +126,24 @@ class NatsBus extends Transporters.NATS {
     return this.#linked && !this.#denied;
   }
 
+  /** Of the server, as the newest connection showed it, milliseconds since 1970; null: without TLS. */
+  get certificateExpiresAt(): number | null {
+    return this.#certificateExpiresAt;
+  }
+
+  /** Opens a connection of its own, which shows the present certificate of a server. */
+  async meet(): Promise<void> {
+    const options = { ...this.#options(), reconnect: false, maxReconnectAttempts: 0, ignoreAuthErrorAbort: false };
+    const connection = await connect(options);
+    await connection.close();
+  }
+
+  #options(): ConnectionOptions {
+    return connectionOptions(this.#bus, this.nodeID, (certificate) => {
+      this.#certificateExpiresAt = chainExpiresAt(certificate);
+    });
+  }
+
   /** Totals of the connection since the start; a reconnect does not change them. */
   get traffic(): BusTraffic {
     const stats = this.#connection?.stats();
@@ -140,7 +160,7 @@ class NatsBus extends Transporters.NATS {
       this.logger.info('BUS_KEYS_FILE is not set: contexts of requests travel on the bus without a seal.');
     while (!this.#left) {
       try {
-        this.#connection = await connect(connectionOptions(this.#bus, this.nodeID));
+        this.#connection = await connect(this.#options());
         break;
       } catch (error) {
         const reason = reasonOf(error);
@@ -352,9 +372,13 @@ function expectedBy({ type, target, payload }: BusPacket): string | null {
   return type === 'REQ' ? String(payload['id']) : target;
 }
 
-function connectionOptions(bus: BusConfig, name: string): ConnectionOptions {
+function connectionOptions(
+  bus: BusConfig,
+  name: string,
+  met: (certificate: DetailedPeerCertificate) => void,
+): ConnectionOptions {
   // With this option the client refuses a server that offers no TLS.
-  const tls = bus.tls && { ...bus.tls, checkServerIdentity: serverIdentityCheck(bus.servers) };
+  const tls = bus.tls && { ...bus.tls, checkServerIdentity: serverIdentityCheck(bus.servers, met) };
   return {
     name,
     servers: [...bus.servers],
@@ -374,10 +398,15 @@ function connectionOptions(bus: BusConfig, name: string): ConnectionOptions {
  * Checks the certificate against the host that is dialled. For an IP address the client leaves the name out, and Node
  * would check `localhost` instead.
  */
-function serverIdentityCheck(servers: readonly string[]): typeof checkServerIdentity {
+function serverIdentityCheck(
+  servers: readonly string[],
+  met: (certificate: DetailedPeerCertificate) => void,
+): typeof checkServerIdentity {
   const hosts = servers.map((server) => new URL(`nats://${server}`).hostname.replace(/^\[|\]$/g, ''));
   const addresses = hosts.filter((host) => isIP(host) !== 0);
   return (name, certificate) => {
+    // Called for a certificate of a trusted authority, with its chain.
+    met(certificate as DetailedPeerCertificate);
     if (hosts.includes(name)) return checkServerIdentity(name, certificate);
     const failures = addresses.map((address) => checkServerIdentity(address, certificate));
     return failures.some((failure) => failure === undefined)
@@ -417,6 +446,6 @@ export function natsBus(
   policy: BusPolicy,
   timekeeper: Timekeeper | null = null,
   secret: SecretOptions = {},
-): Transporters.Base & { readonly trouble: string | null } {
+): Transporters.Base & CertifiedServer & { readonly trouble: string | null } {
   return new NatsBus(bus!, policy, timekeeper, secret);
 }

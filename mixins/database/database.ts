@@ -124,6 +124,8 @@ export class Database {
   readonly failures = new Map<FailureKind, number>();
   /** Of PostgreSQL, as the newest connection reported it; null: there was none yet. */
   serverVersion: string | null = null;
+  /** Of the server, if it was verified, as the newest connection showed it, milliseconds since 1970; null: without TLS. */
+  certificateExpiresAt: number | null = null;
   /** When each kind was told to the operator. */
   readonly #told = new Map<FailureKind, number>();
   readonly #onTrouble: (message: string) => void;
@@ -177,7 +179,7 @@ export class Database {
     this.pool.on('connect', (client: Session) => {
       this.#refused = false;
       client.openedAt = performance.now();
-      this.serverVersion = (client as unknown as PageClient).serverVersion;
+      this.#meet(client as unknown as PageClient);
     });
     this.#onTrouble = options.onTrouble ?? (() => {});
     this.#onRefused = options.onRefused ?? (() => {});
@@ -212,7 +214,7 @@ export class Database {
   /** Whether the database answers, and takes new connections of this login as far as is known. */
   async answers(): Promise<boolean> {
     try {
-      if (this.#refused) await this.#signIn();
+      if (this.#refused) await this.meet();
       await this.readTime();
       return true;
     } catch {
@@ -228,12 +230,18 @@ export class Database {
     correctPlatformTime(now, now + performance.now() - asked);
   }
 
-  /** On a connection of its own, because those of the pool were made when the login was good. */
-  async #signIn(): Promise<void> {
+  #meet(client: PageClient): void {
+    this.serverVersion = client.serverVersion;
+    this.certificateExpiresAt = client.certificateExpiresAt;
+  }
+
+  /** Signs in on a connection of its own, because those of the pool were made under earlier circumstances. */
+  async meet(): Promise<void> {
     const client = new PageClient({ connectionString: this.url, connectionTimeoutMillis: CONNECT_MS });
     try {
       await client.connect();
       this.#refused = false;
+      this.#meet(client);
     } finally {
       await client.end().catch(() => {});
     }

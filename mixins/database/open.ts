@@ -3,7 +3,7 @@
  * owner brings everything up to date first and gives each service a login of its own; otherwise the operator has done
  * so with `npm run migrate`, and the process knows the logins of its services alone.
  */
-import { type Config, ConfigError, databaseVariable } from '../../config/env.ts';
+import { type Config, ConfigError, databaseVariable, databaseVariableOf } from '../../config/env.ts';
 import type { ServiceName } from '../../config/services.ts';
 import { Database } from './database.ts';
 import { joinInstallation, keepFromProduction } from './installation.ts';
@@ -48,7 +48,7 @@ export async function openDatabases(config: Config, options: OpenOptions): Promi
   }
   try {
     for (const [service, database] of databases) {
-      const address = { variable: variableOf(config, service), url: database.url, expected: loginOf(service) };
+      const address = { variable: databaseVariableOf(service, config), url: database.url, expected: loginOf(service) };
       if (!owned && service === config.services[0])
         await explained(requireSupportedServer(database, options.warn), address);
       if (!owned) await explained(options.check(database, service), address);
@@ -71,9 +71,6 @@ function serversOf({ databaseUrls }: Config, url: string | null): { variable: st
   if (url !== null) all.unshift({ variable: 'DATABASE_URL', url });
   return [...Map.groupBy(all, (address) => new URL(address.url).host).values()].map(([first]) => first!);
 }
-
-const variableOf = ({ databaseUrls }: Config, service: ServiceName): string =>
-  databaseUrls[service] === undefined ? 'DATABASE_URL' : databaseVariable(service);
 
 function openDatabase(config: Config, service: ServiceName, url: string, { warn }: OpenOptions): Database {
   return new Database(url, {

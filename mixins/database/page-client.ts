@@ -3,9 +3,12 @@
  * pg's own: the parser is extended for this one kind of query, and leaves all other messages alone.
  */
 import { createRequire } from 'node:module';
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import pg from 'pg';
 import { LIMITS } from '../../config/limits.ts';
 import { RowShape, RowWriter, rowTexts } from '../../lib/json/row-writer.ts';
+import { chainExpiresAt } from '../certificate-expiry.ts';
 import type { Statement } from './statement.ts';
 
 /** How the columns of a page statement are to be read: first those of the record, then values for us. */
@@ -86,6 +89,12 @@ export class PageClient extends pg.Client {
   readonly #readOnlyBy = new Set<string>();
   /** As the server reports it when it accepts the connection, such as `18.1`; null before. */
   serverVersion: string | null = null;
+
+  /** Of the server, milliseconds since 1970; null: the connection has no TLS, or accepts any certificate. */
+  get certificateExpiresAt(): number | null {
+    const { stream } = (this as unknown as { connection: { stream: Socket } }).connection;
+    return stream instanceof TLSSocket && stream.authorized ? chainExpiresAt(stream.getPeerCertificate(true)) : null;
+  }
 
   constructor(config?: string | pg.ClientConfig) {
     super(config);

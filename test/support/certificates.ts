@@ -6,11 +6,12 @@ export interface Certificate {
   readonly cert: string;
 }
 
-export async function selfSigned(host: string): Promise<Certificate> {
+export async function selfSigned(host: string, expiresAt?: Date): Promise<Certificate> {
   const { SubjectAlternativeNameExtension, X509CertificateGenerator } = await import('@peculiar/x509');
   const keys = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
   const cert = await X509CertificateGenerator.createSelfSigned({
     name: `CN=${host}`,
+    ...(expiresAt ? { notBefore: new Date(0), notAfter: expiresAt } : {}),
     keys,
     signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
     extensions: [new SubjectAlternativeNameExtension([{ type: 'dns', value: host }])],
