@@ -196,9 +196,7 @@ export const TRIED: Readonly<Record<string, Trial>> = {
   'docs/reference/metadata.md#types 2': file('objects/Invoice__c/sharingRules/FinanceRead.yaml', {
     'groups/Finance.yaml': 'type: Group\napiName: Finance\nlabel: Finance\n',
   }),
-  'docs/reference/metadata.md#types 3': file('objects/Invoice__c/sharingRules/Reviewer.yaml', {
-    ...fieldFile('Invoice__c', 'Reviewer__c', 'fieldType: reference\nreferenceTo: [User]'),
-  }),
+  'docs/reference/metadata.md#types 3': file('objects/Invoice__c/sharingRules/AccountOwner.yaml'),
   'docs/reference/metadata.md#types 4': file('identityProviders/CorporateLogin.yaml'),
   'docs/reference/metadata.md#altering': async (text, stage) => {
     const files = {
