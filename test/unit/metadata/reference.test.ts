@@ -64,6 +64,7 @@ const GROUND: Readonly<Record<string, string>> = Object.fromEntries([
         'InvoiceId__c',
         'fieldType: masterDetail\nreferenceTo:\n  - Invoice__c\nrelationshipName: Lines__r',
       ],
+      ['Invoice__c', 'AccountId__c', 'fieldType: reference\nreferenceTo:\n  - Account'],
       ['InvoiceLine__c', 'NetAmount__c', 'fieldType: decimal'],
       ['Order__c', 'Net__c', 'fieldType: decimal'],
       ['Order__c', 'Rate__c', 'fieldType: percent'],
