@@ -497,7 +497,7 @@ const runId = defineParameter({
   name: 'runId',
   required: true,
   description: 'Id of the run (UUID in lower case).',
-  schema: Type.String(),
+  schema: Type.String({ format: 'uuid' }),
   example: EXAMPLE_RUN_ID,
 });
 
@@ -505,7 +505,7 @@ const approvalId = defineParameter({
   name: 'approvalId',
   required: true,
   description: 'Id of the approval (UUID in lower case).',
-  schema: Type.String(),
+  schema: Type.String({ format: 'uuid' }),
   example: EXAMPLE_APPROVAL_ID,
 });
 

@@ -583,7 +583,7 @@ const deploymentId = defineParameter({
   name: 'deploymentId',
   required: true,
   description: 'Id of the deployment (UUID in lower case).',
-  schema: Type.String(),
+  schema: Type.String({ format: 'uuid' }),
   example: EXAMPLE_ID,
 });
 

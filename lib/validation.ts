@@ -9,9 +9,12 @@ import { patternInWords } from './errors/pattern-words.ts';
 import { type Violation, violation } from './errors/platform-error.ts';
 import { pointerPart } from './errors/pointer.ts';
 import { ViolationList } from './errors/violation-list.ts';
+import { isUuid } from './values/ids.ts';
 
 const ajv = new Ajv2020({ strict: false, allErrors: true, messages: true, logger: false });
 formats.default(ajv);
+// The format of the library also takes the prefix urn:uuid:.
+ajv.addFormat('uuid', (text: string) => isUuid(text.toLowerCase()));
 
 const NAME_SHOWN_MAX = 100;
 
@@ -123,6 +126,7 @@ function sentence(errors: readonly ErrorObject[]): string {
     const types = new Set(errors.flatMap((one) => (one.keyword === 'type' ? [one.params['type']].flat() : [])));
     return `must be ${[...types].map((type) => TYPES[String(type)]).join(' or ')}`;
   }
+  if (first?.keyword === 'format' && first.params['format'] === 'uuid') return 'must be a UUID';
   const words = first?.keyword === 'pattern' ? patternInWords(String(first.params['pattern'])) : null;
   return words === null ? (first?.message ?? 'is not valid') : `must be ${words}`;
 }

@@ -70,7 +70,7 @@ export const AGENT_RUN_OPERATIONS = [
         name: 'runId',
         required: true,
         description: 'Id of the run (UUID in lower case).',
-        schema: Type.String(),
+        schema: Type.String({ format: 'uuid' }),
         example: '0193d3b0-52f1-7d42-8a11-5e0c9f7b2d10',
       },
     ],

@@ -75,7 +75,7 @@ export const id = defineParameter({
   name: 'id',
   required: true,
   description: 'Id of the record (UUID in lower case).',
-  schema: Type.String(),
+  schema: Type.String({ format: 'uuid' }),
   example: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24',
 });
 

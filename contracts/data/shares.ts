@@ -10,7 +10,7 @@ const shareId = defineParameter({
   name: 'shareId',
   required: true,
   description: 'Id of the share.',
-  schema: Type.String(),
+  schema: Type.String({ format: 'uuid' }),
   example: '0193d3aa-77e0-7b62-9f0a-3d5c8e7a1b24',
 });
 

@@ -10,7 +10,7 @@ const userId = defineParameter({
   name: 'userId',
   required: true,
   description: 'Id of the `User` record.',
-  schema: Type.String(),
+  schema: Type.String({ format: 'uuid' }),
   example: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33',
 });
 

@@ -405,7 +405,7 @@ export const CATALOGUE = {
     404,
     'Record not found',
     'The record does not exist, is deleted, or this user cannot see it: all are answered alike.',
-    'Check the object and the id, which is a UUID in lower case. Do not conclude that the record does not exist, and do not create it again.',
+    'Check the object and the id. Do not conclude that the record does not exist, and do not create it again.',
   ),
   TRANSITION_NOT_FOUND: e(
     404,

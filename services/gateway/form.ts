@@ -13,11 +13,11 @@ import type { Operation, OperationCall, OperationHeaders, Parameter } from '../.
 import { collectBodyViolations, valueProblem } from '../../lib/validation.ts';
 import { IF_MATCH_RULE, strongEtags } from '../../lib/values/etags.ts';
 import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../lib/values/idempotency-key.ts';
+import { isUuid } from '../../lib/values/ids.ts';
 import { parameterAdvice } from '../../lib/values/parameter-advice.ts';
 import type { Exchange } from './exchange.ts';
 import type { Route } from './router.ts';
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const NAME_SHOWN_MAX = 100;
 
 /** What is wrong with a request, in the order in which it was found. */
@@ -94,12 +94,15 @@ function readPath(x: Exchange, route: Route, problems: Problems): Record<string,
       problems.add('PARAMETER_INVALID', `path:${name}`, `${name} in the path is not valid text.`);
       continue;
     }
-    path[name] = value;
     const parameter = route.operation.pathParameters?.find((one) => one.name === name);
+    path[name] = parameter && isId(parameter.schema) ? value.toLowerCase() : value;
     if (parameter) check(`path:${name}`, value, parameter, problems);
   }
   return path;
 }
+
+/** Whether a parameter is a UUID, which is the same in upper and lower case. */
+const isId = (schema: TSchema): boolean => Type.IsString(schema) && schema.format === 'uuid';
 
 /** Percent-encoded text decoded; null when it is malformed. */
 export function decode(text: string): string | null {
@@ -244,7 +247,7 @@ function readHeaders(
   if (operation.precondition === 'expectedRevision' || known.has('x-expected-revision'))
     readRevision(x, operation, query, headers, problems);
   const agentRunId = header(x, 'x-agent-run-id');
-  if (agentRunId !== undefined && !UUID.test(agentRunId))
+  if (agentRunId !== undefined && !isUuid(agentRunId.toLowerCase()))
     problems.add('PARAMETER_INVALID', 'header:X-Agent-Run-Id', 'X-Agent-Run-Id must be a UUID.');
   const ifNoneMatch = header(x, 'if-none-match');
   if (ifNoneMatch !== undefined && known.has('if-none-match')) headers.ifNoneMatch = ifNoneMatch;

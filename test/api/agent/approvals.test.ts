@@ -159,9 +159,10 @@ describe('approvals over HTTP', function () {
     for (const [who, path] of [
       [sue, approvalId],
       [ada, uuidv7()],
-      [ada, 'nonsense'],
     ] as const)
       refused(await who.get(`/agent/approvals/${path}`), 404, 'APPROVAL_NOT_FOUND');
+    refused(await ada.get('/agent/approvals/nonsense'), 400, 'PARAMETER_INVALID');
+    assert.equal((await sam.get(`/agent/approvals/${approvalId.toUpperCase()}`)).status, 200, 'in either case');
     const listed = (await ada.get('/agent/approvals?status=PENDING&take=200')).body.records;
     assert.ok(listed.some((one: { approvalId: string }) => one.approvalId === approvalId));
     const sueLists = (await sue.get('/agent/approvals')).body.records;

@@ -160,13 +160,24 @@ describe('records over HTTP', () => {
       const { body } = await account();
       const answers = [
         await sam.get(`/data/Account/${randomUUID()}`),
-        await sam.get('/data/Account/nonsense'),
         await sam.get(`/data/Contact/${body.id}`),
         await eve.get(`/data/Account/${body.id}`),
       ];
       for (const answer of answers) {
         assert.equal(answer.status, 404);
         assert.deepEqual({ ...answer.body, requestId: '' }, { ...answers[0]!.body, requestId: '' });
+      }
+    });
+
+    it('answers 400 to a malformed id, alike for every object and everybody', async () => {
+      for (const answer of [
+        await sam.get('/data/Account/nonsense'),
+        await eve.get('/data/Account/nonsense'),
+        await sam.get('/data/Nope__c/nonsense'),
+      ]) {
+        assert.equal(answer.status, 400, answer.text);
+        assert.equal(answer.body.errors[0].pointer, 'path:id');
+        assert.equal(answer.body.message, 'id must be a UUID.');
       }
     });
 

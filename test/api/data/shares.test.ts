@@ -150,7 +150,7 @@ describe('manual shares over HTTP', () => {
       refused(hidden, 404, 'RECORD_NOT_FOUND');
       assert.deepEqual(shapeOf(hidden), shapeOf(absent));
     }
-    refused(await share('not-an-id', toSue(), sam), 404, 'RECORD_NOT_FOUND');
+    refused(await share('not-an-id', toSue(), sam), 400, 'PARAMETER_INVALID');
     refused(await sam.get(`/data/Nope__c/${id}/shares`), 404, 'OBJECT_NOT_FOUND');
   });
 

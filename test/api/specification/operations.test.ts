@@ -197,7 +197,7 @@ describe('specification: operations', function () {
       answered(await sam.get(`/data/Account/${account.id}`, { headers: { 'if-none-match': etag } }), 304);
     });
     it('malformed', async () => {
-      refused(await sam.get('/data/Account/x'), 'RECORD_NOT_FOUND');
+      refused(await sam.get('/data/Account/x'), 'PARAMETER_INVALID');
       refused(await sam.get(`/data/Account/${account.id}?fields=`), 'PARAMETER_INVALID');
     });
     it('forbidden', async () => refused(await sam.get(`/data/DemoOnly__c/${nowhere}`), 'OBJECT_NOT_FOUND'));
@@ -349,7 +349,7 @@ describe('specification: operations', function () {
         );
       }
       refused(await ada.post('/metadata/deploy', {}, { idempotencyKey: null }), 'IDEMPOTENCY_KEY_REQUIRED');
-      refused(await ada.get('/metadata/deployments/x'), 'DEPLOYMENT_NOT_FOUND');
+      refused(await ada.get('/metadata/deployments/x'), 'PARAMETER_INVALID');
     });
     it('forbidden', async () => {
       const body = { files: {}, package: { version: 1, types: [] } };

@@ -19,10 +19,26 @@ const NAMES: Readonly<Record<string, string>> = {
   value: 'FORM-1',
   transitionKey: 'send',
   widgetKey: 'note',
+  connectionId: 'q7dhHYldwRX5KJEs_VEKsne-u1Wclg0D8q9zz2YqKzt',
 };
 
 /** An address of the operation; what it names need not be there. */
-const pathOf = (row: Operation): string => row.path.replace(/\{(\w+)\}/g, (_, name: string) => NAMES[name] ?? uuidv7());
+const pathOf = (row: Operation, values: Readonly<Record<string, string>> = {}): string =>
+  row.path.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? NAMES[name] ?? uuidv7());
+
+/** Parameters of the path that are ids: all that is no name. */
+const idsOf = (row: Operation): string[] =>
+  [...row.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!).filter((name) => !Object.hasOwn(NAMES, name));
+
+const MALFORMED_IDS = [
+  'x',
+  'nonsense',
+  '1',
+  uuidv7().slice(1),
+  `${uuidv7()}0`,
+  `urn:uuid:${uuidv7()}`,
+  uuidv7().replaceAll('-', ''),
+];
 
 /** The schema as JSON Schema, of which TypeBox's are a part. */
 interface Form {
@@ -61,10 +77,13 @@ describe('specification: requests', function () {
   });
   after(() => platform?.stop());
 
-  const call = (row: Operation, more: { query?: string; body?: unknown } & CallOptions = {}): Promise<Answer> => {
-    const { query = '', body: _, ...options } = more;
+  const call = (
+    row: Operation,
+    more: { query?: string; body?: unknown; path?: string } & CallOptions = {},
+  ): Promise<Answer> => {
+    const { query = '', path = pathOf(row), body: _, ...options } = more;
     const body = 'body' in more ? more.body : row.requestBody && (row.requestBody.example ?? {});
-    return ada.send(row.method, pathOf(row) + query, body, {
+    return ada.send(row.method, path + query, body, {
       ...(row.precondition === 'ifMatch' ? { etag: '"1"' } : {}),
       ...options,
       headers: {
@@ -94,6 +113,28 @@ describe('specification: requests', function () {
           for (const idempotencyKey of ['short', 'x'.repeat(201), 'with spaces in it'])
             refused(await call(row, { idempotencyKey }), 'IDEMPOTENCY_KEY_INVALID', idempotencyKey);
         });
+
+      if (idsOf(row).length > 0) {
+        it('refuses a malformed id in its path with a pointer to it', async () => {
+          for (const name of idsOf(row))
+            for (const malformed of MALFORMED_IDS) {
+              const answer = await call(row, { path: pathOf(row, { [name]: encodeURIComponent(malformed) }) });
+              refused(answer, 'PARAMETER_INVALID', malformed);
+              assert.equal(answer.status, 400);
+              pointsTo(answer, `path:${name}`, malformed);
+            }
+          const all = Object.fromEntries(idsOf(row).map((name) => [name, 'x']));
+          const answer = await call(row, { path: pathOf(row, all) });
+          for (const name of idsOf(row)) pointsTo(answer, `path:${name}`, 'all');
+        });
+        it('takes a well-formed id that names nothing, in either case', async () => {
+          for (const id of [uuidv7(), uuidv7().toUpperCase()]) {
+            const values = Object.fromEntries(idsOf(row).map((name) => [name, id]));
+            const answer = await call(row, { path: pathOf(row, values) });
+            assert.ok(!answer.text.includes('"path:'), `${id}: ${answer.status} ${answer.text.slice(0, 300)}`);
+          }
+        });
+      }
 
       if (row.precondition === 'ifMatch')
         it('refuses a malformed If-Match', async () =>
