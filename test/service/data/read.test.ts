@@ -139,7 +139,7 @@ describe('reading objects and records', () => {
 
   it('answers fields and ETags on request', async () => {
     const { body } = await world.clerk.list('Company__c', { fields: 'name,Count__c', includeEtag: true, take: 1 });
-    assert.deepEqual(Object.keys(body.records[0]).sort(), ['Count__c', '_etag', 'name']);
+    assert.deepEqual(Object.keys(body.records[0]).sort(), ['Count__c', '_etag', 'id', 'name']);
     assert.equal(body.records[0]._etag, '"1"');
     assert.equal((await refusal(world.clerk.list('Company__c', { fields: 'Secret__c' }))).code, 'PARAMETER_INVALID');
     assert.equal((await refusal(world.clerk.list('Company__c', { fields: 'Nope__c' }))).code, 'PARAMETER_INVALID');
@@ -153,7 +153,7 @@ describe('reading objects and records', () => {
     assert.equal(reply.headers['ETag'], '"1"');
     assert.equal((await world.clerk.get('Company__c', id, { ifNoneMatch: '"0", W/"1"' })).status, 304);
     assert.equal((await world.clerk.get('Company__c', id, { ifNoneMatch: '"2"' })).status, 200);
-    assert.deepEqual(Object.keys((await world.clerk.get('Company__c', id, { fields: 'name' })).body), ['name']);
+    assert.deepEqual(Object.keys((await world.clerk.get('Company__c', id, { fields: 'name' })).body), ['id', 'name']);
     assert.equal((await refusal(world.clerk.get('Company__c', id, { fields: 'Secret__c' }))).code, 'PARAMETER_INVALID');
     const reader = await world.reader.get('Company__c', id);
     assert.ok('Code__c' in reader.body && !('Count__c' in reader.body));

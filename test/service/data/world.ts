@@ -209,6 +209,7 @@ export const ALL_SCOPES: readonly Scope[] = [
   'data:delete',
   'actions:read',
   'actions:execute',
+  'users:manage',
 ];
 
 export interface Reply {
