@@ -92,6 +92,8 @@ export const LIMITS = {
   agent_approvals_of_run_max: 50,
   agent_approvals_of_user_max: 200,
   agent_approvals_of_tenant_max: 2_000,
+  /** People who are sent a mail about an approval, each time that it is asked for or escalates. */
+  agent_approval_mails_max: 20,
   agent_approval_seconds: 86_400,
   agent_approved_seconds: 3_600,
   agent_request_max_bytes: 256 * 1024,

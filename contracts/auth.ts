@@ -256,6 +256,28 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
     params: { tenantId: string; operationIds: string[] };
     result: { uses: (DeprecatedUse & { clientName: string })[] };
   };
+  /**
+   * Mails a request of an agent to users who may decide about it, who have an account and an address. Safe to repeat: each
+   * gets one mail about a request.
+   */
+  'auth.mails.askApprovers': {
+    params: {
+      tenantId: string;
+      approvalId: string;
+      userIds: string[];
+      request: {
+        clientId: string;
+        agentKey: string;
+        /** Display name of the user in whose name the agent asks. */
+        inNameOf: string;
+        operationId: string;
+        summary: string;
+        /** RFC 3339. */
+        expiresAt: string;
+      };
+    };
+    result: null;
+  };
   /** Ends every grant and browser session of a user, at once. */
   'auth.users.revoke': { params: { tenantId: string; userId: string }; result: { revoked: number } };
 }

@@ -4,6 +4,7 @@ import type { PRINCIPAL_TYPES } from '../lib/access/sharing.ts';
 import type { Asker } from '../lib/context.ts';
 import type { PlatformErrorWire } from '../lib/errors/platform-error.ts';
 import type { ActionsOf } from '../lib/operation.ts';
+import type { SystemPermission } from '../lib/schema/snapshot.ts';
 import { AGENT_RUN_OPERATIONS } from './data/agent-runs.ts';
 import type { AggregateQuery, AggregateResult, ObjectCatalog } from './data/aggregate.ts';
 import { CHECK_OPERATIONS } from './data/check.ts';
@@ -116,6 +117,14 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
       principals: readonly { principalType: PrincipalType; principalId: string }[];
     };
     result: number[];
+  };
+  /**
+   * Active users who hold a system permission, in the order of their ids from after `after`. `next`: where to go on; null:
+   * these are the last.
+   */
+  'data.users.holding': {
+    params: { tenantId: string; systemPermission: SystemPermission; after: string | null; take: number };
+    result: { users: UserIdentity[]; next: string | null };
   };
   /** User by username, for sign-in; null when absent. */
   'data.users.find': { params: { tenantId: string; username: string }; result: UserIdentity | null };

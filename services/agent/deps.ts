@@ -15,6 +15,10 @@ export interface AgentDeps {
   readonly findUser: FindUser;
   /** Looks a user up by username, as policies of earlier versions name those who decide; null: there is none. */
   readonly findUsername: Ask<'data.users.find'>;
+  /** Asks data for the active users who hold a permission, a page of them. */
+  readonly usersHolding: Ask<'data.users.holding'>;
+  /** Has auth mail a request to those who may decide about it. */
+  readonly askApprovers: Ask<'auth.mails.askApprovers'>;
   /** Asks data whether a user could execute an operation on a record. */
   readonly checkAccess: Ask<'data.access.check'>;
   /** Asks analytics whether a user could change dashboards by an operation. */

@@ -40,6 +40,10 @@ export function authActions(server: () => AuthServer) {
     'users.createLink': (ctx) => server().users.createPasswordLink(ctx.params.username, ctx.params.tenantId),
     'users.prepareLink': (ctx) => server().users.prepareLink(ctx.params.tenantId, ctx.params.userId),
     'users.mayInvite': (ctx) => server().users.mayInvite(ctx.params.tenantId, ctx.params.userId),
+    'mails.askApprovers': async (ctx) => {
+      await server().mail.askApprovers(ctx.params);
+      return null;
+    },
     'domains.add': (ctx) => server().domains.add(ctx.params.tenantId, ctx.params.domain),
     'domains.check': async (ctx) => {
       await server().domains.check(ctx.params.key, ctx.params.domains);

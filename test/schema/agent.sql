@@ -39,6 +39,8 @@ CREATE TABLE agent.approvals (
   consumed_request_id text,
   meaning text,
   basis text,
+  notice text DEFAULT 'asked'::text,
+  CONSTRAINT approvals_notice_check CHECK ((notice = ANY (ARRAY['asked'::text, 'escalated'::text]))),
   CONSTRAINT approvals_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'APPROVED'::text, 'REJECTED'::text, 'EXPIRED'::text, 'CANCELED'::text, 'CONSUMED'::text]))),
   CONSTRAINT approvals_pkey PRIMARY KEY (tenant_id, approval_id)
 );
@@ -157,6 +159,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON agent.steps TO svc_agent;
 CREATE INDEX approvals_escalation ON agent.approvals USING btree (escalate_at) WHERE ((status = 'PENDING'::text) AND (escalated_at IS NULL));
 
 CREATE INDEX approvals_expiry ON agent.approvals USING btree (expires_at) WHERE (status = ANY (ARRAY['PENDING'::text, 'APPROVED'::text]));
+
+CREATE INDEX approvals_notice ON agent.approvals USING btree (tenant_id, approval_id) WHERE ((notice IS NOT NULL) AND (status = 'PENDING'::text));
 
 CREATE UNIQUE INDEX approvals_open ON agent.approvals USING btree (tenant_id, run_id, fingerprint) WHERE (status = ANY (ARRAY['PENDING'::text, 'APPROVED'::text]));
 

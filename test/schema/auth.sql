@@ -206,6 +206,7 @@ CREATE TABLE auth.mails (
   attempts integer DEFAULT 0 NOT NULL,
   ended_at timestamp with time zone,
   outcome text,
+  approval_id uuid,
   CONSTRAINT mails_check CHECK (((ended_at IS NULL) = (outcome IS NULL))),
   CONSTRAINT mails_outcome_check CHECK ((outcome = ANY (ARRAY['sent'::text, 'refused'::text, 'gaveUp'::text, 'needless'::text]))),
   CONSTRAINT mails_pkey PRIMARY KEY (tenant_id, id)
@@ -362,6 +363,8 @@ CREATE INDEX known_origins_used ON auth.known_origins USING btree (last_used_at)
 
 CREATE INDEX mails_address ON auth.mails USING btree (address_hash, created_at);
 
+CREATE UNIQUE INDEX mails_approval ON auth.mails USING btree (tenant_id, approval_id, user_id) WHERE (approval_id IS NOT NULL);
+
 CREATE INDEX mails_due ON auth.mails USING btree (due_at) WHERE (ended_at IS NULL);
 
 CREATE INDEX mails_ended ON auth.mails USING btree (ended_at) WHERE (ended_at IS NOT NULL);
@@ -490,5 +493,5 @@ GRANT EXECUTE ON FUNCTION auth.living_grants(uuid,text[]) TO svc_data;
 CREATE FUNCTION auth.queue_invitation(uuid,uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 1188935a2f0e
 GRANT EXECUTE ON FUNCTION auth.queue_invitation(uuid,uuid) TO svc_data;
 
-CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 533e38967ba1
+CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 77c17c989e95
 GRANT EXECUTE ON FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) TO svc_auth;

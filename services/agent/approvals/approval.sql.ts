@@ -278,3 +278,36 @@ export function decideStatement(
     WHERE tenant_id = ${bind(tenantId, 'uuid')} AND approval_id = ${bind(approvalId, 'uuid')} AND status = 'PENDING'`,
   );
 }
+
+/** An approval of which people are not sent mails yet. */
+export interface NoticedRow extends ApprovalSummaryRow {
+  readonly agentKey: string;
+  readonly notice: 'asked' | 'escalated';
+}
+
+/** Tenants with such approvals. The login of the service looks across tenants. */
+export function tenantsWithNoticesStatement(take: number): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT DISTINCT tenant_id AS "tenantId" FROM agent.approvals WHERE notice IS NOT NULL AND status = 'PENDING'
+    LIMIT ${sql.bind(take, 'integer')}`,
+  );
+}
+
+export function noticesStatement(tenantId: string, take: number): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT ${SUMMARY}, r.agent_key AS "agentKey", a.notice ${FROM}
+    WHERE a.tenant_id = ${sql.bind(tenantId, 'uuid')} AND a.notice IS NOT NULL AND a.status = 'PENDING'
+    ORDER BY a.approval_id LIMIT ${sql.bind(take, 'integer')}`,
+  );
+}
+
+/** Unless it has escalated meanwhile. */
+export function noticedStatement(tenantId: string, { approvalId, notice }: NoticedRow): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `UPDATE agent.approvals SET notice = NULL WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+      AND approval_id = ${sql.bind(approvalId, 'uuid')} AND notice = ${sql.bind(notice, 'text')}`,
+  );
+}

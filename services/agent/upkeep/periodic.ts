@@ -3,17 +3,29 @@ import type { ServiceBroker } from 'moleculer';
 import { periodicQueue } from '../../../mixins/jobs/queue.ts';
 import { warnOf } from '../../../mixins/log-failure.ts';
 import type { Platform } from '../../../mixins/platform.ts';
+import type { AgentDeps } from '../deps.ts';
+import { sendNotices } from './notices.ts';
 import { cancelUnauthorized, dropOldContents, expireDue } from './upkeep.ts';
 
 const EXPIRY = periodicQueue('agent.expiry', { everySeconds: 15, pollSeconds: 5, firstAfterSeconds: 5 });
+const NOTICES = periodicQueue('agent.notices', { everySeconds: 5, pollSeconds: 5, firstAfterSeconds: 5 });
 const CONTENTS = periodicQueue('agent.contents', { everySeconds: 3_600, pollSeconds: 60, firstAfterSeconds: 60 });
 const GRANTS = periodicQueue('agent.grants', { everySeconds: 60, pollSeconds: 15, firstAfterSeconds: 10 });
 
 /** Offers to do the periodic work in this process. */
-export async function startPeriodicWork({ database, jobs }: Platform, broker: ServiceBroker): Promise<void> {
+export async function startPeriodicWork(
+  { database, jobs }: Platform,
+  broker: ServiceBroker,
+  deps: AgentDeps,
+): Promise<void> {
   await jobs.repeat(EXPIRY, (signal) =>
     expireDue(database, signal, (tenantId, error) =>
       warnOf(broker.logger, error, 'What has expired was not written down; the next round tries again.', { tenantId }),
+    ),
+  );
+  await jobs.repeat(NOTICES, (signal) =>
+    sendNotices(deps, signal, (tenantId, error) =>
+      warnOf(broker.logger, error, 'Approvers were not sent mails; the next round tries again.', { tenantId }),
     ),
   );
   await jobs.repeat(CONTENTS, (signal) =>

@@ -54,7 +54,7 @@ export function expireApprovalsStatement(tenantId: string, take: number): Statem
 export function escalateStatement(tenantId: string): Statement {
   const sql = new Sql();
   return sql.statement(
-    `UPDATE agent.approvals SET escalated_at = escalate_at
+    `UPDATE agent.approvals SET escalated_at = escalate_at, notice = 'escalated'
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND status = 'PENDING' AND escalated_at IS NULL
       AND escalate_at <= clock_timestamp()`,
   );

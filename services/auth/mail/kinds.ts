@@ -23,6 +23,8 @@ export const MAIL_KINDS = {
   addressChanged: { trySeconds: 2 * DAY, linkSeconds: 7 * DAY },
   /** A sign-in in a browser that was not known. */
   newSignIn: { trySeconds: 2 * DAY, linkSeconds: null },
+  /** To those who decide about a request of an agent: a link to its page, which asks for a sign-in. */
+  approvalRequested: { trySeconds: 2 * DAY, linkSeconds: null },
 } as const satisfies Record<string, Kind>;
 
 export type MailKind = keyof typeof MAIL_KINDS;
@@ -38,6 +40,21 @@ export interface MailDetails {
   browser?: string | null;
   system?: string | null;
   network?: string;
+  /** The request of an agent; a user gets one mail about it. */
+  approvalId?: string;
+  request?: MailedRequest;
+}
+
+/** A request of an agent, without any value of a record. */
+export interface MailedRequest {
+  readonly clientName: string;
+  readonly agentKey: string;
+  /** Name of the user in whose name the agent asks. */
+  readonly inNameOf: string;
+  readonly operationId: string;
+  readonly summary: string;
+  /** RFC 3339. */
+  readonly expiresAt: string;
 }
 
 export interface NewMail {

@@ -3,6 +3,7 @@
  * is passed to it, so that a service of notifications can take it over.
  */
 import type { ServiceBroker } from 'moleculer';
+import type { AuthActions } from '../../../contracts/auth.ts';
 import type { UserIdentity } from '../../../contracts/data.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { askedRow } from '../../../mixins/metrics/asked-numbers.ts';
@@ -35,6 +36,8 @@ interface MailParts {
   mayHavePassword(user: Pick<Credential, 'tenantId' | 'userId' | 'username'>): Promise<boolean>;
 }
 
+type AskedApprovers = AuthActions['auth.mails.askApprovers']['params'];
+
 const METRICS = { waiting: 'erp_mails_waiting', oldest: 'erp_mails_oldest_seconds', ended: 'erp_mails_total' };
 
 export class Mail {
@@ -42,9 +45,11 @@ export class Mail {
   readonly #database: Database;
   readonly #sender: MailSender | null;
   readonly #resets: Resets;
+  readonly #parts: MailParts;
 
   constructor({ database, transport, user, log }: MailOptions, parts: MailParts) {
     this.#database = database;
+    this.#parts = parts;
     this.outbox = new Outbox(database, { enabled: transport !== null, added: () => this.#sender?.wake() });
     const messageParts = { ...parts, user };
     this.#resets = new Resets({ ...parts, database, outbox: this.outbox });
@@ -64,6 +69,21 @@ export class Mail {
     const kept = await this.#resets.add(asked);
     this.#sender?.wake();
     return kept;
+  }
+
+  /** Puts a mail for each of the users into the outbox; who has had too many gets none. */
+  async askApprovers({ tenantId, approvalId, userIds, request }: AskedApprovers): Promise<void> {
+    if (!this.outbox.enabled) return;
+    const { store, clients } = this.#parts;
+    const { clientId, ...shown } = request;
+    const client = await clients.find(clientId, tenantId);
+    const details = { approvalId, request: { ...shown, clientName: client?.name ?? '' } };
+    for (const userId of userIds) {
+      const credential = await store.credentials.find(tenantId, userId);
+      if (!credential?.active) continue;
+      const mail = { tenantId, userId, kind: 'approvalRequested', address: credential.email, details } as const;
+      await this.#database.shared('auth', tenantId, (tx) => this.outbox.add(tx, mail));
+    }
   }
 
   start(): void {

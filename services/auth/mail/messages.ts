@@ -5,12 +5,19 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { UserIdentity } from '../../../contracts/data.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
-import { looksLikeName, looksLikeUsername, mailAddress, nameInMail } from '../../../lib/values/mail-address.ts';
+import {
+  looksLikeLink,
+  looksLikeName,
+  looksLikeUsername,
+  mailAddress,
+  nameInMail,
+} from '../../../lib/values/mail-address.ts';
 import type { Clients } from '../clients.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
 import { signInName } from '../usernames.ts';
-import { MAIL_KINDS } from './kinds.ts';
+import { MAIL_KINDS, type MailedRequest } from './kinds.ts';
+import type { MailValues } from './languages/language.ts';
 import { languageOf } from './languages/languages.ts';
 import type { TakenMail } from './outbox.ts';
 import { render } from './render.ts';
@@ -47,7 +54,12 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
   const typed = await signInName(credential, parts);
   const inWords = (at: number): string => timeIn(language.tag, user?.timezone ?? tenant.timezone, at);
   const { linkSeconds } = MAIL_KINDS[kind];
-  const link = linkSeconds === null ? null : await linkFor(parts, mail, linkSeconds);
+  const link =
+    kind === 'approvalRequested'
+      ? `${parts.baseUrl()}/approvals/${details.approvalId}`
+      : linkSeconds === null
+        ? null
+        : await linkFor(parts, mail, linkSeconds);
   const name = nameInMail(user?.displayName ?? '', NAME_MAX_CHARS);
   const shownName = looksLikeName(name) ? name : null;
   const values = {
@@ -61,6 +73,7 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
     browser: details.browser ?? null,
     system: details.system ?? null,
     network: details.network ?? null,
+    request: details.request === undefined ? null : requestIn(details.request, inWords),
   };
   return {
     id: mail.id,
@@ -71,13 +84,30 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
   };
 }
 
+/** The words of a client or a user reach readers who believe a mail of ours: what is no name is left out. */
+function requestIn(request: MailedRequest, inWords: (at: number) => string): MailValues['request'] {
+  const shown = (text: string): string | null => {
+    const name = nameInMail(text, NAME_MAX_CHARS);
+    return looksLikeName(name) ? name : null;
+  };
+  const { agentKey, operationId, summary, expiresAt } = request;
+  return {
+    clientName: shown(request.clientName),
+    agentKey: looksLikeLink(agentKey) ? '…' : agentKey,
+    inNameOf: shown(request.inNameOf),
+    operationId,
+    summary: nameInMail(summary, 2 * NAME_MAX_CHARS),
+    until: inWords(Date.parse(expiresAt)),
+  };
+}
+
 const isSameAddress = (one: string, other: string | null): boolean =>
   other !== null && one.toLowerCase() === mailAddress(other)?.toLowerCase();
 
 /** Whether its reason still holds, and the address is still the one for it. */
 async function isNeeded(
   { clients, mayHavePassword }: MessageParts,
-  { tenantId, kind, address }: TakenMail,
+  { tenantId, kind, address, details }: TakenMail,
   credential: Credential,
 ): Promise<boolean> {
   switch (kind) {
@@ -93,6 +123,13 @@ async function isNeeded(
       return credential.active && isSameAddress(address, credential.email) && mayHavePassword(credential);
     case 'addressConfirmation':
       return credential.active && isSameAddress(address, credential.pendingEmail);
+    case 'approvalRequested':
+      return (
+        credential.active &&
+        isSameAddress(address, credential.email) &&
+        details.request !== undefined &&
+        Date.parse(details.request.expiresAt) > platformTime()
+      );
     default:
       return true;
   }

@@ -8,7 +8,7 @@ import { warnOf } from '../../../mixins/log-failure.ts';
 import type { DataHandlers, Handlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
 import { accessOfUser, unknownPrincipals } from './access.ts';
-import { findUser, noteSignIn, provisionUsers } from './directory.ts';
+import { findUser, noteSignIn, provisionUsers, usersHolding } from './directory.ts';
 import { createPasswordLink, inviteUser, type LetInDeps, mayLetIn } from './let-in.ts';
 import { forgetUnsent } from './sync.ts';
 
@@ -33,6 +33,7 @@ export const userActions = (
       const { tenantId, username } = ctx.params;
       return isUuid(tenantId) ? findUser(database, tenants, tenantId, { username }) : null;
     },
+    'users.holding': (ctx) => usersHolding(database, tenants, ctx.params),
     'users.provision': async (ctx) => {
       const { tenantId, users } = ctx.params;
       const { userIds, stored } = await provisionUsers(database, tenants, tenantId, users);

@@ -22,6 +22,10 @@ export interface UserRow {
   readonly updatedAt: number;
 }
 
+const USER = `"user"."id", "user"."username", "user"."displayName", "user"."email", "user"."active", "user"."locale",
+        "user"."timezone", "user"."profileApiName", "user"."roleApiName", "user"."permissionSetApiNames",
+        "user"."managerId", floor(extract(epoch FROM "user"."updatedAt"))::bigint AS "updatedAt"`;
+
 export type UserKey = { readonly userId: string } | { readonly username: string };
 
 /** The user with the version of the configuration; no row when there is no such user. */
@@ -32,13 +36,29 @@ export function findUserStatement(schema: string, key: UserKey): Statement {
       : ['name', 'lower("user"."username") = lower($1)', key.username];
   return {
     name: `user by ${name} ${schema}`,
-    text: `SELECT state.metadata_version AS "metadataVersion", "user"."id", "user"."username", "user"."displayName",
-        "user"."email", "user"."active", "user"."locale", "user"."timezone", "user"."profileApiName",
-        "user"."roleApiName", "user"."permissionSetApiNames", "user"."managerId",
-        floor(extract(epoch FROM "user"."updatedAt"))::bigint AS "updatedAt"
+    text: `SELECT state.metadata_version AS "metadataVersion", ${USER}
       FROM ${schema}._state state CROSS JOIN ${table(schema, 'User')} "user" WHERE ${condition}`,
     values: [value],
   };
+}
+
+/** Active users with one of the profiles or permission sets, from after `after`. */
+export function usersWithStatement(
+  schema: string,
+  bundles: { readonly profiles: readonly string[]; readonly permissionSets: readonly string[] },
+  after: string | null,
+  take: number,
+): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT state.metadata_version AS "metadataVersion", ${USER}
+      FROM ${schema}._state state CROSS JOIN ${table(schema, 'User')} "user"
+      WHERE "user"."active" IS NOT FALSE
+        AND ("user"."profileApiName" = ANY (${sql.bind(bundles.profiles, 'text[]')})
+          OR "user"."permissionSetApiNames" && ${sql.bind(bundles.permissionSets, 'text[]')})
+        ${after === null ? '' : `AND "user"."id" > ${sql.bind(after, 'uuid')}`}
+      ORDER BY "user"."id" LIMIT ${sql.bind(take, 'integer')}`,
+  );
 }
 
 /** The version of the configuration as it is now. */

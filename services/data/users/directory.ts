@@ -18,6 +18,7 @@ import {
   type UsernameRow,
   type UserRow,
   usernamesStatement,
+  usersWithStatement,
 } from './directory.sql.ts';
 
 type ProvisionUser = DataActions['data.users.provision']['params']['users'][number];
@@ -38,6 +39,26 @@ export async function findUser(
   if (!found) return null;
   const snapshot = await tenants.snapshot(tenantId, found.metadataVersion);
   return snapshot && identityOf(snapshot, found);
+}
+
+/** Active users who hold a system permission, a page of them. */
+export async function usersHolding(
+  database: Database,
+  tenants: Tenants,
+  { tenantId, systemPermission, after, take }: DataActions['data.users.holding']['params'],
+): Promise<DataActions['data.users.holding']['result']> {
+  const snapshot = await tenants.snapshot(tenantId);
+  if (!snapshot) return { users: [], next: null };
+  const giving = (bundles: Snapshot['profiles']): string[] =>
+    Object.values(bundles).flatMap(({ apiName, system }) => (system.includes(systemPermission) ? [apiName] : []));
+  const bundles = { profiles: giving(snapshot.profiles), permissionSets: giving(snapshot.permissionSets) };
+  const rows = await database.tenant(tenantId, (tx) =>
+    tx.all<UserRow>(usersWithStatement(tx.schema, bundles, after, take)),
+  );
+  return {
+    users: rows.map((row) => identityOf(snapshot, row)),
+    next: rows.length < take ? null : (rows.at(-1)?.id ?? null),
+  };
 }
 
 /**

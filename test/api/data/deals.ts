@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp, fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
-import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { type PlatformOptions, startPlatform, type TestPlatform } from '../../support/platform.ts';
 
 const NAMES = ['ada', 'mia', 'sam', 'sue', 'eve'] as const;
 type Name = (typeof NAMES)[number];
@@ -59,8 +59,8 @@ const FILES: Record<string, string> = {
     'type: Group\napiName: Auditors\nlabel: Auditors\nmembers:\n  users:\n    - sue@demo.example\n',
 };
 
-export async function startDeals(): Promise<Deals> {
-  const platform = await startPlatform();
+export async function startDeals(options: PlatformOptions = {}): Promise<Deals> {
+  const platform = await startPlatform(options);
   try {
     const as = {} as Record<Name, Api>;
     const ids = {} as Record<Name, string>;

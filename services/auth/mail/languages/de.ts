@@ -84,5 +84,24 @@ export const de: Language = {
         `Wenn nicht, wählen Sie ein neues Passwort: Geben Sie ${host}/password/forgotten in Ihren Browser ein. Das meldet alle ab. Dann sagen Sie es Ihrer Administration.`,
       ],
     }),
+    approvalRequested: ({ tenant, request }) => ({
+      subject: 'Eine Anfrage eines Agenten wartet auf Ihre Entscheidung',
+      title: 'Eine Anfrage wartet auf Ihre Entscheidung',
+      before: [
+        `Ein Agent von ${tenant} möchte etwas tun, das ein Mensch genehmigen muss. Sie dürfen darüber entscheiden.`,
+      ],
+      facts: [
+        ['Anwendung', request?.clientName ?? null],
+        ['Agent', request?.agentKey ?? unknown],
+        ['Im Namen von', request?.inNameOf ?? null],
+        ['Anfrage', request?.summary ?? unknown],
+        ['Operation', request?.operationId ?? unknown],
+        ['Bis', request?.until ?? unknown],
+      ],
+      button: 'Anfrage ansehen',
+      after: [
+        'Die Seite fragt nach Ihrer Anmeldung und zeigt, was sich ändern würde. Ohne Entscheidung geschieht nichts.',
+      ],
+    }),
   },
 };

@@ -84,5 +84,20 @@ export const en: Language = {
         `If not, choose a new password: type ${host}/password/forgotten into your browser. That signs out everybody. Then tell your administrator.`,
       ],
     }),
+    approvalRequested: ({ tenant, request }) => ({
+      subject: 'A request of an agent waits for your decision',
+      title: 'A request waits for your decision',
+      before: [`An agent of ${tenant} asks to do something that a person has to approve. You may decide about it.`],
+      facts: [
+        ['Application', request?.clientName ?? null],
+        ['Agent', request?.agentKey ?? unknown],
+        ['In the name of', request?.inNameOf ?? null],
+        ['Request', request?.summary ?? unknown],
+        ['Operation', request?.operationId ?? unknown],
+        ['Until', request?.until ?? unknown],
+      ],
+      button: 'View the request',
+      after: ['The page asks you to sign in, and shows what would change. Without a decision nothing is done.'],
+    }),
   },
 };

@@ -1,5 +1,5 @@
 /** What a language is made of: a file of this folder, and its line in languages.ts. */
-import type { MailKind } from '../kinds.ts';
+import type { MailedRequest, MailKind } from '../kinds.ts';
 
 /** What mails tell. Names are as their people have written them: one line each, not escaped. */
 export interface MailValues {
@@ -18,6 +18,15 @@ export interface MailValues {
   readonly browser: string | null;
   readonly system: string | null;
   readonly network: string | null;
+  /** The request of an agent; names are null where they had better not be shown. */
+  readonly request: MailValuesOfRequest | null;
+}
+
+interface MailValuesOfRequest extends Pick<MailedRequest, 'agentKey' | 'operationId' | 'summary'> {
+  readonly clientName: string | null;
+  readonly inNameOf: string | null;
+  /** In words of the language. */
+  readonly until: string;
 }
 
 export interface MailText {
