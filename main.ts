@@ -19,6 +19,7 @@ import type { ProcessState } from './contracts/process.ts';
 import { giveLibrariesPlatformTime } from './lib/values/clock.ts';
 import { natsBus } from './mixins/bus/nats-bus.ts';
 import { secretMetadata } from './mixins/bus/shared-secret.ts';
+import { standingAside } from './mixins/bus/standing-aside.ts';
 import { takeover } from './mixins/bus/takeover.ts';
 import { CertificateExpiries, type CertifiedServer } from './mixins/certificate-expiry.ts';
 import { listenForOperators } from './mixins/control-socket.ts';
@@ -192,6 +193,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
         failedActions(),
         ...(traces ? [tracedCalls()] : []),
         databaseUnavailable,
+        standingAside(databases),
         databaseMetering(statementTimeoutOf),
         pulse(),
         takeover(isRepeatable),

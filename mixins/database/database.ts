@@ -15,7 +15,16 @@ import { Outage } from '../outage.ts';
 import { traceStatement, traceWait } from '../tracing/traced-statements.ts';
 import { mark } from '../watchdog/work.ts';
 import { ConnectionQueues, type Holder, PLATFORM } from './connection-queues.ts';
-import { type Failure, type FailureKind, failureOf, isConnectionError, isRefusedLogin } from './failures.ts';
+import {
+  DatabaseSilent,
+  type Failure,
+  type FailureKind,
+  failureOf,
+  isConnectionError,
+  isRefusedLogin,
+  isUnanswered,
+} from './failures.ts';
+import { LinkWatch } from './link-watch.ts';
 import { type FirstRows, PageClient, type PageRows, type PageStatement, runBounded, runPage } from './page-client.ts';
 import { type Role, serviceRole, tenantRole } from './roles.ts';
 import { beginSession, isPooled, requireSessionMode } from './session.ts';
@@ -109,6 +118,8 @@ export interface DatabaseOptions {
   readonly onRefused?: (error: Error) => void;
   /** What the operator should know and do. */
   readonly onTrouble?: (message: string) => void;
+  /** Close all connections when the server answers neither on them nor on a new one; default: false. */
+  readonly watchesLink?: boolean;
 }
 
 /** What a database that answers does not do at the moment. */
@@ -149,6 +160,8 @@ export class Database {
   readonly #taken = new Set<string>();
   readonly #onRefused: (error: Error) => void;
   readonly #onReplaced: (() => void)[] = [];
+  readonly #onSilence: ((silent: boolean) => Promise<void>)[] = [];
+  readonly #watch: LinkWatch | null;
   /** Server, database and timeline of the newest connection. */
   #place: string | null = null;
   /** No pooler is in between, or one that gives each session a process of its own. */
@@ -183,6 +196,7 @@ export class Database {
     });
     this.#onTrouble = options.onTrouble ?? (() => {});
     this.#onRefused = options.onRefused ?? (() => {});
+    this.#watch = options.watchesLink ? this.#watchLink() : null;
   }
 
   /** What the database does not do at the moment, though it answers. */
@@ -199,6 +213,32 @@ export class Database {
    */
   onReplaced(forget: () => void): void {
     this.#onReplaced.push(forget);
+  }
+
+  /**
+   * `changed` is called with true when the server has become silent, before the connections are closed, and with false
+   * when it answers again.
+   */
+  onSilence(changed: (silent: boolean) => Promise<void>): void {
+    this.#onSilence.push(changed);
+  }
+
+  #watchLink(): LinkWatch {
+    // Also those that are being made.
+    const streams = (): Socket[] => (this.pool as unknown as { _clients: Session[] })._clients.map(streamOf);
+    return new LinkWatch({
+      inUse: () => this.pool.totalCount > this.pool.idleCount,
+      received: () => streams().reduce((sum, { bytesRead }) => sum + bytesRead, 0),
+      signIn: (limitMs) =>
+        this.meet(limitMs).then(
+          () => true,
+          (error) => !isUnanswered(error),
+        ),
+      changed: async (silent) => {
+        await Promise.allSettled(this.#onSilence.map((changed) => changed(silent)));
+        if (silent) for (const stream of streams()) stream.destroy();
+      },
+    });
   }
 
   async #recognise(client: pg.PoolClient): Promise<void> {
@@ -236,19 +276,20 @@ export class Database {
   }
 
   /** Signs in on a connection of its own, because those of the pool were made under earlier circumstances. */
-  async meet(): Promise<void> {
-    const client = new PageClient({ connectionString: this.url, connectionTimeoutMillis: CONNECT_MS });
+  async meet(limitMs = CONNECT_MS): Promise<void> {
+    const client = new PageClient({ connectionString: this.url, connectionTimeoutMillis: limitMs });
     try {
       await client.connect();
       this.#refused = false;
       this.#meet(client);
     } finally {
-      await client.end().catch(() => {});
+      client.end().catch(() => {});
     }
   }
 
   async #connect(): Promise<Session> {
     try {
+      if (this.#watch?.silent) throw new DatabaseSilent();
       for (;;) {
         const client = (await this.pool.connect()) as Session;
         const { openedAt = 0 } = client;
@@ -361,6 +402,7 @@ export class Database {
 
   /** Waits for work under way, of a process that ends up to `withinMs`: a connection may be dead without telling. */
   async close(withinMs?: number): Promise<void> {
+    this.#watch?.stop();
     if (withinMs === undefined) return this.pool.end();
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {

@@ -120,6 +120,21 @@ export function failureOf(error: unknown): Failure | null {
 /** The connection is gone or unusable: the transaction's fate is unknown to us, the pool must drop the client. */
 export const isConnectionError = (error: unknown): boolean => failureOf(error)?.lost === true;
 
+/** The server answers neither on its connections nor on a new one. */
+export class DatabaseSilent extends Error {
+  readonly code = 'ETIMEDOUT';
+
+  constructor() {
+    super('the server does not answer');
+  }
+}
+
+/** A connection could not be made, and nothing refused it. */
+export const isUnanswered = (error: unknown): boolean => {
+  const { code, message } = error as { code?: unknown; message?: string };
+  return typeof code === 'string' ? /^(?:ETIMEDOUT$|EHOST|ENET)/.test(code) : message === 'timeout expired';
+};
+
 /** The server knows neither the login nor its password, or has no such database: what the operator sets right. */
 export const isRefusedLogin = (error: unknown): boolean => failureOf(error)?.kind === 'refusedLogin';
 

@@ -80,6 +80,7 @@ function openDatabase(config: Config, service: ServiceName, url: string, { warn 
     onError: (error) => warn(`An idle database connection was lost: ${error.message}`),
     onRefused: (error) => warn(`The database refuses the login of ${service}: ${error.message}`),
     onTrouble: (message) => warn(`${message} (${service})`),
+    watchesLink: true,
   });
 }
 
