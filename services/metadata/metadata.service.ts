@@ -52,6 +52,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
     size: LEASE_CONNECTIONS,
     applicationName: `erp metadata leases ${platform.config.nodeId}`,
     onError: (error) => warn(error, 'A connection that keeps the leases of deployments was lost; it is made anew.'),
+    watchesLink: true,
   });
   const telemetry = new Telemetry(() => log);
   const worker = new DeploymentWorker(database, {

@@ -35,6 +35,7 @@ describe('a database link that is half open', function () {
   let nats: Awaited<ReturnType<typeof startSecureNats>>;
   let database: Awaited<ReturnType<typeof createPlatformDatabase>>;
   let link: Link;
+  let otherLink: Link;
   const processes: ServiceProcess[] = [];
   let baseUrl: string;
   let health: { gateway: string; broken: string; healthy: string };
@@ -59,10 +60,14 @@ describe('a database link that is half open', function () {
   before(async () => {
     [nats, database] = await Promise.all([startSecureNats(), createPlatformDatabase()]);
     const server = new URL(database.url);
-    link = await Link.open(() => Number(server.port || 5432));
-    const throughLink = new URL(server);
-    throughLink.hostname = '127.0.0.1';
-    throughLink.port = String(link.port);
+    const open = (): Promise<Link> => Link.open(() => Number(server.port || 5432));
+    [link, otherLink] = [await open(), await open()];
+    const through = ({ port }: Link): string => {
+      const address = new URL(server);
+      address.hostname = '127.0.0.1';
+      address.port = String(port);
+      return address.toString();
+    };
     const ports = [await freePort(), await freePort(), await freePort()] as const;
     const [gateway, broken, healthy] = ports.map((port) => `http://127.0.0.1:${port}`);
     health = { gateway: gateway!, broken: broken!, healthy: healthy! };
@@ -71,8 +76,8 @@ describe('a database link that is half open', function () {
       run('gateway', database.url, ports[0]),
       ...others.map(async (service) => run(service, database.url, await freePort())),
     ]);
-    await run('data', throughLink.toString(), ports[1]);
-    await run('data', database.url, ports[2]);
+    await run('data', through(link), ports[1]);
+    await run('data', through(otherLink), ports[2]);
     baseUrl = entrance!.baseUrl;
     await until(
       'the cluster is ready',
@@ -82,9 +87,9 @@ describe('a database link that is half open', function () {
     sam = api(baseUrl, await tokenFor(baseUrl, 'sam'));
   });
   after(async () => {
-    link?.set('whole');
+    for (const each of [link, otherLink]) each?.set('whole');
     await Promise.all(processes.map((process) => process.stop()));
-    link?.close();
+    for (const each of [link, otherLink]) each?.close();
     await nats?.stop();
     await database?.drop();
   });
@@ -149,4 +154,39 @@ describe('a database link that is half open', function () {
       );
       assert.deepEqual(await namesOf(prefix), made.sort());
     });
+
+  it('answers 503 at once while both links are silent, and is back with the first that works', async () => {
+    const writeOne = async (): Promise<{ status: number; hasRetryAfter: boolean; took: number }> => {
+      const began = performance.now();
+      const name = `Silent ${randomUUID()}`;
+      const { status, headers } = await sam.post('/data/Account', { name }, { idempotencyKey: randomUUID() });
+      return { status, hasRetryAfter: headers.has('retry-after'), took: performance.now() - began };
+    };
+    try {
+      for (const each of [link, otherLink]) each.set('halfOpen');
+      const first = await writeOne();
+      assert.deepEqual([first.status, first.hasRetryAfter], [503, true]);
+      assert.ok(first.took < 2 * SILENCE_MAX_MS, `the first answer took ${Math.round(first.took)} ms`);
+      await pause(SILENCE_MAX_MS);
+      for (let n = 0; n < 10; n++) {
+        const { status, hasRetryAfter, took } = await writeOne();
+        assert.deepEqual([status, hasRetryAfter], [503, true]);
+        assert.ok(took < 2_000, `an answer took ${Math.round(took)} ms`);
+      }
+      otherLink.set('whole');
+      await until('one process is ready', () => isReady(health.healthy), 15_000);
+      await pause(3_000);
+      const answers = [];
+      for (let n = 0; n < 20; n++) answers.push((await writeOne()).status);
+      assert.deepEqual([...new Set(answers)], [201]);
+      assert.equal(await isReady(health.broken), false);
+    } finally {
+      for (const each of [link, otherLink]) each.set('whole');
+    }
+    await until(
+      'both are ready',
+      async () => (await isReady(health.broken)) && (await isReady(health.healthy)),
+      15_000,
+    );
+  });
 });
