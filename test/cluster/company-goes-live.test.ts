@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { readdirSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { tenantSchema } from '../../lib/context.ts';
@@ -261,10 +261,17 @@ describe('a company goes live', function () {
   });
 
   describe('is looked after', () => {
-    it('by a console in a pod', async () => {
-      const printed = await production.run(`${CLUSTER}#console-in-a-pod`, { input: 'tenant list\n' });
-      assert.match(printed, /^(erp \$ )?lakeside +\S+ +active/m);
+    it('by a command in a pod', async () => {
+      const printed = await production.run(`${CLUSTER}#console-in-a-pod`);
+      assert.match(printed, /^lakeside +\S+ +active/m);
       assert.deepEqual(readdirSync(production.file('tmp')), []);
+    });
+
+    it('by a console beside a pod', async () => {
+      const printed = await production.run(`${CLUSTER}#console-in-a-pod 3`, { input: 'tenant list\n' });
+      assert.match(printed, /^(erp \$ )?lakeside +\S+ +active/m);
+      assert.deepEqual(readdirSync(production.file('tmp')), ['console']);
+      rmSync(production.file('tmp/console'));
     });
 
     it('a slow request is found by its id: in the logs of all processes, and where its time went in its trace', async () => {
@@ -381,8 +388,8 @@ describe('a company goes live', function () {
     it('the secret is replaced by two rollouts and a command', async () => {
       await production.shell(exampleNamed(SECRET));
       assert.notEqual(production.secret('platform', 'PLATFORM_SECRET_PREVIOUS'), '');
-      const console = line(`${CLUSTER}#console-in-a-pod`, 'repl.ts');
-      assert.match(await inPod(console.replace('repl.ts', 'rotate-secret.ts')), /^Sealed anew: [1-9]/);
+      const command = line(`${CLUSTER}#console-in-a-pod`, 'tenant.ts');
+      assert.match(await inPod(command.replace('tenant.ts list', 'rotate-secret.ts')), /^Sealed anew: [1-9]/);
     });
 
     it('the old secret is forgotten by the rollout of an upgrade, after which everybody is still signed in', async () => {

@@ -81,11 +81,17 @@ kubectl() {
     'wait --for=condition=complete') curl -sf -X POST "$CONTROL/migrate" ;;
     'rollout status') curl -sf -X POST "$CONTROL/rollout" ;;
     'logs --selector') local log; for log in $LOGS; do sed "s|^|[pod/$(basename "$log" .log)/platform] |" "$log"; done ;;
+    # Its container has what later commands in it are given.
+    'debug pod/'*)
+      local option
+      for option; do [[ $option != *_*=* ]] || echo "\${option//\\/tmp\\/operator/$PODTMP/operator}"; done > "$PODTMP/console"
+      [[ " $* " == *' --image erpplatform/erp-platform-console:'* ]] ;;
+    'cp --container') [ -f "$PODTMP/console" ] && cp -R "$2" "$PODTMP/operator" ;;
     'cp '*) cp -R "\${what#cp }" "$PODTMP/operator" ;;
     'exec '*)
-      while [ "$1" != -- ]; do shift; done; shift
+      local inside=; while [ "$1" != -- ]; do [[ $1 != --container ]] || inside=$PODTMP/console; shift; done; shift
       (
-        set -a; . "$PODENV"; set +a
+        set -a; . "$PODENV"; [ -z "$inside" ] || . "$inside"; set +a
         [ "$1" = rm ] || cd "$ROOT"
         "\${@//\\/tmp\\/operator/$PODTMP/operator}"
       ) ;;

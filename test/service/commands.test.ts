@@ -1,6 +1,8 @@
 /** The commands of operators and developers explain themselves, and do nothing when they are called wrongly. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Database } from '../../mixins/database/database.ts';
@@ -46,6 +48,30 @@ describe('a command', () => {
       assert.match(wrong.stderr, /^[a-z-]+: Unknown option '--dry-run'[\s\S]*\nUsage: npm run /);
     });
   }
+});
+
+describe('npm run repl', () => {
+  it('says where the console is when it is not installed, as in the image of the services', async function () {
+    this.timeout(60_000);
+    const folder = await mkdtemp(join(tmpdir(), 'erp-without-console-'));
+    try {
+      for (const name of ['config', 'contracts', 'lib', 'mixins', 'package.json', 'scripts', 'services', 'templates'])
+        await symlink(join(root, name), join(folder, name));
+      await mkdir(join(folder, 'node_modules'));
+      for (const name of await readdir(join(root, 'node_modules')))
+        if (name !== 'moleculer-repl')
+          await symlink(join(root, 'node_modules', name), join(folder, 'node_modules', name));
+      const { code, stdout, stderr } = (await promisify(execFile)(
+        process.execPath,
+        ['--preserve-symlinks', '--preserve-symlinks-main', join(folder, 'scripts/repl.ts')],
+        { env: { PATH: process.env['PATH'], NODE_ENV: 'production' } },
+      ).catch((error) => error)) as Outcome;
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(stderr, /^The console is not installed here .*target `console`.*`npm ci` without --omit=dev\.\n$/);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
 });
 
 describe('npm run tenant', () => {

@@ -321,6 +321,7 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/reference/operations-cluster.md#another-secret-on-kubernetes 2': 'test/cluster/company-goes-live.test.ts',
   'docs/reference/operations-cluster.md#console-in-a-pod': 'test/cluster/company-goes-live.test.ts',
   'docs/reference/operations-cluster.md#console-in-a-pod 2': 'test/cluster/company-goes-live.test.ts',
+  'docs/reference/operations-cluster.md#console-in-a-pod 3': 'test/cluster/company-goes-live.test.ts',
   'docs/reference/operations-cluster.md#kubernetes 3': 'test/cluster/company-goes-live.test.ts',
   'docs/reference/operations-cluster.md#kubernetes 4': 'test/cluster/company-goes-live.test.ts',
   'docs/reference/operations-cluster.md#prometheus-and-grafana': 'test/cluster/company-goes-live.test.ts',

@@ -284,23 +284,20 @@ describe('dependencies', () => {
       .concat(outside(building).filter((name) => !runtime.includes(name) && !development.includes(name)));
     assert.deepEqual(missing, [], 'imported, but not declared');
     const imported = new Set(outside(product));
-    // Moleculer loads four by name: its transport, its console, its log writer and the serializer's codec. Browsers load
+    // Moleculer loads three by name: its transport, its log writer and the serializer's codec. Browsers load
     // the chart library and the API reference. commander comes with its types by another name.
-    const byName = [
-      'commander',
-      'nats',
-      'moleculer-repl',
-      'pino',
-      'cbor-x',
-      'pg-protocol',
-      'chart.js',
-      'swagger-ui-dist',
-    ];
+    const byName = ['commander', 'nats', 'pino', 'cbor-x', 'pg-protocol', 'chart.js', 'swagger-ui-dist'];
     assert.deepEqual(
       runtime.filter((name) => !imported.has(name) && !byName.includes(name)),
       [],
       'declared, but not used',
     );
+  });
+
+  it('of the console are in no image of a service', () => {
+    const lock = JSON.parse(read('package-lock.json')) as { packages: Record<string, { dev?: boolean }> };
+    assert.equal(lock.packages['node_modules/moleculer-repl']!.dev, true);
+    assert.ok(development.includes('moleculer-repl'));
   });
 
   it('of what is published beside the program are those of the program, in its version, and nothing runs at an install', () => {

@@ -44,7 +44,7 @@ const DOCKER = `docker() { "$NODE" "${HERE}/docker.ts" "$@"; }`;
 
 interface Container {
   readonly image: string;
-  readonly build?: string;
+  readonly build?: string | { readonly target: string };
   readonly profiles?: readonly string[];
   readonly entrypoint?: readonly string[];
   readonly command?: readonly string[];
@@ -177,8 +177,10 @@ export class Installation {
     return through(file.services) as Record<string, Container>;
   }
 
-  async #docker([compose, what, ...rest]: string[]): Promise<{ command?: Command }> {
+  async #docker([compose, ...given]: string[]): Promise<{ command?: Command }> {
     if (compose !== 'compose') throw new Error(`docker ${compose} is not here`);
+    if (given[0] === '--profile') given.splice(0, 2);
+    const [what, ...rest] = given;
     const options: string[] = [];
     const words = [...rest];
     while (words[0]?.startsWith('-')) if (options.push(words.shift()!) && options.at(-1) === '--user') words.shift();

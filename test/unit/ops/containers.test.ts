@@ -16,6 +16,7 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
 interface Container {
   image: string;
+  build?: string | { context: string; target: string };
   command?: string[];
   restart?: string;
   environment?: Record<string, string>;
@@ -138,6 +139,13 @@ describe('docker-compose.yml', () => {
       if (!COMMANDS.has(name) && name !== 'bus-keys') assert.equal(container.restart, 'unless-stopped', name);
   });
 
+  it('gives the console to the operator alone, by an image of its own', () => {
+    for (const [name, { image, build }] of ours)
+      if (name === 'operator')
+        assert.deepEqual([image, build], ['erp-platform-console:local', { context: '.', target: 'console' }]);
+      else assert.deepEqual([image, build], ['erp-platform:local', '.'], name);
+  });
+
   it('starts scripts that exist', () => {
     for (const [name, container] of ours)
       if (container.command?.[0] === 'node') assert.ok(existsSync(join(root, container.command[1]!)), name);
@@ -176,6 +184,16 @@ describe('the Dockerfile', () => {
       ),
     );
     assert.deepEqual(missing, []);
+  });
+
+  it('builds the image of the services by default, and that of the console as a target', () => {
+    const stages = lines.filter((line) => line.startsWith('FROM '));
+    assert.equal(stages.at(-1), 'FROM program AS platform');
+    assert.ok(stages.includes('FROM program AS console'));
+    const [console = ''] = lines.join('\n').split('FROM program AS console\n')[1]!.split('\nFROM ');
+    assert.match(console, /^COPY --from=console-dependencies \/app\/node_modules /m);
+    // Nothing but that stage has its packages.
+    assert.equal(lines.filter((line) => line.includes('--from=console-dependencies')).length, 1);
   });
 
   it('listens where the list of services says', () => {

@@ -118,7 +118,12 @@ describe('the Kubernetes manifests', function () {
   it('start the image that the page builds and pushes', () => {
     const images = [...exampleNamed(PAGE).matchAll(/erpplatform\/\S+/g)].map(([image]) => image);
     const version = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version;
-    assert.deepEqual(images, [`erpplatform/erp-platform:${version}`, `erpplatform/erp-platform:${version}`]);
+    const [services, console] = ['erp-platform', 'erp-platform-console'].map(
+      (name) => `erpplatform/${name}:${version}`,
+    );
+    assert.deepEqual(images, [services, services, console, console]);
+    const page = PAGE.slice(0, PAGE.indexOf('#'));
+    assert.ok(exampleNamed(`${page}#console-in-a-pod 3`).includes(` --image ${console} `));
     for (const { spec } of build('k8s/overlays/production').filter(({ kind }) => kind === 'Deployment'))
       assert.equal(spec.template.spec.containers[0].image, images[0]);
   });
