@@ -132,6 +132,11 @@ export interface AgentActions extends ActionsOf<typeof AGENT_OPERATIONS> {
   /** For operators: the active runs of a tenant, oldest first; and their end, of all of them or of those named. */
   'agent.tenants.listRuns': { params: { tenantId: string }; result: { runs: ActiveRun[] } };
   'agent.tenants.cancelRuns': { params: { tenantId: string; runIds?: string[] }; result: { canceled: string[] } };
+  /** Those of an object's transitions and actions for which the policies of a client would have people asked, by key. */
+  'agent.transitions.judge': {
+    params: { tenantId: string; clientId: string; objectApiName: string; keys: string[] };
+    result: string[];
+  };
   /** How it is with a run at this moment; null: the tenant has no such run. */
   'agent.runs.state': { params: { tenantId: string; runId: string }; result: { status: RunStatus } | null };
 }

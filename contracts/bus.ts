@@ -17,6 +17,7 @@ const CALLERS = {
   'agent.steps.settle': ['gateway'],
   'agent.approvals.request': ['gateway'],
   'agent.runs.state': ['data'],
+  'agent.transitions.judge': ['data'],
   'agent.tenants.listRuns': [OPERATOR],
   'agent.tenants.cancelRuns': [OPERATOR],
   'analytics.access.check': ['agent'],
@@ -111,6 +112,7 @@ export type OperatorAction = Exclude<
 const READING: ReadonlySet<string> = new Set<keyof typeof CALLERS>([
   'agent.runs.state',
   'agent.tenants.listRuns',
+  'agent.transitions.judge',
   'analytics.access.check',
   'auth.deprecatedUses.list',
   'auth.domains.check',

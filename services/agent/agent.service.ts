@@ -13,6 +13,7 @@ import { decideApproval } from './approvals/decide.ts';
 import { getApproval, listApprovals } from './approvals/read.ts';
 import { Configurations } from './configurations.ts';
 import type { AgentDeps } from './deps.ts';
+import { judgeTransitions } from './policy/transitions.ts';
 import { createRun } from './runs/create.ts';
 import { cancelRun, completeRun } from './runs/end.ts';
 import { getRun, listRuns, runState } from './runs/read.ts';
@@ -68,6 +69,7 @@ export default function agentService(platform: Platform): ServiceSchema {
       'runs.admit': serves('agent.runs.admit', admit),
       'steps.settle': serves('agent.steps.settle', settleStep),
       'approvals.request': serves('agent.approvals.request', requestApproval),
+      'transitions.judge': (ctx) => judgeTransitions(deps, ctx.params),
       'runs.state': (ctx) => runState(deps, ctx.params),
       'tenants.listRuns': (ctx) => listRunsOfTenant(database, ctx.params),
       'tenants.cancelRuns': (ctx) => cancelRunsOfTenant(database, ctx.params),

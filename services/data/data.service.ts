@@ -58,7 +58,7 @@ export default function dataService(platform: Platform): ServiceSchema {
     actions: {
       ...readActions(handlers),
       ...writeActions(handlers, database, tenants),
-      ...transitionActions(handlers),
+      ...transitionActions(handlers, (question) => call(broker, 'agent.transitions.judge', question)),
       ...shareActions(handlers),
       ...explainActions(handlers, database, tenants),
       ...trailActions(handlers, database, tenants, () => stopped),

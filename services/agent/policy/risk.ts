@@ -28,9 +28,11 @@ const TRANSITION = 'data.transitions.execute';
 /** Operations that give fields of a record that is there new values. */
 const CHANGES: ReadonlySet<string> = new Set(['data.records.update', 'data.records.upsert']);
 
+type Asked = Pick<Admission, 'operationId' | 'risk' | 'pathParameters' | 'body' | 'checked'>;
+
 /** `checked`: as the operation that a check tries out. */
 export function judge(
-  { operationId, risk, pathParameters, body, checked }: Admission,
+  { operationId, risk, pathParameters, body, checked }: Asked,
   snapshot: Snapshot,
   asChecked: boolean,
 ): Judgement {

@@ -3,6 +3,7 @@
  * docs/reference/transitions.md.
  */
 
+import type { AgentActions } from '../../../contracts/agent.ts';
 import type { Handler } from '../../../contracts/operations.ts';
 import { newRequestBudget } from '../../../lib/expression/evaluate.ts';
 import { served } from '../../../lib/expression/transition-input.ts';
@@ -23,7 +24,16 @@ import {
   visibleTransitions,
 } from './transitions-and-actions.ts';
 
-export const listTransitions: Handler<'data.transitions.list', ReadDeps> = async (deps, request, call) => {
+type Judge = AgentActions['agent.transitions.judge'];
+
+/** Answers those of the keys for which the policies of the client would have people asked. */
+export type JudgeTransitions = (question: Judge['params']) => Promise<Judge['result']>;
+
+interface ListDeps extends ReadDeps {
+  readonly judgeTransitions: JudgeTransitions;
+}
+
+export const listTransitions: Handler<'data.transitions.list', ListDeps> = async (deps, request, call) => {
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
     const { access, id } = namedRecord(view, call);
     const { object } = access;
@@ -47,7 +57,15 @@ export const listTransitions: Handler<'data.transitions.list', ReadDeps> = async
       misplaced,
     };
     const labels = labelsFor(view.snapshot, call.headers.acceptLanguage);
-    const records = transitions.map((transition) => shown(transition, situation, labels));
+    const { tenantId, clientId, agentRunId } = request;
+    const keys = transitions.map(({ meta }) => meta.key);
+    const asking =
+      agentRunId === null
+        ? []
+        : await deps.judgeTransitions({ tenantId, clientId, objectApiName: object.apiName, keys });
+    const records = transitions.map((transition) =>
+      shown(transition, situation, labels, asking.includes(transition.meta.key)),
+    );
     return {
       headers: { ETag: etag, ...languageHeaders(labels.language) },
       body: { records, nextCursor: null, currentState: state, etag },
@@ -61,7 +79,12 @@ function startOf({ from }: TransitionOrAction, state: string | null): string | n
   return from.length === 1 ? (from[0] ?? null) : null;
 }
 
-function shown(transition: TransitionOrAction, situation: Situation, labels: Labels): object {
+function shown(
+  transition: TransitionOrAction,
+  situation: Situation,
+  labels: Labels,
+  requiresApproval: boolean,
+): object {
   const { meta, from, to, kind } = transition;
   const { state } = situation;
   const reasons = unavailableReasons(transition, situation);
@@ -76,7 +99,7 @@ function shown(transition: TransitionOrAction, situation: Situation, labels: Lab
     unavailableReasons: reasons,
     risk: meta.risk,
     requiresComment: meta.requiresComment,
-    requiresApproval: false,
+    requiresApproval,
     input: meta.input && served(meta.input),
   };
 }

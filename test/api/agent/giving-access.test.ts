@@ -175,6 +175,17 @@ describe('calls that give people access', function () {
 
   it('a transition waits as its declared risk says, and without one', async () => {
     const path = `/data/Deal__c/${deal.body.id}`;
+    const listed = async (who: string | null): Promise<[string, boolean][]> =>
+      (await narrow.get(`${path}/transitions`, under(who))).body.records.map(
+        (one: { transitionKey: string; requiresApproval: boolean }) => [one.transitionKey, one.requiresApproval],
+      );
+    assert.deepEqual(Object.fromEntries(await listed(await begin(narrow))), {
+      Rename: true,
+      Renamehigh: true,
+      Renamelow: false,
+      Renamemedium: false,
+    });
+    assert.ok((await listed(null)).every(([, asks]) => !asks));
     const take = async (key: string): Promise<Answer> =>
       narrow.post(`${path}/transitions/${key}`, {}, under(await begin(narrow), { etag: await etagOf(path) }));
     for (const key of ['Renamelow', 'Renamemedium']) {

@@ -1,0 +1,25 @@
+/** For which transitions and actions people would be asked. Source: docs/reference/transitions.md#the-list. */
+import type { AgentActions } from '../../../contracts/agent.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { operationRow } from '../approvals/operations.ts';
+import type { AgentDeps } from '../deps.ts';
+import { evaluate, policiesOf } from './evaluate.ts';
+import { judge } from './risk.ts';
+
+const OPERATION = 'data.transitions.execute';
+
+export async function judgeTransitions(
+  { configurations }: AgentDeps,
+  { tenantId, clientId, objectApiName, keys }: AgentActions['agent.transitions.judge']['params'],
+): Promise<string[]> {
+  const row = operationRow(OPERATION);
+  if (!row) throw new PlatformError('INTERNAL_ERROR', `There is no operation ${OPERATION}.`);
+  const { operationId, risk, agentApproval } = row;
+  const snapshot = await configurations.current(tenantId);
+  const policies = policiesOf(snapshot, clientId);
+  return keys.filter((transitionKey) => {
+    const call = { operationId, risk, pathParameters: { objectApiName, transitionKey } };
+    const about = { operationId, agentApproval, objectApiName, duplicateConfirmation: false };
+    return evaluate(policies, { ...about, ...judge(call, snapshot, false) }).decision === 'approve';
+  });
+}
