@@ -102,7 +102,7 @@ function readPath(x: Exchange, route: Route, problems: Problems): Record<string,
 }
 
 /** Whether a parameter is a UUID, which is the same in upper and lower case. */
-const isId = (schema: TSchema): boolean => Type.IsString(schema) && schema.format === 'uuid';
+const isId = (schema: TSchema & { format?: string }): boolean => schema.format === 'uuid';
 
 /** Percent-encoded text decoded; null when it is malformed. */
 export function decode(text: string): string | null {
