@@ -360,7 +360,7 @@ class Project {
           {
             label: 'Send a reminder',
             guard: 'record.Status__c == "active"',
-            effects: [{ verb: 'sendNotification', type: 'Reminder', to: 'owner' }],
+            effects: [{ verb: 'updateFields', fields: { StartDate__c: 'today' } }],
           },
         );
       for (let n = 0; n < share(recordTypes, objects, i); n++)
@@ -435,7 +435,7 @@ class Project {
           }),
           step('approve', ['submitted'], 'approved', {
             requiresComment: true,
-            effects: [{ verb: 'sendNotification', type: 'Approved', to: 'owner' }],
+            effects: [{ verb: 'updateFields', fields: { StartDate__c: 'today' } }],
           }),
           step('begin', ['approved'], 'active'),
           step('close', ['active'], 'closed', {

@@ -92,7 +92,7 @@ export interface FieldType {
   readonly name: string;
 
   // Values
-  /** False: no caller ever writes it (id, autoNumber, formula, rollup). */
+  /** False: no caller ever writes it (id, autoNumber, formula, rollup, file). */
   readonly writable: boolean;
   /** Values that count as blank, in addition to null. */
   readonly blank: 'null' | 'whiteSpace' | 'emptyList';

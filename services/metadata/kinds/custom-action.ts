@@ -1,6 +1,6 @@
 /** CustomAction: something that can be done with a record, whatever its state. */
 import { transitionProperties, transitionTexts } from './bodies/transitions-and-actions.ts';
-import { type BodyOf, componentKey, componentType } from './component.ts';
+import { type BodyOf, componentKey, componentType, findComponent } from './component.ts';
 import { defineKind, type Reference } from './kind.ts';
 import { checkPerObject } from './per-object.ts';
 import { apiName, flag, optional } from './schema.ts';
@@ -44,7 +44,8 @@ export const customAction = defineKind({
       return;
     }
     const stateField = activeModel(context, body.object)?.field ?? null;
-    checkTransition(component, context, { object: body.object, body, pointer: '', stateField });
+    const before = findComponent(context.before, CUSTOM_ACTION, component.fullName)?.body;
+    checkTransition(component, context, { object: body.object, body, before, pointer: '', stateField });
   },
 
   isAffected: ({ body }, changes) => isTransitionAffected(references(body), changes),

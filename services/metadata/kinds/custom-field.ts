@@ -94,10 +94,14 @@ export const customField = defineKind({
   },
 });
 
-/** A field of files that is there already stays: only new ones are refused. */
+/** A field of files that is there already stays, also in a tenant that moves: only new ones are refused. */
 function checkAvailable(component: FieldComponent, context: CheckContext): void {
   const { fullName, body } = component;
-  if (body.fieldType !== 'file' || findComponent(context.before, CUSTOM_FIELD, fullName)?.body.fieldType === 'file')
+  if (
+    context.platform ||
+    body.fieldType !== 'file' ||
+    findComponent(context.before, CUSTOM_FIELD, fullName)?.body.fieldType === 'file'
+  )
     return;
   context.problem('FEATURE_NOT_AVAILABLE', component, '/fieldType', 'The field type file is not available yet.', {
     remedy: 'Use a field of type url that refers to the file.',

@@ -4,7 +4,7 @@ import type { StateModelMeta } from '../../../lib/schema/snapshot.ts';
 import { RECORD_TYPE } from './bodies/record-type.ts';
 import { STATE_MODEL, STATES_MAX, type StateModelBody } from './bodies/state-model.ts';
 import { compileField } from './compile-field.ts';
-import { type Component, componentKey, componentsOf, isOf } from './component.ts';
+import { type Component, componentKey, componentsOf, findComponent, isOf } from './component.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 import {
@@ -30,10 +30,12 @@ export const stateModel = defineKind({
       return;
     }
     checkStates(component, context, body);
+    const deployed = findComponent(context.before, STATE_MODEL, component.fullName)?.body.transitions;
     for (const [i, transition] of (body.transitions ?? []).entries())
       checkTransition(component, context, {
         object: body.object,
         body: transition,
+        before: deployed?.find(({ key }) => key === transition.key),
         pointer: `/transitions/${i}`,
         stateField: body.field,
       });

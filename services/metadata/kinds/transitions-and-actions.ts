@@ -57,9 +57,16 @@ export function transitionReferences(object: string, body: TransitionBody, point
 export function checkTransition(
   component: Component,
   context: CheckContext,
-  transition: { object: string; body: TransitionBody; pointer: string; stateField: string | null },
+  transition: {
+    object: string;
+    body: TransitionBody;
+    /** The same transition or action as it is deployed; absent: it is new. */
+    before: TransitionBody | undefined;
+    pointer: string;
+    stateField: string | null;
+  },
 ): void {
-  const { object, body, pointer } = transition;
+  const { object, body, before, pointer } = transition;
   const schema = schemaOf(object, context);
   const { guard, input } = body;
   if (guard !== undefined)
@@ -71,6 +78,7 @@ export function checkTransition(
   checkPermission(component, context, object, body.permission, `${pointer}/permission`);
   const known: Schema = { ...schema, input: inputTypes(input ?? null) };
   const updated = new Set<string>();
+  const deployed = new Set(before?.effects?.map((effect) => JSON.stringify(effect)));
   for (const [i, effect] of (body.effects ?? []).entries())
     checkEffect(component, context, {
       ...transition,
@@ -78,6 +86,7 @@ export function checkTransition(
       pointer: `${pointer}/effects/${i}`,
       schema: known,
       updated,
+      deployed,
     });
 }
 
@@ -138,7 +147,16 @@ interface EffectCheck {
   readonly schema: Schema;
   /** Fields that effects before this one set. */
   readonly updated: Set<string>;
+  /** Effects that the deployed transition or action has, as JSON. */
+  readonly deployed: ReadonlySet<string>;
 }
+
+/** Verbs that nothing carries out yet, with what to do in their place. Effects that are deployed already stay. */
+const UNAVAILABLE: ReadonlyMap<EffectBody['verb'], string> = new Map([
+  ['sendNotification', 'Remove the effect: its recipients see the change in the record and its history.'],
+  ['emitEvent', 'Remove the effect: `GET /data/{objectApiName}/changes` answers what has changed.'],
+  ['requestApproval', 'Give the transition a permission that only approvers hold.'],
+]);
 
 const KEYS_OF: Readonly<Record<EffectBody['verb'], { needed: readonly string[]; more: readonly string[] }>> = {
   updateFields: { needed: ['fields'], more: [] },
@@ -149,17 +167,15 @@ const KEYS_OF: Readonly<Record<EffectBody['verb'], { needed: readonly string[]; 
 };
 
 function checkEffect(component: Component, context: CheckContext, check: EffectCheck): void {
-  const { effect, pointer, object, schema } = check;
+  const { effect, pointer, object, schema, deployed } = check;
   const wrong = (at: string, message: string): void =>
     context.problem('YAML_SCHEMA_INVALID', component, `${pointer}${at}`, message);
-  if (effect.verb === 'requestApproval') {
-    context.problem(
-      'FEATURE_NOT_AVAILABLE',
-      component,
-      `${pointer}/verb`,
-      'The effect requestApproval is not available yet.',
-      { remedy: 'Give the transition a permission that only approvers hold.' },
-    );
+  const remedy = UNAVAILABLE.get(effect.verb);
+  // The platform brings back what has been deployed: the configuration of a tenant that moves.
+  const mayStay = effect.verb !== 'requestApproval' && (context.platform || deployed.has(JSON.stringify(effect)));
+  if (remedy !== undefined && !mayStay) {
+    const message = `The effect ${effect.verb} is not available yet.`;
+    context.problem('FEATURE_NOT_AVAILABLE', component, `${pointer}/verb`, message, { remedy });
     return;
   }
   const { needed, more } = KEYS_OF[effect.verb];

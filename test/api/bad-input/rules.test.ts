@@ -196,16 +196,11 @@ class Maker {
           fields: { name: this.of('record.name', '"x"'), ...this.maybe(0.3, this.values()) },
         }),
         () => ({
-          verb: 'sendNotification',
+          verb: this.of('sendNotification', 'emitEvent', 'requestApproval', 'runScript'),
           type: 'Told',
           to: this.of('owner', 'actor', 'Ref__c', 'createdById', 'nobody'),
+          ...this.maybe(0.3, { data: { a: this.expression('text'), b: this.expression('number') } }),
         }),
-        () => ({
-          verb: 'emitEvent',
-          type: 'happened',
-          ...this.maybe(0.7, { data: { a: this.expression('text'), b: this.expression('number') } }),
-        }),
-        () => ({ verb: this.of('sendNotification', 'requestApproval', 'runScript'), type: 'Told', to: 'owner' }),
       )(),
     );
   }

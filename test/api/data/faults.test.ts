@@ -1,7 +1,7 @@
 /** Rules that go wrong when they are asked, records in cycles, and rules of every kind that change under the writers. */
 import assert from 'node:assert/strict';
 import type { Answer, Api } from '../../support/client.ts';
-import { fieldFile } from '../../support/metadata-tenant.ts';
+import { fieldFile, wholePackage } from '../../support/metadata-tenant.ts';
 import { type Deals, startDeals } from './deals.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
@@ -34,9 +34,6 @@ const FILES: Record<string, string> = {
   ),
   ...action('Divide', sets('Amount__c', 'record.Amount__c / record.Parts__c')),
   ...action('Endless', sets('Stage__c', `${ENDLESS} ? "a" : "b"`)),
-  ...action('Tell', {
-    effects: [{ verb: 'emitEvent', type: 'told', data: { each: 'record.Amount__c / record.Parts__c' } }],
-  }),
   ...action('Make', {
     effects: [
       { verb: 'updateFields', fields: { Stage__c: '"made"' } },
@@ -48,10 +45,18 @@ const FILES: Record<string, string> = {
     ],
   }),
   ...action('Guarded', { guard: `${ENDLESS}`, effects: [] }),
-  ...action('Notify', { effects: [{ verb: 'sendNotification', type: 'Told', to: 'owner' }] }),
   ...fieldFile('DealLine__c', 'Each__c', 'fieldType: decimal'),
   'objects/Deal__c/sharingRules/Cheap.yaml':
     'type: SharingRule\napiName: Cheap\nobject: Deal__c\nkind: criteria\ncriteria: record.Amount__c / record.Parts__c < 100\nto:\n  role: SalesRep\naccess: read\n',
+};
+
+/** Tenants that were set up before may have them; a deployment refuses new ones (docs/reference/metadata.md#validate). */
+const DEPLOYED_BEFORE: Record<string, string> = {
+  ...action('Tell', {
+    effects: [{ verb: 'emitEvent', type: 'told', data: { each: 'record.Amount__c / record.Parts__c' } }],
+  }),
+  ...action('Notify', { effects: [{ verb: 'sendNotification', type: 'Told', to: 'owner' }] }),
+  ...fieldFile('Deal__c', 'Scan__c', 'fieldType: file\nrequired: true'),
 };
 
 describe('rules that go wrong, records in cycles, rules that change', () => {
@@ -64,6 +69,8 @@ describe('rules that go wrong, records in cycles, rules that change', () => {
     deals = await startDeals();
     ({ sam, sue, mia } = deals.as);
     await deals.deploy(FILES);
+    const tenantId = (await deals.as.ada.get('/identity')).body.tenant.id;
+    await deals.platform.broker.call('metadata.templates.deploy', { tenantId, files: DEPLOYED_BEFORE });
     const set = 'permissionSets/More.yaml';
     const edit = ['Deal__c.Amount__c', 'Deal__c.Parts__c', 'Deal__c.Up__c', 'DealLine__c.Each__c'];
     await deals.deploy({
@@ -172,6 +179,24 @@ describe('rules that go wrong, records in cycles, rules that change', () => {
       [c, a],
     ] as const)
       assert.equal((await sam.get(at(id))).body.Up__c, up);
+  });
+
+  it('a field of files is written in no way, and asked for by nothing', async () => {
+    const id = await deal({ Amount__c: 1 });
+    const etag = (await sam.get(at(id))).headers.get('etag')!;
+    for (const value of ['0193a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', null]) {
+      const answers = [
+        await deals.as.ada.post('/data/Deal__c', { name: 'scanned', Scan__c: value }),
+        await deals.as.ada.patch(at(id), { Scan__c: value }, { etag }),
+      ];
+      for (const { status, body, text } of answers) {
+        assert.equal(status, 422, text);
+        assert.deepEqual(faults({ body } as Answer)[0], ['/Scan__c', 'FIELD_READ_ONLY', 'Scan__c', undefined]);
+      }
+    }
+    const files = action('Attach', sets('Scan__c', '"x"'));
+    const validated = await deals.as.ada.post('/metadata/validate', { files, package: wholePackage(files) });
+    assert.match(validated.text, /Scan__c is kept by the platform and cannot be set/);
   });
 
   it('a record whose owner is deactivated goes through its transitions', async () => {

@@ -79,10 +79,6 @@ transitions:
     permission: Bill__c.send
     risk: medium
     requiresComment: false
-    effects:
-      - verb: sendNotification
-        type: BillSent
-        to: owner
 `,
   'objects/Bill__c/validationRules/AmountPositive.yaml': `type: ValidationRule
 apiName: AmountPositive

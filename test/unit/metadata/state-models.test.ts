@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { compileSnapshot } from '../../../services/metadata/compile.ts';
 import { componentKey, type State } from '../../../services/metadata/kinds/component.ts';
 import type { Plan } from '../../../services/metadata/planner/plan.ts';
@@ -471,6 +473,55 @@ ${PAY}`,
       if (expected.every((item) => item.includes(' '))) assert.deepEqual(found, expected, text);
       else assert.match(found.join(), new RegExp(expected.at(-1)!), text);
     }
+  });
+
+  describe('effects that are not available yet', () => {
+    const SEND = '      - verb: sendNotification\n        type: Sent\n        to: owner\n';
+    const EMIT = '      - verb: emitEvent\n        type: sent\n        data:\n          all: record.Amount__c\n';
+    const withAction = (text: string): Files => action(`effects:\n${text.replaceAll(/^ {4}/gm, '')}`);
+    const asked = async (before: State, files: Files): Promise<string[]> =>
+      places(await planOf(before, files)).map((text) => text.replace(/ \d+:\d+/, ''));
+
+    it('are refused in transitions and actions alike, with what to do in their place', async () => {
+      const { after } = await plan(new Map(), BILL);
+      const { blocked } = await planOf(after, { ...withEffects(SEND + EMIT), ...withAction(SEND) });
+      assert.deepEqual(blocked.map(({ code, type, message }) => [code, type, message]).toSorted(), [
+        ['FEATURE_NOT_AVAILABLE', 'CustomAction', 'The effect sendNotification is not available yet.'],
+        ['FEATURE_NOT_AVAILABLE', 'StateModel', 'The effect emitEvent is not available yet.'],
+        ['FEATURE_NOT_AVAILABLE', 'StateModel', 'The effect sendNotification is not available yet.'],
+      ]);
+      for (const { remedy } of blocked) assert.match(remedy!, /^Remove the effect/);
+    });
+
+    it('stay where they are deployed, whatever else of the transition changes, and are refused when they change', async () => {
+      const { after, blocked } = await plan(new Map(), { ...BILL, ...withEffects(SEND + EMIT) });
+      assert.deepEqual(blocked, [], 'the platform brings back what has been deployed');
+      const relabelled = (text: string): Files => {
+        const files = withEffects(text);
+        return { [MODEL]: files[MODEL]!.replace('label: Send', 'label: Send it') };
+      };
+      assert.deepEqual(await asked(after, relabelled(SEND + EMIT)), []);
+      assert.deepEqual(await asked(after, relabelled(EMIT)), [], 'one less');
+      assert.deepEqual(await asked(after, relabelled(SEND.replace('owner', 'actor') + EMIT)), [
+        'FEATURE_NOT_AVAILABLE The effect sendNotification is not available yet.',
+      ]);
+      const elsewhere = { ...relabelled(SEND + EMIT), ...withAction(SEND) };
+      assert.deepEqual(await asked(after, elsewhere), [
+        'FEATURE_NOT_AVAILABLE The effect sendNotification is not available yet.',
+      ]);
+    });
+
+    it('are not in the templates', () => {
+      const folder = join(import.meta.dirname, '../../../templates');
+      const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.yaml'));
+      assert.ok(files.length > 100);
+      for (const path of files)
+        assert.doesNotMatch(
+          readFileSync(join(folder, path), 'utf8'),
+          /verb: (sendNotification|emitEvent|requestApproval)|fieldType: file/,
+          path,
+        );
+    });
   });
 
   it('stand against a change of what they name, and permissions against the end of a key', async () => {

@@ -19,7 +19,7 @@ export const CUSTOM_FIELD = componentType('CustomField', {
   description: optional(text('For those who configure.')),
   fieldType: Type.Enum(
     namesOfTypes((type) => !type.systemOnly),
-    { description: 'What it holds.' },
+    { description: 'What it holds. Not available yet: file.' },
   ),
   required: optional(flag(false, 'A record needs a value.')),
   unique: optional(flag(false, 'No two records have the same value.')),
