@@ -6,6 +6,7 @@ import type { Admission } from '../../../contracts/agent.ts';
 import { isObject } from '../../../lib/json/objects.ts';
 import { givesAccess, type Operation } from '../../../lib/operation.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
+import { fieldsThatShare } from '../../../lib/schema/shares-through.ts';
 import type { ObjectMeta, Snapshot, TransitionOrActionMeta } from '../../../lib/schema/snapshot.ts';
 import { operationRow } from '../approvals/operations.ts';
 import type { AccessGiven } from './evaluate.ts';
@@ -74,8 +75,11 @@ function accessGiven({ operationId, objectApiName, body }: Judged): AccessGiven 
   return objects ? 'object' : 'operation';
 }
 
-/** Fields of a record whose values decide who has it. */
-const ownershipFields = (_object: ObjectMeta): readonly string[] => ['ownerId'];
+/** Fields of a record whose values decide who has it: its owner, and those through which sharing rules share it. */
+const ownershipFields = (object: ObjectMeta): readonly string[] => [
+  'ownerId',
+  ...fieldsThatShare(object).map(({ field }) => field.apiName),
+];
 
 function transitionOf({ stateModel, actions }: ObjectMeta, key: string | null): TransitionOrActionMeta | undefined {
   return [...(stateModel?.transitions ?? []), ...actions].find((one) => one.key === key);
