@@ -134,7 +134,7 @@ describe('the guide', () => {
     assert.match(output, /^Account\t/m);
     assert.match(output, /^creditLimit\tcurrency/m);
     assert.match(output, /^creditLimit\t25000\.50$/m);
-    assert.match(output, /\tupdate\t.*\tcity\tBath\tBristol$/m);
+    assert.match(output, /\tupdate\t.*\tCity\tBath\tBristol$/m);
     assert.match(output, /can be restored until/);
     assert.equal(/^Error:/m.test(output), false);
   });
@@ -205,7 +205,7 @@ describe('the guide', () => {
     assert.match(output, /DEPENDENT_PICKLIST_INVALID.*"ruleApiName":"Rental__c.UntilNotBeforeFrom"/);
     assert.match(output, /"checkOnly":true,"valid":false/);
     assert.match(output, /"DailyRate__c":99.50,"Days__c":10,"Price__c":995.00/);
-    assert.match(output, /"records":\[\{"name":"RT-0001","Price__c":995.00\}\]/);
+    assert.match(output, /"records":\[\{"id":"[^"]+","name":"RT-0001","Price__c":995.00\}\]/);
     assert.match(output, /"code":"FIELD_READ_ONLY","message":"Price__c/);
   });
 
