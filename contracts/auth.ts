@@ -28,6 +28,11 @@ export const DASHBOARDS_CLIENT_ID = 'erp-dashboards';
 export const DASHBOARDS_PATH = '/dashboards';
 /** All that this page may do, no matter who has signed in. */
 export const DASHBOARDS_SCOPES = ['analytics:read', 'analytics:run'] as const;
+/** The page on which people decide about requests of agents: a client of its own, since the one that asked cannot decide. */
+export const APPROVALS_CLIENT_ID = 'erp-approvals';
+export const APPROVALS_PATH = '/approvals';
+/** `data:read` names records, `setup:read` reads plans of deployments. */
+export const APPROVALS_SCOPES = ['agent:approve', 'data:read', 'setup:read'] as const;
 /** The API reference, where operations can be tried out: a public client in the browser, where the operator wants it. */
 export const REFERENCE_CLIENT_ID = 'erp-api-reference';
 /** To look around. */

@@ -101,6 +101,7 @@ const ON_OLDEST = globSync([
 const TOOLS = join(root, 'test');
 const BROWSER_CODE = [
   'client',
+  'services/gateway/approvals/browser',
   'services/gateway/dashboards/browser',
   'services/gateway/reference/browser',
   'scripts/documents/browser',

@@ -6,6 +6,9 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import {
   ACCOUNT_CLIENT_ID,
+  APPROVALS_CLIENT_ID,
+  APPROVALS_PATH,
+  APPROVALS_SCOPES,
   CLI_CLIENT_ID,
   DASHBOARDS_CLIENT_ID,
   DASHBOARDS_PATH,
@@ -101,6 +104,7 @@ const BUILT_IN: readonly BuiltInClient[] = [
   CLI,
   { ...CLI, clientId: ACCOUNT_CLIENT_ID, name: 'your account' },
   { ...CLI, clientId: DASHBOARDS_CLIENT_ID, name: 'your dashboards' },
+  { ...CLI, clientId: APPROVALS_CLIENT_ID, name: 'your approvals' },
 ];
 const REFERENCE: BuiltInClient = { ...CLI, clientId: REFERENCE_CLIENT_ID, name: 'API reference' };
 
@@ -361,6 +365,7 @@ export class Clients {
 function builtInMetadata(clientId: string, issuer: string): object {
   if (clientId === ACCOUNT_CLIENT_ID) return accountMetadata(issuer);
   if (clientId === DASHBOARDS_CLIENT_ID) return pageMetadata(issuer, DASHBOARDS_PATH, DASHBOARDS_SCOPES);
+  if (clientId === APPROVALS_CLIENT_ID) return pageMetadata(issuer, APPROVALS_PATH, APPROVALS_SCOPES);
   if (clientId !== REFERENCE_CLIENT_ID) return CLI_METADATA;
   return { ...pageMetadata(issuer, REFERENCE_PATH, REFERENCE_SCOPES), accessTokenSeconds: REFERENCE_TOKEN_SECONDS };
 }

@@ -4,6 +4,7 @@
  * moleculer-web routes to them; each handler answers by itself, also its errors, because the router would wrap them.
  */
 
+import { answerApprovals, belongsToApprovals } from './approvals/page.ts';
 import { answerDashboards, belongsToDashboards } from './dashboards/page.ts';
 import { prefersPage } from './error-page.ts';
 import type { Exchange } from './exchange.ts';
@@ -52,7 +53,7 @@ export function pageRoute(gateway: () => Gateway): object {
     bodyParsers: false,
     logging: false,
     etag: false,
-    use: [authHandler(gateway), dashboardsHandler(gateway), referenceHandler(gateway)],
+    use: [authHandler(gateway), approvalsHandler(gateway), dashboardsHandler(gateway), referenceHandler(gateway)],
     aliases: Object.fromEntries(aliases),
   };
 }
@@ -83,6 +84,15 @@ function dashboardsHandler(gateway: () => Gateway): Handler {
   return (request, _response, next) => {
     const x = request.$ctx.params.exchange;
     if (belongsToDashboards(x.path)) answerSafely(gateway(), x, () => answerDashboards(x, gateway()));
+    else next();
+  };
+}
+
+/** Below one path: the page has an address for each approval. */
+function approvalsHandler(gateway: () => Gateway): Handler {
+  return (request, _response, next) => {
+    const x = request.$ctx.params.exchange;
+    if (belongsToApprovals(x.path)) answerSafely(gateway(), x, () => answerApprovals(x, gateway()));
     else next();
   };
 }

@@ -2,6 +2,8 @@
 import { type Context, errors, type Grant, interactionPolicy, type Provider, type Token } from 'oidc-provider';
 import {
   ACCOUNT_CLIENT_ID,
+  APPROVALS_CLIENT_ID,
+  APPROVALS_SCOPES,
   DASHBOARDS_CLIENT_ID,
   DASHBOARDS_SCOPES,
   MULTI_FACTOR_ACR,
@@ -107,6 +109,7 @@ export async function existingGrant(
 const OWN_PAGES: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
   [ACCOUNT_CLIENT_ID, []],
   [DASHBOARDS_CLIENT_ID, DASHBOARDS_SCOPES],
+  [APPROVALS_CLIENT_ID, APPROVALS_SCOPES],
 ]);
 
 async function ownPageGrant(provider: Provider, clientId: string, accountId: string): Promise<Grant> {

@@ -60,9 +60,10 @@ export const heldToken = () => (held && held.endsAt > Date.now() ? held.accessTo
 
 /**
  * @param {string} [wanted] scopes, separated by spaces
+ * @param {Record<string, string>} [strength] `acr_values` and `max_age` of a sign-in that must be strong or fresh
  * @returns {Promise<never>}
  */
-export async function leaveForSignIn(wanted = scope) {
+export async function leaveForSignIn(wanted = scope, strength = {}) {
   const state = random();
   const verifier = random();
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier));
@@ -75,6 +76,7 @@ export async function leaveForSignIn(wanted = scope) {
     state,
     code_challenge: base64url(new Uint8Array(digest)),
     code_challenge_method: 'S256',
+    ...strength,
   });
   // No entry of the history: going back from here leads to what was looked at before.
   location.replace(`/oauth2/authorize?${parameters}`);

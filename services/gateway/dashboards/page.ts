@@ -8,11 +8,10 @@ import { DASHBOARDS_CLIENT_ID, DASHBOARDS_PATH, DASHBOARDS_SCOPES } from '../../
 import { escapeHtml } from '../../../lib/values/html.ts';
 import { DESIGN, FORMS, TABLES } from '../../../lib/values/page-design.ts';
 import { framed, ICON_LINK } from '../../../lib/values/page-frame.ts';
-import { Assets, HTML_TYPE, pagePolicy, sendFile } from '../assets.ts';
+import { answerAppPage } from '../app-page.ts';
+import { Assets } from '../assets.ts';
 import type { Exchange } from '../exchange.ts';
-import { methodNotAllowed, pageNotFound } from '../failures.ts';
 import type { Gateway } from '../gateway.ts';
-import { commonHeaders, send } from '../reply.ts';
 
 /** Modules in the order in which they need each other, the first one begins. */
 const MODULES = [
@@ -49,14 +48,6 @@ const ASSETS = new Assets(DASHBOARDS_PATH, [
 
 const VIEW = /^\/dashboards(?:\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?$/i;
 
-const PAGE_HEADERS: Readonly<Record<string, string>> = {
-  'Content-Security-Policy': pagePolicy(),
-  'Referrer-Policy': 'no-referrer',
-  'X-Frame-Options': 'DENY',
-  'Cross-Origin-Opener-Policy': 'same-origin',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-};
-
 /** For lists of what is reachable. */
 export const DASHBOARD_PAGES: readonly string[] = [DASHBOARDS_PATH, `${DASHBOARDS_PATH}/…`];
 
@@ -65,17 +56,7 @@ export const belongsToDashboards = (path: string): boolean =>
 
 /** Answers the page at each of its addresses, and what it loads. */
 export async function answerDashboards(x: Exchange, gateway: Gateway): Promise<void> {
-  x.label = 'dashboards';
-  const asset = ASSETS.at(x.path);
-  if (!asset && !VIEW.test(x.path)) throw pageNotFound();
-  if (x.method !== 'GET' && x.method !== 'HEAD') throw methodNotAllowed();
-  if (asset) {
-    await sendFile(x, asset, gateway.replyOptions());
-    return;
-  }
-  const headers = commonHeaders(x, gateway.replyOptions(), PAGE_HEADERS);
-  headers.push('Content-Type', HTML_TYPE);
-  send(x, 200, headers, Buffer.from(page(gateway.baseUrl)));
+  await answerAppPage(x, gateway, { label: 'dashboards', assets: ASSETS, view: VIEW, page });
 }
 
 const HEAD = `${ICON_LINK}
@@ -91,7 +72,7 @@ const page = (baseUrl: string): string =>
     bodyAttributes: `data-base="${escapeHtml(baseUrl)}" data-client="${DASHBOARDS_CLIENT_ID}" data-scope="${DASHBOARDS_SCOPES.join(' ')}" data-home="${DASHBOARDS_PATH}"`,
     // To the list: leaving the page gives up its token.
     home: DASHBOARDS_PATH,
-    nav: '<span id="who"></span><a href="/">Home</a><a href="/account">Account</a><a id="leave" href="/oauth2/logout">Sign out</a>',
+    nav: '<span id="who"></span><a href="/">Home</a><a href="/approvals">Approvals</a><a href="/account">Account</a><a id="leave" href="/oauth2/logout">Sign out</a>',
     main: `<p class="lead" id="starting">Loading…</p>
 <noscript><p>This page draws charts with a script. Switch on JavaScript to see it.</p></noscript>`,
     afterwards: '<p class="visually-hidden" id="announcements" role="status"></p>\n',

@@ -4,6 +4,7 @@
  */
 import { API_PREFIX } from '../../../lib/addresses.ts';
 import type { Operation } from '../../../lib/operation.ts';
+import { APPROVAL_PAGES } from '../approvals/page.ts';
 import { DASHBOARD_PAGES } from '../dashboards/page.ts';
 import { PAGE_PATHS } from '../pages.ts';
 import { AUTH_ROOTS } from '../passthrough.ts';
@@ -29,7 +30,7 @@ export function publicAliases(operations: readonly Operation[]): PublicAlias[] {
   });
   return [
     ...operations.map(({ action, method, path }) => alias(action, method, path, API_PREFIX)),
-    ...[...PAGE_PATHS, ...DASHBOARD_PAGES, ...DOCUMENT_PAGES, ...REFERENCE_PAGES].map((path) =>
+    ...[...PAGE_PATHS, ...APPROVAL_PAGES, ...DASHBOARD_PAGES, ...DOCUMENT_PAGES, ...REFERENCE_PAGES].map((path) =>
       alias(null, 'GET', path),
     ),
     ...AUTH_ROOTS.map((root) => alias('auth.http.handle', '*', `/${root}/…`)),

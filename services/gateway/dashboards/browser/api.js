@@ -14,11 +14,14 @@ export class CallFailed extends Error {
    * @param {number} status 0: there was no answer
    * @param {string} code
    * @param {string} message
+   * @param {{ details?: Record<string, unknown>, errors?: { message: string }[] }} [facts]
    */
-  constructor(status, code, message) {
+  constructor(status, code, message, { details = {}, errors = [] } = {}) {
     super(message);
     this.status = status;
     this.code = code;
+    this.details = details;
+    this.errors = errors;
   }
 }
 
@@ -27,14 +30,18 @@ const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds *
 
 /**
  * @param {string} path below /api/v1
- * @param {{ body?: object, signal?: AbortSignal }} [options]
+ * @param {{ body?: object, key?: string, signal?: AbortSignal }} [options] key: of a change, which is stored once
  * @returns {Promise<any>} the body of the answer
  */
-export async function call(path, { body, signal } = {}) {
+export async function call(path, { body, key, signal } = {}) {
   for (let repeats = 0; ; repeats++) {
-    const response = await send(path, body, signal);
+    const response = await send(path, body, key, signal);
     if (response.ok) return response.json();
-    if (response.status === 401) return signInAgain();
+    if (response.status === 401) {
+      const refused = await failure(response);
+      if (refused.code !== 'AUTHENTICATION_INSUFFICIENT') return signInAgain();
+      throw refused;
+    }
     const seconds = Number(response.headers.get('retry-after') ?? 1);
     if (!REPEATED.has(response.status) || repeats === REPEATS_MAX || seconds > WAIT_MAX_SECONDS)
       throw await failure(response);
@@ -68,9 +75,10 @@ export async function inTurn(work) {
 /**
  * @param {string} path
  * @param {object | undefined} body
+ * @param {string | undefined} key
  * @param {AbortSignal | undefined} signal
  */
-async function send(path, body, signal) {
+async function send(path, body, key, signal) {
   const token = await accessToken();
   /** @type {RequestInit} */
   const request = { headers: { authorization: `Bearer ${token}` }, cache: 'no-store' };
@@ -78,7 +86,11 @@ async function send(path, body, signal) {
   if (body)
     Object.assign(request, {
       method: 'POST',
-      headers: { ...request.headers, 'content-type': 'application/json' },
+      headers: {
+        ...request.headers,
+        'content-type': 'application/json',
+        ...(key ? { 'idempotency-key': key } : {}),
+      },
       body: JSON.stringify(body),
     });
   try {
@@ -91,6 +103,11 @@ async function send(path, body, signal) {
 
 /** @param {Response} response */
 async function failure(response) {
-  const { code, message } = await response.json().catch(() => ({}));
-  return new CallFailed(response.status, String(code ?? response.status), String(message ?? response.statusText));
+  const { code, message, ...facts } = await response.json().catch(() => ({}));
+  return new CallFailed(
+    response.status,
+    String(code ?? response.status),
+    String(message ?? response.statusText),
+    facts,
+  );
 }

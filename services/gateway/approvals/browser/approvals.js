@@ -1,0 +1,319 @@
+/** What waits for the person, and one request of an agent with the decision about it. */
+import { CallFailed, call } from './api.js';
+import { announce, button, byId, element, fill, foreign, problem } from './elements.js';
+import { knownLocale, knownTimezone, moment } from './format.js';
+import { nameOf, showProposal } from './proposal.js';
+import { accessToken, leaveForSignIn, revoke, SignInFailed } from './sign-in.js';
+
+/** @import { Approval, ApprovalSummary, Run } from './api-types.d.ts' */
+/** @import { Identity, Place } from './types.d.ts' */
+
+const main = byId('main');
+const PAGE_SIZE = 50;
+
+/** @returns {Promise<Place>} */
+async function place() {
+  const { user, tenant } = /** @type {Identity} */ (await call('/identity'));
+  fill(byId('who'), foreign(user.displayName), ' · ', foreign(tenant.name));
+  return { locale: knownLocale(user.locale) ?? navigator.language, timezone: knownTimezone(user.timezone) };
+}
+
+const approvalId = () => location.pathname.split('/')[2];
+
+async function show() {
+  document.body.setAttribute('aria-busy', 'true');
+  delete document.body.dataset['shown'];
+  try {
+    const where = await place();
+    const id = approvalId();
+    if (id) await showApproval(id, where);
+    else await showList(where);
+    document.body.dataset['shown'] = 'true';
+  } catch (error) {
+    fail(error);
+  } finally {
+    document.body.removeAttribute('aria-busy');
+  }
+}
+
+/** @param {Place} where */
+async function showList(where) {
+  const list = element('ul', { class: 'approvals' });
+  const more = button('Show more', () => void read());
+  const empty = element('p', { hidden: true }, 'Nothing waits for your approval.');
+  /** @type {string | null} */
+  let cursor = null;
+  const read = async () => {
+    const query = new URLSearchParams({ status: 'PENDING', take: String(PAGE_SIZE), ...(cursor ? { cursor } : {}) });
+    try {
+      /** @type {{ records: ApprovalSummary[], nextCursor: string | null }} */
+      const { records, nextCursor } = await call(`/agent/approvals?${query}`);
+      list.append(...records.map((one) => entry(one, where)));
+      cursor = nextCursor;
+      more.hidden = nextCursor === null;
+      empty.hidden = list.children.length > 0 || nextCursor !== null;
+    } catch (error) {
+      fail(error);
+    }
+  };
+  document.title = 'Approvals · ERP platform';
+  await read();
+  if (!main.querySelector('.problem'))
+    fill(main, element('h1', { tabindex: '-1' }, 'What waits for approval'), list, empty, more);
+}
+
+/**
+ * @param {ApprovalSummary} approval
+ * @param {Place} where
+ */
+const entry = ({ approvalId, summary, risk, requestedAt, expiresAt }, where) =>
+  element(
+    'li',
+    { class: 'card' },
+    element('h2', {}, element('a', { href: `/approvals/${approvalId}` }, foreign(summary))),
+    element(
+      'p',
+      {},
+      riskOf(risk),
+      ` · asked ${moment(requestedAt, where)} · can be decided until ${moment(expiresAt, where)}`,
+    ),
+  );
+
+/** @param {string} risk */
+const riskOf = (risk) => element('span', { class: `risk-${risk}` }, `Risk: ${risk}`);
+
+/**
+ * @param {string} id
+ * @param {Place} where
+ */
+async function showApproval(id, where) {
+  /** @type {Approval} */
+  const approval = await call(`/agent/approvals/${id}`);
+  const [run, proposal] = await Promise.all([runOf(approval), showProposal(approval, where)]);
+  const user = run ? await nameOf('User', run.userId) : null;
+  document.title = `${approval.summary} · ERP platform`;
+  fill(
+    main,
+    element('p', {}, element('a', { href: '/approvals' }, 'All approvals')),
+    element('h1', { tabindex: '-1' }, foreign(approval.summary)),
+    facts([
+      ['Agent', run ? foreign(`${run.agentKey} (${run.clientId})`) : null],
+      ['In the name of', user === null ? null : foreign(user)],
+      ['Goal of its run', run ? element('span', { class: 'goal', dir: 'auto' }, run.goal) : null],
+      ['Risk', riskOf(approval.risk)],
+      ['Asked', moment(approval.requestedAt, where)],
+      [approval.status === 'PENDING' ? 'Can be decided until' : 'Valid until', moment(approval.expiresAt, where)],
+      ['State', STATES.get(approval.status) ?? approval.status],
+      ['People who must approve', approval.requiredApprovals > 1 ? String(approval.requiredApprovals) : null],
+    ]),
+    element('h2', {}, 'What it would do'),
+    ...proposal.parts,
+    ...(await Promise.all(approval.decisions.map((one) => decisionPart(one, where)))),
+    ...(approval.status === 'PENDING' ? [decisionForm(approval, proposal.whole)] : []),
+  );
+}
+
+const STATES = new Map([
+  ['PENDING', 'Waits for a decision'],
+  ['APPROVED', 'Approved: the agent can carry it out'],
+  ['REJECTED', 'Rejected'],
+  ['EXPIRED', 'Expired'],
+  ['CANCELED', 'Canceled'],
+  ['CONSUMED', 'Approved and carried out'],
+]);
+
+/**
+ * @param {Approval} approval
+ * @returns {Promise<Run | null>}
+ */
+const runOf = ({ runId }) =>
+  call(`/agent/runs/${runId}`).catch((error) => {
+    if (error instanceof CallFailed) return null;
+    throw error;
+  });
+
+/** @param {[string, Node | string | null][]} entries null: left out */
+const facts = (entries) =>
+  element(
+    'dl',
+    { class: 'facts' },
+    ...entries.flatMap(([term, value]) => (value === null ? [] : [element('dt', {}, term), element('dd', {}, value)])),
+  );
+
+/**
+ * @param {Approval['decisions'][number]} decision
+ * @param {Place} where
+ */
+async function decisionPart({ userId, decision, comment, decidedAt }, where) {
+  const words = decision === 'approve' ? 'approved' : 'rejected';
+  return element(
+    'p',
+    { class: 'done' },
+    foreign(await nameOf('User', userId)),
+    ` ${words} on ${moment(decidedAt, where)}${comment ? ': ' : '.'}`,
+    ...(comment ? [foreign(comment)] : []),
+  );
+}
+
+/**
+ * @param {Approval} approval
+ * @param {boolean} whole
+ */
+function decisionForm({ approvalId, fingerprint }, whole) {
+  const said = element('div', {});
+  const comment = /** @type {HTMLTextAreaElement} */ (
+    element('textarea', { id: 'comment', maxlength: '2000', 'aria-describedby': 'comment-hint' })
+  );
+  const decide = async (/** @type {'approve' | 'reject'} */ decision) => {
+    const written = comment.value.trim();
+    if (decision === 'reject' && written === '') {
+      fill(said, problem('A comment is needed', 'Write why you reject: the agent is shown it.'));
+      comment.focus();
+      return;
+    }
+    setBusy(true);
+    try {
+      await call(`/agent/approvals/${approvalId}/decision`, {
+        body: { decision, fingerprint, ...(written ? { comment: written } : {}) },
+        key: crypto.randomUUID(),
+      });
+      await show();
+      announce(decision === 'approve' ? 'Approved' : 'Rejected');
+      main.querySelector('h1')?.focus();
+    } catch (error) {
+      setBusy(false);
+      if (!(error instanceof CallFailed)) return fail(error);
+      fill(said, refusal(error));
+    }
+  };
+  const approve = element(
+    'button',
+    { type: 'button', disabled: !whole, click: () => void decide('approve') },
+    'Approve',
+  );
+  const reject = element('button', { type: 'button', class: 'quiet', click: () => void decide('reject') }, 'Reject');
+  const setBusy = (/** @type {boolean} */ busy) => {
+    approve.toggleAttribute('disabled', busy || !whole);
+    reject.toggleAttribute('disabled', busy);
+  };
+  return element(
+    'section',
+    { 'aria-labelledby': 'decision' },
+    element('h2', { id: 'decision' }, 'Your decision'),
+    ...(whole
+      ? []
+      : [
+          problem(
+            'It cannot be approved here',
+            'You cannot be shown the whole request: part of it was not stored, or you have no access to it.',
+          ),
+        ]),
+    element('label', { for: 'comment' }, 'Comment'),
+    comment,
+    element('p', { class: 'hint', id: 'comment-hint' }, 'Required to reject. The agent is shown it.'),
+    said,
+    element('div', { class: 'actions' }, approve, reject),
+  );
+}
+
+/** In words for people, by the code of the error. */
+const REFUSALS = new Map([
+  ['APPROVAL_ALREADY_DECIDED', ['It is decided already', 'Load the page anew to see the decision.']],
+  ['APPROVAL_EXPIRED', ['It has expired', 'The agent has to ask again.']],
+  [
+    'APPROVAL_STALE',
+    ['Something has changed since', 'What was shown is not what would happen now. The agent has to ask again.'],
+  ],
+  ['APPROVAL_FINGERPRINT_MISMATCH', ['The request is not the one shown', 'Load the page anew and read it again.']],
+  [
+    'APPROVAL_ACTOR_NOT_HUMAN',
+    ['Only a person can decide', 'Sign in as a person, with another client than the one that asked.'],
+  ],
+  ['APPROVAL_SELF_NOT_ALLOWED', ['Somebody else must decide', 'The agent acts in your name.']],
+]);
+
+/** @param {CallFailed} error */
+function refusal(error) {
+  if (error.code === 'AUTHENTICATION_INSUFFICIENT') {
+    const { acrValues, maxAgeSeconds } = error.details;
+    const strength = {
+      ...(Array.isArray(acrValues) ? { acr_values: acrValues.join(' ') } : {}),
+      ...(typeof maxAgeSeconds === 'number' ? { max_age: String(maxAgeSeconds) } : {}),
+    };
+    return problem(
+      'A stronger or newer sign-in is needed',
+      'Sign in once more; you come back to this page and decide then.',
+      button('Sign in', () => void leaveForSignIn(undefined, strength)),
+    );
+  }
+  const [title, words] = REFUSALS.get(error.code) ?? ['It was not stored', error.message];
+  const reasons = error.errors.map(({ message }) => element('p', {}, message));
+  return problem(String(title), `${words} (${error.code})`, ...reasons);
+}
+
+/** @param {unknown} error */
+function fail(error) {
+  document.title = 'Problem · ERP platform';
+  if (error instanceof SignInFailed)
+    fill(
+      main,
+      problem(
+        'You are not signed in',
+        error.message,
+        button('Sign in', () => void accessToken()),
+      ),
+    );
+  else if (error instanceof CallFailed && error.status === 404)
+    fill(
+      main,
+      problem('There is no such approval', 'It does not exist, or it is not for you to see.'),
+      element('p', {}, element('a', { href: '/approvals' }, 'All approvals')),
+    );
+  else if (error instanceof CallFailed && error.status === 403)
+    fill(
+      main,
+      problem('You cannot decide about agents', `${error.message} An administrator of your company can change that.`),
+    );
+  else if (error instanceof CallFailed)
+    fill(
+      main,
+      problem(
+        'The approvals cannot be shown',
+        `${error.message} (${error.code})`,
+        button('Try again', () => void show()),
+      ),
+    );
+  else {
+    fill(main, problem('The approvals cannot be shown', 'Something went wrong on this page.'));
+    throw error;
+  }
+  announce(document.title);
+}
+
+/** @param {MouseEvent} event */
+function follow(event) {
+  const link = event.target instanceof Element ? event.target.closest('a') : null;
+  if (!link || event.defaultPrevented || event.button !== 0) return;
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.hash !== '') return;
+  const { origin, pathname } = new URL(link.href);
+  if (origin !== location.origin || (pathname !== '/approvals' && !pathname.startsWith('/approvals/'))) return;
+  event.preventDefault();
+  history.pushState(null, '', pathname);
+  void show().then(() => main.querySelector('h1')?.focus());
+}
+
+/** @param {MouseEvent} event */
+async function leave(event) {
+  event.preventDefault();
+  await revoke();
+  location.assign('/oauth2/logout');
+}
+
+/** @param {unknown} refused why there is no sign-in; null: there is one */
+export async function begin(refused) {
+  document.addEventListener('click', follow);
+  byId('leave').addEventListener('click', (event) => void leave(event));
+  window.addEventListener('popstate', () => void show());
+  if (refused === null) await show();
+  else fail(refused);
+}

@@ -1,0 +1,232 @@
+/** The proposal of an agent: what would change, field by field, as the platform's dry run has found it. */
+import { CallFailed, call } from './api.js';
+import { element, foreign } from './elements.js';
+import { text } from './format.js';
+
+/** @import { Approval, Description, DescribedField, PlanChange, PlanProblem, Preview } from './api-types.d.ts' */
+/** @import { Place } from './types.d.ts' */
+
+/** What is not there, or not for this person, is left out of the view. */
+const orNothing = (/** @type {Promise<any>} */ asked) =>
+  asked.catch((error) => {
+    if (error instanceof CallFailed) return null;
+    throw error;
+  });
+
+/**
+ * Name of a record; its id where the person does not see it.
+ * @param {string} object
+ * @param {string} id
+ * @returns {Promise<string>}
+ */
+export async function nameOf(object, id) {
+  const found = await orNothing(call(`/data/${encodeURIComponent(object)}/${encodeURIComponent(id)}?fields=id,name`));
+  return found?.name ? String(found.name) : id;
+}
+
+/**
+ * @param {Approval} approval
+ * @param {Place} place
+ * @returns {Promise<{ parts: Node[], whole: boolean }>} whole: the person was shown everything
+ */
+export async function showProposal(approval, place) {
+  const { preview, request } = approval;
+  const hidden = preview?.hidden || [request.body, preview?.record, preview?.before].includes(HIDDEN);
+  const whole = !request.bodyOmitted && !preview?.omitted && !hidden;
+  const parts = isPlan(preview) ? planParts(preview) : await recordParts(approval, place);
+  return { parts: [...parts, ...verdict(preview), requestPart(approval)], whole };
+}
+
+/** In place of what sharing does not show to this person. */
+const HIDDEN = '[hidden]';
+
+const CHANGES = /** @type {const} */ (['creates', 'updates', 'deletes']);
+const PROBLEMS = /** @type {const} */ (['blocked', 'warnings']);
+
+const isPlan = (/** @type {Preview | null} */ preview) => preview !== null && CHANGES.some((list) => list in preview);
+
+/** @param {unknown} value */
+const recordOf = (value) =>
+  typeof value === 'object' && value !== null ? /** @type {Record<string, unknown>} */ (value) : null;
+
+/**
+ * @param {Approval} approval
+ * @param {Place} place
+ */
+async function recordParts({ path, preview }, place) {
+  const [, object, id] = /\/data\/([A-Za-z]\w*)(?:\/([0-9a-f-]{36}))?/.exec(path) ?? [];
+  if (!object) return [];
+  const description = /** @type {Description | null} */ (await orNothing(call(`/objects/${object}/describe`)));
+  const before = recordOf(preview?.before);
+  const after = recordOf(preview?.record);
+  const label = description?.label ?? object;
+  /** @type {Node[]} */
+  const parts = [];
+  if (id) parts.push(element('p', {}, `${label}: `, foreign(before?.['name'] ? String(before['name']) : id)));
+  if (after) {
+    const rows = await Promise.all(
+      changedFields(before, after).map((name) => {
+        const field = description?.fields.find((one) => one.apiName === name);
+        return row(name, field, before, after, place);
+      }),
+    );
+    if (rows.length > 0) parts.push(table(['Field', 'Before', 'After'], rows));
+  }
+  return parts;
+}
+
+/** Kept by the platform, and different after every change. */
+const KEPT = new Set(['id', 'createdAt', 'createdById', 'updatedAt', 'updatedById', 'recordVersion']);
+
+/**
+ * @param {Record<string, unknown> | null} before
+ * @param {Record<string, unknown>} after
+ */
+const changedFields = (before, after) =>
+  Object.keys(after).filter(
+    (name) => !KEPT.has(name) && JSON.stringify(before?.[name] ?? null) !== JSON.stringify(after[name] ?? null),
+  );
+
+/**
+ * @param {string} name
+ * @param {DescribedField | undefined} field
+ * @param {Record<string, unknown> | null} before
+ * @param {Record<string, unknown>} after
+ * @param {Place} place
+ */
+async function row(name, field, before, after, place) {
+  const [old, proposed] = await Promise.all([
+    written(before?.[name], field, before, place),
+    written(after[name], field, after, place),
+  ]);
+  return tableRow(field?.label ?? name, old, proposed);
+}
+
+/**
+ * @param {unknown} value
+ * @param {DescribedField | undefined} field
+ * @param {Record<string, unknown> | null} record
+ * @param {Place} place
+ * @returns {Promise<string>}
+ */
+async function written(value, field, record, place) {
+  const labels = field?.picklistValues;
+  const labelOf = (/** @type {unknown} */ one) => labels?.find((item) => item.value === one)?.label ?? one;
+  const target = field?.referenceTo?.length === 1 ? field.referenceTo[0] : undefined;
+  if (typeof value === 'string' && target) return nameOf(target, value);
+  const shown = Array.isArray(value) ? value.map(labelOf) : labelOf(value);
+  const currency = typeof record?.['currencyCode'] === 'string' ? record['currencyCode'] : null;
+  const fieldType = field?.fieldType ?? 'text';
+  return text(shown, { key: '', label: '', role: 'dimension', fieldType, currency }, place);
+}
+
+/**
+ * @param {string} name
+ * @param {string} before
+ * @param {string} after
+ */
+const tableRow = (name, before, after) =>
+  element(
+    'tr',
+    {},
+    element('th', { scope: 'row' }, foreign(name)),
+    element('td', {}, element('del', {}, foreign(before))),
+    element('td', {}, element('ins', {}, foreign(after))),
+  );
+
+/**
+ * @param {string[]} headings
+ * @param {HTMLElement[]} rows
+ */
+const table = (headings, rows) =>
+  element(
+    'table',
+    { class: 'changes' },
+    element('thead', {}, element('tr', {}, ...headings.map((one) => element('th', { scope: 'col' }, one)))),
+    element('tbody', {}, ...rows),
+  );
+
+const TITLES = {
+  creates: 'Is created',
+  updates: 'Is changed',
+  deletes: 'Is deleted',
+  blocked: 'Blocks the deployment',
+  warnings: 'Warnings',
+};
+
+/** @param {Preview | null} preview */
+const planParts = (preview) => [
+  ...PROBLEMS.flatMap((list) => section(TITLES[list], (preview?.[list] ?? []).map(problemPart))),
+  ...CHANGES.flatMap((list) => section(TITLES[list], (preview?.[list] ?? []).map(changePart))),
+];
+
+/**
+ * @param {string} title
+ * @param {HTMLElement[]} parts
+ */
+const section = (title, parts) =>
+  parts.length === 0 ? [] : [element('h2', {}, `${title} (${parts.length})`), ...parts];
+
+/** @param {PlanChange} change */
+const changePart = ({ type, fullName, properties, destructive, impact }) =>
+  details(
+    `${type} ${fullName}`,
+    ...(destructive
+      ? [element('p', { class: 'risk-high' }, `Deletes data${impact.records ? ` of ${impact.records} records` : ''}.`)]
+      : []),
+    table(
+      ['Property', 'Before', 'After'],
+      properties.map(({ name, from, to }) => tableRow(name, setting(from), setting(to))),
+    ),
+  );
+
+/** @param {unknown} value */
+const setting = (value) => {
+  if (value === null) return '–';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+};
+
+/** @param {PlanProblem} problem */
+const problemPart = ({ type, fullName, message, remedy }) =>
+  element('p', {}, foreign(`${type} ${fullName}: ${[message, remedy].filter(Boolean).join(' ')}`));
+
+/**
+ * @param {string} title
+ * @param {...Node} parts
+ */
+const details = (title, ...parts) => element('details', {}, element('summary', {}, foreign(title)), ...parts);
+
+/** @param {Preview | null} preview */
+function verdict(preview) {
+  if (preview === null) return [element('p', {}, 'This operation cannot be tried out: there is no preview.')];
+  /** @type {Node[]} */
+  const parts = [];
+  const list = (/** @type {string} */ title, /** @type {string[]} */ items) => {
+    if (items.length > 0)
+      parts.push(element('h2', {}, title), element('ul', {}, ...items.map((item) => element('li', {}, foreign(item)))));
+  };
+  list(
+    'Effects',
+    (preview.effects ?? []).map(
+      ({ kind, objectApiName, count }) => `${kind} ${objectApiName}${count === undefined ? '' : ` (${count})`}`,
+    ),
+  );
+  list(
+    'Possible duplicates',
+    (preview.duplicates ?? []).flatMap(({ label, matches }) =>
+      matches.map(({ displayName, score }) => `${displayName ?? 'A record'} (${label}, ${Math.round(score * 100)} %)`),
+    ),
+  );
+  list(
+    'At this moment it would be refused',
+    (preview.errors ?? []).map(({ message }) => message),
+  );
+  return parts;
+}
+
+/** @param {Approval} approval */
+function requestPart({ method, path, request, fingerprint }) {
+  const { query, headers, body } = request;
+  const text = `${method} ${path}\n${JSON.stringify({ query, headers, body }, null, 2)}\n\n${fingerprint}`;
+  return details('The request as it would be executed', element('pre', { tabindex: '0' }, text));
+}
