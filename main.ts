@@ -13,6 +13,7 @@ import { brokerOptions, processLog } from './config/broker.ts';
 import { busAddress } from './config/bus.ts';
 import { type Config, ConfigError, databaseVariableOf, readConfig } from './config/env.ts';
 import type { ServiceName } from './config/services.ts';
+import { StartSteps } from './config/text-log.ts';
 import { BUS_POLICY, calledBy, isRepeatable } from './contracts/bus.ts';
 import { statementTimeoutOf } from './contracts/operations.ts';
 import type { ProcessState } from './contracts/process.ts';
@@ -75,6 +76,8 @@ export interface StartOptions {
   readonly stopped?: AbortSignal;
   /** Told what a stop waits for. */
   readonly step?: (name: string) => void;
+  /** Called with each part of the start that is done. */
+  readonly done?: (part: string) => void;
 }
 
 /** Of the time to stop, for what the collector of traces has not got yet. */
@@ -121,7 +124,7 @@ export async function checkMigrated(database: Database, service: ServiceName): P
  * Starts the services of `config` in this process; resolves when they answer and the demo data is there.
  */
 export async function start(config: Config, options: StartOptions = {}): Promise<Running> {
-  const { stopped, step = () => {} } = options;
+  const { stopped, step = () => {}, done = () => {} } = options;
   // The same lines before the broker is there as after it.
   const log = processLog(config, requestFields);
   const closers: ((times: ShutdownTimes, end: number) => Promise<void>)[] = [];
@@ -153,7 +156,11 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     const probes = config.healthPort === null || embedded ? null : await startWaitingServer(health, () => reason);
     const opening: OpenOptions = {
       url: config.databaseUrl ?? embedded?.url ?? null,
-      prepare: (owner) => migrateServices(owner, config.services),
+      prepare: async (owner) => {
+        done('database');
+        await migrateServices(owner, config.services);
+        done('migrations');
+      },
       check: checkMigrated,
       warn: (message) => log.warn(message),
       waiting: (what) => {
@@ -263,9 +270,10 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     // Before the bus is there: a process that waits for it is alive, and must not be killed for its silence.
     if (config.healthPort !== null) healthServer = await startHealthServer(own, broker, health, ready);
     await unlessStopped(() => Promise.race([broker.start(), refusedToJoin]), stopped);
+    done('services');
     await unlessStopped(() => rememberSecret(databaseOf(config.services[0]!), config), stopped);
     if (config.seedDemo && config.services.includes('metadata'))
-      await unlessStopped(() => seedDemo(broker, config, databaseOf('metadata')), stopped);
+      await unlessStopped(() => seedDemo(broker, config, databaseOf('metadata'), done), stopped);
     started = true;
     const certified = new Map<string, CertifiedServer>(
       databases.entries().map(([service, database]) => [databaseVariableOf(service, config), database]),
@@ -375,7 +383,14 @@ async function run(): Promise<void> {
       totalMs: config.shutdownSeconds * 1_000,
     };
     const settings = config;
-    const options = { control: true, stopped: stopped.signal, step: (name: string) => void (step = name) };
+    const steps = config.logFormat === 'text' ? new StartSteps(console.log) : null;
+    const options = {
+      control: true,
+      stopped: stopped.signal,
+      step: (name: string) => void (step = name),
+      done: (part: string) => steps?.ended(part),
+    };
+    if (steps) console.log(`ERP platform ${PRODUCT_VERSION} starts. Ctrl-C ends it.`);
     const warn = (message: string): void => processLog(settings).warn(message);
     const started = await startingAgain(() => start(settings, options), { stopped: stopped.signal, warn });
     running = started;

@@ -9,6 +9,7 @@ import { PlatformError, type PlatformErrorWire } from '../lib/errors/platform-er
 import { ExactNumber } from '../lib/json/exact-number.ts';
 import type { Config } from './env.ts';
 import { LIMITS } from './limits.ts';
+import { readableLines } from './text-log.ts';
 
 /** Rebuilds a PlatformError from what the bus carried; every other error keeps Moleculer's own treatment. */
 class CatalogueRegenerator extends Errors.Regenerator {
@@ -76,7 +77,14 @@ const logOptions = ({ logLevel, nodeId }: Config, fields?: LogFields): LoggerOpt
 });
 
 /** The log of what belongs to no service of the process: the same lines as those of the broker. */
-export const processLog = (config: Config, fields?: LogFields): Logger => pino(logOptions(config, fields));
+export const processLog = (config: Config, fields?: LogFields): Logger => {
+  const destination = destinationOf(config);
+  return destination ? pino(logOptions(config, fields), destination) : pino(logOptions(config, fields));
+};
+
+/** null: the lines of JSON go to stdout as they are. */
+const destinationOf = ({ logFormat }: Config): { write(lines: string): void } | null =>
+  logFormat === 'json' ? null : { write: (lines) => void process.stdout.write(readableLines(lines)) };
 
 /** Without a transporter: a process on a bus adds the one of mixins/bus/nats-bus.ts or mixins/control-socket.ts. */
 export function brokerOptions(config: Config, fields?: LogFields): BrokerOptions {
@@ -90,7 +98,7 @@ export function brokerOptions(config: Config, fields?: LogFields): BrokerOptions
         : {
             type: 'Pino',
             options: {
-              pino: { options: logOptions(config, fields) },
+              pino: { options: logOptions(config, fields), destination: destinationOf(config) },
               level: config.logLevel,
             },
           },

@@ -11,6 +11,8 @@ import { productionProblems } from './production.ts';
 import { ALL_SERVICES, isServiceName, PUBLIC_PORT, type ServiceName } from './services.ts';
 import { readTracing, type TracingConfig } from './tracing.ts';
 
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
 export interface Config {
   /** TCP port of the gateway; 0 picks a free one. */
   port: number;
@@ -34,7 +36,9 @@ export interface Config {
   /** Read by processes that have auth; others send none. */
   mail: MailConfig;
   services: readonly ServiceName[];
-  logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+  logLevel: (typeof LOG_LEVELS)[number];
+  /** text: for a person at a terminal; json: one object per line. */
+  logFormat: 'text' | 'json';
   production: boolean;
   /** Starts on a database that production uses, though this process is not of production. */
   developmentOnProduction: boolean;
@@ -275,6 +279,7 @@ export function readConfig(
   const name = operator ?? (env['NODE_ID'] || `${role}-${hostname()}-${process.pid}`);
   const databaseUrl = databaseAddress(env, 'DATABASE_URL');
   const databaseUrls = databaseUrlsOf(env, services);
+  const logFormat = oneOf(env, 'LOG_FORMAT', ['text', 'json'] as const, process.stdout.isTTY ? 'text' : 'json');
   return {
     port: integer(env, 'PORT', PUBLIC_PORT, 0, 65_535),
     host: env['HOST'] || byDefault,
@@ -291,7 +296,8 @@ export function readConfig(
     bus,
     mail,
     services,
-    logLevel: oneOf(env, 'LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const, 'info'),
+    logLevel: oneOf(env, 'LOG_LEVEL', LOG_LEVELS, logFormat === 'text' ? 'warn' : 'info'),
+    logFormat,
     production,
     developmentOnProduction: env['DATABASE_ALLOW_DEVELOPMENT'] === 'true',
     seedDemo: !production && env['SEED_DEMO'] !== 'false',

@@ -109,9 +109,14 @@ type Steps = Readonly<Record<'domain' | 'template' | 'users' | 'samples', string
 /**
  * Creates and fills the demo tenants where that has not been done. Only one process of a cluster works at a time.
  * Throws what a step throws; the next start goes on where it stopped. Never in
- * production, nor in a database that production uses.
+ * production, nor in a database that production uses. `done` is called with each part that was not there before.
  */
-export async function seedDemo(broker: ServiceBroker, config: Config, database: Database): Promise<void> {
+export async function seedDemo(
+  broker: ServiceBroker,
+  config: Config,
+  database: Database,
+  done: (part: string) => void = () => {},
+): Promise<void> {
   if (config.production || (await usedInProduction(database))) return;
   const files = await templateFiles('erp');
   const passwordMark = scryptSync(config.demoPassword, 'demo users', 16, { N: 4_096 }).toString('hex');
@@ -131,7 +136,10 @@ export async function seedDemo(broker: ServiceBroker, config: Config, database: 
       for (const name of ['lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout'])
         await tx.query(`SET LOCAL ${name} = 0`);
       await tx.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
-      for (const tenant of DEMO_TENANTS) await seedTenant(broker, config, database, tenant, files, steps(tenant));
+      for (const tenant of DEMO_TENANTS) {
+        const seeding = { broker, config, database, tenant };
+        await seedTenant(seeding, files, steps(tenant), done);
+      }
     });
   } finally {
     await keeper.close();
@@ -148,12 +156,10 @@ interface Seeding {
 }
 
 async function seedTenant(
-  broker: ServiceBroker,
-  config: Config,
-  database: Database,
-  tenant: DemoTenant,
+  { broker, config, database, tenant }: Omit<Seeding, 'tenantId'>,
   files: Record<string, string>,
   steps: Steps,
+  ended: (part: string) => void,
 ): Promise<void> {
   const done = await doneSteps(database, tenant.key);
   const step = async (name: keyof Steps, work: () => Promise<string>): Promise<void> => {
@@ -201,10 +207,12 @@ async function seedTenant(
     userIds = await provisionUsers(seeding);
     return `${tenant.users.length} users`;
   });
+  ended(`tenant ${key}`);
   await step('samples', async () => {
     const inserted = await loadSamples(seeding, userIds ?? (await provisionUsers(seeding)));
     return `${inserted} sample records`;
   });
+  ended(`demo data ${key}`);
 }
 
 /** What a tenant's own components hold against the template; null for any other failure. */

@@ -9,6 +9,7 @@ import type { Socket } from 'node:net';
 import type { Service, ServiceBroker } from 'moleculer';
 import { LIMITS } from '../../config/limits.ts';
 import { ALL_SERVICES, SERVICES } from '../../config/services.ts';
+import { readableLines } from '../../config/text-log.ts';
 import { call } from '../../contracts/call.ts';
 import type { DataActions } from '../../contracts/data.ts';
 import type { McpDoorActions, McpOutcome } from '../../contracts/mcp.ts';
@@ -127,7 +128,7 @@ export class Gateway implements Edge {
   #drained: Promise<void> | undefined;
 
   constructor(platform: Platform, service: Service, { baseUrl, operations, departure, answerPage }: GatewayOptions) {
-    const { logLevel, nodeId, rateLimits, securityContact, trustedProxies } = platform.config;
+    const { logFormat, logLevel, nodeId, rateLimits, securityContact, trustedProxies } = platform.config;
     const cut = (): void => this.#deliveries.countCut('unwaiting');
     this.#refusalDelays = new RefusalDelays({ proxied: trustedProxies > 0, cut });
     this.baseUrl = baseUrl;
@@ -176,7 +177,14 @@ export class Gateway implements Edge {
     this.#sessions.register(platform.metrics);
     this.#gate = this.#openGate();
     this.#mcp = new McpDoor(this, this.#gate, (x, error) => this.#logUnexpected(x, error));
-    this.#accessLog = logLevel === 'silent' ? null : new AccessLog(nodeId, logLevel);
+    this.#accessLog =
+      logLevel === 'silent'
+        ? null
+        : new AccessLog(
+            nodeId,
+            logLevel,
+            logFormat === 'text' ? (lines) => void process.stdout.write(readableLines(lines)) : undefined,
+          );
     this.#timers = [
       setInterval(() => this.#abortLate(), WATCH_MS).unref(),
       setInterval(() => {

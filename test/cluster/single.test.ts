@@ -176,6 +176,37 @@ describe('one process on its own database', function () {
       await rm(other, { recursive: true, force: true });
     });
 
+  it('prints its steps with their times at a terminal, then the address, and JSON where that is wanted', async () => {
+    const atTerminal = async (env: string): Promise<string> => {
+      const command = `env ${env} '${process.execPath}' main.ts`;
+      const settings = { DATA_DIR: folder, PORT: '0', HOST: '127.0.0.1', SEED_DEMO: 'false' };
+      const child = spawn('script', ['-qec', command, '/dev/null'], {
+        cwd: root,
+        stdio: ['pipe', 'pipe', 'inherit'],
+        env: { PATH: process.env['PATH'], ...settings, ...compileCache() },
+      });
+      processStarted(child, 'terminal');
+      child.once('exit', () => processStopped(child));
+      let output = '';
+      child.stdout.on('data', (chunk) => {
+        const wasReady = /^ready http/m.test(output);
+        output += chunk;
+        if (!wasReady && /^ready http/m.test(output)) child.stdin.write('\x03');
+      });
+      await ended(child);
+      return output.replaceAll('\r', '');
+    };
+    const text = await atTerminal('LOG_LEVEL=');
+    assert.match(
+      text,
+      /^ERP platform .*\n {2}database +[\d.]+ s\n {2}migrations +[\d.]+ s\n {2}services +[\d.]+ s\nready http:\/\/\S+$/m,
+    );
+    assert.doesNotMatch(text, /^\{/m);
+    const json = await atTerminal('LOG_FORMAT=json');
+    assert.match(json, /^\{"level":30,/m);
+    assert.match(json, /^ready http:\/\/\S+$/m);
+  });
+
   it('is not disturbed by a second start, which says in one sentence what is wrong', async () => {
     const first = await start();
     const second = launch();
