@@ -215,6 +215,8 @@ describe('every page in Chromium', function () {
     await page.keyboard.type('a few words in a row');
     await press('Enter');
     await page.waitForSelector('h1:text("Your password is set")');
+    for (const path of ['/dashboards', '/account'])
+      assert.ok(await page.locator(`main a[href="${path}"]`).count(), path);
     await context.close();
   });
 

@@ -179,7 +179,8 @@ export const passwordSet = (username: string): Page => ({
   title: 'Your password is set',
   status: 200,
   body: `<h1 class="done">Your password is set</h1>
-<p>Open your application and sign in as <strong>${escapeHtml(username)}</strong>. This link is used up.</p>`,
+<p>Sign in as <strong>${escapeHtml(username)}</strong>: in your application, to <a href="/dashboards">your dashboards</a>
+or to <a href="/account">your account</a>. This link is used up.</p>`,
 });
 
 export const linkSpent = (): Page => ({
