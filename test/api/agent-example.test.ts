@@ -6,7 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
-import { after, before, describe, it } from 'mocha';
+import { after, before, beforeEach, describe, it } from 'mocha';
+import { Database } from '../../mixins/database/database.ts';
 import { signIn } from '../../scripts/sign-in.ts';
 import { type Api, api, tokenFor } from '../support/client.ts';
 import { exampleNamed } from '../support/examples.ts';
@@ -56,17 +57,22 @@ describe('the agent that chases overdue invoices', function () {
   let sam: Api;
   let mia: Api;
   let ada: Api;
+  let database: Database;
   const running = new Set<ChildProcess>();
 
   before(async function () {
     this.timeout(120_000);
     platform = await startPlatform();
+    database = new Database(platform.database.url, { size: 1, applicationName: 'agent example test' });
     [sam, mia, ada] = (await Promise.all(
       ['sam', 'mia', 'ada'].map(async (who) => api(platform.baseUrl, await tokenFor(platform.baseUrl, who))),
     )) as [Api, Api, Api];
   });
+  // A rejection stands for a day: the agent of each test comes a day later.
+  beforeEach(() => database.query(`UPDATE agent.decisions SET decided_at = decided_at - interval '25 hours'`));
   after(async () => {
     for (const one of running) one.kill();
+    await database?.close();
     await platform?.stop();
   });
 

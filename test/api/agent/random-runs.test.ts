@@ -565,9 +565,7 @@ describe('agents at random', () => {
       }
     }
     if (process.env['AGENT_STEPS']) console.log(counts);
-    assert.ok(
-      Object.keys(counts).some((what) => /^executed \w+$/.test(what)),
-      JSON.stringify(counts),
-    );
+    // A short sequence may execute nothing that waited.
+    assert.ok(STEPS < 300 || Object.keys(counts).some((what) => /^executed \w+$/.test(what)), JSON.stringify(counts));
   });
 });

@@ -43,8 +43,9 @@ describe('bad input: addresses', function () {
   const real: Record<string, string> = {
     objectApiName: 'Account',
     id: uuidv7(),
-    deploymentId: uuidv7(),
-    dashboardId: uuidv7(),
+    ...Object.fromEntries(
+      ['deploymentId', 'dashboardId', 'runId', 'approvalId', 'shareId', 'userId'].map((name) => [name, uuidv7()]),
+    ),
   };
   before(async function () {
     this.timeout(120_000);
