@@ -48,7 +48,7 @@ import { brokerWarnings, failedActions, warnOf } from './mixins/log-failure.ts';
 import { ActionCalls } from './mixins/metrics/action-calls.ts';
 import { PRODUCT_VERSION } from './mixins/metrics/build.ts';
 import { Metrics } from './mixins/metrics/metrics.ts';
-import { guardedFetch } from './mixins/outbound.ts';
+import { type GuardedFetch, guardedFetch } from './mixins/outbound.ts';
 import type { Platform } from './mixins/platform.ts';
 import { Presence } from './mixins/presence.ts';
 import { pulse } from './mixins/pulse.ts';
@@ -74,6 +74,8 @@ export interface StartOptions {
   readonly control?: boolean;
   /** Aborted when the process is to end before it has started: the start closes what it has opened, and throws. */
   readonly stopped?: AbortSignal;
+  /** Requests to addresses that tenants name; default: the guarded ones. */
+  readonly outbound?: GuardedFetch;
   /** Told what a stop waits for. */
   readonly step?: (name: string) => void;
   /** Called with each part of the start that is done. */
@@ -217,7 +219,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
       install: false,
       warn: (error, message) => warnOf(log, error, message),
     });
-    const outbound = guardedFetch(config.ssoPrivateHosts);
+    const outbound = options.outbound ?? guardedFetch(config.ssoPrivateHosts);
     const shared = { config, databases, timekeeper, jobs, metrics, outbound };
     calls.register(shared.metrics);
     const platform = (service: ServiceName): Platform => ({ ...shared, database: databaseOf(service) });

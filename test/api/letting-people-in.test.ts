@@ -176,7 +176,7 @@ describe('API: letting people in', () => {
           '403 OBJECT_PERMISSION_DENIED',
           '403 RECORD_ACCESS_DENIED',
           '404 RECORD_NOT_FOUND',
-          '404 RECORD_NOT_FOUND',
+          '400 PARAMETER_INVALID',
           '404 RECORD_NOT_FOUND',
           '401 TOKEN_MISSING',
           '400 IDEMPOTENCY_KEY_REQUIRED',

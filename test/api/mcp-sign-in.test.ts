@@ -68,20 +68,17 @@ describe('an assistant without a client id', function () {
   this.timeout(60_000);
   let platform: TestPlatform;
   let ada: Api;
-  const { fetch } = globalThis;
   const clients: Client[] = [];
 
   before(async function () {
     this.timeout(600_000);
-    platform = await startPlatform();
+    platform = await startPlatform({
+      outbound: async () =>
+        Response.json({ client_id: DOCUMENT, client_name: 'Assistant', redirect_uris: ['http://127.0.0.1/callback'] }),
+    });
     ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
-    globalThis.fetch = async (input, init) =>
-      String(input) === DOCUMENT
-        ? Response.json({ client_id: DOCUMENT, client_name: 'Assistant', redirect_uris: ['http://127.0.0.1/callback'] })
-        : fetch(input, init);
   });
   after(async () => {
-    globalThis.fetch = fetch;
     for (const client of clients) await client.close();
     await platform.stop();
   });

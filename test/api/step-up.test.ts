@@ -26,7 +26,7 @@ describe('API: step-up for operations of high risk', () => {
   const withPolicy = (policy: string): Record<string, string> => ({
     [SETTINGS]: `${settings.replace(/^secondFactor:.*\n/m, '')}secondFactor: ${policy}\n`,
   });
-  const scope = 'data:read data:write metadata:deploy setup:read audit:read';
+  const scope = 'data:read data:write metadata:deploy setup:read audit:read users:manage';
   const apiAfter = async (location: URL, verifier: string): Promise<Api> => {
     const { body } = await exchange(platform.baseUrl, location.searchParams.get('code') ?? '', verifier);
     return api(platform.baseUrl, body.access_token);

@@ -455,8 +455,8 @@ async function askedForApproval(stage: Stage): Promise<{ refusal: Answer }> {
   const agent = await agentOf(stage);
   const { runId } = (await agent.post('/agent/runs', { agentKey: 'dunning', goal: 'Tidy up.' })).body;
   const { id, etag } = await invoice(stage);
-  const path = `/data/Invoice__c/${id}/transitions/send`;
-  const refusal = await agent.post(path, {}, { etag, headers: under(runId) });
+  const sue = (await (await person(stage, 'sue')).get('/identity')).body.user.id;
+  const refusal = await agent.patch(`/data/Invoice__c/${id}`, { ownerId: sue }, { etag, headers: under(runId) });
   assert.equal(refusal.status, 403, refusal.text);
   return { refusal };
 }

@@ -6,6 +6,7 @@ import type { ServiceBroker } from 'moleculer';
 import { type Config, readConfig } from '../../config/env.ts';
 import type { ServiceName } from '../../config/services.ts';
 import { type Running, start } from '../../main.ts';
+import type { GuardedFetch } from '../../mixins/outbound.ts';
 import type { ShutdownTimes } from '../../mixins/shutdown.ts';
 import { forgetTokens } from './client.ts';
 import { createDatabase, demoTemplate, type TestDatabase } from './database.ts';
@@ -19,6 +20,8 @@ export interface PlatformOptions {
   seed?: boolean;
   /** More of what config/env.ts reads, such as RATE_CONNECTION_UNITS. */
   env?: Record<string, string>;
+  /** The internet, for addresses that tenants name. */
+  outbound?: GuardedFetch;
   /** An existing database to run on (several platforms on one database); it is not dropped by stop(). */
   database?: TestDatabase;
 }
@@ -78,7 +81,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Test
   );
   let started: Running;
   try {
-    started = await start(config);
+    started = await start(config, options.outbound ? { outbound: options.outbound } : {});
   } catch (error) {
     if (!options.database) await database.drop().catch(() => {});
     throw error;

@@ -13,18 +13,14 @@ describe('a client that is bound to resources', () => {
   let auth: AuthHarness;
   let api: string;
   let mcp: string;
-  const { fetch } = globalThis;
   before(async () => {
-    auth = await startAuth();
+    auth = await startAuth({
+      outbound: async () => Response.json({ client_id: DOCUMENT, redirect_uris: [HOME] }),
+    });
     api = `${auth.baseUrl}/api/v1`;
     mcp = `${auth.baseUrl}/mcp`;
-    globalThis.fetch = async (input, init) =>
-      String(input) === DOCUMENT ? Response.json({ client_id: DOCUMENT, redirect_uris: [HOME] }) : fetch(input, init);
   });
-  after(async () => {
-    globalThis.fetch = fetch;
-    await auth.stop();
-  });
+  after(() => auth.stop());
 
   async function declare(changes: Partial<ExternalClientMeta>): Promise<void> {
     auth.clients['Assistant'] = externalClient({

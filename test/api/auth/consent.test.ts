@@ -50,7 +50,7 @@ describe('the consent page', () => {
     assert.equal(scopesOn(page).length, Object.keys(SCOPES).length + 3);
     assert.equal(
       /<p class="sum">(.*?):<\/p>/.exec(page.html)?.[1],
-      '28 permissions, <strong>7 of them far-reaching</strong>',
+      '28 permissions, <strong>8 of them far-reaching</strong>',
     );
     const marked = [...page.html.matchAll(/<code>([^<]*)<\/code> <span class="mark">Far-reaching/g)].map(
       ([, one]) => one,

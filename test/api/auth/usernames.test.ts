@@ -137,7 +137,7 @@ describe('usernames', () => {
     const page = await browser.visit(await auth.linkTo('shown@free.example'));
     assert.match(page.html, /demo\\new@free\.example/);
     const password = 'chosen by the person';
-    assert.match((await browser.submit(page, { password, repeated: password })).html, /sign in as <strong>demo\\new@/);
+    assert.match((await browser.submit(page, { password, repeated: password })).html, /Sign in as <strong>demo\\new@/);
     assert.equal(await signsIn('demo\\new@free.example', password), true);
   });
 

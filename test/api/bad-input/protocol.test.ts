@@ -114,7 +114,7 @@ describe('bad input: the protocol', () => {
     ])
       await refused(bytes({ target }), target, ['ROUTE_NOT_FOUND', 'OBJECT_NOT_FOUND']);
     for (const target of ['/api/v1/data/../objects', '/api/v1/data/%2e%2e/objects', '/api/v1/data/Account%2f..%2f..'])
-      await refused(bytes({ target }), target, 'OBJECT_NOT_FOUND');
+      await refused(bytes({ target }), target, ['OBJECT_NOT_FOUND', 'PARAMETER_INVALID']);
     for (const target of [
       '/api/v1/obj\0ects',
       '/api/v1/objects/\xff/describe',
@@ -263,10 +263,10 @@ describe('bad input: the protocol', () => {
     await refused(bytes({ headers: body }, '{}'), 'GET', 'REQUEST_MALFORMED');
     const gone = {
       method: 'DELETE',
-      target: '/api/v1/data/Contact/x',
-      headers: [...body, 'Idempotency-Key: protocol-1', 'If-Match: "1"'],
+      target: '/api/v1/data/Contact/01939f6e-0000-7000-8000-000000000001',
+      headers: [body[0]!, 'Content-Length: 7', 'Idempotency-Key: protocol-1', 'If-Match: "1"'],
     };
-    await refused(bytes(gone, '{}'), 'DELETE', 'REQUEST_MALFORMED');
+    await refused(bytes(gone, '{"a":1}'), 'DELETE', 'REQUEST_MALFORMED');
   });
 
   it('nothing that a caller sends becomes a header of the answer', async () => {

@@ -105,7 +105,7 @@ describe('expanded references over HTTP', function () {
     const asObject = { Other__c: ['name', 'Price__c', 'Double__c'], ownerId: ['displayName'] };
     const { records } = good(await query(sam, { fields: ['name'], expand: asObject }));
     assert.deepEqual(byName({ records }), expected);
-    assert.deepEqual(Object.keys(records[0]), ['name', '_expanded']);
+    assert.deepEqual(Object.keys(records[0]), ['id', 'name', '_expanded']);
     const seen = byName(good(await query(ada, { expand: asObject })));
     assert.equal(seen['to secret'].Other__c.id, ids['secret']);
     assert.deepEqual(good(await eve.get('/data/Account?take=1')).records.length, 1);

@@ -427,7 +427,7 @@ describe('explanations of access over HTTP', () => {
     const hidden = await ask(sue, id, { operation: 'read' });
     refused(hidden, 404, 'RECORD_NOT_FOUND');
     assert.deepEqual(shapeOf(hidden), shapeOf(await ask(sue, uuidv7(), { operation: 'read' })));
-    refused(await ask(sam, 'x', { operation: 'read' }), 404, 'RECORD_NOT_FOUND');
+    refused(await ask(sam, 'x', { operation: 'read' }), 400, 'PARAMETER_INVALID');
     refused(await ask(sam, id, { operation: 'read' }, 'Nope__c'), 404, 'OBJECT_NOT_FOUND');
     await deals.deploy({
       'objects/Hidden__c/object.yaml':

@@ -28,6 +28,7 @@ describe('a tenant whose tables are of an older version', function () {
   async function age(id: string): Promise<void> {
     const schema = schemaOf(id);
     await owner.query(`DROP FUNCTION ${schema}._renew_epoch; DROP TABLE ${schema}._epoch`);
+    await owner.query(`ALTER TABLE ${schema}._audit_chain DROP COLUMN form`);
     await owner.query(`DROP TABLE ${schema}._external_ids, ${schema}._deprovisioned_users`);
     await owner.query('UPDATE metadata.tenants SET tenant_schema_version = 15 WHERE id = $1', [id]);
   }

@@ -88,7 +88,7 @@ describe('API: deploying what was validated', () => {
   it('is refused with the reason', async () => {
     const nobody = '0193d3c1-7a20-7c11-8a55-2f0e4b6c9d01';
     assert.equal(reasonOf(await quickly(nobody)), 'NOT_FOUND');
-    assert.equal(reasonOf(await quickly(`urn:uuid:${nobody}`)), 'NOT_FOUND');
+    assert.equal((await quickly(`urn:uuid:${nobody}`)).body.code, 'PARAMETER_INVALID');
     const files = objectFiles('Reasons__c', { A__c: 'fieldType: text' });
     const validation = await validated(files);
     const eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));

@@ -165,8 +165,7 @@ describe('API: rolling a deployment back', () => {
     assert.deepEqual(blockersOf(await rollback(same.deploymentId)), whole(same.deploymentId, 'NOTHING_CHANGED'));
     const nobody = '0193d3c1-7a20-7c11-8a55-2f0e4b6c9d01';
     assert.deepEqual(blockersOf(await rollback(nobody)), whole(nobody, 'NOT_FOUND'));
-    const other = `urn:uuid:${nobody}`;
-    assert.equal((await rollback(other)).status, 409);
-    assert.equal((await rollback('x')).body.code, 'PARAMETER_INVALID');
+    for (const malformed of [`urn:uuid:${nobody}`, 'x'])
+      assert.equal((await rollback(malformed)).body.code, 'PARAMETER_INVALID');
   });
 });
