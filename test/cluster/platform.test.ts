@@ -38,6 +38,7 @@ describe('a cluster', function () {
   });
 
   interface Stored {
+    id: string;
     name: string;
     recordVersion: number;
     description: string | null;
@@ -94,7 +95,12 @@ describe('a cluster', function () {
       assert.equal((await create(intention)).body.id, id, `${intention.name} is the one record of its key`);
       assert.equal(etagOf(await update(intention, id, created)), updated, `${intention.name} was changed once`);
     }
-    const expected = intentions.map(({ name }) => ({ name, recordVersion: 2, description: `About ${name}` }));
+    const expected = intentions.map(({ name }) => ({
+      id: outcomes.get(name)!.id,
+      name,
+      recordVersion: 2,
+      description: `About ${name}`,
+    }));
     const byName = (a: Stored, b: Stored): number => (a.name < b.name ? -1 : 1);
     assert.deepEqual((await stored(`${prefix} `)).sort(byName), expected.sort(byName));
   }

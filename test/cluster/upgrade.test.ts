@@ -269,6 +269,11 @@ describe('a database of the previous release that is upgraded', function () {
     assert.ok(recorded.changes.length > 20);
     for (const one of recorded.changes) {
       const { status, answer } = await again(one);
+      if (/^\/data\/User\b|\/shares\b/.test(one.path)) {
+        // The grants of before lack the scope that such changes need now.
+        assert.deepEqual([status, answer.code], [403, 'SCOPE_INSUFFICIENT'], one.path);
+        continue;
+      }
       assert.equal(status, one.status, `${one.method} ${one.path}: ${JSON.stringify(answer)}`);
       assert.deepEqual(answer, one.answer, one.path);
     }
@@ -287,6 +292,12 @@ describe('a database of the previous release that is upgraded', function () {
   it('lets people decide what an agent asked for, which is then carried out once', async () => {
     const { approvalId, fingerprint, request } = recorded.waiting;
     await done(as('mia', 'POST', `/agent/approvals/${approvalId}/decision`, { decision: 'approve', fingerprint }));
+    // What people were shown by the previous release has no basis that could be compared: they are asked anew.
+    assert.equal((await again(request)).answer.code, 'APPROVAL_STALE');
+    const { answer: asked } = await again(request);
+    assert.equal(asked.code, 'APPROVAL_REQUIRED', JSON.stringify(asked));
+    const decision = { decision: 'approve', fingerprint: asked.details.fingerprint };
+    await done(as('mia', 'POST', `/agent/approvals/${asked.details.approvalId}/decision`, decision));
     for (const one of [await again(request), await again(request)]) assert.equal(one.status, 200, JSON.stringify(one));
     const ended = { outcome: 'succeeded', summary: 'One draft deleted.' };
     await done(as('sam', 'POST', `/agent/runs/${recorded.runId}/complete`, ended));

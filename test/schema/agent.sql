@@ -40,7 +40,6 @@ CREATE TABLE agent.approvals (
   meaning text,
   basis text,
   notice text DEFAULT 'asked'::text,
-  CONSTRAINT approvals_notice_check CHECK ((notice = ANY (ARRAY['asked'::text, 'escalated'::text]))),
   CONSTRAINT approvals_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'APPROVED'::text, 'REJECTED'::text, 'EXPIRED'::text, 'CANCELED'::text, 'CONSUMED'::text]))),
   CONSTRAINT approvals_pkey PRIMARY KEY (tenant_id, approval_id)
 );

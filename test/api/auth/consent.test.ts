@@ -60,6 +60,7 @@ describe('the consent page', () => {
       'agent:approve',
       'analytics:run',
       'data:delete',
+      'data:write',
       'me:write',
       'metadata:deploy',
       'users:manage',
