@@ -130,11 +130,14 @@ describe('traces of a cluster', function () {
     assert.ok(names.length > 0);
     for (const name of names) assert.match(name, /^[A-Z]+( [\w.]+)?$/);
     for (const span of spans) assert.ok(span.start <= span.end && span.start >= request.start - 5, span.name);
-    const line = processes[0]!
-      .output()
-      .split('\n')
-      .find((one) => one.includes(requestId) && one.includes('"msg":"request"'));
-    assert.equal((JSON.parse(line!) as { traceparent: string }).traceparent, `00-${traceId}-${request.spanId}-01`);
+    // Lines of the log leave the process in batches.
+    const line = (): string | undefined =>
+      processes[0]!
+        .output()
+        .split('\n')
+        .find((one) => one.includes(requestId) && one.includes('"msg":"request"'));
+    await until('the line of the request is in the log', async () => line() !== undefined, 5_000);
+    assert.equal((JSON.parse(line()!) as { traceparent: string }).traceparent, `00-${traceId}-${request.spanId}-01`);
   });
 
   it('name no value, body, token or address of a person', async () => {
