@@ -52,7 +52,7 @@ const REDACTED = [
   'cookie',
 ];
 
-/** What the log says of an error. Never the whole object: a driver's error carries its connection. */
+/** Fields of an error in the log. Never the whole object: a driver's error carries its connection. */
 function loggedError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { name, message, stack, code, cause } = error as Error & { code?: unknown };
@@ -65,7 +65,7 @@ function loggedError(error: unknown): unknown {
   };
 }
 
-/** What a line says beside its own fields, such as the request that is worked on. */
+/** Fields added to each line, such as the current request. */
 type LogFields = () => object;
 
 const logOptions = ({ logLevel, nodeId }: Config, fields?: LogFields): LoggerOptions => ({

@@ -45,7 +45,7 @@ export interface Config {
   /** Demo tenants are created when missing. Never in production, nor in a database that production uses. */
   seedDemo: boolean;
   demoPassword: string;
-  /** Where a finder reports a security problem of this installation, for security.txt; null: nothing is said. */
+  /** Contact for reports of security problems, for security.txt; null: no file is served. */
   securityContact: string | null;
   /** People may sign in to the API reference and try operations out. */
   referenceSignIn: boolean;
@@ -80,14 +80,14 @@ export interface Config {
   };
 }
 
-/** In README.md, so everybody knows it. */
+/** Public: it stands in README.md. */
 export const DEFAULT_DEMO_PASSWORD = 'demo-password';
 const SHUTDOWN_GRACE_SECONDS = 5;
 /** Kept for requests in flight and for what ends after them. */
 const SHUTDOWN_RESERVE_SECONDS = 4;
 /** Shorter ones can be guessed. */
 const SECRET_MIN_CHARS = 32;
-/** Where REGION says nothing. */
+/** Default without REGION. */
 export const DEFAULT_REGION = 'local';
 
 /** A sentence that a person can act on. */

@@ -1,5 +1,5 @@
 /**
- * What must not be in production: no secret or a guessable one, passwords that everybody knows because they stand in
+ * What must not be in production: no secret or a guessable one, passwords that are public because they stand in
  * documentation, images or lists, and connections that others can read.
  * Source: docs/reference/configuration.md#in-production.
  */
@@ -9,7 +9,7 @@ const SECRET_MIN_CHARS = 32;
 /** A random UUID has fewer than this once in some hundred million. */
 const SECRET_MIN_DIFFERENT_CHARS = 8;
 
-/** Words of a secret that somebody typed or copied; 32 random characters have none of them. */
+/** Words of a typed or copied secret; 32 random characters contain none of them. */
 const TYPED = /change.?me|password|passw0rd|secret|example|platform|default|1234567|abcdefg|qwerty/i;
 
 /** Passwords of examples, images and first tries, in lower case. The user's own name counts as one, too. */
@@ -57,7 +57,7 @@ const ADDRESSES = /^(?:DATABASE|NATS|SMTP)_URL/;
 const NEW_SECRET = 'make one with: openssl rand -base64 48';
 
 export interface ProcessKind {
-  /** A short-lived program of an operator, which seals nothing and answers nobody. */
+  /** A short-lived operator's program, which seals nothing and serves no requests. */
   readonly command: boolean;
   readonly services: readonly ServiceName[];
 }

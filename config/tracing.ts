@@ -5,7 +5,7 @@
 import { ALL_SERVICES, type ServiceName } from './services.ts';
 
 export interface TracingConfig {
-  /** Where spans are sent, by OTLP over HTTP: the whole address. */
+  /** Complete URL to which spans are sent by OTLP over HTTP. */
   readonly url: string;
   /** Of each request to the collector; they may hold a token. */
   readonly headers: Readonly<Record<string, string>>;
@@ -17,7 +17,7 @@ export interface TracingConfig {
   readonly attributes: Readonly<Record<string, string>>;
   /** The share of requests that are traced, 0 to 1. */
   readonly ratio: number;
-  /** What a caller says of keeping its trace counts. */
+  /** The caller's sampling decision is kept. */
   readonly believesCallers: boolean;
   readonly queue: { readonly max: number; readonly batch: number; readonly delayMs: number };
 }

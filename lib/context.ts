@@ -11,7 +11,7 @@ import type { Scope } from './operation.ts';
 export interface UsedApproval {
   readonly id: string;
   readonly fingerprint: string;
-  /** What the execution must do, as its dry run did; absent: nothing is known of it, and nothing is executed. */
+  /** The effects that the dry run showed and the execution must repeat; absent: unknown, so nothing is executed. */
   readonly basis?: string;
 }
 
@@ -57,7 +57,7 @@ export type Asker = Pick<
   'requestId' | 'tenantId' | 'userId' | 'clientId' | 'deadline' | 'deniedObjects'
 >;
 
-/** What an action that worked for a request reports in the meta of its answer. */
+/** Reported by an action in the meta of its answer. */
 export interface DatabaseTimeMeta {
   /** Milliseconds that connections to the database were held. */
   databaseMs?: number;

@@ -83,7 +83,7 @@ export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Ty
 export const waysToScopes = ({ scopes, oneOfScopes }: Operation): Scope[][] =>
   oneOfScopes ? oneOfScopes.map((scope) => [scope]) : [typeof scopes === 'string' ? [] : [...scopes]];
 
-/** Whether a call gives access. `body`: undefined while it has not been read. */
+/** True when a call gives access. `body`: undefined while it has not been read. */
 export function givesAccess({ givesAccess: given }: Operation, objectApiName: string | null, body: unknown): boolean {
   if (!given) return false;
   const { objects, properties } = given;
@@ -95,7 +95,7 @@ export function givesAccess({ givesAccess: given }: Operation, objectApiName: st
   );
 }
 
-/** What is going to be gone, from when, and what to do about it. Source: docs/reference/versioning.md. */
+/** Deprecation: the end date and the replacement. Source: docs/reference/versioning.md. */
 export interface Deprecation {
   /** Day of the notice (UTC): `2027-01-01`. */
   readonly since: string;
@@ -243,7 +243,7 @@ export interface OperationHeaders {
   acceptLanguage?: string;
 }
 
-/** What the gateway hands to the action of any operation. The request context travels in ctx.meta. */
+/** Parameters of the action of any operation. The request context travels in ctx.meta. */
 export interface OperationCall<Body = unknown> {
   operationId: string;
   path: Record<string, string>;
@@ -257,7 +257,7 @@ export interface OperationCall<Body = unknown> {
   ieee754Compatible?: boolean;
 }
 
-/** What the gateway hands to the action of the operation with this row. */
+/** Parameters of the action of the operation with this row. */
 export type InputOf<Row extends Operation> = {
   operationId: Row['operationId'];
   path: { [Name in NamesIn<Row['path']>]: string };
@@ -307,7 +307,7 @@ export type OutputOf<Row extends Operation> = Row['response'] extends { schema: 
 
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
 
-/** What an action answers. A Buffer is written as it is; anything else is serialized once by the gateway. */
+/** Answer of an action. A Buffer is written as it is; anything else is serialized once by the gateway. */
 export interface OperationReply {
   /** Default: the row's response status. */
   status?: number;
@@ -315,7 +315,7 @@ export interface OperationReply {
   body: Buffer | object | null;
   /** Of a dry run: the request itself would change nothing either, as its body says. */
   changesNothing?: boolean;
-  /** What is stored under the key of a mutation in the place of a long body, and is answered to a repetition. */
+  /** Stored under a mutation's key instead of a long body, and answered to a repetition. */
   kept?: object;
   /** Of a dry run under a run: the effects for which alone an approval is good. */
   basis?: string;

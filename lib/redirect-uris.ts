@@ -27,7 +27,7 @@ export function isPrivateScheme(uri: string): boolean {
   return url !== null && url.protocol !== 'https:' && url.protocol !== 'http:';
 }
 
-/** Whether the address is served with a certificate by the user's own machine, which no native application is. */
+/** True for an https address on the user's own machine, which no native application serves. */
 export function isLoopbackByHttps(uri: string): boolean {
   const url = URL.parse(uri);
   return url?.protocol === 'https:' && isLoopback(url);

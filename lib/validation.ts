@@ -25,7 +25,7 @@ function validator(schema: TSchema): ValidateFunction {
   return known;
 }
 
-/** What is wrong with the value of a parameter, as the end of a sentence; null: nothing. */
+/** The problem with a parameter's value, as the end of a sentence; null when it is valid. */
 export function valueProblem(schema: TSchema, value: unknown): string | null {
   const validate = validator(schema);
   return validate(value) ? null : sentence(validate.errors ?? []);
@@ -58,7 +58,7 @@ const ABOUT_ALL_TYPES = new Set(['type', 'enum', 'const']);
 const isNullExpected = ({ keyword, params }: ErrorObject): boolean => keyword === 'type' && params['type'] === 'null';
 
 /**
- * Where null would be allowed, but what stands there has the type of a value: what is wrong with it was found in it,
+ * A nullable position that holds a value: its errors are already reported inside it,
  * and null is not the advice to give.
  */
 function placesOfValues(errors: readonly ErrorObject[]): ReadonlySet<string> {
@@ -77,7 +77,7 @@ function placesOfValues(errors: readonly ErrorObject[]): ReadonlySet<string> {
   return found;
 }
 
-/** What is wrong with a body, as far as an answer shows it. */
+/** Violations of a body, as many as an answer shows. */
 export function bodyViolations(schema: TSchema, body: unknown): readonly Violation<ErrorCode>[] {
   const found = new ViolationList<ErrorCode>();
   collectBodyViolations(schema, body, found);
@@ -115,7 +115,7 @@ const TYPES: Readonly<Record<string, string>> = {
   null: 'null',
 };
 
-/** What the validator found, as the end of a sentence. */
+/** The validator's finding, as the end of a sentence. */
 function sentence(errors: readonly ErrorObject[]): string {
   const constants = errors.filter((one) => one.keyword === 'const').map((one) => one.params['allowedValue']);
   if (constants.length > 0) return `must be one of ${constants.join(', ')}`;

@@ -4,11 +4,11 @@
  */
 import type { PermissionBundle, Snapshot, SystemPermission } from '../schema/snapshot.ts';
 
-/** Each of these always has an active holder who may use the API; without, nobody could put the tenant right. */
+/** Each of these always has an active holder who may use the API; otherwise no user could repair the tenant. */
 export const KEPT_PERMISSIONS = ['manageAccess', 'manageUsers', 'metadataManage'] as const;
 export type KeptPermission = (typeof KEPT_PERMISSIONS)[number];
 
-/** Whether the permissions of an active user make them a holder who counts. */
+/** True when an active user's permissions make them such a holder. */
 export const counts = (system: ReadonlySet<SystemPermission>, name: KeptPermission): boolean =>
   system.has('apiEnabled') && system.has(name);
 

@@ -46,11 +46,11 @@ export function marksOf({ meta }: DeclaredClient): ClientMarks {
   return marks;
 }
 
-/** Whether a grant with this mark of authentication still counts; one of an earlier version has none, and does. */
+/** True while a grant with this authentication mark is valid; one of an earlier version has no mark and is valid. */
 export const isSameAuthentication = (mark: string | null | undefined, client: DeclaredClient): boolean =>
   mark === null || mark === undefined || mark === marksOf(client).authentication;
 
-/** Whether a stored grant is that of this user and client, and counts for the client as it is declared now. */
+/** True when a stored grant belongs to this user and client and is valid for the client as declared now. */
 export const isGrantOf = (
   stored: StoredGrant | undefined,
   { userId, clientId }: { readonly userId: string; readonly clientId: string },

@@ -23,7 +23,7 @@ type Decision =
  */
 export type RecordOperation = DataOperation | 'transition' | 'changeOwner' | 'share';
 
-/** What each operation requires, in decisions, statements and explanations alike. */
+/** Requirements of each operation, shared by decisions, statements and explanations. */
 export const NEEDS: Readonly<Record<RecordOperation, { permission: DataOperation; level: RecordLevel }>> = {
   create: { permission: 'create', level: 'edit' },
   read: { permission: 'read', level: 'read' },
@@ -58,7 +58,7 @@ export function decide(
   return sharing ?? { allowed: true, grantedBy: [] };
 }
 
-/** What sharing alone says about a record of an object that the user may read. */
+/** Decision of sharing alone about a record of an object that the user may read. */
 export function decideSharing(
   access: Access,
   objectApiName: string,
@@ -117,7 +117,7 @@ export function permissionRefusal(
   );
 }
 
-/** What this connection may do with an object: scopes ∩ publication ∩ object permission. */
+/** Operations of this connection on an object: scopes ∩ publication ∩ object permission. */
 export function capabilities(access: Access, objectApiName: string, scopes: ScopeSet): Capabilities {
   const permission = access.objects[objectApiName]?.permission;
   const writes = scopes.includes('data:write');

@@ -1,5 +1,5 @@
 /**
- * What users hold and may therefore hand on: nobody gives or takes a permission that they do not hold, unless they
+ * Permissions that users hold and may therefore grant: users cannot give or take a permission they lack, unless they
  * manage access. Source: docs/reference/access.md#handing-out-permissions.
  */
 import type { ObjectPermission, PermissionBundle, SystemPermission } from '../schema/snapshot.ts';
@@ -35,7 +35,7 @@ export function* permissionsOf({ system, objects, fields, actions }: Giving): Ge
 const OBJECT_RIGHTS = ['create', 'read', 'update', 'delete', 'viewAll', 'modifyAll'] as const;
 const FIELD_RIGHTS = ['read', 'edit'] as const;
 
-/** Whether bundles together give a permission, by an entry or by one that includes it. */
+/** True when the bundles together give a permission, directly or by one that includes it. */
 export function givenBy(bundles: readonly Giving[]): (permission: Permission) => boolean {
   const system = new Set(bundles.flatMap((bundle) => bundle.system));
   const actions = new Set(bundles.flatMap((bundle) => bundle.actions));
@@ -60,11 +60,11 @@ export function givenBy(bundles: readonly Giving[]): (permission: Permission) =>
   };
 }
 
-/** Whether a user holds a permission, of those that profiles and permission sets give. */
+/** True when a user holds a permission that profiles and permission sets give. */
 export const heldBy = ({ bundles }: Pick<Access, 'bundles'>): ((permission: Permission) => boolean) =>
   givenBy(bundles.map(({ bundle }) => bundle));
 
-/** Whether `user` holds something that `other` does not: a permission, a role or the membership of a group. */
+/** True when `user` holds something that `other` does not: a permission, a role or a group membership. */
 export function holdsMore(user: Access, other: Access): boolean {
   if (user.memberships.roles.some((role) => !other.memberships.roles.includes(role))) return true;
   if (!user.memberships.groups.isSubsetOf(other.memberships.groups)) return true;
@@ -73,7 +73,7 @@ export function holdsMore(user: Access, other: Access): boolean {
   return user.bundles.some(({ bundle }) => !shared.has(bundle) && !permissionsOf(bundle).every(held));
 }
 
-/** Whether a user would hold, with what is assigned to them, something that neither they nor the giver hold. */
+/** True when an assignment would give a user something that neither they nor the giver hold. */
 export function givesBeyond(after: Access, before: Access, giver: Access): boolean {
   const [held, had] = [heldBy(giver), heldBy(before)];
   const isKnown = (permission: Permission): boolean => held(permission) || had(permission);

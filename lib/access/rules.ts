@@ -18,7 +18,7 @@ import { type Directory, groupsOf, NOBODY, rolesReceived } from './directory.ts'
 import type { Access, FieldAccess, GivenBundle, Memberships, ObjectAccess, Principal } from './types.ts';
 import { userFieldAccess, userPermission } from './user-object.ts';
 
-/** What all users with the same profile and permission sets have in common, computed once per snapshot. */
+/** Permissions of all users with the same profile and permission sets, computed once per snapshot. */
 type SharedAccess = Omit<Access, 'principal' | 'directory' | 'memberships'>;
 
 const shared = new WeakMap<Snapshot, Map<string, SharedAccess>>();

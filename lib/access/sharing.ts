@@ -16,7 +16,7 @@ import type { Predicate } from './predicate.ts';
 import { permissionGiven } from './rules.ts';
 import type { Access } from './types.ts';
 
-/** What a grant permits; each level includes those before it. */
+/** Level of a grant; each includes those before it. */
 export type RecordLevel = 'read' | 'edit' | 'full';
 
 /** Kinds of grants, as in explanations. */

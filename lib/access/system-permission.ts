@@ -5,7 +5,7 @@ import type { SystemPermission } from '../schema/snapshot.ts';
 /** Permissions that include another one. */
 const INCLUDED_IN: Readonly<Partial<Record<SystemPermission, SystemPermission>>> = { metadataRead: 'metadataManage' };
 
-/** Whether these permissions of a user are or include the one that is needed. */
+/** True when these permissions are or include the required one. */
 export function holdsPermission(held: ReadonlySet<string>, needed: SystemPermission): boolean {
   const wider = INCLUDED_IN[needed];
   return held.has(needed) || (wider !== undefined && held.has(wider));

@@ -1,5 +1,5 @@
 /**
- * What one user may do, computed once per (snapshot version, permission assignment) and then only looked up.
+ * Permissions of one user, computed once per (snapshot version, permission assignment) and then only looked up.
  * Effective permission = scope ∩ publication ∩ object permission ∩ field permission ∩ sharing.
  */
 import type { Scope } from '../operation.ts';

@@ -1,6 +1,6 @@
 /**
- * What is special about access to the standard object User: it follows from the system permission manageUsers,
- * everybody with the API permission can read who the users are, all users can be read or none, and users are
+ * Access to the standard object User: changes need the system permission manageUsers,
+ * every user with the API permission can read the users, all of them or none, and users are
  * deactivated instead of deleted. Source: docs/reference/access.md.
  */
 import { isWritable } from '../schema/record-types.ts';

@@ -1,5 +1,5 @@
 /**
- * What a dashboard may contain beyond the form of its parts, whether it comes with a request or with a deployment.
+ * Rules for the content of a dashboard beyond the form of its parts, for requests and deployments alike.
  * Pure. Source: docs/reference/analytics.md#content.
  */
 import { ConditionReader, UNARY } from '../query/conditions.ts';
@@ -39,7 +39,7 @@ interface Widget {
   readonly query: WidgetQuery | null;
 }
 
-/** What is looked at, of everything that somebody can set about a dashboard. */
+/** Properties of a dashboard that are checked. */
 export interface DashboardContent {
   readonly name: string;
   readonly description: string | null;
@@ -105,7 +105,7 @@ export function conditionCount({ operator, value }: Pick<Filter, 'operator' | 'v
   return 'conditions' in value && Array.isArray(value.conditions) ? 1 + value.conditions.length : 1;
 }
 
-/** What no run could ask of any record: a value in another form than that of the operator. */
+/** Conditions that can match no record: a value in another form than that of the operator. */
 function filterProblems(filter: Filter, pointer: string, add: AddProblem): void {
   const { field, operator, value, valueTo } = filter;
   if (conditionCount(filter) > FILTER_CONDITIONS_MAX) return;

@@ -8,9 +8,9 @@
 interface CatalogueEntry {
   readonly status: number;
   readonly title: string;
-  /** What has happened, when the code is answered. */
+  /** Meaning of the code. */
   readonly cause: string;
-  /** What the client, or somebody else, does about it. */
+  /** Remedy for the client or an administrator. */
   readonly remedy: string;
   readonly retryable?: true;
 }
@@ -787,7 +787,7 @@ export type ErrorCode = keyof typeof CATALOGUE;
 /** True when the same request may be sent again unchanged. */
 export const isRetryable = (code: ErrorCode): boolean => 'retryable' in CATALOGUE[code];
 
-/** What passes by itself says how long to wait; nobody knows how long a bug lasts. */
+/** Temporary errors say how long to wait; the duration of a bug is unknown. */
 export const saysWhenToRetry = (code: ErrorCode): boolean => isRetryable(code) && code !== 'INTERNAL_ERROR';
 
 /** Codes of one violation inside `errors[]` of VALIDATION_FAILED (422) or FIELD_PERMISSION_DENIED (403). */

@@ -9,7 +9,7 @@ export interface ErrorBody {
   readonly message: string;
   readonly status: number;
   readonly requestId: string;
-  /** Where the code is explained. */
+  /** URL of the code's documentation. */
   readonly type: string;
   readonly retryable: boolean;
   readonly retryAfterSeconds?: number;

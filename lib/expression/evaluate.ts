@@ -22,7 +22,7 @@ export const isFailure = (error: unknown): error is EvaluationError =>
 /** How often the clock is looked at, in units. */
 const CLOCK_EVERY = 50;
 
-/** What the variables stand for. */
+/** Values of the variables. */
 export interface Facts {
   record(field: string): Value;
   /** Null while a record is being created. */
@@ -37,7 +37,7 @@ export interface Facts {
   readonly now: number;
   /** IANA zone in which `today` and `date(moment)` are days. */
   readonly timezone: string;
-  /** What is left for all expressions that are asked about one thing; absent: each is bounded by itself alone. */
+  /** Budget shared by all expressions of one record; absent: each has its own bound. */
   readonly budget?: Budget | undefined;
 }
 
@@ -48,7 +48,7 @@ export interface Budget {
 /** For all that a request asks: rules, guards, effects, and the formulas that they name, of all records together. */
 export const BUDGET_UNITS = 10 * COST_MAX;
 
-/** What the configuration of a tenant may cost one request. */
+/** Cost that a tenant's configuration may add to one request. */
 export interface RequestBudget extends Budget, PatternBudget {}
 
 export const newRequestBudget = (): RequestBudget => ({ units: BUDGET_UNITS, ...newPatternBudget() });
@@ -196,7 +196,7 @@ class Evaluation implements Runtime {
     }
   }
 
-  /** What `work` gives, or why it gives nothing. What stops the whole evaluation is not held back. */
+  /** The result of `work`, or its failure. Errors that stop the whole evaluation pass through. */
   #attempt<T>(work: () => T): T | EvaluationError {
     try {
       return work();

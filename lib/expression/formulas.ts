@@ -24,7 +24,7 @@ export const FORMULA_TEXT_MAX_CHARS = 4_000;
 export const columnSql = (field: FieldMeta, alias: string): string =>
   field.formula ? formulaSql(field.formula, alias) : `${alias}.${identifier(field.apiName)}`;
 
-/** What an expression over the row `alias` of an object is compiled against. */
+/** Context for compiling an expression over the row `alias` of an object. */
 export const rowContext = (object: ObjectMeta, alias: string, timezone: string): SqlContext => ({
   column: (name) => columnSql(object.fields[name]!, alias),
   fieldType: (name) => valueTypeName(object.fields[name]!),
@@ -77,7 +77,7 @@ const expressionOf = memoize((formula: FormulaMeta): Expression => {
   return checkExpression(formula.expression, schema, [resultOf(formula.resultType)]);
 });
 
-/** What an expression must give for a field with values of this type. */
+/** Result type of an expression for a field with values of this type. */
 export const resultOf = (type: FieldTypeName): Type => typeOfField(type)!;
 
 /** The stored fields that a field is computed from; a stored field is its own. */

@@ -25,7 +25,7 @@ export class EvaluationError extends Error {
   }
 }
 
-/** What a function may ask for while it runs. */
+/** Services available to a function while it runs. */
 export interface Runtime {
   readonly timezone: string;
   /** Charges for work in proportion to the size of a value; throws COST_EXCEEDED. */

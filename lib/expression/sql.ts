@@ -21,7 +21,7 @@ import { DAY_COST } from './functions.ts';
 import type { Expression, Node, ScalarType, Type, Value } from './types.ts';
 import { typeOfField } from './values.ts';
 
-/** What an expression is compiled against. */
+/** Context of a compilation. */
 export interface SqlContext {
   /** SQL of a field's column, such as `r."Amount__c"`; what it says is repeated for each time the field is named. */
   column(field: string): string;
@@ -494,7 +494,7 @@ class Compiler {
 /** A call as its function compiles it. */
 interface Call {
   readonly nodes: readonly Node[];
-  /** What is known of the result, because it is known of the arguments. */
+  /** Properties of the result that follow from the arguments. */
   readonly known: Known & { readonly cost: number };
   /** The same, with the cost of reading the texts among the arguments. */
   readonly charged: Known & { readonly cost: number };
@@ -531,7 +531,7 @@ const changedCase =
     });
 
 /**
- * What the database takes to look for one text in another at worst: each character of the one is compared with each of
+ * Worst-case cost of finding one text in another: each character of the one is compared with each of
  * the other wherever it could begin.
  */
 const searchCost = (text: Part, sought: Part): number => {
@@ -705,14 +705,14 @@ function commonType(a: Type, b: Type): Type {
   return a === 'list:null' && b !== 'null' ? b : a;
 }
 
-/** What is known of the result of operands that are all looked at. */
+/** Properties of a result whose operands are all evaluated. */
 const together = (...parts: readonly Part[]): { fails: boolean; nullable: boolean; cost: number } => ({
   fails: parts.some((item) => item.fails),
   nullable: parts.some((item) => item.nullable),
   cost: parts.reduce((sum, item) => sum + item.cost, 1),
 });
 
-/** What is known of a value that is one of two. */
+/** Properties of a value that is one of two. */
 function widest(a: Known, b: Known): Known {
   const most = (name: 'whole' | 'scale' | 'chars' | 'items'): number => Math.max(a[name] ?? 0, b[name] ?? 0);
   return { whole: most('whole'), scale: most('scale'), chars: most('chars'), items: most('items') };

@@ -1,5 +1,5 @@
 /**
- * What a caller sends along with a transition or action: a JSON Schema 2020-12 of the tenant's, bounded so that neither
+ * Input of a transition or action: a JSON Schema 2020-12 of the tenant's, bounded so that neither
  * compiling it nor checking a value against it can take long. Source: docs/reference/transitions.md#input.
  */
 
@@ -82,7 +82,7 @@ export function inputProblems(schema: InputSchema): InputProblem[] {
   }
 }
 
-/** What the input must have and cannot: only the properties are taken. */
+/** Required properties that the input cannot have: only declared properties are accepted. */
 function impossible(schema: InputSchema): InputProblem[] {
   const { properties = {}, patternProperties, required = [] } = schema as Readonly<Record<string, object | undefined>>;
   if (isOpen(schema) || patternProperties) return [];

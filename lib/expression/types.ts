@@ -1,5 +1,5 @@
 /**
- * What an expression is made of after it has been checked: a tree of typed nodes that says which functions run on what.
+ * A checked expression: a tree of typed nodes that says which functions run on what.
  * Source: docs/reference/expressions.md.
  */
 import type { ScalarType, ValueType } from '../schema/field-types/types.ts';
@@ -34,7 +34,7 @@ export type Value =
   | readonly Value[]
   | { readonly [part: string]: string | Exact | null };
 
-/** Where in the text of the expression: UTF-16 units from 0. */
+/** Offset in the text of the expression, in UTF-16 units from 0. */
 export interface Place {
   readonly start: number;
 }
@@ -44,7 +44,7 @@ export type Node = Place &
     | { readonly op: 'literal'; readonly value: Value }
     | { readonly op: 'field'; readonly of: 'record' | 'old'; readonly field: string }
     | { readonly op: 'user'; readonly property: string }
-    /** What the caller sent along with a transition or action. */
+    /** Input of a transition or action. */
     | { readonly op: 'input'; readonly name: string }
     | { readonly op: 'now' }
     | { readonly op: 'today' }
@@ -99,10 +99,10 @@ export class ExpressionError extends Error {
   }
 }
 
-/** What an expression may be about. */
+/** Names that an expression may use. */
 export type VariableName = 'record' | 'old' | 'user' | 'now' | 'today';
 
-/** What an expression is checked against. */
+/** Schema that an expression is checked against. */
 export interface Schema {
   readonly object: string;
   /** Of a formula field, the type of its result. */
@@ -111,7 +111,7 @@ export interface Schema {
   readonly input?: Readonly<Record<string, Type>>;
   /** Absent: any name is taken, as where an expression runs that a deployment has checked. */
   hasGroup?(name: string): boolean;
-  /** What the expression is about; by default everything. Who is asking is `user`, with permissions and groups. */
+  /** Variables that the expression may use; default: all. `user` is the caller, with permissions and groups. */
   readonly variables?: readonly VariableName[];
   /** Most characters of a text field, when it has fewer than its type allows. */
   length?(name: string): number | null;

@@ -12,7 +12,7 @@ import type { Schema, Type, Value } from './types.ts';
 /** The type that a field's value has in an expression; null: it cannot be used in one. */
 export const typeOfField = (name: FieldTypeName): ValueType | null => fieldType(name).expressionType;
 
-/** What expressions over records of an object are checked against. */
+/** Schema for checking expressions over records of an object. */
 export const schemaOfObject = (object: Pick<ObjectMeta, 'apiName' | 'fields'>): Schema => ({
   object: object.apiName,
   fieldType: (name) => {
@@ -29,7 +29,7 @@ export const valueOfField = (name: FieldTypeName, raw: unknown): Value => valueO
 
 const JSON_DEPTH_MAX = 40;
 
-/** What a record or a body holds, as the value of a type. */
+/** A value of a record or a body, as the value of a type. */
 export function valueOfType(type: Type | null, raw: unknown): Value {
   if (raw === null || raw === undefined) return null;
   switch (type) {

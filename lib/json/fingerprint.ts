@@ -1,4 +1,4 @@
-/** What makes two mutations the same request: docs/reference/http.md, "Idempotency". */
+/** Decides whether two mutations are the same request: docs/reference/http.md, "Idempotency". */
 import { createHash, hash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 

@@ -36,7 +36,7 @@ export const JSON_MEMBERS_MAX = 15_000;
 /** Characters between the values, as many as the largest body of records has in all. */
 const WHITE_SPACE_MAX_CHARS = 1_048_576;
 
-/** What the scan found in a text that may still be malformed. */
+/** Result of the scan of a text that may still be malformed. */
 interface Scan {
   members: number;
   /** At least one number has more digits than a double is certain to keep. */
@@ -83,7 +83,7 @@ function scan(text: string, maxDepth: number): Scan {
 const tooMany = (what: 'members' | 'values', max: number): JsonError =>
   new JsonError(`The JSON has more than ${max} ${what}.`, { max });
 
-/** Where the string that opens at `from` ends; negative when it does not. */
+/** End of the string that opens at `from`; negative when it is not closed. */
 function closingQuote(text: string, from: number): number {
   const first = text.indexOf('"', from + 1);
   if (first < 0 || text.charCodeAt(first - 1) !== BACKSLASH) return first;

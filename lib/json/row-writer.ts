@@ -170,7 +170,7 @@ export class RowWriter {
     this.#out[this.#length++] = 125;
   }
 
-  /** What was written. The writer must not be used afterwards. */
+  /** The bytes written. The writer must not be used afterwards. */
   finish(): Buffer {
     this.#shape.sizeHint = Math.min(1_048_576, Math.max(512, Math.ceil(this.#length * 1.1)));
     return this.#out.subarray(0, this.#length);

@@ -1,5 +1,5 @@
 /**
- * What stands in a project beside its components, and the hash that identifies all of it: the same on the platform and
+ * The manifest beside a project's components, and the hash that identifies the whole project: the same on the platform and
  * in the command line client. Source: docs/reference/metadata.md#manifest-hash.
  */
 import { createHash } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** Where the files of components stand. Source: docs/reference/metadata.md#types. */
+/** Paths of component files. Source: docs/reference/metadata.md#types. */
 import { COMPONENT_PATHS, type ComponentTypeName } from '../schema/snapshot.ts';
 
 export interface Location {
@@ -53,7 +53,7 @@ export function pathOf(type: string, fullName: string): string | null {
 
 const SEGMENTS = /^[A-Za-z0-9_.-]+(?:\/[A-Za-z0-9_.-]+)*$/;
 
-/** What stands against a path of a project's file, to follow "the path is"; null: nothing. */
+/** The problem with a file path of a project, to follow "the path is"; null when it is valid. */
 export function pathProblem(path: string): string | null {
   if (path.length > 255) return 'longer than 255 characters';
   if (!SEGMENTS.test(path)) return 'not a relative path of letters, digits, `_`, `.` and `-`';

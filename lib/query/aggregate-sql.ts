@@ -51,7 +51,7 @@ export interface AggregateRow {
   readonly rows: string;
   readonly shown: number;
   readonly more: boolean;
-  /** What the last row shown was sorted by. */
+  /** Sort values of the last row shown. */
   readonly lastKeys: readonly (string | null)[] | null;
   readonly labels: Readonly<Record<string, Readonly<Record<string, string>> | null>>;
 }

@@ -281,7 +281,7 @@ const isAmount = (field: FieldMeta, aggregation: Aggregation): boolean =>
 const currencyOf = ({ currencyField }: FieldMeta, { object, fields }: ObjectAccess): FieldMeta | null | undefined =>
   currencyField === null ? null : fields[currencyField]?.read ? object.fields[currencyField] : undefined;
 
-/** What a caller can compute of a field: of amounts whose currency they cannot read, neither sums nor comparisons. */
+/** Aggregations of a field that a caller may use: no sums or comparisons of amounts whose currency they cannot read. */
 export const aggregationsFor = (field: FieldMeta, access: ObjectAccess): readonly Aggregation[] =>
   aggregationsOf(field).filter(
     (aggregation) => !isAmount(field, aggregation) || currencyOf(field, access) !== undefined,

@@ -1,4 +1,4 @@
-/** What can be asked of a field: the one answer for the planner and for describe. */
+/** Query capabilities of a field, shared by the planner and describe. */
 import type { ObjectAccess } from '../access/types.ts';
 import { changesWithTime } from '../expression/formulas.ts';
 import { typeOf } from '../schema/field-types/registry.ts';
@@ -29,7 +29,7 @@ export const granularitiesOf = (field: FieldMeta): readonly Granularity[] =>
 export const searchable = (field: FieldMeta): boolean => typeOf(field).searchable;
 
 /**
- * What a search without searchFields looks into: of the object's default fields those that the user reads, else the
+ * Fields of a search without searchFields: of the object's default fields those that the user reads, else the
  * name.
  */
 export function searchedByDefault({ object, fields }: ObjectAccess): readonly FieldMeta[] {

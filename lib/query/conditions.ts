@@ -230,7 +230,7 @@ export class ConditionReader {
     return { ...condition, value: related };
   }
 
-  /** Whether these are the values of `in` and `not_in`; what is wrong with them becomes a violation. */
+  /** Checks the values of `in` and `not_in`; problems become violations. */
   valueList(value: unknown, pointer: string, field: string, conditionId: string | null): value is readonly unknown[] {
     if (Array.isArray(value) && value.length >= 1 && value.length <= CONDITION_LIMITS.in_values_max) return true;
     this.#problems.add(

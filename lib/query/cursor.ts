@@ -1,5 +1,5 @@
 /**
- * Cursors: the position after the last record of a page, sealed so that nobody can read a hidden value in it, forge it
+ * Cursors: the position after the last record of a page, sealed so that no caller can read a hidden value in it, forge it
  * or use the cursor of another caller. Bound to tenant, user and client (not to the token, so that a refresh does not
  * end a traversal) and to the parameters that select and sort the records. Source: docs/reference/querying.md.
  */
@@ -67,7 +67,7 @@ export function sealCursor(
 export const sealPayload = (payload: object, seal: Seal, purpose: string, random?: Uint8Array): string =>
   PREFIX + sealed(payload, seal, purpose, random);
 
-/** What sealPayload sealed; null when it is forged, was altered, or belongs to another caller or purpose. */
+/** Opens a sealed payload; null when it is forged, altered, or belongs to another caller or purpose. */
 export const openPayload = <T>(cursor: string, seal: Seal, purpose: string): T | null =>
   cursor.startsWith(PREFIX) ? unsealed<T>(cursor.slice(PREFIX.length), seal, purpose) : null;
 

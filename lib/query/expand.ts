@@ -20,7 +20,7 @@ const FORMS = {
   body: 'an object of references with the fields of their records, such as {"ownerId": ["displayName"]}',
 } as const;
 
-/** What `expand` asks for; violations are added to `problems`. */
+/** Parses `expand`; violations are added to `problems`. */
 export function readExpand(
   value: unknown,
   source: ListRequest['source'],

@@ -3,7 +3,7 @@ import type { Seal } from '../values/sealed.ts';
 import { type ListIdentity, openListCursor, sealListCursor } from './list-cursor.ts';
 import type { ListRequest } from './types.ts';
 
-/** What a search found that may stop before it has looked at everything. */
+/** Result of a search that may stop before it has looked at everything. */
 interface Search<Row> {
   readonly found: readonly Row[];
   /** Keys of the entry at which the search stopped; null: it has found enough, or there is no more. */
@@ -13,7 +13,7 @@ interface Search<Row> {
 interface Entries<Row, Entry> {
   /** The entries behind the one with these keys; without keys: from the first one. */
   readonly rows: (after: readonly string[], take: number) => Promise<readonly Row[] | Search<Row>>;
-  /** What the rows are in order of. */
+  /** Sort keys of the rows. */
   readonly keys: (row: Row) => readonly string[];
   readonly present: (page: readonly Row[]) => readonly Entry[] | Promise<readonly Entry[]>;
 }

@@ -243,7 +243,7 @@ interface Columns {
   readonly shown: number;
   /** Columns read from the table: fields of the page, of the order and of the ETag, and references that are expanded. */
   readonly inner: string;
-  /** What a record of the page shows, but for what is expanded. */
+  /** Columns of a record of the page, without expanded ones. */
   readonly outer: string;
 }
 
@@ -282,7 +282,7 @@ function columns(plan: ConstrainedPlan): Columns {
 const OWNERS_COMPARED_MAX = 16;
 
 /**
- * Whether a list is planned with the owners that it looks for: when all are counted, and when the few records of a few
+ * Decides whether a list is planned with the owners that it looks for: when all are counted, and when the few records of a few
  * owners are to be found, in an order or by a filter for which there may be no better index.
  */
 function dependsOnOwners({ sharing, filter, includeTotal }: ConstrainedPlan, merged: boolean): boolean {
@@ -316,7 +316,7 @@ class Compiler {
   readonly #relations: Relations | null;
   #aliases = 0;
 
-  /** `bind` puts values into the statement of somebody else. */
+  /** `bind` adds values to the caller's statement. */
   constructor(
     schema: string,
     bind: ((value: SqlValue, type: string) => string) | null = null,

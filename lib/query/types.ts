@@ -50,7 +50,7 @@ export interface ExpandRequest {
   readonly fields: readonly { readonly name: string; readonly pointer: string }[];
 }
 
-/** What the names and values of a query are resolved by. */
+/** Resolves the names and values of a query. */
 export interface NamingView {
   readonly access: Pick<Access, 'objects'>;
   /** Milliseconds since 1970; determines TODAY. */
@@ -170,7 +170,7 @@ export interface AggregatePlan {
   readonly currencies: readonly FieldMeta[];
   readonly measures: readonly Measure[];
   readonly filter: Predicate | null;
-  /** What the dimensions and currencies follow, in ascending order. */
+  /** Sort of the dimensions and currencies, ascending. */
   readonly sort: readonly { readonly column: Dimension | Measure; readonly desc: boolean }[];
   readonly limit: number;
   /** IANA name: where periods begin. */

@@ -1,7 +1,7 @@
 /** Running numbers in the format of their field. Pure. Source: docs/reference/field-types.md#running-numbers. */
 import { literal } from '../values/sql-text.ts';
 
-/** What stands before and after the number, and the least number of its digits. */
+/** The text before and after the number, and its minimum number of digits. */
 export function numberFormat(format: string | null): { before: string; digits: number; after: string } {
   const [, before, zeros, after] = /^([^{}]*)\{(0+)\}([^{}]*)$/.exec(format ?? '{0}') ?? ['', '', '0', ''];
   return { before: before!, digits: zeros!.length, after: after! };

@@ -70,7 +70,7 @@ const languagesOf = memoize(({ tenant, translations }: Snapshot) => {
   const byTag = new Map(
     Object.entries(translations).map(([language, labels]) => [language.toLowerCase(), new Labels(language, labels)]),
   );
-  // Who asks for English is not to get German because the tenant's own labels are British.
+  // A request for English must not get German because the tenant's own labels are British.
   if (byTag.size > 0) for (const tag of tagsFor(tenant.locale.toLowerCase())) if (!byTag.has(tag)) byTag.set(tag, own);
   return { own, byTag };
 });

@@ -41,7 +41,7 @@ export function rollupEdges(
   });
 }
 
-/** What changes in a record along with each of its rollup fields. */
+/** Fields of a record that change together with each of its rollup fields. */
 export const CHANGED_ALONG: readonly string[] = ['recordVersion', 'updatedAt', 'updatedById'];
 
 /** A change of the fields of `edge` on its parent passes along `next`, too. */
@@ -106,7 +106,7 @@ export interface ParentLock {
 }
 
 /**
- * The records that a change passes on its way along `first`, in the one order in which everybody locks them: the object
+ * The records that a change passes on its way along `first`, in the one order in which every writer locks them: the object
  * with the most levels below first; of equals, the one whose children go with it, for a deletion goes down from there.
  * `ids` is SQL of the ids of the first parents, `idsAbove` makes SQL of the ids one level up.
  */
@@ -127,13 +127,13 @@ export function parentLocks(
     .map(({ object, ids }) => ({ object, ids }));
 }
 
-/** Where a parent stands in that order. */
+/** A parent's position in that order. */
 const placeOf = memoizeByName((edges: readonly RollupEdge[], parent): number => {
   const own = edges.filter((edge) => edge.parent === parent);
   const levels = Math.max(...own.map((edge) => levelsOf(edges).get(edge)!));
   return -levels - (own.some((edge) => edge.cascades) ? 0.5 : 0);
 });
 
-/** What a rollup over no child is: of nothing, a count and a sum are 0. */
+/** Value of a rollup without children: 0 for count and sum, else null. */
 export const emptyRollup = ({ rollup }: FieldMeta): 'NULL' | '0' =>
   rollup?.function === 'count' || rollup?.function === 'sum' ? '0' : 'NULL';

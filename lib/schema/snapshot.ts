@@ -96,7 +96,7 @@ export interface FieldMeta extends FieldAttributes {
     readonly function: 'count' | 'sum' | 'min' | 'max' | 'avg';
     readonly field: string | null;
     readonly criteria: string | null;
-    /** What its values are: integer, decimal, currency, percent, date or dateTime. */
+    /** Type of its values: integer, decimal, currency, percent, date or dateTime. */
     readonly resultType: FieldTypeName;
     /** Stored fields of the child whose change can change it, the reference among them. */
     readonly reads: readonly string[];
@@ -164,7 +164,7 @@ export type EffectMeta =
     }
   | { readonly verb: 'emitEvent'; readonly type: string; readonly data: Readonly<Record<string, string>> };
 
-/** What transitions and actions have in common. */
+/** Common to transitions and actions. */
 export interface TransitionOrActionMeta {
   readonly key: string;
   readonly label: string;
@@ -224,7 +224,7 @@ export interface RecordTypeMeta {
   readonly picklistValues: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What a screen shows of a record: fields in sections of columns, and lists of the records that refer to it. */
+/** Layout of a record's screen: fields in sections of columns, and lists of the records that refer to it. */
 export interface LayoutMeta {
   readonly apiName: string;
   readonly label: string;
@@ -248,11 +248,11 @@ export interface ListViewMeta {
   /** In the form that lists of records take; null: all records. */
   readonly filters: { readonly logic: 'and' | 'or'; readonly conditions: readonly object[] } | null;
   readonly sort: readonly { readonly id: string; readonly desc: boolean }[];
-  /** Who is offered it; both empty: everybody. */
+  /** Profiles and roles that are offered it; both empty: every user. */
   readonly sharedWith: { readonly roles: readonly string[]; readonly groups: readonly string[] };
 }
 
-/** What screens are drawn by. It decides nothing about records, so it stands apart from their objects. */
+/** Components that only screens need; kept apart from the objects because they decide nothing about records. */
 export interface ScreensMeta {
   /** By apiName. */
   readonly layouts: readonly LayoutMeta[];
@@ -348,12 +348,12 @@ export interface GroupMeta {
   readonly members: {
     readonly roles: readonly string[];
     readonly groups: readonly string[];
-    /** Usernames; one that nobody has stands for nobody. */
+    /** Usernames; an unknown one has no effect. */
     readonly users: readonly string[];
   };
 }
 
-/** What tokens can be for: the API, or the endpoint for assistants. */
+/** Audiences of tokens: the API, or the endpoint for assistants. */
 export const TOKEN_RESOURCES = ['api', 'mcp'] as const;
 
 export type TokenResource = (typeof TOKEN_RESOURCES)[number];
@@ -378,13 +378,13 @@ export interface ExternalClientMeta {
   readonly integrationUser: string | null;
   /** Public keys for private_key_jwt (RFC 7517). */
   readonly jwks?: { readonly keys: readonly Record<string, unknown>[] };
-  /** Where the client publishes its redirect addresses (OAuth Client ID Metadata Document); other tenants may name it too. */
+  /** URL at which the client publishes its redirect addresses (OAuth Client ID Metadata Document); other tenants may name it too. */
   readonly metadataDocument?: string;
-  /** What its tokens may be for; absent: not said, see resourcesOf. */
+  /** Audiences of its tokens; absent: see resourcesOf. */
   readonly resources?: readonly TokenResource[];
 }
 
-/** What tokens of a client may be for. One that describes itself is an assistant, unless the tenant says otherwise. */
+/** Audiences of a client's tokens. A client that describes itself is an assistant unless the tenant says otherwise. */
 export const resourcesOf = ({
   resources,
   metadataDocument,
@@ -402,13 +402,13 @@ export interface IdentityProviderMeta {
   readonly domains: readonly string[];
   /** The claim that is the username of a user who signs in with it for the first time. */
   readonly usernameClaim: string;
-  /** What a user gets who is not there yet; null: nobody is created. */
+  /** Defaults for users created at sign-in; null: no user is created. */
   readonly createUsers: { readonly profileApiName: string; readonly roleApiName: string | null } | null;
   /** Users of the domains may also sign in with a password. */
   readonly passwordSignIn: boolean;
 }
 
-/** Who decides about a request of an agent; exactly one of them is named. */
+/** Approver of an agent's request; exactly one property is set. */
 export interface ApproverMeta {
   /** Holders of the role and of the roles above it. */
   readonly role?: string;
@@ -421,7 +421,7 @@ export interface ApproverMeta {
 
 export type AgentDecision = 'allow' | 'approve' | 'deny';
 
-/** What it names must all fit; what it does not name fits everything. */
+/** Every given property must match; an absent one matches everything. */
 export interface AgentRuleMeta {
   /** Ids of operations, or beginnings that end in `.*`; empty: all. */
   readonly operationIds: readonly string[];
@@ -429,7 +429,7 @@ export interface AgentRuleMeta {
   /** Empty: all, and operations on no object. */
   readonly objects: readonly string[];
   readonly decision: AgentDecision;
-  /** Empty: everybody who may approve actions of agents. */
+  /** Empty: every user who may approve actions of agents. */
   readonly approvers: readonly ApproverMeta[];
   readonly requiredApprovals: number;
   readonly expiresInSeconds: number | null;
@@ -437,7 +437,7 @@ export interface AgentRuleMeta {
   readonly escalateTo: readonly ApproverMeta[];
 }
 
-/** What agents may do, and what waits for a person. The first rule that fits a call decides. */
+/** Operations that agents may run, and those that wait for approval. The first matching rule decides. */
 export interface AgentPolicyMeta {
   readonly apiName: string;
   /** apiNames of external clients, `erp-cli`, or `*`. */
@@ -486,7 +486,7 @@ export interface TenantInfo {
   readonly rateLimits: RateLimitOverrides;
 }
 
-/** Who must have a second factor when signing in. */
+/** Users who must sign in with a second factor. */
 export const SECOND_FACTOR_POLICIES = ['off', 'administrators', 'everyone'] as const;
 export type SecondFactorPolicy = (typeof SECOND_FACTOR_POLICIES)[number];
 

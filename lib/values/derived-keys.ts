@@ -7,7 +7,7 @@ import { hkdfSync } from 'node:crypto';
 
 const KEY_BYTES = 32;
 
-/** What a deployment has as its secret; null where none is set. */
+/** The deployment's secret; null when none is set. */
 export interface DeploymentSecrets {
   readonly secret: string | null;
   /** Accepted besides while the secret is replaced, never used for anything new. */

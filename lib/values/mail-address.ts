@@ -37,16 +37,16 @@ export function nameInMail(text: string, maxChars: number): string {
     : points.join('');
 }
 
-/** Mail programs turn it into a link, which the text of somebody else must not be. */
+/** Mail programs turn it into a link, which another person's text must not become. */
 export const looksLikeLink = (text: string): boolean => /:\/\/|\bwww\.|@|\w\.\p{L}{2,}/iu.test(text);
 
-/** What sentences have, and names do not. */
+/** Characters of sentences that names do not have. */
 const OF_SENTENCES = /[!?;:<>]/;
 const WORDS_MAX = 8;
-/** More of them are a telephone number, or a date by which somebody has to pay. */
+/** More digits are a telephone number or a payment date. */
 const FIGURES_MAX = 3;
 
-/** Whether it is what people are called: the words of a stranger in a mail of ours are believed. */
+/** True for a plausible name of a person: a stranger's words in our mail would be believed. */
 export const looksLikeName = (text: string): boolean =>
   text !== '' &&
   !OF_SENTENCES.test(text) &&
@@ -56,6 +56,6 @@ export const looksLikeName = (text: string): boolean =>
 
 const ONE_WORD = /^[\p{L}\p{M}\p{N}_.'+-]{1,64}$/u;
 
-/** Whether it is what people sign in with, and nothing that a mail program turns into a link to a page. */
+/** True for a username that no mail program turns into a link to a page. */
 export const looksLikeUsername = (text: string): boolean =>
   mailAddress(text) !== null || (ONE_WORD.test(text) && !looksLikeLink(text));

@@ -1,5 +1,5 @@
 /**
- * What all pages of the platform look like, in light and dark, on a phone and on paper. Every page takes `DESIGN`, and of
+ * Design of all pages of the platform: light and dark, phone and paper. Every page takes `DESIGN`, and of
  * the parts below it those that it uses, so that none loads more than it needs. Nothing moves, so that nothing has to
  * stop for those who ask for less motion; what a library brings along is stopped here.
  */

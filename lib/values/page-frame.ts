@@ -4,7 +4,7 @@ import { escapeHtml } from './html.ts';
 import { MARK } from './page-design.ts';
 
 export const PRODUCT = 'ERP platform';
-/** Where every gateway answers `ICON`. */
+/** Path at which every gateway serves `ICON`. */
 export const ICON_PATH = '/favicon.svg';
 
 /** `title` is text, everything else HTML. */

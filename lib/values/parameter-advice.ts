@@ -1,7 +1,7 @@
 /** Which parameter was meant by a name that the operation does not have. */
 import { similarName } from './similar.ts';
 
-/** What parameters of this API are called elsewhere, in lower case, without marks between words. */
+/** Names that other APIs give to our parameters, in lower case without separators. */
 const NAMES_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   take: ['limit', 'size', 'count', 'top', 'first', 'pagesize', 'perpage', 'maxresults'],
   skip: ['offset', 'start', 'from', 'page', 'pagenumber'],

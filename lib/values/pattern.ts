@@ -30,7 +30,7 @@ const cache = new Map<string, State[]>();
  * itself, but an object may have five hundred. A step takes some 10 ns.
  */
 export interface PatternBudget {
-  /** What is left. */
+  /** Steps left. */
   steps: number;
   readonly stepsMax: number;
 }
@@ -57,7 +57,7 @@ export function checkPattern(pattern: string): void {
   compile(pattern);
 }
 
-/** Whether the whole text matches. Throws PatternBudgetError when that takes more steps than the budget has left. */
+/** True when the whole text matches. Throws PatternBudgetError when the budget is used up. */
 export function matchesPattern(pattern: string, text: string, budget: PatternBudget = newPatternBudget()): boolean {
   return run(compiled(pattern), text, budget);
 }

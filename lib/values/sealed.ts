@@ -1,5 +1,5 @@
 /**
- * Data that callers keep and send back, such as cursors: encrypted and authenticated, so that nobody can read, forge or
+ * Data that callers keep and send back, such as cursors: encrypted and authenticated, so that no caller can read, forge or
  * alter it, and bound to its owner. Source: docs/reference/querying.md.
  */
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';

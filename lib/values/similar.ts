@@ -1,4 +1,4 @@
-/** The name that somebody may have meant. */
+/** The known name closest to a misspelt one. */
 import { distance } from 'fastest-levenshtein';
 
 const NAME_CHARS_MAX = 100;

@@ -21,7 +21,7 @@ export function traceparentOf(header: unknown): string | null {
   return isWhole && FORM.test(head) ? `00${head.slice(2)}` : null;
 }
 
-/** What `traceparentOf` has found, taken apart. */
+/** The parts of a traceparent that `traceparentOf` accepted. */
 export const parseTraceparent = (text: string): TraceParent => ({
   traceId: text.slice(3, 35),
   spanId: text.slice(36, 52),

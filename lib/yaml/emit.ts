@@ -5,7 +5,7 @@
  */
 import type { YamlValue } from './parse.ts';
 
-// What YAML 1.2 or an older reader would take for something else than text.
+// Texts that YAML 1.2 or an older reader would not read as text.
 const LOOKS_LIKE_NUMBER =
   /^(?=[_,:eE]*[-+0-9.])[-+0-9_.,:eE]+$|^0[xob][0-9a-fA-F_]+$|^[-+]?\.(inf|Inf|INF)$|^\.(nan|NaN|NAN)$/;
 const LOOKS_LIKE_DATE = /^\d{4}-\d{1,2}-\d{1,2}/;
@@ -90,7 +90,7 @@ type YamlMapping = { [key: string]: YamlValue };
 const isCollection = (value: YamlValue): value is YamlValue[] | YamlMapping =>
   typeof value === 'object' && value !== null;
 
-/** What stands behind a key or a dash; null for a collection with items, which has lines of its own. */
+/** The value on the line of a key or a dash; null for a collection with items, which has lines of its own. */
 function inOneLine(value: YamlValue, indent: string): string | null {
   if (!isCollection(value)) return scalar(value, `${indent}  `);
   if (Array.isArray(value)) return value.length === 0 ? '[]' : null;

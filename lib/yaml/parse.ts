@@ -29,7 +29,7 @@ export type YamlValue = null | boolean | number | string | YamlValue[] | { [key:
 export interface ParsedYaml {
   readonly value: YamlValue;
   /**
-   * Where the value of an RFC 6901 pointer stands (its key, in a mapping); the nearest parent when it is absent. With
+   * Position of the value of an RFC 6901 pointer (of its key, in a mapping); of the nearest parent when it is absent. With
    * `offset`: where the character at this place of a text stands; the beginning of the text when its lines are folded.
    */
   position(pointer: string, offset?: number): Position;
@@ -58,7 +58,7 @@ const MARKS = new Uint8Array(128);
 for (const mark of '\n,-:?&*!%"\'#[]{}') MARKS[mark.charCodeAt(0)] = 1;
 
 /**
- * What a text can cost before it is parsed: its lines and the characters that can start or end something, wherever they
+ * Upper bound of the cost of parsing a text: its lines and the characters that can start or end something, wherever they
  * stand. Also refuses flow collections that nest deeply, because they are parsed by recursion.
  */
 export function countMarks(text: string): number {
@@ -104,7 +104,7 @@ export function parseYaml(source: string): ParsedYaml {
 }
 
 /**
- * What no file may hold as it is: control characters but tab and line ends, halves of surrogate pairs, and what Unicode
+ * Characters that no file may contain unescaped: control characters but tab and line ends, halves of surrogate pairs, and what Unicode
  * keeps out of texts. A carriage return by itself is a line end to some readers and text to others, and so a second byte
  * order mark.
  */
@@ -246,7 +246,7 @@ class Tree {
   }
 }
 
-/** Where the anchor and the tag of a node begin; they stand before it. */
+/** Start of a node including its anchor and tag, which precede it. */
 function startOfMarks(text: string, node: number): number {
   let start = node;
   for (;;) {
@@ -257,7 +257,7 @@ function startOfMarks(text: string, node: number): number {
   }
 }
 
-/** Whether a number is the one that is written, and not the nearest to it that a double can be. */
+/** True when a double represents the written number exactly. */
 function isExact(written: string, value: number): boolean {
   if (written === String(value) || /^[-+]?0[xo]/.test(written)) return true;
   // The grammar of YAML is wider than that of JSON: `+1`, `01`, `.5`, `1.`.
@@ -284,7 +284,7 @@ function placeInText(file: string, { value, type, range: [start, end] }: TextNod
     const row = before.length - 1;
     let line = file.indexOf('\n', start) + 1;
     for (let i = 0; i < row; i++) line = file.indexOf('\n', line) + 1;
-    // What a line of the file has more than that of the text is its indentation.
+    // The excess of a file's line over that of the text is its indentation.
     const written = file.slice(line).search(/[\r\n]|$/);
     const indent = written - (value.split('\n')[row] ?? '').length;
     return line + indent + (before[row] ?? '').length;

@@ -3,7 +3,7 @@ import { isBlankText } from './common.ts';
 import { typeOf } from './registry.ts';
 import type { SqlValue } from './types.ts';
 
-/** Whether a value, as it would be stored, is none where a field is required. */
+/** True when a value, as it would be stored, does not satisfy a required field. */
 export function isBlank(field: FieldMeta, value: SqlValue): boolean {
   if (value === null) return true;
   const { blank } = typeOf(field);

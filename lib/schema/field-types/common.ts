@@ -1,4 +1,4 @@
-/** What several field types share: violations, and the checks that every text goes through. */
+/** Shared by several field types: violations, and the checks of every text. */
 import { violation } from '../../errors/platform-error.ts';
 import { pointerPart } from '../../errors/pointer.ts';
 import type { FieldAttributes, Operator, Parsed, SqlValue } from './types.ts';

@@ -61,7 +61,7 @@ function outOfRange(decimal: Decimal, field: FieldAttributes, pointer: string): 
   return null;
 }
 
-/** What all types have that hold decimals, a calculated one as well. */
+/** Common to all types that hold decimals, calculated ones included. */
 export function decimalValues(
   name: string,
   options: { attributes?: FieldType['attributes']; example: unknown },

@@ -2,7 +2,7 @@ import { readOnly } from './common.ts';
 import { json } from './json.ts';
 import type { FieldType } from './types.ts';
 
-/** Computed from other fields of the record whenever it is read; nothing is stored, nobody writes it. */
+/** Computed from other fields of the record whenever it is read; neither stored nor writable. */
 export const formula: FieldType = {
   ...json,
   name: 'formula',

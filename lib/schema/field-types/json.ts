@@ -5,7 +5,7 @@ import type { FieldType } from './types.ts';
 
 export const JSON_DEPTH_MAX = 32;
 
-/** What keeps a value from being stored as jsonb; null when nothing does. */
+/** The reason why a value cannot be stored as jsonb; null when it can. */
 function jsonProblem(value: unknown, depth = 1): string | null {
   if (value === null || typeof value === 'boolean') return null;
   if (typeof value === 'string')

@@ -75,7 +75,7 @@ export const namesOfTypes = (has: (type: FieldType) => boolean): FieldTypeName[]
 
 export const fieldType = (name: FieldTypeName): FieldType => TYPES[name];
 
-/** What a field says about its type: that of its values, too, when they are calculated. */
+/** A field's properties that determine its type; for a calculated field also the type of its values. */
 interface TypedField {
   readonly fieldType: FieldTypeName;
   readonly formula: { readonly resultType: FieldTypeName } | null;
@@ -88,7 +88,7 @@ export const valueTypeName = (field: TypedField): FieldTypeName =>
 
 /**
  * The type that the values of a field have: a calculated field is compared, sorted and answered like a field of its
- * result's type, and written by nobody.
+ * result's type, and read-only.
  */
 export function typeOf(field: TypedField): FieldType {
   const result = valueTypeName(field);

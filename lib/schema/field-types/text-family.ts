@@ -28,13 +28,13 @@ interface TextOptions {
   /** Short texts that keys and duplicate rules compare: see FieldType. */
   normalForm?: string;
   becomes?: readonly string[];
-  /** What is wrong with the form of a text; null: nothing. */
+  /** The problem with the form of a text; null when it is valid. */
   problem?: (text: string) => string | null;
   schema?: Record<string, unknown>;
   example: unknown;
 }
 
-/** What is wrong with a text by a pattern, as the end of a sentence; null: nothing. */
+/** The problem of a text that fails a pattern, as the end of a sentence; null when it matches. */
 function patternProblem(pattern: string, text: string, budget: PatternBudget | undefined): string | null {
   try {
     return matchesPattern(pattern, text, budget) ? null : 'does not match its pattern.';

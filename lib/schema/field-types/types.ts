@@ -1,4 +1,4 @@
-/** What the platform knows about a field type. One file per type; `registry.ts` lists them. Pure. */
+/** Everything that the platform knows about a field type. One file per type; `registry.ts` lists them. Pure. */
 
 import type { Violation } from '../../errors/platform-error.ts';
 import type { PatternBudget } from '../../values/pattern.ts';
@@ -43,7 +43,7 @@ export interface PicklistValue {
   readonly validFor: readonly string[] | null;
 }
 
-/** What a field says that the values of its type depend on; FieldMeta of a snapshot has it. */
+/** Properties of a field that its values depend on; a subset of the snapshot's FieldMeta. */
 export interface FieldAttributes {
   readonly apiName: string;
   readonly length: number | null;
@@ -61,7 +61,7 @@ export interface FieldAttributes {
 /** `text` stands for everything kept as one text: picklist values, references, e-mail addresses. */
 export type ScalarType = 'text' | 'number' | 'boolean' | 'date' | 'dateTime' | 'time';
 
-/** What the value of a field is in an expression. `opaque`: it is blank or not, changed or not, and nothing else. */
+/** Type of a field's value in an expression. `opaque`: only blank or not, changed or not. */
 export type ValueType = ScalarType | 'list:text' | 'address' | 'geolocation' | 'opaque';
 
 /** Attributes of a CustomField component that not every type has. */
@@ -147,13 +147,13 @@ export interface FieldType {
   readonly needsTextComparison?: true;
 
   // Expressions, formulas and rollups
-  /** What a value is in an expression; null: what the result of the field is (formula, rollup). */
+  /** Type of a value in an expression; null: that of the field's result (formula, rollup). */
   readonly expressionType: ValueType | null;
   /** Most characters of a text in an expression, where the field declares no fewer; absent: 4,000. */
   readonly maxChars?: number;
   /** A formula may have a result of this type. */
   readonly formulaResult?: true;
-  /** What a rollup can be over: `numbers` are added and compared, what has an `order` is compared. */
+  /** Rollups that the type supports: `numbers` are added and compared, an `order` is only compared. */
   readonly rollup?: 'numbers' | 'order';
 
   // Configuration
