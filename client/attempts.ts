@@ -18,7 +18,7 @@ export interface Failed {
   readonly final?: boolean;
 }
 
-/** Whether an attempt may have been carried out although it failed. */
+/** True when a failed attempt may have been executed. */
 export interface Doubt {
   left: boolean;
 }
@@ -99,7 +99,7 @@ export async function underKey<Reply>(
 const mayHaveWorked = ({ status, code, neverSent }: Failed): boolean =>
   status === null ? neverSent !== true : status >= 500 || code === 'IDEMPOTENCY_IN_PROGRESS';
 
-/** Whether an answer says what became of all attempts: one that was carried out would have been answered again. */
+/** True when an answer settles all attempts: an executed one would have been answered again. */
 const settles = (failed: Failed | null): boolean =>
   failed !== null && failed.status !== null && !mayHaveWorked(failed) && !BEFORE_THE_KEY.includes(failed.status);
 

@@ -63,7 +63,7 @@ export class ConflictError<Base, Changes, Current> extends ErpError {
   override readonly name = 'ConflictError';
   /** The record from which the change started. */
   readonly base: Base;
-  /** What was to be changed. */
+  /** The intended change. */
   readonly changes: Changes;
   /** The record as it is now; null: it is gone or can no longer be seen. */
   readonly current: Current | null;

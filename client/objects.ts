@@ -78,7 +78,7 @@ export interface Records<Row> extends AsyncIterable<Row> {
   pages(): AsyncIterable<Page<Row>>;
 }
 
-/** What can be done with a record in its state; docs/reference/transitions.md#the-list. */
+/** Transitions and actions of a record in its state; docs/reference/transitions.md#the-list. */
 export interface Transition {
   readonly transitionKey: string;
   readonly label: string;
@@ -166,7 +166,7 @@ export class ErpObject<B extends Bodies> {
   }
 
   /**
-   * Changes the version that was read. Throws ConflictError with both versions if somebody else has changed the record
+   * Changes the version that was read. Throws ConflictError with both versions if the record was changed
    * since; nothing is written then.
    */
   async update<Base extends Versioned>(

@@ -3,7 +3,7 @@ import { SignInError } from './errors.ts';
 import type { TokenSource } from './http.ts';
 import { base, refresh, renewed, type Server, tokenOf } from './tokens.ts';
 
-/** What the browser keeps while the person is at the sign-in: nothing that opens anything by itself. */
+/** Kept by the browser during the sign-in; useless without the rest of the flow. */
 interface Started {
   state: string;
   verifier: string;

@@ -31,7 +31,7 @@ interface TokenAnswer {
 /** A token is renewed that much before its end. */
 const SPARE_MS = 30_000;
 
-/** Tokens of a program that works for itself: client credentials. Only where nobody else reads the secret. */
+/** Tokens of a program that works for itself: client credentials. Only where the secret stays confidential. */
 export function clientCredentials(options: Server & { readonly clientSecret: string }): TokenSource {
   const next = () =>
     tokenOf(

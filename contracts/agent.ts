@@ -17,13 +17,13 @@ export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number];
 export const RUN_OUTCOMES = ['succeeded', 'failed', 'canceled'] as const;
 export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 
-/** What policies look at in an operation. */
+/** Properties of an operation that policies match. */
 export interface JudgedOperation extends Pick<Operation, 'operationId' | 'risk' | 'agentApproval'> {
   /** It would confirm a duplicate, which always needs an approval. */
   readonly duplicateConfirmation: boolean;
 }
 
-/** What the gateway asks before it forwards a call under a run. */
+/** The gateway's question before it forwards a call under a run. */
 export interface Admission {
   readonly runId: string;
   readonly operationId: string;
@@ -78,7 +78,7 @@ export interface Admitted {
    */
   readonly deniedObjects?: readonly string[];
   /**
-   * A person has to approve the request, and nobody was asked yet: it is tried out under this step, and only what could
+   * The request needs an approval that was not requested yet: it is tried out under this step, and only what could
    * succeed is asked for (`agent.approvals.request`).
    */
   readonly asks: boolean;
@@ -95,7 +95,7 @@ export type Consumption =
   | 'APPROVAL_FINGERPRINT_MISMATCH'
   | 'RUN_NOT_ACTIVE';
 
-/** What an operator sees of a run: nothing that its agent has written. */
+/** An operator's view of a run: nothing that its agent has written. */
 export interface ActiveRun {
   readonly runId: string;
   readonly agentKey: string;

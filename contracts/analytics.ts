@@ -13,7 +13,7 @@ import { acceptLanguage, contentLanguage, KEY_ERRORS, objectApiName } from './da
 
 export interface AnalyticsActions extends ActionsOf<typeof ANALYTICS_OPERATIONS> {
   /**
-   * Whether `asker` could change dashboards by an operation themselves, whatever revision they have: why not, else
+   * Checks whether `asker` could change dashboards by an operation, at any revision: the reason why not, else
    * null. The body is that of the operation.
    */
   'analytics.access.check': {
@@ -32,7 +32,7 @@ export const DASHBOARD_VERSIONS = ['draft', 'published'] as const;
 export const WIDGET_TYPES = ['metric', 'table', 'bar', 'line', 'area', 'pie', 'funnel', 'pivot', 'text'] as const;
 /** Names of widgets within their dashboard. */
 export const WIDGET_KEY_PATTERN = '^[a-z][a-z0-9_-]{0,63}$';
-/** What the parts of a dashboard are bounded by, whether it comes with a request or with a deployment. */
+/** Bounds of the parts of a dashboard, for requests and deployments alike. */
 export const DASHBOARD_BOUNDS = {
   nameChars: 120,
   descriptionChars: 2_000,

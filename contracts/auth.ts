@@ -72,7 +72,7 @@ export interface GrantState {
   stepUp: boolean;
   ipRanges: string[];
   /**
-   * What the operator allows the tenant instead of the deployment's defaults (absent: an auth of the previous version
+   * Limits that the operator set for the tenant instead of the deployment's defaults (absent: an auth of the previous version
    * answers), and to what tenant and client narrow that.
    */
   rateLimits: {
@@ -82,11 +82,11 @@ export interface GrantState {
   };
 }
 
-/** What a username or mail address of a user can be: one that auth takes. */
+/** Usernames and mail addresses that auth accepts. */
 export const SignInText = Type.String({ minLength: 1, maxLength: 512, pattern: '^[^\\0]*$' });
 const closed = { additionalProperties: false };
 
-/** What data tells auth of users. */
+/** User attributes that data passes to auth. */
 export const UsersToSync = Type.Object(
   {
     tenantId: Type.String({ format: 'uuid' }),
@@ -111,7 +111,7 @@ export const UsersToSync = Type.Object(
   closed,
 );
 
-/** What is remembered of the use of operations that are going to be gone. */
+/** Recorded uses of deprecated operations. */
 export const DEPRECATED_USE_DAYS = 30;
 
 /** Requests of one client for one operation, all on one day. */
@@ -166,7 +166,7 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
    */
   'auth.users.sync': {
     params: Static<typeof UsersToSync>;
-    /** What the active ones type to sign in, by username: `tenant\name` where the name alone does not mean them. */
+    /** Sign-in names of the active ones, by username: `tenant\name` where the name alone does not mean them. */
     result: { signInNames: Record<string, string> };
   };
   /**
@@ -217,7 +217,7 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
     };
   };
   /**
-   * For operators: forgets who a user is at identity providers and ends all sessions, for somebody who has a new identity
+   * For operators: removes a user's links to identity providers and ends all sessions, for a user with a new identity
    * there. The user is named as for `auth.users.createLink`.
    */
   'auth.identities.remove': { params: { username: string; tenantId?: string }; result: { removed: number } };

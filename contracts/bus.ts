@@ -1,5 +1,5 @@
 /**
- * Who may do what on the bus: the callers of every internal action, and sender and receivers of every event. Public
+ * Permissions on the bus: the callers of every internal action, and sender and receivers of every event. Public
  * operations are called by the gateway alone, for users. An action or event that is not listed does not compile.
  * Source: docs/reference/operations-cluster.md, "Trust on the bus".
  */
@@ -100,7 +100,7 @@ const CALLERS = {
   'ratelimit.process.describe': [OPERATOR],
 } as const satisfies Readonly<Record<Exclude<keyof ActionMap, PublicAction>, readonly Caller[]>>;
 
-/** What an operator may call by the console. */
+/** Actions that an operator may call from the console. */
 export type OperatorAction = Exclude<
   {
     [A in keyof typeof CALLERS]: typeof OPERATOR extends (typeof CALLERS)[A][number] ? A : never;

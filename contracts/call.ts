@@ -55,7 +55,7 @@ export function broadcast<K extends keyof EventMap>(emitter: Emitter, event: K, 
   void emitter.broadcast(event, payload);
 }
 
-/** What a handler uses of a Moleculer Context. */
+/** The part of a Moleculer Context that handlers use. */
 export interface ActionContext<Params> extends Caller {
   readonly params: Params;
   readonly meta: unknown;

@@ -86,12 +86,12 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
   /** The user behind a token, with what decides about access; null when absent. */
   'data.users.get': { params: { tenantId: string; userId: string }; result: UserIdentity | null };
   /**
-   * What the user behind the request may do with things that are shared with people, and what names their view of the
+   * Rights of the user behind the request on things that are shared with people, and a name for their view of the
    * records: at the versions of configuration and permissions as they are now. Throws TOKEN_REVOKED.
    */
   'data.users.access': { params: { tenantId: string; userId: string }; result: UserAccess };
   /**
-   * Whether the user could execute operations on an object, and on its record when one is named: why not, else null.
+   * Checks whether the user could execute operations on an object, and on its record when one is named: the reason why not, else null.
    * `values` are those of its fields as a body has them: of a standard object the user must be allowed to make that change.
    * `references` are those of them that name other records, which must be such as the user can read. `readsRecord`: they see the record, or nobody who asks for it does. Throws OBJECT_NOT_FOUND for an object
    * that the user cannot read.
@@ -109,7 +109,7 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
     };
     result: { readsRecord: boolean; refusal: PlatformErrorWire | null };
   };
-  /** Those of the principals whom nobody can share with: places in the list. */
+  /** Indices of the principals that cannot be shared with. */
   'data.principals.check': {
     params: {
       tenantId: string;
@@ -129,7 +129,7 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
   /** User by username, for sign-in; null when absent. */
   'data.users.find': { params: { tenantId: string; username: string }; result: UserIdentity | null };
   /**
-   * Whether `madeBy` may let a user in at this moment, by a link that they made before: they are active, may manage users,
+   * Checks whether `madeBy` may let a user in at this moment by an earlier link: they are active, may manage users,
    * and hold what the user holds.
    */
   'data.users.mayLetIn': { params: { tenantId: string; userId: string; madeBy: string }; result: boolean };
@@ -160,7 +160,7 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
    * WIDGET_QUERY_INVALID with pointers into the query.
    */
   'data.records.aggregate': { params: { asker: Asker; query: AggregateQuery }; result: AggregateResult };
-  /** What `asker` can ask `data.records.aggregate` about an object. */
+  /** Aggregations that `asker` may run by `data.records.aggregate` on an object. */
   'data.objects.catalog': {
     params: { asker: Asker; objectApiName: string; acceptLanguage?: string };
     result: ObjectCatalog;
@@ -190,7 +190,7 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
     result: null;
   };
   /**
-   * Records that somebody was refused to sign in: as which user, if it was one; never what was typed. `code` is one of
+   * Records a refused sign-in: the user, if one matched; never the typed name. `code` is one of
    * those of docs/reference/audit.md, `clientId` the application, `ip` the caller's address.
    */
   'data.audit.denySignIn': {
@@ -204,7 +204,7 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
     };
     result: null;
   };
-  /** Records what somebody did that is no request of a user: an operator, or the holder of a link. */
+  /** Records an action that is no user's request: by an operator, or the holder of a link. */
   'data.audit.note': {
     params: {
       tenantId: string;
@@ -214,7 +214,7 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
       /** The user it was done to. */
       userId: string | null;
       channel: 'job' | 'ui';
-      /** Who did it on a page of the platform, where that is known. */
+      /** User who did it on a page of the platform, when known. */
       actorId?: string;
       /** `{name: {from, to}}`; never a secret. */
       changes: Record<string, { from: string | null; to: string | null }> | null;

@@ -1,4 +1,4 @@
-/** What is wrong with a request, as error answers and dry runs show it. */
+/** Violations of a request, as error answers and dry runs show them. */
 import { Type } from 'typebox';
 import { CATALOGUE, VIOLATION_CODES } from '../lib/errors/catalogue.ts';
 import { nullable } from '../lib/operation.ts';

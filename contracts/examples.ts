@@ -28,7 +28,7 @@ export interface Exchange {
     readonly headers?: Readonly<Record<string, string>>;
     readonly body?: unknown;
   };
-  /** What was left out of the body of the answer: of a list or mapping so many entries, of a text so many characters. */
+  /** Parts left out of the answer's body: of a list or mapping so many entries, of a text so many characters. */
   readonly shortened?: readonly { readonly pointer: string; readonly kept: number; readonly of: number }[];
 }
 

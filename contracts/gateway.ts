@@ -4,7 +4,7 @@ import { documentsUrl } from '../lib/addresses.ts';
 import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
 import { ifNoneMatch, READ } from './data/rows.ts';
 
-/** What the rows of these documents have in common. */
+/** Common to the rows of these documents. */
 const DOCUMENT = {
   method: 'GET',
   tag: 'schema',

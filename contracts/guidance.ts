@@ -1,5 +1,5 @@
 /**
- * What an assistant must know of each operation beyond its row. It is published with the documents and used by no
+ * Guidance for assistants on each operation beyond its row. It is published with the documents and used by no
  * service. An operation without guidance does not compile. Source: docs/reference/assistant-manifest.md.
  */
 import { AGENT_GUIDANCE } from './guidance/agent.ts';

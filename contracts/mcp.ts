@@ -1,5 +1,5 @@
 /**
- * What assistants reach through the Model Context Protocol: the tools, by the rows of the operations that they run, and
+ * The Model Context Protocol for assistants: the tools, by the rows of the operations that they run, and
  * the actions by which gateway and mcp work together. Source: docs/reference/mcp.md.
  */
 import type { ErrorBody } from '../lib/errors/error-body.ts';
@@ -7,7 +7,7 @@ import type { Operation, Scope } from '../lib/operation.ts';
 import { GATEWAY_OPERATIONS } from './gateway.ts';
 import { METADATA_OPERATIONS } from './metadata.ts';
 
-/** Where the endpoint stands, below the public address; its tokens are for this address. */
+/** Path of the endpoint below the public address; its tokens are for this address. */
 export const MCP_PATH = '/mcp';
 
 /** Revisions of the protocol, the one that programs should use first. */
@@ -92,7 +92,7 @@ export interface McpReply {
   readonly body: Uint8Array;
 }
 
-/** What an operation has answered, as its own path would. */
+/** Answer of an operation, as its own path would give it. */
 export type McpOutcome =
   | { readonly body: Uint8Array; readonly error: null }
   | { readonly body: null; readonly error: ErrorBody };
@@ -101,7 +101,7 @@ export interface McpActions {
   'mcp.http.handle': { params: McpRequest; result: McpReply };
 }
 
-/** What the gateway does for mcp. */
+/** Actions of the gateway for mcp. */
 export interface McpDoorActions {
   /**
    * Runs one of MCP_OPERATIONS for the caller whose request has the ticket, with all checks and at their expense. Throws

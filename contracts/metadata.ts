@@ -10,7 +10,7 @@ import { cursor, nextCursor, take } from './data/rows.ts';
 /** The version of tenants' schemas that processes of this version need: the newest file of tenant-schema. */
 export const TENANT_SCHEMA_VERSION = 19;
 
-/** What a new tenant starts with. */
+/** Contents of a new tenant. */
 export const TENANT_TEMPLATES = ['erp', 'empty'] as const;
 
 export type TenantTemplate = (typeof TENANT_TEMPLATES)[number];
@@ -35,7 +35,7 @@ export interface TenantDescription extends TenantInfo {
   readonly operatorLimits: RateLimitOverrides;
 }
 
-/** What proves that a tenant was erased. Times are RFC 3339. */
+/** Proof of a tenant's erasure. Times are RFC 3339. */
 export interface TenantDeletion {
   readonly tenantId: string;
   readonly key: string;
@@ -60,7 +60,7 @@ export interface OpenDeployment {
   readonly deploymentId: string;
   readonly status: DeploymentStatus;
   readonly kind: string;
-  /** Who asked for it. */
+  /** User who requested it. */
   readonly userId: string;
   readonly clientId: string;
   readonly createdAt: string;
@@ -115,7 +115,7 @@ export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
     result: TenantDescription[];
   };
   /**
-   * For operators: nobody works in the tenant any more, within seconds; nothing of it is lost. Repeating it changes
+   * For operators: suspends the tenant within seconds; its data stays. Repeating it changes
    * nothing. Throws PARAMETER_INVALID. Source: docs/reference/tenants.md, as for all that follow.
    */
   'metadata.tenants.suspend': { params: { key: string; reason: string }; result: TenantDescription };
@@ -216,7 +216,7 @@ const ROLLBACK_BLOCKERS = [
   'IRREVERSIBLE',
 ] as const;
 
-/** What stands against a rollback: a component, or the deployment itself as `Deployment` and its id. */
+/** An obstacle to a rollback: a component, or the deployment itself as `Deployment` and its id. */
 export interface RollbackBlocker {
   readonly type: string;
   readonly fullName: string;

@@ -41,7 +41,7 @@ export type OperationId = Row['operationId'];
 /** The actions behind public operations. */
 export type PublicAction = Row['action'];
 
-/** What the handler of an operation is called with, by its row: path, query, headers and body. */
+/** Parameters of an operation's handler, by its row: path, query, headers and body. */
 export type OperationInput<Id extends OperationId> = InputOf<Extract<Row, { operationId: Id }>>;
 
 /** Body of the successful answer of an operation, by its row. */

@@ -1,4 +1,4 @@
-/** What every process tells the operator of itself, each by the names of the services that it hosts. */
+/** State that every process reports to the operator, under the names of the services that it hosts. */
 import type { ServiceName } from '../config/services.ts';
 
 export interface ProcessState {

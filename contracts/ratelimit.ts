@@ -41,7 +41,7 @@ export interface Lease {
 }
 
 export interface RatelimitActions extends ActionsOf<typeof RATELIMIT_OPERATIONS> {
-  /** What is left of some counters, leased units included; takes nothing. */
+  /** Remaining units of some counters, leased ones included; spends nothing. */
   'ratelimit.leases.read': { params: { requests: LeaseRequest[] }; result: Lease[] };
   'ratelimit.leases.take': { params: { gateway: string; requests: LeaseRequest[] }; result: Lease[] };
 }
@@ -149,7 +149,7 @@ export const databaseUnits = (milliseconds: number): number =>
 export const answerUnits = (bytes: number): number =>
   Math.max(0, Math.ceil((bytes - LIMITS.answer_included_bytes) / (1024 * 1024))) * LIMITS.answer_mib_units;
 
-/** Whether a counter is one of a network, of which callers can have any number. */
+/** True for the counter of a network, of which callers can have any number. */
 export const isAnonymous = (key: string): boolean => key.startsWith('anonymous:');
 
 /** Requests in flight that one connection may have in one gateway. */

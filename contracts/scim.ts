@@ -80,7 +80,7 @@ export interface ScimActions {
   'data.scim.handle': { params: ScimCall; result: OperationReply };
 }
 
-/** What the platform's errors are called by SCIM, where its codes do not say so: `details.scimType`. */
+/** SCIM names of the platform's errors that its codes do not determine: `details.scimType`. */
 export type ScimType =
   | 'invalidFilter'
   | 'tooMany'

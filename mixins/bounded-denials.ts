@@ -7,7 +7,7 @@ import { platformTime } from '../lib/values/clock.ts';
 import { formatTimestamp } from '../lib/values/time.ts';
 
 const WINDOW_MS = 60_000;
-/** Of one user, or of one network where nobody is signed in. */
+/** Of one user, or of one network for anonymous callers. */
 export const OF_ORIGIN_MAX = 30;
 export const OF_TENANT_MAX = 300;
 /** Calls that may be under way for one tenant: a database that is slow must not fill our memory. */
@@ -51,7 +51,7 @@ export class BoundedDenials<Entry> {
     this.#now = now;
   }
 
-  /** `origin`: what tells the refused of a tenant apart: the user or, where nobody is signed in, the network. */
+  /** `origin`: identifies the refused caller within a tenant: the user or, for anonymous callers, the network. */
   record({ tenantId, origin }: { tenantId: string; origin: string }, entry: Entry): void {
     const minute = this.#minute(tenantId);
     const ofOrigin = minute.ofOrigins.get(origin) ?? 0;

@@ -15,7 +15,7 @@ import { Transporters } from 'moleculer';
 const SOCKET_PATH_MAX = 100;
 const FRAME_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Where the socket of a data folder stands; a folder whose path is too long for a socket has it in the temp folder. */
+/** Path of a data folder's socket; a folder whose path is too long for a socket has it in the temp folder. */
 function controlSocketPath(dataDir: string): string {
   const path = join(dataDir, 'control', 'socket');
   if (Buffer.byteLength(path) <= SOCKET_PATH_MAX) return path;
@@ -176,7 +176,7 @@ async function takePath(server: Server, path: string, dataDir: string): Promise<
   }
 }
 
-/** The operator's end; null when nobody listens. `onClosed` is called when the platform goes away. */
+/** The operator's end; null when no platform listens. `onClosed` is called when the platform goes away. */
 export async function connectToPlatform(dataDir: string, onClosed: () => void): Promise<ControlSocket | null> {
   const socket = await dial(controlSocketPath(dataDir));
   if (!socket) return null;

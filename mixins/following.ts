@@ -1,15 +1,15 @@
 /**
  * A request can be followed through all services: its id and its place in a trace stand in every line that is logged
- * while it is worked on, and go along with every call and event that it causes, whoever makes them.
+ * while it is worked on, and travel with every call and event that it causes.
  * Source: docs/reference/tracing.md.
  */
 import type { Context, Middleware } from 'moleculer';
 import { currentWork, workWithin } from './watchdog/work.ts';
 
-/** A call without a request has an id, too, which nobody has ever heard of. */
+/** A call without a request has an id of its own, unknown to any client. */
 const OF_REQUEST = /^req_[0-9A-Z]{26}$/;
 
-/** What a line of the log says of the request that it is about. */
+/** Fields of a log line that identify its request. */
 export function requestFields(): { requestId?: string; traceparent?: string } {
   const work = currentWork();
   if (!work) return {};
@@ -29,7 +29,7 @@ interface Options {
 
 /** Options of a call or event that a service makes by itself, with what it works on. */
 function followed(options: Options): Options {
-  // What a handler calls by its context has all of that already.
+  // Calls through a handler's context carry all of that already.
   if (Array.isArray(options) || options.parentCtx || options.ctx) return options;
   const work = currentWork();
   if (!work || (work.requestId === null && !work.traceparent)) return options;

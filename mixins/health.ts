@@ -1,5 +1,5 @@
 /**
- * What a cluster's probes ask of a process: alive, ready, and numbers for Prometheus, on HEALTH_PORT, which is open for
+ * Probes of a process: alive, ready, and metrics for Prometheus, on HEALTH_PORT, which is open for
  * nothing else. Source: docs/reference/operations-cluster.md.
  */
 import { createServer, type Server } from 'node:http';
@@ -32,13 +32,13 @@ const CONNECTIONS_MAX = 1_000;
 /** Nothing sent and nothing taken for so long ends a connection. */
 const SILENCE_MS = 30_000;
 
-/** What must work before a process can, and whether it does. */
+/** Conditions of a process's readiness, and whether each holds. */
 type Checks = Readonly<Record<string, boolean>>;
 
-/** What a ready process does not do; such as `authUnavailable`: nobody signs in, and known grants go on for a while. */
+/** Functions that a ready process lacks, such as `authUnavailable`: no sign-in, while known grants go on for a while. */
 export type Degradation = DatabaseDegradation | `${ServiceName}Unavailable`;
 
-/** What the connection to NATS has carried; nothing without NATS. */
+/** Traffic of the connection to NATS; empty without NATS. */
 function busTraffic(broker: ServiceBroker): BusTraffic {
   const transit = broker.transit as unknown as { tx: { traffic?: BusTraffic } } | null | undefined;
   return transit?.tx.traffic ?? NO_TRAFFIC;
@@ -49,7 +49,7 @@ function refusedPackets(broker: ServiceBroker): number {
   return transit?.tx.refused ?? 0;
 }
 
-/** Whether the database answers all services of the process within the time limit. */
+/** True when the database answers all services of the process within the time limit. */
 export async function databaseAnswers({ databases }: Platform, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {
@@ -193,7 +193,7 @@ function registerDatabaseUse(metrics: Metrics, databases: Platform['databases'])
   counter('erp_database_refusals_total', 'Requests that got no connection.', ({ queues }) => queues.totals.refused);
 }
 
-/** What /readyz answers. */
+/** Body of /readyz. */
 export type ReadyState = { readonly status: 'ready' | 'unready'; readonly checks: Checks } & Condition;
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Why a request or a piece of work has failed, for the log: the caller gets the code and the request id. What another
  * part of the system cannot do at the moment has lines of its own when that begins and ends; the work that fails
- * meanwhile is told of in short lines, of which there are few.
+ * meanwhile is logged in few, short lines.
  */
 import type { Middleware, ServiceBroker } from 'moleculer';
 import { PlatformError } from '../lib/errors/platform-error.ts';
@@ -49,7 +49,7 @@ export function warnOf(log: Log, error: unknown, message: string, fields: object
   else logOutage(log, kind, { ...fields, reason: reasonOf(error) }, message);
 }
 
-/** What is away: the kind of failure of the database, or another service; null: the error is of the work itself. */
+/** The unavailable part: the kind of database failure, or another service; null: the work itself failed. */
 function outageOf(error: unknown): string | null {
   const isKnown = error instanceof PlatformError;
   if (isKnown && error.status < 500) return null;
@@ -59,10 +59,10 @@ function outageOf(error: unknown): string | null {
   return isServiceUnavailable(cause) || (isKnown && error.code === 'SERVICE_UNAVAILABLE') ? 'service' : null;
 }
 
-/** What the broker says of each call that finds nobody. */
+/** The broker's warning for each call without a provider. */
 const NOBODY = /^Service '.{1,200}' is not (?:available|found|registered)/;
 
-/** Middleware of a broker: its own lines about calls that find nobody are told like those about other outages. */
+/** Middleware of a broker: its own lines about calls without a provider are limited like those about other outages. */
 export const brokerWarnings: Middleware = {
   name: 'BrokerWarnings',
   created(broker: ServiceBroker) {

@@ -1,9 +1,9 @@
 /**
  * A state in which something is not there, as the log tells of it: a line when it begins and one when it ends. A state
- * that comes and goes is told of once in a while, and one that stays is told of in any case.
+ * that comes and goes is logged at intervals, and one that lasts is always logged.
  */
 
-/** Between two beginnings that are told. */
+/** Minimum interval between outage log lines. */
 const PAUSE_MS = 30_000;
 
 export interface OutageLines {

@@ -41,8 +41,8 @@ type Lookup = (
 const NOT_PUBLIC = 'the host has no public address, and is none that the operator allows';
 
 /**
- * `privateHosts`: hosts (`host` or `host:port`) that may be reached wherever they are, for those that are on one of them
- * themselves: an address that a host of the internet names leads nobody inside. One on the loopback also in the clear.
+ * `privateHosts`: hosts (`host` or `host:port`) that may be reached at private addresses, from issuers on one of them only:
+ * a public issuer's document cannot lead inside. On the loopback also over http.
  */
 export function guardedFetch(privateHosts: readonly string[], resolve: Lookup = lookup): GuardedFetch {
   const publicLookup = lookupOfPublic(resolve);

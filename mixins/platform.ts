@@ -1,4 +1,4 @@
-/** What main.ts hands to every service of this process. */
+/** Passed by main.ts to every service of this process. */
 
 import type { Config } from '../config/env.ts';
 import type { Database } from './database/database.ts';

@@ -8,12 +8,12 @@ import type { ServiceName } from '../config/services.ts';
 import { busConnected } from './bus/connected.ts';
 import type { Metrics, Sample } from './metrics/metrics.ts';
 
-/** `unknown`: this process is not connected to the bus itself, so that it sees nobody. */
+/** `unknown`: this process is not connected to the bus and sees no other. */
 export interface ServiceState {
   readonly status: 'present' | 'away' | 'unknown';
   /** Processes that offer the service; this one included where it does. */
   readonly processes: number;
-  /** Since when nobody has offered it, or since the start of this process; only of one that is away. */
+  /** Time since which no process has offered it, or of this process's start; only for one that is away. */
   readonly awaySeconds?: number;
 }
 
@@ -58,7 +58,7 @@ export class Presence {
     );
   }
 
-  /** Those that nobody offers, though this process is connected to the bus. */
+  /** Services that no process offers, though this process is connected to the bus. */
   get away(): readonly ServiceName[] {
     const { states } = this;
     return this.#services.filter((service) => states[service]?.status === 'away');

@@ -34,7 +34,7 @@ for (const [network, bits] of [
 const GLOBAL = new BlockList();
 GLOBAL.addSubnet('2000::', 3, 'ipv6');
 
-/** Whether an IP address is one of the internet. */
+/** True for an IP address of the public internet. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return !SPECIAL.check(address, 'ipv4');

@@ -4,7 +4,7 @@
  * process whose connection ended (mixins/bus/nats-bus.ts). One that is connected and does not answer is taken off the
  * list here, which fails what waits for it; one that was merely slow comes back with its next heartbeat.
  *
- * A process that was busy itself, or got no processor, looks again before it takes anybody off the list: what the
+ * A process that was busy itself, or got no processor, looks again before it removes another from the list: what the
  * others said meanwhile lies unread before it, answers and heartbeats alike.
  */
 import type { Middleware, ServiceBroker } from 'moleculer';

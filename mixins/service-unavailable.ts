@@ -1,4 +1,4 @@
-/** Calls to other services that found nobody, or got no answer in time. */
+/** Calls to other services that found no provider, or got no answer in time. */
 import { PlatformError } from '../lib/errors/platform-error.ts';
 
 const UNAVAILABLE = new Set([

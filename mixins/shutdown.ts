@@ -1,5 +1,5 @@
 /**
- * The order in which a process ends, so that nobody who relies on it loses an answer: not ready, and known to leave;
+ * The order in which a process ends, so that no caller loses an answer: not ready, and known to leave;
  * some time in which all is still answered; nothing new; what is under way; then the bus.
  * Source: docs/reference/operations-cluster.md.
  */
@@ -24,7 +24,7 @@ export const AT_ONCE: ShutdownTimes = { graceMs: 0, noticeMs: 0, totalMs: 10_000
 const AFTER_REQUESTS_MS = 3_000;
 const AFTER_JOBS_MS = 2_500;
 const AFTER_CALLS_MS = 2_000;
-/** What was waited for already gets no second time limit. */
+/** Work that was waited for already gets no second time limit. */
 const SERVICES_MS = 200;
 const LOOK_MS = 20;
 const NAMED_MAX = 20;

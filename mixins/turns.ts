@@ -1,6 +1,6 @@
 /**
- * Who works next at a few places: every tenant has one place at a time, those who wait take turns tenant by tenant, and
- * nobody waits in a long row. So the work of one tenant delays that of another by one piece of work at most.
+ * A fair queue for a few places: every tenant has one place at a time, waiting tenants take turns, and
+ * queues are short. One tenant delays another by one piece of work at most.
  */
 import { PlatformError } from '../lib/errors/platform-error.ts';
 
@@ -74,7 +74,7 @@ export class Turns {
     });
   }
 
-  /** Where the tenant's own work is in the way, others are not to blame. */
+  /** `working`: the tenant's own work blocks it, not that of others. */
   #late({ working }: Row): PlatformError {
     const options = { retryAfterSeconds: 5 };
     const seconds = this.#limits.waitMs / 1_000;

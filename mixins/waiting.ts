@@ -1,5 +1,5 @@
 /**
- * What probes are answered while a process waits for its database: it is alive, so that nobody ends it for its silence,
+ * Answers to probes while a process waits for its database: alive, so that the cluster does not restart it,
  * and not ready, with the reason. Source: docs/reference/operations-cluster.md#start-and-stop.
  */
 import { once } from 'node:events';

@@ -41,7 +41,7 @@ interface DemoTenant {
   /** In an order in which managers come first. */
   readonly users: readonly DemoUser[];
   readonly samples: SampleSize;
-  /** Who owns the sample records, each with a weight. */
+  /** Owners of the sample records, each with a weight. */
   readonly owners: readonly (readonly [username: string, weight: number])[];
 }
 
@@ -146,7 +146,7 @@ export async function seedDemo(
   }
 }
 
-/** What the steps of one tenant share. */
+/** State shared by the steps of one tenant. */
 interface Seeding {
   readonly broker: ServiceBroker;
   readonly config: Config;
@@ -215,7 +215,7 @@ async function seedTenant(
   ended(`demo data ${key}`);
 }
 
-/** What a tenant's own components hold against the template; null for any other failure. */
+/** Conflicts of a tenant's own components with the template; null for any other failure. */
 function blockedBy(error: unknown): string | null {
   const { code, details } = error as Partial<PlatformError>;
   if (code !== 'METADATA_INVALID') return null;

@@ -27,7 +27,7 @@ export interface AccessNote {
 }
 
 export interface AggregateResult {
-  /** Where amounts of several currencies were asked for, with a column for their currency behind the dimensions. */
+  /** For amounts of several currencies, with a column for their currency behind the dimensions. */
   readonly columns: readonly AggregateColumn[];
   /** JSON text of the list of rows, each a list of values in the order of the columns. */
   readonly rowsJson: string;
@@ -42,11 +42,11 @@ export interface AggregateResult {
   /** Everything that was committed before this moment is counted. */
   readonly dataAsOf: string;
   readonly accessNotes: readonly AccessNote[];
-  /** What people call the values of a dimension, by its key and the value: names of records, labels of choices. */
+  /** Display names of a dimension's values, by its key and the value: names of records, labels of choices. */
   readonly labels: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
-/** What can be asked of an object, as GET /analytics/catalog/{objectApiName} answers it. */
+/** Aggregations that an object offers, as GET /analytics/catalog/{objectApiName} answers it. */
 export interface ObjectCatalog {
   /** Of the labels. */
   readonly language: string;

@@ -8,13 +8,13 @@ import { EXAMPLE_RECORD, RecordFields } from './record.ts';
 import { objectApiName, READ, WRITE } from './rows.ts';
 
 const closed = { additionalProperties: false };
-/** What the operation itself takes in its address or headers. */
+/** Parameters that the operation itself takes in its path or headers. */
 const text = (description: string) => Type.String({ maxLength: LIMITS.uri_max_bytes, description });
 const id = text('Id of the record.');
 const ifMatch = text('The ETag that was read: what the operation takes in `If-Match`.');
 const duplicateConfirmation = Type.Optional(text('What the operation takes in `X-Duplicate-Confirmation`.'));
 
-/** What is sent to try out an operation, by its name: what the operation itself takes in address, headers and body. */
+/** Body of the check of an operation, by its name: the operation's own path, headers and body. */
 export const CHECK_BODIES = {
   create: Type.Object(
     { operation: Type.Literal('create'), fields: RecordFields, duplicateConfirmation },

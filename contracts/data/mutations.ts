@@ -1,14 +1,14 @@
-/** What the operations that change records have in common. */
+/** Common to the operations that change records. */
 import { Type } from 'typebox';
 import { defineParameter } from '../../lib/operation.ts';
 import { KEY_ERRORS } from './rows.ts';
 
-/** What every mutation says that can be tried out under a run of an agent. */
+/** Row properties of mutations that can have a dry run under a run of an agent. */
 export const TRIED = { dryRun: true } as const;
 
 export const CHECK_OPERATION = 'data.records.check';
 
-/** What a mutation of one record says; `as` is its name among those that `data.records.check` tries out. */
+/** Row properties of a mutation of one record; `as` is its name among those that `data.records.check` tries out. */
 export const checked = <const As extends string>(as: As) =>
   ({ ...TRIED, checkedBy: { operationId: CHECK_OPERATION, as } }) as const;
 

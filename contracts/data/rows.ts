@@ -1,4 +1,4 @@
-/** What the rows of operations have in common. */
+/** Common to the rows of operations. */
 import { Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
 import { defineParameter } from '../../lib/operation.ts';

@@ -49,7 +49,7 @@ const Outcome = Type.Union([Type.Literal('committed'), Type.Literal('denied'), T
   title: 'AuditOutcome',
 });
 
-/** What can be wrong with a trail. */
+/** Kinds of damage to a trail. */
 export type ChainProblem =
   | 'rowMissing'
   | 'rowAltered'
@@ -63,7 +63,7 @@ export type ChainProblem =
   | 'headMissing'
   | 'otherChain';
 
-/** Where a check goes on. Opaque to callers. */
+/** Position at which a check resumes. Opaque to callers. */
 export interface VerifyPlace {
   readonly position: number;
   readonly hash: string;

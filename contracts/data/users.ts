@@ -17,7 +17,7 @@ const userId = defineParameter({
 const LET_IN = {
   ...WRITE,
   tag: 'data',
-  // Who holds a link takes the account over: a program that may write records alone makes none.
+  // A link gives control of the account: a program that may only write records creates none.
   scopes: ['users:manage'],
   risk: 'high',
   precondition: 'none',

@@ -1,5 +1,5 @@
 /**
- * What comes in from the bus: a packet is admitted when its content fits the identity that its subject proves, and when
+ * Admission of packets from the bus: a packet is admitted when its content fits the identity that its subject proves, and when
  * that identity may do what the packet asks. What goes out carries the context of a request only from the gateway,
  * sealed.
  */
@@ -171,13 +171,13 @@ function admitAnswer(payload: BusPacket['payload'], node: string, asked: Arrival
   payload['meta'] = databaseTime(payload['meta']);
 }
 
-/** Of the meta of a call or an event: the trace that it belongs to, which is nobody's secret and decides nothing. */
+/** Of the meta of a call or an event: the trace that it belongs to, which is no secret and decides nothing. */
 function traceOf(meta: unknown): { traceparent?: string } {
   const traceparent = traceparentOf((meta as { traceparent?: unknown } | null | undefined)?.traceparent);
   return traceparent === null ? {} : { traceparent };
 }
 
-/** What an answer may report beside its content; nothing else of its meta reaches the caller's context. */
+/** Meta that an answer may report; nothing else of it reaches the caller's context. */
 function databaseTime(meta: unknown): DatabaseTimeMeta {
   const { databaseMs } = (meta ?? {}) as { databaseMs?: unknown };
   return typeof databaseMs === 'number' && databaseMs >= 0 && Number.isFinite(databaseMs) ? { databaseMs } : {};

@@ -1,4 +1,4 @@
-/** Whether the bus has this process. */
+/** True while this process is connected to the bus. */
 import type { ServiceBroker } from 'moleculer';
 
 /** The bus has this process: without NATS always. */

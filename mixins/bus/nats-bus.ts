@@ -9,9 +9,9 @@
  * Packets too large for one message travel in parts. A lost connection is known at once, and after a reconnect the
  * processes find each other without waiting for heartbeats. Received bytes are used where they are, not copied.
  *
- * What is sent to one node names a subject for a reply, which no node uses: NATS itself answers there when nobody
+ * A packet to one node names a reply subject that no node uses: NATS itself answers there when no subscriber
  * subscribes to the node's subject any more. So a process whose connection ended is known to be gone with the first
- * thing that is sent to it, and the call that nobody received fails at once.
+ * packet that is sent to it, and an undelivered call fails at once.
  */
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -62,14 +62,14 @@ interface Registry {
   };
 }
 
-/** What the declarations of Moleculer lack. */
+/** Members that Moleculer's declarations lack. */
 interface Transit {
   pendingRequests: Map<string, { nodeID: string; action: { name: string }; reject(error: Error): void }>;
   sendResponse(node: string, id: string, meta: object, headers: object, data: null, error: Error): PromiseLike<unknown>;
 }
 
 export interface SecretOptions {
-  /** What this process announces of its secret. */
+  /** Announced fingerprints of this process's secret. */
   readonly secret?: SecretMetadata | null;
   /** Called with a sentence about a process on the bus whose secret is another one. */
   readonly foreign?: (reason: string) => void;
@@ -85,7 +85,7 @@ class NatsBus extends Transporters.NATS {
   #left = false;
   #linked = false;
   /**
-   * Below this subject NATS returns what it could give to nobody: a call by its id, anything else by its node.
+   * Below this subject NATS returns undeliverable packets: a call by its id, anything else by its node.
    */
   #returns = '';
   /** Packets that were refused since the start. */
@@ -101,7 +101,7 @@ class NatsBus extends Transporters.NATS {
     // At the same level, so that a log with the beginning has the end, too.
     ended: (seconds) => this.logger.warn({ seconds }, 'The connection to NATS is back.'),
   });
-  /** What this process announces of its secret; null: it seals nothing, as a console. */
+  /** Announced fingerprints of this process's secret; null: it seals nothing, as a console. */
   readonly #secret: SecretMetadata | null;
   readonly #foreign: (reason: string) => void;
   /** Why NATS does not take this process, or lets it do nothing; null when all is well. */
@@ -200,7 +200,7 @@ class NatsBus extends Transporters.NATS {
     this.connected = false;
   }
 
-  /** All that a process sends and hears is its own: who may not do that has signed in as somebody else. */
+  /** A process sends and receives only on its own subjects: a refusal means that it signed in with another identity. */
   #noteDenied(): void {
     if (this.#denied) return;
     this.#denied = true;
@@ -220,7 +220,7 @@ class NatsBus extends Transporters.NATS {
   }
 
   /**
-   * What was said last goes out first. Without NATS nobody hears it, and a connection that is only left tries again for
+   * Pending packets are flushed first. Without NATS they are lost, and a connection that is only left tries again for
    * ever.
    */
   override async disconnect(): Promise<void> {
@@ -366,7 +366,7 @@ class NatsBus extends Transporters.NATS {
   }
 }
 
-/** What NATS names when it can give the packet to nobody: the call or the node. null: its loss does not matter. */
+/** The call or node that NATS names for an undeliverable packet. null: its loss does not matter. */
 function expectedBy({ type, target, payload }: BusPacket): string | null {
   if (!target || !EXPECTED.has(type)) return null;
   return type === 'REQ' ? String(payload['id']) : target;
@@ -389,7 +389,7 @@ function connectionOptions(
     reconnectTimeWait: 500,
     // Credentials that are renewed while a process is refused bring it back.
     ignoreAuthErrorAbort: true,
-    // Only the servers of NATS_URL: what a server tells of others is not configured by anybody here.
+    // Only the servers of NATS_URL: other servers that one announces are not part of the configuration.
     ignoreClusterUpdates: true,
   };
 }
@@ -427,7 +427,7 @@ function authenticatorOf(login: BusLogin): Authenticator {
   );
 }
 
-/** What an operator can act on. Never the options of the connection, which hold the password. */
+/** The part of an error that helps an operator. Never the connection options, which hold the password. */
 function reasonOf(error: unknown): string {
   const { code, message, chainedError } = error as NatsError;
   if (code === ErrorCode.ServerOptionNotAvailable) return 'the server offers no TLS, which NATS_URL asks for.';

@@ -63,7 +63,7 @@ export class Joiner {
     return Buffer.concat(message.parts.filter((part) => part !== undefined));
   }
 
-  /** What lost a part on the way is never finished; the oldest make room. */
+  /** A message that lost a part is never finished; the oldest are dropped. */
   #makeRoom(now: number, bytes: number, id: string): void {
     const full = (): boolean => this.#bytes + bytes > UNFINISHED_BYTES_MAX;
     const crowded = (): boolean => this.#unfinished.size >= UNFINISHED_MAX && !this.#unfinished.has(id);

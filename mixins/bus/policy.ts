@@ -1,4 +1,4 @@
-/** What identities may do on the bus. The platform's own policy is contracts/bus.ts; mixins know no contract. */
+/** Permissions of identities on the bus. The platform's own policy is contracts/bus.ts; mixins know no contract. */
 
 /**
  * Names of the services that a process hosts, or `operator`; proven by the subject that its NATS user may publish to.

@@ -7,7 +7,7 @@
 /** Of a process without a secret. */
 const NONE = 'none';
 
-/** What a process announces of itself: the fingerprint of what it seals with, and of what it opens besides. */
+/** Announced by a process: fingerprints of the secret that it seals with, and of those that it also opens. */
 export interface SecretMetadata {
   readonly secrets: readonly string[];
 }

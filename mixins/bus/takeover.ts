@@ -7,7 +7,7 @@ import { Errors, type Middleware, type ServiceBroker } from 'moleculer';
 import { LIMITS } from '../../config/limits.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 
-/** A call that NATS had nobody to give to: it was not carried out. */
+/** A call that NATS could not deliver: it was not executed. */
 export class CallUndelivered extends Errors.ServiceNotAvailableError {}
 
 /** How repeats ended: `answered` by a process, `lost` again, or not made: `over_budget`, `too_late`. */
@@ -75,14 +75,14 @@ export class RepeatBudget {
 
 const counts = new WeakMap<ServiceBroker, Record<RepeatOutcome, number>>();
 
-/** What became of calls of this process whose first process was lost. */
+/** Outcomes of this process's calls whose first receiver was lost. */
 export function repeats(broker: ServiceBroker): Record<RepeatOutcome, number> {
   let count = counts.get(broker);
   if (!count) counts.set(broker, (count = { answered: 0, lost: 0, over_budget: 0, too_late: 0 }));
   return count;
 }
 
-/** Whether a call did not arrive, or its process was lost while it had it; null: it has an answer. */
+/** `undelivered` or `lost` for a call without an answer; null: it has one. */
 function fateOf(error: unknown, action: string, { nodeID }: Called): 'undelivered' | 'lost' | null {
   if (error instanceof CallUndelivered) return 'undelivered';
   if (!(error instanceof Errors.RequestRejectedError)) return null;

@@ -1,4 +1,4 @@
-/** What a process and NATS have sent each other since the start of the process. */
+/** Traffic between a process and NATS since the start of the process. */
 export interface BusTraffic {
   readonly sent: Carried;
   readonly received: Carried;

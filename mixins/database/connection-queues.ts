@@ -1,6 +1,6 @@
 /**
- * Who may have a connection of the pool: what one tenant holds at a time is capped, and who finds no room waits in a
- * queue of its own. Queues are served in turn, so that a tenant with a thousand requests delays nobody else. A part of
+ * Admission to the pool: the connections of one tenant are capped, and a request without a free place waits in a
+ * queue of its own. Queues are served in turn, so that a tenant with a thousand requests delays no other. A part of
  * the pool is kept for the platform's own work. Source: docs/decisions/connections-per-tenant.md.
  */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
@@ -40,7 +40,7 @@ const WAIT_MAX_MS = 5_000;
 /** The same for the platform's own work: people who sign in in great numbers rather wait. */
 const PLATFORM_WAIT_MAX_MS = 10_000;
 
-/** The platform's own work: nobody's in particular. */
+/** The platform's own work, which belongs to no tenant. */
 export const PLATFORM: Holder = { key: 'platform', max: Number.POSITIVE_INFINITY, platform: true };
 
 /** Connections that are kept for the platform's own work. */
@@ -53,7 +53,7 @@ export class ConnectionQueues {
   readonly #perTenant: number;
   readonly #perShared: number;
   readonly #queues = new Map<string, Queue>();
-  /** Queues in which somebody waits, the next one to be served first. */
+  /** Queues with waiting requests, the next one to be served first. */
   readonly #turns = new Set<Queue>();
   #held = 0;
   #heldByTenants = 0;

@@ -51,7 +51,7 @@ export interface Tx {
   arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }>;
   /** Records straight from the wire into the JSON of an answer that begins with `head`. */
   page(statement: PageStatement, head: string): Promise<PageRows>;
-  /** What is sent until the program next waits leaves in one packet. */
+  /** Statements sent in one turn leave in one packet. */
   gather(): void;
   /** BEGIN, which travels with the next statement. The caller ends the transaction. */
   begin(): void;
@@ -96,7 +96,7 @@ const CONNECT_MS = 5_000;
 const LEAVE_EVERY_MS = 2_000;
 /** The disk of the database is taken for full for so long after it was. */
 const FULL_MS = 30_000;
-/** How often a failure of one kind is told to the operator. */
+/** Minimum interval between log lines about a failure of one kind. */
 const TELL_EVERY_MS = 30_000;
 const CLOCK = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now';
 
@@ -116,13 +116,13 @@ export interface DatabaseOptions {
   readonly onError?: (error: Error) => void;
   /** The server has begun to refuse the login. */
   readonly onRefused?: (error: Error) => void;
-  /** What the operator should know and do. */
+  /** Message and remedy for the operator. */
   readonly onTrouble?: (message: string) => void;
   /** Close all connections when the server answers neither on them nor on a new one; default: false. */
   readonly watchesLink?: boolean;
 }
 
-/** What a database that answers does not do at the moment. */
+/** Functions that a reachable database does not offer at the moment. */
 export type Degradation = 'databaseReadOnly' | 'databaseFull';
 
 export class Database {
@@ -199,7 +199,7 @@ export class Database {
     this.#watch = options.watchesLink ? this.#watchLink() : null;
   }
 
-  /** What the database does not do at the moment, though it answers. */
+  /** Functions that the reachable database does not offer at the moment. */
   get degraded(): readonly Degradation[] {
     return [
       ...(this.#readOnly.lasts ? (['databaseReadOnly'] as const) : []),
@@ -251,7 +251,7 @@ export class Database {
     if (before !== null && before !== place) for (const forget of this.#onReplaced) forget();
   }
 
-  /** Whether the database answers, and takes new connections of this login as far as is known. */
+  /** True while the database answers and, as far as is known, accepts new connections of this login. */
   async answers(): Promise<boolean> {
     try {
       if (this.#refused) await this.meet();
@@ -316,7 +316,7 @@ export class Database {
     const now = performance.now();
     if (kind === 'full') this.#fullAt = now;
     if (kind === 'readOnly') this.#leaveConnections();
-    // Of a refused login is told elsewhere.
+    // Refused logins are logged elsewhere.
     if (remedy === null || kind === 'refusedLogin') return;
     if (kind === 'unreachable') {
       this.#away.begin(told(error, failure));
@@ -426,7 +426,7 @@ export class Database {
     try {
       return await this.#lend(role, use?.statementTimeoutMs ?? LIMITS.statement_timeout_ms, asked, work);
     } catch (error) {
-      // It waited for so long for somebody else, such as a deployment, and then did nothing.
+      // It waited for another transaction, such as a deployment, and then did nothing.
       if (sqlState(error) === LOCK_TIMEOUT) waitedMs = LIMITS.idempotency_wait_ms;
       throw error;
     } finally {
@@ -472,7 +472,7 @@ export class Database {
       client.removeListener('error', onError);
       if (!broken) this.#noteAnswer(client as unknown as PageClient);
       client.release(broken ?? client.unusable);
-      // It may still be sending what nobody reads.
+      // The server may still be sending unread rows.
       if (client.unusable) streamOf(client).destroy();
     }
   }
@@ -491,7 +491,7 @@ function remainingMs(deadline: number): number {
   throw new PlatformError('SERVICE_UNAVAILABLE', 'The time limit of the request has passed.', { retryAfterSeconds: 1 });
 }
 
-/** What makes a connection that of this role, with this time limit; empty when it is. Notes that it was sent. */
+/** SET statements that give a connection this role and time limit; empty when it has them. Records them as sent. */
 function settingsFor(client: Session, role: string | null, timeoutMs: number): string {
   const settings: string[] = [];
   if ((client.platformRole ?? null) !== role) {

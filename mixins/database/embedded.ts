@@ -21,7 +21,7 @@ export interface EmbeddedDatabase {
 }
 
 export interface EmbeddedOptions {
-  /** What the server prints. */
+  /** Output of the server. */
   log?: (line: string) => void;
   /** The server died and is started again, or could not be. */
   warn?: (message: string) => void;
@@ -233,7 +233,7 @@ async function launch(
   });
 }
 
-/** Where and how a server runs. */
+/** Folder and options of a server. */
 interface Place {
   readonly folder: string;
   readonly binaries: Binaries;

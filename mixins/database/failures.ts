@@ -1,5 +1,5 @@
 /**
- * What keeps the database from doing what it was rightly asked: one list for callers, the pool and operators. None of it
+ * Failures of the database itself, not of a statement: one list for callers, the pool and operators. None of it
  * is a bug of the request, so that all of it is answered with 503. Source: docs/reference/errors.md#database-failures.
  */
 
@@ -21,7 +21,7 @@ export interface Failure {
   readonly kind: FailureKind;
   /** The connection is gone, or never was: the fate of its transaction is unknown. */
   readonly lost: boolean;
-  /** What the operator does about it, for the log; null where there is nothing to do. */
+  /** The operator's remedy, for the log; null when there is none. */
   readonly remedy: string | null;
 }
 
@@ -73,7 +73,7 @@ const ROWS: readonly Row[] = [
     remedy: null,
   },
   { kind: 'timedOut', lost: false, codes: /^57014$/, remedy: null },
-  // What waited for others too long, and was not tried again where it was.
+  // Statements that waited too long for others and were not retried.
   { kind: 'contended', lost: false, codes: /^(?:40001|40P01|55P03)$/, remedy: null },
   {
     kind: 'damaged',
@@ -104,7 +104,7 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-/** What has failed; null: the statement itself did, or something else altogether. */
+/** The failure behind an error; null: the statement itself failed, or something unrelated. */
 export function failureOf(error: unknown): Failure | null {
   if (!(error instanceof Error)) return null;
   const { code } = error as { code?: unknown };

@@ -1,5 +1,5 @@
 /**
- * What an installation remembers of itself in its database, so that a process with the wrong settings does not start on
+ * An installation's settings as stored in its database, so that a process with the wrong settings does not start on
  * it: that it is used in production, and by which PLATFORM_SECRET its processes know each other.
  * Source: docs/reference/configuration.md.
  */
@@ -22,7 +22,7 @@ export function ensureInstallation(owner: Database): Promise<void> {
   });
 }
 
-/** Whether a process of production has ever worked on this database. */
+/** True once a production process has used this database. */
 export async function usedInProduction(database: Database): Promise<boolean> {
   const { rows } = await database.query<{ yes: boolean }>(IS_INSTALLED);
   return rows[0]?.yes === true && (await property(database, PRODUCTION)) !== null;

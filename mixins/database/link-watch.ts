@@ -16,7 +16,7 @@ const AGAIN_MS = 1_000;
 const BUSY_MS = 400;
 
 export interface Link {
-  /** Whether somebody may be waiting for an answer. */
+  /** True while a request may be waiting for an answer. */
   inUse(): boolean;
   /** Bytes received on all open connections. */
   received(): number;

@@ -37,8 +37,8 @@ EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
 END $$`;
 
 /**
- * What no login may do in this database: make temporary tables, large objects, or anything in the schema that everybody
- * searches. Where the server belongs to somebody else, the part that needs its superuser is left as it is.
+ * Revokes from every login: temporary tables, large objects, and objects in the public schema, which every role
+ * searches. On a managed server the part that needs a superuser is left as it is.
  */
 export const CLOSE_DATABASE = `DO $$
 DECLARE
@@ -142,7 +142,7 @@ export const roleCallSql = (role: string, schema: string, routine: string): stri
   END IF;
 END $$`;
 
-/** Whether this account may make roles: then it is the owner's, not that of a service. */
+/** True when this account may create roles: then it is the owner, not a service's login. */
 export const MAY_CREATE_ROLES: Statement = {
   text: 'SELECT rolsuper OR rolcreaterole AS yes FROM pg_roles WHERE rolname = current_user',
 };

@@ -57,7 +57,7 @@ const RIGHTS: Record<ServiceName, Rights> = {
   agent: { roles: ['svc_agent'], schemas: ['agent', 'pgboss'], routines: [] },
 };
 
-/** What a service may do to the tables of another one: a function of the owner that does just that. */
+/** Access of a service to another one's tables: only by functions of the owner that do just that. */
 const CALLS: readonly { readonly role: string; readonly schema: string; readonly routine: string }[] = [
   { role: 'svc_data', schema: 'auth', routine: 'end_grant(uuid, uuid, text)' },
   { role: 'svc_data', schema: 'auth', routine: 'living_grants(uuid, text[])' },
@@ -80,7 +80,7 @@ const CALLS: readonly { readonly role: string; readonly schema: string; readonly
 /** Name of the role that the service signs in as. */
 export const loginOf = (service: ServiceName): string => `login_${service}`;
 
-/** Whether the account of this connection is that of the owner, and not the login of a service. */
+/** True when the connection's account is the owner, not a service's login. */
 export const isOwner = (database: Database): Promise<boolean> =>
   database.login(async (tx) => (await tx.one<{ yes: boolean }>(MAY_CREATE_ROLES)).yes);
 
@@ -118,12 +118,12 @@ export function derivedUrl(ownerUrl: string, service: ServiceName): string | nul
   return url.href;
 }
 
-/** Whether no operator has given the login a password. */
+/** True when no operator has set the login's password. */
 export const hasDerivedPassword = (owner: Database, service: ServiceName): Promise<boolean> =>
   owner.login(async (tx) => (await tx.one<{ yes: boolean }>(isDerived(loginOf(service)))).yes);
 
 /**
- * Whether the login has no password though an operator has given it one; false also where this account may not know.
+ * True when the login lacks the password that an operator configured; false also when this account may not read it.
  */
 export const lacksPassword = (owner: Database, service: ServiceName): Promise<boolean> =>
   owner.login(async (tx) => {
@@ -165,7 +165,7 @@ export async function derivePassword(
   });
 }
 
-/** Whether the server takes the login and the password of an address. */
+/** True when the server accepts an address's login and password. */
 export async function canSignIn(url: string): Promise<boolean> {
   const client = new PageClient({ connectionString: url, application_name: 'erp sign-in' });
   try {
@@ -182,7 +182,7 @@ export async function canSignIn(url: string): Promise<boolean> {
 
 const SCRAM_ITERATIONS = 4_096;
 
-/** What PostgreSQL keeps of the password of an address (RFC 5803). */
+/** PostgreSQL's stored form of an address's password (RFC 5803). */
 function verifierOf(url: string): string {
   const password = decodeURIComponent(new URL(url).password);
   const salt = randomBytes(16);

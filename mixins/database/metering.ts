@@ -36,7 +36,7 @@ export const databaseMetering = (timeoutOf: (action: string) => number | undefin
           ended: false,
         };
         return measured(use, () => next(ctx)).finally(() => {
-          // What other processes have used for the request on behalf of this action is in its meta by now.
+          // The meta holds by now the usage of other processes on behalf of this action.
           if (use.heldMs >= 1) ctx.meta.databaseMs = Math.round(use.heldMs) + (ctx.meta.databaseMs ?? 0);
         });
       };

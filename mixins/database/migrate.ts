@@ -15,7 +15,7 @@ const ATTEMPTS = 5;
 
 /**
  * A transaction of one process at a time: PostgreSQL refuses catalog rows that two change at once ("concurrently
- * updated"). Where somebody outside this database changed them, the work is done again from its beginning.
+ * updated"). When they were changed from outside this database, the work is repeated from its beginning.
  */
 export async function oneByOne<T>(database: Database, work: (tx: Tx) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++)

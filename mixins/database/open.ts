@@ -52,7 +52,7 @@ export async function openDatabases(config: Config, options: OpenOptions): Promi
       if (!owned && service === config.services[0])
         await explained(requireSupportedServer(database, options.warn), address);
       if (!owned) await explained(options.check(database, service), address);
-      // What one of the logins learns holds for all of them: they are on one database.
+      // Findings of one login hold for all of them: they share one database.
       if (service === config.services[0]) await explained(joinInstallation(database, config), address);
     }
   } catch (error) {
@@ -186,7 +186,7 @@ export async function warnOfLostPasswords(
   const lost: ServiceName[] = [];
   for (const service of services) {
     const given = databaseUrls[service];
-    // Where the owner needs no password, or the server takes any, the login needs none either.
+    // When the owner needs no password, or the server accepts any, the login needs none either.
     const tried = given ?? derivedUrl(owner.url, service);
     if (tried === null || (given === undefined && !(await lacksPassword(owner, service)))) continue;
     if (!(await canSignIn(tried))) lost.push(service);

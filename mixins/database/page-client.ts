@@ -117,7 +117,7 @@ export class PageClient extends pg.Client {
     });
   }
 
-  /** The server is a standby, or its operator lets nobody change anything. */
+  /** The server is a standby, or set read-only by its operator. */
   get isReadOnly(): boolean {
     return this.#readOnlyBy.size > 0;
   }
@@ -266,8 +266,8 @@ export function runBounded<R>(
 }
 
 /**
- * Runs a statement of a page. The last record's `rest` is kept only when the page is full: nobody needs it otherwise.
- * What comes behind a full page is dropped as it arrives; when that would be as much as a whole page, the result is
+ * Runs a statement of a page. The last record's `rest` is kept only when the page is full; it is not needed otherwise.
+ * Rows after a full page are dropped as they arrive; when that would be as much as a whole page, the result is
  * there before the statement has ended, and `abandoned` tells that the connection is to be closed.
  */
 export function runPage(

@@ -1,10 +1,10 @@
-/** What keeps a process from its database, in a sentence that a person can act on. */
+/** Describes why a process cannot use its database, and what to do about it. */
 import { ConfigError } from '../../config/env.ts';
 import { isUntrustedCertificate } from '../certificates.ts';
 import { sqlState } from './database.ts';
 import { isConnectionError, isRefusedLogin, isUnsuitablePooler } from './failures.ts';
 
-/** Where the address stands that was used. `expected`: the login that signs in there. */
+/** Source of the address that was used. `expected`: the login that signs in there. */
 interface Address {
   readonly variable: string;
   readonly url: string;

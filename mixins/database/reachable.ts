@@ -77,7 +77,7 @@ function betweenAttempts(attempt: number, stopped: AbortSignal | undefined): Pro
   return pause(ms, undefined, stopped ? { signal: stopped } : {});
 }
 
-/** What stands in the way and passes; null: nothing. */
+/** The temporary obstacle; null: none. */
 async function obstacleOf(url: string): Promise<string | null> {
   const client = new PageClient({ connectionString: url, connectionTimeoutMillis: CONNECT_MS });
   try {

@@ -7,7 +7,7 @@ export const OLDEST_POSTGRESQL = 15;
 /** The newest version that the suites have run on: that of the embedded server. */
 export const NEWEST_POSTGRESQL = 18;
 
-/** Throws where the server is too old, and warns where nobody has tried its version yet. */
+/** Throws when the server is too old, and warns when its version is untested. */
 export async function requireSupportedServer(database: Database, warn: (message: string) => void): Promise<void> {
   const { rows } = await database.query<{ version: string }>("SELECT current_setting('server_version_num') AS version");
   const { refusal, warning } = judgeServer(Number(rows[0]?.version));

@@ -92,7 +92,7 @@ const BEGIN_MS = 5_000;
 const LOOKS = 5;
 const PROTOCOL_VIOLATION = '08P01';
 
-/** Where the session is. Gives it the settings where it lacks them, with one more statement. */
+/** Reads the session's state. Missing settings are applied, with one more statement. */
 export const beginSession = (client: pg.ClientBase): Promise<Recognised> =>
   inTime(client, async () => {
     const { rows } = await client.query<Recognised>(RECOGNISE);

@@ -1,4 +1,4 @@
-/** What is sent to PostgreSQL, and what comes back. */
+/** Statements and results of PostgreSQL. */
 
 export interface Statement {
   text: string;

@@ -9,7 +9,7 @@ import { statementTimeoutMs } from './use.ts';
 
 const RETRY_AFTER_SECONDS: Readonly<Partial<Record<FailureKind, number>>> = { readOnly: 5, full: 10, damaged: 10 };
 
-/** What a caller is told. Where the statement was sent, because the time limit depends on the request. */
+/** The caller's error. Built at the place of the statement, because the time limit depends on the request. */
 function messageOf(kind: FailureKind): string {
   switch (kind) {
     case 'timedOut':
@@ -32,7 +32,7 @@ function messageOf(kind: FailureKind): string {
   }
 }
 
-/** What a caller is answered when the database has failed; null: it was not the database. */
+/** The caller's error for a failure of the database; null: it was not the database. */
 export function unavailableOf(error: unknown, cause = error): PlatformError | null {
   const failure = failureOf(error);
   if (!failure) return null;
@@ -40,7 +40,7 @@ export function unavailableOf(error: unknown, cause = error): PlatformError | nu
   return new PlatformError('SERVICE_UNAVAILABLE', messageOf(failure.kind), { retryAfterSeconds, cause });
 }
 
-/** What a service may have wrapped as unexpected. */
+/** The cause that a service may have wrapped as unexpected. */
 const causeOf = (error: unknown): unknown => {
   if (!(error instanceof PlatformError)) return error;
   return error.code === 'INTERNAL_ERROR' ? error.cause : null;

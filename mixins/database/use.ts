@@ -1,5 +1,5 @@
 /**
- * What the request that is being worked on may ask of the database, and how much of it it has used. It follows the work
+ * Database budget of the current request, and its use so far. It follows the work
  * of an action through every await, so that the door to the database need not be handed it with each call.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -7,13 +7,13 @@ import { LIMITS } from '../../config/limits.ts';
 
 /** The request of an action, for as long as the action works on it. */
 export interface DatabaseUse {
-  /** Milliseconds since 1970 after which nobody waits for the answer. */
+  /** Milliseconds since 1970 after which the caller no longer waits. */
   readonly deadline: number;
   /** How long one statement may take. */
   readonly statementTimeoutMs: number;
   /** How long connections were held, in milliseconds, but for waiting in vain for a lock. */
   heldMs: number;
-  /** The action has answered. What it left behind works on by itself: without a deadline, and at nobody's expense. */
+  /** The action has answered. Work that it left behind goes on without a deadline and is not charged. */
   ended: boolean;
 }
 

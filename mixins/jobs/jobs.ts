@@ -24,7 +24,7 @@ export interface JobsOptions {
 const STOP_TIMEOUT_MS = 8_000;
 /** Between attempts to offer periodic work while the database is away. */
 const OFFER_AGAIN_MS = 5_000;
-/** What another process made at the same moment, as those that start together do: a schema, a type, a table. */
+/** Error codes of objects that another starting process created at the same moment: a schema, a type, a table. */
 const MADE_MEANWHILE: ReadonlySet<string | null> = new Set(['23505', '42P06', '42P07', '42710']);
 const INSTALL_ATTEMPTS = 5;
 
@@ -32,7 +32,7 @@ const INSTALL_ATTEMPTS = 5;
 const WAITING = `SELECT name AS queue, extract(epoch FROM now() - min(start_after))::float8 AS seconds
   FROM pgboss.job WHERE state < 'active' AND start_after < now() GROUP BY name`;
 
-/** What this process has done of a queue since its start. */
+/** This process's totals of a queue since its start. */
 interface Done {
   done: number;
   failed: number;
@@ -244,7 +244,7 @@ export class Jobs {
   }
 }
 
-/** pg-boss reports what has failed as a plain object with the parts of the error, which nobody takes for one. */
+/** pg-boss reports a failure as a plain object with the parts of the error, not as an Error. */
 function errorOf(problem: Error): Error {
   if (problem instanceof Error) return problem;
   const { message, stack, code } = problem as Error & { code?: unknown };

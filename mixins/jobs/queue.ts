@@ -5,7 +5,7 @@ import type { Queue as BossQueue } from 'pg-boss';
 export interface PeriodicQueue {
   /** `<service>.<noun>`, such as `data.sweep`. */
   readonly name: string;
-  /** What PostgreSQL keeps about the queue; the units are in the names. */
+  /** PostgreSQL's settings of the queue; the units are in the names. */
   readonly options: Omit<BossQueue, 'name' | 'partition' | 'notify'>;
   /** How often a process looks for a round that is due. */
   readonly pollSeconds: number;

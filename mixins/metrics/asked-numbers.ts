@@ -2,7 +2,7 @@
 import type { Database } from '../database/database.ts';
 import type { Statement } from '../database/statement.ts';
 
-/** The database is asked when somebody looks, and at most so often. */
+/** The database is queried on demand, at most at this interval. */
 const FRESH_MS = 10_000;
 
 /** The rows of a statement as they were at the look before, so that no scrape waits; `none` before the first answer. */

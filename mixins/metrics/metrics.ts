@@ -11,7 +11,7 @@ export type Sample = readonly [labels: Record<string, string>, value: number];
 
 export type DurationsSample = readonly [labels: Record<string, string>, durations: Durations];
 
-/** What a cache says of itself: totals since the start, and what it holds now. */
+/** A cache's metrics: totals since the start, and its current size. */
 export interface CacheNumbers {
   readonly size: number;
   /** Estimated memory; absent: it is bounded by the number of its entries alone. */

@@ -1,4 +1,4 @@
-/** What prom-client tells of every Node process, under the names that dashboards know. */
+/** prom-client's metrics of every Node process, under the names that dashboards know. */
 import { collectDefaultMetrics, type Metric, Registry } from 'prom-client';
 import type { Metrics } from './metrics.ts';
 
@@ -8,7 +8,7 @@ const UNUSED_MS = 3_600_000;
 /**
  * Left out: `nodejs_eventloop_lag_*` starts anew with each scrape, so that two scrapers take it from each other
  * (erp_event_loop_delay_seconds does not); the others are gauges that are named as if they were counters, or say what
- * nobody asks about.
+ * are not needed.
  */
 const LEFT_OUT = /^nodejs_(eventloop_lag_|active_|heap_space_)/;
 

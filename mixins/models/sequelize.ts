@@ -17,7 +17,7 @@ import { bindValues, type QueryGenerator } from './bind-values.ts';
 
 type Answer = (error: unknown, result?: { rows: unknown[]; rowCount: number }) => void;
 
-/** What Sequelize takes for a connection: each statement goes through the door, prepared by its text. */
+/** The connection that Sequelize sees: each statement goes through the door, prepared by its text. */
 class LentConnection {
   readonly #tx: Tx;
 
@@ -70,7 +70,7 @@ bindValues(sequelize.getQueryInterface().queryGenerator as QueryGenerator);
 /** The options that run a model's statement in a transaction of the database door. */
 export const on = (tx: Tx): { transaction: Transaction; returning: false } => ({
   transaction: Object.assign(new Transaction(sequelize, {}), { connection: new LentConnection(tx) }),
-  // What a statement returns is named where it is needed.
+  // Types of returned rows are declared by the callers.
   returning: false,
 });
 

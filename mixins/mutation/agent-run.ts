@@ -36,8 +36,8 @@ const DAY_EXCEEDED =
 const isRefusal = (verdict: string): verdict is keyof typeof REFUSALS => Object.hasOwn(REFUSALS, verdict);
 
 /**
- * What a change asks before it is committed; null: its request is under no run. A dry run asks for room alone, so that
- * nobody is asked about a change that the run could not make; its rollback gives the room back. Its basis is noted.
+ * Checks of a change before its commit; null: its request is under no run. A dry run asks for room alone, so that
+ * no approval is requested for a change that the run could not make; its rollback gives the room back. Its basis is noted.
  */
 export function runHook(
   service: string,
@@ -79,7 +79,7 @@ function consumedEventStatement({ schema, request, call }: Unit, ids: Record<str
   return sql.statement(outboxSql(schema, new CallerSql(sql, request), { type: 'agent.approval.consumed', data }));
 }
 
-/** What would be done is what people were shown, or nothing is done. */
+/** Executes only the effects that the approvers were shown. */
 function requireBasis({ call }: Unit, { id, basis }: UsedApproval, runId: string, actual: string): void {
   const stale = staleness(basis, actual, call);
   if (!stale) return;

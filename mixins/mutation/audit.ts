@@ -7,7 +7,7 @@ import { literal } from '../../lib/values/sql-text.ts';
 import type { Sql } from '../database/sql.ts';
 import { randomRest, timeOrderedIdSql } from '../database/time-ordered-id.ts';
 
-/** Who caused a row. Work of the platform itself has no user, or no client. */
+/** Actor of a row. Work of the platform itself has no user, or no client. */
 export interface Caller {
   readonly userId: string | null;
   readonly clientId: string | null;
@@ -82,7 +82,7 @@ export interface AuditEntry {
   readonly idempotencyKey?: string | null;
   readonly objectApiName?: string | null;
   readonly recordId?: string | null;
-  /** What happened to the record. */
+  /** The change to the record. */
   readonly kind?: string | null;
 }
 

@@ -15,7 +15,7 @@ export interface BasisFacts {
   configuration: string | null;
   /** Identity of the plan of a deployment. */
   plan: string | null;
-  /** Whether the value of a field follows from other records or a counter, and differs in every execution. */
+  /** True for a field whose value comes from other records or a counter and may differ in every execution. */
   isDerived: (objectApiName: string, field: string) => boolean;
 }
 
@@ -63,7 +63,7 @@ interface Basis {
   readonly effects: readonly Effect[] | string;
 }
 
-/** What no longer holds. */
+/** Parts of a basis that no longer hold. */
 export type Change = 'references' | 'record' | 'configuration' | 'plan' | 'effects';
 
 export interface Staleness {
@@ -132,7 +132,7 @@ function hashedValue(field: string, text: string, created: ReadonlySet<string>):
   return [hash('sha256', bare).slice(0, 32), ...moments];
 }
 
-/** What differs between an approved basis and that of the execution; null: nothing. */
+/** Differences between an approved basis and that of the execution; null: none. */
 export function staleness(approved: string | undefined, actual: string, call: OperationCall): Staleness | null {
   const before = approved === undefined ? null : readBasis(approved);
   if (!before) return { changed: ['effects'], fields: [] };

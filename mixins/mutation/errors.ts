@@ -1,4 +1,4 @@
-/** What failed in the database during a mutation: whether it may be tried again, and what the caller is answered. */
+/** Database errors of a mutation: whether to retry, and the caller's error. */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { isConnectionError, sqlState } from '../database/database.ts';
 import { failureOf } from '../database/failures.ts';

@@ -18,7 +18,7 @@ const isKey = (key: IdempotencyKey, bind: Bind): string =>
 /** A failed key may be claimed again by the same request, an expired one by any. */
 const CLAIMABLE = `(k.state = 'FAILED' AND k.fingerprint = excluded.fingerprint) OR k.expires_at <= now()`;
 
-/** What ON CONFLICT sets besides state and outcome: an expired key begins anew, any other keeps its first request. */
+/** Columns that ON CONFLICT sets besides state and outcome: an expired key begins anew, any other keeps its first request. */
 const RENEWED = ['request_id', 'created_at', 'expires_at']
   .map((column) => `${column} = CASE WHEN k.expires_at <= now() THEN excluded.${column} ELSE k.${column} END`)
   .join(', ');

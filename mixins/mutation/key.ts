@@ -96,7 +96,7 @@ export const keyReused = (row: KeyRow): PlatformError =>
   });
 
 /**
- * What a key that could not be claimed means: the stored reply, or 409. null: the key is free by now (its holder failed
+ * Result for a key that could not be claimed: the stored reply, or 409. null: the key is free by now (its holder failed
  * meanwhile), so the mutation may be tried again. A stored outcome of this very request (its answer was lost between
  * the database and us) is not called a replay.
  */

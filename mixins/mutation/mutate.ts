@@ -20,7 +20,7 @@ import { approving, refused } from './verdict.ts';
 /** A mutation waits for a deployment until this long before its deadline. */
 const DEPLOYMENT_PATIENCE_MS = 15_000;
 
-/** What a mutation that was not committed answers. */
+/** Answer of a mutation that was not committed. */
 interface ErrorMapping {
   /** Maps a driver error that only the service can explain, such as a violated constraint of its own tables. */
   readonly toError?: (error: unknown) => PlatformError | null;

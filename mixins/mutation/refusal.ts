@@ -104,7 +104,7 @@ export async function concludeDryRun(
   const record = async (tx: Tx): Promise<void> => {
     const used = await findKey(tx, key);
     if (used && used.fingerprint !== key.fingerprint) answer = keyReused(used);
-    // What was carried out cannot be tried out any more: the dry run of a call under a run has the fingerprint of the
+    // An executed request can have no dry run any more: the dry run of a call under a run has the fingerprint of the
     // call.
     else if (!lostAccess(answer)) answer = answerOf(used, key) ?? answer;
     const sql = new Sql();

@@ -18,7 +18,7 @@ import { type IdempotencyKey, storedReply } from './key.ts';
 /** Whose tables statements use: those of the tenant (`t_<tenant>`), or a service's own (`svc_<service>`). */
 export type DataRole = 'tenant' | { readonly service: string };
 
-/** What a dry run would change. */
+/** Changes that a dry run would make. */
 export interface Effect {
   readonly kind: 'create' | 'update' | 'delete' | 'transition' | 'notification' | 'event';
   readonly objectApiName: string;
@@ -63,17 +63,17 @@ export interface Unit {
   /** The work is rolled back: it must do nothing that a rollback does not undo, such as taking a number. */
   readonly checkOnly: boolean;
   readonly tx: Tx;
-  /** What expressions and patterns may still cost this mutation, shared with its parts. */
+  /** Remaining cost of expressions and patterns for this mutation, shared with its parts. */
   readonly budget: RequestBudget;
   /** Quoted schema of the tenant. */
   readonly schema: string;
   /** Names this transaction in its events. */
   readonly transactionId: string;
-  /** What a dry run would change, noted by the work. */
+  /** Changes that a dry run would make, noted by the work. */
   readonly effects: Effect[];
   /** How many records the mutation changes, before it commits; the work says so when it is not one. */
   readonly tally: { records: number };
-  /** What an approval of the mutation depends on besides its effects; the work notes it before it commits. */
+  /** Dependencies of an approval besides the effects; noted by the work before the commit. */
   readonly facts: BasisFacts;
   /**
    * Runs the hooks, then sends the last statement of the transaction, which has one row, together with COMMIT. Where
@@ -132,7 +132,7 @@ export async function inTransaction<T>(
     }
     tx.gather();
     const last = tx.one<R>(statement);
-    // What the hooks did is committed with the work or not at all, and COMMIT cannot be taken back.
+    // Changes of the hooks are committed with the work or not at all, and COMMIT cannot be undone.
     if (wrote && options.hooks.length > 0 && !wrote(await last)) return last;
     for (const { conclude } of options.hooks) {
       if (!conclude) continue;

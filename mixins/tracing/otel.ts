@@ -37,7 +37,7 @@ const ATTRIBUTES_MAX = 32;
 const VALUE_MAX_CHARS = 256;
 
 /**
- * What begins a trace is kept or not by the share that the operator has set; parts of it follow. A caller who names a
+ * A root span is sampled by the operator's ratio; its children follow. A caller who names a
  * trace of its own does not decide that, neither by the flag nor by choosing an id that the share would keep.
  */
 function samplerOf({ ratio, believesCallers }: TracingConfig): Sampler {

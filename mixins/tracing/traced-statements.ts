@@ -18,12 +18,12 @@ export interface Described {
 
 /** A part of a statement that has a name, by which the others ask for its rows. */
 const PART = /\b([a-z_]\w*)\s+AS\s+(?:NOT )?(?:MATERIALIZED )?\(/gi;
-/** What stands behind UPDATE where it names no table. */
+/** Words after UPDATE that are not a table. */
 const NO_TABLE: ReadonlySet<string> = new Set(['SET', 'OF', 'SKIP', 'NOWAIT', 'SELECT', 'LATERAL']);
 /** Tables beside the records, such as the version of the configuration, which nearly every statement looks at. */
 const ASIDE = /(?:^|\.)_[^.]*$/;
 
-/** What a statement does, and the first table that it names, of those of records first. */
+/** A statement's verb and its first table; tables of records take precedence. */
 export function describeStatement(text: string): Described {
   const head = text.slice(0, LOOKED_AT_CHARS).replace(LITERAL, "''").replace(NO_SOURCE, '');
   const operation = OPERATION.exec(head)?.[1]?.toUpperCase() ?? 'SQL';

@@ -22,7 +22,7 @@ export interface SpanStart {
 }
 
 export interface Span {
-  /** What others name as their parent. */
+  /** The parent that child spans name. */
   readonly traceparent: string;
   /** It is kept; of one that is not, only its trace goes on. */
   readonly isRecorded: boolean;

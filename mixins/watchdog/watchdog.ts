@@ -9,7 +9,7 @@ import { LongestTurn } from './longest-turn.ts';
 import { stretchesBetween } from './work.ts';
 
 export const TICK_MS = 20;
-/** What is logged and counted. */
+/** Shortest stall that is logged and counted. */
 export const STALL_MS = 200;
 const OTHERS_MAX = 4;
 const DELAY_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 10];

@@ -1,5 +1,5 @@
 /**
- * What the process works on right now: the watchdog says by it who stopped the event loop, the log which request a line
+ * The current work of the process: it tells the watchdog which work blocked the event loop, the log which request a line
  * belongs to, and calls carry it to other processes. A mark costs some 60 ns: it is set wherever a request goes on after
  * it has waited (for its body, a call, an answer of the database).
  */
@@ -43,7 +43,7 @@ export function workWithin<T>(work: Work, task: () => T): T {
   return task();
 }
 
-/** What is worked on; undefined for the process's own work. */
+/** The current work; undefined for the process's own. */
 export const currentWork = (): Work | undefined => storage.getStore();
 
 /** The current work goes on now. */
@@ -56,7 +56,7 @@ export function mark(): void {
 }
 
 /**
- * Who was at work between two moments of `performance.now()`, longest first. Of very many short works only the last are
+ * Work between two moments of `performance.now()`, longest first. Of very many short stretches only the last are
  * known.
  */
 export function stretchesBetween(from: number, to: number): Stretch[] {

@@ -242,5 +242,5 @@ function streetLine(random: Choices, culture: Culture): string {
   return culture.numberFirst ? `${number} ${street}` : `${street} ${number}`;
 }
 
-/** Area code and 555, a number that nobody has. */
+/** Area code and 555, an unassigned number. */
 const phoneOf = (random: Choices, town: Town): string => `${town.dial} 555${digits(random, 4)}`;

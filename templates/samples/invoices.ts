@@ -59,7 +59,7 @@ const shippedOrders = (
     )
     .sort((a, b) => a.issuedAt - b.issuedAt || (a.order.id < b.order.id ? -1 : 1));
 
-/** What became of an invoice: when it was due, what was paid, and where that leaves it. */
+/** Outcome of an invoice: due date, payments, and resulting state. */
 function fateOf(
   book: Workbook,
   random: Choices,

@@ -41,7 +41,7 @@ export interface Order {
   tax: number;
 }
 
-/** What the orders of a tenant are made from. */
+/** Inputs of a tenant's orders. */
 interface Source {
   readonly book: Workbook;
   readonly random: Choices;

@@ -28,7 +28,7 @@ export interface Culture {
   readonly streets: readonly string[];
   /** House number before the street, as in "12 High Street". */
   readonly numberFirst: boolean;
-  /** What follows a family name or town in the name of a company. */
+  /** Suffixes of company names after a family name or town. */
   readonly trades: readonly (readonly [word: string, industry: string])[];
   readonly legalForms: readonly string[];
 }

@@ -1,4 +1,4 @@
-/** What the sample company sells: office furniture, lamps, technology, supplies and services around them. */
+/** Products of the sample company: office furniture, lamps, technology, supplies and services around them. */
 
 export interface ProductLine {
   readonly family: string;
