@@ -1,4 +1,4 @@
-/** Who asks, and which runs and approvals they see. Source: docs/reference/agents.md. */
+/** The caller, and the runs and approvals that they see. Source: docs/reference/agents.md. */
 import { CLI_CLIENT_ID } from '../../contracts/auth.ts';
 import type { UserIdentity } from '../../contracts/data.ts';
 import { accessFor } from '../../lib/access/rules.ts';
@@ -31,11 +31,11 @@ export async function requireActiveUser(findUser: FindUser, request: RequestCont
   return user;
 }
 
-/** What a user may do, as far as it concerns no particular record. */
+/** A user's permissions that concern no particular record. */
 export const accessOf = (snapshot: Snapshot, user: UserIdentity): Access =>
   accessFor(snapshot, { ...user, userId: user.id, timezone: user.timezone ?? snapshot.tenant.timezone });
 
-/** Whether the connection is that of somebody who looks after the agents of the tenant. */
+/** True for a connection of a user who manages the tenant's agents. */
 export const overseesAgents = (request: RequestContext, user: UserIdentity): boolean =>
   request.scopes.includes('agent:approve') && request.person && user.systemPermissions.includes('approveAgentActions');
 

@@ -71,7 +71,7 @@ export class Configurations {
             proveCurrent(tx, tenantId, snapshot),
             work(tx, snapshot),
           ]);
-          // What failed by an older configuration may succeed by the newer one.
+          // A failure by an older configuration may succeed by the newer one.
           if (current.status === 'rejected') throw current.reason;
           if (worked.status === 'rejected') throw worked.reason;
           return worked.value;

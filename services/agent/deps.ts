@@ -1,4 +1,4 @@
-/** What the handlers of this service work with. */
+/** Dependencies of this service's handlers. */
 
 import type { ActionMap } from '../../contracts/call.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';

@@ -27,7 +27,7 @@ export async function writeEvents(
   await Promise.all(written);
 }
 
-/** What the platform itself, or an operator, has done about a run. */
+/** Actions of the platform itself, or of an operator, on a run. */
 export interface Note {
   readonly runId: string;
   readonly operationId:
@@ -47,7 +47,7 @@ export const endChanges = (runId: string, status: string, approvalIds: readonly 
   ...(approvalIds.length > 0 ? { openApprovals: { from: approvalIds, to: [] } } : {}),
 });
 
-/** Writes to the audit trail what nobody asked for, in the transaction that does it. */
+/** Audits actions that no user requested, in the transaction that does them. */
 export async function writeNotes(tx: Tx, tenantId: string, notes: readonly Note[]): Promise<void> {
   if (notes.length === 0) return;
   tx.actAs(tenantRole(tenantId));

@@ -11,7 +11,7 @@ import { ownEntry } from '../../lib/schema/lookup.ts';
 import { HIDDEN } from './approvals/hide.ts';
 import type { AgentDeps } from './deps.ts';
 
-/** Whether sharing shows a record to the reader, or did before it was deleted. */
+/** True when the reader can see a record, or could before it was deleted. */
 export type Sees = (record: RecordName) => boolean;
 
 /** Asks about these records; others are not seen. */
@@ -58,7 +58,7 @@ export function recordInPath(called: CalledPath): RecordName | null {
 /** Ids that only the service knows something about which owns the operation. */
 const OF_SERVICES = ['value', 'dashboardId', 'connectionId'];
 
-/** What a reader may know of a path. */
+/** The part of a path that a reader may see. */
 interface PathSight {
   readonly sees: Sees;
   /** They may know of everything else that it names. */
@@ -66,7 +66,7 @@ interface PathSight {
 }
 
 /**
- * The path without names of objects and fields and ids that the reader may not know, or nobody has asked whether they
+ * The path without names of objects and fields and ids that the reader may not see, or that were not checked whether they
  * may.
  */
 export function shownPath(called: CalledPath, { objects }: Access, { sees, reads }: PathSight): string {

@@ -26,7 +26,7 @@ export default function analyticsService({ database, jobs, metrics }: Platform):
   });
   database.onReplaced(() => results.clear());
 
-  /** What the work for somebody who asks can reach. */
+  /** Reachable services of a caller's work. */
   const depsOf = (ctx: Caller, request: Asker): AnalyticsDeps => {
     const { requestId, tenantId, userId, clientId, deadline, deniedObjects } = request;
     const asker = { requestId, tenantId, userId, clientId, deadline, ...(deniedObjects ? { deniedObjects } : {}) };

@@ -1,4 +1,4 @@
-/** What the operations of this service work with. */
+/** Dependencies of this service's operations. */
 import type { AggregateQuery, AggregateResult, ObjectCatalog } from '../../contracts/data/aggregate.ts';
 import type { DataActions, UserAccess } from '../../contracts/data.ts';
 import type { Database } from '../../mixins/database/database.ts';
@@ -11,7 +11,7 @@ export interface AnalyticsDeps {
   readonly unknownPrincipals: (asked: DataActions['data.principals.check']['params']) => Promise<number[]>;
   /** Takes over the dashboards that deployments up to this version have brought. */
   readonly takeDeployed: (tenantId: string, metadataVersion: number) => Promise<void>;
-  /** What the caller can ask of an object, with labels in the language that is accepted. */
+  /** Aggregations that an object offers the caller, with labels in the accepted language. */
   readonly catalogOf: (objectApiName: string, acceptLanguage?: string) => Promise<ObjectCatalog>;
   /** Groups of the records that the caller can see. */
   readonly aggregate: (query: AggregateQuery) => Promise<AggregateResult>;

@@ -1,4 +1,4 @@
-/** Who looks at dashboards, as far as that decides which ones and with what result. */
+/** A viewer of dashboards: the rights that decide which ones they see, with what result. */
 import type { UserAccess } from '../../contracts/data.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import type { AnalyticsDeps } from './deps.ts';
@@ -6,7 +6,7 @@ import type { AnalyticsDeps } from './deps.ts';
 export interface Viewer extends UserAccess {
   readonly tenantId: string;
   readonly userId: string;
-  /** They reach every dashboard like its owner: somebody must, when an owner has left. */
+  /** Has an owner's access to every dashboard, so that those of former users stay manageable. */
   readonly modifiesAll: boolean;
   /** The connection may change dashboards at all. */
   readonly mayChange: boolean;

@@ -1,5 +1,5 @@
 /**
- * What this process knows about tenants and their users: the snapshot, and each user's access computed from it. All
+ * This process's cache of tenants and their users: the snapshot, and each user's access computed from it. All
  * of it may be lost at any moment and may be stale at any moment: every statement on records returns the versions it
  * saw, and a request that finds other versions repeats with fresh ones.
  */
@@ -38,7 +38,7 @@ const MOVING_MAX_MS = 10_000;
 const LOADS_MAX = 10;
 const VIEWS_PER_TENANT_MAX = 2_000;
 const TENANTS_MAX = 20_000;
-/** What a user weighs in a directory, about. */
+/** Approximate size of a user in a directory. */
 const USER_BYTES = 250;
 const TENANTS_MAX_BYTES = 256 * 1024 * 1024;
 
@@ -147,7 +147,7 @@ export class Tenants {
     }
   }
 
-  /** What is known about the tenant at these versions; null: they have passed in the meantime. */
+  /** The tenant at these versions; null: they are superseded. */
   async #tenant(tenantId: string, versions: Versions): Promise<Tenant | null> {
     const known = this.#tenants.get(tenantId);
     if (known && same(known, versions)) return known;

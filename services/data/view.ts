@@ -1,4 +1,4 @@
-/** What one user sees of one tenant: the input of everything in this service. */
+/** One user's view of one tenant: the input of everything in this service. */
 import type { Access } from '../../lib/access/types.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
 

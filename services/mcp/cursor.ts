@@ -1,11 +1,11 @@
-/** Where a long answer goes on. A cursor knows what it belongs to: with anything else it is refused. */
+/** Position in a long answer. A cursor is bound to its question: with any other it is refused. */
 import { hash } from 'node:crypto';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 
 export interface Position {
   /** Entries before the page. */
   readonly entry: number;
-  /** What the page begins within has this much before it: characters of a file, bytes of a text. */
+  /** Offset at which the page begins: characters of a file, bytes of a text. */
   readonly offset: number;
 }
 
@@ -15,7 +15,7 @@ export const markOf = (question: string | Buffer): string => hash('sha256', ques
 export const cursorOf = ({ entry, offset }: Position, mark: string): string =>
   Buffer.from(`${entry}.${offset}.${mark}`).toString('base64url');
 
-/** Where a cursor points to. Throws CURSOR_INVALID, and CURSOR_QUERY_MISMATCH when it goes on with something else. */
+/** The position of a cursor. Throws CURSOR_INVALID, and CURSOR_QUERY_MISMATCH for a cursor of another question. */
 export function positionOf(cursor: string | undefined, mark: string): Position {
   if (cursor === undefined) return { entry: 0, offset: 0 };
   const [, entry, offset, known] = /^(\d{1,8})\.(\d{1,8})\.([\w-]{16})$/.exec(decoded(cursor)) ?? [];

@@ -12,7 +12,7 @@ export interface McpCall {
   onError(error: unknown): void;
 }
 
-/** What the caller hears of something that was thrown. */
+/** The caller's error for a thrown one. */
 export function errorOf({ request, onError }: McpCall, thrown: unknown): ErrorBody {
   return errorBody(known(thrown, onError), request.requestId, request.baseUrl);
 }

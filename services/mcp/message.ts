@@ -1,5 +1,5 @@
 /**
- * What a message may hold before the SDK sees it. The SDK lists everything that is wrong with a message, and repeats its
+ * Bounds of a message before the SDK sees it. The SDK lists everything that is wrong with a message, and repeats its
  * id, name and address: a long message would take long to refuse, and its answer would be longer still.
  */
 
@@ -29,7 +29,7 @@ export function tooLong(message: Json): string | null {
   else {
     const { arguments: given, ...others } = params;
     add(size, { ...message, params: others });
-    // What they hold is for the tool to check.
+    // Their content is checked by the tool.
     if (isObject(given)) for (const name of Object.keys(given)) add(size, name);
   }
   if (size.values > LIMITS.mcp_values_max) return `${BESIDES} has more than ${LIMITS.mcp_values_max} values.`;

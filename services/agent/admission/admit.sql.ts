@@ -17,14 +17,14 @@ export interface AdmittedCall extends Call {
   readonly stepId: string;
 }
 
-/** Whether the same mutation was admitted before under the same key. */
+/** True when the same mutation was admitted before under the same key. */
 const admittedBefore = ({ bind }: Sql, { request, call }: Call): string =>
   `EXISTS (SELECT FROM agent.steps s WHERE s.tenant_id = ${bind(request.tenantId, 'uuid')}
         AND s.run_id = ${bind(call.runId, 'uuid')} AND s.mutation
         AND s.idempotency_key = ${bind(call.idempotencyKey, 'text')}
         AND s.fingerprint = ${bind(call.fingerprint, 'text')} AND s.cost > 0)`;
 
-/** Whether the same mutation is being tried out at the moment under the same key. */
+/** True while a dry run of the same mutation under the same key is in progress. */
 const beingTried = ({ bind }: Sql, { request, call }: Call): string =>
   `EXISTS (SELECT FROM agent.steps s WHERE s.tenant_id = ${bind(request.tenantId, 'uuid')}
         AND s.run_id = ${bind(call.runId, 'uuid')} AND NOT s.mutation
@@ -100,7 +100,7 @@ export function countStatement(
   );
 }
 
-/** What user and client have used of their day, held until the transaction ends; no row: they begin one. */
+/** Daily use of user and client, locked until the transaction ends; no row: the first use of a day. */
 export function lockDayStatement({ request }: Call): Statement {
   const sql = new Sql();
   return sql.statement(

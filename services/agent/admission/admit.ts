@@ -45,7 +45,7 @@ import {
 } from './admit.sql.ts';
 import { budgetRefusal, type Charge, dayRefusal, type Standing, standingOf, type UsedDay } from './decide.ts';
 
-/** What a transaction that refuses has written is kept, so that it answers instead of throwing. */
+/** The transaction of a refusal commits its writes, so it returns instead of throwing. */
 type Outcome = Admitted | PlatformError;
 
 export async function admit(deps: AgentDeps, request: RequestContext, call: Admission): Promise<Admitted> {
@@ -129,10 +129,10 @@ function verdictOf(snapshot: Snapshot, { request, call }: AdmittedCall, caller: 
     });
   const on = (object: string): Verdict => evaluate(policies, { ...call, objectApiName: object });
   const itself = judged(call, false);
-  // What an agent must not do it does not try out, and what waits for people would wait.
+  // A denied call has no dry run either, and a call that needs approval would wait.
   const verdict = call.checked && itself.decision !== 'deny' ? judged(call.checked, true) : itself;
   if (verdict.decision === 'deny' || !caller || objectApiName === null) return verdict;
-  // What is not to be read by itself is not read through a reference, a filter or a lookup either.
+  // An object that must not be read directly is not read through a reference, a filter or a lookup either.
   const access = accessOf(snapshot, caller);
   const others = [
     ...referencedObjects(access, objectApiName, [...(call.expanded ?? []), ...(call.lookedUp ?? [])]),
@@ -146,7 +146,7 @@ function verdictOf(snapshot: Snapshot, { request, call }: AdmittedCall, caller: 
   return denials.find(({ decision }) => decision === 'deny') ?? verdict;
 }
 
-/** Who must not read the records of an object names none of them either. */
+/** A caller denied reading an object's records cannot reference them either. */
 const READ_OF_RECORD = {
   operationId: 'data.records.get',
   risk: 'low',
@@ -160,7 +160,7 @@ function fieldsGiven({ operationId, body, checked }: Admission): string[] {
   return isObject(fields) ? Object.keys(fields).filter((name) => fields[name] !== null) : [];
 }
 
-/** What the references lead to that the caller can read: of others they hear what they hear of unknown fields. */
+/** Targets of the references that the caller can read: the others look like unknown fields. */
 function referencedObjects({ objects }: Access, objectApiName: string, references: readonly string[]): string[] {
   const from = ownEntry(objects, objectApiName);
   if (!from) return [];
@@ -182,7 +182,7 @@ async function decide(
   const run = await openRun(tx, admission, day);
   if (run instanceof PlatformError) return run;
   if (verdict.decision === 'deny') return deny(tx, admission, verdict.policy);
-  // What is tried out changes nothing that anybody would have to approve.
+  // A dry run changes nothing that would need approval.
   if (run.dryRun || call.checked) {
     const counted = await count(tx, admission, day);
     return counted instanceof PlatformError ? counted : { ...counted, approvalRequired: true };
@@ -287,7 +287,7 @@ type StandingOfCall =
   | Extract<Standing, { next: 'ask' | 'execute' }>
   | { readonly next: 'refuse'; readonly refusal: PlatformError; readonly approvalId: string };
 
-/** Whether the call is executed, asked for, or refused because of the approval that was asked for before. */
+/** Decides by the earlier approval whether the call is executed, requested, or refused. */
 async function standingOfCall(tx: Tx, admission: AdmittedCall, identity: Identity): Promise<StandingOfCall> {
   const { request, call } = admission;
   const known = await tx.first<KnownApprovalRow>(knownApprovalStatement(request, call.runId, identity));

@@ -1,4 +1,4 @@
-/** Whether a run lets a call through: pure. Source: docs/reference/agents.md#what-happens-to-a-call. */
+/** Decides whether a run admits a call: pure. Source: docs/reference/agents.md#what-happens-to-a-call. */
 import { LIMITS } from '../../../config/limits.ts';
 import type { ApprovalStatus } from '../../../contracts/agent.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
@@ -6,7 +6,7 @@ import type { DayBudget } from '../policy/evaluate.ts';
 import { time } from '../runs/present.ts';
 import type { LockedRun } from '../runs/run.sql.ts';
 
-/** What a call takes from the budget of its run. */
+/** Units that a call takes from the budget of its run. */
 export interface Charge {
   readonly cost: number;
   /** 0 or 1. */
@@ -24,7 +24,7 @@ export function budgetRefusal(run: LockedRun, { cost, mutations }: Charge): Plat
   return null;
 }
 
-/** What user and client have used since their day began. */
+/** Use by user and client since their day began. */
 export interface UsedDay {
   readonly cost: number;
   readonly mutations: number;
@@ -75,7 +75,7 @@ export interface KnownApproval {
   readonly comment: string | null;
 }
 
-/** What becomes of a call that needs an approval. */
+/** Outcome of a call that needs an approval. */
 export type Standing =
   /** Nobody was asked yet, or it is over and the request is a new one by its key. */
   | { readonly next: 'ask' }
@@ -84,7 +84,7 @@ export type Standing =
   | { readonly next: 'refuse'; readonly code: 'APPROVAL_PENDING' | 'APPROVAL_REJECTED' | 'APPROVAL_EXPIRED' };
 
 /**
- * What an approval means for the same request. A rejection holds for 24 hours; after an expiry or a use another
+ * Effect of an approval on a duplicate request. A rejection holds for 24 hours; after an expiry or a use another
  * Idempotency-Key asks anew.
  */
 export function standingOf(approval: KnownApproval | null): Standing {

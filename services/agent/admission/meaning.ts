@@ -1,5 +1,5 @@
 /**
- * What a request means, however it is spelled: pure. A rejection holds for all of its spellings; an approval is bound
+ * The canonical form of a request: pure. A rejection holds for all of its spellings; an approval is bound
  * to the bytes all the same. Source: docs/reference/agents.md#approvals.
  */
 import { hash } from 'node:crypto';

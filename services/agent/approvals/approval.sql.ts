@@ -140,7 +140,7 @@ export function expireApprovalStatement(tenantId: string, approvalId: string): S
   );
 }
 
-/** What lists show of an approval. */
+/** Columns of an approval in lists. */
 export interface ApprovalSummaryRow {
   readonly approvalId: string;
   readonly runId: string;
@@ -224,7 +224,7 @@ export function lockApprovalStatement(tenantId: string, approvalId: string): Sta
   );
 }
 
-/** What is written down of approvals that have a status: what is over may still be open there. Indexes serve it. */
+/** Stored status of approvals: an expired one may still be stored as open. Served by indexes. */
 const WRITTEN: Readonly<Record<ApprovalStatus, string>> = {
   PENDING: `a.status = 'PENDING'`,
   APPROVED: `a.status = 'APPROVED'`,

@@ -1,8 +1,8 @@
-/** Who may decide about a request of an agent: pure. Source: docs/reference/agents.md#approvals. */
+/** Approvers of an agent's request: pure. Source: docs/reference/agents.md#approvals. */
 import type { Access } from '../../../lib/access/types.ts';
 import type { ApprovalRow, Approver } from './approval.sql.ts';
 
-/** Whether the user is one of those who decide; an escalated approval is decided by more people. */
+/** True when the user is an approver; escalation adds more approvers. */
 export function isApprover(
   { approvers, escalateTo, escalatedAt }: Pick<ApprovalRow, 'approvers' | 'escalateTo' | 'escalatedAt'>,
   access: Access,

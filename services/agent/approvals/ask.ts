@@ -22,7 +22,7 @@ import {
   pendingStatement,
 } from './approval.sql.ts';
 
-/** What makes requests the same one. */
+/** Identifies duplicate requests. */
 export type Identity = Pick<NewApproval, 'fingerprint' | 'meaning' | 'idempotencyKey'>;
 
 /** @throws PlatformError 500 for a call that is no mutation, which no policy sends to people. */
@@ -33,7 +33,7 @@ export function identityOf(call: Admission, snapshot: Snapshot, preview: object 
   throw new PlatformError('INTERNAL_ERROR', `${operationId} cannot be approved: it is no mutation.`);
 }
 
-/** What people are asked about. */
+/** Subject of an approval. */
 export interface Asked {
   readonly identity: Identity;
   /** As it was judged with its target. */
@@ -96,7 +96,7 @@ export function sizeRefusal({ call: { body } }: AdmittedCall): PlatformError | n
   return body !== undefined && Buffer.byteLength(JSON.stringify(body)) > max ? approvalTooLarge('body', max) : null;
 }
 
-/** What waits for people is bounded: nobody can decide about thousands of requests. null: there is room for another. */
+/** Bounded: no approver can decide about thousands of requests. null: there is room for another. */
 export async function roomRefusal(tx: Tx, { request, call }: AdmittedCall): Promise<PlatformError | null> {
   const { tenantId, userId } = request;
   const { ofRun, ofUser, ofTenant } = await tx.one<OpenApprovals>(pendingStatement(tenantId, userId, call.runId));

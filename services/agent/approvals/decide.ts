@@ -30,7 +30,7 @@ export const decideApproval: Handler<'agent.approvals.decide', AgentDeps> = asyn
   const user = await requireActiveUser(deps.findUser, request);
   const access = accessOf(await deps.configurations.current(tenantId), user);
   const { approvalId } = call.path;
-  // What a person may do is asked before anything is locked; what a request is about never changes.
+  // The person's rights are checked before any lock; the subject of a request never changes.
   const judged = await judge(deps, request, access, approvalId);
   return mutate(deps.database, request, call, {
     role: { service: 'agent' },
@@ -65,7 +65,7 @@ interface Judged {
   readonly reader: Reader;
 }
 
-/** What the person may know and do about the request; null: they see no such approval. */
+/** The person's view of the request and their right to decide; null: they see no such approval. */
 async function judge(
   deps: AgentDeps,
   request: RequestContext,
@@ -103,7 +103,7 @@ function requireOtherEyes({ userId, allowSelfApproval }: ApprovalRow, request: R
 
 /**
  * The program that asks can hold the tokens of several people, so that its client decides about nothing of its own,
- * whichever user has signed in there. At the command line, which everybody has in common, two people are two programs.
+ * whichever user has signed in there. On the command line, a client that all users share, two people are two programs.
  */
 function requireOtherClient({ userId, clientId }: ApprovalRow, request: RequestContext): void {
   if (clientId !== request.clientId) return;

@@ -21,7 +21,7 @@ export function hideFields(value: unknown, object: ObjectAccess | undefined): un
   return Object.fromEntries(Object.entries(value).filter(([name]) => name.startsWith('_') || reads(object, name)));
 }
 
-/** What decides about what a reader sees of a preview. */
+/** Inputs that decide a reader's view of a preview. */
 export interface Sight {
   readonly access: Access;
   /** Sharing shows the record to the reader, or there is none yet. */
@@ -29,7 +29,7 @@ export interface Sight {
   readonly sees: (record: RecordName) => boolean;
 }
 
-/** What a dry run on an object answered. */
+/** Answer of a dry run on an object. */
 export function hidePreview(preview: Json, objectApiName: string, { access, readsRecord, sees }: Sight): Json {
   const object = ownEntry(access.objects, objectApiName);
   const shownRecord = (value: unknown): unknown => {
@@ -57,7 +57,7 @@ export function hidePreview(preview: Json, objectApiName: string, { access, read
 const listOf = (value: unknown, shown: (item: Json) => unknown): unknown =>
   Array.isArray(value) ? value.map((item: unknown) => (isObject(item) ? shown(item) : HIDDEN)) : HIDDEN;
 
-/** What is said about a field that the reader cannot read, and about one that does not exist. */
+/** Shown for a field that the reader cannot read, and for one that does not exist. */
 const UNSEEN_FIELD = {
   pointer: '',
   code: 'FIELD_UNKNOWN',

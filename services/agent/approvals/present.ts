@@ -12,7 +12,7 @@ import type { ApprovalRow, ApprovalSummaryRow, Approver } from './approval.sql.t
 import { duplicatesIn, HIDDEN, hideFields, hidePreview, recordsIn } from './hide.ts';
 import { bodyHasFields, recordQuestionOf } from './operations.ts';
 
-/** What decides about what a reader is shown. */
+/** Inputs that decide a reader's view. */
 export interface Reader {
   readonly access: Access;
   /** The request was sent in their name. */

@@ -25,11 +25,11 @@ import { type Rights, rightsOf } from './rights.ts';
 export const approvalNotFound = (): PlatformError =>
   new PlatformError('APPROVAL_NOT_FOUND', 'There is no such approval.');
 
-/** Whether it was asked for in the name of the reader; an agent sees those of its own client. */
+/** True when it was requested in the reader's name; an agent sees those of its own client. */
 const isOwn = (row: ApprovalSummaryRow, { userId, agent, clientId }: RequestContext): boolean =>
   row.userId === userId && (!agent || row.clientId === clientId);
 
-/** Whether the reader is one of those who decide; nobody decides about an object that they cannot read. */
+/** True when the reader is an approver; an approver must be able to read the object. */
 export function decides(row: ApprovalSummaryRow, access: Access): boolean {
   const { objectApiName } = row.pathParameters;
   if (objectApiName !== undefined && !ownEntry(access.objects, objectApiName)) return false;
@@ -64,7 +64,7 @@ export const getApproval: Handler<'agent.approvals.get', AgentDeps> = async (dep
   return { body: presentApproval(row, await readerOf(deps, request, access, row, rights)) };
 };
 
-/** What the reader may see of an approval. */
+/** A reader's view of an approval. */
 export async function readerOf(
   deps: AgentDeps,
   request: RequestContext,

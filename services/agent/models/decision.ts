@@ -1,7 +1,7 @@
 import { type CreationOptional, DataTypes, type InferAttributes, type InferCreationAttributes, Model } from 'sequelize';
 import { sequelize, type Timestamp } from '../../../mixins/models/sequelize.ts';
 
-/** What one person decided about one approval. */
+/** One person's decision about one approval. */
 export class DecisionModel extends Model<InferAttributes<DecisionModel>, InferCreationAttributes<DecisionModel>> {
   declare tenantId: string;
   declare approvalId: string;

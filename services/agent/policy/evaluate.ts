@@ -1,5 +1,5 @@
 /**
- * What the agent policies of a tenant say about a call: pure. The first rule that fits decides; where none fits, calls
+ * Evaluates a tenant's agent policies for a call: pure. The first rule that fits decides; where none fits, calls
  * of high risk wait for a person and all others are allowed. Source: docs/reference/agents.md#policies.
  */
 import { LIMITS } from '../../../config/limits.ts';
@@ -13,7 +13,7 @@ import type { AgentPolicyMeta, AgentRuleMeta, ApproverMeta, Snapshot } from '../
  */
 export type AccessGiven = 'operation' | 'object' | 'content' | null;
 
-/** What of a call policies look at. */
+/** Properties of a call that policies match. */
 export interface PolicyCall {
   readonly operationId: string;
   readonly risk: Operation['risk'];
@@ -26,11 +26,11 @@ export interface PolicyCall {
   readonly duplicateConfirmation: boolean;
 }
 
-/** Who decides about a call, and by when. */
+/** Approvers of a call, and the time limit. */
 export interface ApprovalTerms {
   /** apiName; null: the default of the platform. */
   readonly policy: string | null;
-  /** Empty: everybody who may approve actions of agents. */
+  /** Empty: every user who may approve actions of agents. */
   readonly approvers: readonly ApproverMeta[];
   readonly requiredApprovals: number;
   readonly expiresInSeconds: number;
@@ -53,7 +53,7 @@ export function policiesOf(snapshot: Snapshot, clientId: string): readonly Agent
   return [...naming, ...all.filter((policy) => policy.clients.includes('*') && !naming.includes(policy))];
 }
 
-/** Whether a call may be executed, waits for people, or is denied. `policies` in the order in which they are asked. */
+/** Decides whether a call is executed, waits for approval, or is denied. `policies` in order of precedence. */
 export function evaluate(policies: readonly AgentPolicyMeta[], call: PolicyCall): Verdict {
   const found = firstMatch(policies, call);
   const decision = found?.rule.decision ?? (call.risk === 'high' ? 'approve' : 'allow');

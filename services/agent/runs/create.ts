@@ -74,7 +74,7 @@ function requireGoal(goal: string): void {
   });
 }
 
-/** What the run is about is shown to people, so it is something that the user can read. */
+/** The run's subject is shown to people, so the user must be able to read it. */
 function requireKnownObject({ objects }: Access, context: CreateRun['context']): void {
   if (context === undefined || objects[context.objectApiName]) return;
   const message = 'The object does not exist, or you have no access to it.';

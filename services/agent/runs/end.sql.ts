@@ -5,7 +5,7 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 export interface EndedRun {
   readonly runId: string;
   readonly agentKey: string;
-  /** What was taken back with it. */
+  /** Approvals cancelled with it. */
   readonly approvalIds: readonly string[];
 }
 
@@ -41,7 +41,7 @@ export interface Report {
   readonly modelUsage: string | null;
 }
 
-/** What is reported of a run that has just ended. */
+/** Reported about a run that has just ended. */
 export function reportStatement(tenantId: string, runId: string, report: Report): Statement {
   const sql = new Sql();
   const { bind } = sql;

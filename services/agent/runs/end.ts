@@ -1,5 +1,5 @@
 /**
- * Ends runs: by the agent that completes them, or by somebody who stops them. Source: docs/reference/agents.md#runs.
+ * Ends runs: completed by the agent, or stopped by a person. Source: docs/reference/agents.md#runs.
  */
 import { LIMITS } from '../../../config/limits.ts';
 import type { RunOutcome } from '../../../contracts/agent.ts';

@@ -35,7 +35,7 @@ export const getRun: Handler<'agent.runs.get', AgentDeps> = async (deps, request
   return { body: presentRun(shown ?? row, knows) };
 };
 
-/** What a run is about is shown to people who see that record, and to the user who named it. */
+/** The run's subject is shown to readers of that record, and to the user who named it. */
 export async function withShownContext<Row extends RunSummaryRow>(
   deps: AgentDeps,
   request: RequestContext,

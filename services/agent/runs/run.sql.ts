@@ -42,7 +42,7 @@ export interface RunRow extends RunTerms {
   }[];
 }
 
-/** What lists show of a run. */
+/** Columns of a run in lists. */
 export type RunSummaryRow = Omit<RunRow, 'plan' | 'output' | 'pending'>;
 
 /** Waits for a decision, and still can be decided. */
@@ -78,7 +78,7 @@ export interface Sight {
   readonly clientId: string | null;
 }
 
-/** What is written down of runs that have a status: one that is over may still be active there. Indexes serve it. */
+/** Stored status of runs: an expired one may still be stored as active. Served by indexes. */
 const WRITTEN: Readonly<Record<RunStatus, string>> = {
   RUNNING: `r.status = 'RUNNING'`,
   WAITING_APPROVAL: `r.status = 'RUNNING'`,

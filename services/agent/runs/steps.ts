@@ -1,4 +1,4 @@
-/** What was called under a run, and what it changed. Source: docs/reference/agents.md#runs. */
+/** Calls under a run, and their changes. Source: docs/reference/agents.md#runs. */
 
 import { Op } from 'sequelize';
 import type { Handler, OperationOutput } from '../../../contracts/operations.ts';

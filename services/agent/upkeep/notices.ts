@@ -24,7 +24,7 @@ const APPROVALS_PER_TENANT = 50;
 const USERS_PER_CALL = 500;
 const USERS_MAX = 10_000;
 
-/** One round over all tenants with approvals of which nobody was sent a mail. */
+/** One round over all tenants with approvals that were not mailed yet. */
 export async function sendNotices(
   deps: AgentDeps,
   signal: AbortSignal,

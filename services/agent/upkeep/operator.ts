@@ -1,4 +1,4 @@
-/** What an operator sees of the runs of a tenant, and how one ends them. */
+/** The operator's view of a tenant's runs, and how to end them. */
 import type { ActiveRun, AgentActions } from '../../../contracts/agent.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isUuid } from '../../../lib/values/ids.ts';

@@ -88,7 +88,7 @@ export function tenantsWithRunsStatement(): Statement {
   return new Sql().statement(`SELECT DISTINCT tenant_id AS "tenantId" FROM agent.runs`);
 }
 
-/** What columns take in the database, where long values are compressed. */
+/** Stored size of columns; long values are compressed. */
 const bytesOf = (...columns: string[]): string =>
   columns.map((column) => `coalesce(pg_column_size(${column}), 0)`).join(' + ');
 

@@ -174,7 +174,7 @@ async function answered(
   return { ...reply, headers: { ...reply.headers, ...headers }, body };
 }
 
-/** What the key keeps of a long answer. */
+/** Stored under the key instead of a long answer. */
 interface Kept {
   readonly dashboardId: string;
   readonly keptVersion: Version;
@@ -251,7 +251,7 @@ function replyOf(row: FullDashboardRow, viewer: Viewer): OperationReply {
 
 const addressOf = (dashboardId: string): string => `${API_PREFIX}/analytics/dashboards/${dashboardId}`;
 
-/** What other services say about a body. Asked before the transaction, which holds a connection. */
+/** Other services' checks of a body. Before the transaction, which holds a connection. */
 interface Answers {
   /** Shares with those whom the caller cannot name. */
   readonly unknown: ReadonlySet<string>;
@@ -318,7 +318,7 @@ function refuseTooMany(count: number, max: number, whose: string): void {
     throw new PlatformError('TOO_MANY_ITEMS', `${whose} has ${max} dashboards at most.`, { details: { max } });
 }
 
-/** What the audit trail says about a change: the values of short properties, and which of the others changed. */
+/** Audit entry of a change: values of short properties, and the names of other changed ones. */
 function changesOf(before: Content | null, after: Content, revision: number): Record<string, unknown> {
   const changes: Record<string, unknown> = { revision: { from: before ? revision - 1 : null, to: revision } };
   for (const name of ['name', 'visibility', 'sharedWith', 'timezone'] as const)

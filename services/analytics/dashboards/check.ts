@@ -1,5 +1,5 @@
 /**
- * Whether somebody could change dashboards by an operation themselves, for services that let people decide about what
+ * Checks whether a user could change dashboards by an operation themselves, for services that let people decide about what
  * is asked for in the name of others: by the rules of the execution, without revisions. Source:
  * docs/reference/agents.md#approvals.
  */

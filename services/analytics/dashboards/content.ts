@@ -1,4 +1,4 @@
-/** What a dashboard becomes by a request, and why it is refused. Pure. */
+/** Applies a request to a dashboard, or says why it is refused. Pure. */
 import { LIMITS } from '../../../config/limits.ts';
 import type { CreateBody, DashboardFilter, DashboardShare, GivenWidget, Widget } from '../../../contracts/analytics.ts';
 import type { ErrorCode, ViolationCode } from '../../../lib/errors/catalogue.ts';
@@ -25,7 +25,7 @@ const EMPTY = {
   widgets: [],
 } as const;
 
-/** What a dashboard becomes by a body: what it does not name stays, or has its default. */
+/** Merges a body into a dashboard: absent properties stay, or get their default. */
 export function contentOf(given: Partial<CreateBody>, before: Content | null): Content {
   const { name, description, visibility, sharedWith, timezone, filters, widgets } = given;
   const { name: formerName = '', ...former } = before ?? EMPTY_NAMED;

@@ -45,7 +45,7 @@ export class DeployedDashboards {
 
   /** Takes over what deployments up to this version have changed. Without metadata, things stay as they are. */
   async upTo(version: number, tenantId: string, list: ListComponents): Promise<void> {
-    // What is under way here or in another process may be the take-over of an earlier version.
+    // Another take-over under way, here or in another process, may be of an earlier version.
     while ((this.#taken.get(tenantId) ?? -1) < version && !this.#failedLately.has(tenantId))
       await (this.#underway.get(tenantId) ?? this.#begin(tenantId, version, list));
   }

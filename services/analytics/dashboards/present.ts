@@ -9,7 +9,7 @@ type Summary = Omit<OperationOutput<'analytics.dashboards.list'>['records'][numb
 
 const time = (text: string): string => formatTimestamp(new Date(text));
 
-/** Who only looks sees nothing of what happened to the draft since it was published. */
+/** Viewers do not see changes of the draft since it was published. */
 const changesOf = (row: DashboardRow): Pick<Summary, 'state' | 'revision' | 'updatedAt' | 'updatedById'> =>
   row.reach === 'view' && row.publishedRevision !== null && row.publishedAt !== null
     ? {
@@ -85,6 +85,6 @@ export function etagOf({
   return `"r${revision}-${seen.slice(0, 12)}"`;
 }
 
-/** The revision of the version that is shown: what was published is the same for everybody who sees it. */
+/** The revision of the version shown: a published one is the same for all viewers. */
 export const revisionShown = ({ version, revision, publishedRevision }: DashboardRow): number =>
   version === 'published' ? (publishedRevision ?? revision) : revision;

@@ -1,5 +1,5 @@
 /**
- * Whether what a widget asks can be asked by the user who sets it. What is hidden from them looks like what is not
+ * Checks that the author of a widget may run its query. Hidden names look like names that do not
  * there.
  */
 import type { Widget, WidgetQuery } from '../../../contracts/analytics.ts';
@@ -28,7 +28,7 @@ export async function catalogsFor(
   return new Map(await Promise.all(catalogs));
 }
 
-/** Reports what is wrong with the queries of widgets; those that stay as they are were somebody else's to ask. */
+/** Reports problems of widgets' queries; unchanged ones may be another author's and are not checked. */
 export function queryProblems(
   widgets: readonly Widget[],
   former: readonly Widget[],

@@ -37,7 +37,7 @@ export async function updateDraft(
   former: Content | null = null,
 ): Promise<void> {
   const { content: long, ...short } = columnsOf(content);
-  // What is not set is not stored once more.
+  // Unset parts are not stored again.
   const isSame = content.filters === former?.filters && content.widgets === former.widgets;
   const columns = isSame ? short : { ...short, content: long };
   await DashboardVersionModel.update(columns, { where: { ...key, version: 'draft' }, ...on(tx) });

@@ -2,7 +2,7 @@ import { DataTypes, type InferAttributes, type InferCreationAttributes, Model } 
 import type { DASHBOARD_VERSIONS, DashboardFilter, Widget } from '../../../contracts/analytics.ts';
 import { sequelize } from '../../../mixins/models/sequelize.ts';
 
-/** What a dashboard shows, apart from its name. */
+/** Content of a dashboard, apart from its name. */
 export interface DashboardContent {
   readonly filters: readonly DashboardFilter[];
   readonly widgets: readonly Widget[];

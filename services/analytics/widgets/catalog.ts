@@ -1,4 +1,4 @@
-/** What can be asked of an object, for who builds a widget. */
+/** Aggregations that an object offers, for authors of widgets. */
 import type { Handler } from '../../../contracts/operations.ts';
 import { languageHeaders } from '../../../lib/operation.ts';
 import type { AnalyticsDeps } from '../deps.ts';

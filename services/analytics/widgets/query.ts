@@ -1,5 +1,5 @@
 /**
- * What running a widget asks of the records: its own query, with the filters of its dashboard and what the caller adds.
+ * The query of a widget's run: its own, with the filters of its dashboard and those that the caller adds.
  * Pure. Source: docs/reference/analytics.md#running-a-widget.
  */
 import { LIMITS } from '../../../config/limits.ts';
@@ -24,12 +24,12 @@ export interface AskedWidget {
   /** Of the dashboard. */
   readonly timezone: string | null;
   readonly body: RunBody;
-  /** The dashboard is being asked by somebody in this zone. */
+  /** Time zone of the caller. */
   readonly viewerTimezone: string;
   readonly ieee754Compatible: boolean;
 }
 
-/** Where a condition of the question comes from. */
+/** Origin of a condition. */
 interface Source {
   readonly pointer: string;
   /** Within what its id and those inside it are unique: a filter of the dashboard, or the conditions of the caller. */
@@ -40,7 +40,7 @@ export interface Question {
   readonly query: AggregateQuery;
   /** Of its `conditions`, in their order. */
   readonly sources: readonly Source[];
-  /** What its author calls a condition, by the id that it has in the question. */
+  /** The author's id of a condition, by its id in the query. */
   readonly ids: ReadonlyMap<string, string>;
 }
 
@@ -77,7 +77,7 @@ export function questionOf(asked: AskedWidget): Question {
 
 /** Ids of conditions, which several authors may have given to several conditions. */
 class ConditionNames {
-  /** What its author calls a condition, by its id here. */
+  /** The author's id of a condition, by its id here. */
   readonly given = new Map<string, string>();
   readonly #ids = new Map<string, string>();
   #count = 0;
@@ -192,7 +192,7 @@ const conditionOf = (field: string, operator: Condition['operator'], from: unkno
 });
 
 /**
- * What is wrong with a question, as the caller has put it: pointers into the request, and into the dashboard for what
+ * Violations of a query in the caller's terms: pointers into the request, and into the dashboard for what
  * stands there (`/widgets/…`, `/filters/…`, `/timezone`).
  */
 export function refusalOf(
@@ -225,7 +225,7 @@ export function refusalOf(
   });
 }
 
-/** What a violation says, with the id that the author gave the condition; without one where they gave none. */
+/** A violation's message with the author's id of the condition, if it has one. */
 function withGivenId(
   { conditionId, ...params }: Readonly<Record<string, unknown>>,
   ids: Question['ids'],

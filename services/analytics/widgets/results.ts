@@ -14,7 +14,7 @@ export interface KeptResult {
   readonly computedAtMs: number;
 }
 
-/** What an entry takes beside its texts, about. */
+/** Approximate size of an entry besides its texts. */
 const ENTRY_BYTES = 300;
 
 export class WidgetResults implements CacheNumbers {

@@ -1,4 +1,4 @@
-/** What acts in a person's name, and its end. */
+/** Connections that act in a person's name, and their revocation. */
 import type { ServiceBroker } from 'moleculer';
 import { call } from '../../../contracts/call.ts';
 import { requestContext } from '../../../lib/context.ts';

@@ -15,7 +15,7 @@ export function livingGrants(tenantId: string, grantIds: readonly string[]): Sta
   );
 }
 
-/** Whether the tenant is suspended, or gone. */
+/** True when the tenant is suspended or gone. */
 export const suspendedStatement = (tenantId: string): Statement => ({
   text: 'SELECT metadata.tenant_suspended($1) AS suspended',
   values: [tenantId],

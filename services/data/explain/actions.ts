@@ -1,4 +1,4 @@
-/** Explanations of access to a record, and whether somebody else has it. */
+/** Explanations of access to a record, for the caller or another user. */
 import type { Database } from '../../../mixins/database/database.ts';
 import type { DataHandlers, Handlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';

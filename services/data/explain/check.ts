@@ -1,5 +1,5 @@
 /**
- * Whether a user could execute operations on a record themselves, for services that let people decide about what is
+ * Checks whether a user could execute operations on a record themselves, for services that let people decide about what is
  * asked for in the name of others: by the rules of the execution, without scopes and without the state of the record.
  */
 import type { DataActions } from '../../../contracts/data.ts';
@@ -62,7 +62,7 @@ export async function checkAccess(
   });
 }
 
-/** The id of the record that is asked about; null: none is named, or nobody has the external id. */
+/** The id of the record in question; null: none is named, or no record has the external id. */
 async function nameById(
   database: Database,
   tenants: Tenants,
@@ -78,7 +78,7 @@ async function nameById(
     );
     return id === null ? null : { id, deleted: false };
   } catch (error) {
-    // What they cannot find is not mentioned.
+    // Records that they cannot find are not mentioned.
     if (error instanceof PlatformError && error.status < 500) return { id: '', deleted: false };
     throw error;
   }

@@ -59,7 +59,7 @@ export function deletedStatement(view: View, object: ObjectMeta, id: string): St
         AND bin.restorable_until > now() AND ${reachSql(view, sql, object.apiName, 'read', 't')}) found ON true`);
 }
 
-/** Whether each of the references names a record that the user can read. */
+/** For each reference, true when it names a record that the user can read. */
 export type ReferencedRow = Versions & { readonly seen: readonly boolean[] };
 
 export function referencedStatement(view: View, references: readonly FieldValue[]): Statement {

@@ -50,7 +50,7 @@ export async function startPeriodicWork(
   });
   await repeatForTenants(jobs, {
     queue: SEAL,
-    // What operators do to it is sealed as well.
+    // Operators' actions on it are sealed as well.
     alsoSuspended: true,
     tenants,
     work: (tenantId, signal) => sealTenant(database, tenantId, () => signal.aborted),

@@ -15,7 +15,7 @@ import {
   removeExpiredStatement,
 } from './sweep.sql.ts';
 
-/** What a sweep removes. */
+/** Rows that a sweep removes. */
 export const SWEPT = ['confirmations', 'keys', 'records', 'shares', 'events', 'audit'] as const;
 export type Swept = (typeof SWEPT)[number];
 

@@ -37,7 +37,7 @@ import { assertFresh } from '../tenants.ts';
 import { timezoneOf, type View } from '../view.ts';
 import type { ReadDeps } from './read.ts';
 
-/** What a user's question is answered; never more than a list of the same records tells them. */
+/** Answers a user's query; never tells more than a list of the same records. */
 export function aggregateRecords(
   deps: ReadDeps,
   asker: Asker,
@@ -88,7 +88,7 @@ function tooLarge(error: unknown): never {
   });
 }
 
-/** What must stay the same from page to page; `order`: a deployment may have changed a field meanwhile. */
+/** Parts that must stay the same from page to page; `order`: a deployment may have changed a field meanwhile. */
 function identityOf(query: AggregateQuery, plan: AggregatePlan): ListIdentity {
   const { cursor: _, ...parameters } = query;
   return {
@@ -202,7 +202,7 @@ const LABELS: Readonly<Record<Measure['aggregation'], string>> = {
 const labelOf = ({ aggregation, field, named }: Measure): string =>
   named === null ? 'Count' : `${LABELS[aggregation]} ${field?.label ?? named}`;
 
-/** What people call the values: names of the records referred to, labels of choices. */
+/** Display names of values: names of referenced records, labels of choices. */
 const labelsOf = (dimensions: readonly Dimension[], names: AggregateRow['labels']): AggregateResult['labels'] =>
   Object.fromEntries(
     dimensions.flatMap(({ key, field, granularity }) => {

@@ -61,7 +61,7 @@ export function schemaOfObject(access: Access, object: ObjectAccess, scopes: Sco
   };
 }
 
-/** What is for people, in the language of the answer, and what the configuration says of the field. */
+/** Texts for people in the language of the answer, and the field's configuration. */
 function annotations(access: Access, object: ObjectMeta, field: FieldMeta, labels: Labels): Schema {
   const targets = field.referenceTo.filter((name) => Object.hasOwn(access.objects, name));
   const { precision, scale } = field;
@@ -98,7 +98,7 @@ function written(access: Access, object: ObjectMeta, field: FieldMeta, how: 'cre
   return orNull(mayBeNull, external ? { anyOf: [value, external, ...others] } : value);
 }
 
-/** What a required value has at least. */
+/** Minimum of a required value. */
 function notBlank(field: FieldMeta): Schema {
   const { blank } = typeOf(field);
   if (!field.required || blank === 'null') return {};

@@ -1,4 +1,4 @@
-/** What a user can ask about the records of an object. Source: docs/reference/aggregation.md. */
+/** Aggregations that a user may run on an object's records. Source: docs/reference/aggregation.md. */
 import type { ObjectCatalog } from '../../../contracts/data/aggregate.ts';
 import type { Access, ObjectAccess } from '../../../lib/access/types.ts';
 import type { Asker } from '../../../lib/context.ts';

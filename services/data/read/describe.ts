@@ -1,5 +1,5 @@
 /**
- * What an object looks like for one connection: its fields as this user may read and write them. Pure. Only the labels
+ * Describes an object for one connection: its fields as this user may read and write them. Pure. Only the labels
  * are for people; everything else is contract. Source: docs/reference/records.md.
  */
 
@@ -153,7 +153,7 @@ function describeField(
   };
 }
 
-/** What holds for every value of a field. */
+/** Constraints of every value of a field. */
 const limitsOf = ({
   unique,
   externalId,
@@ -166,7 +166,7 @@ const limitsOf = ({
   pattern,
 }: FieldMeta) => ({ unique, externalId, caseSensitive, length, precision, scale, minimum, maximum, pattern });
 
-/** What a query can ask of a field. */
+/** Query capabilities of a field. */
 const queriesOf = (field: FieldMeta) => ({
   filterable: filterable(field),
   filterOperators: operatorsFor(field),

@@ -1,4 +1,4 @@
-/** What reads have compiled, kept so that the same request need not be compiled again. */
+/** Cache of compiled reads. */
 import type { CompiledList } from '../../../lib/query/sql.ts';
 import type { CompiledQuery, ListRequest, Plan } from '../../../lib/query/types.ts';
 import { CountedCache } from '../../../mixins/metrics/counted-cache.ts';

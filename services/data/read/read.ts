@@ -1,4 +1,4 @@
-/** What all reads of this service have in common: signature, dependencies and the handling of failures. */
+/** Common to all reads of this service: signature, dependencies and the handling of failures. */
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Asker, RequestContext } from '../../../lib/context.ts';

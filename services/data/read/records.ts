@@ -78,7 +78,7 @@ export const getRecord: Handler<'data.records.get', ReadDeps> = async (deps, req
   return { headers: { ETag: etag }, body: record };
 };
 
-/** What is shown of a record. */
+/** Fields shown of a record. */
 type Shown = Pick<ListRequest, 'fields' | 'expand'>;
 
 const EVERYTHING: Shown = { fields: null, expand: [] };

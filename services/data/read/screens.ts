@@ -32,7 +32,7 @@ export function describeLayouts(access: Access, object: ObjectAccess, labels: La
     }));
 }
 
-/** Who and what an assignment names comes before who alone, and who before what alone. */
+/** An assignment by user and record type precedes one by user alone, and that precedes one by record type alone. */
 function layoutFor(layouts: readonly LayoutMeta[], profile: string, recordType: string | null): LayoutMeta | undefined {
   const assigned = (to: string | null, of: string | null): LayoutMeta | undefined =>
     layouts.find(({ assignments }) => assignments.some((one) => one.profile === to && one.recordType === of));
@@ -100,7 +100,7 @@ const isOffered = ({ sharedWith: { roles, groups } }: ListViewMeta, { membership
   roles.some((role) => memberships.roles.includes(role)) ||
   groups.some((group) => memberships.groups.has(group));
 
-/** Whether a list of the user takes the filters, by the very rules of lists; what the day is makes no difference. */
+/** True when a list of the user accepts the filters, by the rules of lists; the current day makes no difference. */
 function takes({ filters }: ListViewMeta, access: Access, { object }: ObjectAccess): boolean {
   if (filters === null) return true;
   const problems = new Violations();

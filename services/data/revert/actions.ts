@@ -1,4 +1,4 @@
-/** What agent runs have changed is taken back. */
+/** Reverts the changes of agent runs. */
 import type { Handlers } from '../handlers.ts';
 import { type RevertDeps, type RevertInput, revertRun } from './revert.ts';
 

@@ -43,7 +43,7 @@ export interface Revert {
 }
 
 /**
- * What became of a record; null: it is as before the run. undefined: it is back, but without a reference to what is not
+ * Outcome of a record; null: it is as before the run. undefined: it is back, but without a reference to what is not
  * there, or not yet: to be looked at again.
  */
 export type Outcome = SkipReason | null | undefined;
@@ -66,7 +66,7 @@ const stepsOf = (compensation: Compensation, plan: Plan): readonly Step[] => {
 };
 
 /**
- * What the run has put below a record that is gone for good comes back below the one that it belonged to before: it
+ * A child that the run moved below a permanently deleted record returns to its former parent: it
  * could not come back first and be moved then. The restore itself leaves out what is lost, and the trail then has it.
  */
 const repoint =
@@ -76,7 +76,7 @@ const repoint =
     if (statement) await unit.tx.query(statement);
   };
 
-/** What others have built on a created record stays, and with it the record. */
+/** A created record stays when others refer to it. */
 const refuseDependents =
   (companions: readonly string[]) =>
   async (write: Write): Promise<void> => {
@@ -86,7 +86,7 @@ const refuseDependents =
     if (depends) throw new PlatformError('DELETE_RESTRICTED', 'Other records depend on this one.');
   };
 
-/** How often a record is looked at again that somebody else changes at the same time. */
+/** Retries for a record that is changed concurrently. */
 const LOOKS_MAX = 3;
 
 /** Reverts the record. Errors that are not about the record are thrown. `companions`: see Plan. */
@@ -178,14 +178,14 @@ async function compensateOnce(
   return plan.lost.length > 0 ? undefined : null;
 }
 
-/** What brings the record back to where it was before the run, in this order. */
+/** Writes that bring the record back to its state before the run, in this order. */
 function compensationsOf(
   { first }: ChangedRecord,
   { version }: RecordState,
   body: Readonly<Record<string, unknown>>,
 ): readonly Compensation[] {
   const [before, isThere] = [wasThere(first), version !== null];
-  // What is in the recycle bin again, or was never there, is as before.
+  // A record in the recycle bin again, or never created, is as before.
   if (!before && !isThere) return [];
   const changed = Object.keys(body).length > 0;
   return [
@@ -204,7 +204,7 @@ function lostOf(object: ObjectMeta, { first }: ChangedRecord, { version, gone }:
   });
 }
 
-/** What the update sets: nothing that is lost, and in what goes to the recycle bin no reference to what is gone. */
+/** Values that the update sets: none that are lost, and for records going to the recycle bin no reference to missing ones. */
 function updateOf({ body, lost }: Plan, { first }: ChangedRecord, { gone }: RecordState): Record<string, unknown> {
   const left = wasThere(first) ? lost : gone;
   return Object.fromEntries(Object.entries(body).filter(([name]) => !left.includes(name)));

@@ -22,7 +22,7 @@ export const REVERT_OPERATION = 'agent.runs.revert';
 export interface ChangedRecord {
   readonly objectApiName: string;
   readonly id: string;
-  /** What the run did to it first and last. */
+  /** The run's first and last change of it. */
   readonly first: ChangeKind;
   readonly last: ChangeKind;
   /** The version of its first change. */
@@ -33,7 +33,7 @@ export interface ChangedRecord {
   readonly owed: boolean;
   /** A transition was taken in one of the requests that changed it. */
   readonly transitioned: boolean;
-  /** What has been done to it in reverts of the run. */
+  /** Changes of it by reverts of the run. */
   readonly undone: readonly ChangeKind[];
   /** Why a request with this key has left it as it is; null: none has. */
   readonly noted: string | null;
@@ -41,7 +41,7 @@ export interface ChangedRecord {
   readonly settled: boolean;
 }
 
-/** Whether a record was there before the run, by what the run did to it first. */
+/** True when a record existed before the run, by the run's first change of it. */
 export const wasThere = (first: ChangeKind): boolean => first !== 'create' && first !== 'restore';
 
 /** Rollup fields by object: they follow other changes, in both directions. */
@@ -216,7 +216,7 @@ export function repointStatement(
 }
 
 /**
- * Whether another record refers to this one; null: no object can. `companions` are records that will be deleted as
+ * SQL that is true when another record refers to this one; null: no object can. `companions` are records that will be deleted as
  * well: they may refer to it, as far as that only clears their reference, or (`anyLink`) however they do.
  */
 export function dependsStatement(

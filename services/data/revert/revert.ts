@@ -40,7 +40,7 @@ export interface RevertDeps extends MutationDeps {
 
 export type RevertInput = OperationInput<'agent.runs.revert'>;
 
-/** What remains of the time of a request when the last record is begun. */
+/** Time that must remain of a request when the last record is begun. */
 const RESERVE_MS = 10_000;
 
 export function revertRun(deps: RevertDeps, caller: RequestContext, call: RevertInput): Promise<OperationReply> {
@@ -153,7 +153,7 @@ async function revertUntil(revert: Revert, until: number): Promise<RevertResult>
  * those that were in the way of each other.
  */
 async function tryAll(revert: Revert, items: readonly Item[], until: number, notes: Notes): Promise<void> {
-  /** What was tried again since the last record that could be reverted. */
+  /** Records retried since the last one that could be reverted. */
   const repeated = new Set<Item>();
   let begun = false;
   const isOver = (): boolean => begun && performance.now() >= until;
@@ -184,7 +184,7 @@ async function tryAll(revert: Revert, items: readonly Item[], until: number, not
   for (const item of repeated) if (remains || item.outcome !== item.noted) await notes.add(item);
 }
 
-/** What was gone when it was looked at may be back: a record that is restored brings along what was deleted with it. */
+/** A record that was missing may be back: a record that is restored brings along what was deleted with it. */
 function forgetGone(items: readonly Item[]): void {
   for (const item of items)
     if (item.outcome === null && item.record.last === 'delete' && !wasThere(item.record.first))
@@ -222,7 +222,7 @@ interface Changes {
   readonly shared: readonly RecordName[];
 }
 
-/** What the run has changed, as far as it is known what becomes of it. */
+/** The run's changes whose outcome is known. */
 function changesOf({ deps, request, key, agentRunId }: Revert): Promise<Changes> {
   const { tenants, platform } = deps;
   const max = LIMITS.revert_records_max;
@@ -248,7 +248,7 @@ function changesOf({ deps, request, key, agentRunId }: Revert): Promise<Changes>
   });
 }
 
-/** What has become of the record in an earlier call; undefined: nothing yet. */
+/** The record's outcome in an earlier call; undefined: none yet. */
 function knownOutcome(record: ChangedRecord, visible: boolean): Outcome {
   if (!visible) return 'RECORD_NOT_FOUND';
   if (isUndone(record)) return null;
@@ -285,7 +285,7 @@ function resultOf(items: readonly Item[], shared: readonly RecordName[]): Revert
 
 const NOTES_MAX = 200;
 
-/** What was left as it is, on its way into the audit trail: the next call with the same key does not try it again. */
+/** Skipped records, for the audit trail: the next call with the same key does not try them again. */
 class Notes {
   readonly #revert: Revert;
   #items: Item[] = [];

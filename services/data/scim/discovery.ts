@@ -1,4 +1,4 @@
-/** What the endpoint says about itself (RFC 7644 section 4, RFC 7643 sections 5 to 7). */
+/** The endpoint's description of itself (RFC 7644 section 4, RFC 7643 sections 5 to 7). */
 import { LIMITS } from '../../../config/limits.ts';
 import { SCIM_PREFIX } from '../../../contracts/scim.ts';
 import { documentsUrl } from '../../../lib/addresses.ts';

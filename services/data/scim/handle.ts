@@ -50,7 +50,7 @@ const list =
     return { body: listResponse({ total: resources.length, resources }, 1) };
   };
 
-/** What the endpoint says about itself is not filtered: RFC 7644 section 4 wants 403, lest a client believe it were. */
+/** Discovery is not filtered: RFC 7644 section 4 wants 403, lest a client believe it were. */
 function refuseFilter(query: ScimCall['query']): void {
   if (member(query, 'filter') !== undefined)
     throw new PlatformError('OBJECT_PERMISSION_DENIED', 'There is no filter here: the answer is always whole.', {

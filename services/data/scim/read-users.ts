@@ -120,7 +120,7 @@ export async function findUsers(
   return { users: records, total: total ?? null };
 }
 
-/** What resources look like to the client that asks. */
+/** Presentation of resources to the client. */
 export interface Presentation {
   readonly baseUrl: string;
   readonly snapshot: Snapshot;
@@ -193,7 +193,7 @@ export function userResource(user: UserRecord, { baseUrl, snapshot, externalIds 
   };
 }
 
-/** What the resource shows beyond the record may change without it: names of groups, what the client calls the user. */
+/** Parts of the resource that change without the record: names of groups, the client's external id. */
 export const weak = (etag: string): string => `W/${etag}`;
 
 /** A page of users that a client asks for. */

@@ -131,7 +131,7 @@ function changeIn(unit: Unit, view: View, parts: Parts, begun: (write: Write) =>
     });
     begun(write);
     await runSteps(write, mutation === 'create' ? CREATE_STEPS : UPDATE_STEPS);
-    // The write has made every cached permission stale, that of this view as well; nobody else could.
+    // The write has made every cached permission stale, including this view's.
     const { accessVersion } = await unit.tx.one<{ accessVersion: number }>(lockStateStatement(unit.schema));
     now = { ...now, accessVersion };
   };

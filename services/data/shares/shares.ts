@@ -1,4 +1,4 @@
-/** What the operations on manual shares have in common. */
+/** Common to the operations on manual shares. */
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 
 /** The columns of a share of `_shares sh`, as the API returns it. */

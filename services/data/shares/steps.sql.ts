@@ -31,7 +31,7 @@ export function lockForShareSql(write: Write): Statement {
 }
 
 /**
- * Whether the principal is a user who can sign in (like an owner, nobody else is given anything), and how many other
+ * SQL for whether the principal is a user who can sign in (required as for owners), and how many other
  * shares the record has. Asked behind the lock: the statement that waited for it has not seen what others did
  * meanwhile.
  */

@@ -1,4 +1,4 @@
-/** What has happened: history, changes and the audit trail with its chain. */
+/** History, changes and the audit trail with its chain. */
 import { requestContext } from '../../../lib/context.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import type { DataHandlers, Handlers } from '../handlers.ts';

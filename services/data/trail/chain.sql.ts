@@ -200,7 +200,7 @@ export interface OldestLinkRow {
 const expiredSql = (schema: string, at: string): string =>
   `${at} < now() - make_interval(days => (SELECT greatest(audit_days, ${LIMITS.audit_retention_days}) FROM ${schema}._state))`;
 
-/** Whether the oldest row of the chain has expired; no row when the chain is empty. */
+/** True when the oldest row of the chain has expired; no row when the chain is empty. */
 export const isDueStatement = (schema: string): Statement => ({
   text: `SELECT ${expiredSql(schema, 'audit.at')} AS "isDue"
     FROM ${schema}._audit_chain link JOIN ${schema}._audit audit ON audit.audit_id = link.audit_id

@@ -1,5 +1,5 @@
 /**
- * The chain over a tenant's audit rows: each link is a hash over the previous link and over one row, so that nobody can
+ * The chain over a tenant's audit rows: each link is a hash over the previous link and over one row, so that no one can
  * change, remove, insert or reorder rows without breaking it. A background job extends it, so that no write waits for
  * it. Source: docs/reference/audit.md.
  */
@@ -51,7 +51,7 @@ export async function sealTenant(database: Database, tenantId: string, stopped =
       const links = linksAfter(end, rows);
       if (links.length > 0) await tx.query(insertLinksStatement(tx.schema, links));
       sealed += links.length;
-      // What the snapshot at the beginning of the run sees is in the chain now; rows committed later may be as well.
+      // Rows visible to the run's first snapshot are in the chain now; rows committed later may be as well.
       const done = rows.length < BATCH_ROWS;
       const state = done ? { snapshot: current, sealedIn } : null;
       await tx.query(moveHeadStatement(tx.schema, links.at(-1) ?? end, state));

@@ -1,4 +1,4 @@
-/** What decides which records of an object the change feed reports to a caller, and which fields of them. */
+/** Decides which records of an object the change feed reports to a caller, and which fields of them. */
 import { createHash } from 'node:crypto';
 import type { Directory } from '../../../lib/access/directory.ts';
 import { accessTo } from '../../../lib/access/lookup.ts';
@@ -115,7 +115,7 @@ const fieldShape = (field: FieldMeta): string =>
   JSON.stringify([field.apiName, field.fieldType, columnType(field), field.length, field.formula, field.rollup]);
 
 /**
- * What a deployment computes for all records at once, when it adds or changes a rollup, a formula or rollup that it is
+ * Fields that a deployment computes for all records at once, when it adds or changes a rollup, a formula or rollup that it is
  * computed from, or an automatic number. All records have a new version then, also for callers who cannot read the
  * field, and the audit trail has no entry for it.
  */

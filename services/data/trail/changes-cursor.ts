@@ -28,7 +28,7 @@ export interface FeedPosition {
   readonly access: string;
   /** The last user whom the hash takes in. */
   readonly lastUserId: string;
-  /** What this snapshot sees has been reported. */
+  /** Everything visible to this snapshot has been reported. */
   readonly snapshot: string;
   /** The first pass: the copy is filled from lists, so it may hold whatever was visible at some time since. */
   readonly initial: boolean;

@@ -26,7 +26,7 @@ export const CANDIDATES_MAX = 1_000;
 /** By how much the clocks by which entries got their ids may differ. */
 const CLOCKS_DIFFER_MS = 24 * 60 * 60 * 1_000;
 
-/** What one caller follows. */
+/** Subject of one caller's feed. */
 export interface Feed {
   readonly tenantId: string;
   readonly object: ObjectMeta;
@@ -86,7 +86,7 @@ interface Scope {
   readonly objects: string;
   /** Parents on every level. */
   readonly parents: readonly SharingParent[];
-  /** What changed in the window; before it; and after it. */
+  /** Changes in the window; before it; and after it. */
   readonly within: PastState;
   readonly before: PastState;
   readonly after: PastState;
@@ -143,7 +143,7 @@ const decidingObjects = (object: ObjectMeta, access: FeedAccess): string[] => [
 
 const withAncestors = (parent: SharingParent): SharingParent[] => [parent, ...parent.parents.flatMap(withAncestors)];
 
-/** What was committed in the window about these objects. */
+/** Changes of these objects committed in the window. */
 const windowLogCte = ({ schema, objects, within }: Scope): string =>
   `window_log AS MATERIALIZED (
       SELECT audit.object, audit.record_id, audit.kind, audit.changes, audit.tx FROM ${schema}._audit audit
@@ -227,7 +227,7 @@ function entriesSql(scope: Scope, initial: boolean, isLast: boolean, limit: numb
   const beforeDeletion = past((tx) => `${tx} >= deletion.tx`);
   // A page read after its window ended leaves out records that were invisible by then and may be visible again by now.
   const regained = access.sharing === null ? 'false' : atSomeTime(scope, 'NOT visible_then.yes');
-  // What was changed once more is reported then; the last window leaves nothing to others, or it could be for ever.
+  // A record that changed again is reported by a later window; the last window defers nothing, or a record could wait for ever.
   const changesLater = isLast ? 'false' : after.isChanged('candidate.id');
   const visibleInBetween = initial ? ` OR NOT visible_at_end.yes AND ${atSomeTime(scope, 'visible_then.yes')}` : '';
   return `
@@ -268,7 +268,7 @@ function visibleSql({ feed, sql }: Scope, row: string, relations?: Relations): s
   return condition === null ? 'true' : conditionSql(condition, row, tenantSchema(feed.tenantId), sql.bind, relations);
 }
 
-/** Whether the caller could see the candidate in a past state. A deleted record was there if it was changed since. */
+/** SQL that is true when the caller could see the candidate in a past state. A deleted record was there if it was changed since. */
 function wasVisibleSql(scope: Scope, { isChanged, previousValues, relations }: PastState): string {
   const { object } = scope.feed;
   const deletedRecord = formerRow(scope.schema, object, 'bin.record');

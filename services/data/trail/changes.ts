@@ -96,7 +96,7 @@ async function inOneSnapshot<T>(tx: Tx, work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * What has been committed by now, up to the last transaction that left an audit row, as every change does. Later
+ * Everything committed by now, up to the last transaction that left an audit row, as every change does. Later
  * transaction numbers may belong to transactions that were rolled back and never reached the disk: after a crash of the
  * database they are assigned again, and what is written under them must not count as reported already.
  */

@@ -1,4 +1,4 @@
-/** What happened outside of this service and belongs in the audit trail: refusals, and the acts of operators. */
+/** Audit entries about events outside this service: refusals, and actions of operators. */
 
 import type { DataActions } from '../../../contracts/data.ts';
 import type { RequestContext } from '../../../lib/context.ts';
@@ -40,7 +40,7 @@ async function recordRefusal(
 
 const SIGN_IN = 'auth.user.signIn';
 
-/** Nobody is signed in, so the entry has no actor: the caller named the user of the record, and may be anybody. */
+/** The caller is anonymous, so the entry has no actor: they only named the user of the record. */
 export async function recordSignInDenial(
   database: Database,
   { tenantId, userId, code, clientId, ip, requestId }: DataActions['data.audit.denySignIn']['params'],

@@ -7,7 +7,7 @@ export interface EpochRow {
   readonly place: string;
   /** The database that answers; null: it is a replica. */
   readonly here: string | null;
-  /** What is added to the number of a transaction in the columns `tx`. */
+  /** Offset added to a transaction's number in the columns `tx`. */
   readonly txOffset: string;
   /** The snapshot of the statement, in numbers of the server. */
   readonly serverSnapshot: string;

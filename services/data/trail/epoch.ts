@@ -12,7 +12,7 @@ import { type EpochRow, RENEWAL_LIMITS, renewEpochStatement } from './epoch.sql.
 
 export interface Epoch {
   readonly epoch: string;
-  /** What the reader sees, in the numbers that the columns `tx` hold. */
+  /** The reader's snapshot, in the numbers of the columns `tx`. */
   readonly snapshot: string;
 }
 
@@ -40,7 +40,7 @@ export function shifted(snapshot: string, offset: bigint): string {
 }
 
 /**
- * Whether the database has turned out to be a copy: it is in another place, or there is something in it, or in what
+ * Detects that the database is a copy: it is in another place, or there is something in it, or in what
  * was seen of it, that lies in its future.
  */
 export function hasPassed(row: EpochRow, ...seen: (string | null)[]): boolean {

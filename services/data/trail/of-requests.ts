@@ -1,5 +1,5 @@
 /**
- * What requests of an agent run have changed, from the entries that they left in the audit trail, as far as a user may
+ * Changes by the requests of an agent run, from the entries that they left in the audit trail, as far as a user may
  * know of the records. Source: docs/reference/agents.md.
  */
 import type { DataActions, RecordName } from '../../../contracts/data.ts';

@@ -26,7 +26,7 @@ export interface PastState {
   readonly isChanged: (id: string) => string;
   /** SELECT of `is_new` (an undone transaction created the record) and `fields` (jsonb, the values it had before). */
   readonly previousValues: (id: string) => string;
-  /** What predicates read instead of the tables. */
+  /** Sources that predicates read instead of the tables. */
   readonly relations: Relations;
 }
 

@@ -3,7 +3,7 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { table } from '../sql.ts';
 
-/** Those of the users who can sign in: nobody else is given anything. */
+/** Users who can sign in; no other can be given access. */
 export function activeUsersSql(schema: string, userIds: readonly string[]): Statement {
   const sql = new Sql();
   return sql.statement(`SELECT u."id"::text AS "userId" FROM ${table(schema, 'User')} u

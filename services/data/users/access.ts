@@ -1,4 +1,4 @@
-/** What services that share things with people ask about users, roles and groups. */
+/** Checks of users, roles and groups for services that share things with people. */
 import type { DataActions, UserAccess } from '../../../contracts/data.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
@@ -22,7 +22,7 @@ export const accessOfUser = (tenants: Tenants, tenantId: string, userId: string)
     };
   });
 
-/** Places of the principals with whom nobody can share: no such role or group, or no user who can sign in. */
+/** Indices of principals that cannot be shared with: no such role or group, or no user who can sign in. */
 export async function unknownPrincipals(
   database: Database,
   tenants: Tenants,

@@ -1,4 +1,4 @@
-/** What this service asks of auth about users: that it knows the changed ones, and whether a username is free. */
+/** This service's calls to auth about users: report changed ones, and check whether a username is free. */
 import type { ServiceBroker } from 'moleculer';
 import { call } from '../../../contracts/call.ts';
 import type { Database } from '../../../mixins/database/database.ts';

@@ -63,7 +63,7 @@ export async function usersHolding(
 
 /**
  * Stores with the user's record when the user last signed in. It is no change of the record: version, history and change
- * feed stay as they are. The audit trail says that somebody signed in.
+ * feed stay as they are. The audit trail records the sign-in.
  */
 export async function noteSignIn(database: Database, tenantId: string, userId: string, at: string): Promise<void> {
   await database.tenant(tenantId, (tx) => tx.query(signInStatement(tx.schema, userId, at)));

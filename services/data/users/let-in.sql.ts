@@ -22,7 +22,7 @@ export function addPasswordLink({ tenantId, userId, madeBy, tokenHash, validSeco
   );
 }
 
-/** What has become of it: `queued`, or why it was not. */
+/** Outcome: `queued`, or why it was not. */
 export function queueInvitation(tenantId: string, userId: string): Statement {
   const sql = new Sql();
   return sql.statement(
@@ -44,7 +44,7 @@ export function letInUser(schema: string, userId: string): Statement {
   return sql.statement(`${user(schema)} WHERE "id" = ${sql.bind(userId, 'uuid')}`);
 }
 
-/** Held until the transaction ends, so that nobody gives the user more meanwhile. */
+/** Locked until the transaction ends, so that the user gets no further rights meanwhile. */
 export function holdUser(schema: string, userId: string): Statement {
   const sql = new Sql();
   return sql.statement(`${user(schema)} WHERE "id" = ${sql.bind(userId, 'uuid')} FOR NO KEY UPDATE`);

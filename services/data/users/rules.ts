@@ -1,5 +1,5 @@
 /**
- * What is special about the standard object User: names that exist in the configuration, nothing given that the giver
+ * Rules of the standard object User: names that exist in the configuration, nothing given that the giver
  * does not hold, at least one administrator, and two consequences in the same transaction: cached permissions end, and
  * auth is informed. Source: docs/reference/records.md.
  */
@@ -102,7 +102,7 @@ function checkNames(write: Write, given: ReadonlyMap<string, unknown>): void {
 /** Fields of a user that decide what they hold. */
 const ASSIGNMENTS = ['profileApiName', 'permissionSetApiNames', 'roleApiName', 'username'] as const;
 
-/** What a user holds with these values, or would hold if they were active. */
+/** Holdings of a user with these values, as if they were active. */
 const accessWith = ({ snapshot }: Access, id: string, values: Readonly<Record<string, unknown>>): Access =>
   accessFor(snapshot, principalOf(id, { ...values, active: true }));
 
@@ -192,7 +192,7 @@ async function usernameConflict(
   { mutation, body: { username } }: Task,
 ): Promise<PlatformError | null> {
   if ((mutation !== 'create' && mutation !== 'update') || !access.permission[mutation]) return null;
-  // What no username can be is refused as a value of the field.
+  // An invalid username is refused as a value of the field.
   if (typeof username !== 'string' || username.trim() === '' || valueProblem(SignInText, username)) return null;
   try {
     await deps.checkUsername(tenantId, userId, username);
@@ -206,7 +206,7 @@ async function usernameConflict(
   }
 }
 
-/** Refuses a username that somebody else on the platform has; what is wrong with the body itself comes first. */
+/** Refuses a username that is taken on the platform; violations of the body itself come first. */
 function checkUsername(write: Write): void {
   if (write.usernameConflict && write.invalid.length === 0) throw write.usernameConflict;
 }

@@ -10,7 +10,7 @@ import type { Effect } from '../../../mixins/mutation/unit.ts';
 import { approving } from '../../../mixins/mutation/verdict.ts';
 import type { Write } from './write.ts';
 
-/** Whether an answer names the object: neither what the caller cannot see, nor what a policy denies to a check. */
+/** True when an answer may name the object: the caller can see it and no policy denies the check. */
 export const isNamed = ({ view, unit }: Write, objectApiName: string): boolean =>
   ownEntry(view.access.objects, objectApiName) !== undefined && !unit.request.deniedObjects?.includes(objectApiName);
 

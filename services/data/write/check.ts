@@ -56,7 +56,7 @@ function requireForm(body: Record<string, unknown>): asserts body is CheckBody {
     });
 }
 
-/** What checks have; each has some of it. */
+/** Properties of checks; each has some of them. */
 interface Checked {
   readonly operation: keyof typeof CHECK_BODIES;
   readonly id?: string;
@@ -97,7 +97,7 @@ function requestOf({ path, headers, ieee754Compatible }: CheckCall, body: Checke
   };
 }
 
-/** Where a check has what the operation itself has in its address and headers. */
+/** Place in a check's body of the operation's path and header parameters. */
 const PLACES: Readonly<Record<string, string>> = {
   'header:If-Match': '/ifMatch',
   'header:If-None-Match': '/ifNoneMatch',

@@ -5,7 +5,7 @@ import { VERSION_COLUMNS, type Versions } from '../view.ts';
 import { standardObject } from './standard-objects.ts';
 import type { Write } from './write.ts';
 
-/** What a statement answers that claims the key. */
+/** Result of a statement that claims the key. */
 export interface ClaimRow extends Versions {
   /** False: the key had been used before. */
   readonly claimed: boolean;

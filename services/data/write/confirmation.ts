@@ -1,5 +1,5 @@
 /**
- * The token by which a caller says: I was shown these matches, store it all the same. Sealed, so that nobody forges or
+ * The token by which a caller says: I was shown these matches, store it all the same. Sealed, so that no caller can forge or
  * reads it; bound to tenant, user and client, to operation, record and body, and to the matches; good once, for 15
  * minutes. Source: docs/reference/duplicates.md#confirming.
  */

@@ -1,4 +1,4 @@
-/** What the tables of records refuse, as errors of the catalogue. */
+/** Constraint violations of record tables, as errors of the catalogue. */
 
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
@@ -15,7 +15,7 @@ import type { MutationCall } from './write.ts';
 export const toPlatformError = (view: View | undefined, call: MutationCall, error: unknown): PlatformError =>
   platformErrorOf(error, () => recordError(view, call, error));
 
-/** What a constraint or a type of a record's table refused; null: something else failed. */
+/** The error for a refusal by a constraint or type of a record's table; null: something else failed. */
 export function recordError(view: View | undefined, call: MutationCall, error: unknown): PlatformError | null {
   const access = view && ownEntry(view.access.objects, call.path.objectApiName);
   const state = sqlState(error);

@@ -23,7 +23,7 @@ export const newRecordHeaders = ({ object, id }: Write): { ETag: string; Locatio
   Location: recordPath(object.apiName, id),
 });
 
-/** What insertSql answers. Nothing was written unless `claimed`. */
+/** Result of insertSql. Nothing was written unless `claimed`. */
 export interface InsertRow extends ClaimRow {
   /** JSON of the record; null: it was not made. */
   readonly body: string | null;

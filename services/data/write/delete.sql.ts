@@ -43,7 +43,7 @@ export function linksTo(view: View, object: ObjectMeta): Link[] {
 const RELATED_LOCKED_MAX = 20;
 const ALONG_LEVELS_MAX = 3;
 
-/** What is deleted with records whose ids `ids` selects, as far as the configuration tells. */
+/** Records that are deleted with those whose ids `ids` selects, according to the configuration. */
 function deletedWith(write: Write, object: ObjectMeta, ids: string, level = 1): RelatedRecords[] {
   const links = linksTo(write.view, object).filter((link) => link.onDelete === 'cascade');
   return links.slice(0, RELATED_LOCKED_MAX).flatMap(({ child, field }) => {
@@ -53,7 +53,7 @@ function deletedWith(write: Write, object: ObjectMeta, ids: string, level = 1): 
   });
 }
 
-/** What lockForDeleteSql answers. */
+/** Result of lockForDeleteSql. */
 export interface LockedRow extends LockRow {
   readonly reached: ReachLevel;
 }

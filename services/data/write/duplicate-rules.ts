@@ -15,7 +15,7 @@ export const activeRules = memoize((object: ObjectMeta): readonly DuplicateRuleM
   object.features.duplicates ? object.duplicateRules.filter((rule) => rule.active) : [],
 );
 
-/** Whether there are rules that are asked for the caller: a rule of hidden fields is none. */
+/** True when rules apply to the caller: one of hidden fields does not. */
 export const hasDuplicateRules = (access: ObjectAccess): boolean =>
   activeRules(access.object).some((rule) => readableItems(rule, access.object, access).length > 0);
 
@@ -97,7 +97,7 @@ export function searchBy<I extends MatchItem>(
 
 export const weightOf = (items: readonly MatchItem[]): number => items.reduce((sum, item) => sum + item.weight, 0);
 
-/** What it costs to look records up by an item: how many share a value, and what reading them takes. */
+/** Cost of looking records up by an item: the number that share a value, times the cost of reading one. */
 function expense({ method, field }: MatchItem): number {
   if (fieldType(field.fieldType).fewValues) return 3;
   if (method === 'fuzzy') return 2;

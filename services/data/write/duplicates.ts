@@ -64,7 +64,7 @@ export async function checkDuplicates(write: Write): Promise<void> {
   await refuseMissingReferences(write);
   const shown = fired.map(({ ruleApiName, matches, hiddenMatchCount }) => ({
     ruleApiName,
-    // What the same request creates has another id each time: its place identifies it.
+    // A created record has another id in each execution: its position identifies it.
     ids: matches.map(({ id }) => (write.created.includes(id) ? String(write.created.indexOf(id)) : id)),
     hiddenMatchCount,
   }));
@@ -140,7 +140,7 @@ async function ask(write: Write, checks: readonly Check[], confirmation: Confirm
     return rows;
   };
   tx.gather();
-  // What a deployment waits for comes first, as in every write.
+  // Locks that a deployment waits for come first, as in every write.
   const state = write.recordVersion === 0 ? send<Versions>(beforeCreateSql(write)) : null;
   if (checks.length > 0) send(duplicateLocksSql(write, checks));
   const used = confirmation && send(usedSql(schema, confirmation));
@@ -154,7 +154,7 @@ async function ask(write: Write, checks: readonly Check[], confirmation: Confirm
   return Promise.all(matches);
 }
 
-/** What the caller is shown of a rule's matches; null when it does not fire. */
+/** Matches of a rule as shown to the caller; null when it does not fire. */
 function firedRule({ object }: Write, { rule, present }: Check, rows: readonly MatchRow[]): FiredRule | null {
   const hidden = rows[0]?.hidden ?? 0;
   const least = Math.min(MATCHED_FROM, rule.threshold) - EPSILON;
@@ -184,7 +184,7 @@ function firedRule({ object }: Write, { rule, present }: Check, rows: readonly M
   };
 }
 
-/** What was confirmed, in the form in which the audit keeps changes. */
+/** The confirmed matches, in the audit's form of changes. */
 const changesOf = (fired: readonly FiredRule[]): Record<string, unknown> =>
   Object.fromEntries(
     fired.map((rule) => [rule.ruleApiName, { from: null, to: rule.matches.map((match) => match.id) }]),

@@ -1,4 +1,4 @@
-/** What the type of a record allows in its picklists. Pure. Source: docs/reference/records.md#record-types. */
+/** Picklist values that a record's type allows. Pure. Source: docs/reference/records.md#record-types. */
 
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';

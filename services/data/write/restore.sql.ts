@@ -91,7 +91,7 @@ export interface GoneRow {
   readonly ofRoot: boolean;
 }
 
-/** What the returning records refer to and is gone, one row for each reference field asked for. Locks what is there. */
+/** Missing targets of the returning records, one row for each reference field asked for. Locks the present ones. */
 export function goneSql(
   write: Write,
   returning: Ids,
@@ -129,7 +129,7 @@ export function restoreSql(write: Write, returning: Ids, gone: ReadonlyMap<Field
     const values = fields.map((field) => valueSql(write, sql, field, user, gone.get(field) ?? []));
     const changes = changesSql(
       fields.filter((field) => !field.system),
-      // What could not come back is gone with the restore.
+      // Values that could not come back are gone with the restore.
       (field) =>
         `CASE WHEN ${row}.${columnName(field)} IS NULL
           THEN nullif(${bin}.record -> ${literal(field.apiName)}, 'null') END`,
@@ -157,7 +157,7 @@ export function restoreSql(write: Write, returning: Ids, gone: ReadonlyMap<Field
   return sql.statement(`WITH ${ctes.join(',\n')}\nSELECT count(*)::int FROM restored0`);
 }
 
-/** What a column of the row `former` gets; `bin` is its row in the recycle bin. */
+/** Value of a column of the row `former`; `bin` is its row in the recycle bin. */
 function valueSql({ unit }: Write, sql: Sql, field: FieldMeta, user: string, gone: readonly string[]): string {
   const column = `former.${columnName(field)}`;
   if (gone.length) return `CASE WHEN ${column} = ANY(${sql.bind(gone, 'uuid[]')}) THEN NULL ELSE ${column} END`;

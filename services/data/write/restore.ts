@@ -70,7 +70,7 @@ async function bringBack(write: Write): Promise<void> {
 }
 
 /**
- * What comes back, locked: with the root of a deletion everything that was deleted with it, with another record of it
+ * The returning records, locked: with the root of a deletion everything that was deleted with it, with another record of it
  * what would have been deleted with that one. The record itself comes first. Objects that are gone stay gone.
  */
 async function collect(write: Write): Promise<Ids> {

@@ -1,6 +1,6 @@
 /**
- * What a write of a child owes to the rollups of its parents. The triggers do the work; here they learn in whose name,
- * and the parents are locked before the child, as everybody does it, so that no two writers wait for each other in a
+ * Duties of a child's write to the rollups of its parents. The triggers do the work; here they learn in whose name,
+ * and the parents are locked before the child, as in every write, so that no two writers wait for each other in a
  * cycle. Source: docs/decisions/rollups-by-triggers.md.
  */
 
@@ -141,7 +141,7 @@ export interface RelatedRecords {
   readonly named: (referenceField: string) => string;
 }
 
-/** Whether rollups stand behind a reference. */
+/** True when rollups depend on a reference. */
 export const feedsRollups = (write: Write, object: string, field: string): boolean =>
   edgesOf(write).some((edge) => edge.child === object && edge.referenceField === field);
 
@@ -156,7 +156,7 @@ interface AffectedRecord {
   /** References that the write will set later; ids as SQL. */
   readonly pending?: readonly PendingReference[];
   readonly related?: readonly RelatedRecords[];
-  /** What must hold before the first lock is taken, beginning with AND. */
+  /** Condition for taking the first lock, beginning with AND. */
   readonly gate: string;
 }
 

@@ -79,13 +79,13 @@ function apply({ object, access }: Write, rule: Rule, facts: Facts): Violation |
   try {
     return evaluate(rule.expression, facts) === true ? refuse(rule.message) : null;
   } catch (error) {
-    // What cannot be decided is not let through.
+    // A rule that cannot be evaluated refuses the write.
     const { message, reason } = failureOf(error, 'The validation rules could not be evaluated in time.');
     return refuse(`The rule ${ruleApiName} cannot be evaluated: ${message}.`, { reason });
   }
 }
 
-/** What the variables of the rules stand for, seen from this write. */
+/** Values of the rules' variables in this write. */
 function factsOf(write: Write, referred: ReadonlyMap<string, unknown>): Facts {
   const { object, view, given, unit } = write;
   const { request } = unit;

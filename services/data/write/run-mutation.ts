@@ -42,13 +42,13 @@ import {
   type Write,
 } from './write.ts';
 
-/** What an operation requests: an upsert becomes a create or an update. */
+/** The requested kind of write: an upsert becomes a create or an update. */
 export type RequestedMutation = Mutation | 'upsert';
 
-/** What a mutation needs and does. */
+/** Parts of a mutation. */
 interface MutationSpec {
   readonly steps: readonly Step[];
-  /** Whether it changes a record that the caller has read. */
+  /** True when it changes a record that the caller has read. */
   readonly ifMatch: boolean;
   readonly body: 'needed' | 'optional' | 'none';
 }
@@ -159,7 +159,7 @@ async function runTask(context: AttemptContext, task: Task): Promise<OperationRe
   return reply;
 }
 
-/** What an approval of a change of records depends on besides its effects. */
+/** Dependencies of a record change's approval besides its effects. */
 function noteFacts({ facts, request }: Unit, { snapshot }: View, object: ObjectMeta): void {
   if (request.agentRunId === null) return;
   const rights = standardObject(object)?.changesAccess ? rightsOf(snapshot) : '';
@@ -170,7 +170,7 @@ function noteFacts({ facts, request }: Unit, { snapshot }: View, object: ObjectM
   };
 }
 
-/** What a user is given by a name follows from these. */
+/** Components that decide what a name gives a user. */
 const rightsOf = memoize(({ profiles, permissionSets, roles, groups }: Snapshot): string =>
   hash('sha256', canonicalize({ profiles, permissionSets, roles, groups }) ?? ''),
 );

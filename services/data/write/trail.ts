@@ -1,5 +1,5 @@
 /**
- * What every committed change leaves behind, in its own transaction: history of the record, audit of the mutation, the
+ * Companions of every committed change, in its own transaction: history of the record, audit of the mutation, the
  * event about it. Source: docs/reference/records.md.
  */
 
@@ -41,7 +41,7 @@ export interface Transition {
   readonly comment: string | null;
 }
 
-/** Where history and audit keep the transition, among the changed fields: no field has such a name. */
+/** Key of the transition among the changed fields in history and audit; no field has such a name. */
 export const TRANSITION_ENTRY = '@transition';
 
 /**

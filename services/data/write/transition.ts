@@ -415,7 +415,7 @@ function messageSql(
   return [`${name} AS (${event} FROM change)`];
 }
 
-/** What only the database can refuse, such as a value that another record has, points to nothing in the body. */
+/** Refusals of the database, such as a duplicate value, point to nothing in the body. */
 async function storing<T>(write: Write, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -10,7 +10,7 @@ import { toPlatformError, uniqueConflict } from './constraint-errors.ts';
 import { sameKey } from './references.ts';
 import type { Write } from './write.ts';
 
-/** What a refused write fails with: the error itself, or UNIQUE_VALUE_CONFLICT for several fields. */
+/** The error of a refused write: the original, or UNIQUE_VALUE_CONFLICT for several fields. */
 export async function withAllConflicts(database: Database, write: Write | null, error: unknown): Promise<unknown> {
   if (write === null || sqlState(error) !== '23505') return error;
   const {

@@ -15,7 +15,7 @@ import type { FieldValue, Write } from './write.ts';
 /** A duplicate request that holds the key may be waiting for the record, which its holder releases soon. */
 const KEY_PATIENCE_MS = 100;
 
-/** What updateAtOnceSql answers. Nothing was changed unless `claimed`. */
+/** Result of updateAtOnceSql. Nothing was changed unless `claimed`. */
 export interface AtOnceRow extends ClaimRow {
   readonly body: string | null;
   readonly recordVersion: number | null;
@@ -65,7 +65,7 @@ export function updateAtOnceSql(write: Write): Statement {
     FROM state`);
 }
 
-/** The record, when the caller may change it in this version. A row that somebody holds is left to update.ts. */
+/** The record, when the caller may change it in this version. A locked row is left to update.ts. */
 function lockedSql(write: Write, sql: Sql, id: string): string {
   const { view, object, ifMatch, external, unit } = write;
   const conditions = (['read', 'edit'] as const).map((level) => reachSql(view, sql, object.apiName, level, 't'));

@@ -28,7 +28,7 @@ import { standardObject } from './standard-objects.ts';
 import { newTrailIds } from './trail.ts';
 import type { ReachLevel, Write } from './write.ts';
 
-/** What a write that computes values under the lock will read and set. */
+/** Columns that a write computing values under the lock reads and sets. */
 export interface LockPlan {
   /** Stored fields that it will read. */
   readonly reads: readonly FieldMeta[];
@@ -38,7 +38,7 @@ export interface LockPlan {
   readonly pending: readonly PendingReference[];
 }
 
-/** What lockForUpdateSql answers. All of it but ClaimRow is null when there is no record. */
+/** Result of lockForUpdateSql. All of it but ClaimRow is null when there is no record. */
 export interface LockedRow extends LockRow, Comparison {
   readonly stored: Readonly<Record<string, unknown>>;
   readonly reached: ReachLevel;

@@ -1,6 +1,6 @@
 /**
  * Create or update by an external id: which of the two it is shows when the record is looked up, and again when
- * somebody else was faster. Source: docs/reference/records.md#create-or-update-by-an-external-id.
+ * a concurrent request was faster. Source: docs/reference/records.md#create-or-update-by-an-external-id.
  */
 
 import { requireObject } from '../../../lib/access/decide.ts';
@@ -137,7 +137,7 @@ async function find(
   const key = sql.bind(value, bindType);
   const named = ownEntry(body, field.apiName);
   const other = named === undefined ? null : typeOf(field).parseFilter(named, field, pointerTo(field.apiName));
-  // What is no value at all is refused with everything else that is wrong with the body.
+  // A malformed value is refused with all other violations of the body.
   const contradicts =
     named === null
       ? 'true'

@@ -1,5 +1,5 @@
 /**
- * What the steps of a mutation share. The steps of each operation stand in create.ts, update.ts, delete.ts and so on.
+ * State shared by the steps of a mutation. The steps of each operation stand in create.ts, update.ts, delete.ts and so on.
  */
 
 import type { RecordLevel } from '../../../lib/access/sharing.ts';
@@ -30,7 +30,7 @@ export interface Lookup {
 /** A field and its new value, ready for SQL. */
 export interface FieldValue {
   readonly field: FieldMeta;
-  /** What is stored; for a reference what was parsed, the lookup decides. */
+  /** The stored value; for a reference the parsed one, which the lookup resolves. */
   readonly value: SqlValue;
   readonly lookup: Lookup | null;
 }
@@ -51,7 +51,7 @@ export interface ReportedMatches {
   readonly hiddenMatchCount: number;
 }
 
-/** What a confirmation covers, by hash. */
+/** Hash of the matches that a confirmation covers. */
 export interface ConfirmedMatches {
   /** Rules and matches that were shown. */
   readonly m: readonly string[];
@@ -86,7 +86,7 @@ export interface FoundRecord {
 
 export type Mutation = 'create' | 'update' | 'delete' | 'restore' | 'transition' | 'share' | 'unshare';
 
-/** What is to be done. */
+/** The requested write. */
 export interface Task {
   readonly mutation: Mutation;
   readonly call: MutationCall;
@@ -120,7 +120,7 @@ export interface Write {
   readonly id: string;
   /** The external id that the record is addressed by; null: its own id. */
   readonly external: ExternalKey | null;
-  /** What auth says about the username in the body of a user; null: it is free, or none is given. */
+  /** Auth's problem with the username in a user's body; null: it is free, or none is given. */
   readonly usernameConflict: PlatformError | null;
   /** Versions that If-Match accepts; empty for a create. */
   readonly ifMatch: readonly string[];
@@ -129,7 +129,7 @@ export interface Write {
   /** Ids of the other records that the unit has created so far. */
   readonly created: readonly string[];
 
-  // What the steps find out, in their order.
+  // Results of the steps, in their order.
   body: Record<string, unknown>;
   given: readonly FieldValue[];
   invalid: Violation[];
@@ -168,7 +168,7 @@ export const newWrite = (
   ...task,
 });
 
-/** What a standard object does beyond what every object does; see standard-objects.ts. */
+/** Behaviour of a standard object beyond that of every object; see standard-objects.ts. */
 /** A change of a record as far as its content decides who may make it. */
 export interface ContentChange {
   /** null: a new record. */
@@ -182,7 +182,7 @@ export interface StandardObject {
   readonly changesAccess: boolean;
   /** Its checks read every stored field of the record, not those alone that rules depend on. */
   readonly readsEveryField: boolean;
-  /** What those are answered who may not delete its records. */
+  /** Error for callers who may not delete its records. */
   readonly deleteRefusal: string;
   /** Why its records are not shared by hand. */
   readonly shareRefusal: string;

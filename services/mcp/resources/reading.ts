@@ -1,4 +1,4 @@
-/** What all resources have in common: long texts come in pieces, and refusals have the Error body of the API. */
+/** Common to all resources: long texts come in pieces, and refusals have the Error body of the API. */
 import { ProtocolError, ProtocolErrorCode, type ReadResourceResult } from '@modelcontextprotocol/server';
 import { LIMITS } from '../../../config/limits.ts';
 import type { ErrorBody } from '../../../lib/errors/error-body.ts';
@@ -31,7 +31,7 @@ export function protocolError(error: ErrorBody): ProtocolError {
   return new ProtocolError(code, message, error);
 }
 
-/** What an address holds, from its cursor on. Throws as pieceOf. */
+/** Content of an address from its cursor on. Throws as pieceOf. */
 export function contentsOf(text: Buffer, { href, searchParams }: URL, mimeType: string): ReadResourceResult {
   const piece = pieceOf(text, searchParams.get('cursor') ?? undefined, PIECE_BYTES);
   const { nextCursor, isWhole } = piece;

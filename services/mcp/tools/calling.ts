@@ -1,4 +1,4 @@
-/** What all tools have in common: their arguments are checked, and failures answered, in the form of the API. */
+/** Common to all tools: their arguments are checked, and failures answered, in the form of the API. */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { TObject } from 'typebox';
 import { LIMITS } from '../../../config/limits.ts';

@@ -1,4 +1,4 @@
-/** What a tool takes and gives, as JSON Schema: path parameters and body of its operation, and pages. */
+/** Input and output of a tool as JSON Schema: path parameters and body of its operation, and pages. */
 import { fromJsonSchema, type JsonSchemaType, type StandardSchemaWithJSON } from '@modelcontextprotocol/server';
 import { type TObject, type TSchema, Type } from 'typebox';
 import { LIMITS } from '../../../config/limits.ts';
@@ -13,7 +13,7 @@ const cursor = Type.Optional(
   }),
 );
 
-/** What every answer has besides that of the operation. */
+/** Properties of every answer besides the operation's. */
 const PAGE = {
   truncated: Type.Boolean({
     description: `The answer is longer than ${LIMITS.mcp_answer_max_bytes / 1024} KiB: lists and files go on after nextCursor.`,
@@ -74,7 +74,7 @@ const isFreeText = (schema: TSchema): boolean =>
     ? schema.anyOf.some(isFreeText)
     : Type.IsString(schema) && !('format' in schema || 'pattern' in schema || 'enum' in schema);
 
-/** What the tool answers when it is not refused. */
+/** Answer of a tool that was not refused. */
 export const resultOf = ({ response }: Operation): TObject =>
   Type.Object({ ...propertiesOf(response.schema), ...PAGE });
 
