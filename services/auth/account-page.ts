@@ -47,7 +47,7 @@ export interface AccountParts {
   revokeConnection(user: { tenantId: string; userId: string }, connectionId: string): Promise<boolean>;
 }
 
-/** One request of somebody who has signed in. */
+/** One request of a signed-in user. */
 interface Visit extends AccountParts {
   user: Credential;
   has: FactorCounts;
@@ -235,7 +235,7 @@ const GONE = 'It was removed already.';
 const CONNECTION_GONE = 'This connection has ended already.';
 const LAST_FACTOR = 'A second factor is required for you. Add another one before you remove this one.';
 
-/** Whether the only second factor of somebody who must have one would be removed. */
+/** True when the only second factor of a user who must have one would be removed. */
 const isLast = async ({ factors, user }: Visit, count: number): Promise<boolean> =>
   count <= 1 && (await factors.isDemanded(user));
 

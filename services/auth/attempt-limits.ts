@@ -15,7 +15,7 @@ export const TENANT_ATTEMPTS: AttemptLimit = { freeFailures: 300, waitMaxSeconds
 /** Codes of devices that do not exist, typed from one network, which many people may share. */
 export const DEVICE_CODE_ATTEMPTS: AttemptLimit = { freeFailures: 20, waitMaxSeconds: 300 };
 
-/** Requests for a new password from one network, whoever they are for. */
+/** Requests for a new password from one network, for any users. */
 export const RESET_REQUESTS: AttemptLimit = { freeFailures: 20, waitMaxSeconds: 300 };
 
 /** One of the counters that an attempt counts for. */

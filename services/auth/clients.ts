@@ -1,5 +1,5 @@
 /**
- * Who may ask for tokens: the built-in clients of every tenant, and the external client applications that each tenant's
+ * OAuth clients: the built-in ones of every tenant, and the external client applications that each tenant's
  * configuration declares. auth adds only what configuration must not hold, the hashes of secrets.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -89,7 +89,7 @@ export type KnownClient = BuiltInClient | ExternalClient | DocumentClient;
 
 const DOCUMENT_ADDRESS_MAX_CHARS = 255;
 
-/** Whether the client is known by the address of its metadata document. */
+/** True for a client identified by the URL of its metadata document. */
 export const hasDocument = (clientId: string): boolean => clientId.startsWith('https://');
 
 const CLI: BuiltInClient = {
@@ -122,7 +122,7 @@ const LAST_KNOWN_MS = 10 * 60_000;
 const ORIGIN_FRESH_MS = 5_000;
 const TENANTS_PAGE = 200;
 
-/** What auth uses of a tenant's configuration. */
+/** The part of a tenant's configuration that auth uses. */
 interface Configuration {
   version: number;
   clients: Map<string, ExternalClientMeta>;
@@ -130,7 +130,7 @@ interface Configuration {
   identityProviders: readonly IdentityProviderMeta[];
 }
 
-/** Of a version that is kept no longer: nobody gets in, and nobody loses what they have. */
+/** Of a version that is no longer stored: no new sign-ins, and present grants stay. */
 const UNKNOWN: Configuration = { version: -1, clients: new Map(), secondFactor: null, identityProviders: [] };
 
 export class Clients {
@@ -174,7 +174,7 @@ export class Clients {
     }
   }
 
-  /** Whether an operator has suspended the tenant, or it is being deleted. */
+  /** True when an operator has suspended the tenant, or it is being deleted. */
   async isSuspended(tenantId: string): Promise<boolean> {
     return (await this.tenant({ tenantId }))?.suspended === true;
   }
@@ -185,7 +185,7 @@ export class Clients {
     for (const [key, { tenant }] of this.#tenants.entries()) if (tenant?.id === tenantId) this.#tenants.delete(key);
   }
 
-  /** What was read belongs to another database: versions there are of other content. */
+  /** The cache belongs to another database, whose versions have other content. */
   forgetAll(): void {
     for (const known of [this.#tenants, this.#lastKnown, this.#configurations, this.#origins, this.#documents])
       known.clear();
@@ -215,7 +215,7 @@ export class Clients {
     return meta ? { clientId, name: meta.name, active: meta.active, tenantId, meta } : null;
   }
 
-  /** Whether an active client of any tenant names this document. */
+  /** True when an active client of any tenant names this document. */
   async namesDocument(address: string): Promise<boolean> {
     if (address.length > DOCUMENT_ADDRESS_MAX_CHARS) return false;
     const known = this.#documents.get(address);
@@ -232,7 +232,7 @@ export class Clients {
     return null;
   }
 
-  /** Whether a client of the tenant acts as the user of this name. */
+  /** True when a client of the tenant acts as the user of this name. */
   async isIntegrationUser(tenantId: string, username: string): Promise<boolean> {
     const tenant = await this.tenant({ tenantId });
     if (!tenant) return false;
@@ -240,7 +240,7 @@ export class Clients {
     return [...(await this.#clientsOf(tenant)).values()].some((meta) => meta.integrationUser?.toLowerCase() === name);
   }
 
-  /** Whether the client, or without one any active client, lists the browser origin. */
+  /** True when the client, or without one any active client, lists the browser origin. */
   async allowsOrigin(origin: string, clientId: string | undefined): Promise<boolean> {
     if (clientId !== undefined) {
       const client = await this.find(clientId);
@@ -328,13 +328,13 @@ export class Clients {
     };
   }
 
-  /** Who must have a second factor by the tenant's settings; null: they do not say. */
+  /** Users who must have a second factor by the tenant's settings; null: unset. */
   async secondFactor(tenantId: string): Promise<SecondFactorPolicy | null> {
     const tenant = await this.tenant({ tenantId });
     return tenant && (await this.#configurationOf(tenant)).secondFactor;
   }
 
-  /** Where users of the tenant sign in; one of no configuration at all signs in nobody. */
+  /** Providers of the tenant's users; without any configuration no user can sign in. */
   async identityProviders(tenantId: string): Promise<readonly IdentityProviderMeta[]> {
     const tenant = await this.tenant({ tenantId });
     return tenant ? (await this.#configurationOf(tenant)).identityProviders : [];
@@ -400,7 +400,7 @@ const CLI_METADATA = {
   scope: [...IDENTITY_SCOPE_NAMES, ...ALL_SCOPES].join(' '),
 };
 
-/** What a client may ask for at most. Every one may ask who signed in: its tokens name the user anyway. */
+/** The maximum scopes of a client. Identity is open to each: its tokens name the user anyway. */
 function scopesOf({ scopes }: ExternalClientMeta): string[] {
   const known = scopes.filter((scope) => ALL_SCOPES.includes(scope) || IDENTITY_SCOPE_NAMES.includes(scope));
   return [...new Set(['openid', ...known])];

@@ -1,4 +1,4 @@
-/** What acts in a person's name: the grants of a user, as the API and the account page show them. */
+/** Connections in a person's name: the grants of a user, as the API and the account page show them. */
 
 import type { OperationInput, OperationOutput } from '../../contracts/operations.ts';
 import type { RequestContext } from '../../lib/context.ts';
@@ -17,7 +17,7 @@ export interface ConnectionParts {
   readonly clients: Clients;
 }
 
-/** An application that somebody has allowed to act in their name. */
+/** An application that a user has allowed to act in their name. */
 export interface Connection {
   readonly connectionId: string;
   readonly clientId: string;

@@ -1,4 +1,4 @@
-/** The page for somebody who has forgotten a password: the same answer to every name. */
+/** The page for a forgotten password: the same answer to every name. */
 import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
 import { siteOf } from '../../lib/values/network.ts';
 import { USERNAME_MAX_CHARS } from '../../lib/values/user-names.ts';
@@ -29,7 +29,7 @@ export const forgottenAddress = ({ client, signIn }: From): string =>
     ...(signIn === '' ? {} : { sign_in: signIn }),
   })}`;
 
-/** What came with the request, as far as it can be one: nothing that leads away from here. */
+/** The request's return parameter, if it is one of ours: nothing that leads to another site. */
 function fromWhere(query: URLSearchParams, form: Form | null): From {
   const given = (name: string): string => form?.get(name) ?? query.get(name) ?? '';
   const signIn = given('sign_in');

@@ -10,7 +10,7 @@ export type GrantCheck = AuthActions['auth.grants.check']['params'];
 
 const NO_OVERRIDES: RateLimitOverrides = { connection: null, tenant: null, daily: null, concurrency: null };
 
-/** Whether grants are live, in the order of the request; a grant of another user, client or tenant is inactive. */
+/** For each grant, in the order of the request, whether it is live; a grant of another user, client or tenant is inactive. */
 export async function checkGrants(
   store: AuthStore,
   clients: Clients,
@@ -39,7 +39,7 @@ export async function checkGrants(
       const usable = client !== null && (client.tenantId === null || client.tenantId === grant.tenantId);
       const active = tenant !== null && usable && isGrantOf(found, grant, client);
       const required = tenant && ((await clients.secondFactor(tenant.id)) ?? secondFactor) !== 'off';
-      // A client that acts for itself has nobody who could sign in. An agent that acts for a person is no way around.
+      // A client that acts for itself has no person who could sign in. An agent that acts for a person does not bypass the sign-in.
       const stepUp = required === true && found?.integration === false;
       return grantState(grant.grantId, { active, stepUp }, tenant, usable ? client : null);
     }),

@@ -20,7 +20,7 @@ const LIMITS: QueueLimits = {
   waitingMax: 120,
 };
 
-/** Where work comes from: `known` is served first and has a share of its own. */
+/** Origin of work: `known` is served first and has a share of its own. */
 export interface Place {
   name: string;
   known: boolean;
@@ -85,7 +85,7 @@ export class HashQueue {
     try {
       return await work();
     } finally {
-      // The next one takes over the slot; the count changes only when nobody is.
+      // The next one takes over the slot; the count changes only when none waits.
       const next = this.#known.next() ?? this.#strangers.next();
       if (next) next();
       else this.#running--;

@@ -34,7 +34,7 @@ const pairs = (header: string): [name: string, value: string][] =>
     return [name, value.join('=')];
   });
 
-/** What the provider may see of a browser's cookies on this path. */
+/** The browser's cookies that the provider may see on this path. */
 export function cookiesFrom(header: string, path: string): string {
   const id = lastSegment(path);
   return pairs(header)
@@ -45,7 +45,7 @@ export function cookiesFrom(header: string, path: string): string {
     .join('; ');
 }
 
-/** What the browser gets for the cookies that the provider sets; `header`: what the browser has. */
+/** Set-Cookie headers for the provider's cookies; `header`: those that the browser sent. */
 export function cookiesTo(set: readonly string[], header: string): string[] {
   const sent = set.map(toHostCookie);
   const ids = new Set(sent.flatMap(({ cookie, cleared }) => (cookie.id === null || cleared ? [] : [cookie.id])));

@@ -41,10 +41,10 @@ export interface HttpParts {
   factors: SecondFactors;
   singleSignOn: SingleSignOn;
   presentedTokens: PresentedTokens;
-  /** Whether grants live, as the gateway asks. */
+  /** Liveness of grants, as the gateway asks. */
   checkGrants(checked: AuthActions['auth.grants.check']['params']): Promise<GrantState[]>;
   mail: Mail;
-  /** Whether the maker of a link may still let its user in. */
+  /** True while the maker of a link may let its user in. */
   mayLetIn(link: { tenantId: string; userId: string; madeBy: string }): Promise<boolean>;
   /** Ends every grant and browser session of a user. */
   revokeUser(tenantId: string, userId: string): Promise<unknown>;
@@ -133,7 +133,7 @@ function lastSegment(prefix: string, pathname: string): string | null {
 
 async function runProvider(provider: Provider, request: HttpRequest): Promise<HttpReply> {
   const answer = await dispatch(provider.issuer, request, provider.callback());
-  // What the provider has no route for ends in the two words of its framework.
+  // For unknown routes the provider's framework answers with plain text.
   const isPlain = single(answer.headers['content-type'])?.startsWith('text/plain');
   return answer.status === 404 && isPlain ? notFound(request) : answer;
 }
@@ -148,7 +148,7 @@ const withPresentedToken = ({ provider, ring, presentedTokens }: HttpParts, requ
     runProvider(provider, { ...request, body: request.body && Buffer.from(form) }),
   );
 
-/** Who signed in (OpenID Connect Core section 5.3), for a token that is good for requests in general. */
+/** The userinfo endpoint (OpenID Connect Core section 5.3), for a valid access token. */
 async function userinfo(parts: HttpParts, request: HttpRequest, url: URL): Promise<HttpReply> {
   const { provider, ring, presentedTokens, checkGrants } = parts;
   const form = new URLSearchParams(request.body?.toString('utf8') ?? '');
@@ -185,7 +185,7 @@ async function withoutHurry({ provider, store }: HttpParts, request: HttpRequest
   return runProvider(provider, request);
 }
 
-/** After codes that do not exist a wait follows, so that nobody finds one by trying. */
+/** A delay after unknown codes prevents guessing. */
 async function withCodeGuard({ provider, store }: HttpParts, request: HttpRequest): Promise<HttpReply> {
   const typed = new URLSearchParams(request.body?.toString('utf8') ?? '').get('user_code');
   if (typed === null) return runProvider(provider, request);
@@ -274,7 +274,7 @@ const protectedResources = (
   { resource: mcpResource(issuer), resource_name: 'ERP platform for assistants', scopes_supported: MCP_SCOPES },
 ];
 
-/** What the provider says to who is of no origin; the gateway leaves the body away for HEAD. */
+/** The provider's answer to requests without an origin; the gateway drops the body for HEAD. */
 async function discovery(provider: Provider, request: HttpRequest): Promise<HttpReply> {
   const { origin: _, ...headers } = request.headers;
   const answer = await runProvider(provider, { ...request, method: 'GET', headers });
@@ -283,7 +283,7 @@ async function discovery(provider: Provider, request: HttpRequest): Promise<Http
     : answer;
 }
 
-/** The same for everybody: scripts of any origin may read it, and caches may keep it. */
+/** The same for all callers: scripts of any origin may read it, and caches may keep it. */
 function sharedReply({ headers }: HttpRequest, contentType: string, body: string): HttpReply {
   const etag = strongEtag(body);
   const own = {

@@ -1,4 +1,4 @@
-/** Who is behind a token: `GET /identity`. Source: docs/reference/authentication.md. */
+/** The user of a token: `GET /identity`. Source: docs/reference/authentication.md. */
 
 import type { UserIdentity } from '../../contracts/data.ts';
 import type { OperationOutput } from '../../contracts/operations.ts';

@@ -1,5 +1,5 @@
 /**
- * What happens between an authorization request and its answer: a person signs in and allows access or refuses it. The
+ * The steps between an authorization request and its answer: a person signs in and allows access or refuses it. The
  * request waits in the provider's Interaction, tied to this browser by a cookie; forms are refused unless they come
  * from a page that this server gave to this browser.
  */
@@ -64,7 +64,7 @@ const originOf = (client: { clientId: string }, ip: string, { headers }: Incomin
 const BROWSER_COOKIE = 'erp_browser';
 const BROWSER_KNOWN_SECONDS = 180 * 86_400;
 
-/** By which a browser is known in which somebody has signed in. */
+/** Cookie of a browser with a past sign-in. */
 export const browserIn = ({ cookie }: { cookie?: string | string[] | undefined }): string | null =>
   new RegExp(`(?:^|; *)${BROWSER_COOKIE}=([\\w-]{43})(?:;|$)`).exec([cookie ?? []].flat().join('; '))?.[1] ?? null;
 export const browserOf = ({ headers }: IncomingMessage): string | null => browserIn(headers);
@@ -74,7 +74,7 @@ const browserCookie = (value: string): string =>
 
 const words = (value: unknown): string[] => (typeof value === 'string' ? value.split(' ').filter(Boolean) : []);
 
-/** One request of somebody who signs in or is asked for consent. */
+/** One request of a user who signs in or is asked for consent. */
 interface Visit {
   parts: InteractionParts;
   interaction: Interaction;
@@ -141,13 +141,13 @@ async function login(visit: Visit): Promise<Answer> {
   const view = await signInView(visit, step);
   if (!form) return pages.signIn(view);
   if (form.get('decision') === 'passkey') return byPasskey(visit, step, view, form.get('credential') ?? '');
-  // Where a name leads says something about its domain, and nothing about whether there is such a user.
+  // The page after a name depends on its domain, not on whether the user exists.
   const provider = await parts.singleSignOn.providerOf(form.get('username') ?? '', client.tenantId);
   if (provider && !form.get('password')) return toProvider(visit, provider, view);
   return byPassword(visit, step, view, form, provider);
 }
 
-/** What a provider has sent the browser back with; null: the browser comes from elsewhere. */
+/** The provider's answer in the browser's return; null: the browser comes from elsewhere. */
 function answerOfProvider({ url }: IncomingMessage): URLSearchParams | null {
   const query = new URLSearchParams(url?.split('?')[1] ?? '');
   return query.has('state') ? query : null;
@@ -191,7 +191,7 @@ async function afterProvider(visit: Visit, step: SignInStep, answer: URLSearchPa
     step.refused({ code: 'CLIENT_NOT_ALLOWED', tenantId, userId });
     return singleSignOnPages.refused({ code: 'CLIENT_NOT_ALLOWED', label: '', username: null, back: view.action });
   }
-  // Where the tenant was resumed this moment, the person begins anew.
+  // When the tenant has just been resumed, the person begins anew.
   if ('suspended' in result) return (await step.refusedTenant(tenantId)) ?? expiredPage(view.action);
   const { credential, amr, authTime } = result;
   await parts.store.credentials.recordSignIn(tenantId, credential.userId);
@@ -199,7 +199,7 @@ async function afterProvider(visit: Visit, step: SignInStep, answer: URLSearchPa
     (await mayUse(visit, login.accountId))
       ? finish({ login: { ...login, acr: acrOf(login.amr), ...(authTime === null ? {} : { ts: authTime }) } })
       : step.finish(login);
-  // What is added here proves the person now.
+  // A factor added here proves the person now.
   const isComplete = isMultiFactor(amr);
   return afterFirstFactor({ ...step, finish: isComplete ? asSigned : step.finish }, credential, amr);
 }
@@ -232,7 +232,7 @@ function signInStep(visit: Visit): SignInStep {
   };
 }
 
-/** Whether the tenant of somebody who has just signed in has the client, where the client is no one tenant's. */
+/** True when the user's tenant has the client, for clients of no particular tenant. */
 async function mayUse({ parts, client, address, request }: Visit, userId: string): Promise<boolean> {
   if (!hasDocument(client.clientId)) return true;
   const user = await parts.store.credentials.byUser(userId);
@@ -259,14 +259,14 @@ async function signInView(visit: Visit, step: SignInStep): Promise<pages.SignInV
   };
 }
 
-/** Why somebody who has signed in with this browser has to do so again. */
+/** The reason why a signed-in user must sign in again. */
 function askedAgain({ prompt: { reasons }, session }: Interaction): pages.SignInView['again'] {
   if (!session?.accountId || reasons.includes('account_not_usable')) return null;
   if (reasons.includes('second_factor_missing')) return 'tooWeak';
   return reasons.includes('max_age') || reasons.includes('sign_in_too_old') ? 'tooOld' : null;
 }
 
-/** Whom the application expects, or who has signed in with this browser. */
+/** The user that the application expects, or who has signed in with this browser. */
 async function expectedUsername({ parts, interaction }: Visit, again: boolean): Promise<string> {
   const hint = interaction.params['login_hint'];
   if (typeof hint === 'string') return hint;
@@ -375,13 +375,13 @@ async function consent({ parts, interaction, client, form, view, finish }: Visit
   return finish({ consent: { grantId: await grant.save() } });
 }
 
-/** What a client that describes itself asks for beyond what the tenant lets it have. */
+/** Scopes that a client with a metadata document requests beyond those that the tenant allows. */
 const undeclared = (requested: readonly string[], meta: ExternalClientMeta | null): string[] => {
   const declared = meta === null ? [] : declaredScopes(meta);
   return requested.filter((scope) => scope !== 'openid' && !declared.includes(scope));
 };
 
-/** What no token for the endpoint for assistants can have: a person is not asked for it. */
+/** Scopes that tokens for the assistants' endpoint cannot have: consent is not requested for them. */
 const uselessForAssistants = (requested: readonly string[]): string[] => {
   const useful = forAssistants(requested);
   return requested.filter((scope) => scope !== 'openid' && !useful.includes(scope));

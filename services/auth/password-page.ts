@@ -17,7 +17,7 @@ interface PasswordPageParts {
   clients: Clients;
   singleSignOn: Pick<SingleSignOn, 'replacesPassword'>;
   outbox: Outbox;
-  /** Whether the maker of a link may still let its user in. */
+  /** True while the maker of a link may let its user in. */
   mayLetIn(link: { tenantId: string; userId: string; madeBy: string }): Promise<boolean>;
   /** Informs the gateways. */
   grantsEnded(grantIds: string[]): void;

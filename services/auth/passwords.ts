@@ -57,7 +57,7 @@ export interface SignInAttempt {
   address: string;
   /** The value of the browser's cookie from an earlier sign-in; null without one. */
   browser: string | null;
-  /** Of a domain whose users sign in at a provider: who may still use a password; null: everybody may. */
+  /** Of a domain whose users sign in at a provider: users who may still use a password; null: all. */
   mayUsePassword: ((user: Credential) => Promise<boolean>) | null;
   /** The client belongs to this tenant: the right password of a user of another one is refused like a wrong one. */
   tenantId: string | null;
@@ -70,7 +70,7 @@ let decoy: Promise<string> | undefined;
 
 /**
  * Checks a username and a password. Guesses are counted per network, per user and per tenant, each in this order and
- * none by an attempt that an earlier count has refused: a blocked network blocks nobody's name. Where the user has
+ * none by an attempt that an earlier count has refused: a blocked network blocks no user's name. Where the user has
  * signed in before, in this browser or from this network, failures are counted apart from those of strangers, so that
  * the right password passes whatever others guess.
  */
@@ -98,7 +98,7 @@ export async function signIn({ store, clients }: SignInParts, attempt: SignInAtt
   // At the same time, so that the answer does not come later for who has typed the right password.
   const [right, mayUse] = await Promise.all([
     verifyOrPretend(stored, attempt.password.slice(0, 4 * PASSWORD_MAX_CHARS), place),
-    // Who cannot be asked about is refused like everybody else.
+    // A user who cannot be looked up is refused like all others.
     found && attempt.mayUsePassword ? attempt.mayUsePassword(found).catch(() => false) : true,
   ]);
   if (right === 'busy') return wait(QUEUE_FULL_WAIT_SECONDS);
@@ -118,7 +118,7 @@ function whyUnusable(found: Credential | null, clientTenantId: string | null): R
   return found.passwordHash === null ? 'PASSWORD_NOT_SET' : null;
 }
 
-/** What an attempt counts for, in the order in which it is counted. */
+/** Counters of an attempt, in their order. */
 function countersFor(
   { tenantId, credential: found }: { tenantId: string | null; credential: SignInCredential | null },
   { username, domain }: TypedName,
@@ -126,7 +126,7 @@ function countersFor(
   browser: Buffer | null,
   ofNetwork: Buffer,
 ): AttemptCounter[] {
-  // A name that nobody has counts like a user. By the user's id, since several spellings may mean one user.
+  // An unknown name counts like a user. By the user's id, since several spellings may mean one user.
   const name = found?.userId ?? digest(`${tenantId} ${username.toLowerCase()}`).toString('base64url');
   const ofName = { limit: USER_ATTEMPTS, shared: false };
   const known = (origin: Buffer): AttemptCounter => ({

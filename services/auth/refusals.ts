@@ -1,6 +1,6 @@
 /**
- * Who was refused to sign in, on the way to the audit trail of the tenant that was meant. What was typed never goes
- * there: an unknown username may be a password that somebody typed in the wrong field.
+ * Refused sign-ins, for the audit trail of the tenant that was meant. The typed name never goes
+ * there: an unknown username may be a password typed into the wrong field.
  */
 import type { DataActions } from '../../contracts/data.ts';
 import { networkOf } from '../../lib/values/network.ts';
@@ -27,7 +27,7 @@ export interface Refusal {
   userId: string | null;
 }
 
-/** Where an attempt came from. */
+/** Origin of an attempt. */
 export interface AttemptOrigin {
   clientId: string;
   ip: string;
@@ -43,7 +43,7 @@ export class Refusals {
     this.#bounded = new BoundedDenials(sink);
   }
 
-  /** Attempts are distinguished by network: nobody is signed in. */
+  /** Attempts are distinguished by network: the caller is anonymous. */
   note({ tenantId, userId, code }: Refusal, origin: AttemptOrigin): void {
     if (tenantId === null) return;
     this.#bounded.record({ tenantId, origin: networkOf(origin.ip) }, { tenantId, userId, code, ...origin });

@@ -58,7 +58,7 @@ export interface AuthServerOptions
   keysRotated(): void;
   /** Nothing stored needs the previous secret any more. */
   resealed(): Promise<void>;
-  /** Whether the maker of a link may still let its user in. */
+  /** True while the maker of a link may let its user in. */
   mayLetIn(link: { tenantId: string; userId: string; madeBy: string }): Promise<boolean>;
   signedIn(tenantId: string, userId: string): void;
   signInRefused(refusal: Refusal, origin: AttemptOrigin): void;
@@ -147,7 +147,7 @@ export class AuthServer {
     return this.#store.trail.sendStored();
   }
 
-  /** Periodic work, each minute: deletes what has expired, and settles addresses to which nobody has objected. */
+  /** Periodic work, each minute: deletes expired rows, and settles addresses after the time for objections. */
   async clean(): Promise<void> {
     await this.#store.deleteExpired();
     const { addresses } = this.#store;
@@ -211,7 +211,7 @@ export class AuthServer {
     );
   }
 
-  /** Whether grants are live, in the order of the request. */
+  /** For each grant, in the order of the request, whether it is live. */
   checkGrants(checked: GrantCheck): Promise<GrantState[]> {
     return checkGrants(this.#store, this.clients, checked, this.#options.secondFactor);
   }

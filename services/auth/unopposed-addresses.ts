@@ -1,4 +1,4 @@
-/** Changed mail addresses that count by themselves, because nobody has objected in time. */
+/** Changed mail addresses that become effective after the time for objections. */
 import type { Clients } from './clients.ts';
 import type { ChangedAddress } from './store/addresses.sql.ts';
 import type { Addresses } from './store/addresses.ts';

@@ -1,8 +1,8 @@
 /**
- * Whom a typed username means. Tenants choose the usernames of their users without asking each other, so the same name
+ * Resolves a typed username. Tenants choose the usernames of their users without asking each other, so the same name
  * may be a user of several. A name in a domain that an operator has verified for a tenant means that tenant's user; any
- * other one is typed with the key of its tenant, as `tenant\name`. So nobody learns from a name whether another tenant
- * has it, and nobody can take it from them. Source: docs/decisions/usernames-by-domain.md.
+ * other one is typed with the key of its tenant, as `tenant\name`. So a name does not reveal whether another tenant
+ * has it, and no tenant can take it from another. Source: docs/decisions/usernames-by-domain.md.
  */
 import { domainOf } from '../../lib/values/mail-domains.ts';
 import { USERNAME_MAX_CHARS } from '../../lib/values/user-names.ts';
@@ -23,7 +23,7 @@ export interface TypedName {
   tenantId: string | null;
 }
 
-/** Reads what somebody has typed as a username. */
+/** Parses a typed username. */
 export async function typedName(clients: Pick<Clients, 'tenant'>, text: string): Promise<TypedName> {
   const typed = text.trim().slice(0, USERNAME_MAX_CHARS);
   const [, key, name] = WITH_TENANT.exec(typed) ?? [];
@@ -33,7 +33,7 @@ export async function typedName(clients: Pick<Clients, 'tenant'>, text: string):
   return { username, domain: domainOf(username), tenantId: tenant?.id ?? NO_TENANT };
 }
 
-/** What a user types to sign in: the name with the key of the tenant, unless the name alone means this user. */
+/** A user's sign-in name: with the key of the tenant, unless the name alone means this user. */
 export async function signInName(
   { username, tenantId, foundByName }: Pick<Credential, 'username' | 'tenantId' | 'foundByName'>,
   { store, clients }: { store: Pick<AuthStore, 'domains'>; clients: Pick<Clients, 'tenant'> },

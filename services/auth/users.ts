@@ -137,7 +137,7 @@ export class Users {
     };
   }
 
-  /** Why nobody of this id gets an invitation; null: one may. */
+  /** The reason why the user gets no invitation; null: they may. */
   async mayInvite(tenantId: string, userId: string): Promise<AuthActions['auth.users.mayInvite']['result']> {
     if (!this.#options.outbox.enabled) return { refused: 'mailsOff' };
     const credential = await this.#store.credentials.find(tenantId, userId);

@@ -1,5 +1,5 @@
 /**
- * What auth stores and only auth may read: encrypted with a key derived from the deployment's secret and bound to its
+ * Secrets that auth stores and only auth may read: encrypted with a key derived from the deployment's secret and bound to its
  * id, or as it is where there is no secret. While the secret is replaced, what the previous one sealed still opens.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';

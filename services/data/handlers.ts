@@ -20,7 +20,7 @@ type PublicHandler<Input> = (ctx: ActionContext<Input>) => Promise<OperationRepl
 export interface Handlers {
   /** The handler of an operation that changes nothing. */
   readonly read: <Input extends OperationCall>(operation: Read<Input>) => PublicHandler<Input>;
-  /** The handler of an internal action that reads for somebody, by its name. */
+  /** The handler of an internal action that reads for a user, by its name. */
   readonly ask: <Input, Answer>(
     name: string,
     work: (deps: ReadDeps, asker: Asker, input: Input) => Promise<Answer>,

@@ -26,11 +26,11 @@ export class OlderSchemas {
     this.#warn = warn;
   }
 
-  /** What to answer instead of `error`, of work on the tenant: the same error where its schema is not the reason. */
+  /** The error to answer instead of `error`: the same one unless the tenant's schema is the reason. */
   async explain(tenantId: string, error: unknown): Promise<unknown> {
     const cause = error instanceof PlatformError && error.code === 'INTERNAL_ERROR' ? error.cause : error;
     if (!ABSENT.has(sqlState(cause))) return error;
-    // What keeps us from asking is no better answer than what has happened.
+    // If the look-up fails, keep the original error.
     const version = await this.#version(tenantId).catch(() => null);
     if (version === null || version >= TENANT_SCHEMA_VERSION) return error;
     if (!this.#logged.has(tenantId)) {

@@ -41,7 +41,7 @@ export interface Report {
   readonly modelUsage: string | null;
 }
 
-/** Reported about a run that has just ended. */
+/** Stores the report of a run that has just ended. */
 export function reportStatement(tenantId: string, runId: string, report: Report): Statement {
   const sql = new Sql();
   const { bind } = sql;

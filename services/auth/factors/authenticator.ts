@@ -61,7 +61,7 @@ export class Authenticators {
     return true;
   }
 
-  /** Whether the code is right now one of the user's app, and was not used before. */
+  /** True when the code is currently valid for the user's app and was not used before. */
   async verify(user: UserKey, code: string): Promise<boolean> {
     const sealed = await this.#store.factors.authenticatorSecret(user);
     const bytes = sealed && this.#open(sealed, stored(user));

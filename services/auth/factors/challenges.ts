@@ -31,7 +31,7 @@ export class Challenges {
     return Buffer.concat([head, this.#mac(head, binding)]).toString('base64url');
   }
 
-  /** Whether this server made the challenge for `binding`, and not too long ago. */
+  /** True when this server made the challenge for `binding` recently enough. */
   isValid(challenge: string, binding: string): boolean {
     const bytes = Buffer.from(challenge, 'base64url');
     if (bytes.length !== TIME_BYTES + RANDOM_BYTES + MAC_BYTES) return false;

@@ -1,7 +1,7 @@
 /**
  * Attempts with passkeys, codes of an app and recovery codes: bounded by user and by network address. Where the user
  * has signed in before, in this browser or from this network, failures are counted apart from those of strangers, as
- * they are for passwords: the owner's right code passes whatever somebody who knows the password guesses elsewhere.
+ * they are for passwords: the owner's right code passes regardless of guesses elsewhere by one who knows the password.
  */
 import { type AttemptCounter, networkCounter, USER_ATTEMPTS } from '../attempt-limits.ts';
 import type { UserKey } from '../store/factors.ts';
@@ -32,7 +32,7 @@ export async function attemptFactor(
   return { outcome: 'accepted' };
 }
 
-/** What an attempt counts for; in a known browser not even for an address that others share. */
+/** Counters of an attempt; in a known browser not even that of a shared address. */
 async function countersFor(
   store: AuthStore,
   { user, address, browser }: FactorAttempt,

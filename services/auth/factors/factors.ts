@@ -19,7 +19,7 @@ export class SecondFactors {
     this.#parts = parts;
   }
 
-  /** Whether the tenant requires a second factor of this user. */
+  /** True when the tenant requires a second factor of this user. */
   isDemanded(user: UserKey): Promise<boolean> {
     return demandsSecondFactor(this.#parts, user);
   }

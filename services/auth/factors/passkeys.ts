@@ -12,7 +12,7 @@ import type { Passkey, UserKey } from '../store/factors.ts';
 import type { AuthStore } from '../store/store.ts';
 import { Challenges } from './challenges.ts';
 
-/** What a browser's answer may be long; larger ones are not parsed. */
+/** Maximum length of a browser's response; larger ones are not parsed. */
 const RESPONSE_MAX_CHARS = 16_384;
 export const PASSKEY_NAME_MAX_CHARS = 60;
 /** ES256, EdDSA, RS256: what authenticators offer (COSE algorithm identifiers). */
@@ -132,7 +132,7 @@ export class Passkeys {
   }
 }
 
-/** What an authenticator stores with the passkey: the user's id, which says nothing about the person. */
+/** User handle stored with the passkey: the user's id, which reveals nothing about the person. */
 const userHandle = ({ userId }: UserKey): Buffer => Buffer.from(userId.replaceAll('-', ''), 'hex');
 
 const registration = (binding: string, { userId }: UserKey): string => `register ${userId} ${binding}`;

@@ -1,4 +1,4 @@
-/** Who must have a second factor: the tenant's setting, and what a person may do. */
+/** Users who must have a second factor, by the tenant's setting and their permissions. */
 import { KEPT_PERMISSIONS } from '../../../lib/access/administrators.ts';
 import type { SecondFactorPolicy } from '../../../lib/schema/snapshot.ts';
 import type { Clients } from '../clients.ts';
@@ -15,7 +15,7 @@ export interface PolicyParts {
   systemPermissions(user: UserKey): Promise<readonly string[]>;
 }
 
-/** Whether the user must have a second factor to sign in. Fails while data cannot say what the user may do. */
+/** True when the user must sign in with a second factor. Fails while data is unavailable for the user's permissions. */
 export async function demandsSecondFactor(parts: PolicyParts, user: UserKey): Promise<boolean> {
   const setting = (await parts.clients.secondFactor(user.tenantId)) ?? parts.secondFactor;
   if (setting !== 'administrators') return setting === 'everyone';

@@ -7,7 +7,7 @@ export const RECOVERY_CODES = 10;
 
 /** No letter or digit that looks like another one (Crockford's base 32). */
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
-/** 80 random bits: nobody finds them by trying hashes. */
+/** 80 random bits: out of reach of brute force on hashes. */
 const CODE_CHARS = 16;
 
 const makeCode = (): string => Array.from(randomBytes(CODE_CHARS), (byte) => ALPHABET[byte % 32]).join('');

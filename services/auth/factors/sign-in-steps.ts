@@ -37,7 +37,7 @@ export interface SignInStep {
   address: string;
   /** The value of the browser's cookie; null without one. */
   browser: string | null;
-  /** What the browser says that it is. */
+  /** The browser's User-Agent. */
   device: { browser: string | null; system: string | null };
   outbox: Outbox;
   /** Of a client that belongs to one tenant. */
@@ -50,12 +50,12 @@ export interface SignInStep {
   refused(refusal: Refusal): void;
   /** The end of the sign-in when the tenant is suspended: only who has proved who they are learns of it. */
   refusedTenant(tenantId: string): Promise<Answer | null>;
-  /** Whether a user may sign in with a passkey, without the provider of their domain. */
+  /** True when a user may sign in with a passkey, without the provider of their domain. */
   mayUsePasskey(user: Credential): Promise<boolean>;
   finish(login: { accountId: string; amr: readonly string[] }): Promise<Answer>;
 }
 
-/** What follows on a form or a visit; null: the first page of a sign-in, where username and password are asked for. */
+/** The step after a form or a visit; null: the first page of a sign-in, for username and password. */
 export async function continueSignIn(step: SignInStep, form: Form | null): Promise<Answer | null> {
   const decision = form?.get('decision') ?? null;
   if (decision === 'signIn') return null;
@@ -175,7 +175,7 @@ async function secondAnswer(
   return complete(step, { ...progress, amr: withSecondFactor(progress.amr, second) });
 }
 
-/** Only for somebody who has no second factor: otherwise a password alone would be enough to add one. */
+/** Only for a user without a second factor: otherwise a password alone would be enough to add one. */
 async function setUpFactor(
   step: SignInStep,
   progress: Progress,

@@ -1,4 +1,4 @@
-/** What a browser says that it is, in a few names that we know: nothing that it sends reaches a mail as it is. */
+/** The browser in a few known names: nothing of its User-Agent reaches a mail verbatim. */
 
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdgA?\//, 'Edge'],

@@ -1,4 +1,4 @@
-/** What mails there are, and how long each is tried. Source: docs/reference/mail.md. */
+/** Kinds of mails, and how long each is tried. Source: docs/reference/mail.md. */
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -14,7 +14,7 @@ interface Kind {
 export const MAIL_KINDS = {
   /** To a new user: a link with which they choose a password. */
   invitation: { trySeconds: 2 * DAY, linkSeconds: 7 * DAY },
-  /** To somebody who has forgotten theirs. Who waits longer asks again. */
+  /** After a forgotten password. Expires after an hour; the user can request another. */
   passwordReset: { trySeconds: HOUR, linkSeconds: HOUR },
   passwordChanged: { trySeconds: 2 * DAY, linkSeconds: null },
   /** To the new address: a link with which its user confirms it. */
@@ -31,7 +31,7 @@ export type MailKind = keyof typeof MAIL_KINDS;
 
 export const isMailKind = (name: string): name is MailKind => Object.hasOwn(MAIL_KINDS, name);
 
-/** What a mail says besides what is read when it is sent; never a secret. */
+/** Stored values of a mail besides those read when it is sent; never a secret. */
 export interface MailDetails {
   /** The address that takes the place of this one. */
   newAddress?: string;

@@ -32,7 +32,7 @@ interface MailParts {
   readonly clients: Clients;
   readonly vault: Vault;
   baseUrl(): string;
-  /** Whether the user may sign in with a password, and so may be sent a link with which one is chosen. */
+  /** True when the user may sign in with a password, and so may be sent a link for choosing one. */
   mayHavePassword(user: Pick<Credential, 'tenantId' | 'userId' | 'username'>): Promise<boolean>;
 }
 

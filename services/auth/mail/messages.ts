@@ -35,7 +35,7 @@ export interface MessageParts {
   mayHavePassword(user: Pick<Credential, 'tenantId' | 'userId' | 'username'>): Promise<boolean>;
 }
 
-/** The mail; null: nobody needs it any more. */
+/** The mail; null: it is no longer needed. */
 export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<Message | null> {
   const { tenantId, userId, kind, details } = mail;
   const [credential, tenant] = await Promise.all([
@@ -104,7 +104,7 @@ function requestIn(request: MailedRequest, inWords: (at: number) => string): Mai
 const isSameAddress = (one: string, other: string | null): boolean =>
   other !== null && one.toLowerCase() === mailAddress(other)?.toLowerCase();
 
-/** Whether its reason still holds, and the address is still the one for it. */
+/** True while the mail's reason and address still hold. */
 async function isNeeded(
   { clients, mayHavePassword }: MessageParts,
   { tenantId, kind, address, details }: TakenMail,

@@ -16,7 +16,7 @@ export function queueMail({ tenantId, userId, kind, address, details = {} }: New
 const LOOKED_AT = 5_000;
 
 /**
- * Takes due mails for a while, in which no other process does: of each tenant one after the other, those that somebody
+ * Leases due mails, so that no other process takes them: of each tenant one after the other, those that a person
  * waits for first.
  */
 export function takeMails(limit: number, leaseSeconds: number): Statement {
@@ -99,5 +99,5 @@ export function queueState(): Statement {
   );
 }
 
-/** What is left of mails after so long is of no use: nothing counts it any more. */
+/** Remains of mails that old are not counted any more. */
 export const DELETE_ENDED_MAILS = "DELETE FROM auth.mails WHERE ended_at < now() - interval '2 days'";

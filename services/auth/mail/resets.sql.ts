@@ -1,9 +1,9 @@
-/** Statements about requests for a new password, before anybody knows whose it is. */
+/** Statements about requests for a new password, before their user is known. */
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import type { Kept } from '../vault.ts';
 
-/** Waiting ones, of everybody together: far more than processes leave behind. */
+/** Maximum of waiting ones in total: far more than processes leave behind. */
 const WAITING_MAX = 10_000;
 
 /** One row: the request is kept; none: too many wait. */

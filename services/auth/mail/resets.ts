@@ -83,7 +83,7 @@ export class Resets {
     });
   }
 
-  /** Whom the typed name means, as on the sign-in page; null: nobody who may have a new password. */
+  /** The user of the typed name, as on the sign-in page; null: no user who may have a new password. */
   async #userOf({ id, plain, sealed }: TakenReset) {
     const { vault, clients, store, mayHavePassword } = this.#parts;
     const { username, clientId, browser, address } = vault.open(id, { plain, sealed }) as unknown as ResetRequest;

@@ -1,6 +1,6 @@
 /**
  * Sends what is in the outbox, in every process of the service: a few mails at a time, never on the path of a request.
- * What a server does not take now is tried again after a growing time; while no server answers, nothing is tried one by
+ * A temporarily refused mail is retried with back-off; while no server answers, nothing is tried one by
  * one. Source: docs/reference/mail.md.
  */
 import type { ServiceBroker } from 'moleculer';
@@ -28,9 +28,9 @@ export const secondsUntilAgain = (attempts: number, random = Math.random()): num
 export interface SenderParts {
   readonly outbox: Outbox;
   readonly transport: Transport;
-  /** What puts mails into the outbox; done before each look. */
+  /** Fills the outbox; runs before each look. */
   before(): Promise<void>;
-  /** null: nobody needs the mail any more. */
+  /** null: the mail is no longer needed. */
   message(mail: TakenMail): Promise<Message | null>;
   log(): ServiceBroker['logger'];
 }
@@ -105,7 +105,7 @@ export class MailSender {
   async #rounds(): Promise<number> {
     const { outbox } = this.#parts;
     await this.#giveUp();
-    // What fails here keeps no other mail waiting.
+    // A failure here delays no other mail.
     await this.#parts
       .before()
       .catch((error: unknown) => warnOf(this.#parts.log(), error, 'A request for a new password is tried again.'));

@@ -22,7 +22,7 @@ export interface Message {
 }
 
 /**
- * What has become of an attempt. `refused`: the server will never take it. `busy`: it may take it later. `away`: no mail
+ * Outcome of an attempt. `refused`: the server will never take it. `busy`: it may take it later. `away`: no mail
  * can be sent at this moment; the server does not answer, or not as it should.
  */
 export type Delivery =
@@ -172,7 +172,7 @@ export class FolderTransport implements Transport {
     const composer = createTransport({ streamTransport: true, buffer: true, newline: 'windows' });
     const { message: bytes } = await composer.sendMail(written(this.#from, message));
     try {
-      // These files hold links that anybody who reads them can use.
+      // These files hold links that any reader can use.
       await mkdir(this.#folder, { recursive: true, mode: 0o700 });
       const time = new Date(platformTime()).toISOString().replaceAll(':', '-');
       const file = join(this.#folder, `${time}-${message.kind}-${message.id}.eml`);

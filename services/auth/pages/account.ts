@@ -40,7 +40,7 @@ export interface AccountView {
   moreConnections: boolean;
   /** Options for another passkey; null: there can be none, or the sign-in is not recent. */
   passkeyOptions: string | null;
-  /** What has just been done. */
+  /** The action just done. */
   done: string | null;
   problem: string | null;
 }

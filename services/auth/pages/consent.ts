@@ -5,7 +5,7 @@ import type { Page } from './layout.ts';
 import { hiddenInput } from './parts.ts';
 import { scopeList } from './scope-texts.ts';
 
-/** Where tokens count, as people read it. */
+/** Audiences of tokens in words for people. */
 const RESOURCE_NAMES: Readonly<Record<TokenResource, string>> = {
   api: 'the API (<code>/api/v1</code>)',
   mcp: 'the endpoint for assistants (<code>/mcp</code>)',
@@ -20,7 +20,7 @@ export interface ConsentView {
   username: string;
   /** The company in which the person acts. */
   tenantName: string;
-  /** What the tokens will be for; none: they say who signed in, and open nothing. */
+  /** Audiences of the tokens; none: they only identify the user. */
   resources: readonly TokenResource[];
   scopes: readonly string[];
   /** Host that receives the answer; null on a device, or where an installed application receives it. */

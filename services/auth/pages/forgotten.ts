@@ -1,4 +1,4 @@
-/** The pages for somebody who has forgotten a password. */
+/** The pages for a forgotten password. */
 import { escapeHtml } from '../../../lib/values/html.ts';
 import type { Page } from './layout.ts';
 import { hiddenInput, problem, waitText } from './parts.ts';

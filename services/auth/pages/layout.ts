@@ -13,11 +13,11 @@ export interface Page {
   /** HTML inside <main>. */
   body: string;
   status: number;
-  /** Where the page's forms may lead apart from this server: the client's redirect, which browsers check as well. */
+  /** Targets of the page's forms besides this server: the client's redirect, which browsers check as well. */
   formTargets?: readonly string[];
   /** The page has a form that uses a passkey. */
   passkeys?: boolean;
-  /** Where the browser goes by itself, once the page is there. */
+  /** Target of an automatic redirect once the page is loaded. */
   continueTo?: URL;
   /** In place of the warning that passwords are typed here alone. */
   footer?: string;
@@ -107,7 +107,7 @@ export function headers(page: Page): Record<string, string> {
   };
 }
 
-/** Where a form that ends at this redirect address may lead, as a CSP source. */
+/** CSP source for a form that ends at this redirect address. */
 export function formTarget(redirectUri: unknown): string[] {
   const url = typeof redirectUri === 'string' ? URL.parse(redirectUri) : null;
   if (!url) return [];

@@ -13,14 +13,14 @@ export interface SignInView {
   csrf: string;
   clientName: string;
   username: string;
-  /** Why somebody who has signed in is asked again; null: nobody has. */
+  /** The reason why a signed-in user is asked again; null: not signed in. */
   again: 'tooOld' | 'tooWeak' | null;
   problem:
     | { kind: 'refused'; provider: string | null }
     | { kind: 'passkeyRefused' }
     | { kind: 'wait'; seconds: number }
     | null;
-  /** Where a new password is asked for; null: nowhere. */
+  /** URL for a forgotten password; null: none. */
   forgotten: string | null;
   /** Options of WebAuthn for a sign-in with a passkey alone, as JSON. */
   passkeyOptions: string;
@@ -32,7 +32,7 @@ const AGAIN = {
   tooWeak: 'You are signed in with one factor, and this needs two. Confirm that it is you.',
 };
 
-/** The same for every name of a domain, so that nobody learns which of them there are. */
+/** The same for every name of a domain, so that it does not reveal which exist. */
 function refusedText({ username, problem: refused }: SignInView): string {
   const text = 'Username and password do not match. Check both and try again.';
   if (refused?.kind !== 'refused' || refused.provider === null) return text;
@@ -191,7 +191,7 @@ export const linkSpent = (): Page => ({
 <a href="/password/forgotten">Ask for another mail</a>, or your administrator for a new link.</p>`,
 });
 
-/** For somebody whose tenant the operator of the platform has suspended. */
+/** For users of a tenant that the operator has suspended. */
 export const suspended = (): Page => ({
   title: 'Access is suspended',
   status: 403,
@@ -218,7 +218,7 @@ const FAILURES: Record<string, string> = {
   server_error: 'Something went wrong on our side. Try again in a few seconds.',
 };
 
-/** What went wrong, for the pages that say so. */
+/** Texts of failures for the pages that show them. */
 export interface Failure {
   code: string;
   description: string | null;

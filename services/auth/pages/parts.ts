@@ -1,4 +1,4 @@
-/** What several pages have in common. */
+/** Shared by several pages. */
 import { escapeHtml } from '../../../lib/values/html.ts';
 
 /** The one thing that went wrong, announced as soon as the page is read. It stands before the heading of the page. */

@@ -1,5 +1,5 @@
 /**
- * What scopes mean to the people who allow them: in words of theirs, by area, the far-reaching ones first. The public
+ * Consent texts of scopes: in plain words, by area, the far-reaching ones first. The public
  * descriptions of the API are written for developers.
  */
 import { OPERATIONS } from '../../../contracts/operations.ts';

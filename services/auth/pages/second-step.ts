@@ -10,7 +10,7 @@ export interface StepView {
   formTargets: readonly string[];
 }
 
-/** What somebody has answered with. */
+/** The kind of factor answered with. */
 export type StepAnswer = 'code' | 'recovery' | 'passkey';
 
 export type StepProblem =
@@ -41,7 +41,7 @@ export interface SecondStepView extends StepView {
   problem: StepProblem;
 }
 
-/** Asks for the second factor of somebody who has one. */
+/** Asks for the user's second factor. */
 export function secondStep(view: SecondStepView): Page {
   const { action, csrf } = view;
   const opening = `<form method="post" action="${escapeHtml(action)}">${hiddenInput('csrf', csrf)}`;
@@ -98,7 +98,7 @@ ${codeField({ invalid: isRefused(view.problem, 'code'), focus: true })}
 <button type="submit" name="decision" value="${decision}">Turn on the app</button>
 </form>`;
 
-/** Asks somebody to set up the second factor that the tenant, or the application, requires. */
+/** Asks the user to set up the second factor that the tenant, or the application, requires. */
 export function setUp(view: SetUpView): Page {
   const { action, csrf } = view;
   const passkey = view.passkeyOptions
@@ -137,7 +137,7 @@ ${hiddenInput('csrf', view.csrf)}
 </form>`,
 });
 
-/** For somebody who comes back to a sign-in whose second factor was just set up. */
+/** For a user who returns to a sign-in whose second factor was just set up. */
 export const secondFactorReady = (view: StepView): Page => ({
   title: 'The second step is set up',
   status: 200,

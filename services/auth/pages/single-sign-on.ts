@@ -24,7 +24,7 @@ export const notAvailable = ({ label, back }: { label: string; back: string }): 
 <p><a href="${escapeHtml(back)}">Back to the sign-in</a></p>`,
 });
 
-/** A set-password link of somebody who has none by now. */
+/** A set-password link of a user who may have none by now. */
 export const noPassword = ({ label }: { label: string }): Page => ({
   title: 'You need no password',
   status: 410,
@@ -34,7 +34,7 @@ export const noPassword = ({ label }: { label: string }): Page => ({
 
 type Code = RefusalCode | 'SINGLE_SIGN_ON_EXPIRED' | 'SINGLE_SIGN_ON_CANCELLED';
 
-/** What is said of each reason. The person has signed in at their company, so they may know about their own account. */
+/** Text for each reason. The person has signed in at their company, so they may know about their own account. */
 function textOf(code: Code, label: string, name: string): readonly [title: string, text: string, status: number] {
   switch (code) {
     case 'SINGLE_SIGN_ON_EXPIRED':

@@ -83,7 +83,7 @@ export class Accounts {
 
 /**
  * The grant under which a signed-in user need not be asked again; undefined when there is none to use. An earlier grant
- * counts for the client as it was declared then: with another redirect address it might be somebody else's.
+ * counts for the client as it was declared then: with another redirect address it might be another party's.
  */
 export async function existingGrant(
   provider: Provider,

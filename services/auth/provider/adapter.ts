@@ -1,6 +1,6 @@
 /**
  * The storage of oidc-provider, in PostgreSQL: any number of auth nodes share it, and none has anything to lose. Grants
- * are rows of a tenant; everything else is an artifact with an id that nobody can guess. Clients come from
+ * are rows of a tenant; everything else is an artifact with an unguessable id. Clients come from
  * configuration.
  */
 import { createHash } from 'node:crypto';
@@ -19,7 +19,7 @@ const SECRET_IDS = new Set(['AuthorizationCode', 'RefreshToken', 'Session']);
 /** Used up by the first request; of two at once, one must fail. */
 const SINGLE_USE = new Set(['AuthorizationCode', 'DeviceCode', 'PushedAuthorizationRequest']);
 
-/** What a browser or a device makes before anybody has signed in. */
+/** Artifacts that a browser or a device creates before sign-in. */
 const MADE_BY_ANYBODY = new Set(['Interaction', 'Session', 'DeviceCode', 'PushedAuthorizationRequest']);
 
 export interface AdapterParts {

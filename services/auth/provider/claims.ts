@@ -1,5 +1,5 @@
 /**
- * What OpenID Connect says about a person, in ID tokens and at the userinfo endpoint.
+ * OpenID Connect claims about a person, in ID tokens and at the userinfo endpoint.
  * Source: docs/reference/authentication.md#who-signed-in.
  */
 import type { UserIdentity } from '../../../contracts/data.ts';
@@ -59,7 +59,7 @@ async function profileOf({ clients }: ClaimParts, tenantId: string, user: UserId
 
 /**
  * The tenant has proved to own the domain, so it says who has which address there; an address that its user has yet to
- * confirm is only what somebody has written into the record.
+ * confirm is only text in the record.
  */
 async function isVerified(
   store: AuthStore,

@@ -10,7 +10,7 @@ export const DEVICE_FLOW = {
   enabled: true,
   charset: 'base-20',
   mask: '****-****',
-  // What the provider would keep of the device is its User-Agent, of any length; nothing here shows it.
+  // The provider would store the device's User-Agent, of any length, which is shown nowhere.
   deviceInfo: () => ({}),
   userCodeInputSource: (ctx: Context, form: string, _out: unknown, error: Context) =>
     show(ctx, pages.deviceCode(hiddenValue(form, 'xsrf'), ctx.state.userCode ?? error?.userCode ?? '', error?.name)),

@@ -23,7 +23,7 @@ const ownToken = (_ctx: Context, client: Context, token: Token): boolean => toke
 const scopesOfDocument = (declared: ExternalClientMeta | null): string =>
   (declared === null ? ALL_SCOPES : declaredScopes(declared)).join(' ');
 
-/** What a client may have tokens for. Before the sign-in one with a document may ask for whatever there is. */
+/** Audiences that a client may request. Before the sign-in one with a document may ask for all. */
 const allowedResources = (client: Context, declared: ExternalClientMeta | null): readonly TokenResource[] =>
   declared === null ? (client.resources ?? TOKEN_RESOURCES) : resourcesOf(declared);
 
@@ -76,7 +76,7 @@ export const features = (issuer: string, ring: KeyRing, parts: ClientSources): R
       checkScopes(ctx);
       return {
         ...common,
-        // What the client may have today; a refresh token of a time when it could have more gets no more than that.
+        // The client's present audiences; an older refresh token with more is limited to them.
         scope: resource === 'mcp' ? forAssistants(scopes.split(' ')).join(' ') : scopes,
       };
     },

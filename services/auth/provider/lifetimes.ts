@@ -16,7 +16,7 @@ export const LIFETIMES = {
   refresh_token_idle_seconds: 30 * DAY,
   refresh_token_absolute_seconds: 180 * DAY,
   session_seconds: 12 * HOUR,
-  /** Of a browser in which nobody has signed in yet: as long as the request that it came for. */
+  /** Of a browser before sign-in: as long as the request that it came for. */
   session_without_user_seconds: HOUR,
   interaction_seconds: HOUR,
 } as const;

@@ -32,7 +32,7 @@ type Fetch = (address: string, options: RequestInit) => Promise<Response>;
 /** The host of a document did not answer with it. This may end by itself, and says nothing about the client. */
 class DocumentUnread extends Error {}
 
-/** Whether a request failed because the document of its client could not be read. */
+/** True when a request failed because its client's document could not be read. */
 export function isDocumentUnread(error: unknown): boolean {
   for (let one = error; one instanceof Error; one = one.cause) if (one instanceof DocumentUnread) return true;
   return false;
@@ -129,7 +129,7 @@ function checkRedirects(uris: readonly string[]): boolean {
 const texts = (list: unknown): string[] =>
   Array.isArray(list) ? list.filter((one): one is string => typeof one === 'string') : [];
 
-/** Where clients and their users are looked up. */
+/** Look-up of clients and their users. */
 export interface ClientSources {
   readonly clients: Clients;
   readonly store: AuthStore;
@@ -146,7 +146,7 @@ export async function declarationOf(
   const userId = (AuthorizationCode ?? RefreshToken ?? AccessToken ?? oidc.session)?.accountId;
   const user = userId === undefined ? null : await store.credentials.byUser(userId);
   if (!user) return null;
-  // Where it may not be used at all, the check of the account says so.
+  // A client that may not be used at all is refused by the check of the account.
   return (await clients.find(clientId, user.tenantId))?.meta ?? null;
 }
 

@@ -36,7 +36,7 @@ declare module 'oidc-provider' {
     [extra: string]: unknown;
   }
 
-  /** A browser's sign-in; without an account when nobody has signed in. */
+  /** A browser's sign-in; without an account before sign-in. */
   export interface Session {
     uid: string;
     accountId?: string;

@@ -1,5 +1,5 @@
 /**
- * Bounds of what a client may say in a request that is kept until a person has answered it. Without them anybody could
+ * Bounds of a client's parameters in a request that is kept until a person has answered it. Without them any caller could
  * have the database keep whatever fits into a request.
  */
 import { PATHS } from './paths.ts';

@@ -1,4 +1,4 @@
-/** Where the endpoints of the authorization server stand, and what its tokens are for. */
+/** Paths of the authorization server's endpoints, and the audiences of its tokens. */
 import { MCP_PATH } from '../../../contracts/mcp.ts';
 import { apiUrl } from '../../../lib/addresses.ts';
 import { TOKEN_RESOURCES, type TokenResource } from '../../../lib/schema/snapshot.ts';
@@ -28,7 +28,7 @@ export const apiResource = apiUrl;
 /** The endpoint for assistants, which has tokens of its own (RFC 8707). */
 export const mcpResource = (issuer: string): string => issuer + MCP_PATH;
 
-/** What a client may have tokens for whose scopes are those of OpenID Connect alone: nothing but who signed in. */
+/** Audience of tokens with scopes of OpenID Connect alone: the identity of the user. */
 export const userinfoResource = (issuer: string): string => issuer + PATHS.userinfo;
 
 export const addressOf = (issuer: string, resource: TokenResource): string =>

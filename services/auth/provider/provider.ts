@@ -31,7 +31,7 @@ const COOKIE = { httpOnly: true, sameSite: 'lax', signed: true };
 export interface ProviderParts extends AdapterParts, Pick<ClaimParts, 'user'> {
   store: AuthStore;
   clients: Clients;
-  /** Whether the tenant requires a second factor of this user. */
+  /** True when the tenant requires a second factor of this user. */
   secondFactorDemanded(user: { tenantId: string; userId: string }): Promise<boolean>;
   /** Requests to addresses that tenants name. */
   outbound: GuardedFetch;

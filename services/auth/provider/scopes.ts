@@ -25,16 +25,16 @@ export function checkScopes({ oidc }: Context): void {
     throw new errors.InvalidScope('the scope needs openid besides', identity);
 }
 
-/** Whether the scope is one of OpenID Connect, which no operation of the API asks for. */
+/** True for a scope of OpenID Connect, which no operation of the API requires. */
 export const isIdentityScope = (scope: string): boolean => IDENTITY_SCOPE_NAMES.includes(scope);
 
-/** Whether a request is about who signs in, and about nothing of the API: such a token cannot be used there. */
+/** True for a request for identity alone: its token cannot be used for the API. */
 export function isAboutIdentityAlone({ oidc }: Context): boolean {
   const scopes: string[] = [...oidc.requestParamScopes];
   return scopes.includes('openid') && scopes.every((scope) => isIdentityScope(scope) || scope === 'offline_access');
 }
 
-/** What a client may learn today about the people who sign in to it. */
+/** Claims that a client may currently receive about its users. */
 export async function identityScopesOf(ctx: Context, client: Context, sources: ClientSources): Promise<string[]> {
   const declared = await declarationOf(ctx, client, sources);
   const names = declared === null ? String(client.scope ?? '').split(' ') : declaredScopes(declared);

@@ -33,7 +33,7 @@ export const requestedAcrs = (params: Record<string, unknown>): string[] => [
 ];
 
 /**
- * Whether the sign-in is older than a client without the scope openid allows; the provider itself checks the others.
+ * True when the sign-in is older than a client without the scope openid allows; the provider itself checks the others.
  */
 export function isTooOld({ oidc }: Context): boolean {
   const maxAge = oidc.params.oauth_max_age;

@@ -1,4 +1,4 @@
-/** What operators set and look at: secrets of OpenID providers, whether one can be used, and who is connected. */
+/** Operators' settings and views: secrets of OpenID providers, whether one is usable, and connected users. */
 import type { AuthActions } from '../../../contracts/auth.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { IdentityProviderMeta } from '../../../lib/schema/snapshot.ts';
@@ -36,7 +36,7 @@ export class SingleSignOnAdministration {
     return { issuer, clientId };
   }
 
-  /** What stands between a provider and its first sign-in. Asks the provider. */
+  /** Obstacles to a provider's first sign-in. Asks the provider. */
   async check(tenantId: string, apiName: string): Promise<Check> {
     const meta = await this.#provider(tenantId, apiName);
     const { issuer, clientId, active } = meta;

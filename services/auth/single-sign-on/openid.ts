@@ -13,7 +13,7 @@ export interface ProviderAddress {
   readonly clientId: string;
 }
 
-/** What one sign-in has to bring back. */
+/** Values that the answer to one sign-in must match. */
 export interface Expected {
   readonly state: string;
   readonly nonce: string;
@@ -31,7 +31,7 @@ export interface AuthorizationRequest extends Expected {
   readonly acr: string | null;
 }
 
-/** What a provider says of a person. */
+/** A provider's claims about a person. */
 export interface Claims {
   readonly issuer: string;
   readonly subject: string;
@@ -81,7 +81,7 @@ export class OpenIdClient {
     this.#fetch = fetch;
   }
 
-  /** What the provider says of itself. Throws ProviderError. */
+  /** The provider's discovery document. Throws ProviderError. */
   discover(issuer: string): Promise<Metadata> {
     const known = this.#metadata.get(issuer);
     if (known) return known;
@@ -97,7 +97,7 @@ export class OpenIdClient {
     this.#keys.clear();
   }
 
-  /** Where the browser goes. Throws ProviderError. */
+  /** The authorization URL for the browser. Throws ProviderError. */
   async authorizationUrl(provider: ProviderAddress, request: AuthorizationRequest): Promise<URL> {
     const metadata = await this.discover(provider.issuer);
     const { maxAge, again, acr, loginHint } = request;
@@ -117,7 +117,7 @@ export class OpenIdClient {
   }
 
   /**
-   * Who has come back. `answer`: the address that the provider sent the browser to; `needed`: the claim that must be
+   * The person behind an answer. `answer`: the address that the provider sent the browser to; `needed`: the claim that must be
    * there, from the ID token or else from the userinfo endpoint. Throws ProviderError.
    */
   async redeem(

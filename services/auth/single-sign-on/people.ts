@@ -1,7 +1,7 @@
 /**
  * Which user of the tenant a person at a provider is. The first time by the username that the provider gives, in a domain
  * that is verified for the tenant; from then on by the provider's subject alone, whatever else it says. Nobody takes over
- * a user who is connected with somebody else. Source: docs/reference/authentication.md#single-sign-on.
+ * a user who is connected with another person. Source: docs/reference/authentication.md#single-sign-on.
  */
 import { SignInText } from '../../../contracts/auth.ts';
 import { valueProblem } from '../../../lib/validation.ts';
@@ -25,7 +25,7 @@ export interface NewUser {
 export interface PeopleParts {
   readonly store: AuthStore;
   readonly clients: Clients;
-  /** Whether the tenant has a user of this name already, active or not. */
+  /** True when the tenant already has a user of this name, active or not. */
   isUser(tenantId: string, username: string): Promise<boolean>;
   /** Creates a user, unless there is one of the name; auth knows the user afterwards. */
   createUser(tenantId: string, user: NewUser): Promise<void>;
@@ -61,7 +61,7 @@ export async function userOf(parts: PeopleParts, provider: TenantProvider, claim
   const found = await usable(parts, provider, credential);
   if (!('credential' in found)) return found;
   if (await parts.store.identities.add(identity, credential.userId, provider.meta.apiName)) return found;
-  // Two sign-ins of one person at the same moment, or the user is somebody else.
+  // Two concurrent sign-ins of one person, or the user is another person.
   const now = await parts.store.identities.userOf(identity);
   return now === credential.userId ? found : refuse('IDENTITY_OF_ANOTHER', credential.userId, username);
 }
@@ -112,7 +112,7 @@ async function created(
   username: string,
 ): Promise<Credential | null> {
   const { tenantId, meta } = provider;
-  // One of this name that auth does not know yet was made by somebody, and may have been deactivated.
+  // A user of this name that auth does not know yet was created by other means, and may have been deactivated.
   if (!meta.createUsers || usernameProblem(username) !== null || (await parts.isUser(tenantId, username))) return null;
   const email = isVerified(claims) ? textIn(claims, 'email', USERNAME_MAX_CHARS) : null;
   await parts.createUser(tenantId, {

@@ -39,7 +39,7 @@ export const providerOfUser = (
   { tenantId, username }: { tenantId: string; username: string },
 ): Promise<TenantProvider | null> => providerOf(parts, { domain: domainOf(username), tenantId }, tenantId);
 
-/** Whether a username is in a domain that a provider speaks for. */
+/** True when a username is in a domain of the provider. */
 export async function speaksFor(parts: Parts, { tenantId, meta }: TenantProvider, username: string): Promise<boolean> {
   const found = await providerOfUser(parts, { tenantId, username });
   return found?.meta.apiName === meta.apiName;

@@ -68,9 +68,9 @@ const STATE_SECONDS = 600;
 const STATE = /^[\w-]{43}$/;
 /** Between the clock of a provider and ours. */
 const CLOCK_TOLERANCE_SECONDS = 60;
-/** What a provider sends a person back with who did not want to, or may not, go on. */
+/** Error codes of a provider for a person who declined or may not continue. */
 const CANCELLED: ReadonlySet<string> = new Set(['access_denied', 'login_required', 'interaction_required']);
-/** Who holds it may sign in with a password and a second factor when the provider is away or misconfigured. */
+/** Its holders may sign in with a password and a second factor when the provider is away or misconfigured. */
 const BREAKS_GLASS: SystemPermission = 'manageAccess';
 
 interface Waiting extends Expected {
@@ -109,12 +109,12 @@ export class SingleSignOn {
     return !provider || provider.meta.passwordSignIn || (await this.mayBreakGlass(user)) ? null : provider;
   }
 
-  /** Whether a provider of the domain lets nobody sign in with a password, administrators of access aside. */
+  /** True when a provider of the domain forbids passwords for all but administrators of access. */
   async isOnlyWay(tenantId: string, username: string): Promise<boolean> {
     return (await providerOfUser(this.#parts, { tenantId, username }))?.meta.passwordSignIn === false;
   }
 
-  /** Whether the user gets in when the provider does not let anybody in. */
+  /** True when the user may sign in although the provider is unusable. */
   async mayBreakGlass(user: UserKey): Promise<boolean> {
     return (await this.#parts.systemPermissions(user)).includes(BREAKS_GLASS);
   }
@@ -127,7 +127,7 @@ export class SingleSignOn {
     return callback === path ? uid : null;
   }
 
-  /** Where the browser goes; null: the provider cannot be used, which the log has. */
+  /** The authorization URL for the browser; null: the provider is unusable, which is logged. */
   async depart(provider: TenantProvider, departure: Departure): Promise<URL | null> {
     const { tenantId, meta } = provider;
     const { uid, maxAge, baseUrl, again, address } = departure;
@@ -176,7 +176,7 @@ export class SingleSignOn {
     return url;
   }
 
-  /** Who has come back to an interaction. `answer`: the query that the provider has sent the browser back with. */
+  /** The person who returns to an interaction. `answer`: the query of the provider's redirect. */
   async arrive({ uid, baseUrl, answer }: { uid: string; baseUrl: string; answer: URLSearchParams }): Promise<Return> {
     const expired: Return = { refused: 'SINGLE_SIGN_ON_EXPIRED', provider: null, userId: null, username: null };
     const waiting = await this.#take(uid, answer.get('state') ?? '');

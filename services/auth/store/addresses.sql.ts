@@ -4,7 +4,7 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 
 /** A link that went to the new address, or to the one before, whose user may object. */
 export type AddressPurpose = 'confirm' | 'object';
-/** What the user of a link wants. */
+/** The decision of a link's user. */
 export type AddressDecision = 'confirm' | 'agree' | 'object';
 
 /** After so long the user of the earlier address has not objected. */
@@ -57,10 +57,10 @@ const NOTHING_PENDING =
   'pending_email = NULL, pending_since = NULL, pending_confirmed_at = NULL, pending_agreed_at = NULL, updated_at = now()';
 const UNOPPOSED = `pending_since < now() - interval '${OBJECTION_DAYS} days'`;
 
-/** What became of a decision. `waitingForConsent`: as `waiting`, and it does not count without the other side. */
+/** Outcome of a decision. `waitingForConsent`: as `waiting`, and it does not count without the other side. */
 export type AddressOutcome = 'settled' | 'waiting' | 'waitingForConsent';
 
-/** What waits, unless another address waits by now. */
+/** The pending address, unless another one is pending by now. */
 const pending = (sql: Sql, { tenantId, userId, address }: ChangedAddress): string =>
   `tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} AND active
      AND lower(pending_email) = lower(${sql.bind(address, 'text')})`;
@@ -79,7 +79,7 @@ export function decideAddress(changed: ChangedAddress, decision: AddressDecision
   );
 }
 
-/** What waits becomes the address to which links go. One row when both have confirmed it. */
+/** The pending address becomes the one for links. One row when both have confirmed it. */
 export function settleAddress(changed: ChangedAddress): Statement {
   const sql = new Sql();
   return sql.statement(

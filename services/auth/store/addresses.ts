@@ -36,7 +36,7 @@ export class Addresses {
 
   /**
    * Uses the link up and does what its user wants, both or neither. `settled`: the new address counts from now on, or is
-   * dropped; `waiting`: the other side has not confirmed it yet; null: somebody was faster.
+   * dropped; `waiting`: the other side has not confirmed it yet; null: another request was faster.
    */
   decide(link: AddressLink, tokenHash: Buffer, decision: AddressDecision): Promise<AddressOutcome | null> {
     return this.#trail.change(link.tenantId, async (tx, note) => {
@@ -53,7 +53,7 @@ export class Addresses {
     });
   }
 
-  /** Confirmed addresses to which nobody has objected in time, of all tenants. */
+  /** Confirmed addresses past their time for objections, of all tenants. */
   unopposed(): Promise<ChangedAddress[]> {
     return this.#database.login((tx) => tx.all<ChangedAddress>(UNOPPOSED_ADDRESSES));
   }
@@ -67,7 +67,7 @@ export class Addresses {
     });
   }
 
-  /** A new address of the user that waits does not count by itself, however long nobody objects. */
+  /** A pending new address of the user does not become effective by itself, however long no one objects. */
   async awaitConsent({ tenantId, userId }: Pick<ChangedAddress, 'tenantId' | 'userId'>): Promise<void> {
     await this.#database.shared('auth', tenantId, (tx) => tx.query(awaitConsent(tenantId, userId)));
   }

@@ -10,7 +10,7 @@ export interface ArtifactRow {
   accountId: string | null;
   uid: string | null;
   userCode: string | null;
-  /** Of the caller, when nobody is signed in who could answer for the row. */
+  /** Network of an anonymous caller, who has no user to account for the row. */
   network: string | null;
 }
 
@@ -86,7 +86,7 @@ export function deleteExpiredArtifacts(max: number): Statement {
 const POLL_TOLERANCE_SECONDS = 1;
 
 /**
- * A device asks for its tokens while nobody has answered yet; too soon makes the interval longer for good (RFC 8628
+ * A device polls for its tokens before the user has answered; too soon makes the interval longer for good (RFC 8628
  * section 3.5). One statement, so that questions at the same moment are all judged.
  */
 export function pollDeviceCode(id: string, seconds: number, longer: number, longest: number): Statement {

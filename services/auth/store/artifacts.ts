@@ -1,6 +1,6 @@
 /**
  * Artifacts of the OAuth protocol: codes, refresh tokens, browser sessions, interactions. Each is found by an id that
- * nobody can guess, before any tenant is known, so all of this runs as the login role.
+ * is unguessable, before any tenant is known, so all of this runs as the login role.
  */
 import type { Database } from '../../../mixins/database/database.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
@@ -17,7 +17,7 @@ import {
 } from './artifacts.sql.ts';
 
 /**
- * What one network may have waiting of one kind while nobody is signed in. An office of some thousand people behind one
+ * Anonymous artifacts of one kind that one network may have pending. An office of some thousand people behind one
  * address has fewer sign-ins under way; beyond that the oldest one makes room.
  */
 const OF_NETWORK_MAX = 200;
@@ -55,7 +55,7 @@ export class Artifacts {
     return polled?.early !== true;
   }
 
-  /** Removes what has expired in short statements, and the oldest of too much that nobody has signed in for. */
+  /** Removes expired rows in short statements, and the oldest anonymous ones beyond the limit. */
   async deleteExpired(): Promise<void> {
     let deleted: number;
     do deleted = (await this.#database.query(deleteExpiredArtifacts(DELETE_BATCH))).rowCount;

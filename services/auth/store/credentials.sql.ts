@@ -22,7 +22,7 @@ export interface SignInNames {
   domain: string | null;
   /** Of which tenant the user has to be; null: of the one of the domain. */
   tenantId: string | null;
-  /** What the browser and the network are known by. */
+  /** Keys of the browser and the network. */
   browser: Buffer | null;
   network: Buffer;
 }
@@ -54,7 +54,7 @@ export function credentialForSignIn({ username, domain, tenantId, browser, netwo
   );
 }
 
-/** What a change of the user depends on; held until the transaction ends. */
+/** Rows that a change of the user depends on; locked until the transaction ends. */
 export interface StoredUser {
   readonly email: string;
   readonly pendingEmail: string | null;
@@ -97,7 +97,7 @@ export function saveCredential(
   );
 }
 
-/** A new address that waits does not count by itself, however long nobody objects. */
+/** A pending new address does not become effective by itself, however long no one objects. */
 export function awaitConsent(tenantId: string, userId: string): Statement {
   const sql = new Sql();
   return sql.statement(
@@ -174,7 +174,7 @@ export function claimLink(tenantId: string, tokenHash: Buffer, usedWith: Buffer)
   );
 }
 
-/** Who sets a password by a link: whether there was one before. */
+/** Sets a password by a link; returns whether there was one before. */
 export function holdPassword(tenantId: string, userId: string): Statement {
   const sql = new Sql();
   return sql.statement(

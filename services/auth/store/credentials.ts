@@ -218,8 +218,8 @@ interface Addresses {
 const isSame = (one: string, other: string | null): boolean => one.toLowerCase() === other?.toLowerCase();
 
 /**
- * Where mails go after the record has this address. Links go on to the one before until the user has confirmed the new
- * one; somebody who cannot sign in yet has nothing to lose, and the first address may have been mistyped.
+ * Address of mails after the record has this address. Links go on to the one before until the user has confirmed the new
+ * one; a user who cannot sign in yet has nothing to lose, and the first address may have been mistyped.
  */
 function addressesAfter(before: StoredUser | null, given: string): Addresses {
   if (!before?.canSignIn || isSame(given, before.email)) return { email: given, pendingEmail: null };

@@ -76,7 +76,7 @@ export function markGrantsUsed(tenantId: string, grantIds: readonly string[]): S
   );
 }
 
-/** The account page is no application: its grant only remembers that nobody is asked for consent. */
+/** The account page is no application: its grant only records that no consent is needed. */
 const isConnection = (accountClientId: string, sql: Sql): string =>
   `client_id <> ${sql.bind(accountClientId, 'text')} AND expires_at > now()`;
 

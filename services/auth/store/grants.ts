@@ -73,7 +73,7 @@ export class Grants {
     });
   }
 
-  /** What acts in the name of a user, newest first. */
+  /** Connections in the name of a user, newest first. */
   connections(
     user: { tenantId: string; userId: string },
     after: Pick<statements.ConnectionRow, 'createdAt' | 'id'> | null,

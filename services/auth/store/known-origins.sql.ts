@@ -53,7 +53,7 @@ export interface BeforeSignIn {
   readonly knownBrowser: boolean;
 }
 
-/** What is known of a user who signs in; held, so that of two sign-ins in the same new browser one is the first. */
+/** Known origins of a user who signs in; locked, so that of two sign-ins in the same new browser one is the first. */
 export function beforeSignIn(tenantId: string, userId: string, browser: Buffer | null): Statement {
   const sql = new Sql();
   return sql.statement(

@@ -14,7 +14,7 @@ import {
   rememberOrigins,
 } from './known-origins.sql.ts';
 
-/** Of one user; who signs in from more places is asked to wait there like a stranger when somebody guesses. */
+/** Maximum per user; from further places they wait like a stranger while guesses are limited. */
 const KEPT_PER_USER = 20;
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();

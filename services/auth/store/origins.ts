@@ -1,5 +1,5 @@
 /**
- * What auth keeps of each tenant's clients: the browser origins and metadata documents that they name, and grants of those
+ * Auth's copy of each tenant's clients: the browser origins and metadata documents that they name, and grants of those
  * that there are.
  */
 import { Op, type WhereOptions } from 'sequelize';

@@ -88,7 +88,7 @@ export function localPath(path: string): string {
   return urn === undefined ? lower : lower.slice(urn.length + 1);
 }
 
-/** Whether a thing passes, by an answer to each comparison. */
+/** Evaluates a filter by the results of its comparisons. */
 export function passes(node: FilterNode, answer: (leaf: Leaf) => boolean): boolean {
   switch (node.kind) {
     case 'leaf':

@@ -91,7 +91,7 @@ function* changesOfOne(operation: unknown, table: readonly Attribute[]): Generat
   if (change) yield change;
 }
 
-/** What the extension has. */
+/** Attributes of the extension. */
 function* removalsOf(table: readonly Attribute[]): Generator<Change, undefined> {
   for (const attribute of table)
     if (ENTERPRISE_ATTRIBUTES.includes(attribute))
@@ -110,7 +110,7 @@ function* valueChanges(
       continue;
     }
     const change = changeAt(op, name, part, table);
-    // What a client has read it may send back.
+    // A client may send back an attribute that it has read.
     if (change && change.attribute.mutability !== 'readOnly' && change.sub?.mutability !== 'readOnly') yield change;
   }
 }
@@ -175,7 +175,7 @@ function appliedToList(before: readonly unknown[], change: Change): unknown {
   const next = (one: Json): Json =>
     sub === null ? { ...one, ...item(value, attribute) } : { ...one, [sub.name]: single(value, sub) };
   if (matched.length > 0) return items.map((one) => (matched.includes(one) ? next(one) : one));
-  // What the filter describes is created: Entra replaces emails[type eq "work"].value of a user without any.
+  // A value matching the filter is created: Entra replaces emails[type eq "work"].value of a user without any.
   const described = filter === null ? {} : describedBy(filter);
   if (described === null) throw scimError('noTarget', `No value of ${attribute.name} matches the filter of the path.`);
   return bounded([...items.map((one) => demoted(one, [next(described)])), next(described)], attribute);
@@ -200,7 +200,7 @@ function matching(filter: string): (one: Json) => boolean {
   return matcher(parse(filter));
 }
 
-/** What one has to be that matches a filter of `eq` joined by `and`; null: the filter does not say. */
+/** The value that matches a filter of `eq` joined by `and`; null: the filter determines none. */
 function describedBy(filter: string): Json | null {
   const node = readFilter(filter);
   const leaves = node.kind === 'and' ? node.nodes : [node];

@@ -10,7 +10,7 @@ export interface ExternalId {
   readonly externalId: string;
 }
 
-/** What the client calls those of the resources that it has a name for; `ids` absent: all of them. */
+/** The client's external ids of the resources that have one; `ids` absent: all of them. */
 export function externalIdsSql(
   schema: string,
   clientId: string,

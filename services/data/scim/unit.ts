@@ -30,7 +30,7 @@ export interface Change {
   update(user: Pick<StoredUser, 'id' | 'recordVersion'>, fields: object): Promise<void>;
 }
 
-/** What is stored under the key of the request: which resource it was about, and whether it was created. */
+/** Stored under the request's key: its resource, and whether it was created. */
 export interface Outcome {
   readonly id: string;
   readonly created: boolean;

@@ -13,7 +13,7 @@ import { type Attribute, COMMON_ATTRIBUTES, ENTERPRISE_ATTRIBUTES, USER_ATTRIBUT
 /** Everything that a change of a user may name. */
 export const USER_TABLE: readonly Attribute[] = [...COMMON_ATTRIBUTES, ...USER_ATTRIBUTES, ...ENTERPRISE_ATTRIBUTES];
 
-/** Who is created without a profile gets this one: it gives nothing. */
+/** Default profile of created users: it grants nothing. */
 export const DEFAULT_PROFILE = 'Minimal';
 
 const EXTERNAL_ID_MAX_CHARS = 255;
@@ -115,7 +115,7 @@ const wordsOf = (text: string): string[] => text.split(/[\s,]+/).filter((word) =
 
 const IN_BRACKETS = /\([^()]*\)/g;
 
-/** Whether a name says what its parts say, in whatever order, besides remarks such as `(External)` that they lack. */
+/** True when a name consists of its parts, in any order, besides remarks such as `(External)`. */
 function saysTheSame(name: string, parts: readonly string[]): boolean {
   const isRemark = !parts.some((part) => part.includes('('));
   const left = new Map<string, number>();
@@ -169,7 +169,7 @@ function oneOf(value: unknown, name: string, type: string): string | null {
   return textOf(chosen[0]?.['value']);
 }
 
-/** What the client calls the user; throws invalidValue. */
+/** The client's external id of the user; throws invalidValue. */
 export function externalIdOf(attributes: Attributes): string | null {
   const value = textOf(attributes['externalId']);
   if (value !== null && value.length > EXTERNAL_ID_MAX_CHARS)

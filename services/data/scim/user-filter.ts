@@ -78,7 +78,7 @@ const OPPOSITES: Partial<Record<Operator, Operator>> = {
   is_not_blank: 'is_blank',
 };
 
-/** What is added where a comparison is turned around, because a value that is not there is not greater or less. */
+/** Added to a negated comparison, because an absent value is neither greater nor less. */
 const OPPOSITE_RANGES: Partial<Record<Operator, Operator>> = { gt: 'lte', gte: 'lt', lt: 'gte', lte: 'gt' };
 
 /** Throws FILTER_INVALID (invalidFilter) for what cannot be asked. */

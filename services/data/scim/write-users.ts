@@ -93,7 +93,7 @@ async function change(
 ): Promise<Outcome> {
   const id = idOf(call);
   const seen = await storedUser(deps.platform.database, request, id);
-  // Whether the new username is free is asked before the transaction.
+  // The new username is checked before the transaction.
   const username = newUsername(seen, next(seen));
   return changeUsers(deps, request, call, { id, ...(username === undefined ? {} : { username }) }, async (inUnit) => {
     const { unit } = inUnit;

@@ -103,7 +103,7 @@ export const withInput = (
   },
 });
 
-/** What expressions give, as a body would say it; what cannot be computed is a violation. */
+/** Results of expressions in the form of a body; failures become violations. */
 export function valuesOf(expressions: Expressions, facts: Facts, invalid: Violation[]): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [name, expression] of expressions)

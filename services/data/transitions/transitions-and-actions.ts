@@ -67,7 +67,7 @@ export function stateIn(access: ObjectAccess, stored: Readonly<Record<string, un
   return typeof state === 'string' ? state : null;
 }
 
-/** What the caller sees, available or not. */
+/** Transitions and actions that the caller sees, available or not. */
 export const visibleTransitions = (access: ObjectAccess): readonly TransitionOrAction[] =>
   visibleModel(access)
     ? transitionsOf(access.object)
@@ -87,7 +87,7 @@ interface Reason {
   readonly message: string;
 }
 
-/** What is known about a record and its caller. */
+/** State of a record and rights of its caller. */
 export interface Situation {
   readonly view: View;
   readonly scopes: ScopeSet;

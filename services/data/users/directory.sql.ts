@@ -70,7 +70,7 @@ export const metadataVersionStatement = (schema: string): Statement => ({
 
 /**
  * Sets the time of the last sign-in unless a later one is stored, with an entry in the audit trail. The version stays: an
- * ETag that somebody has read still holds, and without a kind the entry is no change of the record.
+ * ETag already read still holds, and without a kind the entry is no change of the record.
  */
 export function signInStatement(schema: string, userId: string, signedInAt: string): Statement {
   const sql = new Sql();

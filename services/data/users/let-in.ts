@@ -118,7 +118,7 @@ function letIn(
   });
 }
 
-/** Whether a user may let another one in at this moment: what was checked when they made a link may have changed since. */
+/** True when a user may let another one in at this moment: their rights may have changed since they made a link. */
 export async function mayLetIn(
   { database, tenants }: Pick<LetInDeps, 'database' | 'tenants'>,
   { tenantId, userId, madeBy }: DataActions['data.users.mayLetIn']['params'],
@@ -157,7 +157,7 @@ async function requireOver({ tx, schema }: Unit, view: View, userId: string): Pr
     });
 }
 
-/** Whether a user holds more than the one of the view, who does not decide about access. */
+/** True when a user holds more than the view's user, who lacks manageAccess. */
 function isAbove(user: LetInUser, userId: string, { access, snapshot }: View): boolean {
   if (managesAccess(access)) return false;
   const held = accessFor(snapshot, {

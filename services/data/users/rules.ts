@@ -247,7 +247,7 @@ async function keepAdministrators(write: Write): Promise<void> {
     write.invalid.push(violation('', 'VALIDATION_RULE', lastHolder(name)));
 }
 
-/** Whether somebody else holds each of these. The versions of the tenant are locked: nobody loses them meanwhile. */
+/** For each of these, true when another user holds it. The tenant's versions are locked: no holder changes meanwhile. */
 async function otherHolders(write: Write, names: readonly KeptPermission[]): Promise<readonly boolean[]> {
   const { unit, view, id } = write;
   const sql = new Sql();

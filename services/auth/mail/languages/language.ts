@@ -1,12 +1,12 @@
-/** What a language is made of: a file of this folder, and its line in languages.ts. */
+/** Parts of a language: a file of this folder, and its line in languages.ts. */
 import type { MailedRequest, MailKind } from '../kinds.ts';
 
-/** What mails tell. Names are as their people have written them: one line each, not escaped. */
+/** Values in mails. Names are as their owners wrote them: one line each, not escaped. */
 export interface MailValues {
   /** Null where the name of the user had better not be shown. */
   readonly name: string | null;
   readonly tenant: string;
-  /** What the user types to sign in; null where that had better not be shown. */
+  /** The user's sign-in name; null when it should not be shown. */
   readonly signInName: string | null;
   /** Host of the platform. */
   readonly host: string;
@@ -34,7 +34,7 @@ export interface MailText {
   readonly title: string;
   /** Paragraphs before the button. */
   readonly before: readonly string[];
-  /** What the mail is about, as names and values; without a value it is left out. */
+  /** Facts of the mail as names and values; those without a value are left out. */
   readonly facts?: readonly (readonly [name: string, value: string | null])[];
   /** Label of the button; absent: the mail has no link. */
   readonly button?: string;
