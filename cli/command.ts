@@ -1,12 +1,12 @@
 /**
- * What a command is made of. A group of commands is a function that adds them to the program:
+ * Structure of a command. A group of commands is a function that adds them to the program:
  *
  *     export function addLimits(program: Program): void {
  *       program.command('limits').description('…').action(act(async (run) => { … }));
  *     }
  *
  * `act` gives the work a `Run` before the arguments and options of its command; it is made from the global options.
- * What the work throws ends the program: a `Failure` with its sentence and exit code.
+ * An error of the work ends the program: a `Failure` with its sentence and exit code.
  */
 import { Command } from '@commander-js/extra-typings';
 import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../lib/values/idempotency-key.ts';
@@ -80,7 +80,7 @@ export const addGroup = (program: Program, name: string, description: string) =>
 
 export type Group = ReturnType<typeof addGroup>;
 
-/** What the work of a command is given. */
+/** Parameters of a command's work. */
 export interface Run {
   readonly options: GlobalOptions;
   readonly output: Output;
@@ -90,7 +90,7 @@ export interface Run {
   session(): Promise<Session>;
 }
 
-/** What a command is run with, from its global options. */
+/** A command's context, from its global options. */
 export function openRun(options: GlobalOptions): Run {
   const json = options.json === true;
   const verbose = options.verbose === true;

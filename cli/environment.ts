@@ -13,6 +13,6 @@ export const environment = {
   unattended: (): boolean => read('CI') !== undefined && read('CI') !== 'false',
   /** For a program that is started, with more variables. */
   inherited: (more: Readonly<Record<string, string>>): NodeJS.ProcessEnv => ({ ...process.env, ...more }),
-  /** Where profiles, tokens and unfinished requests are kept. */
+  /** Folder of profiles, tokens and unfinished requests. */
   folder: (): string => join(read('XDG_CONFIG_HOME') ?? join(homedir(), '.config'), 'erp'),
 };

@@ -1,4 +1,4 @@
-/** What ends a command, and with which exit code. */
+/** Failures that end a command, with their exit codes. */
 import type { ErrorCode, ViolationCode } from '../lib/errors/catalogue.ts';
 import type { Violation } from '../lib/errors/platform-error.ts';
 
@@ -19,7 +19,7 @@ export const EXIT = {
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 interface FailureOptions {
-  /** What the user can do about it. */
+  /** Remedy for the user. */
   hint?: string | undefined;
   cause?: unknown;
   /** Printed with --json in the place of code and message. */
@@ -31,7 +31,7 @@ export class Failure extends Error {
   readonly code: string;
   readonly exitCode: ExitCode;
   readonly hint: string | undefined;
-  /** What `--json` prints on standard error. */
+  /** Output of `--json` on standard error. */
   readonly body: object;
 
   constructor(code: string, exitCode: ExitCode, message: string, { hint, cause, body }: FailureOptions = {}) {
@@ -51,7 +51,7 @@ export const usage = (message: string, hint?: string): Failure =>
 export const signInNeeded = (message: string, hint?: string): Failure =>
   new Failure('CLIENT_SIGN_IN', EXIT.authentication, message, { hint });
 
-/** What every error answer of the API says; docs/reference/errors.md. */
+/** Body of every error answer of the API; docs/reference/errors.md. */
 export interface ErrorBody {
   code: ErrorCode;
   message: string;
@@ -84,7 +84,7 @@ export class ApiFailure extends Failure {
   }
 }
 
-/** What a person can do about an error, where its message does not say it. */
+/** Remedy for an error whose message gives none. */
 function adviceOn({ code, status, details }: ErrorBody): string | undefined {
   switch (code) {
     case 'AUTHENTICATION_INSUFFICIENT':

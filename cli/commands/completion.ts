@@ -30,7 +30,7 @@ export function addCompletion(program: Program): void {
   const command = (name: string) => program.commands.find((one) => one.name() === name);
   command('completion')?.description('print a script that completes commands, options and values in a shell');
   command('complete')?.hook('preAction', async (_, { args }) => {
-    // What cannot be found out is not completed, and nothing is said in the middle of a command line.
+    // Failures give no completions: an error would appear in the middle of a command line.
     Object.assign(known, await find(completed, args).catch(() => ({})));
   });
   addGlobalOptions(completed);

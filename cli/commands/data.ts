@@ -21,7 +21,7 @@ const ASSIGNMENTS = 'field=text, field= to clear it, field:=JSON';
 const EXPAND = "references with fields of what they point to, such as 'accountId(name,city),ownerId(displayName)'";
 const CONFIRM = 'store it although similar records exist; the token comes with their list';
 
-/** What was given on the command line, as a body; asks for the types of fields only where a text needs one. */
+/** The command line's values as a body; asks for the types of fields only where a text needs one. */
 export async function bodyOf(
   api: Api,
   objectApiName: string,

@@ -1,4 +1,4 @@
-/** Who one is, what one may use, and what there is: `whoami`, `limits`, `scopes`, `capabilities`. */
+/** Identity, limits, scopes and capabilities: `whoami`, `limits`, `scopes`, `capabilities`. */
 import { act, type Program } from '../command.ts';
 import { valueText } from '../output/values.ts';
 

@@ -15,7 +15,7 @@ import { signInWithBrowser, signInWithDevice } from '../profiles/sign-in.ts';
 import type { Config, Credentials, Profile } from '../profiles/store.ts';
 
 const PROFILE_NAME = /^[A-Za-z0-9][\w.@+-]{0,63}$/;
-/** What commands can need: scopes of operations that exist, and a refresh token to stay signed in. */
+/** Scopes for all commands: those of existing operations, and a refresh token to stay signed in. */
 const SCOPES_DEFAULT = [
   ...new Set(OPERATIONS.flatMap(({ scopes }) => (typeof scopes === 'string' ? [] : scopes))),
   'offline_access',
@@ -165,7 +165,7 @@ async function keep(run: Run, baseUrl: string, credentials: Credentials, named: 
     await store.saveConfig({ current: name, profiles: { ...config.profiles, [name]: profile } });
     return { name, replaced: before && old ? { baseUrl: before.baseUrl, credentials: old } : null };
   });
-  // The sign-in that this one replaces would live on as a connection that nobody uses.
+  // The replaced sign-in would remain as an unused connection.
   if (replaced)
     await revoke(replaced.baseUrl, replaced.credentials).catch(() =>
       output.warn('The earlier sign-in of this profile could not be ended; its token was forgotten here.'),
@@ -190,7 +190,7 @@ function nameFor({ profiles }: Config, { baseUrl, user, tenant }: Profile): stri
   return free;
 }
 
-/** What is printed acts as the person: on a terminal, where others may see it, that is said. */
+/** A printed token acts as the person: on a terminal, where others may see it, a warning says so. */
 async function printToken({ output, session }: Run): Promise<void> {
   const accessToken = await (await session()).token();
   if (process.stdout.isTTY) output.warn('Who has this token acts as you until it ends. Show it to nobody.');

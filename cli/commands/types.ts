@@ -8,7 +8,7 @@ import type { Api } from '../http/api.ts';
 import { moduleOf, type ObjectSchemas } from '../types/module.ts';
 import type { JsonSchema } from '../types/type-of.ts';
 
-/** What a name of a type can be made of. */
+/** Characters of a type's name. */
 const API_NAME = /^[A-Za-z]\w{0,79}$/;
 
 export function addTypes(program: Program): void {

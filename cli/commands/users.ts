@@ -224,7 +224,7 @@ interface UserChange {
 const ATTEMPTS_MAX = 5;
 
 /**
- * Changes a user by what is read of them, and again from the start when somebody else was faster: `change` says what to
+ * Changes a user by what is read of them, and again from the start after a concurrent change: `change` says what to
  * write, or in a sentence that there is nothing to do.
  */
 async function changeUser(run: Run, user: string, change: (record: DataRecord) => UserChange | string): Promise<void> {
@@ -249,7 +249,7 @@ async function changeUser(run: Run, user: string, change: (record: DataRecord) =
   }
 }
 
-/** Null: somebody else was faster, and it is tried again. A key of the caller's own is for one request. */
+/** Null: a concurrent change won, and it is tried again. A key of the caller's own is for one request. */
 async function writeUser<T>(run: Run, write: () => Promise<Answer<T>>, again: boolean): Promise<Answer<T> | null> {
   try {
     return await write();

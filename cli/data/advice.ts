@@ -1,4 +1,4 @@
-/** What somebody may have meant who named an object or a field that is not there. */
+/** Suggestions for unknown names of objects and fields. */
 import { similarName } from '../../lib/values/similar.ts';
 import { ApiFailure } from '../failure.ts';
 import type { Api } from '../http/api.ts';

@@ -13,7 +13,7 @@ export type Body = Record<string, unknown>;
 const ASSIGNMENT = /^([^=:\s]+)(:?=)([\s\S]*)$/;
 const JSON_TYPES = new Set(['geolocation', 'address', 'json']);
 
-/** Whether types of fields are needed to read these. */
+/** True when types of fields are needed to read these. */
 export const needsTypes = (assignments: readonly string[]): boolean =>
   assignments.some((text) => ASSIGNMENT.exec(text)?.[2] === '=');
 

@@ -1,4 +1,4 @@
-/** What the commands that change a record have in common: verdicts, duplicates, conflicts of versions. */
+/** Common to the commands that change a record: verdicts, duplicates, conflicts of versions. */
 import type { Run } from '../command.ts';
 import { ApiFailure, EXIT, Failure, usage } from '../failure.ts';
 import type { Answer } from '../http/api.ts';
@@ -109,11 +109,11 @@ export async function readRecord(
   return { record: recordOf(answer.body), etag };
 }
 
-/** Fields that somebody else has changed in the meantime, but for those that every change sets. */
+/** Fields changed concurrently, except those that every change sets. */
 const ALWAYS = new Set(['updatedAt', 'updatedById', 'recordVersion']);
 
 export interface Conflict {
-  /** Fields of the change that somebody else has set to something else. */
+  /** Fields of the change that were concurrently set to another value. */
   overlapping: string[];
 }
 
@@ -134,5 +134,5 @@ export function showConflict({ output }: Run, base: DataRecord | null, theirs: D
   return { overlapping: Object.keys(mine).filter((name) => changed.includes(name) && meant(name)) };
 }
 
-/** What a command line wrote as text may stand as a number in the record. */
+/** A value written as text on the command line may be a number in the record. */
 const sameText = (left: unknown, right: unknown): boolean => same(left, right) || valueText(left) === valueText(right);

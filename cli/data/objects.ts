@@ -1,4 +1,4 @@
-/** What the person may read of an object: its fields, by which texts of the command line become values. */
+/** The fields of an object that the user may read, by which texts of the command line become values. */
 
 import type { OperationOutput } from '../../contracts/operations.ts';
 import type { Api } from '../http/api.ts';

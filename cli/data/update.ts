@@ -1,4 +1,4 @@
-/** `data update`: a change of the version that was read, and what becomes of it when somebody else was faster. */
+/** `data update`: a change of the version that was read, and the handling of a concurrent change. */
 import type { Run } from '../command.ts';
 import { ApiFailure } from '../failure.ts';
 import { valueText } from '../output/values.ts';
@@ -52,7 +52,7 @@ async function reconciled(
   if (!(error instanceof ApiFailure) || error.code !== 'ETAG_MISMATCH' || run.output.json) throw error;
   const now = await readRecord(run, path);
   const { overlapping } = showConflict(run, base, now.record, body);
-  // What --if-match named was read elsewhere: whether the two changes get along is for its reader to say.
+  // The version of --if-match was read elsewhere: only its reader can tell whether the two changes are compatible.
   if (!base)
     throw error.advised(
       `Read the record again, and leave out --if-match or give its new version: --if-match '${now.etag}'`,

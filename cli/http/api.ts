@@ -13,7 +13,7 @@ import type { Intentions } from './intentions.ts';
 import { parseExact } from './json.ts';
 import { AnswerTooLarge, exchange, NetworkFailure, type Reply } from './transport.ts';
 
-/** What an operation is called with: path, query, body and those headers that the caller chooses. */
+/** Parameters of an operation: path, query, body and those headers that the caller chooses. */
 export type CallInput<Id extends OperationId> = Part<'path', OperationInput<Id>['path']> &
   Part<'query', OperationInput<Id>['query']> &
   BodyPart<OperationInput<Id>> & { headers?: CallHeaders };
@@ -59,7 +59,7 @@ export interface Answer<Body> {
 /** The access token for a call; `renew` asks for another one because the platform has refused the last. */
 export interface TokenSource {
   token(renew?: boolean): Promise<string>;
-  /** What a person can do when the platform refuses the token. */
+  /** Remedy when the platform refuses the token. */
   readonly onRefusal?: string;
 }
 

@@ -21,7 +21,7 @@ export interface Wanted {
   method: string;
   url: string;
   body: string | undefined;
-  /** What the request is about; not part of what makes two of them the same. */
+  /** Subject of the request; not part of its identity. */
   subject?: string | undefined;
 }
 
@@ -46,10 +46,10 @@ interface Kept {
 /** Headers by which the platform tells requests apart (docs/reference/idempotency.md). */
 const REMEMBERED = ['if-match', 'if-none-match', 'x-expected-revision', 'x-duplicate-confirmation', 'x-agent-run-id'];
 
-/** What this process has begun and not seen the end of. */
+/** Requests that this process has begun and not seen answered. */
 const open = new Set<string>();
 
-/** Whether a change may have been made although nobody has seen its answer. */
+/** True when a change may have been made although its answer was lost. */
 export const changeUnderWay = (): boolean => open.size > 0;
 
 export class Intentions {
@@ -159,7 +159,7 @@ export class Intentions {
 const idOf = (identity: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 32);
 
-/** What is so old that nobody will come back to it. */
+/** Age after which an unfinished request is dropped. */
 async function forgetOld(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const found = await stat(join(folder, name)).catch(() => null);

@@ -1,6 +1,6 @@
 /**
  * `erp metadata validate` and `deploy`: the plan of a project, and its deployment. What is deployed is exactly the plan that
- * was shown, and nothing that somebody else has changed since the files were retrieved is overwritten.
+ * was shown, and changes by others since the files were retrieved are not overwritten.
  */
 import type { OperationOutput } from '../../contracts/operations.ts';
 import { PROJECT_PATH } from '../../lib/metadata/manifest.ts';
@@ -120,7 +120,7 @@ export async function deploy(run: Run, options: DeployOptions): Promise<void> {
     });
 }
 
-/** What is known of a deployment that is waited for. */
+/** State of an awaited deployment. */
 export interface Waiting {
   /** It deploys this project. */
   readonly prepared?: Prepared;
@@ -235,13 +235,13 @@ async function planned(run: Run, options: ValidateOptions, prepared: Prepared): 
   }
   run.output.note('These files were deployed already, by a deployment that was not waited for.');
   await takeOver(run, prepared, applied);
-  // The request that nobody saw answered has been found out about.
+  // The outcome of the unanswered request is known.
   await api.settle(subjectOf(prepared));
   const next = await prepare(run, options);
   return { prepared: next, plan: await planOf(next), applied };
 }
 
-/** What requests that deploy the same files are known by. */
+/** Identity of requests that deploy the same files. */
 const subjectOf = ({ project }: Prepared): string => `deployment of ${hashOf(project)}`;
 
 /** The deployment that an earlier command has begun, in the place of one that would change nothing. */
@@ -289,7 +289,7 @@ function refuseBlocked({ blocked, planHash }: Validation): void {
 const isEmpty = ({ creates, updates, deletes }: Validation): boolean =>
   creates.length + updates.length + deletes.length === 0;
 
-/** Whether to go on. Nobody is asked where nobody can answer. */
+/** Asks for confirmation, unless there is no terminal. */
 export async function agreed(
   run: Run,
   { yes, question }: { yes: true | undefined; question: string },
@@ -311,7 +311,7 @@ async function explained(run: Run, prepared: Prepared, error: unknown): Promise<
   return isDrift(error) ? error.advised(await driftText(await run.api(), prepared, error)) : error;
 }
 
-/** The deployment that has applied these very files since they were retrieved: nobody waited, or the answer was lost. */
+/** The deployment that has applied these very files since they were retrieved: the command did not wait, or the answer was lost. */
 async function deployedAlready(api: Api, { project, sameTenant }: Prepared): Promise<DeploymentSummary | null> {
   if (!sameTenant || !project.origin) return null;
   const query = { status: 'SUCCEEDED', checkOnly: false, take: 20 } as const;
@@ -357,7 +357,7 @@ interface Drifted {
 const isDrifted = (value: unknown): value is Drifted =>
   typeof value === 'object' && value !== null && 'type' in value && 'fullName' in value && 'changedAtVersion' in value;
 
-/** What a deployment has made of the configuration. */
+/** The configuration after a deployment. */
 type Applied = Pick<Deployment, 'checkOnly' | 'metadataVersionAfter'>;
 
 /**

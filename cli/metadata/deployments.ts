@@ -74,7 +74,7 @@ export async function list(run: Run, options: ListOptions): Promise<void> {
 /** Below this width the time goes without year and seconds. */
 const WIDE = 100;
 
-/** What is asked for most stands first, since a narrow terminal has no room for the last columns. */
+/** The most important columns first: a narrow terminal has no room for the last ones. */
 const rowOf = (found: DeploymentSummary, { pretty, width }: Terminal): string[] => [
   found.deploymentId,
   found.status,
@@ -176,7 +176,7 @@ export async function rollback(
   run.output.note(`  ${retrieveAfter(changes)}`);
 }
 
-/** Finds out whether a rollback would succeed, before anybody is asked about it. Throws when it would not. */
+/** Checks whether a rollback would succeed before asking for confirmation. Throws when it would not. */
 async function tryRollback(run: Run, deploymentId: string): Promise<void> {
   const body = { rollback: { deploymentId, checkOnly: true } };
   const api = await run.api();
@@ -242,7 +242,7 @@ function showIntent(run: Run, title: string, changes: Changes): void {
   output.line();
 }
 
-/** What takes changes back, as far as the changes themselves say it. */
+/** Inverse of changes, as far as the changes themselves determine it. */
 function inverse({ creates, updates, deletes }: Changes): Changes {
   const back = (change: Changes['creates'][number]): Changes['creates'][number] => ({
     ...change,

@@ -1,4 +1,4 @@
-/** What a project would change on the platform, component by component; and what was changed there meanwhile. */
+/** Changes that a project would make on the platform, by component; and those made there meanwhile. */
 import { createTwoFilesPatch } from 'diff';
 import { jcs } from '../../lib/metadata/manifest.ts';
 import { locate } from '../../lib/metadata/paths.ts';

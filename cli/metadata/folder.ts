@@ -22,7 +22,7 @@ import { EXIT, Failure } from '../failure.ts';
 import { emitPackage, explicitPackage, type Member, memberKey, readTypes } from './package.ts';
 import { type Finding, localFailure } from './problems.ts';
 
-/** What a command knows of a project in a folder. */
+/** A project in a folder. */
 export interface Project {
   /** Absolute, without symbolic links. */
   readonly root: string;
@@ -49,7 +49,7 @@ export interface Destructive {
   readonly alters: readonly PackageType[];
 }
 
-/** Where the files come from: erp-project.yaml. */
+/** Origin of the files: erp-project.yaml. */
 export interface Origin {
   readonly metadataVersion: number;
   readonly manifestHash: string | null;
@@ -222,7 +222,7 @@ function refuseOrigin(text: string | undefined, findings: Finding[]): void {
   }
 }
 
-/** What erp-project.yaml says; null when it cannot be read. */
+/** Content of erp-project.yaml; null when it cannot be read. */
 export function readOrigin(text: string | undefined): Origin | null {
   if (text === undefined) return null;
   try {
@@ -252,7 +252,7 @@ export function readOrigin(text: string | undefined): Origin | null {
 const isMapping = (value: YamlValue | undefined): value is { [key: string]: YamlValue } =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What is sent: the files with a manifest that names all of them, and the package. */
+/** The request: the files with a manifest that names all of them, and the package. */
 export function toSend(project: Project): { files: Record<string, string>; package: Package } {
   const files = Object.fromEntries(project.files);
   for (const path of project.doomed) delete files[path];
@@ -319,7 +319,7 @@ const linked = (path: string): Finding => ({
   remedy: 'Put the file itself there.',
 });
 
-/** What stands against a YAML file in a folder of the project. */
+/** Problems of a YAML file in a folder of the project. */
 function problemOf(path: string): Finding | null {
   if (MANIFESTS.includes(path) || locate(path)) {
     const problem = pathProblem(path);

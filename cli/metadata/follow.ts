@@ -47,7 +47,7 @@ export async function follow(run: Run, deploymentId: string): Promise<Answer<Dep
   }
 }
 
-/** A connection that is lost while somebody waits is no end of the deployment. */
+/** A lost connection does not end the deployment. */
 function withoutAnswer(error: unknown, deploymentId: string): unknown {
   const hint = `Deployment ${deploymentId} goes on. See how it ends: erp metadata status ${deploymentId} --wait`;
   if (error instanceof ApiFailure) return error.status >= 500 ? error.advised(hint) : error;
@@ -80,7 +80,7 @@ function show({ status, progress: { stage, position, done, total } }: Deployment
     progress.update(position ? `Waiting for ${counted(position, 'deployment', 'deployments')} before it` : 'Waiting');
 }
 
-/** What stands against a deployment that did not happen, or what it warned of. `text` gives the files, if they are here. */
+/** Problems of a failed deployment, or warnings. `text` gives the files, if they are here. */
 export function showFindings(
   run: Run,
   { blocked, warnings }: { blocked: readonly Finding[]; warnings: readonly Finding[] },
@@ -109,7 +109,7 @@ export function showDeployment(
   if (found.blocked.length + found.warnings.length > 0) output.line();
   const unread = unreadOf(found.changes, found.blocked);
   if (unread > 0) output.line(unreadText(unread, output.terminal));
-  // The files of a rollback are the platform's own, which nobody has.
+  // The files of a rollback exist only on the platform.
   const findings = found.kind === 'rollback' ? { blocked: withoutPaths(found.blocked), warnings: [] } : found;
   showFindings(run, findings, text);
 }
@@ -175,7 +175,7 @@ function rollbackText({ deploymentId, rollback, checkOnly }: Deployment): string
   );
 }
 
-/** What kind of deployment it is, in words. */
+/** Kind of deployment, in words. */
 export const kindOf = ({ kind, checkOnly }: { kind: string; checkOnly: boolean }): string =>
   kind === 'quickDeploy' ? 'quick deploy' : kind === 'rollback' && checkOnly ? 'rollback check' : kind;
 

@@ -32,7 +32,7 @@ export async function committedBlobs(folder: string): Promise<ReadonlyMap<string
   }
 }
 
-/** Whether a file holds the committed content, with the line ends of the commit or those of a check-out on Windows. */
+/** True when a file holds the committed content, with the line ends of the commit or those of a check-out on Windows. */
 export const isBlob = (content: Buffer, hash: string): boolean =>
   blobHash(content, hash.length) === hash ||
   blobHash(Buffer.from(content.toString('latin1').replaceAll('\r\n', '\n'), 'latin1'), hash.length) === hash;

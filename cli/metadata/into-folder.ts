@@ -157,7 +157,7 @@ export function writingOf(tree: Tree, project: Project | null): Map<string, stri
   for (const [path, text] of files) {
     if (project?.files.get(path) === text) continue;
     if (path === PROJECT_PATH && isSameOrigin(project?.origin ?? null, readOrigin(text))) continue;
-    // What somebody means to delete is an edit like any other, and it is not in conflict with what was retrieved.
+    // A pending deletion is an edit like any other, and does not conflict with the retrieved files.
     if (path === DESTRUCTIVE_PATH && project && !isEmpty(project)) continue;
     writing.set(path, text);
   }

@@ -1,5 +1,5 @@
 /**
- * What the platform keeps of a file, merged into the file as a person has written it. A file that says the same stays as it
+ * Merges the platform's version of a file into the file as a person has written it. A file that says the same stays as it
  * is, byte by byte; another one keeps its comments, blank lines and the order of its keys, and takes over what differs.
  */
 import {

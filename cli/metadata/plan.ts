@@ -11,7 +11,7 @@ type Validation = OperationOutput<'metadata.components.validate'>;
 export type Changes = Pick<Validation, 'creates' | 'updates' | 'deletes' | 'noops'>;
 export type Change = Validation['creates'][number];
 
-/** What is shown without --verbose: changes of each kind, properties of each change, dependents of each. */
+/** Maximum shown without --verbose: changes of each kind, properties of each change, dependents of each. */
 const CHANGES_MAX = 30;
 const PROPERTIES_MAX = 12;
 const DEPENDENTS_MAX = 5;

@@ -1,4 +1,4 @@
-/** What is wrong with the files of a project, shown as a compiler does: place, reason, the line, what to do. */
+/** Problems of a project's files, shown as a compiler does: place, reason, the line, remedy. */
 import stringWidth from 'string-width';
 import type { OperationOutput } from '../../contracts/operations.ts';
 import { ApiFailure, EXIT, Failure } from '../failure.ts';
@@ -8,7 +8,7 @@ import type { Terminal } from '../output/terminal.ts';
 /** A problem of a plan, as the API gives it. */
 export type Problem = OperationOutput<'metadata.components.validate'>['blocked'][number];
 
-/** What a problem is shown by; one that this program finds itself has no component. */
+/** A problem to show; one that this program finds itself has no component. */
 export interface Finding {
   readonly code: string;
   readonly path: string | null;
@@ -33,7 +33,7 @@ export interface FindingStyle {
   text(path: string): string | undefined;
 }
 
-/** Findings by their component alone, where nobody has the files. */
+/** Findings by their component alone, when the files are absent. */
 export const withoutPaths = (findings: readonly Finding[]): Finding[] =>
   findings.map((finding) => (finding.type ? { ...finding, path: null, line: null, column: null } : finding));
 

@@ -20,7 +20,7 @@ import { emitDestructive, emitPackage, explicitPackage, type Member } from './pa
 
 export type Retrieved = OperationOutput<'metadata.components.retrieve'>;
 
-/** What the platform has of a package, at one version. */
+/** The platform's content of a package at one version. */
 export interface Tree {
   /** Everything, the manifests and erp-project.yaml among them. */
   readonly files: ReadonlyMap<string, string>;
@@ -40,7 +40,7 @@ const ATTEMPTS_MAX = 5;
 /** Asks the platform for a package. Throws ApiFailure TOO_MANY_ITEMS when it is too large for one answer. */
 export type Ask = (pkg: Package) => Promise<Retrieved>;
 
-/** Where files come from: it goes into erp-project.yaml. */
+/** Origin of files, as written to erp-project.yaml. */
 export interface Source {
   readonly baseUrl: string;
   readonly tenantId: string;
@@ -121,13 +121,13 @@ const halvesOfTypes = (types: readonly PackageType[]): Package[] => {
   return [types.slice(0, middle), types.slice(middle)].map((half) => ({ version: 1, types: half }));
 };
 
-/** Where a type that this program does not know may have its files. */
+/** Folder of a type that this program does not know. */
 const FOREIGN_PATH = /^[A-Za-z][A-Za-z0-9]*(?:\/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+\.yaml$/;
 
 /**
- * Whether a file may be written where the platform says. The paths of an answer become paths of this machine, and a folder
+ * True when a file may be written at the platform's path. The paths of an answer become paths of this machine, and a folder
  * holds things that are carried out: `.git`, `Makefile`. So a file stands where its type has it, and a type that only a
- * newer platform knows gets YAML in a folder that is nobody else's, if it was asked for.
+ * newer platform knows gets YAML in a folder of its own, if it was asked for.
  */
 function mayBeWritten({ type, fullName, path }: Retrieved['components'][number], wanted: Package): boolean {
   if (pathProblem(path) !== null || path.split('/').some((name) => name.startsWith('.'))) return false;

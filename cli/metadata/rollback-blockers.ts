@@ -1,6 +1,6 @@
 /** Why a deployment cannot be rolled back, in words. */
 
-/** What stands against a rollback: a component, or the deployment itself (`Deployment`). */
+/** An obstacle to a rollback: a component, or the deployment itself (`Deployment`). */
 export interface Blocker {
   type: string;
   fullName: string;
@@ -27,6 +27,6 @@ export const blockerLines = (blockers: readonly Blocker[]): string[] =>
     type === 'Deployment' ? reasonText(reason) : `${type} ${fullName}: ${reasonText(reason)}`,
   );
 
-/** Whether a detail of an error is one. */
+/** Type guard for a detail of an error. */
 export const isBlocker = (value: unknown): value is Blocker =>
   typeof value === 'object' && value !== null && 'type' in value && 'fullName' in value && 'reason' in value;

@@ -11,7 +11,7 @@ import { EXIT, Failure } from '../failure.ts';
 const STAGE = '.erp-writing-';
 const WRITE_AT_ONCE = 16;
 
-/** What becomes of a tree: files to write, and files to remove. */
+/** Changes of a tree: files to write, and files to remove. */
 export interface Writing {
   readonly write: ReadonlyMap<string, string>;
   readonly remove: readonly string[];
@@ -39,7 +39,7 @@ export async function writeTree(root: string, { write, remove }: Writing): Promi
   }
 }
 
-/** What a process that was killed has left behind. */
+/** Temporary files of a killed process. */
 async function clearStages(root: string): Promise<void> {
   for (const entry of await readdir(root, { withFileTypes: true }))
     if (entry.isDirectory() && entry.name.startsWith(STAGE)) await rm(join(root, entry.name), { recursive: true });

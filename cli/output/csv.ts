@@ -1,6 +1,6 @@
 /**
  * Rows as CSV (RFC 4180): commas, CRLF, quotes where they are needed. Spreadsheets calculate a text that begins like a
- * formula, whoever has written it, so such a text gets an apostrophe in front; a number or a telephone number is none.
+ * formula, so such a text gets an apostrophe in front; a number or a telephone number is none.
  */
 const FORMULA = /^[=+\-@\t\r\n]/;
 const NUMBER = /^[+-]?\d[\d .,()/-]*$/;

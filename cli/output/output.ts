@@ -1,5 +1,5 @@
 /**
- * Where a command writes, and the only place where anything reaches the terminal: texts of the platform and of other people
+ * Output of a command, and the only code that writes to the terminal: texts of the platform and of other people
  * lose their control characters here. Results go to standard output, everything else to standard error. With --json standard output
  * holds exactly the JSON of the API and nothing else, and a failure is its error body, as JSON on standard error.
  */
@@ -106,7 +106,7 @@ export class Output {
     for (const row of rows) this.note(tableLine(columns, widths, row));
   }
 
-  /** Names and values below each other; tabs between them when nobody looks on. */
+  /** Names and values below each other; separated by tabs when output is no terminal. */
   pairs(pairs: readonly (readonly [name: string, value: string])[]): void {
     const width = Math.max(0, ...pairs.map(([name]) => name.length));
     for (const [name, value] of pairs) {
@@ -128,7 +128,7 @@ export class Output {
     this.note(this.terminal.paintError('yellow', `Warning: ${text}`));
   }
 
-  /** What only --verbose shows. Never give it a secret. */
+  /** Shown by --verbose only. Never pass a secret. */
   trace(text: string): void {
     if (this.#verbose) this.note(this.terminal.paintError('dim', text));
   }

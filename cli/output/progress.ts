@@ -8,7 +8,7 @@ const BAR_WIDTH = 24;
 const LINE_EVERY_MS = 10_000;
 
 export interface Progress {
-  /** What is being done, how much of it is done, and how much there is, where that is known. */
+  /** The current work, its progress, and its total when known. */
   update(text: string, done?: number, total?: number): void;
   /** Takes the moving line away. */
   end(): void;

@@ -10,11 +10,11 @@ const CONTROL = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
 
 /**
  * Text of other people on one line. Control characters are replaced, so that a record cannot write over the screen of
- * whoever lists it or turn the direction of its text.
+ * the reader or turn the direction of its text.
  */
 export const plain = (text: string): string => stripVTControlCharacters(text).replace(CONTROL, ' ');
 
-/** What `paint` puts around a text (terminal.ts). None of these can move the cursor, hide a text or write over another. */
+/** Escape sequences that `paint` puts around a text (terminal.ts). None of these can move the cursor, hide a text or write over another. */
 const OWN_STYLES = new RegExp(`(${String.fromCharCode(27)}\\[(?:1|2|22|31|32|33|36|39)m)`);
 
 /** Lines as they may go to a terminal: without control characters but for line ends, tabs and, if wanted, our own styles. */
@@ -64,7 +64,7 @@ export interface Column {
   title: string;
   /** Numbers stand below each other. */
   right?: boolean;
-  /** Never cut, such as an id that somebody will copy. */
+  /** Never cut, such as an id to copy. */
   whole?: boolean;
 }
 

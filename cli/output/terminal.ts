@@ -1,4 +1,4 @@
-/** What standard output and standard error are: colours, width, and whether somebody can be asked. */
+/** Properties of standard output and standard error: colours, width, and whether a person can answer questions. */
 import { createInterface } from 'node:readline/promises';
 import { styleText } from 'node:util';
 import { environment } from '../environment.ts';

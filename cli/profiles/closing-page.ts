@@ -17,7 +17,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** `problem`: why nobody is signed in now; null: somebody is. */
+/** `problem`: why the sign-in failed; null: it succeeded. */
 export function closingPage(problem: string | null): { html: string; headers: Record<string, string> } {
   const title = problem === null ? 'You are signed in' : 'The sign-in did not work';
   const texts =

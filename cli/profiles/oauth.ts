@@ -71,7 +71,7 @@ function otherName(error: unknown): string | null {
   return typeof issuer === 'string' && URL.canParse(issuer) ? new URL(issuer).href.replace(/\/$/, '') : null;
 }
 
-/** What the token endpoint has answered, as it is kept. */
+/** The token endpoint's answer, as stored. */
 export function credentialsOf(
   answer: oauth.TokenEndpointResponse & oauth.TokenEndpointResponseHelpers,
   before?: Credentials,

@@ -1,4 +1,4 @@
-/** Who a command works as: the profile that the options choose and its tokens, or a token of the environment. */
+/** Identity of a command: the profile that the options choose and its tokens, or a token of the environment. */
 import { environment } from '../environment.ts';
 import { signInNeeded, usage } from '../failure.ts';
 import type { TokenSource } from '../http/api.ts';

@@ -9,7 +9,7 @@ import lockfile from 'proper-lockfile';
 import writeFileAtomic from 'write-file-atomic';
 import { EXIT, Failure } from '../failure.ts';
 
-/** Where and as whom commands work. */
+/** Platform and user of commands. */
 export interface Profile {
   baseUrl: string;
   user: { id: string; username: string };
@@ -73,7 +73,7 @@ export class Store {
     await writePrivately(join(this.folder, 'credentials.json'), `${JSON.stringify(all, null, 2)}\n`);
   }
 
-  /** Does the work while nobody else changes these files. Not to be nested. */
+  /** Does the work under an exclusive lock on these files. Not to be nested. */
   locked<T>(work: () => Promise<T>): Promise<T> {
     const next = this.#queue.then(() => this.#lockedNow(work));
     this.#queue = next.catch(() => undefined);

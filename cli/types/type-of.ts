@@ -61,7 +61,7 @@ export function membersOf({ properties = {}, required = [] }: JsonSchema, indent
   return lines.length === 0 ? '{}' : `{\n${lines.join('\n')}\n${indent}}`;
 }
 
-/** What a schema says for people, as the lines of a comment. */
+/** A schema's description as the lines of a comment. */
 export function comment({ title, description, deprecated }: JsonSchema, indent = ''): string[] {
   const texts = [[title, description].filter(Boolean).join(': '), deprecated ? '@deprecated' : ''];
   const lines = texts.filter(Boolean).flatMap((text) =>

@@ -10,7 +10,7 @@ import { EXTERNAL_CLIENT } from './kinds/external-client.ts';
 import type { Acting } from './kinds/kind.ts';
 import type { Project } from './project/project.ts';
 
-/** What reads the records of a tenant. */
+/** Reader of a tenant's records. */
 export type Reader = Pick<Tx, 'all' | 'one' | 'schema'>;
 
 const WHO_HOLDS_WHAT: ReadonlySet<string> = new Set(['Role', 'Group', 'Profile', 'PermissionSet']);
@@ -20,7 +20,7 @@ export const accessSnapshot = (tenant: TenantInfo, state: State): Snapshot =>
   compileSnapshot(tenant, 0, new Map([...state].filter(([, { type }]) => WHO_HOLDS_WHAT.has(type))));
 
 /**
- * What a user holds, and the users as whom the clients of a project act. Runs as the tenant's role. A user who is gone
+ * A user's holdings, and the users as whom the clients of a project act. Runs as the tenant's role. A user who is gone
  * or deactivated holds nothing.
  */
 export async function loadActing(

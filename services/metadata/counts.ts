@@ -6,7 +6,7 @@ import type { UserIdentity } from '../../contracts/data.ts';
 import type { Problem, RecordCount } from './kinds/kind.ts';
 import type { PlanLists } from './planner/plan.ts';
 
-/** Whether a user sees all records. */
+/** True when a user sees all records. */
 export const mayCount = ({ systemPermissions }: Pick<UserIdentity, 'systemPermissions'>): boolean =>
   systemPermissions.includes('viewAllData') || systemPermissions.includes('modifyAllData');
 
@@ -29,7 +29,7 @@ const inWords = (records: number | null): string =>
   records === null ? 'some records' : records === 1 ? '1 record' : `${records} records`;
 
 /**
- * What a problem says of a number of records. The message takes the number only as these words, so that they can be put
+ * A problem's words for a number of records. The message takes the number only as these words, so that they can be put
  * in its place for those who may not count.
  */
 export const tellRecords = (

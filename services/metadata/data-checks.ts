@@ -31,7 +31,7 @@ function countSql(schema: string, check: DataCheck, values: unknown[]): string {
     case 'duplicates': {
       const { name, ...index } = uniqueIndex(check.object, question.field);
       const ahead = `${schema}.${identifier(aheadIndexName(check.object, name, index))}`;
-      // Where the index is there already, it has answered the question.
+      // An existing index already guarantees it.
       return `SELECT CASE
           WHEN EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(${literal(ahead)}) AND indisvalid) THEN 0
           ELSE (SELECT coalesce(sum(n), 0) FROM (
@@ -106,20 +106,20 @@ function existingObjects(plan: Plan, before: State): string[] {
   return [...names].filter((object) => before.has(componentKey('CustomObject', object)));
 }
 
-/** What a plan asks of the records, as one statement whose one row has a number per check and per object. */
+/** A plan's checks of records as one statement, whose single row has a number per check and per object. */
 export interface Counting {
   readonly text: string;
   readonly values: readonly unknown[];
 }
 
-/** What to make of the numbers of a `Counting`; plain values, which threads can hand to each other. */
+/** Interpretation of the numbers of a `Counting`; plain values that can pass between threads. */
 export interface Counted {
   readonly checks: readonly Omit<DataCheck, 'component' | 'question'>[];
   readonly found: readonly Pick<Problem, 'type' | 'fullName' | 'path'>[];
   readonly objects: readonly {
     readonly apiName: string;
     readonly path: string | null;
-    /** What is done to its records while writers wait. */
+    /** Work on its records while writers wait. */
     readonly work: readonly string[];
   }[];
   /** Keys of the deleted components with which records or values are lost. */
@@ -206,7 +206,7 @@ export function withCounts<P extends PlanLists>(
   };
 }
 
-/** Whether records or values of records go with a component; what is computed can be computed again. */
+/** True when deleting a component loses records or values; computed values can be computed again. */
 const holdsValues = (component: Component): boolean =>
   isOf(component, CUSTOM_OBJECT) ||
   (isOf(component, CUSTOM_FIELD) && component.body.formula === undefined && component.body.rollup === undefined);

@@ -112,7 +112,7 @@ export class IndexUpkeep {
     throw new Error('The configuration kept changing.');
   }
 
-  /** Outside a transaction, as PostgreSQL wants it; waiting for old transactions keeps nobody out. */
+  /** Outside a transaction, as PostgreSQL wants it; waiting for old transactions blocks none. */
   async #make(tenantId: string, { missing, changed }: IndexChanges): Promise<void> {
     const schema = identifier(tenantSchema(tenantId));
     await this.#database.session(ownerRole(tenantId), async (tx) => {
@@ -179,14 +179,14 @@ export class IndexUpkeep {
 /** The table or column is gone, or other work had the locks. */
 const OVERTAKEN: ReadonlySet<string> = new Set(['42P01', '42703', '42P07', '40P01', '55P03']);
 
-/** What is to be done at a version of the configuration. */
+/** Work for a version of the configuration. */
 interface Seen extends IndexChanges {
   readonly version: number;
   readonly wanted: readonly WantedIndex[];
 }
 
 /**
- * The wanted indexes are made on empty copies of the tables, which are rolled back and nobody else ever sees: so
+ * The wanted indexes are made on empty copies of the tables, which are rolled back and invisible to others: so
  * PostgreSQL gives their definitions in the form in which it gives those of the existing ones.
  */
 async function readChanges(database: Database, tenantId: string): Promise<Seen> {

@@ -26,7 +26,7 @@ import { upgradeTenants } from './tenants.ts';
 
 /** A warning of a plan is not worth a longer wait. */
 const DOMAINS_MS = 2_000;
-/** What they were used for was waited for already. */
+/** Their work was waited for already. */
 const LEASES_CLOSE_MS = 1_000;
 const SEALING = { service: 'metadata', purpose: 'cursors of deployments' } as const;
 
@@ -44,7 +44,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   let warn: (error: unknown, message: string) => void = () => {};
   let log: ServiceBroker['logger'];
   let keys: SealingKeys;
-  /** Before the service has started nobody plans. */
+  /** No planning before the service has started. */
   let domainsOf: (tenantId: string) => Promise<readonly string[] | null> = async () => null;
   const planning = new Planning();
   const snapshots = new Snapshots(database);

@@ -12,7 +12,7 @@ import { type Project, readProject } from './project/project.ts';
 import { insertTenant, tenantInfo } from './store.ts';
 import { blockedError, companionsSql, platformActor, upgradeSchema } from './tenants.ts';
 
-/** What is stored of a component beside its file. */
+/** Stored properties of a component beside its file. */
 export interface StoredComponent {
   readonly type: string;
   readonly fullName: string;

@@ -1,4 +1,4 @@
-/** What an operator does for a tenant is in the trail of the tenant. */
+/** Audits an operator's actions in the trail of the tenant. */
 import { requestId } from '../../lib/values/ids.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';

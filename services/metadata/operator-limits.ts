@@ -57,7 +57,7 @@ export function listOperatorLimits(
   });
 }
 
-/** All violations at once: somebody typed this. */
+/** All violations at once: the input was typed by a person. */
 function checked(limits: SetLimits['params']['limits'] | undefined, liftOwn: boolean): Partial<RateLimitOverrides> {
   const given = Object.entries(limits ?? {});
   const known = new Set<string>(RATE_LIMIT_NAMES);

@@ -1,4 +1,4 @@
-/** Who may read and who may manage the configuration. */
+/** Permissions for reading and managing the configuration. */
 
 import type { UserIdentity } from '../../contracts/data.ts';
 import { holdsPermission, permissionDenied } from '../../lib/access/system-permission.ts';
@@ -10,7 +10,7 @@ export type FindUser = (tenantId: string, userId: string) => Promise<UserIdentit
 const holds = (user: UserIdentity, needed: 'metadataRead' | 'metadataManage'): boolean =>
   holdsPermission(new Set(user.systemPermissions), needed);
 
-/** Whether the user may see configuration, for what shows more to those who may. */
+/** True when the user may see configuration, for answers that show more to those who may. */
 export const mayRead = (user: UserIdentity): boolean => holds(user, 'metadataRead');
 
 /** The user behind the request, when they have the permission; `metadataManage` includes `metadataRead`. */

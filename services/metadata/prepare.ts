@@ -17,7 +17,7 @@ import { rollupDdl, rollupModel } from './physical/rollups.ts';
 import { timezoneIn } from './planner/alterations.ts';
 import type { Change, Plan } from './planner/plan.ts';
 
-/** What a commit stores of a plan. */
+/** The part of a plan that a commit stores. */
 export interface PreparedCommit {
   readonly version: number;
   /** JSON of the changed components, and how many they are. */
@@ -102,7 +102,7 @@ export function compiledAgain(tenant: TenantInfo, version: number, state: State)
   };
 }
 
-/** What a version stores of the configuration as a whole. */
+/** The part of the whole configuration that a version stores. */
 function compiled(tenant: TenantInfo, version: number, state: State) {
   const snapshot = compileSnapshot(tenant, version, state);
   return {
@@ -181,7 +181,7 @@ function withoutRollupsOver(
   return { ...model, figures: new Map(figures) };
 }
 
-/** Records are shared with roles and groups by name: a new one of the same name is somebody else. */
+/** Records are shared with roles and groups by name: a new one of the same name is a different one. */
 const sharesOfDeleted = (deleted: readonly Component[], schema: string): string[] =>
   [ROLE, GROUP].flatMap(({ type }) => {
     const names = deleted.filter((component) => component.type === type).map(({ fullName }) => literal(fullName));

@@ -25,7 +25,7 @@ const TABLES_MAX = 100;
 /** Rows deleted in one transaction. */
 const ROWS = 5_000;
 const TENANTS_PER_PAGE = 500;
-/** What records leave beside their table. Audit trail and history are sealed together and kept for as long as they say. */
+/** Companions of records beside their table. Audit trail and history are sealed together and kept for as long as they say. */
 const COMPANIONS = ['_recycle_bin', '_shares', '_revoked_shares'];
 
 /** Answers how many tables and columns were removed. */
@@ -58,7 +58,7 @@ export async function purgeDeleted(database: Database, tenantId: string, signal?
     try {
       removed += await purge(component);
     } catch (error) {
-      // What stands in its way does not keep the others.
+      // A failure of one does not stop the others.
       failures.push(error);
     }
   }

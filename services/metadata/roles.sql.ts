@@ -2,7 +2,7 @@
 import { ownerRole, tenantRole } from '../../mixins/database/roles.ts';
 
 /**
- * Whether an older version of the platform made something in the schema of a tenant, which then belongs to the login
+ * True when an older version of the platform created objects in a tenant's schema, which then belong to the login
  * role, or the tenant itself, which then has no owner role. pg_depend finds what a schema holds by an index.
  */
 export function heldByOthersSql(tenantId: string): string {

@@ -18,7 +18,7 @@ import type { StoredState } from './stored-state.ts';
 export interface Tenant extends TenantInfo {
   readonly suspended: boolean;
   readonly metadataVersion: number;
-  /** What the operator allows in place of the deployment's limits. */
+  /** Limits that the operator set instead of the deployment's. */
   readonly operatorLimits: RateLimitOverrides;
 }
 
@@ -105,7 +105,7 @@ export function storedState(tx: Tx, tenantId: string): Promise<StoredState> {
   });
 }
 
-/** What is kept of deleted components, unparsed, in the form of `storedState`. */
+/** Kept deleted components, unparsed, in the form of `storedState`. */
 export async function storedRetained(tx: Tx, tenantId: string): Promise<string> {
   const { retained } = await tx.one<{ retained: string }>({
     text: `SELECT coalesce(json_agg(${STORED}, deleted_at_version, deleted_at, deleted_by_id)), '[]')::text AS retained
@@ -168,7 +168,7 @@ export function writeCommit(tx: Tx, commit: Commit): Promise<unknown>[] {
   return [...writeConfiguration(tx, commit), ...writeTrail(tx, commit)];
 }
 
-/** What metadata keeps of the commit. */
+/** Metadata's record of the commit. */
 function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
   const { tenantId, version, actor } = commit;
   return [
@@ -223,7 +223,7 @@ function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
   ];
 }
 
-/** What the tenant's own schema keeps of the commit: its version, the event, the audit row. */
+/** The tenant schema's record of the commit: its version, the event, the audit row. */
 function writeTrail(tx: Tx, commit: Commit): Promise<unknown>[] {
   const { version, actor } = commit;
   const event = { metadataVersion: version, deploymentId: commit.deploymentId };
@@ -263,7 +263,7 @@ export async function readSnapshot(
   return rows[0] ? { version: rows[0].version, snapshot: rows[0].bytes } : null;
 }
 
-/** Whether this version was compiled by processes of an earlier version of the platform; it may lack something. */
+/** True when this version was compiled by an earlier version of the platform and may be incomplete. */
 export const wasCompiledEarlier = async (tx: Tx, tenantId: string, compiler: number): Promise<boolean> =>
   (await tx.first({
     text: `SELECT FROM metadata.tenants tenant WHERE id = $1 AND ${compiledEarlierSql('$2')}`,

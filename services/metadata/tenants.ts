@@ -117,7 +117,7 @@ export const platformActor = () => ({ userId: null, clientId: null, agentRunId: 
 
 /**
  * DDL waits for readers only for a while, and a deployment may take longer than a request. Where a process stops in
- * the middle, nobody waits for its locks for long.
+ * the middle, its locks block others only briefly.
  */
 export const DDL_LIMITS =
   "SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '10min'; SET LOCAL idle_in_transaction_session_timeout = '15s'";

@@ -19,7 +19,7 @@ const ERRORS_WITHOUT_NAMES: Readonly<Record<DeploymentError['code'], string>> = 
   ROLLBACK_NOT_ELIGIBLE: 'It cannot be rolled back.',
 };
 
-/** A deployment without its plan. `reads`: to somebody who may read configuration. */
+/** A deployment without its plan. `reads`: for a caller who may read configuration. */
 export function presentSummary(
   row: DeploymentSummary,
   reads: boolean,

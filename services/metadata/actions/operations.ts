@@ -105,7 +105,7 @@ export class MetadataOperations {
     return this.#answer(request, user, await this.#plan(request, { operation: 'validate', body: call.body }));
   }
 
-  /** What a deployment of the plan would do. */
+  /** Effects of deploying the plan. */
   async #answer(request: RequestContext, user: UserIdentity, planned: Planned): Promise<OperationReply> {
     refuseDrift(planned);
     const { draft, counting, manifestHash, planHash, version, handsOutRights } = planned;
@@ -136,7 +136,7 @@ export class MetadataOperations {
     const reply = await runIdempotent(mutation, async ({ inUnit }) => {
       const user = await requirePermission(findUser, request, 'metadataManage');
       const { requested, source, planned } = await this.#request(request, call.body, accepted);
-      // What an approval is for is the plan: of a dry run, and of what was approved by it.
+      // An approval is for the plan: that of the dry run, and that of the approved deployment.
       const isReviewed = request.dryRun === true || request.approval !== undefined;
       const plan = isReviewed ? (planned ?? (await this.#plan(request, source))) : null;
       const answer = request.dryRun && plan ? await this.#answer(request, allowed, plan) : null;
@@ -380,7 +380,7 @@ async function shownDeployment(
   return standing && { row, standing };
 }
 
-/** Lost-update protection: somebody changed what the project is about to overwrite. */
+/** Lost-update protection: the components that the project would overwrite were changed. */
 function refuseDrift({ drifted: { count: changed, first, since } }: Planned): void {
   if (changed === 0) return;
   throw new PlatformError(

@@ -19,7 +19,7 @@ import { componentKey } from '../kinds/component.ts';
 import { findKind } from '../kinds/registry.ts';
 import { tooManyMembers } from '../project/project.ts';
 
-/** What `/metadata/retrieve` answers: the selected components as files, and the manifest that goes with them. */
+/** Answer of `/metadata/retrieve`: the selected components as files, and the manifest that goes with them. */
 export function retrieve(
   state: State,
   pkg: Package,

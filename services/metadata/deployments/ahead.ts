@@ -14,10 +14,10 @@ import { dropIndexSql, dropSql, keepUpkeepOutSql, largeTablesSql, type Made, rea
 const FROM_BYTES = 1024 * 1024;
 /** Advisory lock of the worker that makes it, with a number made of the tenant. */
 const LOCK = 7_164_005;
-/** What waits for a lock of a table keeps everybody behind it waiting as well. */
+/** A request waiting for a table lock blocks all later ones. */
 const LOCK_MS = 200;
 const LOCK_ATTEMPTS = 60;
-/** Of a deployment, for those who make indexes; nobody waits for it meanwhile. */
+/** Lock of a deployment for making indexes; it blocks no other work. */
 const UPKEEP_MS = 10_000;
 const PAUSE_MAX_MS = 1_000;
 const STATEMENT_MAX = '1h';
@@ -72,7 +72,7 @@ export async function dropAhead(tx: Tx): Promise<void> {
 }
 
 /**
- * Waits until nobody works on these tables but readers and writers: within a transaction that nobody waits for yet,
+ * Waits until only readers and writers use these tables: within a transaction that blocks none yet,
  * since autovacuum goes only a second after it was asked.
  */
 export async function holdTables(tx: Tx, tenantId: string, tables: readonly string[]): Promise<void> {
@@ -93,7 +93,7 @@ async function inSession(database: Database, tenantId: string, work: (tx: Tx) =>
   });
 }
 
-/** What is there and not wanted, or half made; and what is wanted and not there. */
+/** Present indexes that are unwanted or half made; and wanted ones that are missing. */
 async function todo(
   tx: Tx,
   steps: readonly AheadStep[],
@@ -155,7 +155,7 @@ async function make(tx: Tx, { kind, table, name, quick, long }: AheadStep): Prom
   }
 }
 
-/** Waits for those who use the table, and lets everybody pass meanwhile. */
+/** Waits for users of the table without blocking later ones. */
 const dropIndex = (tx: Tx, name: string): Promise<void> => unhurriedly(tx, dropIndexSql(tx.schema, name, true));
 
 async function unhurriedly(tx: Tx, sql: string): Promise<void> {
@@ -165,7 +165,7 @@ async function unhurriedly(tx: Tx, sql: string): Promise<void> {
 
 /**
  * A lock that keeps writers out is not waited for long, and asked for again. Upkeep of the table (autovacuum) ends only
- * for somebody who waits for a second, and is waited for with a lock that keeps nobody out.
+ * for one that waits for a second, and is awaited with a lock that blocks none.
  */
 async function quickly(tx: Tx, table: string, sql: string): Promise<void> {
   const message = [

@@ -11,7 +11,7 @@ export const deploymentNotFound = (): PlatformError =>
   new PlatformError('DEPLOYMENT_NOT_FOUND', 'There is no such deployment.');
 
 /**
- * Asks for a deployment to be canceled, as the role of the service. 404, 403 for one of somebody else, which may take
+ * Asks for a deployment to be canceled, as the role of the service. 404, 403 for another user's, which may take
  * from the caller what they hold, and 409 DEPLOYMENT_NOT_CANCELABLE; one that is
  * being canceled already stays as it is. One whose last step had begun, so that it ends while we wait for it, is marked
  * and has succeeded.

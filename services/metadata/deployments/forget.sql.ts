@@ -1,4 +1,4 @@
-/** What is not kept of deployments that have ended, so that those of a tenant take a bounded room. */
+/** Removes data of ended deployments, so that those of a tenant stay bounded. */
 import { LIMITS } from '../../../config/limits.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
@@ -6,7 +6,7 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 const PLAN_KEPT_BYTES = 64 * 1024;
 
 /**
- * Takes files, inverse plan and a large plan from deployments that nobody can use or roll back any more, and from the
+ * Takes files, inverse plan and a large plan from deployments that can no longer be used or rolled back, and from the
  * oldest ones of users who exceed their share of the room that a tenant has. Sizes are those that the database stores.
  */
 export const forgetStatement = (tenantId: string, maxBytes: number = LIMITS.metadata_kept_max_bytes): Statement => ({

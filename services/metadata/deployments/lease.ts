@@ -15,12 +15,12 @@ import { OPEN, UNHELD } from './queue.sql.ts';
 export const LEASE_SECONDS = 3;
 
 /**
- * What workers can do. Raised, here and in a migration that replaces the function `metadata.fence_workers`, when they
+ * Capability level of workers. Raised, here and in a migration that replaces the function `metadata.fence_workers`, when they
  * come to do something that those of older versions would do wrong: those then take no deployment any more.
  */
 const WORKER_GENERATION = 1;
 
-/** What a worker needs of the deployment that it has claimed. */
+/** A worker's view of its claimed deployment. */
 export interface Claimed {
   deployment_id: string;
   /** CANCELING: its worker was lost while it was being canceled, and what that one has left is cleared away. */
@@ -138,7 +138,7 @@ export interface Outcome {
 }
 
 /**
- * The end of a deployment; false when the lease was lost or somebody cancels it, and then the caller must not commit.
+ * The end of a deployment; false when the lease was lost or a cancellation was requested, and then the caller must not commit.
  * From here to the commit a request to cancel waits for this row, and comes too late.
  */
 export async function finishDeployment(
@@ -204,7 +204,7 @@ export async function giveBack(
   });
 }
 
-/** What the connection of a deployment's transaction is called while it lasts. */
+/** Application name of a deployment's transaction while it lasts. */
 const transactionName = (deploymentId: string): string => `deployment ${deploymentId}`;
 
 /** Names the transaction, so that the next worker finds it. */

@@ -1,4 +1,4 @@
-/** What an operator sees of the deployments of tenants, and how one ends them. */
+/** The operator's view of tenants' deployments, and how to end them. */
 import { ENDED_STATUSES, type MetadataActions, type OpenDeployment } from '../../../contracts/metadata.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isUuid } from '../../../lib/values/ids.ts';

@@ -7,7 +7,7 @@ export const OPEN = "('QUEUED', 'VALIDATING', 'APPLYING', 'CANCELING')";
 
 /**
  * No worker holds the deployment. What a look finds so can be claimed, or it would be found for ever. A lease that ends
- * later than any worker asks for is from before the clock of the database was set back, and nobody may renew it.
+ * later than any worker asks for is from before the clock of the database was set back, and no worker may renew it.
  */
 export const UNHELD = `coalesce(lease_until, '-infinity') NOT BETWEEN now() AND now() + interval '10 min'`;
 
@@ -18,7 +18,7 @@ const FIRST = `SELECT DISTINCT ON (tenant_id) tenant_id, queue_number, created_a
 /**
  * Tenants whose first open deployment no worker holds: it waits, or its worker was lost. `left`: those that are not
  * asked for. A tenant stands where its deployment was accepted or the one before it has ended, whichever came later: one
- * with a long queue comes after one with a short queue, and nobody waits for ever. Those of a suspended tenant wait until
+ * with a long queue comes after one with a short queue, and none waits for ever. Those of a suspended tenant wait until
  * it is resumed.
  */
 export function dueTenantsStatement(left: readonly string[], take: number): Statement {

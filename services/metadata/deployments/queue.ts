@@ -1,5 +1,5 @@
 /**
- * The queue of deployments is their table: each process looks for tenants whose first open deployment nobody holds, and
+ * The queue of deployments is their table: each process looks for tenants whose first open deployment is unclaimed, and
  * works on a few of them at a time. So whatever becomes of a worker, its process or the database, the next look finds
  * what is left. Source: docs/decisions/deployments-as-their-own-queue.md.
  */

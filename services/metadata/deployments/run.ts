@@ -45,7 +45,7 @@ import { unchangedStatement } from './unchanged.sql.ts';
 import { Watch, Withdrawn } from './watch.ts';
 
 interface WorkerOptions {
-  /** What tenants may have without the operator. */
+  /** Tenants' limits unless the operator changes them. */
   readonly rateLimits: RateDefaults;
   readonly planning: Planning;
   readonly leaseSeconds: number;
@@ -73,14 +73,14 @@ interface Work {
   readonly watch: Watch;
 }
 
-/** What the plan depends on has changed before the lock was there. */
+/** Dependencies of the plan changed before the lock was acquired. */
 class Outdated extends Error {}
 /** A plan, and what it depends on. */
 interface Ready {
   readonly tenant: Tenant;
   readonly accessVersion: number;
   readonly planned: Planned;
-  /** What was counted for it. */
+  /** Its counts. */
   readonly numbers: readonly number[];
   readonly concluded: Concluded;
 }
@@ -96,7 +96,7 @@ export class DeploymentWorker {
     this.#options = options;
   }
 
-  /** What is under way is stopped, rolled back and given back, within about a second; `run` throws then. */
+  /** Stops, rolls back and releases the current deployment within about a second; `run` throws then. */
   stop(): void {
     this.#stopping = true;
     for (const watch of this.#watches) watch.end();
@@ -177,7 +177,7 @@ export class DeploymentWorker {
     for (let round = 1; ; round++) if (await this.#attempt(work, round === ROUNDS_MAX)) return;
   }
 
-  /** Whether the deployment has ended: it has to be planned again when what the plan depends on has changed. */
+  /** True when the deployment has ended; false: it must be planned again, because the plan's dependencies have changed. */
   async #attempt(work: Work, isLast: boolean): Promise<boolean> {
     const { deployment, watch } = work;
     const ready = await this.#during('plan', () => this.#prepare(work));
@@ -383,7 +383,7 @@ export class DeploymentWorker {
     return { planned, concluded: await this.#conclude(work, planned, now) };
   }
 
-  /** What a rollback takes back may have been changed since it was accepted. */
+  /** The components of a rollback may have changed since it was accepted. */
   async #rollbackRefusal(tx: Tx, { tenantId, deployment }: Work): Promise<Outcome | null> {
     const { reverts_deployment_id: reverts } = deployment;
     if (reverts === null) return null;
@@ -394,7 +394,7 @@ export class DeploymentWorker {
     return failure({ code: 'ROLLBACK_NOT_ELIGIBLE', message });
   }
 
-  /** The end of a deployment that nothing was committed of: this outcome, or CANCELED when somebody asked for that. */
+  /** The end of a deployment that nothing was committed of: this outcome, or CANCELED when that was requested. */
   async #finish({ tenantId, deployment, token }: Omit<Work, 'watch'>, outcome: Outcome): Promise<void> {
     const { deployment_id: deploymentId } = deployment;
     await this.#clearAhead({ tenantId, deployment, token });
@@ -405,7 +405,7 @@ export class DeploymentWorker {
   }
 
   /**
-   * Drops what was made ahead, here or by a worker that was lost: a unique index that nobody sees would go on refusing
+   * Drops what was made ahead, here or by a worker that was lost: an invisible unique index would go on refusing
    * values. Before the deployment ends, so that nothing stays when this worker is lost as well.
    */
   async #clearAhead({ tenantId, deployment, token }: Omit<Work, 'watch'>): Promise<void> {
@@ -498,7 +498,7 @@ function refusal(deployment: Claimed, planned: Planned, { blocked, plan }: Concl
   return null;
 }
 
-/** What may be said about a failure: never the database's own words, which can hold values of records. */
+/** Public text of a failure: never the database's own message, which can hold values of records. */
 function applyError(error: unknown): DeploymentError {
   if (error instanceof PlatformError) return { code: 'APPLY_FAILED', message: error.message };
   const state = sqlState(error);

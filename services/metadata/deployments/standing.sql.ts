@@ -1,11 +1,11 @@
-/** What becomes of a deployment after its end: whether it can be used by a quick deploy, or rolled back. */
+/** A deployment's usability after its end: whether it can be used by a quick deploy, or rolled back. */
 import { LIMITS } from '../../../config/limits.ts';
 import type { DeploymentStatus, RollbackBlocker } from '../../../contracts/metadata.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
 type Named = Pick<RollbackBlocker, 'type' | 'fullName'>;
 
-/** What its row and the later versions say of a deployment. */
+/** Facts about a deployment from its row and later versions. */
 export interface Standing {
   readonly deploymentId: string;
   readonly kind: 'deploy' | 'validation' | 'quickDeploy' | 'rollback';
@@ -21,7 +21,7 @@ export interface Standing {
   /** It made a version. */
   readonly changed: boolean;
   readonly rollbackExpired: boolean;
-  /** What it takes to use it, or to roll it back, is there. */
+  /** The data needed to use it, or to roll it back, is kept. */
   readonly kept: boolean;
   readonly revertedByDeploymentId: string | null;
   readonly revertsDeploymentId: string | null;
@@ -34,7 +34,7 @@ export interface Standing {
 /** Blockers in one answer. */
 export const BLOCKERS_MAX = 200;
 
-/** What a process of an older version has changed since, which does not write down what its versions changed. */
+/** Changes since by a process of an older version, which does not record its versions' changes. */
 const unrecorded = (table: string, version: string): string => `
   SELECT FROM metadata.${table} now
   WHERE now.tenant_id = mine.tenant_id AND now.type = mine.type AND now.full_name = mine.full_name
@@ -95,7 +95,7 @@ export const standingStatement = (tenantId: string, deploymentId: string): State
   values: [tenantId, deploymentId, LIMITS.quick_deploy_days, LIMITS.rollback_days],
 });
 
-/** What a quick deploy takes over from a validation. */
+/** Columns that a quick deploy takes over from a validation. */
 export interface KeptValidation {
   readonly manifestHash: string;
   readonly planHash: string;

@@ -1,5 +1,5 @@
 /**
- * Whether a validation can be quick deployed and a deployment rolled back. Pure; the facts come from standing.sql.ts.
+ * Decides whether a validation can be quick deployed and a deployment rolled back. Pure; the facts come from standing.sql.ts.
  * Source: docs/reference/metadata.md#quick-deploy and #rollback.
  */
 import type { RollbackBlocker } from '../../../contracts/metadata.ts';
@@ -28,7 +28,7 @@ export function unusable(standing: Standing | null): QuickDeployReason | null {
   return standing.validationExpired || !standing.kept ? 'EXPIRED' : null;
 }
 
-/** What stands against rolling back a deployment; nothing: it can be. */
+/** Obstacles to rolling back a deployment; empty: none. */
 export function rollbackBlockers(deploymentId: string, standing: Standing | null): RollbackBlocker[] {
   const whole = (reason: RollbackBlocker['reason']): RollbackBlocker[] => [
     { type: 'Deployment', fullName: deploymentId, reason },

@@ -71,7 +71,7 @@ export async function findDeployment(
   return deployment;
 }
 
-/** What becomes of a deployment after its end; null: there is none with this id. */
+/** A deployment's usability after its end; null: there is none with this id. */
 export function standingOf(tx: Tx, tenantId: string, deploymentId: string): Promise<Standing | null> {
   const id = deploymentId.toLowerCase();
   return isUuid(id) ? tx.first<Standing>(standingStatement(tenantId, id)) : Promise.resolve(null);

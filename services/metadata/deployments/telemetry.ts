@@ -1,4 +1,4 @@
-/** What operators see of deployments: lines in the log of the process that works on one, and numbers. */
+/** Operators' view of deployments: log lines of the working process, and metrics. */
 import type { ServiceBroker } from 'moleculer';
 import { Histogram } from 'prom-client';
 import type { Database } from '../../../mixins/database/database.ts';

@@ -13,7 +13,7 @@ import { bytesSql } from './ahead.sql.ts';
 import { holdTables } from './ahead.ts';
 import { nameTransaction } from './lease.ts';
 
-/** What all altered tables may hold together. */
+/** Total row limit of all altered tables. */
 const BYTES_MAX = 1024 * 1024;
 /** For all of the DDL, which is one statement. */
 const TRIED_MS = 500;

@@ -1,6 +1,6 @@
 /**
  * Watches over a deployment while a worker has it: keeps its lease, and stops the work when the deployment is taken
- * away, because somebody cancels it or because the lease went to another worker. It only makes that quick; that nothing
+ * away, because it is cancelled or because the lease went to another worker. It only makes that quick; that nothing
  * is committed then is decided by the statement that ends the deployment.
  */
 import type { DeploymentStatus } from '../../../contracts/metadata.ts';
@@ -81,7 +81,7 @@ export class Watch {
     } finally {
       signal.removeEventListener('abort', begin);
       clearInterval(again);
-      // Afterwards the connection is somebody else's.
+      // Afterwards the connection belongs to other work.
       await stopping;
     }
   }

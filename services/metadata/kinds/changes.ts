@@ -1,5 +1,5 @@
 /**
- * What a plan changes, for the kinds whose components must be checked again though their own files stay as they are.
+ * Changes of a plan, for the kinds whose components must be checked again though their own files stay as they are.
  */
 import { CUSTOM_FIELD, type FieldComponent } from './bodies/custom-field.ts';
 import { VALUE_SET } from './bodies/value-set.ts';

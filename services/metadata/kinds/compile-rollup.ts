@@ -33,14 +33,14 @@ export interface ValueType {
 }
 
 const INTEGER: ValueType = { type: 'integer', precision: null, scale: null };
-/** What a field declares of its rollup. */
+/** A field's declaration of its rollup. */
 export type Declared = Pick<FieldBody, 'precision' | 'scale'> & { readonly rollup: RollupBody };
 export type RollupComponent = FieldComponent & { readonly body: { readonly rollup: RollupBody } };
 
 export const fieldOf = (state: State, object: string, name: string): FieldComponent | undefined =>
   findComponent(state, CUSTOM_FIELD, `${object}.${name}`);
 
-/** What the values of a field are; null when there is no such field, or none with values that a rollup can be over. */
+/** Type of a field's values; null when there is no such field, or none that a rollup supports. */
 export function valueTypeOf(state: State, object: string, name: string, depth: number): ValueType | null {
   const builtIn = systemFields();
   const body = Object.hasOwn(builtIn, name) ? undefined : fieldOf(state, object, name)?.body;
@@ -55,7 +55,7 @@ export function valueTypeOf(state: State, object: string, name: string, depth: n
   return { type, ...(digitsOf(fieldType(type), body ?? {}) ?? { precision: null, scale: null }) };
 }
 
-/** What a rollup gives; null when that cannot be said because it does not hold together. */
+/** Result type of a rollup; null when the rollup is inconsistent. */
 export function resultOf({ rollup, ...declared }: Declared, state: State, depth = 0): ValueType | null {
   if (rollup.function === 'count') return INTEGER;
   if (rollup.field === undefined || depth > ROLLUP_LEVELS_MAX) return null;
@@ -112,7 +112,7 @@ function fieldsRead({ childObject, referenceField, field, criteria }: RollupBody
   };
 }
 
-/** What `rollupEdges` reads of a configuration. */
+/** The part of a configuration that `rollupEdges` reads. */
 export function rollupObjects(components: readonly RollupComponent[], state: State): Parameters<typeof rollupEdges>[0] {
   const objects: Record<string, { apiName: string; fields: Record<string, FieldMeta> }> = {};
   for (const { body } of components) {

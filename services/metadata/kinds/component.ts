@@ -41,7 +41,7 @@ export const componentType = <N extends ComponentTypeName, P extends TProperties
   schema: Type.Object({ type: Type.Literal(type), ...properties }, { additionalProperties: false }),
 });
 
-/** Whether a component is of a type: its body has passed the schema of this type before it was stored. */
+/** Type guard of a component: its body has passed the schema of this type before it was stored. */
 export const isOf = <T extends ComponentType>(component: Component, { type }: T): component is ComponentOf<T> =>
   component.type === type;
 

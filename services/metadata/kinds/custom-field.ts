@@ -24,7 +24,7 @@ const MASTER_DETAILS_MAX = 2;
 const DEFAULTS_PER_OBJECT_MAX_CHARS = 262_144;
 /** Characters that all texts of a record can have: a reader of a record reads all of it, and a page has 8 MiB. */
 const TEXTS_PER_OBJECT_MAX_CHARS = 1_638_400;
-/** Characters times the size of a pattern: a body has many texts, and nobody else is served while they are matched. */
+/** Characters times the size of a pattern: a body has many texts, and matching them blocks the event loop. */
 const PATTERN_STEPS_MAX = 1_000_000;
 /** For the default values of all fields that a deployment checks. */
 const DEFAULTS_STEPS_MAX = 20_000_000;

@@ -96,7 +96,7 @@ function checkNameField(component: ObjectComponent, context: CheckContext): void
     );
 }
 
-/** What an object whose records follow their parents needs, and what it cannot have. */
+/** Requirements and exclusions of an object whose records follow their parents. */
 function checkSharing(component: ObjectComponent, context: CheckContext): void {
   const { apiName: name, sharingDefault } = component.body;
   if (sharingDefault !== 'controlledByParent') return;

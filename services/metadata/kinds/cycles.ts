@@ -1,6 +1,6 @@
 /**
  * Names that lead back to themselves, with a number that those of one cycle (or of cycles that touch) have in common.
- * Takes a time in proportion to names and ways (Tarjan's strongly connected components), whatever somebody deploys.
+ * Takes a time in proportion to names and ways (Tarjan's strongly connected components), for any deployment.
  * Pure.
  */
 export function cyclesOf(names: Iterable<string>, next: (name: string) => readonly string[]): Map<string, number> {

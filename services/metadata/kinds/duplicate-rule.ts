@@ -122,7 +122,7 @@ export const duplicateRule = defineKind({
 function typeOfField(object: string, field: string, context: CheckContext): FieldTypeName | undefined {
   if (field === 'name') return findComponent(context.after, CUSTOM_OBJECT, object)?.body.nameField.fieldType;
   if (field === 'ownerId') return systemFields()[field]?.fieldType;
-  // What the platform keeps differs from record to record, or says nothing about them.
+  // System fields differ from record to record, or say nothing about them.
   if (SYSTEM_FIELD_NAMES.has(field)) return 'id';
   return context.fieldsOf(object).get(field)?.body.fieldType;
 }

@@ -40,7 +40,7 @@ const schemas = memoizeByName((context: CheckContext, object): Schema => {
   };
 });
 
-/** What `check` gives; null when the expression at `pointer` has mistakes, which are reported where they are. */
+/** The result of `check`; null when the expression at `pointer` has mistakes, which are reported at their places. */
 export function checked<T>(component: Component, context: CheckContext, pointer: string, check: () => T): T | null {
   try {
     return check();

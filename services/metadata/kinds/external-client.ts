@@ -60,7 +60,7 @@ function isRange(range: string): boolean {
 }
 
 const DOCUMENT_ADDRESS_MAX_CHARS = 255;
-/** What a client with a metadata document can do: it is public, and acts for people alone. */
+/** Restrictions of a client with a metadata document: it is public, and acts for people alone. */
 const DOCUMENT_GRANTS: ReadonlySet<string> = new Set(['authorization_code', 'refresh_token']);
 const NOT_BESIDE_DOCUMENT = ['redirectUris', 'origins', 'jwks', 'integrationUser', 'confidential'] as const;
 
@@ -148,7 +148,7 @@ export const EXTERNAL_CLIENT = componentType('ExternalClient', {
 type ClientBody = Static<(typeof EXTERNAL_CLIENT)['schema']>;
 
 /**
- * What the authorization server could do nothing with. An earlier version took it, so a client that has it already keeps it,
+ * Settings that the authorization server cannot use. An earlier version took it, so a client that has it already keeps it,
  * with a warning.
  */
 function checkUsable(component: Component & { body: ClientBody }, context: CheckContext): void {

@@ -1,4 +1,4 @@
-/** What the schema of CustomField leaves to the field type. */
+/** Attributes of CustomField whose rules depend on the field type. */
 import { FIELD_TYPES, fieldType, isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldType } from '../../../lib/schema/field-types/types.ts';
 import type { FieldBody, FormulaBody, RollupBody } from './bodies/custom-field.ts';

@@ -88,7 +88,7 @@ export const dependsOnTime = (object: string, name: string, context: CheckContex
     nodesOf(root).some((node) => node.op === 'now' || node.op === 'today'),
   );
 
-/** What a formula that holds together takes. */
+/** Inputs of a consistent formula. */
 interface Sized {
   readonly expression: Expression;
   readonly parts: number;

@@ -45,7 +45,7 @@ export const IDENTITY_PROVIDER = componentType('IdentityProvider', {
   passwordSignIn: shownFlag(true, 'Users of the domains may also sign in without the provider.'),
 });
 
-/** What is wrong with an issuer identifier; null when it is one (OpenID Connect Discovery section 2). */
+/** The problem with an issuer identifier; null when it is valid (OpenID Connect Discovery section 2). */
 function issuerProblem(issuer: string): string | null {
   const url = URL.parse(issuer);
   if (!url || (url.href !== issuer && url.href !== `${issuer}/`)) return 'Not an address in its normal form.';

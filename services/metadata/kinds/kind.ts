@@ -62,7 +62,7 @@ export interface Acting {
   readonly clientUsers: ReadonlyMap<string, Access>;
 }
 
-/** What a check sees: the configuration as it is and as it would be. */
+/** Input of a check: the present and the planned configuration. */
 export interface CheckContext {
   readonly before: State;
   readonly after: State;
@@ -71,7 +71,7 @@ export interface CheckContext {
    * names them is not wrong for it.
    */
   readonly unread: ReadonlySet<string>;
-  /** What was deleted before and is still kept; `changedAtVersion`, `updatedAt` and `updatedById` are of the deletion. */
+  /** Deleted components that are still kept; `changedAtVersion`, `updatedAt` and `updatedById` are of the deletion. */
   readonly retained: State;
   /** The plan brings deleted components back. */
   readonly restores: boolean;
@@ -97,12 +97,12 @@ export interface CheckContext {
     more?: {
       remedy?: string;
       details?: Record<string, unknown>;
-      /** Where in the text that stands at `pointer`, in UTF-16 units. */
+      /** Offset in the text at `pointer`, in UTF-16 units. */
       offset?: number;
     },
   ): void;
   /**
-   * Where a value of a component's file stands, or, with `offset`, a place in a text; nulls when the file is not in the
+   * Position of a value of a component's file, or, with `offset`, of a place in a text; nulls when the file is not in the
    * project.
    */
   position(component: Component, pointer: string, offset?: number): { line: number | null; column: number | null };
@@ -122,7 +122,7 @@ export type Draft = {
 export interface Reference {
   readonly type: string;
   readonly fullName: string;
-  /** Where the component names it. */
+  /** Pointer at which the component names it. */
   readonly pointer: string;
   /** The kind's own check says when it is missing, and knows better where. */
   readonly ownCheck?: boolean;
@@ -132,7 +132,7 @@ export interface Reference {
   readonly permission?: true;
 }
 
-/** What is a name, for a program and in words. */
+/** Form of a name, for a program and in words. */
 export interface Naming {
   readonly is: (name: string) => boolean;
   readonly form: string;
@@ -144,7 +144,7 @@ export interface Kind<S extends TObject = TObject> extends ComponentType<S> {
   readonly reversible: boolean;
   /** Types of which its components name others; none when absent. */
   readonly dependsOn?: readonly ComponentTypeName[];
-  /** What its apiNames are, where they are not those of all other kinds. */
+  /** Form of its apiNames, when it differs from that of other kinds. */
   readonly naming?: Naming;
   /** The table of an object has columns or indexes for its components. */
   readonly inTable?: true;

@@ -81,7 +81,7 @@ export const listView = defineKind({
   },
 });
 
-/** What a condition on related records names; of another form than it should have, the check tells. */
+/** Names used by a condition on related records; malformed ones are reported by the check. */
 function relatedReferences(value: unknown, pointer: string): Reference[] {
   if (!isObject(value) || typeof value['objectApiName'] !== 'string') return [];
   const { objectApiName: object, field, conditions } = value;

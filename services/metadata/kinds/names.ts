@@ -1,6 +1,6 @@
 /** Forms of names that several kinds share. */
 
-/** What a tenant defines ends in `__c`; what the platform ships does not. */
+/** Names that a tenant defines end in `__c`; shipped ones do not. */
 export const isCustom = (name: string): boolean => name.endsWith('__c');
 
 /** Format of an autoNumber: one run of zeros in braces is where the number goes. */

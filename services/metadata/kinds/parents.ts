@@ -37,7 +37,7 @@ const followsParent = (component: ObjectComponent | undefined): boolean =>
 function distanceOf(object: string, context: CheckContext, known: Map<string, Distance>): Distance {
   const found = known.get(object);
   if (found) return found;
-  // Who comes back to an object has found a cycle, which is another problem.
+  // Reaching an object again means a cycle, which is another problem.
   const alone: Distance = { objects: 1, ways: 0 };
   known.set(object, alone);
   if (!followsParent(findComponent(context.after, CUSTOM_OBJECT, object))) return alone;

@@ -1,4 +1,4 @@
-/** What holds for every kind whose components belong to an object. */
+/** Common to all kinds whose components belong to an object. */
 import { type ComponentType, componentsByObject } from './component.ts';
 import type { CheckContext } from './kind.ts';
 

@@ -50,7 +50,7 @@ export type PermissionsComponent = ComponentOf<ComponentType<TObject<typeof PROP
 export const PROFILE = componentType('Profile', PROPERTIES);
 export const PERMISSION_SET = componentType('PermissionSet', PROPERTIES);
 
-/** What a file gives; without one, nothing. */
+/** Permissions of a file; empty without one. */
 export const givingOf = (component: PermissionsComponent | undefined): Giving => ({
   system: component?.body.system ?? [],
   objects: component?.body.objects ?? {},

@@ -15,7 +15,7 @@ const ALGORITHMS: ReadonlyMap<string, readonly string[]> = new Map([
 
 export type Jwk = Readonly<Record<string, unknown>>;
 
-/** What is wrong with a key, as the end of a pointer and a sentence; null when nothing is. */
+/** The problem with a key, as the end of a pointer and a sentence; null when it is valid. */
 export function keyProblem(key: Jwk): { member: string; message: string } | null {
   if (PRIVATE_MEMBERS.some((member) => member in key) || key['kty'] === 'oct')
     return { member: '', message: 'Only the public half of a key belongs here.' };

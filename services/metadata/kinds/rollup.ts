@@ -47,7 +47,7 @@ export function checkRollup(component: FieldComponent, context: CheckContext): v
 }
 
 /**
- * What stands against a figure over a field of the child, or one that asks it, because nothing would say that it has
+ * Refuses a rollup over a field of the child, or with a condition on it, when nothing would report that it has
  * changed; null: it is stored, or a formula over fields that are.
  */
 function notFollowed(child: string, name: string, context: CheckContext): string | null {

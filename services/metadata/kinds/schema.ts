@@ -84,7 +84,7 @@ export function inNfc(value: YamlValue): YamlValue {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, inNfc(item)]));
 }
 
-/** What a schema says nothing about: JSON of its own, such as a default value. */
+/** Values that a schema leaves open: JSON such as a default value. */
 const isFree = ({ type, properties, patternProperties, items }: JsonSchema): boolean =>
   !(type || properties || patternProperties || items);
 

@@ -1,4 +1,4 @@
-/** What layouts and list views have in common: their fields, and their place in the snapshot. */
+/** Common to layouts and list views: their fields, and their place in the snapshot. */
 import { componentKey } from './component.ts';
 import type { CheckContext, Draft, Reference } from './kind.ts';
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
@@ -15,6 +15,6 @@ export function screensOf(draft: Draft, object: string): Screens {
 export const fieldReference = (object: string, name: string, pointer: string): Reference[] =>
   SYSTEM_FIELD_NAMES.has(name) ? [] : [{ type: 'CustomField', fullName: `${object}.${name}`, pointer }];
 
-/** Whether an object of the configuration to be has a field. */
+/** True when an object of the planned configuration has a field. */
 export const hasField = (object: string, name: string, { after }: CheckContext): boolean =>
   SYSTEM_FIELD_NAMES.has(name) || after.has(componentKey('CustomField', `${object}.${name}`));

@@ -1,6 +1,6 @@
 /**
  * Names without `__c`: the objects and fields of the platform's templates. A tenant that lacks one of them may take it
- * up, so that a configuration can go from one tenant to another; nobody makes up further ones.
+ * up, so that a configuration can go from one tenant to another; further ones are refused.
  */
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

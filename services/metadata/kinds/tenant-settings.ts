@@ -47,7 +47,7 @@ export const TENANT_SETTINGS = componentType('TenantSettings', {
 export const auditDays = (state: State): number =>
   findComponent(state, TENANT_SETTINGS, 'General')?.body.retention?.auditDays ?? LIMITS.audit_retention_days;
 
-/** They bind administrators as well: who only deploys could let everybody in, or keep everybody out. */
+/** They bind administrators as well: a deployer could otherwise let all users in, or keep all out. */
 const DECIDED_BY_ACCESS_MANAGERS = {
   secondFactor: 'Deciding who needs a second factor',
   rateLimits: 'Narrowing the limits',

@@ -1,5 +1,5 @@
 /**
- * What transitions and custom actions have in common: guard, permission, input and effects, in their files and in the
+ * Common to transitions and custom actions: guard, permission, input and effects, in their files and in the
  * checks of a deployment. Source: docs/reference/transitions.md.
  */
 
@@ -106,7 +106,7 @@ function checkPermission(
     });
 }
 
-/** Whether an object that a transition or action refers to, or a field, transition or action of it, has changed. */
+/** True when an object that a transition or action refers to, or a field, transition or action of it, has changed. */
 export const isTransitionAffected = (references: readonly Reference[], changes: Changes): boolean =>
   references.some(
     ({ fullName }) =>
@@ -119,7 +119,7 @@ export const isTransitionAffected = (references: readonly Reference[], changes: 
 /** `<Object>.<key>` of every transition and custom action in the configuration to be. */
 export const transitionKeysOf = ({ after }: CheckContext): ReadonlySet<string> => transitionKeys(after);
 
-/** Whether a transition may be one of a state model whose file could not be read. */
+/** True when a transition may belong to a state model whose file could not be read. */
 export const mayBeUnread = (transition: string, { unread }: CheckContext): boolean =>
   objectsOfUnreadModels(unread).has(transition.slice(0, transition.indexOf('.')));
 
@@ -205,7 +205,7 @@ function checkEffect(component: Component, context: CheckContext, check: EffectC
   }
 }
 
-/** What the data of an event can be made of. */
+/** Sources of an event's data. */
 const EVENT_VALUES: readonly ValueType[] = [
   'text',
   'number',
@@ -218,7 +218,7 @@ const EVENT_VALUES: readonly ValueType[] = [
   'list:null',
 ];
 
-/** Whom a notification can go to, besides users that a field of the object refers to. */
+/** Recipients of a notification besides users that a field of the object refers to. */
 const PEOPLE_OF_RECORDS: ReadonlySet<string> = new Set(['owner', 'actor', 'ownerId', 'createdById', 'updatedById']);
 
 function isRecipient(context: CheckContext, object: string, to: string): boolean {
@@ -293,7 +293,7 @@ function checkAssignment(
   at: string,
 ): Expression | null {
   const field = context.fieldsOf(object).get(name);
-  // What a formula or rollup gives is no field type that can be set, so its own type counts here.
+  // The result type of a formula or rollup cannot be set, so the field's own type counts here.
   const target = field?.body.fieldType ?? schemaOf(object, context).fieldType(name);
   const refuse = (message: string): void => context.problem('REFERENCE_INVALID', component, at, message);
   if (target === undefined) {
@@ -314,7 +314,7 @@ function checkAssignment(
   return found;
 }
 
-/** What an expression for a field of this type may give; null clears the field. */
+/** Result types of an expression for a field of this type; null clears the field. */
 function valuesFor(type: FieldTypeName): readonly ValueType[] {
   const of = typeOfField(type);
   if (of === null || of === 'opaque') return ['null'];
@@ -342,7 +342,7 @@ export function compileTransition(
 }
 
 function compileEffect({ verb, object, fields = {}, type, to, data = {} }: EffectBody): EffectMeta[] {
-  // What a verb needs has been checked.
+  // The verb's requirements have been checked.
   if (verb === 'updateFields') return [{ verb, fields }];
   if (verb === 'createRecord' && object !== undefined) return [{ verb, object, fields }];
   if (verb === 'sendNotification' && type !== undefined && to !== undefined) return [{ verb, type, to }];

@@ -148,7 +148,7 @@ export const translation = defineKind({
   },
 });
 
-/** Whether it may be there, in a file that could not be read. */
+/** True when it may be in a file that could not be read. */
 function isUnread(key: Key, { unread }: CheckContext): boolean {
   if (unread.size === 0) return false;
   const [object = ''] = key.fullName.split('.');

@@ -3,7 +3,7 @@ import type { PicklistValue } from '../../../lib/schema/snapshot.ts';
 import { VALUE_SET, type Value } from './bodies/value-set.ts';
 import { defineKind } from './kind.ts';
 
-/** What a schema cannot say about a list of values. */
+/** Rules of a list of values that a schema cannot express. */
 export function valueProblems(values: readonly Value[], single: boolean): { pointer: string; message: string }[] {
   const problems: { pointer: string; message: string }[] = [];
   const seen = new Set<string>();

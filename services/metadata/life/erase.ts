@@ -42,7 +42,7 @@ export interface ErasureOptions {
   readonly erased: (tenantId: string) => void;
   /** It is tried again in the next round. */
   readonly failed: (tenantId: string, error: unknown) => void;
-  /** Something is left though everything was removed: somebody has to see to it. */
+  /** Data is left although everything was removed: an operator must look. */
   readonly left: (tenantId: string, remaining: Readonly<Record<string, number>>) => void;
 }
 
@@ -69,7 +69,7 @@ export async function eraseDue(database: Database, options: ErasureOptions, sign
   }
 }
 
-/** Whether the tenant is gone; false: its deletion was taken back at the last moment, or the process stops. */
+/** True when the tenant is gone; false: its deletion was taken back at the last moment, or the process stops. */
 async function eraseTenant(database: Database, tenantId: string, signal?: AbortSignal): Promise<boolean> {
   if ((await database.login((tx) => tx.all(beginSql(tenantId, uuidv7())))).length === 0) return false;
   for (const step of [eraseRows, dropTables]) {

@@ -30,7 +30,7 @@ const TAKE_MAX = 1_000;
 type Given = Readonly<Record<string, unknown>>;
 type Operation = Parameters<typeof writeOperatorEntry>[2];
 
-/** What a change does; null: nothing. */
+/** Effect of a change; null: none. */
 type Change = { readonly statement: Statement; readonly changes: object } | null;
 
 export class TenantLife {

@@ -1,5 +1,5 @@
 /**
- * What of a deployment's DDL can be made before its transaction, next to readers and writers: indexes and foreign keys
+ * The part of a deployment's DDL that runs before its transaction, beside readers and writers: indexes and foreign keys
  * of tables that are there, and the new columns that these are on. It is made under names that no configuration can call
  * for; the transaction then only gives it its names. Pure. Source: docs/decisions/ddl-next-to-writers.md.
  */
@@ -22,7 +22,7 @@ export interface AheadStep {
   readonly long?: string;
 }
 
-/** What is made ahead of one table; names that it is made under, by the names that it is to have. */
+/** Objects made ahead for one table; temporary names by final names. */
 export interface TableAhead {
   readonly names: Readonly<Record<AheadStep['kind'], ReadonlyMap<string, string>>>;
   readonly steps: readonly AheadStep[];

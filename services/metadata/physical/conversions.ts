@@ -1,5 +1,5 @@
 /**
- * What becomes of the values of a field that changes its type, or that is narrowed, when losing data was agreed to: texts
+ * Conversion of a field's values when its type changes or narrows and data loss was accepted: texts
  * are cut, numbers are rounded, and what does not fit or does not convert is emptied. Pure.
  * Source: docs/reference/metadata.md#altering.
  */
@@ -10,7 +10,7 @@ import { literal } from '../../../lib/values/sql-text.ts';
 /** How a field loses data; null: it keeps all values as they are. */
 export type Narrowing = 'fieldType' | 'length' | 'digits' | 'picklist' | null;
 
-/** What a change of a field may lose. */
+/** Losses of a field's change. */
 export function narrowing(old: FieldMeta, field: FieldMeta): Narrowing {
   if (old.fieldType !== field.fieldType && !fieldType(old.fieldType).becomes?.includes(field.fieldType))
     return 'fieldType';
@@ -55,7 +55,7 @@ function numberSql(x: string, { fieldType: type, precision, scale }: FieldMeta):
   );
 }
 
-/** What is written in figures is never cut: it would say something else. */
+/** Digits are never cut: the value would change its meaning. */
 const wholeText = (x: string, { length }: FieldMeta): string =>
   length === null ? x : when(`char_length(${x}) <= ${length}`, x);
 

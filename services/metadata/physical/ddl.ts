@@ -12,16 +12,16 @@ export interface Statement {
   readonly ahead?: { readonly name: string; readonly sql: string };
 }
 
-/** What leads from one model to the next. */
+/** Statements that lead from one model to the next. */
 export interface Ddl {
   readonly statements: readonly Statement[];
-  /** What may be made before, in this order. */
+  /** Statements that may run before, in this order. */
   readonly ahead: readonly AheadStep[];
   /** Tables that are there and are altered. */
   readonly altered: readonly string[];
 }
 
-/** What becomes of one table, in the order in which PostgreSQL accepts it for all of them. */
+/** Changes of one table, in the order in which PostgreSQL accepts them for all tables. */
 interface TableChanges {
   readonly tables: Statement[];
   readonly drops: Statement[];

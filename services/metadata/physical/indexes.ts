@@ -1,4 +1,4 @@
-/** What is to be done when the indexes of a tenant are held against those that its configuration calls for. Pure. */
+/** Compares a tenant's indexes with those that its configuration requires. Pure. */
 import { identifier } from '../../../lib/values/sql-text.ts';
 import type { Model } from './model.ts';
 
@@ -71,7 +71,7 @@ export function leftOver(wanted: readonly WantedIndex[], existing: readonly Exis
   return existing.map(({ name }) => name).filter((name) => OURS.test(name) && !expected.has(name));
 }
 
-/** What an index is called that takes the place of another one. */
+/** Name of an index that replaces another one. */
 export const successor = (name: string): string => `${name}_new`;
 
 export const createIndexSql = (

@@ -1,5 +1,5 @@
 /**
- * What a configuration wants the tenant's schema to look like: tables, columns, indexes, foreign keys, sequences. DDL
+ * The tenant's schema that a configuration requires: tables, columns, indexes, foreign keys, sequences. DDL
  * is the difference between two of these, so that every change of a component finds its way by itself. Pure. Source:
  * docs/reference/metadata.md#storage.
  */
@@ -85,7 +85,7 @@ const physicalName = (kind: 'u' | 'i' | 's' | 'f' | 'r' | MatchIndexKind, object
 
 const sequenceName = (object: string, field: string): string => `_seq_${object}_${field}`;
 
-/** What an index keeps unique, in parentheses. */
+/** Columns that an index keeps unique, in parentheses. */
 export const keyExpression = (field: FieldMeta): string => `(${keyForm(field, identifier(field.apiName))})`;
 
 /** The index that keeps the values of a unique field apart. */

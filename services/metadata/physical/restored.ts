@@ -1,5 +1,5 @@
 /**
- * What restored objects and fields need before their indexes and foreign keys are made: the records that they referred to
+ * Preparation of restored objects and fields before their indexes and foreign keys are made: the records that they referred to
  * may be gone by now. Pure; every name is quoted. Source: docs/reference/metadata.md#deleted-objects-and-fields.
  */
 import { formattedSql } from '../../../lib/schema/auto-number.ts';
@@ -15,7 +15,7 @@ interface Change {
   readonly before: State;
   readonly changed: readonly Component[];
   readonly deleted: readonly Component[];
-  /** What was kept of deleted components before. */
+  /** Deleted components that were kept before. */
   readonly retained: State;
   /** The tables afterwards. */
   readonly model: Model;

@@ -42,7 +42,7 @@ interface Column {
   readonly to: string;
 }
 
-/** What the function that computes the rollups of one edge is made of. */
+/** Parts of the function that computes the rollups of one edge. */
 interface Figures {
   readonly child: string;
   readonly referenceField: string;
@@ -51,7 +51,7 @@ interface Figures {
   readonly columns: readonly Column[];
 }
 
-/** What the triggers of a child are made of: which parents a statement concerns, and what is locked for them. */
+/** Parts of a child's triggers: the parents that a statement concerns, and their locks. */
 interface Watch {
   readonly edges: readonly {
     readonly name: string;
@@ -74,7 +74,7 @@ const figuresName = ({ child, referenceField }: RollupEdge): string => `_rollup_
 const watchName = (child: string): string => `_rollups_${hash(child)}`;
 const ownName = (parent: string): string => `_rollup_own_${hash(parent)}`;
 
-/** What a configuration wants its triggers to be. */
+/** Triggers that a configuration requires. */
 export function rollupModel(state: State): RollupModel {
   const edges = rollupEdges(rollupObjects(rollupsOf(state), state));
   return {
@@ -241,7 +241,7 @@ END $rollup$`;
 
 /**
  * Which parents a statement on the children concerns (of a child that moves, the old one and the new one), and their
- * figures. One statement each takes the locks, in the one order that everybody follows; those that compute the figures
+ * figures. One statement each takes the locks, in the one order of all writers; those that compute the figures
  * have a new snapshot, in which all that earlier holders of the locks did has been committed. So the last of several
  * writers counts everything, at READ COMMITTED and without a retry.
  */

@@ -42,7 +42,7 @@ export function valuesSql({ old, field }: Pick<Alteration, 'old' | 'field'>, col
 export const timezoneIn = ({ after }: Pick<CheckContext, 'after'>): string =>
   findComponent(after, TENANT_SETTINGS, 'General')?.body.timezone ?? 'UTC';
 
-/** Whether the values that a field has can be made into those that it shall have. */
+/** True when a field's values can be converted to its new type. */
 export function isConvertible(old: FieldMeta, field: FieldMeta): boolean {
   const isComputed = [old, field].some(({ formula, rollup }) => formula !== null || rollup !== null);
   return !isComputed && convertedSql('x', old, field, 'UTC') !== null;

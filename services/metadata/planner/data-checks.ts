@@ -104,7 +104,7 @@ function comesBack(
   const isWhole = isRestoredObject(component.body.object, context);
   const [target] = field.referenceTo;
   if (target !== undefined) {
-    // Of an object that comes back itself the details without a master are removed: nobody could do that before.
+    // Of a restored object the details without a master are removed, which was impossible before.
     const removed = isWhole && isMasterDetail(field) && field.onDelete === 'cascade';
     if (!field.required || removed) return [];
     return [
@@ -152,7 +152,7 @@ function strandedRecords(changed: readonly Component[], context: CheckContext): 
     const { required, picklistValues, fieldType: type } = compileField(field, context.after);
     const old = findComponent(context.before, CUSTOM_FIELD, field.fullName);
     const isNew = old === undefined;
-    // What is no picklist is refused, and has nothing to be asked for.
+    // A field that is no picklist is refused and needs no count.
     if (fieldType(type).choices !== 'one' || (old && old.body.fieldType !== type)) return [];
     // It is filled with its default.
     if (isNew && required) return [];
@@ -191,7 +191,7 @@ function narrowRollup(component: RollupComponent, { before, after, position }: C
   const digits = resultOf({ rollup: body.rollup, scale }, after);
   if (!digits || (digits.precision ?? 0) <= precision) return null;
   const { childObject, referenceField, reads } = rollup;
-  // What comes with this deployment has no values yet.
+  // A field of this deployment has no values yet.
   const isThere = (name: string): boolean =>
     SYSTEM_FIELD_NAMES.has(name) || before.has(componentKey('CustomField', `${childObject}.${name}`));
   if (!before.has(componentKey('CustomObject', childObject)) || !reads.every(isThere)) return null;
@@ -225,7 +225,7 @@ function rollupValues({ rollup, precision, scale }: FieldMeta, state: State): st
   return JSON.stringify([childObject, referenceField, aggregateSql(rollup, state), precision, scale]);
 }
 
-/** What a change of a field asks of its records; a change that is not possible is reported as a problem. */
+/** Requirements of a field's change on its records; a change that is not possible is reported as a problem. */
 function changedField(
   component: Component,
   old: FieldMeta,
@@ -259,7 +259,7 @@ function changedField(
   ];
 }
 
-/** What was agreed to be lost may still not break the rules of the field. */
+/** Accepted data loss must still not break the rules of the field. */
 function losesOnPurpose({ old, field }: Alteration, timezone: string): (RecordQuestion | null)[] {
   const values = valuesSql({ old, field }, identifier(field.apiName), timezone);
   const raised = (kind: 'emptied' | 'alike', pointer: string, message: string, remedy: string): RecordQuestion => ({

@@ -1,5 +1,5 @@
 /**
- * What the destructive manifest of a project deletes, and what stands against it: the configuration that still refers to
+ * Deletions of a project's destructive manifest, and the obstacles: the configuration that still refers to
  * it, and records that hold it. Pure; source: docs/reference/metadata.md#deleting.
  */
 import { membersOf } from '../../../lib/metadata/manifest.ts';
@@ -78,7 +78,7 @@ export function deployedAndDeleted(deleted: readonly Component[], project: Proje
   });
 }
 
-/** What may never be deleted. */
+/** Components that may never be deleted. */
 export function checkDeletable(deleted: readonly Component[], context: CheckContext): void {
   for (const component of deleted)
     if (isOf(component, TENANT_SETTINGS))
@@ -96,7 +96,7 @@ export function checkDeletable(deleted: readonly Component[], context: CheckCont
 }
 
 /**
- * What remains and refers to a deleted component, by its key. Permissions on transitions name no component: they count
+ * Remaining components that refer to a deleted one, by its key. Permissions on transitions name no component: they count
  * for the state model that no longer has them.
  */
 export function dependentsOfDeleted(deleted: readonly Component[], after: State): Map<string, Component[]> {

@@ -1,5 +1,5 @@
 /**
- * What stays as it is and means something else all the same, because a field that it reads is computed otherwise: a
+ * Unchanged components whose meaning changes because a field that they read is computed differently: a
  * caller who changes a formula changes the rules, guards, rollups and formulas over it. Pure.
  */
 import { isDeepStrictEqual } from 'node:util';

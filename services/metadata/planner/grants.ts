@@ -1,7 +1,7 @@
 /**
- * What a deployment hands out. Nobody gives or takes by configuration what they do not hold: permissions, roles,
+ * Grants of a deployment. Users can neither give nor take by configuration what they do not hold: permissions, roles,
  * memberships, records, the users that clients act as, and what expressions tell of fields. Who manages access may.
- * What a deployment creates, nobody held before: the same deployment may give it to anybody. What one brings back is not
+ * A created component was held by no user before: the same deployment may give it to any. A restored one is not
  * new: bringing it back takes what deleting it took.
  * Source: docs/reference/access.md#handing-out-permissions.
  */
@@ -90,7 +90,7 @@ export function checksToAsk(checks: readonly DataCheck[], context: CheckContext,
   });
 }
 
-/** What the answer to a question tells of, as far as it is there. */
+/** Components that the answer to a query reveals, as far as they exist. */
 function readBy({ component, object, question }: DataCheck, known: State): Permission[] {
   const asked = 'field' in question ? question.field : null;
   const names = [
@@ -100,7 +100,7 @@ function readBy({ component, object, question }: DataCheck, known: State): Permi
   const fields = names.filter((name) => known.has(componentKey('CustomField', name)));
   if (!known.has(componentKey('CustomObject', object))) return [];
   return [
-    // Who the users are, everybody may know.
+    // All users may read the list of users.
     ...(isUserObject({ apiName: object }) ? [] : [{ kind: 'object', object, right: 'read' } as const]),
     ...fields.map((field): Permission => ({ kind: 'field', field, right: 'read' })),
   ];
@@ -127,7 +127,7 @@ function change(a: Body, b: Body): string | null {
   return names.find((name) => !isDeepStrictEqual(a[name], b[name])) ?? null;
 }
 
-/** How much of an object's records somebody is sure to reach. */
+/** Share of an object's records that a user surely reaches. */
 type Coverage = 'none' | 'read' | 'full';
 const RANK: Readonly<Record<Coverage, number>> = { none: 0, read: 1, full: 2 };
 const BY_DEFAULT: Readonly<Record<SharingDefault, Coverage>> = {
@@ -137,7 +137,7 @@ const BY_DEFAULT: Readonly<Record<SharingDefault, Coverage>> = {
   readWrite: 'full',
 };
 
-/** What administrators need to give permissions back; who else holds them does not take them from others. */
+/** Permissions that administrators need for giving permissions back; other holders cannot take them away. */
 const OF_ADMINISTRATORS: readonly SystemPermission[] = ['apiEnabled', ...KEPT_PERMISSIONS];
 
 /** Properties of a field that can refuse the change of a record, when they change. */
@@ -170,7 +170,7 @@ class Grants {
   readonly #clientUsers: Acting['clientUsers'];
   readonly #context: CheckContext;
   readonly #held: (permission: Permission) => boolean;
-  /** What comes back is not new: somebody held it. */
+  /** A restored component is not new: users held it. */
   readonly #restored: State;
 
   constructor({ actor, clientUsers }: Acting, context: CheckContext) {
@@ -208,9 +208,9 @@ class Grants {
     this.#asWhole(component, 'delete');
   }
 
-  /** What it takes to delete a component, and to bring it back with all that was kept of it. */
+  /** Holdings needed for deleting a component, and for restoring it with all that was kept of it. */
   #asWhole(component: Component, verb: 'delete' | 'restore'): void {
-    // What they give is asked for one by one.
+    // Their grants are checked one by one.
     if (isOf(component, PROFILE) || isOf(component, PERMISSION_SET)) return;
     if (isOf(component, ROLE)) {
       if (!this.#isAbove(component.fullName))
@@ -232,7 +232,7 @@ class Grants {
     }
   }
 
-  /** Its values are gone for everybody, or there again. */
+  /** Its values are gone for all users, or back. */
   #wholeField(component: FieldComponent, verb: 'delete' | 'restore'): void {
     const { fullName, body } = component;
     const { object, formula, rollup } = body;
@@ -248,12 +248,12 @@ class Grants {
       this.#denied(component, '', `Only who may change all records of ${object} can ${verb} values of all of them.`);
   }
 
-  /** Whether the actor may delete all records of an object. */
+  /** True when the actor may delete all records of an object. */
   #deletesAll(object: string): boolean {
     return this.#held({ kind: 'object', object, right: 'delete' }) && this.#covers(object, 'full');
   }
 
-  /** What changes because values do: of fields that are computed otherwise, or that others are given. */
+  /** Effects of changed values: of fields that are computed differently, or given to others. */
   checkValues(changed: readonly Component[]): void {
     this.#computed(changed);
     this.#defaults(changed);
@@ -278,7 +278,7 @@ class Grants {
     return this.#restored.has(componentKey(type, fullName));
   }
 
-  /** Only configuration that this deployment creates knows it: nobody has held it. */
+  /** Only configuration created by this deployment refers to it: no user has held it. */
   #isNewPermission(permission: Permission): boolean {
     switch (permission.kind) {
       case 'object':
@@ -321,7 +321,7 @@ class Grants {
     }
   }
 
-  /** Who stands above a role reaches what is owned by those who hold it. */
+  /** Users above a role reach records owned by its holders. */
   #role(component: ComponentOf<typeof ROLE>): void {
     const { fullName, body } = component;
     const old = findComponent(this.#context.before, ROLE, fullName);
@@ -366,7 +366,7 @@ class Grants {
     return found;
   }
 
-  /** Whether the actor reaches all records of an object, as the configuration is now. */
+  /** True when the actor reaches all records of an object by the present configuration. */
   #covers(object: string, needed: Coverage): boolean {
     if (!this.#knows(object)) return false;
     const shared = findComponent(this.#context.before, CUSTOM_OBJECT, object)?.body.sharingDefault ?? 'private';
@@ -375,7 +375,7 @@ class Grants {
     return Math.max(RANK[held], RANK[BY_DEFAULT[shared]]) >= RANK[needed];
   }
 
-  /** Whether there is such an object for the actor; who the users are, everybody may know. */
+  /** True when the object is visible to the actor; the list of users is visible to all. */
   #knows(object: string): boolean {
     return isUserObject({ apiName: object }) || this.#held({ kind: 'object', object, right: 'read' });
   }
@@ -428,7 +428,7 @@ class Grants {
       this.#denied(component, '', 'The rule opened records that you do not reach yourself.');
   }
 
-  /** Whether the actor reaches all records that a rule opens. */
+  /** True when the actor reaches all records that a rule opens. */
   #reaches({ object, kind, from, access }: ComponentOf<typeof SHARING_RULE>['body']): boolean {
     const right = access === 'read' ? 'read' : 'update';
     if (!this.#held({ kind: 'object', object, right })) return false;
@@ -448,7 +448,7 @@ class Grants {
       );
   }
 
-  /** Whether a rule looks at, or counts, records that the actor does not see. */
+  /** True when a rule reads, or counts, records that the actor does not see. */
   #tellsMore({ object, scope, revealHiddenCount }: ComponentOf<typeof DUPLICATE_RULE>['body']): boolean {
     return (scope === 'all' || revealHiddenCount) && !this.#covers(object, 'read');
   }
@@ -492,11 +492,11 @@ class Grants {
 
   #dependentsOf(causes: readonly Cause[]): Dependent<Cause>[] {
     const found = causes.length > 0 ? dependentsOf(causes, this.#context.after) : [];
-    // What comes with this deployment is checked itself.
+    // Components of this deployment are checked themselves.
     return found.filter(({ component }) => !this.#isNew(component.type, component.fullName));
   }
 
-  /** What the actor lacks to change what a component reads at `pointer` (anywhere: `''`); null: nothing. */
+  /** Holdings that the actor lacks for changing the component's reads at `pointer` (anywhere: `''`); null: none. */
   #lacking(component: Component, pointer: string): string | null {
     const of = isUserObject({ apiName: String(component.body['object']) });
     if (of && refuses(component)) return 'it takes manageAccess';
@@ -520,7 +520,7 @@ class Grants {
   }
 
   /**
-   * A default value is given to new records of everybody, and to all that have none when the field becomes required.
+   * A default value is given to new records of all users, and to all that have none when the field becomes required.
    */
   #defaults(changed: readonly Component[]): void {
     const { before, after } = this.#context;
@@ -593,7 +593,7 @@ class Grants {
       );
   }
 
-  /** Whether who sees a parent sees all of the records that a rollup is over. */
+  /** True when every reader of a parent sees all records of its rollup. */
   #coversChildren({ childObject, referenceField }: NonNullable<FieldComponent['body']['rollup']>): boolean {
     if (this.#isNew('CustomObject', childObject) || this.#covers(childObject, 'read')) return true;
     if (!this.#knows(childObject)) return false;
@@ -628,7 +628,7 @@ class Grants {
     this.#denied(component, pointer, DECIDING_ABOUT_AGENTS);
   }
 
-  /** Whoever runs the provider can sign in as any user of its domains, administrators among them. */
+  /** The provider's operator can sign in as any user of its domains, administrators included. */
   #identityProvider(component: ComponentOf<typeof IDENTITY_PROVIDER>): void {
     const old = findComponent(this.#context.before, IDENTITY_PROVIDER, component.fullName);
     const changed = old ? change(old.body, component.body) : 'issuer';
@@ -643,7 +643,7 @@ class Grants {
     this.#denied(component, pointer, `Only who holds ${missing} can change what it leads to.`);
   }
 
-  /** What an expression reads it tells to those who see what comes of it; what an effect sets, it sets for anybody. */
+  /** An expression reveals its inputs to readers of its result; an effect sets values for any caller. */
   #expressions(component: Component): void {
     const old = this.#context.before.get(componentKey(component.type, component.fullName));
     for (const { fullName, pointer, access } of findKind(component.type)?.references?.(component.body) ?? []) {
@@ -676,7 +676,7 @@ class Grants {
     if (!this.#actor.system.has('manageClients')) this.#denied(component, '', 'Changing clients needs manageClients.');
   }
 
-  /** Who changes a client must hold everything that the users hold as whom it acts, or acted. */
+  /** The caller must hold every permission of the client's present and former users. */
   #clientOfUser(component: Component, ...usernames: (string | undefined)[]): void {
     this.#managesClients(component);
     if (managesAccess(this.#actor)) return;
@@ -687,7 +687,7 @@ class Grants {
       const user = this.#clientUsers.get(username);
       if (!this.#held({ kind: 'system', name: 'manageUsers' }))
         this.#denied(component, pointer, 'A client that acts as a user is changed by those who hold manageUsers.');
-      // A user who took a name that nobody has would be the one that the client acts as.
+      // A user who took an unused name would be the one that the client acts as.
       else if (!user || holdsMore(user, this.#actor))
         this.#denied(component, pointer, `Only who holds everything that ${username} holds can change the client.`);
     }
@@ -729,11 +729,11 @@ const DECIDING_ABOUT_AGENTS = 'Only who holds manageAccess can decide what agent
 const DECIDING_WHO_SIGNS_IN = 'Only who holds manageAccess can decide where users sign in, and what they get then.';
 const REFUSING_USERS = 'Only who holds manageAccess can decide which changes of users are refused.';
 
-/** Whether it can refuse to store a record. */
+/** True when it can refuse to store a record. */
 const refuses = (component: Component): boolean =>
   [VALIDATION_RULE, DUPLICATE_RULE, STATE_MODEL].some(({ type }) => type === component.type);
 
-/** Where a bundle names a permission. */
+/** Pointer at which a bundle names a permission. */
 function pointerOf(permission: Permission, { system, actions }: Giving): string {
   switch (permission.kind) {
     case 'system':

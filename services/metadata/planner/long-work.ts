@@ -1,5 +1,5 @@
 /**
- * What a plan does to the records of each object while writers wait, in words. Indexes and foreign keys are no part of
+ * Work of a plan on the records of each object while writers wait, in words. Indexes and foreign keys are no part of
  * it: those of large tables are made before. Source: docs/reference/metadata.md#apply.
  */
 import { isNumbered } from '../../../lib/schema/field-types/registry.ts';

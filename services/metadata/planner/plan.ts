@@ -37,7 +37,7 @@ export interface Change {
   reversible: boolean;
 }
 
-/** What a plan does and what stands against it, as the API shows it. */
+/** A plan's changes and problems, as the API shows them. */
 export interface PlanLists {
   readonly creates: Change[];
   readonly updates: Change[];
@@ -59,7 +59,7 @@ export interface Plan extends PlanLists {
   readonly alterations: readonly Alteration[];
   /** New components of the names of deleted ones that are kept. */
   readonly replacements: readonly Replacement[];
-  /** What is kept no longer for these. */
+  /** Kept components that are dropped for these. */
   readonly replaced: readonly Component[];
   /** Deleted components that are kept: before the plan, without what it replaces, and after it. */
   readonly retained: { readonly before: State; readonly after: State };
@@ -92,7 +92,7 @@ const nobody = ({ actor, clientUsers }: Acting): Acting => ({
   clientUsers,
 });
 
-/** Whether a plan gives or takes anything that not everybody who deploys may give or take. */
+/** True when a plan gives or takes anything beyond the rights of every deployer. */
 export function handsOutRights(
   plan: Plan,
   before: State,
@@ -190,7 +190,7 @@ function without(retained: State, replaced: readonly Component[]): State {
   return kept;
 }
 
-/** What is kept of deleted components after a plan: what comes back is not. */
+/** Deleted components kept after a plan, without the restored ones. */
 function retainedAfter(retained: State, changed: readonly Component[], deleted: readonly Component[]): State {
   if (retained.size === 0 && deleted.length === 0) return retained;
   const kept = new Map(retained);
@@ -199,7 +199,7 @@ function retainedAfter(retained: State, changed: readonly Component[], deleted: 
   return kept;
 }
 
-/** What a project changes in a configuration: its files first, then what it deletes. */
+/** Changes of a project to a configuration: its files first, then its deletions. */
 function compare(before: State, project: Project, deleted: readonly Component[], restored: State | undefined) {
   const changes: Record<'creates' | 'updates' | 'noops', Change[]> = { creates: [], updates: [], noops: [] };
   const changed: Component[] = [];
@@ -244,7 +244,7 @@ const DID_YOU_MEAN = ' Did you mean ';
 /** Nobody reads more suggestions, and each is a comparison with many names. */
 const SUGGESTIONS_MAX = 100;
 
-/** What the checks of the kinds see, and where they put what they find. */
+/** Input of the kinds' checks, and the sink of their findings. */
 function checkContext(
   before: State,
   after: State,
@@ -293,7 +293,7 @@ function checkContext(
   };
 }
 
-/** Whether a component names one of those with these keys at a place. */
+/** True when a component names one of those with these keys at a place. */
 function placesNaming(keys: ReadonlySet<string>): (component: Component, pointer: string) => boolean {
   const places = new WeakMap<Component, ReadonlySet<string>>();
   return (component, pointer) => {
@@ -326,7 +326,7 @@ const change = (draft: { type: string; fullName: string; path: string }, propert
   reversible: findKind(draft.type)?.reversible ?? false,
 });
 
-/** Who refers to an updated component; an object's own fields are no news. */
+/** Components that refer to an updated one; an object's own fields are left out. */
 function addDependents(updates: readonly Change[], after: State): void {
   const byKey = new Map(updates.map((update) => [componentKey(update.type, update.fullName), update]));
   if (byKey.size === 0) return;
@@ -388,7 +388,7 @@ function checkReadOnly(changed: readonly Component[], context: CheckContext): vo
       );
 }
 
-/** What cannot be applied, no matter when it was deployed. */
+/** Changes that can never be applied. */
 const UNAPPLIABLE: ReadonlySet<Problem['code']> = new Set(['EXPRESSION_INVALID', 'DEPENDENCY_MISSING']);
 
 /**
@@ -443,7 +443,7 @@ function checkNames(changed: readonly Component[], context: CheckContext): void 
   }
 }
 
-/** What refers to a component that the plan deletes is a problem of the deletion. */
+/** A reference to a deleted component is a problem of the deletion. */
 function checkReferences(changed: readonly Component[], context: CheckContext, reported: ReadonlySet<string>): void {
   let names: ReadonlyMap<string, readonly string[]> | undefined;
   for (const component of changed) {
@@ -572,7 +572,7 @@ export function planHash(plan: Plan, before: State): string {
 }
 
 /**
- * Components of the project that changed after `base`: somebody else's work that this deployment would overwrite. What
+ * Components of the project that changed after `base`: others' work that this deployment would overwrite. What
  * was deleted after it would come back.
  */
 export function drift(before: State, retained: State, project: Project, base: number): Component[] {

@@ -50,7 +50,7 @@ export function replacements(created: readonly Component[], retained: State, res
 
 const nameOf = ({ type, fullName }: Component): string => componentKey(type, fullName.toLowerCase());
 
-/** What is kept no longer: with an object all of its fields. */
+/** Components no longer kept: with an object all of its fields. */
 export function madeRoom(replaced: readonly Replacement[], retained: State): Component[] {
   const gone = new Set(replaced.map(({ kept }) => kept));
   const objects = new Set([...gone].filter((one) => isOf(one, CUSTOM_OBJECT)).map(({ fullName }) => fullName));

@@ -1,4 +1,4 @@
-/** What a plan that undoes another one brings back of deleted components. Pure. */
+/** Deleted components that an undoing plan restores. Pure. */
 import { CUSTOM_FIELD, type FieldComponent } from '../kinds/bodies/custom-field.ts';
 import { CUSTOM_OBJECT } from '../kinds/bodies/custom-object.ts';
 import { type Component, type ComponentType, componentKey, findComponent, type State } from '../kinds/component.ts';
@@ -19,7 +19,7 @@ export function restoredComponents({ before, after, retained, restores }: CheckC
   return new Map([...retained].filter(([key]) => after.has(key) && !before.has(key)));
 }
 
-/** Whether the records of an object come back. */
+/** True when the records of an object come back. */
 export const isRestoredObject = (object: string, context: CheckContext): boolean =>
   isRestored(CUSTOM_OBJECT, object, context);
 

@@ -7,7 +7,7 @@ import type { Prepared } from '../prepare.ts';
 /** A problem of no component in particular. */
 export const ABOUT_ALL = { type: 'Package', fullName: '*', path: null, line: null, column: null } as const;
 
-/** What a tenant may have in all: every process that serves it holds its snapshot, and reads it in one go. */
+/** Total size limits of a tenant: every process that serves it holds its snapshot, and parses it at once. */
 export function tooLarge({ commit }: Prepared, after: State): Problem[] {
   let files = 0;
   for (const { yaml } of after.values()) files += yaml.length;

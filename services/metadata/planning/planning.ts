@@ -47,7 +47,7 @@ const LOOK_MS = 250;
 
 const WAITING_PER_TENANT_MAX = 20;
 const WAITING_MAX = 200;
-/** A thread that nobody needs for so long ends. */
+/** An idle thread ends after this time. */
 const IDLE_MS = 10 * 60_000;
 
 type Input<T extends TaskName> = Parameters<(typeof TASKS)[T]>[0];
@@ -58,7 +58,7 @@ export interface PlanningOptions {
   readonly door?: Door;
   /** It goes before what else the tenant wants, and is never refused. */
   readonly first?: boolean;
-  /** Aborted: nobody needs the result any more; `run` throws the reason. */
+  /** Aborted: the result is no longer needed; `run` throws the reason. */
   readonly signal?: AbortSignal;
   readonly progress?: Progress;
 }
@@ -159,14 +159,14 @@ export class Planning {
     return Math.max(0, use.deadline - platformTime() - RESERVE_MS);
   }
 
-  /** Whether the task has taken more processor time than it may. The thread itself is too busy to look. */
+  /** True when the task has exceeded its processor time. The thread itself is too busy to check. */
   async #exceeds({ threadId, processorMs }: Begun): Promise<boolean> {
     const thread = this.#pool?.threads.find((one) => one.threadId === threadId);
     const used = await thread?.cpuUsage().catch(() => null);
     return used ? (used.user + used.system) / 1_000 - processorMs > this.#limits.processorMs : false;
   }
 
-  /** What a task is refused with whose thread was ended. */
+  /** Error of a task whose thread was ended. */
   #excess(error: unknown, ended: 'late' | 'excessive' | null): PlatformError | null {
     const { processorMs, memoryMb } = this.#limits;
     if (ended === 'excessive')
@@ -180,14 +180,14 @@ export class Planning {
     return code === 'ERR_WORKER_OUT_OF_MEMORY' ? tooMuch(`${memoryMb} MB of memory`, { maxMb: memoryMb }, error) : null;
   }
 
-  /** Started when they are needed first: a process that nobody deploys to has none. */
+  /** Started on first use: a process without deployments has none. */
   #threads(): Piscina {
     this.#pool ??= new Piscina({
       filename: fileURLToPath(new URL('./thread.ts', import.meta.url)),
       minThreads: 0,
       maxThreads: this.#limits.threads,
       idleTimeout: IDLE_MS,
-      // Where cores are few, the thread that answers requests goes before; on a busy machine a third of a share is left.
+      // On few cores, the thread that answers requests takes precedence; on a busy machine a third of a share is left.
       niceIncrement: 5,
       // A thread that blocks on a shared counter hears nothing from its port.
       atomics: 'disabled',

@@ -1,5 +1,5 @@
 /**
- * What the threads of planning do: everything that takes longer the more a caller sends or a tenant has. Inputs and
+ * Tasks of the planning threads: all work that grows with a caller's input or a tenant's size. Inputs and
  * results are plain values, texts and bytes, so that the thread that answers requests only hands them on.
  */
 import { LRUCache } from 'lru-cache';
@@ -44,11 +44,11 @@ import { parseComponents, type StoredState } from '../stored-state.ts';
 const namesDomains = ({ drafts }: Project): boolean =>
   [...drafts.values()].some(({ type }) => type === IDENTITY_PROVIDER.type);
 
-/** What a task may ask for while it runs, of the thread that has the connection. */
+/** Requests of a running task to the thread that has the connection. */
 export interface Door {
   /** The tenant's configuration, when the thread does not have it. */
   state(): Promise<StoredState>;
-  /** What is kept of the tenant's deleted components: JSON in the form of `StoredState.components`. */
+  /** The tenant's kept deleted components: JSON in the form of `StoredState.components`. */
   retained(): Promise<string>;
   /** Rows of a statement on the tenant's records. */
   rows(statement: Statement): Promise<unknown[]>;
@@ -83,7 +83,7 @@ export interface AcceptedProject extends KeptProject, Omit<ProjectBody, 'files' 
 /** The body of a deploy, read. */
 export type Accepted = { readonly fingerprint: string } & (AcceptedProject | Exclude<DeployForm, { form: 'project' }>);
 
-/** What a kept project is planned with. */
+/** Inputs for planning a kept project. */
 export interface KeptSource extends Pick<KeptProject, 'package' | 'files'> {
   readonly allowDestructiveChanges: boolean;
   readonly baseMetadataVersion: number | null;
@@ -126,11 +126,11 @@ export interface Planned {
   readonly changed: number;
   /** Codes of what stands against it, as far as it is known. */
   readonly problems: readonly string[];
-  /** Where that was asked for. */
+  /** Place of the request. */
   readonly handsOutRights?: boolean;
   /** Components of the project that changed after its baseMetadataVersion: how many, and the first of them. */
   readonly drifted: { readonly since: number | null; readonly count: number; readonly first: readonly Drifted[] };
-  /** What is to be counted before `conclude`. */
+  /** Counts needed before `conclude`. */
   readonly counting: Counting | null;
   /** The part of it that decides whether the plan holds. */
   readonly deciding: Counting | null;
@@ -153,7 +153,7 @@ interface Draft {
   /** Problems beyond those in the lists. */
   readonly more: { readonly blocked: number; readonly warnings: number };
   readonly counted: Counted | null;
-  /** Where the destructive manifest names what it deletes or alters. */
+  /** Places at which the destructive manifest names deleted or altered components. */
   readonly places: readonly (readonly [key: string, at: Position])[];
 }
 
@@ -305,7 +305,7 @@ export const TASKS = {
   },
 };
 
-/** What was changed and changed back, such as by a rollback, is no work that a deployment could overwrite. */
+/** A change that was undone, such as by a rollback, is no work that a deployment could overwrite. */
 async function driftSince(since: number, changed: readonly Component[], door: Door): Promise<readonly Component[]> {
   if (changed.length === 0) return changed;
   const names = changed.map(({ type, fullName }) => ({ type, fullName }));

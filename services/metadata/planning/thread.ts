@@ -13,7 +13,7 @@ export interface Errand {
   readonly port: MessagePort;
 }
 
-/** What became of a task; errors of the catalogue do not survive the way between threads by themselves. */
+/** Outcome of a task; errors of the catalogue are not cloned between threads by themselves. */
 export type Outcome = { readonly value: unknown } | { readonly refused: PlatformErrorWire };
 
 export default async function run({ task, input, port }: Errand): Promise<Outcome> {
@@ -36,7 +36,7 @@ export interface Begun {
   readonly processorMs: number;
 }
 
-/** What a thread asks through its port; one question at a time. */
+/** A thread's request through its port; one at a time. */
 export type Question = 'state' | 'retained' | 'domains' | Statement | UnchangedSince;
 
 export interface UnchangedSince {
@@ -44,7 +44,7 @@ export interface UnchangedSince {
   readonly components: readonly ComponentName[];
 }
 
-/** How far a task is; nobody answers. */
+/** Progress of a task; needs no answer. */
 export interface Reached {
   readonly done: number;
   readonly total: number;

@@ -15,7 +15,7 @@ import { JsonError, parseJsonBytes } from '../../../lib/json/parse.ts';
 import { bodyViolations } from '../../../lib/validation.ts';
 import { checkFiles, isRecord, refuseAll, VIOLATIONS_MAX } from './project.ts';
 
-/** What only the platform decides. Refused wherever they stand, paths and texts of files excepted. */
+/** Properties that only the platform sets. Refused at every depth, paths and texts of files excepted. */
 const FORBIDDEN: ReadonlySet<string> = new Set(['operationOverride', 'rollbackOf', 'actor', 'actorId', 'userId']);
 
 const closed = { additionalProperties: false };

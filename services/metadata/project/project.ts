@@ -49,14 +49,14 @@ export interface Draft {
   /** Canonical YAML, and its SHA-256 (hex). */
   readonly yaml: string;
   readonly hash: string;
-  /** Where a value of the file stands, as it was sent. */
+  /** Position of a value in the file as sent. */
   readonly position: ParsedYaml['position'];
 }
 
 export interface Destructive {
   readonly types: readonly PackageType[];
   readonly alters: readonly PackageType[];
-  /** Where the manifest names a member, by the key of the component. */
+  /** Pointer to a member in the manifest, by the key of the component. */
   readonly places: ReadonlyMap<string, Position>;
 }
 
@@ -244,7 +244,7 @@ export async function readProject(
 /** The longest time for which reading files keeps other work waiting. */
 const SLICE_MS = 10;
 
-/** What the files of a project say, each by itself. */
+/** Content of a project's files, each by itself. */
 interface Files {
   manifest: Manifest | null;
   destructive: Destructive | null;
@@ -298,7 +298,7 @@ function readComponent(
   syntax: SyntaxErrors,
   template: boolean,
 ): ReadFile | null {
-  // What is no YAML belongs to no kind, whatever stands in it.
+  // A file that is not YAML belongs to no kind.
   if (!location && !/\.ya?ml$/.test(path)) return { draft: null, problems: [unknownFile(path, '')] };
   const cacheKey = `${path}\0${text}`;
   const cached = template ? templateFiles.get(cacheKey) : undefined;
@@ -453,7 +453,7 @@ function mismatches(given: Package, explicit: Package, located: readonly Locatio
   return found;
 }
 
-/** Where a manifest that has been read names its members. */
+/** Pointers to the members of a parsed manifest. */
 function placesOfMembers({ value, position }: ParsedYaml): Map<string, Position> {
   const places = new Map<string, Position>();
   for (const list of ['alters', 'types'])
@@ -507,7 +507,7 @@ function readFile(path: string, location: Location | null, parsed: ParsedYaml): 
   for (const { pointer, problem: why } of unfit) invalid(pointer, `${pointer} ${why}`);
   const value = withoutNulls(kind.schema, unfit.length === 0 ? inNfc(parsed.value) : parsed.value);
   const validate = validatorOf(kind);
-  // What is no name is said in words below.
+  // Invalid names are reported below.
   const isNamedAsPath = isRecord(value) && value['apiName'] === location.apiName;
   const naming = kind.naming ?? NAMING;
   const saysName = isNamedAsPath && !naming.is(location.apiName);
@@ -539,7 +539,7 @@ const NAMING: Naming = {
   form: 'a letter, then letters, digits or _, 40 characters at most',
 };
 
-/** Where a file has what stands at `pointer` of its canonical body: the items of a set may be written in any order. */
+/** Position in a file of `pointer` of its canonical body: the items of a set may be written in any order. */
 function asWritten(pointer: string, body: Body, value: YamlValue): string {
   let [canonical, written]: (YamlValue | undefined)[] = [body, value];
   const path = pointer.split('/').map((part, depth) => {

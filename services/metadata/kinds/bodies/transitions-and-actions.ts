@@ -1,4 +1,4 @@
-/** What transitions and custom actions have in common in their files. Source: docs/reference/transitions.md. */
+/** Common to the files of transitions and custom actions. Source: docs/reference/transitions.md. */
 import { type Static, Type } from 'typebox';
 import {
   API_NAME,
