@@ -93,8 +93,10 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
   /**
    * Checks whether the user could execute operations on an object, and on its record when one is named: the reason why not, else null.
    * `values` are those of its fields as a body has them: of a standard object the user must be allowed to make that change.
-   * `references` are those of them that name other records, which must be such as the user can read. `readsRecord`: they see the record, or nobody who asks for it does. Throws OBJECT_NOT_FOUND for an object
-   * that the user cannot read.
+   * `references` are those of them that name other records, which must be such as the user can read, and `input` is that of
+   * the transition, whose effects are held to the same. A parent that controls the record must be one that the user may
+   * change. `readsRecord`: they see the record, or nobody who asks for it does. Throws OBJECT_NOT_FOUND for an object that
+   * the user cannot read.
    */
   'data.access.check': {
     params: {
@@ -106,6 +108,7 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
       transitionKey: string | null;
       values: Readonly<Record<string, unknown>>;
       references: Readonly<Record<string, unknown>>;
+      input?: Readonly<Record<string, unknown>>;
     };
     result: { readsRecord: boolean; refusal: PlatformErrorWire | null };
   };

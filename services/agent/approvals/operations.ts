@@ -3,6 +3,7 @@ import { LIMITS } from '../../../config/limits.ts';
 import type { AskedRecord } from '../../../contracts/data.ts';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { RecordOperation } from '../../../lib/access/decide.ts';
+import { isObject } from '../../../lib/json/objects.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
 import type { Operation } from '../../../lib/operation.ts';
 import { isReference } from '../../../lib/schema/field-types/registry.ts';
@@ -91,6 +92,13 @@ export function fieldsSetBy(row: ApprovalRow): readonly string[] | null {
 /** Values of fields as the request sets them. */
 export const valuesSetBy = (row: ApprovalRow): Readonly<Record<string, unknown>> =>
   bodyHasFields(row) ? { ...bodyOf(row) } : {};
+
+/** What a transition is executed with; empty for other operations. */
+export function inputOf(row: ApprovalRow): Readonly<Record<string, unknown>> {
+  if (row.operationId !== 'data.transitions.execute') return {};
+  const input = Object.entries(bodyOf(row)).find(([name]) => name === 'input')?.[1];
+  return isObject(input) ? input : {};
+}
 
 /** Values of the fields that refer to other records, as the request sets them. */
 export function referencesSetBy(row: ApprovalRow, { fields }: ObjectMeta): Readonly<Record<string, unknown>> {

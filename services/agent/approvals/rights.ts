@@ -18,6 +18,7 @@ import type { ApprovalRow } from './approval.sql.ts';
 import {
   bodyOf,
   fieldsSetBy,
+  inputOf,
   isDeployment,
   isOnDashboard,
   permissionOf,
@@ -97,7 +98,8 @@ async function recordRights(
   const operations = fields.includes('ownerId') ? withOwner(question.operations) : question.operations;
   const references = referencesSetBy(row, object);
   const values = valuesSetBy(row);
-  const answer = await deps.checkAccess({ ...question, operations, values, references, tenantId, userId });
+  const input = inputOf(row);
+  const answer = await deps.checkAccess({ ...question, operations, values, references, input, tenantId, userId });
   const refusal = answer.refusal && PlatformError.fromWire(answer.refusal);
   return {
     refusal: refusal ?? fieldRefusal(access, question.objectApiName, fields),

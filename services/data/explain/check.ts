@@ -5,17 +5,25 @@
 import type { DataActions } from '../../../contracts/data.ts';
 import { decideSharing, NEEDS, permissionRefusal } from '../../../lib/access/decide.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { newRequestBudget } from '../../../lib/expression/evaluate.ts';
 import { isReference } from '../../../lib/schema/field-types/registry.ts';
 import { fieldOf, ownEntry, requireField } from '../../../lib/schema/lookup.ts';
+import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { recordNotFound, visibleObject } from '../object-access.ts';
 import { checkedRow } from '../read/versions.ts';
 import type { Tenants } from '../tenants.ts';
-import { permissionsMissing, visibleTransitions } from '../transitions/transitions-and-actions.ts';
+import { compiledEffects, valuesOf, withInput } from '../transitions/effects.ts';
+import {
+  permissionsMissing,
+  storedFacts,
+  type TransitionOrAction,
+  visibleTransitions,
+} from '../transitions/transitions-and-actions.ts';
 import type { View } from '../view.ts';
 import { readReference } from '../write/body.ts';
-import { requireReach } from '../write/sharing.ts';
+import { parentDenied, requireReach } from '../write/sharing.ts';
 import { standardObject } from '../write/standard-objects.ts';
 import { idUnderKey } from '../write/upsert.ts';
 import {
@@ -23,6 +31,7 @@ import {
   deletedStatement,
   type ExplainedRow,
   explainedRecordStatement,
+  type GivenReferences,
   type ReferencedRow,
   referencedStatement,
 } from './record.sql.ts';
@@ -37,9 +46,16 @@ export async function checkAccess(
   const { tenantId, userId, objectApiName } = question;
   const named = await nameById(database, tenants, question);
   return tenants.withView(tenantId, userId, async (view) => {
-    const { object } = visibleObject(view, objectApiName);
-    const answer = async (readsRecord: boolean, refusal: PlatformError | null): Promise<Check['result']> => {
-      const refused = refusal ?? (await referenceRefusal(database, view, question));
+    const access = visibleObject(view, objectApiName);
+    const { object } = access;
+    const transition = visibleTransitions(access).find(({ meta }) => meta.key === question.transitionKey) ?? null;
+    const answer = async (
+      readsRecord: boolean,
+      refusal: PlatformError | null,
+      record: FoundRecord | null = null,
+    ): Promise<Check['result']> => {
+      const refused =
+        refusal ?? (await referenceRefusal(database, view, referencesOf(view, question, transition, record)));
       return { readsRecord, refusal: refused?.toWire() ?? null };
     };
     const standard = standardObject(object);
@@ -55,10 +71,14 @@ export async function checkAccess(
       return answer(true, refusalOf(view, question, null) ?? reachRefusal(reached));
     }
     const deciding = (standard?.fieldsOfChange ?? []).map((name) => requireField(object, name));
-    const statement = explainedRecordStatement(view, object, id, deciding);
+    const read = transition ? [...deciding, ...compiledEffects(transition).reads] : deciding;
+    const statement = explainedRecordStatement(view, object, id, [...new Set(read)]);
     const row = checkedRow(view, await database.tenant(tenantId, (tx) => tx.all<ExplainedRow>(statement)));
     if (row.record === null) return answer(false, recordNotFound());
-    return answer(true, refusalOf(view, question, row.record) ?? contentRefusal(id, row.stored));
+    return answer(true, refusalOf(view, question, row.record) ?? contentRefusal(id, row.stored), {
+      id,
+      stored: row.stored,
+    });
   });
 }
 
@@ -95,31 +115,73 @@ function reachRefusal(reached: NonNullable<DeletedRow['reached']>): PlatformErro
   }
 }
 
+interface FoundRecord {
+  readonly id: string;
+  readonly stored: Readonly<Record<string, unknown>>;
+}
+
+/** The references that the request sets, in its body or by the effects of its transition. */
+function referencesOf(
+  view: View,
+  { objectApiName, references, input = {} }: Check['params'],
+  transition: TransitionOrAction | null,
+  record: FoundRecord | null,
+): GivenReferences[] {
+  const { object, fields } = visibleObject(view, objectApiName);
+  const id = record?.id ?? null;
+  if (!transition || !record) {
+    // Of a field that the user cannot read nothing is said.
+    const shown = Object.entries(references).filter(([name]) => ownEntry(fields, name)?.read);
+    return [{ object, id, given: givenReferences(view, object, Object.fromEntries(shown)) }];
+  }
+  const effects = compiledEffects(transition);
+  // Such an input has no effects.
+  if (effects.input && effects.input(input).length > 0) return [];
+  const facts = withInput(storedFacts(view, object, record.stored, newRequestBudget()), effects, input);
+  const created = effects.creates.map((effect) => ({
+    object: visibleObject(view, effect.objectApiName).object,
+    id: null,
+    fields: effect.fields,
+  }));
+  return [{ object, id, fields: effects.updates }, ...created].map(({ fields: set, ...on }) => ({
+    ...on,
+    given: givenReferences(view, on.object, valuesOf(set, facts, [])),
+  }));
+}
+
+/** What refers to nothing is no reference. */
+function givenReferences(
+  view: View,
+  object: ObjectMeta,
+  values: Readonly<Record<string, unknown>>,
+): GivenReferences['given'] {
+  return Object.entries(values).flatMap(([name, value]) => {
+    const field = value === null ? undefined : fieldOf(object, name);
+    if (!field || !isReference(field)) return [];
+    const read = readReference(view, field, value, '');
+    return [{ field, named: 'code' in read ? null : read }];
+  });
+}
+
 /**
- * 404 when a field names a record that the user cannot read, or none: alike. What refers to nothing is no reference,
- * and of a field that the user cannot read nothing is said.
+ * 404 when a field names a record that the user cannot read, or none: alike. 403 when it names a parent that controls the
+ * record and that the user may not change.
  */
 async function referenceRefusal(
   database: Database,
   view: View,
-  { objectApiName, references }: Check['params'],
+  references: readonly GivenReferences[],
 ): Promise<PlatformError | null> {
-  const { object, fields } = visibleObject(view, objectApiName);
-  const given = Object.entries(references).flatMap(([name, value]) => {
-    const field = ownEntry(fields, name)?.read && value !== null ? fieldOf(object, name) : undefined;
-    return field && isReference(field) ? [{ field, read: readReference(view, field, value, '') }] : [];
-  });
-  if (given.length === 0) return null;
-  const named = given.flatMap(({ read }) => ('code' in read ? [] : [read]));
-  const statement = referencedStatement(view, named);
+  if (references.every(({ given }) => given.length === 0)) return null;
+  const statement = referencedStatement(view, references);
   const row = checkedRow(view, await database.tenant(view.tenantId, (tx) => tx.all<ReferencedRow>(statement)));
-  const seen = new Set(named.flatMap(({ field }, i) => (row.seen[i] ? [field] : [])));
-  const unseen = given.flatMap(({ field }) => (seen.has(field) ? [] : [field.apiName]));
-  if (unseen.length === 0) return null;
+  const set = references.flatMap(({ object, given }) => given.map(({ field }) => ({ object, field: field.apiName })));
+  const unseen = set.filter((_, at) => !row.seen[at]);
+  if (unseen.length === 0) return row.misplaced ? parentDenied() : null;
   return new PlatformError('RECORD_NOT_FOUND', 'The request refers to records that you cannot read.', {
-    errors: unseen.map((field) =>
-      violation('', 'REFERENCE_NOT_FOUND', `${field} refers to no record you can see.`, { field }),
-    ),
+    errors: unseen
+      .filter(({ object, field }) => ownEntry(visibleObject(view, object.apiName).fields, field)?.read)
+      .map(({ field }) => violation('', 'REFERENCE_NOT_FOUND', `${field} refers to no record you can see.`, { field })),
   });
 }
 

@@ -16,7 +16,7 @@ import { exactJson, reachSql, table } from '../sql.ts';
 import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
 import { lookupSql } from '../write/references.ts';
 import { formerRow } from '../write/restore.sql.ts';
-import { reachedSql } from '../write/sharing.ts';
+import { deniedParentsSql, reachedSql } from '../write/sharing.ts';
 import type { FieldValue, ReachLevel } from '../write/write.ts';
 
 interface ExplainedRecord {
@@ -59,16 +59,38 @@ export function deletedStatement(view: View, object: ObjectMeta, id: string): St
         AND bin.restorable_until > now() AND ${reachSql(view, sql, object.apiName, 'read', 't')}) found ON true`);
 }
 
-/** For each reference, true when it names a record that the user can read. */
-export type ReferencedRow = Versions & { readonly seen: readonly boolean[] };
+/** References that a request sets in one record. */
+export interface GivenReferences {
+  readonly object: ObjectMeta;
+  /** null: a new record. */
+  readonly id: string | null;
+  /** `named`: null for a value that can name no record. */
+  readonly given: readonly { readonly field: FieldMeta; readonly named: FieldValue | null }[];
+}
 
-export function referencedStatement(view: View, references: readonly FieldValue[]): Statement {
+/**
+ * Whether each of the references names a record that the user can read, and whether one puts its record under another
+ * parent that the user may read but not edit.
+ */
+export type ReferencedRow = Versions & { readonly seen: readonly boolean[]; readonly misplaced: boolean };
+
+export function referencedStatement(view: View, references: readonly GivenReferences[]): Statement {
   const sql = new Sql();
   const schema = identifier(tenantSchema(view.tenantId));
-  const seen = references.map((item) => `${lookupSql(view, schema, sql, item)} IS NOT NULL`);
-  return sql.statement(
-    `SELECT ${VERSION_COLUMNS}, ARRAY[${seen.join(', ')}]::boolean[] AS seen FROM ${schema}._state state`,
-  );
+  const seen: string[] = [];
+  const misplaced = references.flatMap(({ object, id, given }) => {
+    const ids = new Map<FieldValue, string>();
+    for (const { named } of given) {
+      const found = named && lookupSql(view, schema, sql, named);
+      if (named && found) ids.set(named, found);
+      seen.push(found ? `${found} IS NOT NULL` : 'false');
+    }
+    const before = ({ field }: FieldValue): string => `(SELECT r.${identifier(field.apiName)}
+      FROM ${table(schema, object.apiName)} r WHERE r."id" = ${sql.bind(id, 'uuid')})`;
+    return deniedParentsSql({ view, object }, sql, ids, id === null ? null : before) ?? [];
+  });
+  return sql.statement(`SELECT ${VERSION_COLUMNS}, ARRAY[${seen.join(', ')}]::boolean[] AS seen,
+    ${misplaced.join(' OR ') || 'false'} AS misplaced FROM ${schema}._state state`);
 }
 
 /** SQL (json) of the row `alias` of an object as SharedRecord, with its parents. */

@@ -20,7 +20,7 @@ const FILES = {
   ...fieldFile('Deal__c', 'Code__c', 'fieldType: text\nlength: 40\nunique: true\nexternalId: true'),
   ...objectFiles('Vault__c'),
   ...objectFiles('Deal__c', {}, 'sharingDefault: private\nfeatures:\n  duplicates: true\n'),
-  ...set('Codes', { fields: { 'Deal__c.Code__c': { read: true, edit: true } } }),
+  ...set('Codes', { fields: { 'Deal__c.Code__c': { read: true, edit: true } }, actions: ['Deal__c.addLine'] }),
   ...set('Vaults', { objects: { Vault__c: all } }),
   'objects/Deal__c/actions/hide.yaml': JSON.stringify({
     type: 'CustomAction',
@@ -31,6 +31,15 @@ const FILES = {
     effects: [{ verb: 'updateFields', fields: { Stage__c: "'hidden'" } }],
   }),
   ...set('Hiding', { actions: ['Deal__c.hide'] }),
+  'objects/Deal__c/actions/addLine.yaml': JSON.stringify({
+    type: 'CustomAction',
+    apiName: 'addLine',
+    object: 'Deal__c',
+    label: 'Add a line',
+    permission: 'Deal__c.addLine',
+    input: { type: 'object', properties: { to: { type: 'string' } } },
+    effects: [{ verb: 'createRecord', object: 'DealLine__c', fields: { name: "'Line'", Deal__c: 'input.to' } }],
+  }),
   ...set('Secrets', { fields: { 'Deal__c.Secret__c': { read: true, edit: true } } }),
   ...set('Builders', { system: ['metadataManage', 'metadataRead'] }),
   ...set('Overseers', { system: ['approveAgentActions'], objects: { Deal__c: all } }),
@@ -144,6 +153,45 @@ describe('people and the requests of agents', function () {
     const asked = await sam.post(`/data/Deal__c/${id}/transitions/hide`, {}, { ...(await underRun(sam)), etag });
     refused(await decide(mia, asked), 403, 'TRANSITION_NOT_ALLOWED');
     assert.equal((await decide(ada, asked)).status, 201);
+  });
+
+  describe('under a parent', () => {
+    const shared = async (access: string): Promise<string> => {
+      const { id } = (await deal()).body;
+      const share = { principalType: 'user', principalId: deals.ids.sue, access };
+      assert.equal((await sam.post(`/data/Deal__c/${id}/shares`, share)).status, 201);
+      return id;
+    };
+
+    it('do not decide about records of one that they may not change', async () => {
+      const [shown, open] = [await shared('read'), await shared('edit')];
+      const line = async (Deal__c: string): Promise<Answer> =>
+        sam.post('/data/DealLine__c', { name: 'Line', Deal__c }, await underRun(sam));
+      refused(await decide(sue, await line(shown)), 403, 'RECORD_ACCESS_DENIED');
+      assert.equal((await decide(sue, await line(open))).status, 201);
+      const { headers, body } = await sam.post('/data/DealLine__c', { name: 'Line', Deal__c: open });
+      const move = async (Deal__c: string): Promise<Answer> =>
+        sam.patch(
+          `/data/DealLine__c/${body.id}`,
+          { Deal__c, name: 'Moved' },
+          { ...(await underRun(sam)), etag: headers.get('etag') ?? '' },
+        );
+      refused(await decide(sue, await move(shown)), 403, 'RECORD_ACCESS_DENIED');
+      assert.equal((await decide(mia, await move(shown))).status, 201);
+      assert.equal((await decide(sue, await move(open))).status, 201);
+    });
+
+    it('do not decide about effects of a transition on what they cannot see or change', async () => {
+      const [shown, open] = [await shared('read'), await shared('edit')];
+      const etag = (await sam.get(`/data/Deal__c/${open}`)).headers.get('etag') ?? '';
+      const addLine = async (to: string): Promise<Answer> =>
+        sam.post(`/data/Deal__c/${open}/transitions/addLine`, { input: { to } }, { ...(await underRun(sam)), etag });
+      const hidden = await addLine((await deal()).body.id);
+      refused(await decide(sue, hidden), 404, 'RECORD_NOT_FOUND');
+      refused(await decide(sue, await addLine(shown)), 403, 'RECORD_ACCESS_DENIED');
+      assert.equal((await decide(sue, await addLine(open))).status, 201);
+      assert.equal((await decide(mia, hidden)).status, 201);
+    });
   });
 
   describe('on dashboards', () => {
