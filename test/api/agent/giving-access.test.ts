@@ -245,6 +245,18 @@ describe('calls that give people access', function () {
     await deals.deploy(policy([{ ...rule, approvers: [{ role: own.roleApiName }] }]));
     refused(await set({ roleApiName: null }), 403, 'FIELD_PERMISSION_DENIED');
     assert.equal((await set({ managerId: deals.ids.mia })).status, 200);
+
+    const deciders = (members: object): Record<string, string> => ({
+      'groups/Deciders.yaml': JSON.stringify({ type: 'Group', apiName: 'Deciders', label: 'Deciders', members }),
+    });
+    const { username, roleApiName } = (await ada.get(`/data/User/${deals.ids.mia}`)).body;
+    const byGroup = policy([{ ...rule, approvers: [{ group: 'Deciders' }] }]);
+    await deals.deploy({ ...byGroup, ...deciders({ roles: [roleApiName] }) });
+    refused(await set({ roleApiName }), 403, 'FIELD_PERMISSION_DENIED');
+    assert.equal((await set({ roleApiName: null })).status, 200, 'who is in the group stays the same');
+    await deals.deploy(deciders({ users: [username, 'second@demo.example'] }));
+    refused(await set({ username: 'second@demo.example' }), 403, 'FIELD_PERMISSION_DENIED');
+    assert.equal((await set({ roleApiName: own.roleApiName })).status, 200);
     await deals.deploy(policy([]));
     await deals.setUser('mia', { permissionSetApiNames: ['Deals'] });
   });
