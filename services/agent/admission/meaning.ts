@@ -21,13 +21,28 @@ type Asked = Pick<Admission, 'operationId' | 'pathParameters' | 'body'>;
  */
 export function meaningOf(call: Asked, snapshot: Snapshot, preview: object | null): string | null {
   const { operationId, pathParameters } = call;
-  const content = hasRawBody(operationId) ? planOf(preview) : withoutDefaults(call, snapshot);
+  const content = hasRawBody(operationId) ? planOf(preview) : contentOf(call, snapshot);
   if (content === undefined) return null;
   return hash('sha256', canonicalize(inOneCase([operationId, pathParameters, content])) ?? '');
 }
 
 const planOf = (preview: object | null): unknown =>
   Object.entries(preview ?? {}).find(([name]) => name === 'planHash')?.[1];
+
+const contentOf = (call: Asked, snapshot: Snapshot): unknown =>
+  call.operationId === 'data.transitions.execute' ? withoutBlanks(call) : withoutDefaults(call, snapshot);
+
+/** To a transition, null is no input, and white space no comment. */
+function withoutBlanks({ body }: Asked): unknown {
+  if (!isObject(body)) return null;
+  const input = isObject(body['input']) ? Object.entries(body['input']).filter(([, value]) => value !== null) : [];
+  const { comment } = body;
+  const content = {
+    ...(input.length > 0 ? { input: Object.fromEntries(input) } : {}),
+    ...(typeof comment === 'string' && comment.trim() !== '' ? { comment } : {}),
+  };
+  return Object.keys(content).length > 0 ? content : null;
+}
 
 /** A field that is set to its default, or to nothing where it has none, is as good as not set. */
 function withoutDefaults({ operationId, pathParameters, body = null }: Asked, { objects }: Snapshot): unknown {

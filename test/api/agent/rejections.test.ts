@@ -125,6 +125,38 @@ describe('a rejection by people', function () {
       refused(await create({ name: 'Deal', ...more }), 403, 'APPROVAL_REQUIRED');
   });
 
+  it('holds for every spelling of a transition', async () => {
+    await deals.deploy({
+      'objects/Deal__c/actions/note.yaml': JSON.stringify({
+        type: 'CustomAction',
+        apiName: 'note',
+        object: 'Deal__c',
+        label: 'Note',
+        permission: 'Deal__c.note',
+        input: { type: 'object', properties: { stage: { type: 'string' } } },
+        effects: [{ verb: 'updateFields', fields: { Stage__c: 'input.stage' } }],
+      }),
+      'permissionSets/Noting.yaml': JSON.stringify({
+        type: 'PermissionSet',
+        apiName: 'Noting',
+        label: 'Noting',
+        actions: ['Deal__c.note'],
+      }),
+    });
+    const { permissionSetApiNames: held } = (await ada.get(`/data/User/${deals.ids.mia}`)).body;
+    await deals.setUser('mia', { permissionSetApiNames: [...held, 'Noting'] });
+    await deals.setUser('ada', { permissionSetApiNames: ['Noting'] });
+    const runId = await begin(ada);
+    const { id, etag } = await newDeal();
+    const note = (body?: string): Promise<Answer> =>
+      send(runId, ['POST', `/data/Deal__c/${id}/transitions/note`, body, etag]);
+    await decide(await note(), 'reject');
+    for (const body of ['{}', '{"input":{}}', '{"input":{"stage":null}}', '{"comment":" "}'])
+      refused(await note(body), 403, 'APPROVAL_REJECTED');
+    for (const body of ['{"input":{"stage":""}}', '{"comment":"Please."}'])
+      refused(await note(body), 403, 'APPROVAL_REQUIRED');
+  });
+
   it('holds for every spelling of a deployment with the same plan', async () => {
     const runId = await begin(ada);
     const deploy = (files: Record<string, string>): Promise<Answer> => {
