@@ -117,7 +117,12 @@ export function checkExpression(source: string, schema: Schema, results: readonl
 }
 
 /** The fields of the record that a text names wherever it stands in it; null when it is not well-formed. */
-export function fieldsOfExpression(source: string): ReadonlySet<string> | null {
+export const fieldsOfExpression = (source: string): ReadonlySet<string> | null => partsNamed(source, ['record', 'old']);
+
+/** The same of the input of a transition. */
+export const inputsOfExpression = (source: string): ReadonlySet<string> | null => partsNamed(source, ['input']);
+
+function partsNamed(source: string, variables: readonly string[]): ReadonlySet<string> | null {
   const found = new Set<string>();
   const left: unknown[] = [];
   try {
@@ -129,7 +134,7 @@ export function fieldsOfExpression(source: string): ReadonlySet<string> | null {
   for (let part = left.pop(); part !== undefined; part = left.pop()) {
     if (Array.isArray(part)) left.push(...part);
     if (!isAst(part)) continue;
-    if ((part.op === '.' || part.op === '.?') && namesRecord(part.args[0])) found.add(part.args[1]);
+    if ((part.op === '.' || part.op === '.?') && names(part.args[0], variables)) found.add(part.args[1]);
     left.push(part.args);
   }
   return found;
@@ -138,7 +143,8 @@ export function fieldsOfExpression(source: string): ReadonlySet<string> | null {
 const isAst = (part: unknown): part is ASTNode =>
   typeof part === 'object' && part !== null && 'op' in part && 'args' in part;
 
-const namesRecord = (target: ASTNode): boolean => target.op === 'id' && ['record', 'old'].includes(target.args);
+const names = (target: ASTNode, variables: readonly string[]): boolean =>
+  target.op === 'id' && variables.includes(target.args);
 
 function parse(source: string): ASTNode {
   if (source.length > EXPRESSION_MAX_CHARS)

@@ -10,7 +10,6 @@ import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { isObject } from '../../../lib/json/objects.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
@@ -25,11 +24,11 @@ import {
   sizeRefusal,
   standingRefusal,
 } from '../approvals/ask.ts';
-import { bodyHasFields } from '../approvals/operations.ts';
 import { accessOf, ownRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { endChanges, writeEvents, writeNotes } from '../events.ts';
 import { type DayBudget, dayBudgetOf, evaluate, policiesOf, type Verdict } from '../policy/evaluate.ts';
+import { fieldsGiven, objectsReferredByInput, sendsInput } from '../policy/references.ts';
 import { judge } from '../policy/risk.ts';
 import { type EndedRun, endRunsStatement } from '../runs/end.sql.ts';
 import { endedRefusal, runNotFound } from '../runs/refusals.ts';
@@ -51,7 +50,8 @@ type Outcome = Admitted | PlatformError;
 export async function admit(deps: AgentDeps, request: RequestContext, call: Admission): Promise<Admitted> {
   if (!isUuid(call.runId)) throw runNotFound();
   const admission = { request, call, stepId: uuidv7() };
-  const readsOthers = call.expanded || call.related || call.lookedUp || fieldsGiven(call).length > 0;
+  const readsOthers =
+    call.expanded || call.related || call.lookedUp || fieldsGiven(call).length > 0 || sendsInput(call);
   const caller = readsOthers ? await deps.findUser(request.tenantId, request.userId) : null;
   const [outcome, denied] = await deps.configurations.transaction(
     request.tenantId,
@@ -138,7 +138,10 @@ function verdictOf(snapshot: Snapshot, { request, call }: AdmittedCall, caller: 
     ...referencedObjects(access, objectApiName, [...(call.expanded ?? []), ...(call.lookedUp ?? [])]),
     ...(call.related ?? []).filter((name) => Object.hasOwn(access.objects, name)),
   ];
-  const named = referencedObjects(access, objectApiName, fieldsGiven(call));
+  const named = [
+    ...referencedObjects(access, objectApiName, fieldsGiven(call)),
+    ...objectsReferredByInput(call, snapshot).filter((name) => Object.hasOwn(access.objects, name)),
+  ];
   const denials = [
     ...others.map(on),
     ...named.map((object) => evaluate(policies, { ...READ_OF_RECORD, objectApiName: object })),
@@ -153,12 +156,6 @@ const READ_OF_RECORD = {
   agentApproval: 'never',
   duplicateConfirmation: false,
 } as const;
-
-/** Fields that the call, or what it tries out, gives a value. */
-function fieldsGiven({ operationId, body, checked }: Admission): string[] {
-  const fields = checked ? isObject(body) && body['fields'] : bodyHasFields({ operationId }) && body;
-  return isObject(fields) ? Object.keys(fields).filter((name) => fields[name] !== null) : [];
-}
 
 /** Targets of the references that the caller can read: the others look like unknown fields. */
 function referencedObjects({ objects }: Access, objectApiName: string, references: readonly string[]): string[] {

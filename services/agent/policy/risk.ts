@@ -25,7 +25,7 @@ interface Judged {
   readonly body: unknown;
 }
 
-const TRANSITION = 'data.transitions.execute';
+export const TRANSITION = 'data.transitions.execute';
 /** Operations that give fields of a record that is there new values. */
 const CHANGES: ReadonlySet<string> = new Set(['data.records.update', 'data.records.upsert']);
 
@@ -81,6 +81,9 @@ const ownershipFields = (object: ObjectMeta): readonly string[] => [
   ...fieldsThatShare(object).map(({ field }) => field.apiName),
 ];
 
-function transitionOf({ stateModel, actions }: ObjectMeta, key: string | null): TransitionOrActionMeta | undefined {
+export function transitionOf(
+  { stateModel, actions }: ObjectMeta,
+  key: string | null,
+): TransitionOrActionMeta | undefined {
   return [...(stateModel?.transitions ?? []), ...actions].find((one) => one.key === key);
 }

@@ -4,16 +4,14 @@ import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { operationRow } from '../approvals/operations.ts';
 import type { AgentDeps } from '../deps.ts';
 import { evaluate, policiesOf } from './evaluate.ts';
-import { judge } from './risk.ts';
-
-const OPERATION = 'data.transitions.execute';
+import { judge, TRANSITION } from './risk.ts';
 
 export async function judgeTransitions(
   { configurations }: AgentDeps,
   { tenantId, clientId, objectApiName, keys }: AgentActions['agent.transitions.judge']['params'],
 ): Promise<string[]> {
-  const row = operationRow(OPERATION);
-  if (!row) throw new PlatformError('INTERNAL_ERROR', `There is no operation ${OPERATION}.`);
+  const row = operationRow(TRANSITION);
+  if (!row) throw new PlatformError('INTERNAL_ERROR', `There is no operation ${TRANSITION}.`);
   const { operationId, risk, agentApproval } = row;
   const snapshot = await configurations.current(tenantId);
   const policies = policiesOf(snapshot, clientId);

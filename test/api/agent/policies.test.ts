@@ -243,6 +243,55 @@ describe('policies of agents over HTTP', function () {
     refused(await create(deal.body.id), 403, 'AGENT_POLICY_DENIED');
   });
 
+  it('keep transitions from referring to what they deny', async () => {
+    await deals.deploy({
+      'objects/DealLine__c/actions/move.yaml': JSON.stringify({
+        type: 'CustomAction',
+        apiName: 'move',
+        object: 'DealLine__c',
+        label: 'Move',
+        permission: 'DealLine__c.move',
+        risk: 'low',
+        input: { type: 'object', properties: { to: { type: 'string' }, name: { type: 'string' } } },
+        effects: [
+          {
+            verb: 'updateFields',
+            fields: { Deal__c: 'coalesce(input.to, record.Deal__c)', name: 'coalesce(input.name, record.name)' },
+          },
+          {
+            verb: 'createRecord',
+            object: 'DealLine__c',
+            fields: { Deal__c: 'record.Deal__c', name: 'coalesce(input.name, record.name)' },
+          },
+        ],
+      }),
+      'permissionSets/Moving.yaml': JSON.stringify({
+        type: 'PermissionSet',
+        apiName: 'Moving',
+        label: 'Moving',
+        actions: ['DealLine__c.move'],
+      }),
+    });
+    await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'Moving'] });
+    const deal = await deals.deal(sam, { name: `Deal ${randomUUID()}` });
+    const line = await sam.post('/data/DealLine__c', { name: 'Line', Deal__c: deal.body.id });
+    const path = `/data/DealLine__c/${line.body.id}`;
+    const etag = line.headers.get('etag') ?? '';
+    const execute = async (input: object): Promise<Answer> =>
+      sam.post(`${path}/transitions/move`, { input }, under(await begin(), { etag }));
+    const check = async (input: object): Promise<Answer> => {
+      const body = { operation: 'transition', transitionKey: 'move', id: line.body.id, ifMatch: etag, input };
+      return sam.post('/data/DealLine__c/check', body, under(await begin()));
+    };
+    await deals.deploy(policy([]));
+    assert.equal((await check({ to: deal.body.id })).status, 200);
+    await deals.deploy(policy([{ objects: ['Deal__c'], decision: 'deny' }]));
+    for (const to of [deal.body.id, randomUUID()])
+      for (const refer of [execute, check]) refused(await refer({ to }), 403, 'AGENT_POLICY_DENIED');
+    assert.equal((await check({ name: 'Other' })).status, 200);
+    assert.equal((await execute({ name: 'Other' })).status, 201);
+  });
+
   it('can bound budgets, and say so for each part', async () => {
     await deals.deploy(policy([], { budgets: { maxCost: 50, maxMutations: 3 } }));
     const run = (await sam.post('/agent/runs', GOAL)).body;
