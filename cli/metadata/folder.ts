@@ -3,7 +3,7 @@
  * that a repository may hold anything beside them; what has the form of a component and is none is an error and not
  * skipped. Nothing outside the folder is read, since no symbolic link is followed.
  */
-import { lstat, open, readdir, realpath } from 'node:fs/promises';
+import { constants, lstat, open, readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LIMITS } from '../../config/limits.ts';
 import {
@@ -366,12 +366,19 @@ async function readTexts(root: string, paths: readonly string[], findings: Findi
   return texts;
 }
 
+/** Opening a named pipe would wait for its writer. */
+const WITHOUT_WAITING = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+
 /** A text without byte order mark and with LF line ends, as git and the platform keep it; or what is wrong with it. */
 async function readText(path: string): Promise<string | { message: string; remedy?: string }> {
-  const file = await open(path).catch((error: unknown) => String(error instanceof Error ? error.message : error));
+  const file = await open(path, WITHOUT_WAITING).catch((error: unknown) =>
+    String(error instanceof Error ? error.message : error),
+  );
   if (typeof file === 'string') return { message: `It cannot be read: ${file}` };
   try {
-    const { size } = await file.stat();
+    const stat = await file.stat();
+    if (!stat.isFile()) return { message: 'It is not a file.' };
+    const { size } = stat;
     if (size > LIMITS.metadata_file_max_bytes)
       return { message: `It is larger than 1 MiB (${size} bytes).`, remedy: 'The platform takes no larger file.' };
     const text = new TextDecoder('utf-8', { fatal: true }).decode(await file.readFile());

@@ -378,6 +378,7 @@ describe('erp metadata', () => {
     write('objects/Invoice__c/fields/Large__c.yaml', `# ${'x'.repeat(1024 * 1024)}\n`);
     writeFileSync(join(folder, 'objects/Invoice__c/fields/Odd__c.yaml'), Buffer.from([0x61, 0xff, 0xfe]));
     symlinkSync('/etc/hostname', join(folder, 'objects/Invoice__c/fields/Link__c.yaml'));
+    execFileSync('mkfifo', [join(folder, 'objects/Invoice__c/fields/Pipe__c.yaml')]);
     write('objects/invoice__c/object.yaml', 'type: CustomObject\n');
     write('README.md', 'Not part of it.\n');
     const { code, stderr } = await run(['validate', '--base-url', 'http://127.0.0.1:1']);
@@ -387,6 +388,7 @@ describe('erp metadata', () => {
       /Large__c\.yaml: error: .*1 MiB/,
       /Odd__c\.yaml: error: .*UTF-8/,
       /Link__c\.yaml: error: .*symbolic link/,
+      /Pipe__c\.yaml: error: .*not a file/,
       /object\.yaml: error: .*upper and lower case/,
     ])
       assert.match(stderr, said);
