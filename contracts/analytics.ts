@@ -613,7 +613,7 @@ export const ANALYTICS_OPERATIONS = [
           page: Type.Integer({ minimum: 1 }),
           pageSize: Type.Integer({ minimum: 1 }),
           total: Type.Integer({ minimum: 0, description: 'Dashboards on all pages.' }),
-          nextCursor: Type.Null({ description: 'Pages have numbers.' }),
+          nextCursor: nullable(Type.String({ description: 'Always null: pages have numbers.' })),
         },
         { title: 'DashboardPage' },
       ),

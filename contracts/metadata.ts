@@ -915,7 +915,7 @@ export const METADATA_OPERATIONS = [
               reversible: Type.Boolean(),
             }),
           ),
-          nextCursor: Type.Null({ description: 'One page has all types.' }),
+          nextCursor,
         },
         { title: 'MetadataTypeList' },
       ),

@@ -78,11 +78,11 @@ type Shown<Body, Read> = Body extends readonly (infer Item)[]
     ? ShownRecord<Declared<Body>, Read> & Omit<Declared<Body>, keyof Read>
     : { [Key in keyof Body]: Key extends 'records' | 'record' ? Shown<Body[Key], Read> : Body[Key] };
 
-/** Whole after a change; of a read what \`fields\` names; of a dry run without what only a change gives, such as its id. */
-type ShownRecord<Known, Read> = Known extends { id: unknown }
+/** Whole after a change; of a read its id and what \`fields\` names; of a dry run without what only a change gives. */
+type ShownRecord<Known, Read> = Known extends { recordVersion: unknown }
   ? Read
-  : 'id' extends keyof Known
-    ? Partial<Read>
+  : Known extends { id: unknown }
+    ? Partial<Read> & Pick<Read, 'id' & keyof Read>
     : { [Name in keyof Read]: Read[Name] | null };
 
 type IsRecord<Body> = string extends keyof Body ? true : false;

@@ -21,10 +21,10 @@ const id = Type.String({ description: 'Id of the record (UUID in lower case).' }
 const recordVersion = Type.Integer({ description: 'Counts the changes of the record.' });
 const timestamp = Type.String({ format: 'date-time' });
 
-/** A record as reads answer it: with the fields that were asked for. */
+/** A record as reads answer it: its id, and the fields that were asked for. */
 export const RecordSchema = Type.Object(
   {
-    id: Type.Optional(id),
+    id,
     recordVersion: Type.Optional(recordVersion),
     createdAt: Type.Optional(timestamp),
     updatedAt: Type.Optional(timestamp),
@@ -44,7 +44,7 @@ export const RecordSchema = Type.Object(
   },
 );
 
-/** A record as writes answer it: never without its id, so that a program can go on with it. */
+/** A record as writes answer it: with every field that the caller reads. */
 export const WrittenRecordSchema = Type.Object(
   { id, recordVersion, createdAt: timestamp, updatedAt: timestamp },
   {

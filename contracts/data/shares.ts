@@ -4,7 +4,7 @@ import { LIMITS } from '../../config/limits.ts';
 import { PRINCIPAL_TYPES } from '../../lib/access/sharing.ts';
 import { defineOperation, defineParameter } from '../../lib/operation.ts';
 import { TRIED } from './mutations.ts';
-import { id, KEY_ERRORS, objectApiName, READ, WRITE } from './rows.ts';
+import { id, KEY_ERRORS, nextCursor, objectApiName, READ, WRITE } from './rows.ts';
 
 const shareId = defineParameter({
   name: 'shareId',
@@ -65,7 +65,7 @@ export const SHARE_OPERATIONS = [
     response: {
       status: 200,
       description: `All shares, oldest first; a record has ${LIMITS.record_shares_max} at most.`,
-      schema: Type.Object({ records: Type.Array(Share), nextCursor: Type.Null() }, { title: 'RecordSharePage' }),
+      schema: Type.Object({ records: Type.Array(Share), nextCursor }, { title: 'RecordSharePage' }),
       example: { records: [EXAMPLE_SHARE], nextCursor: null },
     },
     errors: ERRORS,

@@ -4,7 +4,16 @@ import { LIMITS } from '../../config/limits.ts';
 import { defineOperation, nullable } from '../../lib/operation.ts';
 import { checked, duplicateConfirmation, IF_MATCH_ERRORS, MUTATION_ERRORS } from './mutations.ts';
 import { EXAMPLE_RECORD, etagHeader, WrittenRecordSchema } from './record.ts';
-import { acceptLanguage, CHANGES_RECORDS, contentLanguage, id, objectApiName, READ, WRITE } from './rows.ts';
+import {
+  acceptLanguage,
+  CHANGES_RECORDS,
+  contentLanguage,
+  id,
+  nextCursor,
+  objectApiName,
+  READ,
+  WRITE,
+} from './rows.ts';
 
 export const TRANSITION_OPERATIONS = [
   defineOperation({
@@ -54,7 +63,7 @@ export const TRANSITION_OPERATIONS = [
               { title: 'TransitionOption' },
             ),
           ),
-          nextCursor: Type.Null(),
+          nextCursor,
           currentState: nullable(
             Type.String({ description: 'null without a state model, and for those who cannot read the state.' }),
           ),

@@ -79,7 +79,8 @@ export async function shown(id: string): Promise<void> {
   if (!data) return;
   // @ts-expect-error: fields may leave it out
   const name: string = data.name;
-  console.log(name);
+  const shownId: string = data.id;
+  console.log(name, shownId);
 }
 
 export const budget: Schemas['AgentRunInput'] = { agentKey: 'agent', goal: 'goal', budget: { maxCost: 5 } };

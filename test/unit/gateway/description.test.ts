@@ -132,6 +132,13 @@ describe('the API description', () => {
     for (const { requestBody, operationId } of operations) visit(requestBody?.content, operationId);
   });
 
+  it('gives every record an id, and a cursor the same type in every list, for generators that drop a property of null alone', () => {
+    assert.ok(schemas.DataRecord.required.includes('id'));
+    eachSchema(schemas, 'schemas', ({ properties }, at) => {
+      if (properties?.nextCursor) assert.deepEqual(properties.nextCursor.type, ['string', 'null'], at);
+    });
+  });
+
   it('says of dry runs that their errors are violations', () => {
     assert.deepEqual(schemas.CheckResult.properties.errors.items, { $ref: '#/components/schemas/Violation' });
   });
