@@ -5,9 +5,9 @@ import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.
 import formats from 'ajv-formats';
 import type { TSchema } from 'typebox';
 import type { ErrorCode } from './errors/catalogue.ts';
-import { patternInWords } from './errors/pattern-words.ts';
 import { type Violation, violation } from './errors/platform-error.ts';
 import { pointerPart } from './errors/pointer.ts';
+import { ruleInWords } from './errors/rule-words.ts';
 import { ViolationList } from './errors/violation-list.ts';
 
 const ajv = new Ajv2020({ strict: false, allErrors: true, messages: true, logger: false });
@@ -125,7 +125,5 @@ function sentence(errors: readonly ErrorObject[]): string {
     const types = new Set(errors.flatMap((one) => (one.keyword === 'type' ? [one.params['type']].flat() : [])));
     return `must be ${[...types].map((type) => TYPES[String(type)]).join(' or ')}`;
   }
-  if (first?.keyword === 'format' && first.params['format'] === 'uuid') return 'must be a UUID';
-  const words = first?.keyword === 'pattern' ? patternInWords(String(first.params['pattern'])) : null;
-  return words === null ? (first?.message ?? 'is not valid') : `must be ${words}`;
+  return first ? ruleInWords(first) : 'is not valid';
 }

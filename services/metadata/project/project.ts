@@ -8,9 +8,9 @@ import type { ErrorObject } from 'ajv';
 import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../../config/limits.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
-import { patternInWords } from '../../../lib/errors/pattern-words.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
+import { ruleInWords } from '../../../lib/errors/rule-words.ts';
 import {
   DESTRUCTIVE_PATH,
   inOrderOfPaths,
@@ -601,12 +601,8 @@ function simplify(errors: readonly ErrorObject[]): { pointer: string; message: s
       }
       case 'const':
         return { pointer: instancePath, message: `Must be ${JSON.stringify(params['allowedValue'])}.` };
-      case 'pattern': {
-        const words = patternInWords(String(params['pattern']));
-        return { pointer: instancePath, message: `The value ${words === null ? message : `must be ${words}`}.` };
-      }
       default:
-        return { pointer: instancePath, message: `The value ${message ?? 'is invalid'}.` };
+        return { pointer: instancePath, message: `The value ${ruleInWords({ keyword, params, message })}.` };
     }
   });
 }

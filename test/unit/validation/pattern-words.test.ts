@@ -37,4 +37,25 @@ describe('A pattern in words', () => {
     );
     assert.match(valueProblem(Type.String({ pattern: '^x$' }), 'y') ?? '', /must match pattern/);
   });
+
+  it('stands beside words for limits and formats', () => {
+    assert.equal(valueProblem(Type.String({ minLength: 1 }), ''), 'must not be empty');
+    assert.equal(valueProblem(Type.String({ minLength: 2 }), 'a'), 'must have at least 2 characters');
+    assert.equal(valueProblem(Type.String({ maxLength: 1 }), 'ab'), 'must have at most 1 character');
+    assert.equal(valueProblem(Type.Array(Type.String(), { minItems: 1 }), []), 'must not be empty');
+    assert.equal(
+      valueProblem(Type.Array(Type.String(), { maxItems: 2 }), ['a', 'b', 'c']),
+      'must have at most 2 items',
+    );
+    assert.equal(
+      valueProblem(Type.Array(Type.String(), { uniqueItems: true }), ['a', 'a']),
+      'must not have the same item twice',
+    );
+    assert.equal(valueProblem(Type.Integer({ minimum: 1 }), 0), 'must be at least 1');
+    assert.equal(valueProblem(Type.Integer({ maximum: 9 }), 10), 'must be at most 9');
+    assert.equal(
+      valueProblem(Type.String({ format: 'date' }), 'x'),
+      'must be a day of the calendar such as 2026-11-21',
+    );
+  });
 });
