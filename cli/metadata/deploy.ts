@@ -381,8 +381,10 @@ async function takeOver(run: Run, target: Target, found: Applied): Promise<void>
   }
   const remove = project.doomed.filter((path) => now.files.get(path) === project.files.get(path));
   await writeTree(project.root, { write: writing, remove });
-  const count = writing.size + remove.length;
-  if (count > 0) run.output.note(`${counted(count, 'file', 'files')} updated to what the platform keeps.`);
+  const changed = [...writing.keys(), ...remove].toSorted();
+  const more = changed.length > 10 ? `, and ${changed.length - 10} more` : '';
+  if (changed.length > 0)
+    run.output.note(`Updated to what the platform keeps: ${changed.slice(0, 10).join(', ')}${more}.`);
   if (edited.length > 0)
     run.output.warn(`Edited since they were sent, and left as they are: ${edited.slice(0, 10).join(', ')}`);
 }

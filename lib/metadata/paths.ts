@@ -57,6 +57,7 @@ const SEGMENTS = /^[A-Za-z0-9_.-]+(?:\/[A-Za-z0-9_.-]+)*$/;
 export function pathProblem(path: string): string | null {
   if (path.length > 255) return 'longer than 255 characters';
   if (!SEGMENTS.test(path)) return 'not a relative path of letters, digits, `_`, `.` and `-`';
-  if (path.split('/').some((segment) => segment === '.' || segment === '..')) return 'not within the folder of the project';
+  if (path.split('/').some((segment) => segment === '.' || segment === '..'))
+    return 'not within the folder of the project';
   return null;
 }

@@ -118,7 +118,13 @@ describe('erp metadata', () => {
     assert.match(plan, /^1 to create, 1 to update, 0 to delete, \d+ unchanged\.$/m);
     const planHash = /--expected-plan (sha256:[0-9a-f]{64})/.exec(plan)?.[1] ?? '';
     assert.equal((await run(['deploy', '--expected-plan', `sha256:${'0'.repeat(64)}`])).code, 5);
-    assert.match(await ok(['deploy', '--wait', '--expected-plan', planHash]), /succeeded: version \d+\.$/m);
+    const deployed = await run(['deploy', '--wait', '--expected-plan', planHash]);
+    assert.equal(deployed.code, 0, deployed.stderr);
+    assert.match(deployed.stdout, /succeeded: version \d+\.$/m);
+    assert.match(
+      deployed.stderr,
+      /^Updated to what the platform keeps: erp-project\.yaml, manifest\/package\.yaml\.$/m,
+    );
 
     assert.match(await ok(['diff']), /^No differences\.$/m);
     await ok(['hash', '--check']);
