@@ -164,6 +164,7 @@ describe('The documents', function () {
     assert.equal(first('how to delete a record'), 'operations/data.records.delete.html');
     assert.equal(first('listRecords'), 'operations/data.records.list.html');
     assert.equal(first('pagination'), 'reference/querying.html#pages');
+    assert.equal(first('import csv'), 'guides/use-the-command-line.html#import-a-csv-file');
     assert.match(String(first('prevent duplicates')), /^guides\/prevent-duplicates\.html/);
     const paths = search.search('the').map(({ path }) => String(path));
     assert.deepEqual(
