@@ -35,6 +35,7 @@ export function planLines(changes: Changes, style: PlanStyle): string[] {
 
 /** `2 to create, 1 to update, 25 unchanged`. */
 export function summary({ creates, updates, deletes, noops }: Changes, { terminal }: PlanStyle): string {
+  if (creates.length + updates.length + deletes.length + noops.length === 0) return 'Nothing to change.';
   if (creates.length + updates.length + deletes.length === 0)
     return `Nothing to change; ${counted(noops.length, 'component is', 'components are')} as on the platform.`;
   const parts = [

@@ -119,6 +119,7 @@ describe('erp: a plan', () => {
     assert.equal(short.filter((line) => line.startsWith('  + ')).length, 30);
     assert.ok(short.includes('  … and 10 more (--verbose shows them all)'));
     assert.equal(planLines({ ...none, creates }, { terminal, verbose: true }).length, 42);
+    assert.deepEqual(planLines(none, { terminal, verbose: false }), ['Nothing to change.']);
   });
 
   it('shows from and to within the width, and what loses data in red', () => {
