@@ -38,6 +38,9 @@ COPY scripts/migrate.ts scripts/repl.ts scripts/restored.ts scripts/rotate-secre
 COPY scripts/tenant.ts scripts/tenant-limits.ts scripts/upgrade-tenants.ts ./scripts/
 COPY scripts/console ./scripts/console
 COPY scripts/tenant ./scripts/tenant
+# Compiled once here: a process otherwise spends more than half of its start on stripping types.
+ENV NODE_COMPILE_CACHE=/app/.cache
+RUN node --input-type=module -e "import { globSync } from 'node:fs'; for (const file of ['main.ts', ...globSync('services/*/*.service.ts')]) await import('/app/' + file)"
 USER node
 EXPOSE 3000 9090
 # Callers reach the gateway on PORT; every role answers probes on HEALTH_PORT.
