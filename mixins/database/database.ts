@@ -164,8 +164,8 @@ export class Database {
   readonly #watch: LinkWatch | null;
   /** Server, database and timeline of the newest connection. */
   #place: string | null = null;
-  /** No pooler is in between, or one that gives each session a process of its own. */
-  #keepsSessions = false;
+  /** The check that a pooler in between keeps sessions; null: none since a connection was lost, after which it may have changed. */
+  #checked: Promise<void> | null = null;
   /** The server refused the last new connection, though those of the pool may go on. */
   #refused = false;
 
@@ -187,6 +187,7 @@ export class Database {
         void this.#recognise(client).then(() => done(), done),
     } as pg.PoolConfig);
     this.pool.on('error', (error) => {
+      this.#checked = null;
       if (!this.pool.ending) options.onError?.(error);
     });
     this.pool.on('connect', (client: Session) => {
@@ -243,12 +244,22 @@ export class Database {
 
   async #recognise(client: pg.PoolClient): Promise<void> {
     const found = await beginSession(client);
-    if (!this.#keepsSessions && isPooled(client, found)) await requireSessionMode(client, found.pid, this.url);
-    this.#keepsSessions = true;
+    if (isPooled(client, found)) await this.#requireSessionMode(client, found.pid);
     const { place } = found;
     const before = this.#place;
     this.#place = place;
     if (before !== null && before !== place) for (const forget of this.#onReplaced) forget();
+  }
+
+  /** Connections that are made at the same time share one check. */
+  async #requireSessionMode(client: pg.PoolClient, pid: number): Promise<void> {
+    this.#checked ??= requireSessionMode(client, pid, this.url);
+    try {
+      await this.#checked;
+    } catch (error) {
+      this.#checked = null;
+      throw error;
+    }
   }
 
   /** True while the database answers and, as far as is known, accepts new connections of this login. */
@@ -311,7 +322,8 @@ export class Database {
   #note(error: unknown): void {
     const failure = failureOf(error);
     if (!failure) return;
-    const { kind, remedy } = failure;
+    const { kind, lost, remedy } = failure;
+    if (lost) this.#checked = null;
     this.failures.set(kind, (this.failures.get(kind) ?? 0) + 1);
     const now = performance.now();
     if (kind === 'full') this.#fullAt = now;

@@ -103,4 +103,13 @@ describe('a connection pooler', function () {
         await assert.rejects(database.query('SELECT 1'), /set pool_mode = session for this database/);
       assert.equal(database.failures.get('pooler'), 3);
     });
+
+  it('that comes back in transaction mode is refused, too', async () => {
+    const url = await pooled();
+    const database = opened(url);
+    await database.query('SELECT 1');
+    await poolers.pop()!.stop();
+    poolers.push(await startPgBouncer(server.url, 'transaction', Number(new URL(url).port)));
+    await assert.rejects(database.query('SELECT 1'), /set pool_mode = session for this database/);
+  });
 });

@@ -24,14 +24,14 @@ export interface PgBouncer {
   stop(): Promise<void>;
 }
 
-/** `target`: the address of a superuser, as whom the pooler looks up passwords. */
-export async function startPgBouncer(target: string, mode = 'session'): Promise<PgBouncer> {
+/** `target`: the address of a superuser, as whom the pooler looks up passwords. `port`: a free one unless given. */
+export async function startPgBouncer(target: string, mode = 'session', port?: number): Promise<PgBouncer> {
+  port ??= await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'erp-pgbouncer-'));
   const file = (name: string, text: string): string => {
     writeFileSync(join(folder, name), text);
     return join(folder, name);
   };
-  const port = await freePort();
   const server = new URL(target);
   const user = decodeURIComponent(server.username);
   const users = file('userlist.txt', `"${user}" "${decodeURIComponent(server.password)}"\n`);
