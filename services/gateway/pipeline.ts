@@ -94,7 +94,7 @@ export const admitProvisioning = (gate: Gate, x: Exchange): Promise<void> => che
 /** Runs an operation within such a request, whose session and body `x` has. */
 export async function answerWithin(gate: Gate, x: Exchange): Promise<OperationReply> {
   await check(gate, x, OF_MCP_OPERATION);
-  return x.outcome ?? gate.forward(x);
+  return x.outcome ?? forward(gate, x);
 }
 
 /** Runs the checks, then the operation. */
@@ -102,10 +102,18 @@ export async function answer(gate: Gate, x: Exchange): Promise<OperationReply> {
   await check(gate, x, BEFORE_BODY);
   const rest = async (): Promise<OperationReply> => {
     await check(gate, x, FROM_BODY);
-    return x.outcome ?? gate.forward(x);
+    return x.outcome ?? forward(gate, x);
   };
   if (!x.session || !mayBeHuge(x)) return rest();
   return gate.hugeBodies.take(x.session.tenantId, rest);
+}
+
+/** Services that demand a stronger sign-in do not know where their caller finds out how to get a token. */
+function forward(gate: Gate, x: Exchange): Promise<OperationReply> {
+  return gate.forward(x).catch((error) => {
+    const demanded = error instanceof PlatformError && error.code === 'AUTHENTICATION_INSUFFICIENT';
+    throw demanded ? signInInsufficient(gate, x) : error;
+  });
 }
 
 async function check(gate: Gate, x: Exchange, steps: readonly Step[]): Promise<void> {

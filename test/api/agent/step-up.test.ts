@@ -40,7 +40,10 @@ describe('approving a deployment of an agent', function () {
     assert.equal(answer.status, 401, answer.text);
     answer = await decide('approve');
     assert.deepEqual([answer.status, answer.body.code], [401, 'AUTHENTICATION_INSUFFICIENT'], answer.text);
-    assert.match(answer.headers.get('www-authenticate') ?? '', /insufficient_user_authentication.*acr_values=/);
+    const challenge = answer.headers.get('www-authenticate');
+    assert.match(challenge ?? '', /insufficient_user_authentication.*acr_values=.*resource_metadata="http/);
+    const own = await mia.post('/metadata/deploy', { files, package: wholePackage(files) });
+    assert.equal(own.headers.get('www-authenticate'), challenge, own.text);
     assert.equal((await decide('reject')).status, 201);
   });
 });
