@@ -1,5 +1,5 @@
 /** The account page: passkeys, authenticator app, recovery codes, connections, sessions. */
-import { DASHBOARDS_PATH } from '../../../contracts/auth.ts';
+import { APPROVALS_PATH, DASHBOARDS_PATH } from '../../../contracts/auth.ts';
 import { escapeHtml } from '../../../lib/values/html.ts';
 import type { Page } from './layout.ts';
 import { hiddenInput, passkeyForm, passkeysNeedMore, problem } from './parts.ts';
@@ -190,7 +190,8 @@ ${
     ? button(view, 'endSessions', 'Sign out everywhere')
     : '<p class="hint">Confirm at the top that it is you, and the button is here.</p>'
 }
-<p class="spaced"><a href="/oauth2/logout">Sign out of this browser</a> · <a href="${DASHBOARDS_PATH}">Your dashboards</a></p></section>`;
+<p class="spaced"><a href="/oauth2/logout">Sign out of this browser</a> · <a href="${DASHBOARDS_PATH}">Your dashboards</a> ·
+<a href="${APPROVALS_PATH}">Your approvals</a></p></section>`;
 
 export function account(view: AccountView): Page {
   const done = view.done && DONE.get(view.done);

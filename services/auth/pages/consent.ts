@@ -41,7 +41,6 @@ export function consent(view: ConsentView): Page {
   const list = scopeList(view.scopes, { readsOnly, id: 'area', heading: 'h2' });
   const notes = [
     resources.length > 0 && readsOnly ? 'It can read and check there, and change nothing.' : '',
-    view.agent ? '<strong>It is an AI agent</strong>: it decides by itself what to do next.' : '',
     view.publishedAt ? `It is published by <b>${escapeHtml(view.publishedAt)}</b>.` : '',
   ];
   return {
@@ -52,6 +51,7 @@ export function consent(view: ConsentView): Page {
 <p class="who">You are <strong>${escapeHtml(view.username)}</strong> in <strong>${escapeHtml(view.tenantName)}</strong>.
 ${notYou(view)}</p>
 <p>${purpose(view)}</p>
+${view.agent ? '<p class="agent"><strong>It is an AI agent</strong>: it decides by itself what to do next.</p>' : ''}
 ${notes.filter(Boolean).map(hint).join('\n')}
 <p class="sum">${sum(list.count, list.farReaching)}</p>
 ${list.html}

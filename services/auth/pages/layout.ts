@@ -33,7 +33,8 @@ h1{font-size:1.5rem}
 .lead{margin-bottom:1.5rem}.lead strong,.lead b{color:var(--ink)}
 label,.label{display:block;font-weight:600;margin:0 0 .35rem}
 .hint{color:var(--soft);font-size:.9rem;margin:.35rem 0 0}
-.field{margin:0 0 1.25rem}
+.field{margin:0 0 1.25rem}.hint+form .field{margin-top:1rem}
+.agent{border-inline-start:.25rem solid var(--accent);padding-inline-start:.75rem}
 .problem strong{color:var(--bad)}
 input[aria-invalid=true]{border-color:var(--bad);border-width:2px}
 input.code{font:600 1.4rem/1.3 var(--mono);letter-spacing:.15em;
@@ -47,7 +48,7 @@ text-align:center;text-transform:uppercase}
 .count::before{content:"("}.count::after{content:")"}
 .who{margin-bottom:.75rem}.sum{margin:1rem 0 .75rem}.after{margin:1.25rem 0 1.5rem}
 button.link{display:inline;width:auto;min-height:1.5rem;padding:0;margin:0;border:0;background:none;color:var(--accent);
-font-weight:600;text-decoration:underline}button.link:hover{background:none;color:var(--accent-deep)}
+font-weight:inherit;text-decoration:underline}button.link:hover{background:none;color:var(--accent-deep)}
 .spaced{margin-top:1.25rem}
 .usercode{font:650 1.75rem/1.3 var(--mono);letter-spacing:.12em;
 text-align:center;background:var(--ground);border-radius:.5rem;padding:.75rem;margin:0 0 1.25rem}
@@ -69,6 +70,8 @@ h2{font-size:1.1rem;margin:0 0 .5rem}
 .keys{list-style:none;margin:.75rem 0 1rem;padding:0}.keys>li{border:1px solid var(--hair);border-radius:.5rem;
 padding:.75rem .85rem;margin:0 0 .6rem}.keys .hint{margin:.1rem 0 0}
 .keys details{margin:.35rem 0 0}.keys h3{font-size:1rem;margin:0}.keys .keys{margin:.5rem 0 0}
+.keys .keys>li{border-width:1px 0 0;border-radius:0;padding:.6rem 0 .75rem;margin:0}
+.keys button.quiet{width:auto;min-height:2.25rem;padding:.25rem .9rem;margin-top:.4rem}
 .keys .scopes{margin-bottom:.75rem}.keys .area{margin-top:.5rem}
 .notice{border:1px solid var(--good);border-left-width:.35rem;border-radius:.5rem;padding:.75rem 1rem;margin:0 0 1.25rem}
 .notice p{margin:0}
