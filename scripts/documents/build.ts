@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import { API_VERSION } from '../../lib/addresses.ts';
-import { CATALOGUE } from '../../lib/errors/catalogue.ts';
+import { CATALOGUE, RESERVED_CODES } from '../../lib/errors/catalogue.ts';
 import { DESIGN, HIGHLIGHTED, PROSE, TABLES } from '../../lib/values/page-design.ts';
 import { CHECKSUMS } from '../../mixins/documents/archives.ts';
 import { openapi } from '../../services/gateway/public/openapi.ts';
@@ -37,13 +37,17 @@ export function build(): Files {
   files.set('llms.txt', llmsText(version));
   for (const { type, schema } of KINDS)
     files.set(`metadata/${type}.schema.json`, pretty(publishedSchema(type, schema)));
-  files.set('search.json', searchIndex(rendered));
+  files.set('search.json', searchIndex(rendered.filter(({ page: one }) => !RESERVED_PAGES.has(one.path))));
   files.set('search.js', own('browser/search.js'));
+  files.set('page.js', own('browser/page.js'));
   files.set('searching.js', own('../../mixins/documents/searching.js'));
   files.set('minisearch.js', readFileSync(new URL('../es/index.js', import.meta.resolve('minisearch')), 'utf8'));
   files.set('style.css', `${DESIGN}${PROSE}${TABLES}${HIGHLIGHTED}${own('style.css')}`);
   return files.set(CHECKSUMS, checksums(files));
 }
+
+/** Left out of the search: before them comes what can be done instead. */
+const RESERVED_PAGES: ReadonlySet<string> = new Set([...RESERVED_CODES].map((code) => `errors/${code}`));
 
 /** Every page, in the order of the navigation. */
 export function allPages(description: Record<string, unknown>): Page[] {

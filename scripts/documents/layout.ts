@@ -31,6 +31,7 @@ export function layOut(page: Page, { html, headings }: Rendered, { version, page
 ${ICON_LINK}
 <link rel="stylesheet" href="${root}style.css">
 <link rel="alternate" type="text/markdown" href="${markdown}" title="This page as Markdown">
+<script type="module" src="${root}page.js"></script>
 <script type="module" src="${root}search.js"></script>`,
     nav: `<a href="${root}index.html">Documents ${version}</a><a href="${REFERENCE_PATH}">API reference</a><a href="#site-pages">All pages</a>`,
     bodyAttributes: `data-root="${root || './'}"`,

@@ -166,6 +166,22 @@ describe('every page in Chromium', function () {
       await context.close();
     });
 
+  it('examples in the documents name this address, and are copied by keyboard', async () => {
+    const permissions = ['clipboard-read', 'clipboard-write'];
+    const { page, context } = await visit(browser, platform.baseUrl, { permissions });
+    await opened(page, '/versions/latest/docs/guides/first-request');
+    const address = `API=${platform.baseUrl}/api/v1`;
+    const example = page.locator('.example', { hasText: address }).first();
+    await example.locator('.copy').focus();
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.copy:text("Copied")');
+    const copied = String(await page.evaluate('navigator.clipboard.readText()'));
+    assert.ok(copied.includes(address), copied);
+    assert.equal(copied, await example.locator('pre').textContent());
+    assert.doesNotMatch(await page.innerText('article'), /localhost:3000/);
+    await context.close();
+  });
+
   it('the sections of a document stand beside it, and on a phone above it once they are asked for', async () => {
     for (const size of [DESK, PHONE]) {
       const { page, context } = await visit(browser, platform.baseUrl, size);

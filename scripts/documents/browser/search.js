@@ -73,8 +73,8 @@ function activate(field, results, status) {
     try {
       const found = (await search())(text).slice(0, MAX_RESULTS);
       if (mine !== asked) return;
-      results.replaceChildren(...found.map(item));
-      results.hidden = found.length === 0;
+      results.replaceChildren(...(found.length > 0 ? found.map(item) : [element('li', 'Nothing was found.')]));
+      results.hidden = false;
       status.textContent = found.length === 1 ? '1 result' : `${found.length || 'No'} results`;
     } catch {
       if (mine !== asked) return;

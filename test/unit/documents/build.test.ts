@@ -166,6 +166,12 @@ describe('The documents', function () {
     assert.equal(first('pagination'), 'reference/querying.html#pages');
     assert.equal(first('import csv'), 'guides/use-the-command-line.html#import-a-csv-file');
     assert.match(String(first('prevent duplicates')), /^guides\/prevent-duplicates\.html/);
+    for (const [text, section] of [
+      ['import csv', 'import-of-csv-files'],
+      ['webhook', 'webhooks'],
+      ['file upload', 'files-and-attachments'],
+    ] as const)
+      assert.equal(first(text), `reference/not-available.html#${section}`);
     const paths = search.search('the').map(({ path }) => String(path));
     assert.deepEqual(
       paths.filter((path) => !leads(files, 'index.html', path)),
