@@ -204,13 +204,18 @@ describe('the page of dashboards in Chromium', () => {
           truncated: true,
           rowCount: 600,
           fromCache: true,
-          accessNotes: [{ code: 'ROWS_RESTRICTED', field: null, message: 'You see only some of the invoices.' }],
+          accessNotes: [
+            { code: 'ROWS_RESTRICTED', field: null, message: 'You see only some of the invoices.' },
+            { code: 'FIELD_HIDDEN', field: 'total', message: 'The total is hidden.' },
+          ],
         },
       }),
     );
+    assert.deepEqual(await page.locator('main > .note').allInnerTexts(), ['You see only some of the invoices.']);
     const notes = await page.innerText('.notes');
     assert.match(notes, /first 3 of 600 rows/);
-    assert.match(notes, /You see only some of the invoices\./);
+    assert.match(notes, /The total is hidden\./);
+    assert.doesNotMatch(notes, /only some/);
     assert.match(notes, /As of Nov 22, 2026, 10:30\sAM/);
   });
 
@@ -436,17 +441,37 @@ describe('the page of dashboards in Chromium', () => {
       title: 'Broken',
       type: 'bar',
       layout: at(1),
-      failure: { status: 422, code: 'WIDGET_QUERY_INVALID', message: 'The field Gone__c is not known.' },
+      failure: { status: 503, code: 'SERVICE_UNAVAILABLE', message: 'Away.', retryAfter: '30' },
     };
     const whole: FakeWidget = { title: 'Whole', type: 'table', layout: at(0), result: byStatus };
     const { page, runs } = await open({ name: 'Half', widgets: [whole, broken] });
-    assert.match(await page.innerText('.problem'), /The field Gone__c is not known\.\s+WIDGET_QUERY_INVALID/);
+    assert.match(await page.innerText('.problem'), /Away\.\s+SERVICE_UNAVAILABLE/);
     assert.equal(await page.locator('.kind-table tbody tr').count(), 3);
     delete broken.failure;
     broken.result = byStatus;
     await page.click('.problem button');
     await page.waitForSelector('canvas');
     assert.deepEqual(runs.at(-1), { key: 'w1', body: { version: 'published', maxAgeSeconds: 0 } });
+  });
+
+  it('offers to try again only what can pass, and else says who can help', async () => {
+    const failed = (status: number, code: string, message: string): FakeWidget => ({
+      title: code,
+      type: 'bar',
+      layout: at(0),
+      failure: { status, code, message },
+    });
+    const { page } = await open({
+      name: 'Broken',
+      widgets: [
+        failed(422, 'WIDGET_QUERY_INVALID', 'The field Gone__c is not known.'),
+        failed(403, 'OBJECT_PERMISSION_DENIED', 'You may not read Account.'),
+      ],
+    });
+    const [faulty = '', denied = ''] = await page.locator('.problem').allInnerTexts();
+    assert.match(faulty, /Gone__c is not known\.\s+WIDGET_QUERY_INVALID\s+The owner of the dashboard/);
+    assert.match(denied, /may not read Account\.\s+OBJECT_PERMISSION_DENIED\s+An administrator of your company/);
+    assert.equal(await page.locator('.problem button').count(), 0);
   });
 
   it('waits and asks again when there were too many calls at once', async () => {

@@ -23,6 +23,11 @@ export class CallFailed extends Error {
     this.details = details;
     this.errors = errors;
   }
+
+  /** The same question may be answered later, without anybody changing anything. */
+  get passes() {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
 }
 
 /** @param {number} seconds */

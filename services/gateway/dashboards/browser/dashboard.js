@@ -29,7 +29,13 @@ export async function showDashboard(main, dashboardId, place, go) {
   const where = dashboard.timezone === null ? own : { ...own, timezone: knownTimezone(dashboard.timezone) };
   // In the order in which they are read on the grid; a phone and a screen reader go through them one by one.
   const widgets = dashboard.widgets.toSorted((a, b) => a.layout.y - b.layout.y || a.layout.x - b.layout.x);
-  const views = widgets.map((widget) => new WidgetView(dashboard, widget, where));
+  const form = element('div');
+  const restriction = element('p', { class: 'note' });
+  const restricted = (/** @type {string} */ message) => {
+    fill(restriction, foreign(message));
+    form.before(restriction);
+  };
+  const views = widgets.map((widget) => new WidgetView(dashboard, widget, where, restricted));
   const leaving = new AbortController();
   let asking = new AbortController();
 
@@ -48,7 +54,6 @@ export async function showDashboard(main, dashboardId, place, go) {
     document.body.dataset['shown'] = String(outcomes.length - failed);
   };
   const fields = filters.length > 0 ? filterFields(filters, leaving.signal) : Promise.resolve(new Map());
-  const form = element('div');
   const grid = element('div', { class: 'grid' }, ...views.map(({ section }) => section));
   const refresh = async () => run(await fields, true);
   const unknown = unknownFilters(filters, address);

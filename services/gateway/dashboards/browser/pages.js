@@ -1,7 +1,7 @@
 /** Shows what the address names to somebody who has signed in, and follows links without leaving the page. */
 import { CallFailed, call } from './api.js';
 import { showDashboard } from './dashboard.js';
-import { announce, button, byId, fill, foreign, problem } from './elements.js';
+import { announce, button, byId, element, fill, foreign, problem } from './elements.js';
 import { knownLocale, knownTimezone } from './format.js';
 import { showList } from './list.js';
 import { accessToken, revoke, SignInFailed } from './sign-in.js';
@@ -84,7 +84,11 @@ function fail(error) {
     fill(main, problem('There is no such dashboard', 'It does not exist, or it is not shared with you.'));
   } else if (error instanceof CallFailed) {
     document.title = 'Problem · ERP platform';
-    fill(main, problem('The dashboards cannot be shown', `${error.message} (${error.code})`, again));
+    const way = error.status === 403 ? [element('p', {}, 'An administrator of your company can change that.')] : [];
+    fill(
+      main,
+      problem('The dashboards cannot be shown', `${error.message} (${error.code})`, ...(error.passes ? [again] : way)),
+    );
   } else {
     document.title = 'Problem · ERP platform';
     fill(main, problem('The dashboards cannot be shown', 'Something went wrong on this page.', again));

@@ -22,6 +22,9 @@ import { figures, pivotTable, table } from './tables.js';
 /** Rows after which no further page is added: writing a longer table takes the browser more than a second. */
 const ROWS_MAX = 5_000;
 const BEGUN_ANEW = 'The list could not be continued where it ended, so it begins anew.';
+const ROWS_RESTRICTED = 'ROWS_RESTRICTED';
+const ADMINISTRATOR = 'An administrator of your company can change that.';
+const EDITOR = 'The owner of the dashboard or an administrator has to correct it.';
 
 /** A widget on the page. */
 export class WidgetView {
@@ -44,11 +47,13 @@ export class WidgetView {
    * @param {Dashboard} dashboard
    * @param {Widget} widget
    * @param {Place} place
+   * @param {(message: string) => void} restricted hears that rows were left out, which holds for the dashboard as a whole
    */
-  constructor(dashboard, widget, place) {
+  constructor(dashboard, widget, place, restricted) {
     this.dashboard = dashboard;
     this.widget = widget;
     this.place = place;
+    this.restricted = restricted;
     const heading = `widget-${widget.widgetKey}`;
     const title = element('h2', { id: heading }, foreign(widget.title));
     this.#toggle = button('Table', () => this.#switch(), { class: 'toggle', hidden: true });
@@ -236,7 +241,9 @@ export class WidgetView {
         { class: 'problem' },
         element('h3', {}, 'This widget cannot be shown'),
         element('p', {}, foreign(error.message), ' ', element('code', {}, error.code)),
-        button('Try again', () => void this.run({ ...asked, fresh: true })),
+        error.passes
+          ? button('Try again', () => void this.run({ ...asked, fresh: true }))
+          : element('p', {}, error.status === 403 ? ADMINISTRATOR : EDITOR),
       ),
     );
     fill(this.#notes);
@@ -255,7 +262,10 @@ export class WidgetView {
   #say(result, left) {
     const { rows, truncated, nextCursor, accessNotes, computedAt } = result;
     this.#more.hidden = !nextCursor || rows.length >= ROWS_MAX;
-    const notes = accessNotes.map(({ message }) => element('p', { class: 'note' }, foreign(message)));
+    const notes = [];
+    for (const { code, message } of accessNotes)
+      if (code === ROWS_RESTRICTED) this.restricted(message);
+      else notes.push(element('p', { class: 'note' }, foreign(message)));
     if (truncated)
       notes.unshift(element('p', { class: 'note' }, `Shows the first ${shownOf(result)}; there are more.`));
     const idle = withoutEffect(this.dashboard.filters, this.#asked?.filterValues, this.widget);
