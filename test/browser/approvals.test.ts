@@ -88,8 +88,9 @@ describe('the page of approvals in Chromium', function () {
     const { page, complaints, strangers } = visitor;
     await picture(visitor, 'approval-desktop-light');
     const text = await page.innerText('main');
-    for (const part of ['tidy', 'Ada', `Tidy up ${HOSTILE}`, `Old ${HOSTILE}`, 'Risk: high', 'delete Account'])
+    for (const part of ['tidy', 'Ada', `Tidy up ${HOSTILE}`, `Delete Account: Old ${HOSTILE}`, 'Deletes Account'])
       assert.ok(text.includes(part), `${part} in ${text}`);
+    assert.match(text, /Risk\s+High/);
     assert.equal(await page.locator('main img').count(), 0);
     assert.deepEqual(await findings(page), []);
     await page.click('button:has-text("Approve")');
@@ -104,6 +105,7 @@ describe('the page of approvals in Chromium', function () {
     const { page } = visitor;
     await picture(visitor, 'list-phone-dark');
     assert.deepEqual(await findings(page), []);
+    assert.match(await page.innerText('.approvals'), /Delete Account: To be kept\s+Risk: high/);
     await page.click(`a[href="/approvals/${approvalId}"]`);
     await page.waitForSelector('#decision');
     await picture(visitor, 'approval-phone-dark');

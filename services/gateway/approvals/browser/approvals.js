@@ -2,7 +2,7 @@
 import { CallFailed, call } from './api.js';
 import { announce, button, byId, element, fill, foreign, problem } from './elements.js';
 import { knownLocale, knownTimezone, moment } from './format.js';
-import { nameOf, showProposal } from './proposal.js';
+import { nameOf, showProposal, titleOf } from './proposal.js';
 import { accessToken, leaveForSignIn, revoke, SignInFailed } from './sign-in.js';
 
 /** @import { Approval, ApprovalSummary, Run } from './api-types.d.ts' */
@@ -48,7 +48,7 @@ async function showList(where) {
     try {
       /** @type {{ records: ApprovalSummary[], nextCursor: string | null }} */
       const { records, nextCursor } = await call(`/agent/approvals?${query}`);
-      list.append(...records.map((one) => entry(one, where)));
+      list.append(...(await Promise.all(records.map((one) => entry(one, where)))));
       cursor = nextCursor;
       more.hidden = nextCursor === null;
       empty.hidden = list.children.length > 0 || nextCursor !== null;
@@ -66,21 +66,26 @@ async function showList(where) {
  * @param {ApprovalSummary} approval
  * @param {Place} where
  */
-const entry = ({ approvalId, summary, risk, requestedAt, expiresAt }, where) =>
-  element(
+async function entry(approval, where) {
+  const { approvalId, risk, requestedAt, expiresAt } = approval;
+  return element(
     'li',
     { class: 'card' },
-    element('h2', {}, element('a', { href: `/approvals/${approvalId}` }, foreign(summary))),
+    element('h2', {}, element('a', { href: `/approvals/${approvalId}` }, foreign(await titleOf(approval)))),
     element(
       'p',
       {},
-      riskOf(risk),
+      riskOf(risk, `Risk: ${risk}`),
       ` · asked ${moment(requestedAt, where)} · can be decided until ${moment(expiresAt, where)}`,
     ),
   );
+}
 
-/** @param {string} risk */
-const riskOf = (risk) => element('span', { class: `risk-${risk}` }, `Risk: ${risk}`);
+/**
+ * @param {ApprovalSummary['risk']} risk
+ * @param {string} text
+ */
+const riskOf = (risk, text) => element('span', { class: `risk-${risk}` }, text);
 
 /**
  * @param {string} id
@@ -90,17 +95,17 @@ async function showApproval(id, where) {
   /** @type {Approval} */
   const approval = await call(`/agent/approvals/${id}`);
   const [run, proposal] = await Promise.all([runOf(approval), showProposal(approval, where)]);
-  const user = run ? await nameOf('User', run.userId) : null;
-  document.title = `${approval.summary} · ERP platform`;
+  const [user, title] = await Promise.all([run ? nameOf('User', run.userId) : null, titleOf(approval)]);
+  document.title = `${title} · ERP platform`;
   fill(
     main,
     element('p', {}, element('a', { href: '/approvals' }, 'All approvals')),
-    element('h1', { tabindex: '-1' }, foreign(approval.summary)),
+    element('h1', { tabindex: '-1' }, foreign(title)),
     facts([
       ['Agent', run ? foreign(`${run.agentKey} (${run.clientId})`) : null],
       ['In the name of', user === null ? null : foreign(user)],
       ['Goal of its run', run ? element('span', { class: 'goal', dir: 'auto' }, run.goal) : null],
-      ['Risk', riskOf(approval.risk)],
+      ['Risk', riskOf(approval.risk, RISKS[approval.risk])],
       ['Asked', moment(approval.requestedAt, where)],
       [approval.status === 'PENDING' ? 'Can be decided until' : 'Valid until', moment(approval.expiresAt, where)],
       ['State', STATES.get(approval.status) ?? approval.status],
@@ -112,6 +117,8 @@ async function showApproval(id, where) {
     ...(approval.status === 'PENDING' ? [decisionForm(approval, proposal.whole)] : []),
   );
 }
+
+const RISKS = { low: 'Low', medium: 'Medium', high: 'High' };
 
 const STATES = new Map([
   ['PENDING', 'Waits for a decision'],
@@ -280,7 +287,7 @@ function fail(error) {
       problem(
         'The approvals cannot be shown',
         `${error.message} (${error.code})`,
-        button('Try again', () => void show()),
+        ...(error.passes ? [button('Try again', () => void show())] : []),
       ),
     );
   else {

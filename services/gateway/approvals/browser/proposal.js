@@ -3,7 +3,7 @@ import { CallFailed, call } from './api.js';
 import { element, foreign } from './elements.js';
 import { text } from './format.js';
 
-/** @import { Approval, Description, DescribedField, PlanChange, PlanProblem, Preview } from './api-types.d.ts' */
+/** @import { Approval, ApprovalSummary, Description, DescribedField, PlanChange, PlanProblem, Preview } from './api-types.d.ts' */
 /** @import { Place } from './types.d.ts' */
 
 /** What is not there, or not for this person, is left out of the view. */
@@ -22,6 +22,35 @@ const orNothing = (/** @type {Promise<any>} */ asked) =>
 export async function nameOf(object, id) {
   const found = await orNothing(call(`/data/${encodeURIComponent(object)}/${encodeURIComponent(id)}?fields=id,name`));
   return found?.name ? String(found.name) : id;
+}
+
+/** For people; other operations have the summary of the API. */
+const DEEDS = new Map([
+  ['data.records.create', 'Create'],
+  ['data.records.update', 'Change'],
+  ['data.records.upsert', 'Create or change'],
+  ['data.records.delete', 'Delete'],
+  ['data.records.restore', 'Restore'],
+  ['data.shares.create', 'Share'],
+  ['data.shares.delete', 'End a share of'],
+  ['metadata.deployments.create', 'Deploy configuration'],
+  ['metadata.deployments.cancel', 'Cancel a deployment'],
+]);
+
+/** Object and id in the path of a request on a record. */
+const targetOf = (/** @type {string} */ path) =>
+  /\/data\/([A-Za-z]\w*)(?:\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))?/.exec(path)?.slice(1) ?? [];
+
+/**
+ * `Delete Account: Nordwind`.
+ * @param {ApprovalSummary & { preview?: Preview | null }} approval the preview has the name of what is deleted by now
+ */
+export async function titleOf({ operationId, path, summary, preview }) {
+  const [object, id] = targetOf(path);
+  const deed = DEEDS.get(operationId);
+  const title = deed ? [deed, ...(object ? [object] : [])].join(' ') : summary;
+  if (!object || !id) return title;
+  return `${title}: ${recordOf(preview?.before)?.['name'] ?? (await nameOf(object, id))}`;
 }
 
 /**
@@ -54,25 +83,19 @@ const recordOf = (value) =>
  * @param {Place} place
  */
 async function recordParts({ path, preview }, place) {
-  const [, object, id] = /\/data\/([A-Za-z]\w*)(?:\/([0-9a-f-]{36}))?/.exec(path) ?? [];
+  const [object] = targetOf(path);
   if (!object) return [];
   const description = /** @type {Description | null} */ (await orNothing(call(`/objects/${object}/describe`)));
   const before = recordOf(preview?.before);
   const after = recordOf(preview?.record);
-  const label = description?.label ?? object;
-  /** @type {Node[]} */
-  const parts = [];
-  if (id) parts.push(element('p', {}, `${label}: `, foreign(before?.['name'] ? String(before['name']) : id)));
-  if (after) {
-    const rows = await Promise.all(
-      changedFields(before, after).map((name) => {
-        const field = description?.fields.find((one) => one.apiName === name);
-        return row(name, field, before, after, place);
-      }),
-    );
-    if (rows.length > 0) parts.push(table(['Field', 'Before', 'After'], rows));
-  }
-  return parts;
+  if (!after) return [];
+  const rows = await Promise.all(
+    changedFields(before, after).map((name) => {
+      const field = description?.fields.find((one) => one.apiName === name);
+      return row(name, field, before, after, place);
+    }),
+  );
+  return rows.length > 0 ? [table(['Field', 'Before', 'After'], rows)] : [];
 }
 
 /** Kept by the platform, and different after every change. */
@@ -165,7 +188,7 @@ const planParts = (preview) => [
  * @param {HTMLElement[]} parts
  */
 const section = (title, parts) =>
-  parts.length === 0 ? [] : [element('h2', {}, `${title} (${parts.length})`), ...parts];
+  parts.length === 0 ? [] : [element('h3', {}, `${title} (${parts.length})`), ...parts];
 
 /** @param {PlanChange} change */
 const changePart = ({ type, fullName, properties, destructive, impact }) =>
@@ -196,6 +219,16 @@ const problemPart = ({ type, fullName, message, remedy }) =>
  */
 const details = (title, ...parts) => element('details', {}, element('summary', {}, foreign(title)), ...parts);
 
+/** @type {Record<string, string>} */
+const EFFECTS = {
+  create: 'Creates',
+  update: 'Changes',
+  delete: 'Deletes',
+  transition: 'Changes the state of',
+  notification: 'Sends a notification about',
+  event: 'Sends an event about',
+};
+
 /** @param {Preview | null} preview */
 function verdict(preview) {
   if (preview === null) return [element('p', {}, 'This operation cannot be tried out: there is no preview.')];
@@ -203,12 +236,13 @@ function verdict(preview) {
   const parts = [];
   const list = (/** @type {string} */ title, /** @type {string[]} */ items) => {
     if (items.length > 0)
-      parts.push(element('h2', {}, title), element('ul', {}, ...items.map((item) => element('li', {}, foreign(item)))));
+      parts.push(element('h3', {}, title), element('ul', {}, ...items.map((item) => element('li', {}, foreign(item)))));
   };
   list(
     'Effects',
     (preview.effects ?? []).map(
-      ({ kind, objectApiName, count }) => `${kind} ${objectApiName}${count === undefined ? '' : ` (${count})`}`,
+      ({ kind, objectApiName, count }) =>
+        `${EFFECTS[kind] ?? kind} ${objectApiName}${count === undefined ? '' : ` (${count})`}`,
     ),
   );
   list(
