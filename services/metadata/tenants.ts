@@ -232,27 +232,15 @@ export async function createTenant(
   return outcome.created ? outcome : { tenant: await sameTenant(database, outcome.tenant, given), created: false };
 }
 
-/** The companions of a new tenant, made by the owner of its schema. */
-export function companionsSql(tenantId: string): string {
-  const schema = identifier(tenantSchema(tenantId));
-  return [
-    `GRANT USAGE ON SCHEMA ${schema} TO ${schema}`,
-    `SET LOCAL search_path = ${schema}`,
-    ...SCHEMA_FILES.slice(0, 1).map((file) => file.sql),
-    grants(schema),
+/** Creates the companions of a new tenant, as the owner of its schema. */
+export const companionsSql = (tenantId: string): string => schemaSql(tenantId, SCHEMA_FILES.slice(0, 1));
+
+const schemaSql = (tenantId: string, files: readonly SchemaFile[]): string =>
+  [
+    `SET LOCAL search_path = ${identifier(tenantSchema(tenantId))}, public`,
+    ...files.map((file) => file.sql),
     'RESET search_path',
   ].join(';\n');
-}
-
-/** Records and companions may be read and written; history and audit are only ever added to. */
-function grants(schema: string): string {
-  const append = `${schema}._history, ${schema}._audit`;
-  return [
-    `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${schema}`,
-    `REVOKE UPDATE, DELETE ON ${append} FROM ${schema}`,
-    `GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ${schema} TO ${schema}`,
-  ].join(';\n');
-}
 
 /** A newer version of the platform may have been here before. */
 const UPDATED_SCHEMA = `
@@ -261,17 +249,8 @@ const UPDATED_SCHEMA = `
 /** Runs the files of tenant-schema that this tenant has not seen, as the owner of its schema. */
 export async function upgradeSchema(tx: Tx, tenantId: string, from: number): Promise<void> {
   const files = SCHEMA_FILES.filter((file) => file.number > from);
-  const schema = identifier(tenantSchema(tenantId));
   const running: Promise<unknown>[] = [];
-  if (files.length > 0)
-    running.push(
-      tx.actAs(ownerRole(tenantId)),
-      tx.query(
-        [`SET LOCAL search_path = ${schema}, public`, ...files.map((file) => file.sql), 'RESET search_path'].join(
-          ';\n',
-        ),
-      ),
-    );
+  if (files.length > 0) running.push(tx.actAs(ownerRole(tenantId)), tx.query(schemaSql(tenantId, files)));
   running.push(tx.actAs(serviceRole('metadata', tenantId)), tx.query(UPDATED_SCHEMA, [tenantId, NEWEST_SCHEMA]));
   await inOrder(running);
 }

@@ -481,7 +481,7 @@ CREATE POLICY directory_of_login ON auth.tenant_origins AS PERMISSIVE FOR ALL TO
 
 CREATE POLICY tenant ON auth.tenant_origins AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
-CREATE FUNCTION auth.add_password_link(uuid,uuid,uuid,bytea,integer) RETURNS timestamp with time zone LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 85fdc81a08b9
+CREATE FUNCTION auth.add_password_link(uuid,uuid,uuid,bytea,integer) RETURNS timestamp with time zone LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body ded52041c7d2
 GRANT EXECUTE ON FUNCTION auth.add_password_link(uuid,uuid,uuid,bytea,integer) TO svc_data;
 
 CREATE FUNCTION auth.end_grant(uuid,uuid,text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body f93b999160b1
@@ -493,5 +493,5 @@ GRANT EXECUTE ON FUNCTION auth.living_grants(uuid,text[]) TO svc_data;
 CREATE FUNCTION auth.queue_invitation(uuid,uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 1188935a2f0e
 GRANT EXECUTE ON FUNCTION auth.queue_invitation(uuid,uuid) TO svc_data;
 
-CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 77c17c989e95
+CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 7e5894b1fcb7
 GRANT EXECUTE ON FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) TO svc_auth;

@@ -20,11 +20,3 @@ CREATE TABLE data.secrets (
 );
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON data.secrets TO login_data;
 GRANT DELETE, INSERT, SELECT, UPDATE ON data.secrets TO svc_data;
-
-CREATE TABLE data.sweeps (
-  name text NOT NULL,
-  due_at timestamp with time zone DEFAULT now() NOT NULL,
-  CONSTRAINT sweeps_pkey PRIMARY KEY (name)
-);
-GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON data.sweeps TO login_data;
-GRANT DELETE, INSERT, SELECT, UPDATE ON data.sweeps TO svc_data;

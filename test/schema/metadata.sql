@@ -246,13 +246,13 @@ GRANT EXECUTE ON FUNCTION metadata.create_tenant_schema(uuid) TO login_metadata;
 
 CREATE FUNCTION metadata.ensure_tenant_roles(uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body 97d2c96013a8
 
-CREATE FUNCTION metadata.erase_rows(uuid,integer) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 8ee8fe3b043b
+CREATE FUNCTION metadata.erase_rows(uuid,integer) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 939c7672964c
 GRANT EXECUTE ON FUNCTION metadata.erase_rows(uuid,integer) TO login_metadata;
 
 CREATE FUNCTION metadata.erase_tenant(uuid) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body c4db2ff0889c
 GRANT EXECUTE ON FUNCTION metadata.erase_tenant(uuid) TO login_metadata;
 
-CREATE FUNCTION metadata.fence_workers() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body e34f8733f74c
+CREATE FUNCTION metadata.fence_workers() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body 0699d09bc9e3
 
 CREATE FUNCTION metadata.find_traces(uuid) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 2a6c20039291
 GRANT EXECUTE ON FUNCTION metadata.find_traces(uuid) TO login_metadata;

@@ -288,11 +288,11 @@ CREATE TRIGGER _user_name BEFORE INSERT OR UPDATE OF name, "displayName" ON t_te
 CREATE FUNCTION t_tenant._remove_audit(bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=t_tenant, pg_temp -- body ce1d233fc373
 ALTER FUNCTION t_tenant._remove_audit(bigint) OWNER TO t_tenant_owner;
 
-CREATE FUNCTION t_tenant._renew_epoch(text,text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=t_tenant, pg_temp -- body bf6a520b4a53
+CREATE FUNCTION t_tenant._renew_epoch(text,text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=t_tenant, pg_temp -- body 5f03d0c06569
 ALTER FUNCTION t_tenant._renew_epoch(text,text) OWNER TO t_tenant_owner;
 GRANT EXECUTE ON FUNCTION t_tenant._renew_epoch(text,text) TO t_tenant;
 
-CREATE FUNCTION t_tenant._rollup_trail(text,boolean,boolean,jsonb,jsonb) RETURNS void LANGUAGE plpgsql SET search_path=t_tenant, public -- body e05c403d32ff
+CREATE FUNCTION t_tenant._rollup_trail(text,boolean,boolean,jsonb,jsonb) RETURNS void LANGUAGE plpgsql SET search_path=t_tenant, public -- body 7ea9341bbda5
 ALTER FUNCTION t_tenant._rollup_trail(text,boolean,boolean,jsonb,jsonb) OWNER TO t_tenant_owner;
 
 CREATE FUNCTION t_tenant._user_name() RETURNS trigger LANGUAGE plpgsql -- body 7efa01b985ed

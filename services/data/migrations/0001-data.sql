@@ -1,6 +1,7 @@
--- What the data service keeps for itself. Records and their companions live in the tenants' own schemas.
+-- Data of the service itself. Records and their companions are in the schemas of tenants.
 
--- Secrets that every process of the service shares and no restart may change: the key that cursors are sealed with.
+-- Secrets shared by all processes of the service across restarts: the key that seals cursors, unless the deployment sets
+-- its own.
 CREATE TABLE data.secrets (
   name       text        PRIMARY KEY,
   secret     bytea       NOT NULL,

@@ -1,5 +1,5 @@
--- `name` is what every record is shown by, `displayName` is what a user is called: of a user they are the same text,
--- whichever of the two was written. Runs after the object User exists.
+-- `name` is the display text of every record, `displayName` that of a user: in a user they are equal, whichever is written. Runs
+-- after the object User exists.
 CREATE FUNCTION _user_name() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_OP = 'UPDATE' AND NEW."displayName" IS NOT DISTINCT FROM OLD."displayName" THEN

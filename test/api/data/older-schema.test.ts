@@ -24,14 +24,19 @@ describe('a tenant whose tables are of an older version', function () {
       .then(({ stdout, stderr }) => ({ code: 0, stdout, stderr }))
       .catch(({ code, stdout, stderr }) => ({ code: Number(code), stdout: String(stdout), stderr: String(stderr) }));
 
-  /** The tables as the version before epochs left them. */
+  /** Takes the schema back by one version. */
   async function age(id: string): Promise<void> {
-    const schema = schemaOf(id);
-    await owner.query(`DROP FUNCTION ${schema}._renew_epoch; DROP TABLE ${schema}._epoch`);
-    await owner.query(`ALTER TABLE ${schema}._audit_chain DROP COLUMN form`);
-    await owner.query(`DROP TABLE ${schema}._external_ids, ${schema}._deprovisioned_users`);
-    await owner.query('UPDATE metadata.tenants SET tenant_schema_version = 15 WHERE id = $1', [id]);
+    await owner.query(`DROP FUNCTION ${schemaOf(id)}._user_name CASCADE`);
+    await owner.query('UPDATE metadata.tenants SET tenant_schema_version = $2 WHERE id = $1', [
+      id,
+      TENANT_SCHEMA_VERSION - 1,
+    ]);
   }
+  /** Stands for a table of the newer version. */
+  const hideEpoch = (id: string): Promise<unknown> =>
+    owner.query(`ALTER TABLE ${schemaOf(id)}._epoch RENAME TO _later`);
+  const showEpoch = (id: string): Promise<unknown> =>
+    owner.query(`ALTER TABLE ${schemaOf(id)}._later RENAME TO _epoch`);
   const versions = async (): Promise<unknown> =>
     (await owner.query('SELECT DISTINCT tenant_schema_version AS version FROM metadata.tenants')).rows;
 
@@ -49,7 +54,10 @@ describe('a tenant whose tables are of an older version', function () {
   });
 
   it('is answered 503 where they lack something, goes on elsewhere, and is brought up to date by migrating', async () => {
-    for (const { id } of tenants) await age(id);
+    for (const { id } of tenants) {
+      await age(id);
+      await hideEpoch(id);
+    }
     const changes = await user.get('/data/Account/changes');
     assert.deepEqual([changes.status, changes.body.code], [503, 'SERVICE_UNAVAILABLE'], changes.text);
     assert.ok(Number(changes.headers.get('retry-after')) >= 1);
@@ -58,6 +66,7 @@ describe('a tenant whose tables are of an older version', function () {
     await assert.rejects(call(platform.broker, 'data.audit.seal', { tenantId: id }) as Promise<unknown>, {
       code: 'SERVICE_UNAVAILABLE',
     });
+    for (const tenant of tenants) await showEpoch(tenant.id);
     const migrated = await script('migrate');
     assert.equal(migrated.code, 0, migrated.stderr);
     assert.match(migrated.stdout, new RegExp(`the tables of ${tenants.length} tenants up to date`));
@@ -71,22 +80,25 @@ describe('a tenant whose tables are of an older version', function () {
     for (const { id } of tenants) await age(id);
     const [first] = tenants;
     // Stands in the way of what is to be made.
-    await owner.query(`CREATE TABLE ${schemaOf(first!.id)}._epoch (mine integer)`);
+    await owner.query(`CREATE FUNCTION ${schemaOf(first!.id)}._user_name() RETURNS void LANGUAGE sql AS ''`);
     const migrated = await script('migrate');
     assert.equal(migrated.code, 1);
-    assert.match(migrated.stderr, new RegExp(`^${first!.key}: NOT UP TO DATE: .*_epoch`, 'm'));
+    assert.match(migrated.stderr, new RegExp(`^${first!.key}: NOT UP TO DATE: .*_user_name`, 'm'));
     assert.doesNotMatch(migrated.stdout, /The database is up to date/);
     const { rows } = await owner.query('SELECT key FROM metadata.tenants WHERE tenant_schema_version < $1', [
       TENANT_SCHEMA_VERSION,
     ]);
     assert.deepEqual(rows, [{ key: first!.key }]);
-    await owner.query(`DROP TABLE ${schemaOf(first!.id)}._epoch`);
+    await owner.query(`DROP FUNCTION ${schemaOf(first!.id)}._user_name`);
     assert.equal((await script('migrate')).code, 0);
     assert.deepEqual(await versions(), [{ version: TENANT_SCHEMA_VERSION }]);
   });
 
   it('begins its new epoch after a restore without a process of metadata', async () => {
-    for (const { id } of tenants) await age(id);
+    for (const { id } of tenants) {
+      await age(id);
+      await owner.query(`UPDATE ${schemaOf(id)}._epoch SET begun_at = '-infinity'`);
+    }
     const restored = await script('restored');
     assert.equal(restored.code, 0, restored.stdout + restored.stderr);
     assert.match(restored.stdout, new RegExp(`of ${tenants.length} of ${tenants.length} tenants start over`));
@@ -94,10 +106,10 @@ describe('a tenant whose tables are of an older version', function () {
   });
 
   it('is told to migrate first where the shared tables are older', async () => {
-    await owner.query(`DELETE FROM metadata.migrations WHERE name LIKE '0020-%'`);
+    await owner.query(`DELETE FROM metadata.migrations WHERE name LIKE '0004-%'`);
     const restored = await script('restored');
     assert.equal(restored.code, 2);
-    assert.match(restored.stderr, /metadata lack 0020-\S+: run `npm run migrate`/);
-    await owner.query(`INSERT INTO metadata.migrations (name) VALUES ('0020-tenant-schema-version.sql')`);
+    assert.match(restored.stderr, /metadata lack 0004-\S+: run `npm run migrate`/);
+    await owner.query(`INSERT INTO metadata.migrations (name) VALUES ('0004-tenants.sql')`);
   });
 });

@@ -290,10 +290,9 @@ const columnsOf = (name: ObjectName): FieldMeta[] =>
 
 /** Statements that make the tables of every world, with the companions that every tenant has. */
 export async function createTables(schema: string): Promise<string> {
-  const companions = await Promise.all(
-    ['0001-companions', '0004-shares', '0009-trail', '0016-epoch'].map((name) =>
-      readFile(new URL(`../../../services/metadata/tenant-schema/${name}.sql`, import.meta.url), 'utf8'),
-    ),
+  const companions = await readFile(
+    new URL('../../../services/metadata/tenant-schema/0001-companions.sql', import.meta.url),
+    'utf8',
   );
   const tables = OBJECTS.map((name) => {
     const columns = columnsOf(name).map(
@@ -305,8 +304,8 @@ export async function createTables(schema: string): Promise<string> {
   return [
     `CREATE SCHEMA "${schema}"`,
     `SET search_path = "${schema}"`,
-    // Here nobody is the tenant's role, so nothing is granted to it.
-    ...companions.map((text) => text.replaceAll(/^DO \$\$[\s\S]*?\$\$;/gm, '')),
+    // Without the grants: the tenant has no role here.
+    companions.replace(/^DO \$\$[\s\S]*?\$\$;/m, ''),
     'RESET search_path',
     ...tables,
   ].join(';');

@@ -49,8 +49,8 @@ describe('the database of an installation', function () {
 
   it('of production is left alone by a process of development, which is given the reason', async () => {
     await beginProduction();
-    await owner.query('DROP TABLE data.sweeps CASCADE');
-    await owner.query("DELETE FROM data.migrations WHERE name = '0002-sweeps.sql'");
+    await owner.query('DROP TABLE data.secrets CASCADE');
+    await owner.query("DELETE FROM data.migrations WHERE name = '0001-data.sql'");
     const before = await tables();
     await assert.rejects(once({}), /used in production.*NODE_ENV=production.*DATABASE_ALLOW_DEVELOPMENT=true/);
     assert.equal(await tables(), before, 'nothing was migrated');

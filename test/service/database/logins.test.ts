@@ -164,9 +164,9 @@ describe('the login role of a service', function () {
       const database = new Database(empty.url, { size: 2, applicationName: 'migrate test' });
       await migrateServices(database, ALL_SERVICES);
       await givePasswords(database, config, ALL_SERVICES, assert.fail);
-      await database.query("DELETE FROM data.migrations WHERE name = '0002-sweeps.sql'");
-      await assert.rejects(start(config), /tables of data lack 0002-sweeps\.sql: run `npm run migrate`/);
-      await database.query("INSERT INTO data.migrations (name) VALUES ('0002-sweeps.sql')");
+      await database.query("DELETE FROM data.migrations WHERE name = '0001-data.sql'");
+      await assert.rejects(start(config), /tables of data lack 0001-data\.sql: run `npm run migrate`/);
+      await database.query("INSERT INTO data.migrations (name) VALUES ('0001-data.sql')");
       await database.close();
       const running = await start(config);
       try {

@@ -1,13 +1,12 @@
 /** Tenants that an older version of the platform made get the indexes that this version works with, while they work. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { migrateServices } from '../../../main.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { IndexUpkeep } from '../../../services/metadata/indexes.ts';
 import { INDEX_GENERATION } from '../../../services/metadata/physical/indexes.ts';
-import { createTenant, deployTemplate, upgradeTenants } from '../../../services/metadata/tenants.ts';
+import { createTenant, deployTemplate } from '../../../services/metadata/tenants.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
 
@@ -104,46 +103,6 @@ describe('metadata: indexes of tenants that are there already', () => {
     await drop(schema, 'somebodys'); // and nobody else's
     assert.deepEqual(await indexes(schema), whole);
     assert.deepEqual(failures, []);
-  });
-
-  it('of what expires replace those of an older schema, next to its writers where the table is large', async () => {
-    const { id, schema } = await newTenant();
-    await deployTemplate(database, id, {
-      'settings/General.yaml':
-        'type: TenantSettings\napiName: General\nlocale: en-US\ntimezone: UTC\ncurrency: EUR\nretention:\n  auditDays: 1000\n',
-    });
-    const expiry = ['_confirmations_expiry', '_idempotency_expiry', '_revoked_shares_expiry'];
-    const whole = await indexes(schema);
-    await drop(schema, ...expiry);
-    await database.query(`UPDATE "${schema}"._state SET audit_days = DEFAULT`);
-    for (const [name, on] of [
-      ['_confirmations_expires_at', '_confirmations USING brin (expires_at)'],
-      ['_idempotency_expires_at', '_idempotency USING brin (expires_at)'],
-      ['_revoked_shares_until', '_revoked_shares USING brin (kept_until)'],
-    ])
-      await database.query(`CREATE INDEX "${name}" ON "${schema}".${on}`);
-    await database.query(
-      `INSERT INTO "${schema}"._idempotency (client_id, user_id, key, fingerprint, state, request_id, body)
-        SELECT 'c', gen_random_uuid(), n, '', 'COMPLETED', '', repeat('x', 1900) FROM generate_series(1, 40000) n`,
-    );
-    const retention = await readFile(
-      new URL('../../../services/metadata/tenant-schema/0015-retention.sql', import.meta.url),
-      'utf8',
-    );
-    await database.transaction((tx) => tx.query(`SET LOCAL search_path = "${schema}"; ${retention}`));
-    await database.query('UPDATE metadata.tenants SET index_generation = 3 WHERE id = $1', [id]);
-    // A process of an older version has left something of its own.
-    await database.query(`CREATE TABLE "${schema}"."Late__c" (n integer)`);
-    assert.equal(await upgradeTenants(database), 1);
-    const { rows } = await database.query(`SELECT audit_days FROM "${schema}"._state`);
-    assert.deepEqual(rows, [{ audit_days: 1000 }], 'what the settings said before');
-    const upgraded = await indexes(schema);
-    assert.deepEqual(
-      upgraded,
-      whole.filter((line) => !line.includes('_idempotency_expiry')),
-    );
-    assert.deepEqual(await upkeep().run(), { done: 1, left: 0 });
-    assert.deepEqual(await indexes(schema), whole);
   });
 
   it('become those of this version where they were others, which serve until then', async () => {

@@ -9,7 +9,7 @@ describe('the span of a statement', () => {
   for (const [text, operation, table] of [
     ['SELECT a FROM "t_1"."Account" a WHERE x = $1', 'SELECT', 't_1.Account'],
     ['INSERT INTO auth.grants (id) VALUES ($1)', 'INSERT', 'auth.grants'],
-    ['update data.sweeps SET a = 1', 'UPDATE', 'data.sweeps'],
+    ['update data.secrets SET a = 1', 'UPDATE', 'data.secrets'],
     ['WITH w AS (INSERT INTO "Account" VALUES ($1)) SELECT 1', 'WITH', 'Account'],
     ["SELECT 'from needle@example.com', 'it''s FROM needle' FROM \"Account\"", 'SELECT', 'Account'],
     ["SELECT 'FROM needle'", 'SELECT', null],

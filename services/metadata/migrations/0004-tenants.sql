@@ -1,46 +1,90 @@
--- The life of a tenant, as operators see to it (docs/reference/tenants.md).
-ALTER TABLE metadata.tenants
-  -- What it was created with: repeating that finishes it, anything else is refused.
-  ADD COLUMN created_as       jsonb   NOT NULL DEFAULT '{}',
-  -- Its template is still to be deployed.
-  ADD COLUMN template_pending boolean NOT NULL DEFAULT false,
-  -- By an operator; a tenant that is going to be deleted is suspended as well, with or without these two.
-  ADD COLUMN suspended_at     timestamptz(3),
-  ADD COLUMN suspended_reason text,
-  -- From then on it is erased, and from the beginning of that there is no way back.
-  ADD COLUMN delete_at        timestamptz(3),
-  ADD COLUMN erasing_since    timestamptz(3);
-UPDATE metadata.tenants SET created_as = jsonb_build_object('name', name),
-  suspended_at = CASE WHEN suspended THEN now() END;
+-- Work on tenants that needs the rights of the database owner, as functions limited to it: the login of the metadata
+-- service can create neither roles nor schemas, and those of other services do not get these functions either.
 
--- Asked by data for gateways that cannot ask auth.
+-- Creates the roles of a tenant and grants them to the logins of the services that act on its schema. Roles belong to the
+-- whole server, so a copy of this database may have created them. They have LOGIN, because workers of a distributed database
+-- connect as them, and no password.
+CREATE FUNCTION metadata.ensure_tenant_roles(tenant uuid) RETURNS void
+  LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+  AS $$ DECLARE
+    records text := 't_' || replace(tenant::text, '-', '');
+    owner text := records || '_owner';
+    wanted record;
+  BEGIN
+    FOR wanted IN SELECT unnest(ARRAY[records, owner]) AS name LOOP
+      BEGIN
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = wanted.name) THEN
+          EXECUTE format('CREATE ROLE %I LOGIN NOINHERIT', wanted.name);
+          EXECUTE format('GRANT %I TO CURRENT_USER', wanted.name);
+        END IF;
+      EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+      END;
+    END LOOP;
+    FOR wanted IN
+      SELECT entered.rolname AS name, login.rolname AS login
+      FROM (VALUES (records, 'login_data'), (records, 'login_metadata'), (records, 'login_analytics'),
+        (records, 'login_agent'), (owner, 'login_metadata')) AS grants(role, login)
+      JOIN pg_roles entered ON entered.rolname = grants.role
+      JOIN pg_roles login ON login.rolname = grants.login
+      WHERE NOT EXISTS (SELECT FROM pg_auth_members m WHERE m.member = login.oid AND m.roleid = entered.oid)
+    LOOP
+      BEGIN
+        EXECUTE format('GRANT %I TO %I', wanted.name, wanted.login);
+      EXCEPTION WHEN unique_violation THEN NULL;
+      END;
+    END LOOP;
+  END $$;
+
+-- Creates the roles and the schema of a new tenant.
+CREATE FUNCTION metadata.create_tenant_schema(tenant uuid) RETURNS void
+  LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  AS $$ DECLARE
+    records text := 't_' || replace(tenant::text, '-', '');
+  BEGIN
+    PERFORM metadata.ensure_tenant_roles(tenant);
+    EXECUTE format('CREATE SCHEMA %I AUTHORIZATION %I', records, records || '_owner');
+  END $$;
+
+-- Makes the tenant's owner role the owner of its schema and everything in it; privileges stay. Locks first the row that every
+-- change of a tenant's configuration locks first.
+CREATE FUNCTION metadata.adopt_tenant_schema(tenant uuid) RETURNS void
+  LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  AS $$ DECLARE
+    records text := 't_' || replace(tenant::text, '-', '');
+    owner text := records || '_owner';
+    found record;
+  BEGIN
+    EXECUTE format('SELECT FROM %I._state FOR UPDATE', records);
+    PERFORM metadata.ensure_tenant_roles(tenant);
+    EXECUTE format('ALTER SCHEMA %I OWNER TO %I', records, owner);
+    FOR found IN SELECT oid::regclass AS name FROM pg_class
+      WHERE relnamespace = records::regnamespace AND relkind = 'r' AND relowner <> owner::regrole
+    LOOP
+      EXECUTE format('ALTER TABLE %s OWNER TO %I', found.name, owner);
+    END LOOP;
+    FOR found IN SELECT oid::regprocedure AS name FROM pg_proc
+      WHERE pronamespace = records::regnamespace AND proowner <> owner::regrole
+    LOOP
+      EXECUTE format('ALTER FUNCTION %s OWNER TO %I', found.name, owner);
+    END LOOP;
+  END $$;
+
+REVOKE EXECUTE ON FUNCTION metadata.ensure_tenant_roles, metadata.create_tenant_schema, metadata.adopt_tenant_schema
+  FROM PUBLIC;
+
+-- Version of a tenant's schema, for processes of data that miss something in it.
+CREATE FUNCTION metadata.tenant_schema_version(tenant uuid) RETURNS integer
+  LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  AS 'SELECT tenant_schema_version FROM metadata.tenants WHERE id = tenant';
+REVOKE EXECUTE ON FUNCTION metadata.tenant_schema_version FROM PUBLIC;
+
+-- Whether a tenant is suspended, which data answers for gateways while auth is unavailable.
 CREATE FUNCTION metadata.tenant_suspended(tenant uuid) RETURNS boolean
   LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
   AS 'SELECT coalesce((SELECT suspended FROM metadata.tenants WHERE id = tenant), true)';
 REVOKE EXECUTE ON FUNCTION metadata.tenant_suspended FROM PUBLIC;
 
--- What is left of a tenant: the proof that it was erased. It belongs to the operator, not to the tenant.
-CREATE TABLE metadata.deletions (
-  deletion_id  uuid           PRIMARY KEY,
-  -- No tenant of the platform has it any more.
-  deleted      uuid           NOT NULL UNIQUE,
-  key          text           NOT NULL,
-  name         text           NOT NULL,
-  -- When the erasure was due, when it began, and when nothing was left.
-  due_at       timestamptz(3) NOT NULL,
-  begun_at     timestamptz(3) NOT NULL DEFAULT now(),
-  finished_at  timestamptz(3),
-  -- Rows by table, as `schema.table`; those of the tenant's own schema as `tenant.table`.
-  removed      jsonb          NOT NULL DEFAULT '{}',
-  -- The roles of the tenant; false: another database of the server has roles of these names in use.
-  roles_removed boolean,
-  -- In how many tables the id was looked for at the end, and how many rows of which still held it.
-  tables_checked integer,
-  remaining    jsonb
-);
-CREATE INDEX deletions_key ON metadata.deletions (key, begun_at);
-
--- Tables that may hold something of a tenant: all but those of the schemas that belong to a tenant, and the proofs.
+-- Tables that may hold data of tenants: all but the proofs of erasure and the tables in schemas of tenants.
 CREATE FUNCTION metadata.shared_tables() RETURNS TABLE (name regclass, of_tenants boolean, refers boolean)
   LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
   AS $$
@@ -53,8 +97,8 @@ CREATE FUNCTION metadata.shared_tables() RETURNS TABLE (name regclass, of_tenant
       AND NOT (n.nspname = 'metadata' AND c.relname = 'deletions')
   $$;
 
--- Removes up to so many rows of a tenant that is being erased from the tables of all services, and answers how many by
--- table; an empty object when there are none. What refers to others goes first.
+-- Deletes up to `batch` rows of a tenant in erasure from the tables of all services and returns their number by table; an
+-- empty object when none are left. Tables with foreign keys come first.
 CREATE FUNCTION metadata.erase_rows(tenant uuid, batch integer) RETURNS jsonb
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
   AS $$ DECLARE
@@ -67,7 +111,7 @@ CREATE FUNCTION metadata.erase_rows(tenant uuid, batch integer) RETURNS jsonb
     SELECT key INTO tenant_key FROM metadata.tenants WHERE id = tenant AND erasing_since IS NOT NULL FOR UPDATE;
     IF tenant_key IS NULL THEN RAISE EXCEPTION 'The tenant % is not being erased.', tenant; END IF;
     PERFORM set_config('app.tenant_id', tenant::text, true);
-    -- Tables without a tenant's id, by what leads from them to it.
+    -- Tables without tenant_id, each with the condition that finds the rows of a tenant.
     FOR entry IN SELECT * FROM (VALUES
       ('auth.artifacts', 'account_id IN (SELECT user_id::text FROM auth.credentials WHERE tenant_id = $1)
          OR grant_id IN (SELECT id FROM auth.grants WHERE tenant_id = $1)
@@ -95,8 +139,8 @@ CREATE FUNCTION metadata.erase_rows(tenant uuid, batch integer) RETURNS jsonb
     RETURN gone;
   END $$;
 
--- The end of a tenant that is being erased, whose schema is empty: its schema, its roles and its entry in the registry.
--- False when the roles stay, because another database of the server uses roles of these names.
+-- Completes the erasure of a tenant: drops its empty schema and its roles and deletes its row in the registry. Returns false
+-- when the roles stay, because another database of the server uses roles of these names.
 CREATE FUNCTION metadata.erase_tenant(tenant uuid) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
   AS $$ DECLARE
@@ -119,8 +163,8 @@ CREATE FUNCTION metadata.erase_tenant(tenant uuid) RETURNS boolean
     RETURN dropped;
   END $$;
 
--- Looks for the id of a tenant in every row of every shared table, and for its schema and roles: how many tables were
--- looked through, and what was found, by table.
+-- Searches every row of every shared table for the id of a tenant, and looks for its schema. Returns the number of tables
+-- searched, and the rows found by table.
 CREATE FUNCTION metadata.find_traces(tenant uuid, OUT tables integer, OUT traces jsonb)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
   AS $$ DECLARE

@@ -1,13 +1,13 @@
--- Dashboards of tenants: who made them, who reaches them, and their revision.
+-- Dashboards of tenants.
 CREATE TABLE analytics.dashboards (
   tenant_id          uuid           NOT NULL,
   dashboard_id       uuid           NOT NULL,
-  -- NULL: the platform, with a template.
+  -- NULL: the platform, by a template.
   owner_id           uuid,
-  -- Of the component that deploys it; NULL: it was made through the API.
+  -- Of the component that deploys it; NULL: created through the API.
   api_name           text,
   visibility         text           NOT NULL CHECK (visibility IN ('private', 'shared', 'public')),
-  -- Rises with every change, also of who reaches the dashboard.
+  -- Incremented by every change, including those of visibility and shares.
   revision           integer        NOT NULL DEFAULT 1,
   published_revision integer,
   published_at       timestamptz(3),
@@ -16,9 +16,11 @@ CREATE TABLE analytics.dashboards (
   created_by_id      uuid,
   updated_at         timestamptz(3) NOT NULL DEFAULT now(),
   updated_by_id      uuid,
-  -- Deleted dashboards are kept for a while.
+  -- Deleted dashboards are retained for a while.
   deleted_at         timestamptz(3),
   deleted_by_id      uuid,
+  -- Revision of the last change of the draft; NULL: that of the dashboard.
+  draft_revision     integer,
   PRIMARY KEY (tenant_id, dashboard_id)
 );
 CREATE UNIQUE INDEX dashboards_api_name ON analytics.dashboards (tenant_id, api_name)
@@ -26,7 +28,7 @@ CREATE UNIQUE INDEX dashboards_api_name ON analytics.dashboards (tenant_id, api_
 CREATE INDEX dashboards_owner ON analytics.dashboards (tenant_id, owner_id) WHERE deleted_at IS NULL;
 CREATE INDEX dashboards_deleted ON analytics.dashboards (tenant_id, deleted_at) WHERE deleted_at IS NOT NULL;
 
--- What a dashboard shows: the draft that editors change, and what they have published of it.
+-- Content of a dashboard: the draft that editors change, and the published version.
 CREATE TABLE analytics.dashboard_versions (
   tenant_id    uuid    NOT NULL,
   dashboard_id uuid    NOT NULL,
@@ -41,7 +43,7 @@ CREATE TABLE analytics.dashboard_versions (
   FOREIGN KEY (tenant_id, dashboard_id) REFERENCES analytics.dashboards ON DELETE CASCADE
 );
 
--- To whom a dashboard is shared.
+-- Users, roles and groups that a dashboard is shared with.
 CREATE TABLE analytics.dashboard_shares (
   tenant_id      uuid    NOT NULL,
   dashboard_id   uuid    NOT NULL,
@@ -49,19 +51,19 @@ CREATE TABLE analytics.dashboard_shares (
   -- Id of a user, apiName of a role or group.
   principal_id   text    NOT NULL,
   access         text    NOT NULL CHECK (access IN ('view', 'edit')),
-  -- Its place in the list.
+  -- Place in the list.
   position       integer NOT NULL,
   PRIMARY KEY (tenant_id, dashboard_id, principal_type, principal_id),
   FOREIGN KEY (tenant_id, dashboard_id) REFERENCES analytics.dashboards ON DELETE CASCADE
 );
 
--- The version of a tenant's configuration whose dashboards are here.
+-- The version of a tenant's configuration whose dashboards are stored here.
 CREATE TABLE analytics.deployed (
   tenant_id        uuid    PRIMARY KEY,
   metadata_version integer NOT NULL
 );
 
--- The second lock against crossing tenants, behind the tenant_id that every statement names.
+-- Isolates tenants a second time, behind the tenant_id in every statement.
 DO $$
 DECLARE name text;
 BEGIN
