@@ -72,8 +72,8 @@ export interface GrantState {
   stepUp: boolean;
   ipRanges: string[];
   /**
-   * Limits that the operator set for the tenant instead of the deployment's defaults (absent: an auth of the previous version
-   * answers), and to what tenant and client narrow that.
+   * Limits that the operator set for the tenant instead of the deployment's defaults, and to what tenant and client narrow
+   * them.
    */
   rateLimits: {
     operator?: RateLimitOverrides;

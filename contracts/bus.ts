@@ -49,7 +49,7 @@ const CALLERS = {
   'data.grants.confirm': ['gateway'],
   'data.users.get': ['agent', 'auth', 'gateway', 'metadata', OPERATOR],
   'data.users.holding': ['agent'],
-  'data.users.find': ['agent', 'auth', OPERATOR],
+  'data.users.find': ['auth', OPERATOR],
   'data.users.access': ['analytics'],
   'data.users.mayLetIn': ['auth'],
   'data.access.check': ['agent'],

@@ -47,8 +47,8 @@ export interface UserIdentity {
   managerId: string | null;
   apiEnabled: boolean;
   systemPermissions: string[];
-  /** When the record was last changed, in seconds since 1970; absent from a data service of the previous version. */
-  updatedAt?: number;
+  /** When the record was last changed, in seconds since 1970. */
+  updatedAt: number;
 }
 
 /** A record by its name. */

@@ -16,7 +16,7 @@ export interface DeclaredClient {
 export interface StoredGrant {
   readonly userId: string;
   readonly clientId: string;
-  /** The mark of how its client proved itself; null: of an earlier version. */
+  /** The mark of how its client proved itself. */
   readonly authentication: string | null;
 }
 
@@ -46,9 +46,9 @@ export function marksOf({ meta }: DeclaredClient): ClientMarks {
   return marks;
 }
 
-/** True while a grant with this authentication mark is valid; one of an earlier version has no mark and is valid. */
+/** True while a grant with this authentication mark is valid. */
 export const isSameAuthentication = (mark: string | null | undefined, client: DeclaredClient): boolean =>
-  mark === null || mark === undefined || mark === marksOf(client).authentication;
+  mark === marksOf(client).authentication;
 
 /** True when a stored grant belongs to this user and client and is valid for the client as declared now. */
 export const isGrantOf = (

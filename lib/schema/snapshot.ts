@@ -413,7 +413,7 @@ export interface ApproverMeta {
   /** Holders of the role and of the roles above it. */
   readonly role?: string;
   readonly group?: string;
-  /** Id of a user; a username in policies of earlier versions. */
+  /** Id of a user. */
   readonly user?: string;
   /** The manager of the user in whose name the agent acts. */
   readonly manager?: true;
@@ -445,12 +445,12 @@ export interface AgentPolicyMeta {
   readonly rules: readonly AgentRuleMeta[];
   /**
    * The most that a run can ask for, and that all runs of a client and user may take in 24 hours; null: as much as the
-   * platform allows. Snapshots of earlier versions have no part of a day.
+   * platform allows.
    */
   readonly budgets: {
-    readonly maxCostPerDay?: number | null;
-    readonly maxMutationsPerDay?: number | null;
-    readonly maxRecordsPerDay?: number | null;
+    readonly maxCostPerDay: number | null;
+    readonly maxMutationsPerDay: number | null;
+    readonly maxRecordsPerDay: number | null;
     readonly maxCost: number | null;
     readonly maxMutations: number | null;
     readonly maxRecords: number | null;

@@ -16,7 +16,7 @@ export const secretMetadata = (fingerprints: readonly string[]): SecretMetadata 
   secrets: fingerprints.length > 0 ? fingerprints : [NONE],
 });
 
-/** Of a node's announcement; null: it says nothing, as a console, or a process of an earlier version. */
+/** Of a node's announcement; null: it has none, such as that of a console. */
 function announced(metadata: unknown): readonly string[] | null {
   const { secrets } = (metadata ?? {}) as { secrets?: unknown };
   const isList = Array.isArray(secrets) && secrets.length > 0 && secrets.length <= 2;

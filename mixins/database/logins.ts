@@ -43,13 +43,7 @@ const RIGHTS: Record<ServiceName, Rights> = {
   metadata: {
     roles: ['svc_metadata'],
     schemas: ['metadata', 'pgboss', 'seed'],
-    routines: [
-      'metadata.create_tenant_schema',
-      'metadata.adopt_tenant_schema',
-      'metadata.erase_rows',
-      'metadata.erase_tenant',
-      'metadata.find_traces',
-    ],
+    routines: ['metadata.create_tenant_schema', 'metadata.erase_rows', 'metadata.erase_tenant', 'metadata.find_traces'],
   },
   analytics: { roles: ['svc_analytics'], schemas: ['analytics', 'pgboss'], routines: [] },
   ratelimit: { roles: [], schemas: [], routines: [] },

@@ -93,7 +93,6 @@ export default function agentService(platform: Platform): ServiceSchema {
         ),
         sealingKeys: await sealingKeys(platform, SEALING),
         findUser: (tenantId, userId) => call(broker, 'data.users.get', { tenantId, userId }),
-        findUsername: (question) => call(broker, 'data.users.find', question),
         usersHolding: (question) => call(broker, 'data.users.holding', question),
         askApprovers: (question) => call(broker, 'auth.mails.askApprovers', question),
         checkAccess: (question) => call(broker, 'data.access.check', question),

@@ -13,8 +13,6 @@ export interface AgentDeps {
   readonly configurations: Configurations;
   readonly sealingKeys: SealingKeys;
   readonly findUser: FindUser;
-  /** Looks a user up by username, as policies of earlier versions name those who decide; null: there is none. */
-  readonly findUsername: Ask<'data.users.find'>;
   /** Asks data for the active users who hold a permission, a page of them. */
   readonly usersHolding: Ask<'data.users.holding'>;
   /** Has auth mail a request to those who may decide about it. */

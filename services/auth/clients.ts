@@ -49,8 +49,7 @@ const GRANT_TYPES: Record<string, string> = {
 export type Tenant = TenantInfo & {
   suspended: boolean;
   metadataVersion: number;
-  /** Absent from a metadata service of the previous version. */
-  operatorLimits?: RateLimitOverrides;
+  operatorLimits: RateLimitOverrides;
 };
 
 /** Tenants and their configuration, from the metadata service. */
@@ -354,8 +353,7 @@ export class Clients {
       version: tenant.metadataVersion,
       clients,
       secondFactor: snapshot.secondFactor,
-      // Absent from one that the previous version has compiled.
-      identityProviders: Object.values(snapshot.identityProviders ?? {}),
+      identityProviders: Object.values(snapshot.identityProviders),
     };
     this.#configurations.set(tenant.id, read);
     return read;

@@ -33,14 +33,14 @@ export async function typedName(clients: Pick<Clients, 'tenant'>, text: string):
   return { username, domain: domainOf(username), tenantId: tenant?.id ?? NO_TENANT };
 }
 
-/** A user's sign-in name: with the key of the tenant, unless the name alone means this user. */
+/** What a user types to sign in: the name, with the key of the tenant unless its domain is the tenant's. */
 export async function signInName(
-  { username, tenantId, foundByName }: Pick<Credential, 'username' | 'tenantId' | 'foundByName'>,
+  { username, tenantId }: Pick<Credential, 'username' | 'tenantId'>,
   { store, clients }: { store: Pick<AuthStore, 'domains'>; clients: Pick<Clients, 'tenant'> },
 ): Promise<string> {
   const domain = domainOf(username);
   const owner = domain === null ? null : await store.domains.tenantOf(domain);
-  if (owner === null ? foundByName : owner === tenantId) return username;
+  if (owner === tenantId) return username;
   const tenant = await clients.tenant({ tenantId });
   return tenant ? `${tenant.key}\\${username}` : username;
 }

@@ -8,7 +8,6 @@ import { Database } from '../../mixins/database/database.ts';
 import { warnOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
-import { giveManageAccess } from './access-managers.ts';
 import { MetadataOperations } from './actions/operations.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { LEASE_SECONDS } from './deployments/lease.ts';
@@ -133,11 +132,6 @@ export default function metadataService(platform: Platform): ServiceSchema {
         failed: ({ id }, error) => this.logger.error({ err: error, tenantId: id }, NOT_UPGRADED),
       });
       if (upgraded > 0) this.logger.info(`Brought the schemas of ${upgraded} tenants up to date.`);
-      const given = await giveManageAccess(database, {
-        changed,
-        failed: (tenantId, error) => warn(error, `The administrators of tenant ${tenantId} did not get manageAccess.`),
-      });
-      if (given > 0) this.logger.info(`Gave manageAccess to the administrators of ${given} tenants.`);
       indexes.start();
       // At the beginning of a stop, so that another process has them while this one still answers.
       platform.jobs.onLeave(leaveDeployments);

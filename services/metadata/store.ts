@@ -67,7 +67,7 @@ export async function insertTenant(
     templatePending: false,
   },
 ): Promise<Tenant> {
-  const row = { ...tenant, indexGeneration: INDEX_GENERATION, accessManaged: true, createdAs, templatePending };
+  const row = { ...tenant, indexGeneration: INDEX_GENERATION, createdAs, templatePending };
   await TenantModel.bulkCreate([row], { ignoreDuplicates: true, ...on(tx) });
   const stored = await findTenant(tx, { key: tenant.key });
   if (!stored) {
@@ -113,16 +113,6 @@ export async function storedRetained(tx: Tx, tenantId: string): Promise<string> 
     values: [tenantId],
   });
   return retained;
-}
-
-/** How long the tenant's settings say that its audit trail is kept; null: they do not say. */
-export async function storedAuditDays(tx: Tx, tenantId: string): Promise<number | null> {
-  const found = await tx.first<{ days: number | null }>({
-    text: `SELECT (body -> 'retention' ->> 'auditDays')::integer AS days
-      FROM metadata.components WHERE tenant_id = $1 AND type = 'TenantSettings'`,
-    values: [tenantId],
-  });
-  return found?.days ?? null;
 }
 
 /** All components of a tenant. */

@@ -24,14 +24,12 @@ import { isCurrency } from './kinds/tenant-settings.ts';
 import { makePlan } from './planner/plan.ts';
 import { compiledAgain } from './prepare.ts';
 import { checkFiles, readProject } from './project/project.ts';
-import { heldByOthersSql } from './roles.sql.ts';
 import {
   compiledEarlierSql,
   findTenant,
   insertTenant,
   loadState,
   requireTenant,
-  storedAuditDays,
   storedRetained,
   type Tenant,
   tenantInfo,
@@ -255,19 +253,10 @@ export async function upgradeSchema(tx: Tx, tenantId: string, from: number): Pro
   await inOrder(running);
 }
 
-/**
- * Tenants whose schema is of an older version, or holds something that an older version of the platform owns, or whose
- * configuration one has compiled.
- */
+/** Tenants whose schema is of an earlier version, or whose configuration was compiled by one. */
 const OUTDATED_TENANTS = `
-  WITH owned AS (
-    SELECT relnamespace AS namespace, relowner AS owner FROM pg_class WHERE relkind = 'r'
-    UNION SELECT pronamespace, proowner FROM pg_proc)
   SELECT tenant.id, tenant.key FROM metadata.tenants tenant
-  WHERE tenant.erasing_since IS NULL AND (tenant.tenant_schema_version < $1 OR EXISTS (
-    SELECT FROM pg_namespace n JOIN owned ON owned.namespace = n.oid
-    WHERE n.nspname = 't_' || replace(tenant.id::text, '-', '') AND pg_get_userbyid(owned.owner) <> n.nspname || '_owner')
-    OR ${compiledEarlierSql('$2')})
+  WHERE tenant.erasing_since IS NULL AND (tenant.tenant_schema_version < $1 OR ${compiledEarlierSql('$2')})
   ORDER BY tenant.id`;
 
 interface TenantUpgrades {
@@ -306,21 +295,22 @@ export async function upgradeTenants(database: Database, options: TenantUpgrades
   return upgraded;
 }
 
-/** The owner of the database gives the schema to its owner role; what is left to do is done by that role. */
+/** Locks `_state` first, as every change of a tenant's configuration does. */
 async function upgradeTenant(tx: Tx, tenantId: string): Promise<void> {
   await tx.query(DDL_LIMITS);
-  await tx.query('SELECT metadata.adopt_tenant_schema($1)', [tenantId]);
+  tx.actAs(ownerRole(tenantId));
+  await tx.query(`SELECT FROM ${tx.schema}._state FOR UPDATE`);
+  tx.actAs(serviceRole('metadata', tenantId));
   const { version } = await tx.one<{ version: number }>({
     text: 'SELECT tenant_schema_version AS version FROM metadata.tenants WHERE id = $1 FOR UPDATE',
     values: [tenantId],
   });
   await upgradeSchema(tx, tenantId, version);
-  await bringSettings(tx, tenantId);
 }
 
 /**
- * Compiles the configuration of a tenant again that a process of an older version has compiled, which left out what it did
- * not know: an identity provider, or what tokens of a client may be for. The new version; null: there is nothing to do.
+ * Compiles a configuration again that a process of an earlier version compiled, without the parts that it does not know.
+ * Returns the new version, or null when the compiled one is current.
  */
 const renewSnapshot = (database: Database, tenantId: string): Promise<number | null> =>
   inConfiguration(database, tenantId, async (tx) => {
@@ -331,15 +321,6 @@ const renewSnapshot = (database: Database, tenantId: string): Promise<number | n
     await applyPrepared(tx, tenantId, prepared, { actor: platformActor(), deploymentId: null });
     return prepared.version;
   });
-
-/** Puts what the schema keeps of the tenant's settings into a schema of a version that did not keep it. */
-async function bringSettings(tx: Tx, tenantId: string): Promise<void> {
-  tx.actAs(serviceRole('metadata', tenantId));
-  const days = await storedAuditDays(tx, tenantId);
-  if (days === null) return;
-  tx.actAs(ownerRole(tenantId));
-  await tx.query(`UPDATE ${tx.schema}._state SET audit_days = $1`, [days]);
-}
 
 export const blockedError = (blocked: readonly object[]): PlatformError =>
   new PlatformError(
@@ -405,23 +386,22 @@ export async function lockTenant(
   return { tenant, before, retained: parseComponents(await storedRetained(tx, tenantId)) };
 }
 
-/** The owner role cannot change the tenant's schema as it is: a process of an older version has worked on it. */
+/** The schema was created by a process of an earlier version. */
 class OutdatedSchema extends Error {}
 
-/** Throws when `upgradeTenant` must run before the owner role may do its work. Runs as the role of the service. */
+/** Throws when the schema must be upgraded first. Runs as the role of the service. */
 export async function requireCurrentSchema(tx: Tx, tenantId: string): Promise<void> {
   const { outdated } = await tx.one<{ outdated: boolean }>({
-    text: `SELECT tenant_schema_version < $2 OR ${heldByOthersSql(tenantId)} AS outdated
-      FROM metadata.tenants WHERE id = $1`,
+    text: 'SELECT tenant_schema_version < $2 AS outdated FROM metadata.tenants WHERE id = $1',
     values: [tenantId, NEWEST_SCHEMA],
   });
-  if (outdated) throw new OutdatedSchema(`The schema of the tenant ${tenantId} has parts of an older version.`);
+  if (outdated) throw new OutdatedSchema(`The schema of the tenant ${tenantId} is of an earlier version.`);
 }
 
 /**
- * A transaction on the configuration of a tenant, repeated when it could not get its locks. Processes of an older
- * version work on the same database during a roll-out: what they have made since this process started is given to the
- * owner role first, in a transaction of its own. `signal`: there is nothing to wait for any more.
+ * A transaction on the configuration of a tenant, repeated when it could not get its locks. A tenant that a process of an
+ * earlier version created during a rolling upgrade is upgraded first, in a transaction of its own. `signal`: stops the
+ * repetition.
  */
 export function inConfiguration<T>(
   database: Database,

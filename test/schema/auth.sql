@@ -96,7 +96,6 @@ CREATE TABLE auth.credentials (
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   updated_at timestamp with time zone DEFAULT now() NOT NULL,
   last_sign_in_at timestamp with time zone,
-  found_by_name boolean DEFAULT false NOT NULL,
   invited_at timestamp with time zone,
   pending_email text,
   signed_in_at timestamp with time zone,
@@ -338,8 +337,6 @@ CREATE UNIQUE INDEX artifacts_user_code ON auth.artifacts USING btree (user_code
 CREATE INDEX audit_entries_order ON auth.audit_entries USING btree (audit_id);
 
 CREATE INDEX credentials_confirmed ON auth.credentials USING btree (pending_since) WHERE (pending_confirmed_at IS NOT NULL);
-
-CREATE UNIQUE INDEX credentials_found_by_name ON auth.credentials USING btree (lower(username)) WHERE found_by_name;
 
 CREATE INDEX credentials_name ON auth.credentials USING btree (lower(username));
 

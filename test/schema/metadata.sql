@@ -166,7 +166,6 @@ CREATE TABLE metadata.tenants (
   created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
   index_generation integer DEFAULT 0 NOT NULL,
   operator_limits jsonb DEFAULT '{"daily": null, "tenant": null, "connection": null, "concurrency": null}'::jsonb NOT NULL,
-  access_managed boolean DEFAULT false NOT NULL,
   created_as jsonb DEFAULT '{}'::jsonb NOT NULL,
   template_pending boolean DEFAULT false NOT NULL,
   suspended_at timestamp(3) with time zone,
@@ -237,9 +236,6 @@ CREATE POLICY tenant ON metadata.snapshots AS PERMISSIVE FOR ALL TO public USING
 CREATE POLICY tenant ON metadata.version_components AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY tenant ON metadata.versions AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
-
-CREATE FUNCTION metadata.adopt_tenant_schema(uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 8bddda06382b
-GRANT EXECUTE ON FUNCTION metadata.adopt_tenant_schema(uuid) TO login_metadata;
 
 CREATE FUNCTION metadata.create_tenant_schema(uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 8e1a9d5d5e18
 GRANT EXECUTE ON FUNCTION metadata.create_tenant_schema(uuid) TO login_metadata;

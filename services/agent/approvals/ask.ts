@@ -5,7 +5,7 @@ import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
-import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import type { AdmittedCall } from '../admission/admit.sql.ts';
@@ -116,7 +116,7 @@ export async function roomRefusal(tx: Tx, { request, call }: AdmittedCall): Prom
 }
 
 async function newApproval(
-  { findUser, findUsername }: AgentDeps,
+  { findUser }: AgentDeps,
   { request, call }: AdmittedCall,
   { identity, risk, terms, preview, basis }: Asked,
 ): Promise<NewApproval> {
@@ -124,14 +124,8 @@ async function newApproval(
   const asksManager = [...terms.approvers, ...terms.escalateTo].some(({ manager }) => manager);
   const managerId = asksManager ? ((await findUser(tenantId, userId))?.managerId ?? null) : null;
   // From here on the people who decide are ids, whatever becomes of names and managers.
-  const named = (list: ApprovalTerms['approvers']): Promise<NewApproval['approvers']> =>
-    Promise.all(
-      list.map(async ({ manager, ...one }) => {
-        if (manager) return { manager: managerId };
-        if (one.user === undefined || isUuid(one.user)) return one;
-        return { user: (await findUsername({ tenantId, username: one.user }))?.id ?? one.user };
-      }),
-    );
+  const named = (list: ApprovalTerms['approvers']): NewApproval['approvers'] =>
+    list.map(({ manager, ...one }) => (manager ? { manager: managerId } : one));
   return {
     ...identity,
     tenantId,
@@ -152,10 +146,10 @@ async function newApproval(
     basis,
     policy: terms.policy,
     requiredApprovals: terms.requiredApprovals,
-    approvers: await named(terms.approvers),
+    approvers: named(terms.approvers),
     allowSelfApproval: terms.allowSelfApproval,
     escalateAfterSeconds: terms.escalateAfterSeconds,
-    escalateTo: await named(terms.escalateTo),
+    escalateTo: named(terms.escalateTo),
     expiresInSeconds: terms.expiresInSeconds,
   };
 }

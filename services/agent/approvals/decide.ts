@@ -6,10 +6,7 @@ import { stepUpDemanded } from '../../../contracts/step-up.ts';
 import { permissionDenied } from '../../../lib/access/system-permission.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
-import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
-import { isObject } from '../../../lib/json/objects.ts';
-import { parseJson } from '../../../lib/json/parse.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';
@@ -50,7 +47,6 @@ export const decideApproval: Handler<'agent.approvals.decide', AgentDeps> = asyn
       if (call.body.decision === 'approve') {
         // As for the execution: who approves makes it happen.
         if (request.lacksStepUp && needsStepUp(row)) throw stepUpDemanded();
-        requireWhole(row);
       }
       if (call.body.fingerprint !== `sha256:${row.fingerprint}`) throw otherFingerprint();
       await store(unit, row, call.body);
@@ -117,13 +113,6 @@ function requireOpen({ approvalId, status, decisions }: ApprovalRow, { userId }:
   if (status === 'PENDING' && !decisions.some((one) => one.userId === userId)) return;
   const message = status === 'PENDING' ? 'You have decided already.' : `The approval is ${status} already.`;
   throw new PlatformError('APPROVAL_ALREADY_DECIDED', message, { details: { status } });
-}
-
-/** An approval of an earlier version of the platform may lack parts of what it is about: it is rejected only. */
-function requireWhole({ bodyOmitted, preview }: ApprovalRow): void {
-  if (bodyOmitted) throw approvalTooLarge('body', LIMITS.agent_request_max_bytes);
-  const shown: unknown = preview === null ? null : parseJson(preview, LIMITS.json_depth_max);
-  if (isObject(shown) && shown['omitted'] === true) throw approvalTooLarge('preview', LIMITS.agent_preview_max_bytes);
 }
 
 const otherFingerprint = (): PlatformError =>

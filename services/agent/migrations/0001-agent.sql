@@ -257,7 +257,7 @@ CREATE FUNCTION agent.continue_run(tenant uuid, run uuid, records integer)
     IF FOUND THEN RETURN 'RUNNING'; END IF;
     SELECT * INTO day FROM agent.days d
       WHERE d.tenant_id = tenant AND d.client_id = counted.client_id AND d.user_id = counted.user_id;
-    -- A process of the previous version has admitted the call, which kept no day.
+    -- No admitted call has started a window.
     IF NOT FOUND THEN RETURN 'RUNNING'; END IF;
     RETURN 'AGENT_BUDGET_EXCEEDED ' || json_build_object('budget', 'maxRecordsPerDay', 'used', day.records,
       'max', day.max_records, 'resetsAt', to_char((day.began_at + interval '24 hours') AT TIME ZONE 'UTC',

@@ -14,8 +14,6 @@ CREATE TABLE auth.credentials (
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
   last_sign_in_at timestamptz,
-  -- The username alone identifies the user on the whole platform. Others are found by it within a domain of their tenant.
-  found_by_name boolean NOT NULL DEFAULT false,
   -- When the invitation was queued, or given up.
   invited_at timestamptz,
   -- Changed address of the record (docs/reference/mail.md): links go to `email` until the user has confirmed the new one at it
@@ -30,7 +28,6 @@ CREATE TABLE auth.credentials (
 );
 CREATE UNIQUE INDEX credentials_user ON auth.credentials (user_id);
 CREATE UNIQUE INDEX credentials_username ON auth.credentials (tenant_id, lower(username));
-CREATE UNIQUE INDEX credentials_found_by_name ON auth.credentials (lower(username)) WHERE found_by_name;
 CREATE INDEX credentials_name ON auth.credentials (lower(username));
 CREATE INDEX credentials_confirmed ON auth.credentials (pending_since) WHERE pending_confirmed_at IS NOT NULL;
 

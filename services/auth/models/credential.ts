@@ -11,7 +11,6 @@ export class CredentialModel extends Model<InferAttributes<CredentialModel>, Inf
   declare active: boolean;
   declare createdAt: CreationOptional<Timestamp>;
   declare updatedAt: CreationOptional<Timestamp>;
-  declare foundByName: CreationOptional<boolean>;
   declare lastSignInAt: CreationOptional<Timestamp | null>;
   declare pendingEmail: CreationOptional<string | null>;
 }
@@ -26,7 +25,6 @@ CredentialModel.init(
     active: DataTypes.BOOLEAN,
     createdAt: DataTypes.TEXT,
     updatedAt: DataTypes.TEXT,
-    foundByName: DataTypes.BOOLEAN,
     lastSignInAt: DataTypes.TEXT,
     pendingEmail: DataTypes.TEXT,
   },

@@ -53,7 +53,7 @@ async function profileOf({ clients }: ClaimParts, tenantId: string, user: UserId
     preferred_username: username,
     locale: locale ?? tenant?.locale,
     zoneinfo: timezone ?? tenant?.timezone,
-    ...(updatedAt === undefined ? {} : { updated_at: updatedAt }),
+    updated_at: updatedAt,
   };
 }
 

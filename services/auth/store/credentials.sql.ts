@@ -3,7 +3,7 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
 const COLUMNS = `credential.tenant_id AS "tenantId", credential.user_id AS "userId", credential.username,
-  credential.email, credential.password_hash AS "passwordHash", credential.active, credential.found_by_name AS "foundByName",
+  credential.email, credential.password_hash AS "passwordHash", credential.active,
   credential.pending_email AS "pendingEmail"`;
 
 /** Users of any tenant that have the name; a few of them. */
@@ -29,8 +29,8 @@ export interface SignInNames {
 
 /**
  * The user that a name means, with whether the user has signed in from these origins before: of the tenant that was
- * named, else of the tenant that has the domain. Outside of all domains, the user of this browser, or one from before
- * there were domains. One row in any case, also without a user.
+ * named, else of the tenant that has the domain. Outside of all domains, the user of this browser.
+ * One row in any case, also without a user.
  */
 export function credentialForSignIn({ username, domain, tenantId, browser, network }: SignInNames): Statement {
   const sql = new Sql();
@@ -47,9 +47,9 @@ export function credentialForSignIn({ username, domain, tenantId, browser, netwo
        SELECT ${COLUMNS}, ${knownBrowser} AS "knownBrowser", ${known(sql.bind(network, 'bytea'))} AS "knownNetwork"
        FROM auth.credentials credential
        WHERE lower(username) = lower(${sql.bind(username, 'text')})
-         AND CASE WHEN meant.tenant_id IS NULL THEN found_by_name OR ${knownBrowser}
+         AND CASE WHEN meant.tenant_id IS NULL THEN ${knownBrowser}
                   ELSE credential.tenant_id = meant.tenant_id END
-       ORDER BY ${knownBrowser} DESC, found_by_name DESC LIMIT 1
+       ORDER BY ${knownBrowser} DESC LIMIT 1
      ) found ON true`,
   );
 }
@@ -78,7 +78,7 @@ export function holdCredential(tenantId: string, userId: string): Statement {
 
 const SAME_PENDING = 'lower(stored.pending_email) = lower(excluded.pending_email)';
 
-/** A name stays found by itself until it changes; a new address has to be confirmed from the beginning. */
+/** A new address has to be confirmed from the beginning. */
 export function saveCredential(
   tenantId: string,
   user: { userId: string; username: string; email: string; pendingEmail: string | null; active: boolean },
@@ -92,8 +92,7 @@ export function saveCredential(
        pending_email = excluded.pending_email,
        pending_since = CASE WHEN ${SAME_PENDING} THEN stored.pending_since WHEN excluded.pending_email IS NOT NULL THEN now() END,
        pending_confirmed_at = CASE WHEN ${SAME_PENDING} THEN stored.pending_confirmed_at END,
-       pending_agreed_at = CASE WHEN ${SAME_PENDING} THEN stored.pending_agreed_at END, active = excluded.active, updated_at = now(),
-       found_by_name = stored.found_by_name AND lower(stored.username) = lower(excluded.username)`,
+       pending_agreed_at = CASE WHEN ${SAME_PENDING} THEN stored.pending_agreed_at END, active = excluded.active, updated_at = now()`,
   );
 }
 

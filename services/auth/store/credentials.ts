@@ -36,7 +36,6 @@ export interface Credential {
   passwordHash: string | null;
   active: boolean;
   /** From before there were domains: the name alone means this user, unless it is in the domain of another tenant. */
-  foundByName: boolean;
   /** The address of the record, which the user has not confirmed: links go to `email` until then. */
   pendingEmail: string | null;
 }
@@ -60,7 +59,7 @@ interface Meant {
 
 /** At most as many users of one name are distinguished for an operator. */
 const SAME_NAME_MAX = 2;
-const ATTRIBUTES = ['tenantId', 'userId', 'username', 'email', 'passwordHash', 'active', 'foundByName', 'pendingEmail'];
+const ATTRIBUTES = ['tenantId', 'userId', 'username', 'email', 'passwordHash', 'active', 'pendingEmail'];
 
 export class Credentials {
   readonly #database: Database;

@@ -37,9 +37,7 @@ export class Origins {
          ${sql.bind(documents, 'text[]')})
        ON CONFLICT (tenant_id) DO UPDATE
          SET metadata_version = excluded.metadata_version, origins = excluded.origins, documents = excluded.documents
-         WHERE stored.metadata_version < excluded.metadata_version
-           -- A process of the previous version was first, which knows of no documents.
-           OR (stored.metadata_version = excluded.metadata_version AND stored.documents <> excluded.documents)`,
+         WHERE stored.metadata_version < excluded.metadata_version`,
     );
     await this.#database.shared('auth', tenantId, async (tx) => {
       const { rowCount } = await tx.query(statement);

@@ -24,8 +24,8 @@ const DIGESTED_COLUMNS = [
   'ip',
 ];
 
-/** The text over which links are sealed today; those of older versions of the platform keep theirs. */
-const FORM = 2;
+/** Names the text that a link seals, so that a later version can seal another one. */
+const FORM = 1;
 
 const timeSql = (column: string): string => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
@@ -33,11 +33,9 @@ const timeSql = (column: string): string => `to_char(${column} AT TIME ZONE 'UTC
  * SQL of the digest of the row `audit`: SHA-256 over its canonical text, a JSON array as PostgreSQL prints jsonb. The
  * first element names the form.
  */
-const digestSql = (form: number, ...more: string[]): string =>
-  `sha256(convert_to(jsonb_build_array('audit-${form}', audit.audit_id, ${timeSql('audit.at')},
-    ${[...DIGESTED_COLUMNS.map((column) => `audit.${column}`), ...more].join(', ')})::text, 'UTF8'))`;
-
-const NEW_DIGEST = digestSql(FORM, "coalesce(history.sealed, '[]')");
+const digestSql = (form: string): string =>
+  `sha256(convert_to(jsonb_build_array('audit-' || ${form}, audit.audit_id, ${timeSql('audit.at')},
+    ${DIGESTED_COLUMNS.map((column) => `audit.${column}`).join(', ')}, coalesce(history.sealed, '[]'))::text, 'UTF8'))`;
 
 /**
  * SQL: the history rows of the changes that the audit rows of the relation `audited` are about, one row for each change.
@@ -73,8 +71,7 @@ export const linkedSql = (schema: string, which: string): string =>
 export const LINKED = `FROM link LEFT JOIN audit ON audit.audit_id = link.audit_id LEFT JOIN history ON ${SAME_CHANGE}`;
 
 /** Digest of the row `audit` in the form of its link; null: the row is missing. */
-export const LINKED_DIGEST = `CASE WHEN audit.audit_id IS NULL THEN NULL
-  WHEN link.form = 1 THEN ${digestSql(1)} ELSE ${NEW_DIGEST} END`;
+export const LINKED_DIGEST = `CASE WHEN audit.audit_id IS NOT NULL THEN ${digestSql('link.form')} END`;
 
 export interface SealingStateRow extends EpochRow {
   /** All that this snapshot sees is sealed; null before the first run in a copy of the database. */
@@ -144,7 +141,7 @@ export function unsealedRowsStatement(
       unsealed AS (SELECT * FROM audited WHERE position IS NULL),
       history AS MATERIALIZED (${sealedHistorySql(schema, 'unsealed')})
       SELECT audit.tx::text AS tx, audit.audit_id AS "auditId",
-        CASE WHEN audit.position IS NULL THEN ${NEW_DIGEST} END AS digest
+        CASE WHEN audit.position IS NULL THEN ${digestSql(String(FORM))} END AS digest
       FROM audited audit LEFT JOIN history ON ${SAME_CHANGE}
       ORDER BY ${order}`,
     values,

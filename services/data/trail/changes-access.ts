@@ -146,9 +146,7 @@ function rollupInputs(rollup: NonNullable<FieldMeta['rollup']>, snapshot: Snapsh
  */
 const shapesOf = (snapshot: Snapshot, directory: Directory, lastUserId: string) =>
   function shapeOf(this: unknown, key: string, value: unknown): unknown {
-    // Cursors of the previous release name no last user, and their mark has the condition itself.
-    if (lastUserId !== '' && isOwnedBy(value))
-      return { owners: ownersIn(value, directory).filter((userId) => userId <= lastUserId) };
+    if (isOwnedBy(value)) return { owners: ownersIn(value, directory).filter((userId) => userId <= lastUserId) };
     // The field of a rollup is already a name.
     if ((key === 'field' || key === 'relatedField') && typeof value === 'object' && value !== null)
       return fieldShape(value as FieldMeta);

@@ -47,8 +47,7 @@ interface Payload {
   readonly t: number;
   readonly s: string;
   readonly h: string;
-  /** Absent in cursors of earlier versions. */
-  readonly u?: string;
+  readonly u: string;
   readonly f: string;
   readonly i: boolean;
   readonly n: {
@@ -88,7 +87,7 @@ export function openPosition(cursor: string, object: string, seal: Seal): FeedPo
     });
   const { o, t, s, h, u, f, i, n } = payload;
   const window = n && { end: n.upTo, endTime: n.reached, isLast: n.last, afterId: n.after };
-  return { object: o, time: t, epoch: s, access: h, lastUserId: u ?? '', snapshot: f, initial: i, window };
+  return { object: o, time: t, epoch: s, access: h, lastUserId: u, snapshot: f, initial: i, window };
 }
 
 /** The copy cannot be continued from here. `oldestCursor` is the position from which the changes can be followed. */

@@ -34,25 +34,13 @@ export interface Standing {
 /** Blockers in one answer. */
 export const BLOCKERS_MAX = 200;
 
-/** Changes since by a process of an older version, which does not record its versions' changes. */
-const unrecorded = (table: string, version: string): string => `
-  SELECT FROM metadata.${table} now
-  WHERE now.tenant_id = mine.tenant_id AND now.type = mine.type AND now.full_name = mine.full_name
-    AND now.${version} > mine.version AND NOT EXISTS (
-      SELECT FROM metadata.version_components known
-      WHERE known.tenant_id = now.tenant_id AND known.type = now.type AND known.full_name = now.full_name
-        AND known.version = now.${version})`;
-
 /**
  * A later version does not stand against a rollback when it was taken back, or when it is itself the rollback of
  * something later: the two together left the components as they were.
  */
 const CHANGED_LATER = `
   SELECT mine.type, mine.full_name FROM metadata.version_components mine
-  WHERE mine.tenant_id = d.tenant_id AND mine.version = d.metadata_version_after AND (
-    EXISTS (${unrecorded('components', 'changed_at_version')})
-    OR EXISTS (${unrecorded('deleted_components', 'deleted_at_version')})
-    OR EXISTS (
+  WHERE mine.tenant_id = d.tenant_id AND mine.version = d.metadata_version_after AND EXISTS (
     SELECT FROM metadata.version_components later
       JOIN metadata.versions made ON made.tenant_id = later.tenant_id AND made.version = later.version
       LEFT JOIN metadata.deployments other
@@ -61,7 +49,7 @@ const CHANGED_LATER = `
         ON undone.tenant_id = other.tenant_id AND undone.deployment_id = other.reverts_deployment_id
     WHERE later.tenant_id = mine.tenant_id AND later.type = mine.type AND later.full_name = mine.full_name
       AND later.version > mine.version AND other.reverted_by_deployment_id IS NULL
-      AND (undone.metadata_version_after > mine.version) IS NOT TRUE))
+      AND (undone.metadata_version_after > mine.version) IS NOT TRUE)
   ORDER BY mine.type, mine.full_name LIMIT ${BLOCKERS_MAX}`;
 
 const DRIFTED = `

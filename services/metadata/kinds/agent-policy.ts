@@ -173,7 +173,7 @@ export const agentPolicy = defineKind({
 function approverMeta({ role, group: members, user }: Static<typeof approver>): ApproverMeta {
   if (role !== undefined) return { role };
   if (members !== undefined) return { group: members };
-  return user === undefined ? { manager: true } : { user: isUuid(user.toLowerCase()) ? user.toLowerCase() : user };
+  return user === undefined ? { manager: true } : { user: user.toLowerCase() };
 }
 
 function checkOperations(component: PolicyComponent, rule: Rule, pointer: string, context: CheckContext): void {

@@ -1,11 +1,10 @@
 /** ExternalClient: an application that may call the API; never its secret. */
 import { isIP } from 'node:net';
-import { isDeepStrictEqual } from 'node:util';
 import { type Static, Type } from 'typebox';
 import { IDENTITY_SCOPES, SCOPES } from '../../../lib/operation.ts';
 import { isLoopbackByHttps, isPrivateScheme, redirectProblem } from '../../../lib/redirect-uris.ts';
 import { RATE_LIMIT_NAMES, type RateLimitOverrides, TOKEN_RESOURCES } from '../../../lib/schema/snapshot.ts';
-import { type Component, componentsOf, componentType, findComponent } from './component.ts';
+import { type Component, componentsOf, componentType } from './component.ts';
 import { type CheckContext, defineKind } from './kind.ts';
 import { keyProblem } from './public-keys.ts';
 import { apiName, flag, group, label, optional, setOf, shownFlag } from './schema.ts';
@@ -147,37 +146,26 @@ export const EXTERNAL_CLIENT = componentType('ExternalClient', {
 
 type ClientBody = Static<(typeof EXTERNAL_CLIENT)['schema']>;
 
-/**
- * Settings that the authorization server cannot use. An earlier version took it, so a client that has it already keeps it,
- * with a warning.
- */
+/** Declarations that the authorization server cannot use. */
 function checkUsable(component: Component & { body: ClientBody }, context: CheckContext): void {
   const { body } = component;
-  const before: ClientBody | undefined = findComponent(context.before, EXTERNAL_CLIENT, body.apiName)?.body;
-  const refuse = (had: boolean, pointer: string, message: string): void =>
-    had
-      ? context.warning('WITHOUT_EFFECT', component, pointer, message)
-      : context.problem('YAML_SCHEMA_INVALID', component, pointer, message);
-  const { grantTypes } = body;
-  if (grantTypes.includes(TOKEN_EXCHANGE))
-    refuse(before?.grantTypes.includes(TOKEN_EXCHANGE) === true, '/grantTypes', 'Token exchange is not offered.');
+  const refuse = (pointer: string, message: string): void =>
+    context.problem('YAML_SCHEMA_INVALID', component, pointer, message);
+  if (body.grantTypes.includes(TOKEN_EXCHANGE)) refuse('/grantTypes', 'Token exchange is not offered.');
   if (hasNothingToRefresh(body))
     refuse(
-      before !== undefined && hasNothingToRefresh(before),
       '/grantTypes',
       'refresh_token needs authorization_code or device_code besides: only a person who signs in gives a refresh token.',
     );
   const loopback = loopbackProblem(body);
   if (loopback !== null)
     refuse(
-      before !== undefined && loopbackProblem(before) !== null,
       `/redirectUris/${loopback}`,
       'A client with a private scheme is an installed application, which has no https loopback address.',
     );
   for (const [i, key] of (body.jwks?.keys ?? []).entries()) {
     const found = keyProblem(key);
-    const had = before?.jwks?.keys.some((other) => isDeepStrictEqual(other, key)) === true;
-    if (found) refuse(had, `/jwks/keys/${i}${found.member}`, found.message);
+    if (found) refuse(`/jwks/keys/${i}${found.member}`, found.message);
   }
   warnOfRefreshing(component, context);
 }

@@ -21,8 +21,6 @@ CREATE TABLE metadata.tenants (
   -- Limits set by the operator in place of those of the deployment; null: the deployment's own.
   operator_limits       jsonb          NOT NULL
     DEFAULT '{"connection": null, "tenant": null, "daily": null, "concurrency": null}',
-  -- Whether the administrators have been given manageAccess.
-  access_managed        boolean        NOT NULL DEFAULT false,
   -- Parameters of its creation: repeating them completes it, different ones are refused.
   created_as            jsonb          NOT NULL DEFAULT '{}',
   -- Its template has not been deployed yet.

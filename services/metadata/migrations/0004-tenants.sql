@@ -45,32 +45,7 @@ CREATE FUNCTION metadata.create_tenant_schema(tenant uuid) RETURNS void
     EXECUTE format('CREATE SCHEMA %I AUTHORIZATION %I', records, records || '_owner');
   END $$;
 
--- Makes the tenant's owner role the owner of its schema and everything in it; privileges stay. Locks first the row that every
--- change of a tenant's configuration locks first.
-CREATE FUNCTION metadata.adopt_tenant_schema(tenant uuid) RETURNS void
-  LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-  AS $$ DECLARE
-    records text := 't_' || replace(tenant::text, '-', '');
-    owner text := records || '_owner';
-    found record;
-  BEGIN
-    EXECUTE format('SELECT FROM %I._state FOR UPDATE', records);
-    PERFORM metadata.ensure_tenant_roles(tenant);
-    EXECUTE format('ALTER SCHEMA %I OWNER TO %I', records, owner);
-    FOR found IN SELECT oid::regclass AS name FROM pg_class
-      WHERE relnamespace = records::regnamespace AND relkind = 'r' AND relowner <> owner::regrole
-    LOOP
-      EXECUTE format('ALTER TABLE %s OWNER TO %I', found.name, owner);
-    END LOOP;
-    FOR found IN SELECT oid::regprocedure AS name FROM pg_proc
-      WHERE pronamespace = records::regnamespace AND proowner <> owner::regrole
-    LOOP
-      EXECUTE format('ALTER FUNCTION %s OWNER TO %I', found.name, owner);
-    END LOOP;
-  END $$;
-
-REVOKE EXECUTE ON FUNCTION metadata.ensure_tenant_roles, metadata.create_tenant_schema, metadata.adopt_tenant_schema
-  FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION metadata.ensure_tenant_roles, metadata.create_tenant_schema FROM PUBLIC;
 
 -- Version of a tenant's schema, for processes of data that miss something in it.
 CREATE FUNCTION metadata.tenant_schema_version(tenant uuid) RETURNS integer

@@ -24,8 +24,6 @@ export class TenantModel extends Model<InferAttributes<TenantModel>, InferCreati
   declare erasingSince: CreationOptional<Date | null>;
   declare metadataVersion: CreationOptional<number>;
   declare indexGeneration: number;
-  /** Its administrators have manageAccess. */
-  declare accessManaged: boolean;
 }
 
 TenantModel.init(
@@ -47,7 +45,6 @@ TenantModel.init(
     erasingSince: DataTypes.DATE,
     metadataVersion: DataTypes.INTEGER,
     indexGeneration: DataTypes.INTEGER,
-    accessManaged: DataTypes.BOOLEAN,
   },
   { sequelize, schema: 'metadata', tableName: 'tenants' },
 );

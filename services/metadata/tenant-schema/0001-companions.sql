@@ -101,7 +101,7 @@ CREATE TABLE _audit_chain (
   audit_id  uuid     NOT NULL UNIQUE,
   prev_hash bytea    NOT NULL,
   hash      bytea    NOT NULL,
-  -- The text that the link seals: 1, the audit row; 2, with the history rows of the same change.
+  -- Names the text that the link seals.
   form      smallint NOT NULL DEFAULT 1
 );
 

@@ -1,7 +1,6 @@
 /** Who may not decide about a request of an agent: its own client, and people who cannot see what it is about. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { Database } from '../../../mixins/database/database.ts';
 import { signIn } from '../../../scripts/sign-in.ts';
 import { type Answer, type Api, api, type CallOptions } from '../../support/client.ts';
 import { fieldFile } from '../../support/metadata-tenant.ts';
@@ -162,20 +161,6 @@ describe('who decides about requests of agents', function () {
       const asked = await sam.post('/data/Deal__c', body, await underRun(sam));
       refused(asked, 413, 'APPROVAL_TOO_LARGE');
       assert.deepEqual(asked.body.details, { part: 'body', maxBytes: 262_144 });
-    });
-
-    it('may reject, and not approve, what an earlier version has not kept whole', async () => {
-      const asked = await sam.post('/data/Deal__c', { name: 'Long' }, await underRun(sam));
-      const { approvalId } = asked.body.details;
-      const database = new Database(deals.platform.database.url, { size: 1, applicationName: 'deciders test' });
-      try {
-        await database.query(
-          `UPDATE agent.approvals SET body = NULL, body_omitted = true WHERE approval_id = '${approvalId}'`,
-        );
-      } finally {
-        await database.close();
-      }
-      refused(await decide(mia, asked), 413, 'APPROVAL_TOO_LARGE');
     });
   });
 });

@@ -235,15 +235,4 @@ describe('what an ExternalClient may be', () => {
     };
     assert.deepEqual(offered.grant_types_supported.toSorted(), ALL_GRANTS.toSorted());
   });
-
-  it('keeps a client of an earlier version that names token exchange, and gives it nothing by it', async () => {
-    const meta = declared({ grantTypes: PEOPLE, redirectUris: [HOME] });
-    const exchange = 'urn:ietf:params:oauth:grant-type:token-exchange';
-    auth.clients['App'] = { ...meta, grantTypes: [...PEOPLE, exchange] };
-    await auth.bump();
-    const proof = await proofOf(meta, undefined);
-    await byCode(meta, proof, HOME, false);
-    const { body } = await post(`${auth.baseUrl}/oauth2/token`, { grant_type: exchange, client_id: meta.clientId });
-    assert.equal(body.error, 'unsupported_grant_type');
-  });
 });

@@ -104,14 +104,6 @@ describe('a client whose declaration changes after people said yes to it', () =>
     assert.equal((await silent(browser, EVIL)).get('error'), 'consent_required');
   });
 
-  it('is asked about once more where the yes is of a version that kept no marks', async () => {
-    const { browser, tokens } = await consented();
-    await auth.database.query("UPDATE auth.grants SET payload = payload - 'clientMarks'");
-    assert.equal((await silent(browser)).get('error'), 'consent_required');
-    assert.equal((await renew(tokens.refresh_token)).status, 200);
-    assert.equal((await state(tokens)).active, true);
-  });
-
   it('has nothing of its grants when it is deleted', async () => {
     const { tokens } = await consented();
     assert.equal((await state(tokens)).active, true);

@@ -110,20 +110,6 @@ describe('usernames', () => {
     assert.equal((await attempt('acme\\eve@acme.example', 'demo-password', new Browser(), portal)).status, 401);
   });
 
-  it('from before there were domains are found as before, until they change', async () => {
-    const userId = await addUser(DEMO, 'old@free.example', 'from before, long');
-    await auth.database.query('UPDATE auth.credentials SET found_by_name = true WHERE user_id = $1', [userId]);
-    assert.equal(await signsIn('Old@free.example', 'from before, long'), true);
-    await addUser(ACME, 'old@free.example', 'somebody else, long');
-    assert.equal(await signsIn('old@free.example', 'from before, long'), true);
-    assert.equal(await signsIn('old@free.example', 'somebody else, long'), false);
-    const renamed = { userId, username: 'older@free.example', email: 'x', active: true };
-    await call(auth.broker, 'auth.users.sync', { tenantId: DEMO, users: [renamed] });
-    await auth.database.query('DELETE FROM auth.known_origins');
-    assert.equal(await signsIn('older@free.example', 'from before, long'), false);
-    assert.equal(await signsIn('demo\\older@free.example', 'from before, long'), true);
-  });
-
   it('are counted as one user however they are typed', async () => {
     const spellings = ['sam@demo.example', 'demo\\sam@demo.example', ' SAM@demo.example ', 'Demo\\SAM@Demo.Example'];
     for (let i = 0; i < 5; i++) assert.equal((await attempt(spellings[i % 4]!, `guess ${i}`)).status, 401);

@@ -194,23 +194,6 @@ describe('metadata: a worker that is lost', () => {
     assert.equal(await t.state(deploymentId), 'CANCELED');
   });
 
-  it('does not roll back over what an older version has changed, which does not write down what its versions change', async () => {
-    const label = (text: string): Record<string, string> =>
-      fieldFile('User', 'Told__c', `fieldType: text\nhelpText: ${text}`);
-    await t.deployed(label('None'));
-    const first = await t.deploy(label('One'));
-    const second = await t.deploy(label('Two'));
-    await t.database.query('DELETE FROM metadata.version_components WHERE tenant_id = $1 AND version = $2', [
-      t.tenantId,
-      second.metadataVersionAfter,
-    ]);
-    const { json } = await t.call('metadata.deployments.get', { path: { deploymentId: first.deploymentId } });
-    assert.deepEqual(
-      json.rollback.blockers.map(({ fullName }: { fullName: string }) => fullName),
-      ['User.Told__c'],
-    );
-  });
-
   it('goes on after the database has dropped every connection', async () => {
     await t.database.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -5,7 +5,7 @@ import { tenantSchema } from '../../../lib/context.ts';
 import { Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { ownerRole, tenantRole } from '../../../mixins/database/roles.ts';
 import { IndexUpkeep } from '../../../services/metadata/indexes.ts';
-import { createTenant, deployTemplate, upgradeTenants } from '../../../services/metadata/tenants.ts';
+import { deployTemplate } from '../../../services/metadata/tenants.ts';
 import {
   createMetadataTenant,
   fieldFile,
@@ -181,101 +181,5 @@ describe('metadata: the roles of a deployment', () => {
       return tx.query('SELECT 1');
     });
     await assert.rejects(behind, (error) => sqlState(error) === '22023');
-  });
-
-  it('are given to a tenant that an older version of the platform made, with all that it has', async () => {
-    const { database } = mine;
-    const { tenant } = await createTenant(database, 'local', { key: `r${Date.now().toString(36)}`, name: 'Older' });
-    const [{ name: schema }, { name: owner }] = [tenantRole(tenant.id), ownerRole(tenant.id)];
-    const files = {
-      ...objectFiles('Parent__c', {
-        Total__c:
-          'fieldType: rollup\nrollup:\n  childObject: Child__c\n  referenceField: Parent__c\n  function: count\n',
-      }),
-      ...objectFiles('Child__c', {
-        Parent__c: 'fieldType: masterDetail\nreferenceTo:\n  - Parent__c\nrelationshipName: Children__r\n',
-        Number__c: 'fieldType: autoNumber\nformat: "C-{0000}"',
-      }),
-    };
-    await deployTemplate(database, tenant.id, files);
-    // As it was: everything belongs to the login role.
-    await database.query(`REASSIGN OWNED BY ${owner} TO CURRENT_USER; DROP OWNED BY ${owner}; DROP ROLE ${owner}`);
-    const owners = async (): Promise<unknown> =>
-      (
-        await database.query<{ owner: string }>(
-          `SELECT DISTINCT pg_get_userbyid(owner) AS owner FROM (
-            SELECT relowner AS owner FROM pg_class WHERE relnamespace = '${schema}'::regnamespace
-            UNION ALL SELECT proowner FROM pg_proc WHERE pronamespace = '${schema}'::regnamespace
-            UNION ALL SELECT nspowner FROM pg_namespace WHERE nspname = '${schema}') AS owned`,
-        )
-      ).rows;
-    assert.notDeepEqual(await owners(), [{ owner }]);
-    assert.equal(await upgradeTenants(database), 1);
-    assert.deepEqual(await owners(), [{ owner }]);
-    assert.equal(await upgradeTenants(database), 0);
-    await deployTemplate(database, tenant.id, fieldFile('Child__c', 'More__c', 'fieldType: text'));
-    // A process of the older version still makes tables while this one starts.
-    await database.query(`CREATE TABLE ${schema}."Late__c" (id uuid PRIMARY KEY)`);
-    assert.equal(await upgradeTenants(database), 1);
-    assert.deepEqual(await owners(), [{ owner }]);
-  });
-
-  describe('while processes of an older version work on the same database', () => {
-    /** As an older version leaves the tables and functions that it makes. */
-    const madeByLoginRole = (object: string): Promise<unknown> =>
-      mine.database.query(`DO $$ DECLARE found record; BEGIN
-        ALTER TABLE ${tenantRole(mine.tenantId).name}."${object}" OWNER TO CURRENT_USER;
-        FOR found IN SELECT oid::regprocedure AS name FROM pg_proc
-          WHERE pronamespace = '${tenantRole(mine.tenantId).name}'::regnamespace
-        LOOP EXECUTE format('ALTER FUNCTION %s OWNER TO CURRENT_USER', found.name); END LOOP;
-      END $$`);
-    const ownerOf = async (object: string): Promise<string> => {
-      const { rows } = await mine.database.query<{ owner: string }>(
-        `SELECT tableowner AS owner FROM pg_tables WHERE schemaname = $1 AND tablename = $2`,
-        [tenantRole(mine.tenantId).name, object],
-      );
-      return rows[0]?.owner ?? 'nobody';
-    };
-    const owner = () => ownerRole(mine.tenantId).name;
-
-    before(async () => {
-      await mine.deployed(objectFiles('Mixed__c', { First__c: 'fieldType: autoNumber\nformat: "F-{0000}"' }));
-    });
-
-    it('a deployment changes what they have made', async () => {
-      await madeByLoginRole('Mixed__c');
-      const done = await mine.deploy(fieldFile('Mixed__c', 'Second__c', 'fieldType: autoNumber\nformat: "S-{0000}"'));
-      assert.equal(done.status, 'SUCCEEDED', JSON.stringify(done));
-      assert.equal(await ownerOf('Mixed__c'), owner());
-    });
-
-    it('so does a template', async () => {
-      await madeByLoginRole('Mixed__c');
-      const { applied } = await deployTemplate(
-        mine.database,
-        mine.tenantId,
-        fieldFile('Mixed__c', 'Third__c', 'fieldType: text'),
-      );
-      assert.ok(applied);
-      assert.equal(await ownerOf('Mixed__c'), owner());
-    });
-
-    it('so does the upkeep of indexes', async () => {
-      await madeByLoginRole('Mixed__c');
-      await mine.database.query('UPDATE metadata.tenants SET index_generation = 0 WHERE id = $1', [mine.tenantId]);
-      const upkeep = new IndexUpkeep(mine.database, (_, error) => assert.fail(String(error)));
-      assert.deepEqual(await upkeep.run(), { done: 1, left: 0 });
-      assert.equal(await ownerOf('Mixed__c'), owner());
-    });
-
-    it('a tenant that they have made gets its owner role before its first deployment', async () => {
-      const { database } = mine;
-      const { tenant } = await createTenant(database, 'local', { key: `m${Date.now().toString(36)}`, name: 'Mixed' });
-      const { name } = ownerRole(tenant.id);
-      await database.query(`REASSIGN OWNED BY ${name} TO CURRENT_USER; DROP OWNED BY ${name}; DROP ROLE ${name}`);
-      const { applied } = await deployTemplate(database, tenant.id, fieldFile('User', 'Late__c', 'fieldType: text'));
-      assert.ok(applied);
-      assert.equal(await upgradeTenants(database), 0);
-    });
   });
 });

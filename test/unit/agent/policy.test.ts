@@ -18,11 +18,13 @@ const rule = (more: Partial<AgentRuleMeta> = {}): AgentRuleMeta => ({
   ...more,
 });
 
+const NO_DAY = { maxCostPerDay: null, maxMutationsPerDay: null, maxRecordsPerDay: null };
+
 const policy = (rules: readonly AgentRuleMeta[], more: Partial<AgentPolicyMeta> = {}): AgentPolicyMeta => ({
   apiName: 'Default',
   clients: ['*'],
   rules,
-  budgets: { maxCost: null, maxMutations: null, maxRecords: null },
+  budgets: { ...NO_DAY, maxCost: null, maxMutations: null, maxRecords: null },
   allowSelfApproval: false,
   ...more,
 });
@@ -164,7 +166,7 @@ describe('agent policies', () => {
     fc.assert(
       fc.property(fc.array(budgets, { maxLength: 4 }), asked, (list, wanted) => {
         const { budget, excess } = budgetOf(
-          list.map((one, i) => policy([], { apiName: `P${i}`, budgets: one })),
+          list.map((one, i) => policy([], { apiName: `P${i}`, budgets: { ...NO_DAY, ...one } })),
           wanted,
         );
         for (const name of ['maxCost', 'maxMutations', 'maxRecords'] as const) {
