@@ -69,7 +69,7 @@ export interface Running {
   stop(times?: ShutdownTimes): Promise<void>;
 }
 
-export interface StartOptions {
+interface StartOptions {
   /** A platform without NATS opens its control socket, so that `npm run repl` finds it. */
   readonly control?: boolean;
   /** Aborted when the process is to end before it has started: the start closes what it has opened, and throws. */

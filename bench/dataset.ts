@@ -4,7 +4,7 @@
  */
 import type { Database } from '../mixins/database/database.ts';
 
-export const ACCOUNTS = 10_000;
+const ACCOUNTS = 10_000;
 export const INVOICES = 200_000;
 
 /** A 31-bit hash of (row, salt) out of plain arithmetic. */

@@ -56,7 +56,7 @@ const ADDRESSES = /^(?:DATABASE|NATS|SMTP)_URL/;
 
 const NEW_SECRET = 'make one with: openssl rand -base64 48';
 
-export interface ProcessKind {
+interface ProcessKind {
   /** A short-lived operator's program, which seals nothing and serves no requests. */
   readonly command: boolean;
   readonly services: readonly ServiceName[];

@@ -8,13 +8,13 @@ import { API_PREFIX } from '../lib/addresses.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable, type Operation } from '../lib/operation.ts';
 import { cursor, effectiveTake, KEY_ERRORS, nextCursor, take } from './data/rows.ts';
 
-export const RUN_STATUSES = ['RUNNING', 'WAITING_APPROVAL', 'COMPLETED', 'FAILED', 'CANCELED', 'EXPIRED'] as const;
+const RUN_STATUSES = ['RUNNING', 'WAITING_APPROVAL', 'COMPLETED', 'FAILED', 'CANCELED', 'EXPIRED'] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
-export const APPROVAL_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'EXPIRED', 'CANCELED', 'CONSUMED'] as const;
+const APPROVAL_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'EXPIRED', 'CANCELED', 'CONSUMED'] as const;
 export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number];
 
-export const RUN_OUTCOMES = ['succeeded', 'failed', 'canceled'] as const;
+const RUN_OUTCOMES = ['succeeded', 'failed', 'canceled'] as const;
 export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 
 /** Properties of an operation that policies match. */
@@ -83,17 +83,6 @@ export interface Admitted {
    */
   readonly asks: boolean;
 }
-
-/** How the consumption of an approval ended, as `agent.consume_approval` returns it. `CONSUMED`: it is used up now. */
-export type Consumption =
-  | 'CONSUMED'
-  | 'APPROVAL_REQUIRED'
-  | 'APPROVAL_PENDING'
-  | 'APPROVAL_REJECTED'
-  | 'APPROVAL_EXPIRED'
-  | 'APPROVAL_STALE'
-  | 'APPROVAL_FINGERPRINT_MISMATCH'
-  | 'RUN_NOT_ACTIVE';
 
 /** An operator's view of a run: nothing that its agent has written. */
 export interface ActiveRun {
@@ -250,7 +239,7 @@ export type AgentRun = Static<typeof Run>;
 const { output: _output, plan: _plan, pendingApprovals: _pending, ...summaryProperties } = Run.properties;
 const RunSummary = Type.Object(summaryProperties, { title: 'AgentRunSummary' });
 
-export const CreateRunBody = Type.Object(
+const CreateRunBody = Type.Object(
   {
     agentKey,
     goal: text(4_000, 'What the run is for.'),
@@ -289,7 +278,7 @@ export const CreateRunBody = Type.Object(
 
 export type CreateRun = Static<typeof CreateRunBody>;
 
-export const CompleteRunBody = Type.Object(
+const CompleteRunBody = Type.Object(
   {
     outcome: RunOutcomeSchema,
     summary: text(8_000, 'What was done, for people.', 0),

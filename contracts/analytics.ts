@@ -217,12 +217,10 @@ const Dashboard = Type.Object(
   { title: 'Dashboard' },
 );
 
-export type Dashboard = Static<typeof Dashboard>;
 export type DashboardFilter = Static<typeof DashboardFilter>;
 export type DashboardShare = Static<typeof Share>;
 export type Widget = Static<typeof Widget>;
 export type WidgetQuery = Static<typeof WidgetQuery>;
-export type GivenFilter = Static<typeof GivenFilter>;
 export type GivenWidget = Static<typeof GivenWidget>;
 
 const contentFields = {
@@ -350,8 +348,6 @@ const WidgetResult = Type.Object(
   },
   { title: 'WidgetResult' },
 );
-
-export type WidgetResult = Static<typeof WidgetResult>;
 
 const Catalog = Type.Object(
   {

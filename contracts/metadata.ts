@@ -19,7 +19,7 @@ export type TenantTemplate = (typeof TENANT_TEMPLATES)[number];
 export const DELETION_GRACE_DAYS = { default: 30, max: 365 } as const;
 
 /** `deleting`: in its grace period; `erasing`: what it had is being removed, and there is no way back. */
-export type TenantState = 'active' | 'suspended' | 'deleting' | 'erasing';
+type TenantState = 'active' | 'suspended' | 'deleting' | 'erasing';
 
 /** A tenant as an operator sees it. Times are RFC 3339. */
 export interface TenantDescription extends TenantInfo {
@@ -570,7 +570,7 @@ export const RollbackBody = Type.Object(
 );
 
 /** Body of a deployment. */
-export const DeployBody = Type.Union([DeployProjectBody, QuickDeployBody, RollbackBody], { title: 'DeployBody' });
+const DeployBody = Type.Union([DeployProjectBody, QuickDeployBody, RollbackBody], { title: 'DeployBody' });
 
 const CancelBody = Type.Object(
   {

@@ -46,7 +46,7 @@ export interface RatelimitActions extends ActionsOf<typeof RATELIMIT_OPERATIONS>
   'ratelimit.leases.take': { params: { gateway: string; requests: LeaseRequest[] }; result: Lease[] };
 }
 
-export type PolicyName = 'connection' | 'tenant' | 'daily' | 'anonymous' | 'documents';
+type PolicyName = 'connection' | 'tenant' | 'daily' | 'anonymous' | 'documents';
 
 /** One rate policy as it binds one counter. `limit` units flow back evenly over `windowSeconds`. */
 export interface RatePolicy {

@@ -194,7 +194,7 @@ function registerDatabaseUse(metrics: Metrics, databases: Platform['databases'])
 }
 
 /** Body of /readyz. */
-export type ReadyState = { readonly status: 'ready' | 'unready'; readonly checks: Checks } & Condition;
+type ReadyState = { readonly status: 'ready' | 'unready'; readonly checks: Checks } & Condition;
 
 /**
  * Asks whether a process can do its work now. `readiness`: of one that knows better what it needs than its database and

@@ -6,7 +6,7 @@
 /** Minimum interval between outage log lines. */
 const PAUSE_MS = 30_000;
 
-export interface OutageLines {
+interface OutageLines {
   readonly began: (reason: string) => void;
   readonly ended: (seconds: number) => void;
 }

@@ -12,7 +12,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { isPublicAddress } from './public-addresses.ts';
 
 export const ANSWER_MAX_BYTES = 256 * 1024;
-export const ANSWER_MAX_SECONDS = 5;
+const ANSWER_MAX_SECONDS = 5;
 /** Of one host, for one that named it. */
 const AT_ONCE_PER_HOST = 20;
 

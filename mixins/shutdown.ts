@@ -37,7 +37,7 @@ export interface Edge {
   drain(until: number): Promise<void>;
 }
 
-export interface Parts {
+interface Parts {
   readonly broker: ServiceBroker;
   readonly jobs: Jobs;
   readonly health: HealthServer | undefined;

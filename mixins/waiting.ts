@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
-export interface WaitingServer {
+interface WaitingServer {
   /** The port is free again. */
   close(): Promise<void>;
 }

@@ -13,7 +13,7 @@ interface Vulnerability {
   readonly range: string;
 }
 
-export interface Advice {
+interface Advice {
   /** null: the registry did not answer. */
   readonly lines: readonly string[] | null;
   readonly reason?: string;

@@ -4,7 +4,7 @@
  */
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
-export interface Command {
+interface Command {
   readonly name: string;
   /** From "npm run" on. */
   readonly usage: string;

@@ -40,7 +40,7 @@ const HOSTS = ['nats', 'localhost', '127.0.0.1', '::1'];
 /** Where Moleculer's subjects begin: `MOL-` and the namespace of config/broker.ts. */
 const PREFIX = 'MOL-erp';
 
-export interface BusKeysOptions {
+interface BusKeysOptions {
   readonly folder: string;
   /** Names and addresses by which processes reach the server; default: those of the last time. */
   readonly hosts?: readonly string[];
@@ -58,7 +58,7 @@ interface State {
 }
 
 /** What a run did, by names of folders. */
-export interface BusKeys {
+interface BusKeys {
   /** Those that are there now. */
   readonly present: readonly string[];
   /** Those of them in which something is new: who has them in use needs the new files. */

@@ -4,16 +4,12 @@ import type { FieldMeta } from '../schema/snapshot.ts';
 import { type Grant, grantsTo, parentFields, type RecordLevel, type SharedRecord } from './sharing.ts';
 import type { Access, Capabilities, DataOperation, ObjectAccess, ScopeSet } from './types.ts';
 
-/** The layer that refused, as in access explanations and error details. */
-export type Layer = 'publication' | 'objectPermission' | 'fieldPermission' | 'sharing';
-
 type Decision =
-  /** `grantedBy`: the grants through which the user reaches the record; empty for an operation without a record. */
+  /** `grantedBy`: the grants through which the user reaches the record; empty for a create without a controlling parent. */
   | { readonly allowed: true; readonly grantedBy: readonly Grant[] }
   | {
       readonly allowed: false;
-      readonly layer: Layer;
-      readonly code: 'OBJECT_NOT_FOUND' | 'OBJECT_PERMISSION_DENIED' | 'RECORD_NOT_FOUND' | 'RECORD_ACCESS_DENIED';
+      readonly code: 'RECORD_NOT_FOUND' | 'RECORD_ACCESS_DENIED';
       /** Of a create: the field that refers to the parent because of which it is refused. */
       readonly parent?: FieldMeta;
     };
@@ -34,31 +30,13 @@ export const NEEDS: Readonly<Record<RecordOperation, { permission: DataOperation
   share: { permission: 'read', level: 'full' },
 };
 
-const ABSENT: Decision = { allowed: false, layer: 'publication', code: 'OBJECT_NOT_FOUND' };
-const DENIED: Decision = { allowed: false, layer: 'objectPermission', code: 'OBJECT_PERMISSION_DENIED' };
-
-const UNSEEN: Decision = { allowed: false, layer: 'sharing', code: 'RECORD_NOT_FOUND' };
-const UNREACHED: Decision = { allowed: false, layer: 'sharing', code: 'RECORD_ACCESS_DENIED' };
+const UNSEEN: Decision = { allowed: false, code: 'RECORD_NOT_FOUND' };
+const UNREACHED: Decision = { allowed: false, code: 'RECORD_ACCESS_DENIED' };
 
 /**
- * One operation on an object, or on one of its records when `record` is given. For a create it is the record to be;
- * only the parents that control its sharing matter.
+ * Decision of sharing alone about a record of an object that the user may read. For a create it is the record to be; only
+ * the parents that control its sharing matter.
  */
-export function decide(
-  access: Access,
-  objectApiName: string,
-  operation: RecordOperation,
-  record?: SharedRecord,
-): Decision {
-  const object = access.objects[objectApiName];
-  if (!object) return ABSENT;
-  const sharing = record ? decideSharing(access, objectApiName, operation, record) : null;
-  if (sharing?.allowed === false && sharing.code === 'RECORD_NOT_FOUND' && operation !== 'create') return sharing;
-  if (!object.permission[NEEDS[operation].permission]) return DENIED;
-  return sharing ?? { allowed: true, grantedBy: [] };
-}
-
-/** Decision of sharing alone about a record of an object that the user may read. */
 export function decideSharing(
   access: Access,
   objectApiName: string,

@@ -38,7 +38,7 @@ export interface Grant {
 }
 
 /** The records that a grant applies to. */
-export type Records =
+type Records =
   | { readonly kind: 'all' }
   | { readonly kind: 'owners'; readonly userIds: ReadonlySet<string> }
   | { readonly kind: 'criteria'; readonly expression: string }

@@ -40,7 +40,7 @@ interface Widget {
 }
 
 /** Properties of a dashboard that are checked. */
-export interface DashboardContent {
+interface DashboardContent {
   readonly name: string;
   readonly description: string | null;
   readonly visibility: string;
@@ -51,7 +51,7 @@ export interface DashboardContent {
 }
 
 /** Takes a problem at a place, a JSON Pointer into the dashboard. */
-export type AddProblem = (pointer: string, message: string) => void;
+type AddProblem = (pointer: string, message: string) => void;
 
 /** Reports everything that is wrong with a dashboard. */
 export function contentProblems(content: DashboardContent, add: AddProblem): void {
@@ -149,7 +149,7 @@ function widgetProblems({ type, layout, query }: Widget, pointer: string, add: A
 }
 
 /** Key of a dimension's column. */
-export const columnKey = ({ field, granularity }: { field: string; granularity?: string }): string =>
+const columnKey = ({ field, granularity }: { field: string; granularity?: string }): string =>
   granularity === undefined ? field : `${field}_${granularity}`;
 
 /** Places of the items whose key an earlier one has. */

@@ -11,7 +11,7 @@ export interface Violation<Code extends ViolationCode = ViolationCode> {
   params: Record<string, unknown>;
 }
 
-export interface PlatformErrorOptions {
+interface PlatformErrorOptions {
   errors?: Violation[];
   details?: Record<string, unknown>;
   retryAfterSeconds?: number;

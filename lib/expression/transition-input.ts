@@ -17,7 +17,7 @@ import { checkPattern, matchesPattern, PatternError, patternSize } from '../valu
 import type { Type, Value } from './types.ts';
 import { valueOfType } from './values.ts';
 
-export type InputSchema = { readonly [keyword: string]: unknown };
+type InputSchema = { readonly [keyword: string]: unknown };
 
 const SCHEMA_MAX_CHARS = 16_000;
 const DEPTH_MAX = 10;

@@ -35,7 +35,7 @@ export type Value =
   | { readonly [part: string]: string | Exact | null };
 
 /** Offset in the text of the expression, in UTF-16 units from 0. */
-export interface Place {
+interface Place {
   readonly start: number;
 }
 

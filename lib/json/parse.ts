@@ -27,12 +27,12 @@ const SHOWN_CHARS = 40;
  * Values of all objects and arrays together: each costs more time than its characters, here and in what follows. The
  * longest list that a json field takes fits.
  */
-export const JSON_VALUES_MAX = 70_000;
+const JSON_VALUES_MAX = 70_000;
 /**
  * Members of all objects together: each costs several times what an item of a list does, and more where one is unknown.
  * The largest package of files fits.
  */
-export const JSON_MEMBERS_MAX = 15_000;
+const JSON_MEMBERS_MAX = 15_000;
 /** Characters between the values, as many as the largest body of records has in all. */
 const WHITE_SPACE_MAX_CHARS = 1_048_576;
 

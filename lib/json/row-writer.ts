@@ -26,7 +26,7 @@ const FORMS: Readonly<Record<number, Form>> = {
   3802: 'raw', // jsonb
 };
 
-export interface RowColumn {
+interface RowColumn {
   readonly name: string;
   readonly oid: number;
 }

@@ -58,7 +58,7 @@ export function planAggregate(
 }
 
 /** Key of the column of a dimension. */
-export const dimensionKey = (field: string, granularity: string | null): string =>
+const dimensionKey = (field: string, granularity: string | null): string =>
   granularity === null ? field : `${field}_${granularity}`;
 
 class Reader {

@@ -47,7 +47,7 @@ const PARAMETERS = new Set([
 ]);
 
 /** The source of a value decides how errors point at it and whether it may still be text. */
-export type QuerySource = 'query' | 'body';
+type QuerySource = 'query' | 'body';
 
 /**
  * Reads the parameters of `GET /data/{objectApiName}` (source `query`, with `where`, `whereIn`, `filters` and `sort`

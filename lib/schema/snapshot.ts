@@ -253,7 +253,7 @@ export interface ListViewMeta {
 }
 
 /** Components that only screens need; kept apart from the objects because they decide nothing about records. */
-export interface ScreensMeta {
+interface ScreensMeta {
   /** By apiName. */
   readonly layouts: readonly LayoutMeta[];
   /** By apiName. */
@@ -419,7 +419,7 @@ export interface ApproverMeta {
   readonly manager?: true;
 }
 
-export type AgentDecision = 'allow' | 'approve' | 'deny';
+type AgentDecision = 'allow' | 'approve' | 'deny';
 
 /** Every given property must match; an absent one matches everything. */
 export interface AgentRuleMeta {

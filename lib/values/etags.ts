@@ -7,7 +7,7 @@ const NEXT_STRONG_ETAG = /[ \t]*("[\x21\x23-\x7e]*")[ \t]*(,|$)/gy;
 export const strongEtag = (body: string | Uint8Array): string => `"${hash('sha256', body, 'base64url').slice(0, 22)}"`;
 
 /** A client names the version that it read, or the few that it would accept. */
-export const IF_MATCH_TAGS_MAX = 10;
+const IF_MATCH_TAGS_MAX = 10;
 
 export const IF_MATCH_RULE =
   `If-Match must be one strong ETag, such as "1a", or up to ${IF_MATCH_TAGS_MAX} of them separated by commas; ` +

@@ -8,7 +8,7 @@ export const PRODUCT = 'ERP platform';
 export const ICON_PATH = '/favicon.svg';
 
 /** `title` is text, everything else HTML. */
-export interface FramedPage {
+interface FramedPage {
   title: string;
   main: string;
   /** More of the head: the stylesheet, scripts, links. */

@@ -39,7 +39,7 @@ export interface PatternBudget {
  * Well above what any record of business needs: five hundred values of 100 characters, each with a pattern of 40
  * states.
  */
-export const PATTERN_STEPS_MAX = 2_000_000;
+const PATTERN_STEPS_MAX = 2_000_000;
 
 export const newPatternBudget = (stepsMax = PATTERN_STEPS_MAX): PatternBudget => ({ steps: stepsMax, stepsMax });
 

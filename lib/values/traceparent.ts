@@ -1,6 +1,6 @@
 /** W3C Trace Context: which trace a request belongs to, and the span in it that caused what follows. */
 
-export interface TraceParent {
+interface TraceParent {
   /** 32 hexadecimal digits. */
   readonly traceId: string;
   /** 16 hexadecimal digits. */

@@ -16,7 +16,7 @@ export interface BusPacket {
   payload: Record<string, unknown>;
 }
 
-export interface Arrival {
+interface Arrival {
   readonly command: string;
   /** The identity of the subject. */
   readonly sender: string;

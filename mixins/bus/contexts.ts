@@ -10,7 +10,7 @@ import type { RequestContext } from '../../lib/context.ts';
 import { platformTime } from '../../lib/values/clock.ts';
 
 /** The one call that a context is for. */
-export interface CallIdentity {
+interface CallIdentity {
   readonly action: string;
   /** Of Moleculer's context, new for every call. */
   readonly id: string;
@@ -26,7 +26,7 @@ const KEY_ID_BYTES = 4;
 const MAC_BYTES = 32;
 const HEAD_BYTES = KEY_ID_BYTES + MAC_BYTES;
 /** Clocks of two machines may differ by so much. */
-export const CLOCK_SKEW_MS = 10_000;
+const CLOCK_SKEW_MS = 10_000;
 const REMEMBERED_MS = LIMITS.request_timeout_ms + 2 * CLOCK_SKEW_MS;
 
 /** Why a context was refused. */

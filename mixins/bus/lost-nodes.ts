@@ -5,7 +5,7 @@ import type { ServiceBroker } from 'moleculer';
  * `unsubscribed`: NATS has no subscriber on its subject any more, because its connection ended. `silent`: it is connected and
  * does not answer. `heartbeat`: nothing was asked of it, and its heartbeats stopped.
  */
-export type Detection = 'unsubscribed' | 'silent' | 'heartbeat';
+type Detection = 'unsubscribed' | 'silent' | 'heartbeat';
 
 interface Registry {
   nodes: {

@@ -68,7 +68,7 @@ interface Transit {
   sendResponse(node: string, id: string, meta: object, headers: object, data: null, error: Error): PromiseLike<unknown>;
 }
 
-export interface SecretOptions {
+interface SecretOptions {
   /** Announced fingerprints of this process's secret. */
   readonly secret?: SecretMetadata | null;
   /** Called with a sentence about a process on the bus whose secret is another one. */

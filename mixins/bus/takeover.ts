@@ -11,7 +11,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 export class CallUndelivered extends Errors.ServiceNotAvailableError {}
 
 /** How repeats ended: `answered` by a process, `lost` again, or not made: `over_budget`, `too_late`. */
-export type RepeatOutcome = 'answered' | 'lost' | 'over_budget' | 'too_late';
+type RepeatOutcome = 'answered' | 'lost' | 'over_budget' | 'too_late';
 
 interface Options {
   timeout?: number;

@@ -5,7 +5,7 @@
  */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 
-export interface ConnectionLimits {
+interface ConnectionLimits {
   /** Connections of the pool. */
   readonly size: number;
   /** Connections that the records of one tenant may hold at a time. */
@@ -44,7 +44,7 @@ const PLATFORM_WAIT_MAX_MS = 10_000;
 export const PLATFORM: Holder = { key: 'platform', max: Number.POSITIVE_INFINITY, platform: true };
 
 /** Connections that are kept for the platform's own work. */
-export const reservedOf = (size: number): number => (size >= 4 ? Math.ceil(size / 5) : size > 1 ? 1 : 0);
+const reservedOf = (size: number): number => (size >= 4 ? Math.ceil(size / 5) : size > 1 ? 1 : 0);
 
 export class ConnectionQueues {
   /** Connections of the pool at most. */

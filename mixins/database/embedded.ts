@@ -20,7 +20,7 @@ export interface EmbeddedDatabase {
   stop(): Promise<void>;
 }
 
-export interface EmbeddedOptions {
+interface EmbeddedOptions {
   /** Output of the server. */
   log?: (line: string) => void;
   /** The server died and is started again, or could not be. */

@@ -146,6 +146,3 @@ export const takesNoChanges = (error: unknown): boolean => {
   const kind = failureOf(error)?.kind;
   return kind === 'readOnly' || kind === 'full';
 };
-
-/** The statement ran longer than it may. */
-export const isTimedOut = (error: unknown): boolean => failureOf(error)?.kind === 'timedOut';

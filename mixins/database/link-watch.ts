@@ -15,7 +15,7 @@ const AGAIN_MS = 1_000;
 /** A timer that is this late shows that this process was stopped or busy: answers may lie unread. */
 const BUSY_MS = 400;
 
-export interface Link {
+interface Link {
   /** True while a request may be waiting for an answer. */
   inUse(): boolean;
   /** Bytes received on all open connections. */

@@ -90,7 +90,7 @@ const SELDOM: ReadonlySet<ServiceName> = new Set(['gateway', 'mcp', 'ratelimit']
 /**
  * Connections of a service. Jobs may hold one for minutes, so no service has fewer for sharing a process with others.
  */
-export const poolSize = ({ databasePoolSize }: Config, service: ServiceName): number =>
+const poolSize = ({ databasePoolSize }: Config, service: ServiceName): number =>
   SELDOM.has(service) ? Math.min(2, databasePoolSize) : databasePoolSize;
 
 /** Addresses of the services' logins; null when `url` is not that of the owner. */

@@ -41,7 +41,7 @@ export async function startingAgain<T>(
     }
 }
 
-export interface WaitOptions {
+interface WaitOptions {
   /** Ends the wait, which throws then. */
   readonly stopped?: AbortSignal | undefined;
   readonly warn: (message: string) => void;

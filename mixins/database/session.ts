@@ -69,7 +69,7 @@ EXCEPTION WHEN insufficient_privilege THEN NULL; -- The role is another installa
 END $$`;
 
 /** The session cannot keep what the platform sets on it. */
-export class UnsuitablePooler extends Error {
+class UnsuitablePooler extends Error {
   readonly code = 'ERP_POOL_MODE';
 
   constructor() {

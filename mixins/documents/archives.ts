@@ -17,7 +17,7 @@ import { CountedCache } from '../metrics/counted-cache.ts';
 import type { CacheNumbers } from '../metrics/metrics.ts';
 
 /** A row of published/versions.json. */
-export interface PublishedVersion {
+interface PublishedVersion {
   readonly version: string;
   /** Day of the publication, after which nothing changes. */
   readonly published: string;

@@ -11,7 +11,7 @@ import type { Metrics, Sample } from '../metrics/metrics.ts';
 import { traceWork } from '../tracing/traced-work.ts';
 import type { PeriodicQueue } from './queue.ts';
 
-export interface JobsOptions {
+interface JobsOptions {
   /**
    * The queues' tables are made when they are missing. Default true; the logins of services cannot, install() is
    * before.

@@ -2,7 +2,7 @@
 import type { Jobs } from './jobs.ts';
 import type { PeriodicQueue } from './queue.ts';
 
-export interface TenantRounds {
+interface TenantRounds {
   readonly queue: PeriodicQueue;
   readonly work: (tenantId: string, signal: AbortSignal) => Promise<unknown>;
   /** The next tenants by id. */

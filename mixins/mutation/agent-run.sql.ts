@@ -3,7 +3,7 @@ import { Sql } from '../database/sql.ts';
 import type { Statement } from '../database/statement.ts';
 
 /** Of a request under a run. */
-export interface RunRequest {
+interface RunRequest {
   readonly tenantId: string;
   readonly runId: string;
   readonly requestId: string;

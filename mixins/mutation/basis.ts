@@ -64,9 +64,9 @@ interface Basis {
 }
 
 /** Parts of a basis that no longer hold. */
-export type Change = 'references' | 'record' | 'configuration' | 'plan' | 'effects';
+type Change = 'references' | 'record' | 'configuration' | 'plan' | 'effects';
 
-export interface Staleness {
+interface Staleness {
   readonly changed: readonly Change[];
   /** Members of the request's body whose effect differs. */
   readonly fields: readonly string[];

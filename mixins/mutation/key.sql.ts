@@ -6,7 +6,7 @@ import type { Bind, Sql } from '../database/sql.ts';
 import type { IdempotencyKey } from './key.ts';
 
 /** SQL of what a completed mutation answers: smallint, jsonb and text. */
-export interface OutcomeSql {
+interface OutcomeSql {
   readonly status: string;
   readonly headers: string;
   readonly body: string;

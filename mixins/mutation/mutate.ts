@@ -72,7 +72,7 @@ function verdictOn({ body }: OperationReply, { request, effects }: Unit): Operat
 }
 
 /** A mutation whose statements claim and complete the key by themselves. */
-export interface IdempotentMutation extends ErrorMapping {
+interface IdempotentMutation extends ErrorMapping {
   readonly database: Database;
   readonly request: RequestContext;
   readonly call: OperationCall;

@@ -11,7 +11,7 @@ import { failKeySql } from './key.sql.ts';
 import { answerOf, findKey, type IdempotencyKey, keyReused } from './key.ts';
 
 /** A request that committed nothing, and where its outcome is recorded. */
-export interface ConcludedRequest {
+interface ConcludedRequest {
   readonly database: Database;
   readonly request: RequestContext;
   readonly call: OperationCall;

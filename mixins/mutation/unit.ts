@@ -42,7 +42,7 @@ export interface Hook {
 }
 
 /** An event of a mutation; `data` is any JSON value. */
-export interface UnitEvent extends Pick<OutboxColumns, 'type' | 'objectApiName'> {
+interface UnitEvent extends Pick<OutboxColumns, 'type' | 'objectApiName'> {
   readonly recordId?: string;
   readonly data: unknown;
   /** The agent run that it is about, when the request was not made under it. */
@@ -50,7 +50,7 @@ export interface UnitEvent extends Pick<OutboxColumns, 'type' | 'objectApiName'>
 }
 
 /** An audit entry of a mutation; `changes` is any JSON value. */
-export interface UnitEntry extends Pick<AuditEntry, 'code' | 'objectApiName' | 'recordId' | 'kind'> {
+interface UnitEntry extends Pick<AuditEntry, 'code' | 'objectApiName' | 'recordId' | 'kind'> {
   readonly changes?: unknown;
   /** The agent run that it is about, when the request was not made under it. */
   readonly aboutRunId?: string;

@@ -11,7 +11,7 @@ const LITERAL = /'[^']*(?:'|$)/g;
 const NO_SOURCE = /\b(?:extract|substring|trim|overlay) ?\([^()]*|\bDISTINCT\s+FROM\b/gi;
 const TABLE = /\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?((?:"[^"]+"|[a-z_]\w*)(?:\.(?:"[^"]+"|[a-z_]\w*))?)/gi;
 
-export interface Described {
+interface Described {
   readonly operation: string;
   readonly table: string | null;
 }

@@ -7,7 +7,7 @@
 /** Never a value of a caller: names of ours, numbers, ids. */
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
-export type SpanKind = 'internal' | 'server' | 'client';
+type SpanKind = 'internal' | 'server' | 'client';
 
 export interface SpanStart {
   readonly name: string;

@@ -1,7 +1,7 @@
 /** The longest turn of the event loop of late: of a minute, and of what has passed of the next one. */
 
 /** Milliseconds of time that passed, and of processor time. */
-export interface Turn {
+interface Turn {
   readonly ms: number;
   readonly cpuMs: number;
 }

@@ -27,7 +27,7 @@ export interface Stall {
 }
 
 /** Milliseconds: of time that passes, and of processor time of this thread. */
-export interface Clock {
+interface Clock {
   now(): number;
   cpuMs(): number;
 }

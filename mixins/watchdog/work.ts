@@ -15,7 +15,7 @@ export interface Work {
 }
 
 /** A stretch of time, and the work whose mark began it. */
-export interface Stretch {
+interface Stretch {
   readonly work: Work;
   /** Until the next mark, or the end of the time that was asked about. */
   readonly ms: number;

@@ -85,11 +85,7 @@ export function problemsOf({ parameters }: OperatorActionHelp, params: Readonly<
 }
 
 /** The parameters out of the words behind the action: one JSON object, or `--name value`. */
-export function readParams(
-  action: string,
-  words: readonly string[],
-  help: OperatorActionHelp,
-): Record<string, unknown> {
+function readParams(action: string, words: readonly string[], help: OperatorActionHelp): Record<string, unknown> {
   if (words.length === 0) return {};
   const [first = ''] = words;
   if (first.startsWith('--')) return readOptions(words, help);

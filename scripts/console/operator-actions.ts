@@ -9,7 +9,7 @@ import type { ActionMap } from '../../contracts/call.ts';
 /** What a value is; `text[]` a list of texts. */
 export type Kind = 'text' | 'number' | 'boolean' | 'text[]' | 'object' | 'object[]';
 
-export interface Parameter {
+interface Parameter {
   readonly kind: Kind;
   readonly required: boolean;
   readonly what: string;

@@ -13,7 +13,7 @@ interface Process {
 }
 
 /** The processes of the platform that can be seen, without consoles. */
-export function processesOf(broker: ServiceBroker): Process[] {
+function processesOf(broker: ServiceBroker): Process[] {
   const services = new Map<string, ServiceName[]>();
   for (const { name, nodeID } of broker.registry.getServiceList({ onlyAvailable: true }))
     if (name !== undefined && nodeID !== undefined && isServiceName(name))

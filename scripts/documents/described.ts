@@ -13,7 +13,7 @@ export interface Described {
   readonly 'x-erp-errors': readonly ErrorCode[];
 }
 
-export type Contents = Readonly<
+type Contents = Readonly<
   Record<string, { readonly schema: Json; readonly example?: unknown; readonly examples?: Json }>
 >;
 

@@ -6,7 +6,7 @@ import { framed, ICON_LINK } from '../../lib/values/page-frame.ts';
 import type { Heading, Rendered } from './markdown.ts';
 import { type Page, rootOf } from './page.ts';
 
-export interface Site {
+interface Site {
   readonly version: string;
   /** All pages in their order. */
   readonly pages: readonly Page[];

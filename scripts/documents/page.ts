@@ -26,7 +26,7 @@ export function page(path: string, section: Section, markdown: string): Page {
 }
 
 /** Markdown of a line as plain text. */
-export const plain = (markdown: string): string =>
+const plain = (markdown: string): string =>
   markdown
     .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replace(/[`*]/g, '')

@@ -2,7 +2,7 @@
 import type { MetadataActions } from '../../contracts/metadata.ts';
 import type { Session } from './session.ts';
 
-export type Tenant = NonNullable<MetadataActions['metadata.tenants.get']['result']>;
+type Tenant = NonNullable<MetadataActions['metadata.tenants.get']['result']>;
 
 export const noTenant = (key: string): Error =>
   new Error(`There is no tenant ${key}: \`tenant list\` shows those that there are.`);

@@ -31,7 +31,7 @@ const RECENT_SECONDS = 300;
 /** More of them are seen through the API. */
 const CONNECTIONS_SHOWN = 50;
 
-export interface AccountParts {
+interface AccountParts {
   provider: Provider;
   store: AuthStore;
   clients: Clients;

@@ -1,7 +1,7 @@
 /** How many failures are free before each further one doubles the wait. Source: docs/reference/authentication.md. */
 import { networkOf } from '../../lib/values/network.ts';
 
-export interface AttemptLimit {
+interface AttemptLimit {
   readonly freeFailures: number;
   readonly waitMaxSeconds: number;
 }
@@ -9,7 +9,7 @@ export interface AttemptLimit {
 /** Of one user: passwords, second factors. */
 export const USER_ATTEMPTS: AttemptLimit = { freeFailures: 5, waitMaxSeconds: 300 };
 /** Of one network, for passwords and factors together; many people may share it. */
-export const NETWORK_ATTEMPTS: AttemptLimit = { freeFailures: 30, waitMaxSeconds: 60 };
+const NETWORK_ATTEMPTS: AttemptLimit = { freeFailures: 30, waitMaxSeconds: 60 };
 /** Guesses from many networks at many names. The wait is short: it keeps out people at a new place as well. */
 export const TENANT_ATTEMPTS: AttemptLimit = { freeFailures: 300, waitMaxSeconds: 5 };
 /** Codes of devices that do not exist, typed from one network, which many people may share. */

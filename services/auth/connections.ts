@@ -12,13 +12,13 @@ import { ALL_SCOPES, type Clients } from './clients.ts';
 import type { ConnectionRow } from './store/grants.sql.ts';
 import type { AuthStore } from './store/store.ts';
 
-export interface ConnectionParts {
+interface ConnectionParts {
   readonly store: AuthStore;
   readonly clients: Clients;
 }
 
-/** An application that a user has allowed to act in their name. */
-export interface Connection {
+/** An application that somebody has allowed to act in their name. */
+interface Connection {
   readonly connectionId: string;
   readonly clientId: string;
   readonly clientName: string;

@@ -6,7 +6,7 @@
  */
 import { availableParallelism } from 'node:os';
 
-export interface QueueLimits {
+interface QueueLimits {
   concurrency: number;
   /** Waiting from one place, and from all places of a kind. */
   waitingPerPlaceMax: number;

@@ -8,7 +8,7 @@ const PREFIX = '__Host-';
 /** Stands between name and id; a cookie's name may contain it, an id does not. */
 const OF = '~';
 /** Sign-ins under way in one browser; with each further one the oldest is forgotten. */
-export const SIGN_INS_MAX = 6;
+const SIGN_INS_MAX = 6;
 
 interface HostCookie {
   /** As the provider knows it. */

@@ -33,7 +33,7 @@ import { failureReply, pageReply, reply } from './reply.ts';
 import { CALLBACK_ROOT, type SingleSignOn } from './single-sign-on/single-sign-on.ts';
 import type { AuthStore } from './store/store.ts';
 
-export interface HttpParts {
+interface HttpParts {
   provider: Provider;
   ring: KeyRing;
   store: AuthStore;
@@ -56,7 +56,7 @@ export interface HttpParts {
   signInRefused(refusal: Refusal, origin: AttemptOrigin): void;
 }
 
-export const BASE_URL_HEADER = 'x-platform-base-url';
+const BASE_URL_HEADER = 'x-platform-base-url';
 const BODY_MAX_BYTES = 56 * 1024;
 const DISCOVERY: ReadonlySet<string> = new Set([
   '/.well-known/oauth-authorization-server',

@@ -41,7 +41,7 @@ import type { TenantProvider } from './single-sign-on/providers.ts';
 import type { SingleSignOn } from './single-sign-on/single-sign-on.ts';
 import type { AuthStore } from './store/store.ts';
 
-export interface InteractionParts {
+interface InteractionParts {
   provider: Provider;
   store: AuthStore;
   clients: Clients;

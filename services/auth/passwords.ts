@@ -16,7 +16,7 @@ import type { AuthStore } from './store/store.ts';
 import { NO_TENANT, type TypedName, typedName } from './usernames.ts';
 
 export const PASSWORD_MIN_CHARS = 10;
-export const PASSWORD_MAX_CHARS = 200;
+const PASSWORD_MAX_CHARS = 200;
 export const LINK_VALID_SECONDS = 7 * 86_400;
 /** Of a link that an administrator hands over. */
 export const HANDED_OVER_SECONDS = 86_400;
@@ -41,17 +41,17 @@ export function passwordProblem(password: string, username: string): string | nu
   return null;
 }
 
-export type SignIn =
+type SignIn =
   | { outcome: 'signedIn'; credential: Credential; browser: string }
   | { outcome: 'refused'; refusal: Refusal }
   | { outcome: 'wait'; seconds: number; refusal: Refusal };
 
-export interface SignInParts {
+interface SignInParts {
   store: AuthStore;
   clients: Clients;
 }
 
-export interface SignInAttempt {
+interface SignInAttempt {
   username: string;
   password: string;
   address: string;

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import { LIMITS } from '../../config/limits.ts';
 import { siteOf } from '../../lib/values/network.ts';
 
-export interface ConnectionLimits {
+interface ConnectionLimits {
   /** Connections of one network. */
   readonly ofNetwork: number;
   readonly all: number;

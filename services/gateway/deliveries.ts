@@ -34,11 +34,11 @@ const SMALL_BYTES = 64 * 1024;
  * Why a connection ended before its answers were taken; `pipelined`: it sent too many requests ahead, `unwaiting`: too
  * many refusals of its caller wait.
  */
-export const CUT_REASONS = ['stalled', 'slow', 'memory', 'pipelined', 'unwaiting'] as const;
+const CUT_REASONS = ['stalled', 'slow', 'memory', 'pipelined', 'unwaiting'] as const;
 type CutReason = (typeof CUT_REASONS)[number];
 
 /** Whose answers are counted together: a connection of limits.md, or an address. */
-export interface Holder {
+interface Holder {
   unsentBytes: number;
 }
 
@@ -55,7 +55,7 @@ export interface Delivery {
 }
 
 /** What is asked of a request about its answer. */
-export interface Recipient {
+interface Recipient {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly method: string;

@@ -9,7 +9,7 @@ import { isUuid } from '../../lib/values/ids.ts';
 import { BoundedDenials, type Suppressed } from '../../mixins/bounded-denials.ts';
 import type { Exchange } from './exchange.ts';
 
-export type Denial = DataActions['data.audit.deny']['params'];
+type Denial = DataActions['data.audit.deny']['params'];
 
 export interface DenialSink {
   deny: (denial: Denial, request: RequestContext) => Promise<unknown>;

@@ -17,7 +17,7 @@ const BATCH_MAX = 500;
 
 type Noted = AuthActions['auth.deprecatedUses.add']['params']['uses'][number];
 
-export interface DeprecatedUseSink {
+interface DeprecatedUseSink {
   add: (uses: readonly Noted[]) => Promise<unknown>;
   /** A client's first call of a day, as this process sees it. */
   firstOfDay: (use: Noted) => void;

@@ -27,7 +27,7 @@ function randomForId(): Uint8Array {
 }
 
 /** A call that was admitted to a run. */
-export interface AdmittedCall {
+interface AdmittedCall {
   readonly runId: string;
   readonly stepId: string;
   /** A mutation is tried out. */

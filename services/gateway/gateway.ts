@@ -81,7 +81,7 @@ const AUTH_BACK = 'auth answers again.';
 /** Services that must have been available once before the gateway calls itself ready. */
 const NEEDED_SERVICES = ALL_SERVICES.filter((name) => SERVICES[name].awaitedByGateway);
 
-export interface GatewayOptions {
+interface GatewayOptions {
   /** Public address of the platform. */
   readonly baseUrl: string;
   readonly operations: readonly Operation[];

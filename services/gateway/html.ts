@@ -6,7 +6,7 @@ import { framed, ICON_LINK, inlineStyle } from '../../lib/values/page-frame.ts';
 const NAV = `<a href="${LATEST_DOCUMENTS_PATH}">Documents</a><a href="${DASHBOARDS_PATH}">Dashboards</a><a href="/account">Account</a>`;
 
 /** Pages with one stylesheet. */
-export interface PageKind {
+interface PageKind {
   /** Headers that go with each of them. */
   readonly headers: Readonly<Record<string, string>>;
   /** `title` is text, `main` HTML. */

@@ -20,7 +20,7 @@ const ENTRY_MAX_CHARS = 100;
 const DISCARD_MAX_BYTES = 32 * 1024 * 1024;
 const DISCARD_BYTES_PER_MS = 32 * 1024;
 
-export interface ServerListeners {
+interface ServerListeners {
   request: RequestListener;
   /** The client waits for `100 Continue` before it sends the body. */
   checkContinue: RequestListener;

@@ -37,7 +37,7 @@ export interface Refused {
   readonly started: number;
 }
 
-export interface RefusalDelayOptions {
+interface RefusalDelayOptions {
   /** Requests come through proxies, which put those of many callers on one connection. */
   readonly proxied: boolean;
   /** Delayed answers of one caller, and in all. */

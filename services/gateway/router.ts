@@ -15,7 +15,7 @@ export interface Route {
   readonly checkedBy: Operation | null;
 }
 
-export interface Match {
+interface Match {
   /** Routes of this path by method. */
   readonly methods: ReadonlyMap<string, Route>;
   /** Methods that had an operation at this path until its sunset. */

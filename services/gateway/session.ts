@@ -51,7 +51,7 @@ interface GrantOfSession {
   readonly userId: string;
 }
 
-export interface SessionSources {
+interface SessionSources {
   keys: () => Promise<{ keys: Record<string, unknown>[] }>;
   grants: (grants: GrantOfSession[]) => Promise<readonly GrantState[]>;
   /** The ids of the grants that live, by data, which does not know the rest of their state. */
@@ -64,7 +64,7 @@ export interface SessionSources {
 }
 
 /** What the gateway knows about the user of a session. */
-export interface UserRights {
+interface UserRights {
   /** The user exists, is active and may use the API. */
   readonly apiEnabled: boolean;
   readonly systemPermissions: ReadonlySet<string>;

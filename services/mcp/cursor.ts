@@ -31,7 +31,7 @@ const decoded = (cursor: string): string => Buffer.from(cursor.slice(0, 100), 'b
 const refused = (code: 'CURSOR_INVALID' | 'CURSOR_QUERY_MISMATCH', message: string): PlatformError =>
   new PlatformError(code, message, { errors: [violation('/cursor', code, message)] });
 
-export interface Piece {
+interface Piece {
   readonly text: string;
   readonly isWhole: boolean;
   /** null: this was the last piece. */

@@ -17,7 +17,7 @@ import {
 } from './values.ts';
 import type { Row, Workbook } from './workbook.ts';
 
-export interface OrderLine {
+interface OrderLine {
   id: string;
   product: Product;
   position: number;

@@ -115,7 +115,7 @@ const variable = (name: string, key: string): string =>
   new RegExp(`^${key}=(?:"([^"]+)"|(\\S+))`, 'm').exec(exampleNamed(name))?.slice(1).find(Boolean) ?? '';
 
 /** A process of a service, and where it is asked how it is. */
-export interface Pod {
+interface Pod {
   readonly service: ServiceName;
   readonly process: ServiceProcess;
   readonly health: string;

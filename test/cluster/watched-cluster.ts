@@ -14,14 +14,14 @@ import { type ServiceProcess, startProcess } from '../support/processes.ts';
 import type { Scrape } from '../support/recorded-series.ts';
 import { until } from './stage.ts';
 
-export interface ServiceSeen {
+interface ServiceSeen {
   readonly status: 'present' | 'away' | 'unknown';
   readonly processes: number;
   readonly awaySeconds?: number;
 }
 
 /** What `/readyz` answers. */
-export interface Ready {
+interface Ready {
   readonly code: number;
   readonly status: string;
   readonly checks: Readonly<Record<string, boolean>>;

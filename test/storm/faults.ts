@@ -7,7 +7,7 @@ import { isOverloaded } from './machine.ts';
 import type { Fault, FaultKind } from './schedule.ts';
 
 /** A fault that was done. Times are those of `performance.now()`. */
-export interface Done {
+interface Done {
   readonly fault: Fault;
   readonly begun: number;
   /** When everything was there again; null as long as it is not. */

@@ -8,7 +8,7 @@ import type { Random } from './random.ts';
 import type { Violations } from './violations.ts';
 
 /** One mutation that somebody wants. */
-export interface Intention {
+interface Intention {
   readonly what: string;
   readonly client: Client;
   readonly method: string;

@@ -6,7 +6,7 @@ import type { Checked } from './oracles.ts';
 import type { FaultKind } from './schedule.ts';
 import type { StormOptions } from './storm.ts';
 
-export interface ReportInput {
+interface ReportInput {
   readonly options: StormOptions;
   readonly kinds: readonly FaultKind[];
   readonly ms: number;

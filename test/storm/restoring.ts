@@ -8,7 +8,7 @@ import type { Ledger } from './ledger.ts';
 import type { Load } from './load.ts';
 import type { Fault } from './schedule.ts';
 
-export interface Restoring {
+interface Restoring {
   readonly traffic: Traffic;
   readonly ledger: Ledger;
   readonly load: Load;

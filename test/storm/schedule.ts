@@ -29,7 +29,7 @@ export interface Fault {
   readonly ms: number;
 }
 
-export interface ScheduleOptions {
+interface ScheduleOptions {
   readonly seed: number;
   readonly ms: number;
   readonly kinds: readonly FaultKind[];

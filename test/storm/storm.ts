@@ -36,7 +36,7 @@ const PROGRESS_EVERY_MS = 5_000;
 const LAST_ANSWERS_MS = 120_000;
 
 /** Everything that was found. */
-export interface Outcome {
+interface Outcome {
   readonly violations: readonly Violation[];
   readonly report: string;
 }

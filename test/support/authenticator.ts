@@ -11,7 +11,7 @@ interface Held {
 }
 
 /** What a test lets it do wrong. */
-export interface Misbehaviour {
+interface Misbehaviour {
   origin?: string;
   rpId?: string;
   challenge?: string;

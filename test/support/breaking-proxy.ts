@@ -6,7 +6,7 @@ import { connect, createServer, type Socket } from 'node:net';
  * that the server is ready; `statement`: the server has a first statement; `answered`: the client has its answer.
  */
 export const STAGES = ['accepted', 'startup', 'authenticated', 'statement', 'answered'] as const;
-export type Stage = (typeof STAGES)[number];
+type Stage = (typeof STAGES)[number];
 
 export interface BreakingProxy {
   readonly url: string;

@@ -33,7 +33,7 @@ export const guardedObject = (admin: Api): Promise<void> =>
     ...ruleFile(1),
   });
 
-export interface Written {
+interface Written {
   readonly committed: number;
   readonly refused: number;
   readonly longestMs: number;

@@ -19,8 +19,8 @@ import { aBundle, aPrincipal, aSnapshot } from './snapshots.ts';
 
 type Files = Record<string, string>;
 
-export const OBJECTS = ['Alpha__c', 'Beta__c'] as const;
-export const FIELDS = ['Alpha__c.One__c', 'Alpha__c.Two__c', 'Alpha__c.Flag__c', 'Beta__c.Three__c'] as const;
+const OBJECTS = ['Alpha__c', 'Beta__c'] as const;
+const FIELDS = ['Alpha__c.One__c', 'Alpha__c.Two__c', 'Alpha__c.Flag__c', 'Beta__c.Three__c'] as const;
 const COMPUTED = ['Alpha__c.Sum__c', 'Alpha__c.Copy__c', 'Alpha__c.Count__c', 'Beta__c.Total__c'] as const;
 const RIGHTS = ['create', 'read', 'update', 'delete', 'viewAll', 'modifyAll'] as const;
 const ROLES = ['Top', 'Middle', 'Low', 'Side'] as const;
@@ -31,7 +31,7 @@ const DOMAIN = 'climb.example';
 const usernameOf = (name: string): string => `${name}@${DOMAIN}`;
 
 /** What a profile or permission set gives, in the words of the model. */
-export type Atom = string;
+type Atom = string;
 const ATOMS: readonly Atom[] = [
   ...SYSTEM_PERMISSIONS.filter((name) => name !== 'manageAccess').map((name) => `system ${name}`),
   'system manageAccess',
@@ -42,13 +42,13 @@ const ATOMS: readonly Atom[] = [
   'action Alpha__c.Act',
 ];
 
-export interface Bundle {
+interface Bundle {
   readonly name: string;
   readonly atoms: readonly Atom[];
 }
 
 /** The file of a profile (P…) or permission set (S…). */
-export function bundleFile({ name, atoms }: Bundle): Files {
+function bundleFile({ name, atoms }: Bundle): Files {
   const [type, folder] = name.startsWith('P') ? ['Profile', 'profiles'] : ['PermissionSet', 'permissionSets'];
   const of = (kind: string): string[][] => atoms.map((atom) => atom.split(' ')).filter(([first]) => first === kind);
   const entries = (kind: string): [string, Set<string>][] =>
@@ -97,7 +97,7 @@ const formulaFile = (object: string, name: string, expression: string): Files =>
   fieldFile(object, name, `fieldType: formula\nformula:\n  expression: ${expression}\n  resultType: text`);
 
 /** What every tenant of the model has, besides its profiles and permission sets. */
-export const GROUND: Files = {
+const GROUND: Files = {
   ...objectFiles('Alpha__c', { One__c: 'fieldType: text', Two__c: 'fieldType: text' }, 'sharingDefault: private\n'),
   ...objectFiles('Beta__c', { Three__c: 'fieldType: text' }, 'sharingDefault: read\n'),
   ...formulaFile('Alpha__c', 'Sum__c', 'record.One__c'),
@@ -128,7 +128,7 @@ const some = <T>(of: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(...of);
 const atoms = fc.uniqueArray(some(ATOMS.filter((atom) => atom !== 'system manageAccess')), { maxLength: 8 });
 
 /** A user as the record of User says. */
-export interface Person {
+interface Person {
   readonly id: string;
   readonly username: string;
   readonly profileApiName: string;

@@ -11,7 +11,7 @@ export interface Ended {
   stderr: string;
 }
 
-export interface ErpOptions {
+interface ErpOptions {
   env?: Record<string, string>;
   stdin?: string;
   cwd?: string;

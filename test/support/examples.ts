@@ -1,7 +1,7 @@
 /** The examples of the documents: every fenced block, named by its page and the heading that it stands under. */
 import { read, repositoryFiles } from './sources.ts';
 
-export interface Example {
+interface Example {
   /** Such as `docs/reference/querying.md#filters`, with ` 2` behind the second one of a section. */
   readonly name: string;
   readonly file: string;

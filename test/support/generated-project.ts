@@ -67,7 +67,7 @@ export const multiplied = (sizes: Sizes, by: number): Sizes =>
 type Body = Readonly<Record<string, YamlValue>>;
 
 /** Bodies by the paths of their files. */
-export type Generated = ReadonlyMap<string, Body>;
+type Generated = ReadonlyMap<string, Body>;
 
 const AREAS = [
   'Sales', 'Purchase', 'Stock', 'Service', 'Project', 'Asset', 'Travel', 'Quality', 'Fleet', 'Contract', 'Payroll',

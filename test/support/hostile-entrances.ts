@@ -133,12 +133,12 @@ export const HOSTILE_PROVISIONING: readonly HostileGenerator[] = [
 ];
 
 /** A page of the sign-in, which the form belongs to. */
-export interface OpenForm {
+interface OpenForm {
   readonly path: string;
   readonly csrf: string;
 }
 
-export interface HostileVisit {
+interface HostileVisit {
   readonly name: string;
   readonly method: 'GET' | 'POST';
   /** Below the public address. */

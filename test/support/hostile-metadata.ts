@@ -54,7 +54,7 @@ const VALUE_SET = 'type: ValueSet\napiName: Hostile\nlabel: Hostile\n';
 const COMBINING = '\u0301';
 
 /** Texts that cost a YAML parser much: brackets, depth, width, errors, references, long scalars. */
-export const HOSTILE_YAML: readonly HostileGenerator[] = [
+const HOSTILE_YAML: readonly HostileGenerator[] = [
   oneFile('yaml: closing brackets', () => ']'.repeat(FILE_BYTES)),
   oneFile('yaml: closing braces after a value', () => `a: 1\n${'}'.repeat(FILE_BYTES - 10)}`),
   oneFile('yaml: opening brackets', () => '['.repeat(FILE_BYTES)),
@@ -143,7 +143,7 @@ const rules = (count: number, condition: string): Files => {
 };
 
 /** Configuration that is well-formed and costs a planner much. */
-export const HOSTILE_CONFIGURATION: readonly HostileGenerator[] = [
+const HOSTILE_CONFIGURATION: readonly HostileGenerator[] = [
   lazily('rules: 1,900 of them, each as large as an expression may be', () =>
     rules(1_900, balanced('record.A__c>1', '||', 225)),
   ),
@@ -236,7 +236,7 @@ const bomb = (name: string, path: string, text: () => string): HostileGenerator 
 };
 
 /** Bodies that are large, or small until they are unpacked. */
-export const HOSTILE_BODIES: readonly HostileGenerator[] = [
+const HOSTILE_BODIES: readonly HostileGenerator[] = [
   bomb('gzip: nine million values', '/metadata/validate', () => `{"files":{"a":[${'1,'.repeat(9_000_000)}1]}}`),
   bomb('gzip: 31 MiB of one text', '/metadata/validate', () => `{"files":{"a":"${'a'.repeat(31 * FILE_BYTES)}"}}`),
   bomb('gzip: 100 MiB', '/metadata/deploy', () => `{"files":{"a":"${'a'.repeat(100 * FILE_BYTES)}"}}`),

@@ -10,7 +10,7 @@ export const CLIENT_ID = 'erp-platform';
 export const CLIENT_SECRET = 'a-secret-of-the-company';
 
 /** What the provider says of somebody who signs in with this login. */
-export type Claims = Record<string, unknown> & { sub: string };
+type Claims = Record<string, unknown> & { sub: string };
 
 export class IdentityProvider {
   /** Claims by login. */

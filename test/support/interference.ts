@@ -2,7 +2,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface Interference {
+interface Interference {
   /** Happens before a request is handed on. */
   first?: (method: string) => Promise<void>;
   /** The request is carried out, and then its answer is lost, or never comes. */

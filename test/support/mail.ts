@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type ParsedMail, simpleParser } from 'mailparser';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 
-export interface Wanted {
+interface Wanted {
   to?: string;
   /** Part of the file's name, or of the subject. */
   subject?: RegExp;

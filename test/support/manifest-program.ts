@@ -7,7 +7,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 
 type Json = Readonly<Record<string, unknown>>;
 /** Named values of a workflow under way. */
-export type Values = Map<string, unknown>;
+type Values = Map<string, unknown>;
 
 interface Condition {
   name: string;
@@ -51,7 +51,7 @@ export interface Manifest {
 /** The person at the program: opens an address in a browser and comes back with the redirect's parameters. */
 export type Person = (address: URL, redirectUri: string) => Promise<URLSearchParams>;
 /** What is decided after a step, where it asks for that and elsewhere, or before it is left because of an error. */
-export type Decide = (at: string, values: Values) => unknown;
+type Decide = (at: string, values: Values) => unknown;
 
 interface Answer {
   status: number;

@@ -22,7 +22,7 @@ export function servedMetrics(text: string): Map<string, Served> {
   return served;
 }
 
-export interface Documented {
+interface Documented {
   readonly name: string;
   readonly type: string;
   readonly labels: readonly string[];

@@ -7,7 +7,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
+import type { ServiceName } from '../../config/services.ts';
 import { testEnvironment } from './platform.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -45,7 +45,7 @@ export interface ServiceProcess {
   stop(): Promise<number | null>;
 }
 
-export interface ProcessOptions {
+interface ProcessOptions {
   services: readonly ServiceName[];
   databaseUrl: string;
   natsUrl: string;
@@ -131,18 +131,4 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
       return ended;
     },
   };
-}
-
-/** One process per service on one database and one bus. */
-export async function startCluster(options: {
-  databaseUrl: string;
-  natsUrl: string;
-  services?: readonly ServiceName[];
-  env?: Record<string, string>;
-}): Promise<Map<ServiceName, ServiceProcess>> {
-  const names = options.services ?? ALL_SERVICES;
-  const started = await Promise.all(
-    names.map(async (service) => [service, await startProcess({ ...options, services: [service] })] as const),
-  );
-  return new Map(started);
 }

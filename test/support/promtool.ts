@@ -32,7 +32,7 @@ export function findPromtool(): string | null {
   }
 }
 
-export interface Checked {
+interface Checked {
   readonly code: number | null;
   /** What it said, on both streams. */
   readonly output: string;

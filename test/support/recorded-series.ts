@@ -72,7 +72,7 @@ function valuesOf(
 }
 
 /** The alerts that fire at the end of each part, as `Name` or `Name service kind`. */
-export interface Fired {
+interface Fired {
   readonly before: readonly string[];
   readonly during: readonly string[];
   readonly after: readonly string[];

@@ -5,7 +5,7 @@ import { tokenFor } from './client.ts';
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
 type Anything = any;
 
-export interface ScimAnswer {
+interface ScimAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Anything;
@@ -18,8 +18,8 @@ export type ScimSend = (
   headers?: Readonly<Record<string, string>>,
 ) => Promise<ScimAnswer>;
 
-export const PATCH_OP = 'urn:ietf:params:scim:api:messages:2.0:PatchOp';
-export const ERROR = 'urn:ietf:params:scim:api:messages:2.0:Error';
+const PATCH_OP = 'urn:ietf:params:scim:api:messages:2.0:PatchOp';
+const ERROR = 'urn:ietf:params:scim:api:messages:2.0:Error';
 export const CORE_USER = 'urn:ietf:params:scim:schemas:core:2.0:User';
 export const ENTERPRISE_USER = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 

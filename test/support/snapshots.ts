@@ -16,7 +16,7 @@ export function aField(apiName: string, fieldType: FieldTypeName, more: Partial<
   return fieldMeta({ apiName, fieldType, label: apiName, custom: apiName.endsWith('__c'), ...more });
 }
 
-export const SYSTEM_FIELDS: readonly FieldMeta[] = [
+const SYSTEM_FIELDS: readonly FieldMeta[] = [
   aField('id', 'id', { system: true }),
   aField('ownerId', 'reference', { system: true, referenceTo: ['User'] }),
   aField('createdAt', 'dateTime', { system: true }),

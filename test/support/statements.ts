@@ -7,7 +7,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import pg from 'pg';
 
-export interface Statement {
+interface Statement {
   readonly method: string;
   /** Of the request, without its parameters. */
   readonly path: string;

@@ -9,7 +9,7 @@ export const TEXT_MAX_CHARS = 131_072;
 /** Order of texts, whatever the server's locale is: the root collation of Unicode. */
 export const TEXT_COLLATION = 'und-x-icu';
 
-export type InputCode =
+type InputCode =
   | 'FIELD_TYPE_INVALID'
   | 'FIELD_TOO_LONG'
   | 'FIELD_OUT_OF_RANGE'
@@ -49,7 +49,7 @@ export const isStorable = (text: string): boolean => !text.includes('\0') && tex
 export const isBlankText = (text: string): boolean => /^[\p{Z}\t-\r\x1c-\x1f\x85]*$/u.test(text);
 
 /** A letter of any script has a few; UAX #15 (Stream-Safe Text Process) takes 30 as more than any text needs. */
-export const COMBINING_MARKS_MAX = 30;
+const COMBINING_MARKS_MAX = 30;
 /** From the beginning of a run alone, so that no mark is counted more than once. */
 const TOO_MANY_MARKS = new RegExp(`(?:^|\\P{M})\\p{M}{${COMBINING_MARKS_MAX + 1}}`, 'u');
 

@@ -3,7 +3,7 @@ import { readDecimal } from '../../values/decimal-text.ts';
 import { BLANK, countChars, isStorable, parsed, refused, TEXT_MAX_CHARS } from './common.ts';
 import type { FieldType } from './types.ts';
 
-export const JSON_DEPTH_MAX = 32;
+const JSON_DEPTH_MAX = 32;
 
 /** The reason why a value cannot be stored as jsonb; null when it can. */
 function jsonProblem(value: unknown, depth = 1): string | null {

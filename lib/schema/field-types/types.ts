@@ -65,7 +65,7 @@ export type ScalarType = 'text' | 'number' | 'boolean' | 'date' | 'dateTime' | '
 export type ValueType = ScalarType | 'list:text' | 'address' | 'geolocation' | 'opaque';
 
 /** Attributes of a CustomField component that not every type has. */
-export type Attribute =
+type Attribute =
   | 'length'
   | 'precision'
   | 'scale'

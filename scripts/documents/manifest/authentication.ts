@@ -3,7 +3,7 @@ import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
 import { API_PREFIX, apiUrl, protectedResourceUrl } from '../../../lib/addresses.ts';
 import { type Operation, SCOPES, waysToScopes } from '../../../lib/operation.ts';
 
-export const AUTHORIZATION_SERVER = '{base_url}/.well-known/oauth-authorization-server';
+const AUTHORIZATION_SERVER = '{base_url}/.well-known/oauth-authorization-server';
 export const API = apiUrl('{base_url}');
 
 const CLI = {

@@ -15,7 +15,7 @@ const STANDARD = '-';
 /** Nobody else may read it. */
 const MODE = 0o600;
 
-export interface Exported {
+interface Exported {
   readonly head: Head;
   readonly bytes: number;
   readonly sha256: string;

@@ -24,7 +24,7 @@ import { maskedEmail, maskedPhone } from './masks.ts';
 import { PARTS, type Part } from './parts.ts';
 
 /** What makes a copy a sandbox, in which nothing reaches the world outside. */
-export interface Sandbox {
+interface Sandbox {
   /** Secret of this copy. */
   readonly maskKey: string;
   /** Also in records, beside those of users. */

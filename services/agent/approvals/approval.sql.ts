@@ -234,7 +234,7 @@ const WRITTEN: Readonly<Record<ApprovalStatus, string>> = {
   CANCELED: `a.status IN ('CANCELED', 'PENDING', 'APPROVED')`,
 };
 
-export interface ApprovalFilter {
+interface ApprovalFilter {
   readonly status: ApprovalStatus | null;
   /** Only approvals that were asked for before this one. */
   readonly before: string | null;

@@ -104,7 +104,7 @@ const termsOf = (found: Match | null): ApprovalTerms => ({
   escalateTo: found?.rule.escalateTo ?? [],
 });
 
-export interface Budget {
+interface Budget {
   readonly maxCost: number;
   readonly maxMutations: number;
   readonly maxRecords: number;

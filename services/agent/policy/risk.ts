@@ -11,7 +11,7 @@ import type { ObjectMeta, Snapshot, TransitionOrActionMeta } from '../../../lib/
 import { operationRow } from '../approvals/operations.ts';
 import type { AccessGiven } from './evaluate.ts';
 
-export interface Judgement {
+interface Judgement {
   readonly risk: Operation['risk'];
   readonly access: AccessGiven;
 }

@@ -110,7 +110,7 @@ export function runStatusStatement(tenantId: string, runId: string): Statement {
   );
 }
 
-export interface RunFilter {
+interface RunFilter {
   readonly status: RunStatus | null;
   readonly agentKey: string | null;
   /** Only runs that began before this one. */

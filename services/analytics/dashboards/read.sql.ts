@@ -6,7 +6,7 @@ import type { DashboardContent } from '../models/dashboard-version.ts';
 import type { Viewer } from '../viewer.ts';
 
 /** How a viewer reaches a dashboard: like its owner, to change it, or to look at what was published. */
-export type Reach = 'own' | 'edit' | 'view';
+type Reach = 'own' | 'edit' | 'view';
 
 export type Version = 'draft' | 'published';
 
@@ -122,9 +122,9 @@ export function lockTenantSql(tenantId: string): Statement {
 /** The same for texts that differ in case only, whatever the locale of the database; it also orders as people do. */
 const caseless = (text: string): string => `lower(${text} COLLATE "und-x-icu")`;
 
-export type ListScope = 'all' | 'mine' | 'public' | 'shared';
+type ListScope = 'all' | 'mine' | 'public' | 'shared';
 
-export interface ListQuery {
+interface ListQuery {
   readonly scope: ListScope;
   readonly search: string | null;
   readonly take: number;

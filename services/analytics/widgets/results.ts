@@ -6,7 +6,7 @@
 import { CountedCache } from '../../../mixins/metrics/counted-cache.ts';
 import type { CacheNumbers } from '../../../mixins/metrics/metrics.ts';
 
-export interface KeptResult {
+interface KeptResult {
   readonly tenantId: string;
   /** JSON of its properties, without the braces around them. */
   readonly json: string;

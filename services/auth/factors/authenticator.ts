@@ -14,13 +14,13 @@ const SECRET_BYTES = 20;
 /** Steps before and after the present one: clocks differ, and typing takes time. */
 const WINDOW = 1;
 /** How long a secret that is shown waits for its first code. */
-export const SETUP_SECONDS = 15 * 60;
+const SETUP_SECONDS = 15 * 60;
 
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /** An authenticator app that is being set up. */
-export interface Setup {
+interface Setup {
   /** For the form: the secret, which only this server can open, for this user alone. */
   sealed: string;
   /** For typing, in groups of four. */

@@ -8,9 +8,9 @@ import type { UserKey } from '../store/factors.ts';
 import { browserOrigin, networkOrigin } from '../store/known-origins.ts';
 import type { AuthStore } from '../store/store.ts';
 
-export type Judged = { outcome: 'accepted' } | { outcome: 'refused' } | { outcome: 'wait'; seconds: number };
+type Judged = { outcome: 'accepted' } | { outcome: 'refused' } | { outcome: 'wait'; seconds: number };
 
-export interface FactorAttempt {
+interface FactorAttempt {
   /** null before one is known. */
   user: UserKey | null;
   address: string;

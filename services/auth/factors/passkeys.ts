@@ -14,7 +14,7 @@ import { Challenges } from './challenges.ts';
 
 /** Maximum length of a browser's response; larger ones are not parsed. */
 const RESPONSE_MAX_CHARS = 16_384;
-export const PASSKEY_NAME_MAX_CHARS = 60;
+const PASSKEY_NAME_MAX_CHARS = 60;
 /** ES256, EdDSA, RS256: what authenticators offer (COSE algorithm identifiers). */
 const ALGORITHMS = [-7, -8, -257];
 const TRANSPORTS: ReadonlySet<string> = new Set(['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb']);

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { UserKey } from '../store/factors.ts';
 import type { AuthStore } from '../store/store.ts';
 
-export const RECOVERY_CODES = 10;
+const RECOVERY_CODES = 10;
 
 /** No letter or digit that looks like another one (Crockford's base 32). */
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';

@@ -29,9 +29,7 @@ export const MAIL_KINDS = {
 
 export type MailKind = keyof typeof MAIL_KINDS;
 
-export const isMailKind = (name: string): name is MailKind => Object.hasOwn(MAIL_KINDS, name);
-
-/** Stored values of a mail besides those read when it is sent; never a secret. */
+/** What a mail says besides what is read when it is sent; never a secret. */
 export interface MailDetails {
   /** The address that takes the place of this one. */
   newAddress?: string;

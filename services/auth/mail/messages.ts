@@ -25,7 +25,7 @@ import type { Message } from './transport.ts';
 
 const NAME_MAX_CHARS = 80;
 
-export interface MessageParts {
+interface MessageParts {
   readonly store: AuthStore;
   readonly clients: Clients;
   /** Public address of the platform, to which every link leads. */

@@ -5,7 +5,7 @@
 import { escapeHtml } from '../../../lib/values/html.ts';
 import type { Language, MailText, MailValues } from './languages/language.ts';
 
-export interface Rendered {
+interface Rendered {
   readonly subject: string;
   readonly text: string;
   readonly html: string;

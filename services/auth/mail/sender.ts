@@ -22,10 +22,10 @@ const AWAY_MAX_MS = 60_000;
 const LEAVE_MS = 3_000;
 
 /** Seconds until the next attempt after so many, with up to a tenth more, so that not all come back at once. */
-export const secondsUntilAgain = (attempts: number, random = Math.random()): number =>
+const secondsUntilAgain = (attempts: number, random = Math.random()): number =>
   Math.min(AGAIN_MAX_SECONDS, AGAIN_FIRST_SECONDS * 2 ** Math.min(attempts - 1, 10)) * (1 + random / 10);
 
-export interface SenderParts {
+interface SenderParts {
   readonly outbox: Outbox;
   readonly transport: Transport;
   /** Fills the outbox; runs before each look. */
@@ -35,7 +35,7 @@ export interface SenderParts {
   log(): ServiceBroker['logger'];
 }
 
-export type MailOutcome = 'sent' | 'refused' | 'gaveUp' | 'needless';
+type MailOutcome = 'sent' | 'refused' | 'gaveUp' | 'needless';
 
 export class MailSender {
   readonly #parts: SenderParts;

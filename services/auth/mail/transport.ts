@@ -34,14 +34,14 @@ export interface Transport {
   send(message: Message): Promise<Delivery>;
 }
 
-export interface SmtpTimes {
+interface SmtpTimes {
   readonly connectMs: number;
   /** Without a byte from the server. */
   readonly silentMs: number;
   readonly totalMs: number;
 }
 
-export const SMTP_TIMES: SmtpTimes = { connectMs: 10_000, silentMs: 20_000, totalMs: 60_000 };
+const SMTP_TIMES: SmtpTimes = { connectMs: 10_000, silentMs: 20_000, totalMs: 60_000 };
 
 /** How a mail of these parts is written. */
 function written(from: Sender, message: Message) {

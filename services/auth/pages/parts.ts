@@ -11,7 +11,7 @@ export const hiddenInput = (name: string, value: string): string =>
 export const waitText = (seconds: number): string =>
   `Wait ${seconds === 1 ? 'one second' : `${seconds} seconds`}, then try again.`;
 
-export interface PasskeyForm {
+interface PasskeyForm {
   action: string;
   csrf: string;
   /** `autofill` also offers passkeys where the username is typed. */

@@ -76,7 +76,7 @@ interface Told {
   farReaching: boolean;
 }
 
-export interface ScopeList {
+interface ScopeList {
   /** Of all areas. */
   count: number;
   farReaching: number;

@@ -12,7 +12,7 @@ import type { AuthStore } from '../store/store.ts';
 import type { PresentedTokens } from './presented-tokens.ts';
 
 /** How long a used refresh token may be sent again: the answer to its first use may have been lost. */
-export const REFRESH_REUSE_GRACE_SECONDS = 30;
+const REFRESH_REUSE_GRACE_SECONDS = 30;
 
 /** Models whose ids are secrets by themselves: the database stores their SHA-256. */
 const SECRET_IDS = new Set(['AuthorizationCode', 'RefreshToken', 'Session']);

@@ -5,7 +5,7 @@
 import { PATHS } from './paths.ts';
 
 /** Characters of all parameters together; assertions are verified and not kept. */
-export const PARAMETERS_MAX_CHARS = 8_192;
+const PARAMETERS_MAX_CHARS = 8_192;
 const PARAMETERS_MAX = 50;
 const PARAMETER_MAX_CHARS = 1_024;
 const MAX_CHARS: Readonly<Record<string, number>> = {

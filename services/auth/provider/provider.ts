@@ -28,7 +28,7 @@ import { answerUnavailable, noteDocumentUnread, noteUnavailable } from './unavai
 const SESSION_COOKIE = 'erp_session';
 const COOKIE = { httpOnly: true, sameSite: 'lax', signed: true };
 
-export interface ProviderParts extends AdapterParts, Pick<ClaimParts, 'user'> {
+interface ProviderParts extends AdapterParts, Pick<ClaimParts, 'user'> {
   store: AuthStore;
   clients: Clients;
   /** True when the tenant requires a second factor of this user. */

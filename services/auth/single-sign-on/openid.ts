@@ -8,7 +8,7 @@ import { platformTime } from '../../../lib/values/clock.ts';
 import { type GuardedFetch, OutboundError } from '../../../mixins/outbound.ts';
 
 /** A provider as configuration names it. */
-export interface ProviderAddress {
+interface ProviderAddress {
   readonly issuer: string;
   readonly clientId: string;
 }
@@ -20,7 +20,7 @@ export interface Expected {
   readonly verifier: string;
 }
 
-export interface AuthorizationRequest extends Expected {
+interface AuthorizationRequest extends Expected {
   readonly redirectUri: string;
   readonly loginHint: string | null;
   /** Seconds that the sign-in at the provider may be old; null: it does not matter. */

@@ -14,7 +14,7 @@ import type { Claims } from './openid.ts';
 import { speaksFor, type TenantProvider } from './providers.ts';
 
 /** A user that a first sign-in makes. */
-export interface NewUser {
+interface NewUser {
   readonly username: string;
   readonly email: string;
   readonly displayName: string;
@@ -31,7 +31,7 @@ export interface PeopleParts {
   createUser(tenantId: string, user: NewUser): Promise<void>;
 }
 
-export type Person =
+type Person =
   | { readonly credential: Credential }
   | { readonly suspended: true }
   | { readonly refused: RefusalCode; readonly userId: string | null; readonly username: string | null };

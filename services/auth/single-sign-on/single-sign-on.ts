@@ -41,7 +41,7 @@ export interface SingleSignOnParts extends PeopleParts {
 }
 
 /** A sign-in on its way to a provider. */
-export interface Departure {
+interface Departure {
   /** Of the interaction, which belongs to the browser. */
   readonly uid: string;
   readonly address: string;
@@ -53,7 +53,7 @@ export interface Departure {
 }
 
 /** `suspended`: a person of that tenant, for which nothing is written. */
-export type Return =
+type Return =
   | { readonly credential: Credential; readonly amr: readonly string[]; readonly authTime: number | null }
   | { readonly suspended: string }
   | {

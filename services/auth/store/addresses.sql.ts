@@ -3,8 +3,8 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
 /** A link that went to the new address, or to the one before, whose user may object. */
-export type AddressPurpose = 'confirm' | 'object';
-/** The decision of a link's user. */
+type AddressPurpose = 'confirm' | 'object';
+/** What the user of a link wants. */
 export type AddressDecision = 'confirm' | 'agree' | 'object';
 
 /** After so long the user of the earlier address has not objected. */

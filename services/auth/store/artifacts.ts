@@ -24,10 +24,10 @@ const OF_NETWORK_MAX = 200;
 const OF_ALL_NETWORKS_MAX = 50_000;
 const DELETE_BATCH = 2_000;
 /** RFC 8628 section 3.5: each answer `slow_down` makes the interval five seconds longer. */
-export const POLL_SECONDS = 5;
+const POLL_SECONDS = 5;
 const POLL_SECONDS_MAX = 300;
 
-export interface Artifact {
+interface Artifact {
   payload: Record<string, unknown>;
   consumedSecondsAgo: number | null;
   consumedAt: number | null;

@@ -12,10 +12,10 @@ export type AuditEntry = DataActions['data.audit.note']['params'];
 export type NewAuditEntry = Omit<AuditEntry, 'tenantId' | 'auditId'>;
 
 /** Resolves when the entry is in the trail; repeatable. */
-export type SendEntry = (entry: AuditEntry) => Promise<unknown>;
+type SendEntry = (entry: AuditEntry) => Promise<unknown>;
 
 /** Adds an entry to the transaction. */
-export type Note = (entry: NewAuditEntry) => Promise<unknown>;
+type Note = (entry: NewAuditEntry) => Promise<unknown>;
 
 export interface EntrySender {
   readonly send: SendEntry;

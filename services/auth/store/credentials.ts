@@ -47,7 +47,7 @@ export interface SignInCredential extends Credential {
 }
 
 /** Of the user of a link. */
-export interface LinkedCredential extends Credential {
+interface LinkedCredential extends Credential {
   /** The user who handed the link over; null: it was sent by mail, or made by an operator. */
   madeBy: string | null;
 }
@@ -202,7 +202,7 @@ interface UsedLink {
   readonly usedWith: Buffer;
 }
 
-export interface SavedUser {
+interface SavedUser {
   readonly userId: string;
   readonly username: string;
   readonly email: string;

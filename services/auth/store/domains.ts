@@ -4,7 +4,7 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import type { AuditEntries } from './audit-entries.ts';
 import { operatorAct } from './entries.ts';
 
-export interface TenantDomain {
+interface TenantDomain {
   domain: string;
   tenantId: string;
 }

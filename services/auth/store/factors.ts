@@ -13,7 +13,7 @@ import { endGrantsOfUser } from './grants.ts';
 export type Passkey = statements.PasskeyRow;
 
 /** A passkey as its owner sees it. */
-export interface ListedPasskey {
+interface ListedPasskey {
   id: string;
   name: string;
   transports: string[];

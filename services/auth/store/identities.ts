@@ -6,7 +6,7 @@ import { identityAdded, operatorAct } from './entries.ts';
 import { endGrantsOfUser } from './grants.ts';
 
 /** A person at a provider, as a tenant's users sign in there. */
-export interface Identity {
+interface Identity {
   tenantId: string;
   issuer: string;
   subject: string;

@@ -2,7 +2,7 @@
 import type { Database } from '../../../mixins/database/database.ts';
 import * as statements from './keys.sql.ts';
 
-export interface StoredKey extends statements.NewKey {
+interface StoredKey extends statements.NewKey {
   purpose: statements.KeyPurpose;
   createdAt: Date;
   retiredAt: Date | null;

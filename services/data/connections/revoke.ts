@@ -12,7 +12,7 @@ import { endGrant } from './revoke.sql.ts';
 
 const isGrantId = (text: string): boolean => /^[\w-]{1,100}$/.test(text);
 
-export interface RevokeDeps {
+interface RevokeDeps {
   readonly database: Database;
   /** Tells auth, which tells all gateways. One that does not hear of it asks again within seconds. */
   readonly grantEnded: (grantId: string) => Promise<unknown>;

@@ -35,7 +35,7 @@ import type { View } from '../view.ts';
 type Layer = (typeof LAYERS)[number];
 type GrantedBy = Pick<Grant, 'kind' | 'apiName'>;
 
-export interface Step {
+interface Step {
   readonly layer: Layer;
   readonly result: 'pass' | 'deny' | 'notApplicable';
   readonly grantedBy: readonly GrantedBy[];

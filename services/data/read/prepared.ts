@@ -3,7 +3,7 @@ import type { CompiledList } from '../../../lib/query/sql.ts';
 import type { CompiledQuery, ListRequest, Plan } from '../../../lib/query/types.ts';
 import { CountedCache } from '../../../mixins/metrics/counted-cache.ts';
 
-export interface PreparedList {
+interface PreparedList {
   readonly list: ListRequest;
   readonly plan: Plan;
   readonly compiled: CompiledList;

@@ -236,7 +236,7 @@ const REASONS: Readonly<Record<string, SkipReason>> = {
 };
 
 /** Why a record cannot be reverted; null: the error is about something else. */
-export function reasonOf({ code, errors = [] }: PlatformError): SkipReason | null {
+function reasonOf({ code, errors = [] }: PlatformError): SkipReason | null {
   // The run has changed a field that this person cannot see.
   if (code === 'VALIDATION_FAILED' && errors.some((item) => item.code === 'FIELD_UNKNOWN')) return 'NOT_PERMITTED';
   return ownEntry(REASONS, code) ?? null;

@@ -3,7 +3,7 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { table } from '../sql.ts';
 
-export type Resource = 'User' | 'Group';
+type Resource = 'User' | 'Group';
 
 export interface ExternalId {
   readonly id: string;

@@ -85,7 +85,7 @@ const EVERYTHING: ListRequest = {
   cursor: null,
 };
 
-export const queryViewOf = (view: View): QueryView => ({
+const queryViewOf = (view: View): QueryView => ({
   access: view.access,
   snapshot: view.snapshot,
   now: platformTime(),
@@ -120,8 +120,8 @@ export async function findUsers(
   return { users: records, total: total ?? null };
 }
 
-/** Presentation of resources to the client. */
-export interface Presentation {
+/** What resources look like to the client that asks. */
+interface Presentation {
   readonly baseUrl: string;
   readonly snapshot: Snapshot;
   readonly externalIds: ReadonlyMap<string, string>;
@@ -141,7 +141,7 @@ export async function externalIdsOf(
 }
 
 /** The resource of a user (RFC 7643 section 4.1). */
-export function userResource(user: UserRecord, { baseUrl, snapshot, externalIds }: Presentation): Json {
+function userResource(user: UserRecord, { baseUrl, snapshot, externalIds }: Presentation): Json {
   const { id, email, locale, timezone, managerId, roleApiName, profileApiName } = user;
   const name = user.displayName ?? user.username;
   const externalId = externalIds.get(id);

@@ -46,7 +46,7 @@ const CONSTANTS: Readonly<Record<string, Value>> = {
 };
 
 /** Paths whose comparisons are answered from elsewhere than the query language: by the ids of the users that match. */
-export const LOOKED_UP: ReadonlySet<string> = new Set(['username', 'externalid']);
+const LOOKED_UP: ReadonlySet<string> = new Set(['username', 'externalid']);
 
 /** The comparisons of a filter that have to be looked up: `eq` and `ne`. */
 export const lookUpsOf = (filter: FilterNode | null): readonly Leaf[] =>

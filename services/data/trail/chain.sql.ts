@@ -54,7 +54,7 @@ const sealedHistorySql = (schema: string, audited: string): string =>
     GROUP BY history.record_id, history.record_version, history.request_id`;
 
 /** SQL: an audit row and history rows are of the same change. */
-export const SAME_CHANGE = `history.record_id = audit.record_id AND history.record_version = audit.record_version
+const SAME_CHANGE = `history.record_id = audit.record_id AND history.record_version = audit.record_version
   AND history.request_id = audit.request_id`;
 
 /**

@@ -6,7 +6,7 @@ import { warnOf } from '../../../mixins/log-failure.ts';
 import type { MutationDeps } from '../write/write.ts';
 import { sendUnsentUsers, type UserSync } from './sync.ts';
 
-export interface AuthLink extends Pick<MutationDeps, 'usersChanged' | 'checkUsername'> {
+interface AuthLink extends Pick<MutationDeps, 'usersChanged' | 'checkUsername'> {
   readonly sync: UserSync;
   /** Resolves when no user is on the way to auth. */
   readonly idle: () => Promise<void>;

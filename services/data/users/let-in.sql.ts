@@ -3,7 +3,7 @@ import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { table } from '../sql.ts';
 
-export interface HandedOver {
+interface HandedOver {
   readonly tenantId: string;
   readonly userId: string;
   /** The user who hands the link over. */

@@ -9,7 +9,7 @@ import type { Database } from '../../../mixins/database/database.ts';
 import { table } from '../sql.ts';
 import { USER_SYNC } from './rules.ts';
 
-export type SyncUser = AuthActions['auth.users.sync']['params']['users'][number];
+type SyncUser = AuthActions['auth.users.sync']['params']['users'][number];
 
 export interface UserSync {
   /** Sends one user to auth; must be idempotent. */

@@ -22,7 +22,7 @@ import { typeGiven, typeTakes, withDefaultType } from './record-types.ts';
 import { pointerTo, unseenValue } from './violations.ts';
 import type { FieldValue, Lookup } from './write.ts';
 
-export interface Body {
+interface Body {
   readonly given: readonly FieldValue[];
   /** 422: collected in VALIDATION_FAILED. */
   readonly invalid: readonly Violation[];

@@ -151,7 +151,7 @@ export function detachSql(
 export const countOf = (ids: ReadonlyMap<unknown, ReadonlySet<string>>): number =>
   [...ids.values()].reduce((sum, of) => sum + of.size, 0);
 
-export interface Deletion {
+interface Deletion {
   readonly deletedAt: Date;
   readonly restorableUntil: Date;
 }

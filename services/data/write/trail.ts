@@ -21,7 +21,7 @@ const EVENT_OF: Readonly<Record<ChangeKind, string>> = {
   transition: 'data.record.transitioned',
 };
 
-export interface Trail {
+interface Trail {
   readonly kind: ChangeKind;
   /** The rows of this relation are what changed; see trailSql. */
   readonly from: string;

@@ -11,7 +11,7 @@ import { AUTH_ROOTS } from '../passthrough.ts';
 import { REFERENCE_PAGES } from '../reference/page.ts';
 import { DOCUMENT_PAGES } from './versions.ts';
 
-export interface PublicAlias {
+interface PublicAlias {
   /** null: the gateway answers by itself. */
   actionName: string | null;
   path: string;

@@ -21,7 +21,7 @@ import type { CallerRefusals } from '../refusal-delays.ts';
 import { Meter } from './meter.ts';
 
 /** Asks the owners of the counters; answers in the order of the requests. */
-export type TakeLeases = (requests: LeaseRequest[]) => Promise<(Lease | undefined)[]>;
+type TakeLeases = (requests: LeaseRequest[]) => Promise<(Lease | undefined)[]>;
 
 export interface Budget {
   readonly meters: readonly [Meter, ...Meter[]];

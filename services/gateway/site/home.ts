@@ -44,7 +44,7 @@ export const DEMO_USERS = [
   { username: 'ada@demo.example', role: 'administers: for configuration as files' },
 ] as const;
 
-export type HomeConfig = Pick<Config, 'seedDemo' | 'developmentOnProduction' | 'demoPassword'>;
+type HomeConfig = Pick<Config, 'seedDemo' | 'developmentOnProduction' | 'demoPassword'>;
 
 /** Both forms of the page. */
 export function home(baseUrl: string, config: HomeConfig): { html: SharedAnswer; json: SharedAnswer } {

@@ -7,8 +7,8 @@ import type { Position } from '../cursor.ts';
 
 type Json = Record<string, unknown>;
 
-/** Properties of a page besides its content. */
-export interface PageState {
+/** What a page says besides what the answer holds. */
+interface PageState {
   readonly truncated: boolean;
   /** The page has a piece of this file, from this character on. */
   readonly piece: { readonly path: string; readonly offset: number; readonly length: number } | null;

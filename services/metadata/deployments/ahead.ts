@@ -27,7 +27,7 @@ const TAKE_OVER_MS = 100;
 const UNIQUE_VIOLATION = '23505';
 const OTHERS_HAD_THE_LOCK: ReadonlySet<string | null> = new Set(['55P03', '40P01']);
 
-export interface AheadOptions {
+interface AheadOptions {
   /** Does the work on the connection so that it can be stopped. */
   readonly over?: (tx: Tx, work: () => Promise<void>) => Promise<void>;
   readonly fromBytes?: number;

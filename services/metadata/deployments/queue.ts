@@ -25,7 +25,7 @@ const REST_MAX_MS = 60_000;
 /** Work that is under way when the process stops has this long to be given back. */
 const STOP_TIMEOUT_MS = 8_000;
 
-export interface DeploymentQueueOptions {
+interface DeploymentQueueOptions {
   /** Works on the first open deployment of a tenant; false: it was not to be had. */
   readonly run: (tenantId: string) => Promise<boolean>;
   /** A look or a run failed; it is tried again. `tenantId` null: of a look. */

@@ -10,7 +10,7 @@ const BUCKETS_SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800];
 
 export type Phase = 'plan' | 'ahead' | 'apply';
 
-export interface Taken {
+interface Taken {
   readonly tenantId: string;
   readonly deploymentId: string;
   readonly kind: string;
@@ -18,7 +18,7 @@ export interface Taken {
   readonly takes: number;
 }
 
-export interface Ended extends Taken {
+interface Ended extends Taken {
   readonly status: string;
   /** Of its error. */
   readonly code: string | null;

@@ -23,7 +23,7 @@ const TOOK_TOO_LONG = '57014';
 /** It was tried, or there is no use in trying it: everything is rolled back. */
 class Tried extends Error {}
 
-export interface TryOutOptions {
+interface TryOutOptions {
   readonly deploymentId: string;
   /** Does the work on the connection so that it can be stopped. */
   readonly over: (tx: Tx, work: () => Promise<void>) => Promise<void>;

@@ -17,7 +17,7 @@ const STOP_AGAIN_MS = 250;
 /** The deployment is canceled, or belongs to another worker: what this one did is rolled back. */
 export class Withdrawn extends Error {}
 
-export interface Held {
+interface Held {
   readonly tenantId: string;
   readonly deploymentId: string;
   readonly token: string;

@@ -9,8 +9,8 @@ import { type ComponentOf, componentsOf, componentType } from './component.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { API_NAME, apiName, flag, group, listOf, optional, setOf, shownFlag } from './schema.ts';
 
-export const AGENT_POLICIES_MAX = 100;
-export const AGENT_RULES_MAX = 200;
+const AGENT_POLICIES_MAX = 100;
+const AGENT_RULES_MAX = 200;
 const APPROVERS_MAX = 50;
 /** An operation, or all whose ids begin like this. */
 const OPERATION_ID = '^[a-z][A-Za-z]*(\\.[a-z][A-Za-z]*)*(\\.\\*)?$';

@@ -26,15 +26,15 @@ const AVERAGE_SCALE = 2;
 export const isNumber = (type: FieldTypeName): boolean => fieldType(type).rollup === 'numbers';
 
 /** A type of values, with the digits of decimals. */
-export interface ValueType {
+interface ValueType {
   readonly type: FieldTypeName;
   readonly precision: number | null;
   readonly scale: number | null;
 }
 
 const INTEGER: ValueType = { type: 'integer', precision: null, scale: null };
-/** A field's declaration of its rollup. */
-export type Declared = Pick<FieldBody, 'precision' | 'scale'> & { readonly rollup: RollupBody };
+/** What a field declares of its rollup. */
+type Declared = Pick<FieldBody, 'precision' | 'scale'> & { readonly rollup: RollupBody };
 export type RollupComponent = FieldComponent & { readonly body: { readonly rollup: RollupBody } };
 
 export const fieldOf = (state: State, object: string, name: string): FieldComponent | undefined =>

@@ -17,7 +17,7 @@ import { API_NAME, apiName, flag, group, label, listOf, optional, shownChoice, t
 import { SYSTEM_FIELD_NAMES } from './system-fields.ts';
 
 /** Components of this kind in a tenant. */
-export const DASHBOARDS_MAX = 500;
+const DASHBOARDS_MAX = 500;
 
 const field = (description: string) => Type.String({ pattern: API_NAME, description });
 const value = (description: string): TSchema => Type.Unknown({ description });
@@ -93,7 +93,7 @@ const QUERY = group(
   'What is asked. A text has no query.',
 );
 
-export const DASHBOARD = componentType('Dashboard', {
+const DASHBOARD = componentType('Dashboard', {
   apiName: apiName('Stable name.'),
   name: Type.String({
     minLength: 1,

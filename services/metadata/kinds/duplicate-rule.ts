@@ -11,7 +11,7 @@ import { checkPerObject } from './per-object.ts';
 import { API_NAME, apiName, group, label, optional, shownChoice, shownFlag, shownNumber } from './schema.ts';
 import { SYSTEM_FIELD_NAMES, systemFields } from './system-fields.ts';
 
-export const DUPLICATE_RULES_PER_OBJECT_MAX = 20;
+const DUPLICATE_RULES_PER_OBJECT_MAX = 20;
 const MATCH_ITEMS_MAX = 10;
 /** Of weights and thresholds: what is nearly nothing would be lost when it is worked with. */
 const LEAST = 0.001;

@@ -5,7 +5,7 @@ import { componentsOf, componentType, findComponent } from './component.ts';
 import { type CheckContext, defineKind, type Reference } from './kind.ts';
 import { API_NAME, apiName, group, label, optional, setOf, shownFlag, shownText } from './schema.ts';
 
-export const PROVIDERS_MAX = 20;
+const PROVIDERS_MAX = 20;
 const DOMAINS_MAX = 100;
 const LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 

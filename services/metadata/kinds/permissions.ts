@@ -45,7 +45,7 @@ const PROPERTIES = {
   actions: optional(setOf(Type.String({ pattern: FULL_NAME }), 'Transitions and actions, `<Object>.<key>`.')),
 };
 
-export type PermissionsComponent = ComponentOf<ComponentType<TObject<typeof PROPERTIES>>>;
+type PermissionsComponent = ComponentOf<ComponentType<TObject<typeof PROPERTIES>>>;
 
 export const PROFILE = componentType('Profile', PROPERTIES);
 export const PERMISSION_SET = componentType('PermissionSet', PROPERTIES);

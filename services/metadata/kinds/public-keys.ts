@@ -13,7 +13,7 @@ const ALGORITHMS: ReadonlyMap<string, readonly string[]> = new Map([
   ['RSA', ['RS256', 'PS256']],
 ]);
 
-export type Jwk = Readonly<Record<string, unknown>>;
+type Jwk = Readonly<Record<string, unknown>>;
 
 /** The problem with a key, as the end of a pointer and a sentence; null when it is valid. */
 export function keyProblem(key: Jwk): { member: string; message: string } | null {

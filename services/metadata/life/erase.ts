@@ -37,7 +37,7 @@ const ROWS = 5_000;
 const TABLES = 10;
 const PROOFS_MAX = 200;
 
-export interface ErasureOptions {
+interface ErasureOptions {
   /** A tenant is gone. */
   readonly erased: (tenantId: string) => void;
   /** It is tried again in the next round. */

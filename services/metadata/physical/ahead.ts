@@ -35,7 +35,7 @@ export const AHEAD_NAMES = '^_n[0-9a-f]{8}_';
  * Tells what is to become of it: of another definition it is another thing. The name that it will have stands at the
  * end, where an error of PostgreSQL shows it.
  */
-export function aheadName(table: string, name: string, definition: string): string {
+function aheadName(table: string, name: string, definition: string): string {
   const mark = createHash('sha256')
     .update(JSON.stringify([table, name, definition]))
     .digest('hex')

@@ -8,7 +8,7 @@ import type { FieldMeta, FieldTypeName } from '../../../lib/schema/snapshot.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 
 /** How a field loses data; null: it keeps all values as they are. */
-export type Narrowing = 'fieldType' | 'length' | 'digits' | 'picklist' | null;
+type Narrowing = 'fieldType' | 'length' | 'digits' | 'picklist' | null;
 
 /** Losses of a field's change. */
 export function narrowing(old: FieldMeta, field: FieldMeta): Narrowing {

@@ -7,7 +7,7 @@ import { addedColumn, columnDefinition, fillValue } from './columns.ts';
 import { blankSql, type Column, type Model, type NumberedColumn, type Table } from './model.ts';
 
 /** A statement; other SQL where what it makes has been made ahead, under `name`. */
-export interface Statement {
+interface Statement {
   readonly sql: string;
   readonly ahead?: { readonly name: string; readonly sql: string };
 }

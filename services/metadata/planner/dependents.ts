@@ -10,7 +10,7 @@ import type { Reference } from '../kinds/kind.ts';
 import { findKind } from '../kinds/registry.ts';
 
 /** A place in a component that reads a field. */
-export interface Reader {
+interface Reader {
   readonly component: Component;
   readonly pointer: string;
 }

@@ -53,7 +53,7 @@ const IDLE_MS = 10 * 60_000;
 type Input<T extends TaskName> = Parameters<(typeof TASKS)[T]>[0];
 type Result<T extends TaskName> = Awaited<ReturnType<(typeof TASKS)[T]>>;
 
-export interface PlanningOptions {
+interface PlanningOptions {
   /** Answers what the task asks for. */
   readonly door?: Door;
   /** It goes before what else the tenant wants, and is never refused. */

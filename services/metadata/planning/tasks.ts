@@ -68,7 +68,7 @@ export interface Where {
 }
 
 /** Files and their package, JSON each, as a deployment keeps them. */
-export interface KeptProject {
+interface KeptProject {
   readonly manifestHash: string;
   readonly package: string;
   readonly files: string;
@@ -83,8 +83,8 @@ export interface AcceptedProject extends KeptProject, Omit<ProjectBody, 'files' 
 /** The body of a deploy, read. */
 export type Accepted = { readonly fingerprint: string } & (AcceptedProject | Exclude<DeployForm, { form: 'project' }>);
 
-/** Inputs for planning a kept project. */
-export interface KeptSource extends Pick<KeptProject, 'package' | 'files'> {
+/** What a kept project is planned with. */
+interface KeptSource extends Pick<KeptProject, 'package' | 'files'> {
   readonly allowDestructiveChanges: boolean;
   readonly baseMetadataVersion: number | null;
   /** It undoes another deployment; see `PlanOptions.restores`. */
@@ -109,7 +109,7 @@ export interface PlanInput {
   readonly apply?: { readonly deploymentId: string };
 }
 
-export interface Drifted {
+interface Drifted {
   readonly type: string;
   readonly fullName: string;
   readonly changedAtVersion: number;
@@ -158,7 +158,7 @@ interface Draft {
 }
 
 /** The answer of a validation, but for the plan. */
-export interface ValidationFacts {
+interface ValidationFacts {
   readonly manifestHash: string;
   readonly planHash: string;
   readonly metadataVersion: number;
@@ -332,7 +332,7 @@ const readerOf = (door: Door, schema: string): Reader => ({
   },
 });
 
-export interface ConcludeInput {
+interface ConcludeInput {
   readonly draft: Uint8Array;
   readonly numbers: readonly number[];
   readonly facts?: ValidationFacts;

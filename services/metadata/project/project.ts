@@ -41,7 +41,7 @@ import type { Naming, Problem } from '../kinds/kind.ts';
 import { findKind, type Location, locate, validatorOf } from '../kinds/registry.ts';
 import { API_NAME, canonicalBody, inNfc, withoutNulls } from '../kinds/schema.ts';
 
-export interface Draft {
+interface Draft {
   readonly type: string;
   readonly fullName: string;
   readonly path: string;
@@ -53,7 +53,7 @@ export interface Draft {
   readonly position: ParsedYaml['position'];
 }
 
-export interface Destructive {
+interface Destructive {
   readonly types: readonly PackageType[];
   readonly alters: readonly PackageType[];
   /** Pointer to a member in the manifest, by the key of the component. */

@@ -89,7 +89,7 @@ export class Browser {
   }
 }
 
-export interface Pkce {
+interface Pkce {
   verifier: string;
   challenge: string;
 }

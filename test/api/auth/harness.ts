@@ -134,7 +134,7 @@ class LogReader extends Loggers.Base<object> {
   }
 }
 
-export interface HarnessOptions {
+interface HarnessOptions {
   env?: Record<string, string>;
   /** Works on this database, which the caller made. */
   databaseUrl?: string;

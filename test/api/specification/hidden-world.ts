@@ -8,7 +8,7 @@ import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
 export const PEOPLE = ['admin', 'uma', 'vic', 'max', 'wes'] as const;
-export type Name = (typeof PEOPLE)[number];
+type Name = (typeof PEOPLE)[number];
 
 /** One of the two tenants. */
 export interface Side {

@@ -25,7 +25,7 @@ interface Place {
 }
 
 /** A deleted record, and the world as it was just before. */
-export interface Deleted extends Place {
+interface Deleted extends Place {
   readonly root: string;
   readonly before: World;
 }

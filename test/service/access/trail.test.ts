@@ -1,12 +1,11 @@
 /**
  * Random worlds that change: the history of a record answers exactly those who can read the record, and the changes that a
- * user is told are exactly those of records in the user's sight, then or now, by what decide() says of the world before
+ * user is told are exactly those of records in the user's sight, then or now, by what is decided of the world before
  * and after. ACCESS_WORLDS sets how many worlds are tried, ACCESS_SEED replays one run.
  */
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { decide } from '../../../lib/access/decide.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
@@ -24,6 +23,7 @@ import {
   count,
   createTables,
   type Generate,
+  isAllowed,
   OBJECTS,
   type ObjectName,
   type Row,
@@ -308,6 +308,6 @@ const entries = (told: ReadonlyMap<string, Told>): string[] => [...told].map(([i
 const readable = (world: World, access: Access, object: ObjectName): Map<string, Row> =>
   new Map(
     world.rows[object]
-      .filter((row) => decide(access, object, 'read', sharedRecord(world, object, row)).allowed)
+      .filter((row) => isAllowed(access, object, 'read', sharedRecord(world, object, row)))
       .map((row) => [row.id, row]),
   );

@@ -1,6 +1,7 @@
 /** Random worlds of sharing: roles, groups, users, rules, shares and records of objects that control each other. */
 import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
+import { decideSharing, NEEDS, permissionRefusal, type RecordOperation } from '../../../lib/access/decide.ts';
 import type { Directory } from '../../../lib/access/directory.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Share, SharedRecord } from '../../../lib/access/sharing.ts';
@@ -98,7 +99,7 @@ export const PARENTS: Readonly<Record<ObjectName, Readonly<Record<string, Object
 };
 
 /** The tables that worlds are stored in; what is shared differs from world to world, the fields do not. */
-export const tableOf = (name: ObjectName): ObjectMeta => objectOf(name, 'private', []);
+const tableOf = (name: ObjectName): ObjectMeta => objectOf(name, 'private', []);
 
 function objectOf(name: ObjectName, sharingDefault: SharingDefault, sharingRules: SharingRuleMeta[]): ObjectMeta {
   const masters = Object.entries(PARENTS[name]).map(([field, to]) =>
@@ -259,7 +260,17 @@ function randomShares(
   return [...new Map(made.map((share) => [key(share), share])).values()];
 }
 
-/** A record as decide() takes it. */
+/** The decision as services/data/explain/check.ts takes it. */
+export const isAllowed = (
+  access: Access,
+  object: ObjectName,
+  operation: RecordOperation,
+  record: SharedRecord,
+): boolean =>
+  permissionRefusal(access, object, NEEDS[operation].permission) === null &&
+  decideSharing(access, object, operation, record).allowed;
+
+/** A record as decideSharing() takes it. */
 export function sharedRecord(world: World, object: ObjectName, row: Row): SharedRecord {
   return {
     id: row.id,

@@ -203,7 +203,7 @@ export const FILES: Readonly<Record<string, string>> = {
   'permissionSets/UserAdmin.yaml': bundle('PermissionSet', 'UserAdmin', ['manageUsers'], {}, {}),
 };
 
-export const ALL_SCOPES: readonly Scope[] = [
+const ALL_SCOPES: readonly Scope[] = [
   'data:read',
   'data:write',
   'data:delete',
@@ -217,10 +217,6 @@ export interface Reply {
   headers: Record<string, string>;
   body: Anything;
   text: string;
-}
-
-export interface Refusal extends Reply {
-  error: PlatformError;
 }
 
 export interface CallOptions {

@@ -43,7 +43,7 @@ export interface SendOptions {
 
 export const TENANT = uuidv7();
 export const USER = uuidv7();
-export const CLIENT = 'test-client';
+const CLIENT = 'test-client';
 
 export const row = (more: Partial<Operation> & Pick<Operation, 'operationId' | 'method' | 'path'>): Operation => ({
   tag: 'data',
@@ -65,7 +65,7 @@ export const row = (more: Partial<Operation> & Pick<Operation, 'operationId' | '
 const parameter = (name: string, schema: TSchema, more: object = {}) => ({ name, description: name, schema, ...more });
 
 /** Rows that show every rule of the edge without any service of the platform. */
-export const STUB_OPERATIONS: readonly Operation[] = [
+const STUB_OPERATIONS: readonly Operation[] = [
   row({
     operationId: 'stub.records.list',
     method: 'GET',

@@ -15,7 +15,7 @@ interface Cell {
   readonly field: FieldMeta | null;
 }
 
-export interface Groups {
+interface Groups {
   readonly keys: readonly string[];
   readonly rows: readonly (readonly Cell[])[];
   readonly totals: readonly Cell[];
@@ -159,7 +159,7 @@ const isText = (field: FieldMeta): boolean =>
   ['text', 'longText', 'richText', 'picklist', 'email', 'phone', 'url', 'autoNumber'].includes(typeOf(field));
 
 /** The text of an integer of 10^-20. */
-export function decimal(units: bigint): string {
+function decimal(units: bigint): string {
   const digits = (units < 0n ? -units : units).toString().padStart(DIGITS + 1, '0');
   const fraction = digits.slice(-DIGITS).replace(/0+$/, '');
   return `${units < 0n ? '-' : ''}${digits.slice(0, -DIGITS)}${fraction && `.${fraction}`}`;

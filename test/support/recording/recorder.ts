@@ -6,7 +6,7 @@ import { OPERATIONS, type OperationId } from '../../../contracts/operations.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import type { Answer, Api } from '../client.ts';
 
-export interface Sent {
+interface Sent {
   /** Values of the parameters in the path, of those in the query (JSON ones as values), and of headers. */
   readonly path?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, unknown>>;

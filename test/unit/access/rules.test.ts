@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { capabilities, decide, requireObject } from '../../../lib/access/decide.ts';
+import { capabilities, requireObject } from '../../../lib/access/decide.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
@@ -162,12 +162,10 @@ describe('a decision', () => {
   const access = accessOf({ objects: reads });
 
   it('is yes, denied, or absent', () => {
-    assert.deepEqual(decide(access, 'Invoice__c', 'read'), { allowed: true, grantedBy: [] });
-    const denied = { allowed: false, layer: 'objectPermission', code: 'OBJECT_PERMISSION_DENIED' };
-    assert.deepEqual(decide(access, 'Invoice__c', 'create'), denied);
-    const absent = { allowed: false, layer: 'publication', code: 'OBJECT_NOT_FOUND' };
+    assert.equal(requireObject(access, 'Invoice__c', 'read'), access.objects['Invoice__c']);
+    assert.throws(() => requireObject(access, 'Invoice__c', 'create'), { code: 'OBJECT_PERMISSION_DENIED' });
     for (const name of ['Draft__c', 'Order__c', 'Nothing__c', 'constructor'])
-      assert.deepEqual(decide(access, name, 'read'), absent);
+      assert.throws(() => requireObject(access, name, 'read'), { code: 'OBJECT_NOT_FOUND' });
   });
 
   it('becomes an error of the catalogue', () => {

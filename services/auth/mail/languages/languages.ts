@@ -3,7 +3,7 @@ import { de } from './de.ts';
 import { en } from './en.ts';
 import type { Language } from './language.ts';
 
-export const LANGUAGES: readonly Language[] = [en, de];
+const LANGUAGES: readonly Language[] = [en, de];
 
 /** The language of the first of these locales that there is one for; English for all others. */
 export function languageOf(...locales: readonly (string | null | undefined)[]): Language {

@@ -20,7 +20,7 @@ export const WRITTEN_KINDS = new Set(['metric', 'table', 'pivot', 'text']);
 
 /** So many can be distinguished; a table shows the rest. */
 export const SERIES_MAX = 8;
-export const SLICES_MAX = 8;
+const SLICES_MAX = 8;
 const UNITS_MAX = 2;
 /** Charts of one series. */
 const SINGLE = new Set(['pie', 'funnel']);
@@ -34,7 +34,7 @@ const ADDITIVE = new Set(['count', 'sum']);
  * @param {Widget} widget
  * @returns {Granularity | undefined}
  */
-export function granularityOf({ key }, { query }) {
+function granularityOf({ key }, { query }) {
   return query?.dimensions.find(({ field, granularity }) => granularity && key === `${field}_${granularity}`)
     ?.granularity;
 }
