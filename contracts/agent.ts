@@ -517,7 +517,7 @@ const COMMON = {
   precondition: 'none',
   stability: 'stable',
   agentApproval: 'never',
-  mcpAvailable: false,
+  runs: 'outside',
 } as const;
 const READ = { ...COMMON, method: 'GET', risk: 'low', cost: 1, mutation: false } as const;
 const CHANGE = { ...COMMON, method: 'POST', cost: 2, mutation: true } as const;
@@ -603,6 +603,7 @@ export const AGENT_OPERATIONS = [
     description: 'State, budget and what waits for a decision. Seen by the same callers who see it in the list.',
     scopes: 'authenticated',
     oneOfScopes: ['agent:run', 'agent:approve'],
+    freePoll: true,
     pathParameters: [runId],
     response: { status: 200, description: 'The run.', schema: Run, example: EXAMPLE_RUN },
     errors: ['RUN_NOT_FOUND'],
@@ -751,6 +752,7 @@ export const AGENT_OPERATIONS = [
       'unchanged.',
     scopes: ['agent:approve'],
     permission: 'approveAgentActions',
+    runs: 'refused',
     pathParameters: [approvalId],
     requestBody: {
       required: true,

@@ -481,7 +481,6 @@ const etag = {
 
 const common = {
   tag: 'analytics',
-  mcpAvailable: false,
   stability: 'stable',
 } as const;
 const READ = {
@@ -544,6 +543,7 @@ export const ANALYTICS_OPERATIONS = [
       'A draft that belongs to the caller. Sharing a dashboard never shares records: who looks at it sees their own.',
     risk: 'medium',
     givesAccess: SHARING,
+    changes: { kind: 'dashboard', needs: 'create' },
     precondition: 'none',
     requestBody: {
       required: true,
@@ -668,6 +668,7 @@ export const ANALYTICS_OPERATIONS = [
       'version, while visibility and sharing, which the owner sets, take effect at once.',
     risk: 'medium',
     givesAccess: SHARING,
+    changes: { kind: 'dashboard', needs: 'update' },
     precondition: 'expectedRevision',
     pathParameters: [dashboardId],
     requestBody: {
@@ -694,6 +695,7 @@ export const ANALYTICS_OPERATIONS = [
     summary: 'Delete a dashboard',
     description: `Both versions are gone for everybody. It is removed for good after ${LIMITS.dashboard_kept_days} days; no operation brings it back before.`,
     risk: 'high',
+    changes: { kind: 'dashboard', needs: 'delete' },
     precondition: 'expectedRevision',
     pathParameters: [dashboardId],
     queryParameters: [
@@ -717,6 +719,7 @@ export const ANALYTICS_OPERATIONS = [
     description:
       'Makes the draft at the expected revision what everybody sees, and writes `analytics.dashboard.published` with it.',
     risk: 'medium',
+    changes: { kind: 'dashboard', needs: 'publish' },
     precondition: 'expectedRevision',
     pathParameters: [dashboardId],
     requestBody: {

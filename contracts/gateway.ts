@@ -14,7 +14,6 @@ const DOCUMENT = {
   mutation: false,
   precondition: 'none',
   agentApproval: 'never',
-  mcpAvailable: false,
   stability: 'stable',
   headerParameters: [ifNoneMatch],
   errors: [],
@@ -149,6 +148,7 @@ export const GATEWAY_OPERATIONS = [
     path: '/openapi.json',
     summary: 'Get the API description',
     description: 'OpenAPI 3.1 of this API. It never names objects of a tenant.',
+    mcp: { resource: 'erp://openapi', name: 'API description' },
     action: 'gateway.openapi.get',
     response: {
       status: 200,

@@ -4,8 +4,7 @@
  */
 import type { ErrorBody } from '../lib/errors/error-body.ts';
 import type { Operation, Scope } from '../lib/operation.ts';
-import { GATEWAY_OPERATIONS } from './gateway.ts';
-import { METADATA_OPERATIONS } from './metadata.ts';
+import { OPERATIONS } from './operations.ts';
 
 /** Path of the endpoint below the public address; its tokens are for this address. */
 export const MCP_PATH = '/mcp';
@@ -13,28 +12,15 @@ export const MCP_PATH = '/mcp';
 /** Revisions of the protocol, the one that programs should use first. */
 export const MCP_VERSIONS = ['2026-07-28', '2025-11-25', '2025-06-18'] as const;
 
-type Row = (typeof METADATA_OPERATIONS)[number];
-type ToolRow = Extract<Row, { mcpAvailable: true }>;
-
-/** The operations behind tools, each with the name of its tool; a row that becomes available does not compile without. */
-const TOOL_NAMES: Readonly<Record<ToolRow['operationId'], string>> = {
-  'metadata.components.retrieve': 'metadata_retrieve',
-  'metadata.components.validate': 'metadata_validate',
-  'metadata.deployments.get': 'metadata_deployment_get',
-};
-
 /** A tool that runs one operation. */
 export interface OperationTool {
   readonly name: string;
   readonly operation: Operation;
 }
 
-const isTool = (row: Row): row is ToolRow => row.mcpAvailable;
-
-export const OPERATION_TOOLS: readonly OperationTool[] = METADATA_OPERATIONS.filter(isTool).map((operation) => ({
-  name: TOOL_NAMES[operation.operationId],
-  operation,
-}));
+export const OPERATION_TOOLS: readonly OperationTool[] = OPERATIONS.flatMap((operation) =>
+  operation.mcp && 'tool' in operation.mcp ? [{ name: operation.mcp.tool, operation }] : [],
+);
 
 /** Tools over the published documents, which are the same for everyone. */
 export const DOCUMENT_TOOLS = {
@@ -55,15 +41,11 @@ export interface OperationResource {
   readonly operation: Operation;
 }
 
-const resource = (uri: string, name: string, operationId: (Row | (typeof GATEWAY_OPERATIONS)[number])['operationId']) =>
-  [...GATEWAY_OPERATIONS, ...METADATA_OPERATIONS]
-    .filter((operation) => operation.operationId === operationId)
-    .map((operation: Operation): OperationResource => ({ uri, name, operation }));
-
-export const OPERATION_RESOURCES: readonly OperationResource[] = [
-  ...resource('erp://openapi', 'API description', 'schema.openapi.get'),
-  ...resource('erp://metadata/types', 'Types of components', 'metadata.types.list'),
-];
+export const OPERATION_RESOURCES: readonly OperationResource[] = OPERATIONS.flatMap((operation) =>
+  operation.mcp && 'resource' in operation.mcp
+    ? [{ uri: operation.mcp.resource, name: operation.mcp.name, operation }]
+    : [],
+);
 
 /** Every operation that the endpoint runs; all of them read. */
 export const MCP_OPERATIONS: ReadonlyMap<string, Operation> = new Map(

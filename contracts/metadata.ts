@@ -623,13 +623,13 @@ export const METADATA_OPERATIONS = [
     cost: 5,
     mutation: false,
     agentApproval: 'never',
-    mcpAvailable: true,
+    mcp: { tool: 'metadata_retrieve' },
     requestBody: {
       required: true,
       schema: RetrieveBody,
       maxBytes: LIMITS.body_max_bytes,
       validate: false,
-      raw: true,
+      kind: 'raw',
       example: { package: EXAMPLE_PACKAGE },
     },
     response: {
@@ -682,13 +682,13 @@ export const METADATA_OPERATIONS = [
     // It counts records of whole tables.
     statementTimeoutMs: LIMITS.statement_timeout_ms,
     agentApproval: 'never',
-    mcpAvailable: true,
+    mcp: { tool: 'metadata_validate' },
     requestBody: {
       required: true,
       schema: ValidateBody,
       maxBytes: LIMITS.metadata_body_max_bytes,
       validate: false,
-      raw: true,
+      kind: 'raw',
       example: { files: { [EXAMPLE_PATH]: EXAMPLE_YAML }, package: EXAMPLE_PACKAGE, baseMetadataVersion: 7 },
     },
     response: {
@@ -716,14 +716,14 @@ export const METADATA_OPERATIONS = [
     cost: 10,
     mutation: true,
     dryRun: true,
+    changes: { kind: 'configuration' },
     agentApproval: 'policy',
-    mcpAvailable: false,
     requestBody: {
       required: true,
       schema: DeployBody,
       maxBytes: LIMITS.metadata_body_max_bytes,
       validate: false,
-      raw: true,
+      kind: 'raw',
       example: {
         files: { [EXAMPLE_PATH]: EXAMPLE_YAML },
         package: EXAMPLE_PACKAGE,
@@ -775,7 +775,6 @@ export const METADATA_OPERATIONS = [
     cost: 1,
     mutation: false,
     agentApproval: 'never',
-    mcpAvailable: false,
     queryParameters: [
       {
         name: 'status',
@@ -817,10 +816,11 @@ export const METADATA_OPERATIONS = [
       'State, plan and outcome of one deployment. Its plan (changes, blocked, warnings) is shown to users who may read metadata; for others these lists are empty.',
     scopes: ['setup:read'],
     risk: 'low',
+    freePoll: true,
     cost: 1,
     mutation: false,
     agentApproval: 'never',
-    mcpAvailable: true,
+    mcp: { tool: 'metadata_deployment_get' },
     pathParameters: [deploymentId],
     response: {
       status: 200,
@@ -850,8 +850,8 @@ export const METADATA_OPERATIONS = [
     cost: 2,
     mutation: true,
     ...TRIED,
+    changes: { kind: 'end' },
     agentApproval: 'policy',
-    mcpAvailable: false,
     pathParameters: [deploymentId],
     requestBody: {
       required: false,
@@ -897,7 +897,7 @@ export const METADATA_OPERATIONS = [
     cost: 1,
     mutation: false,
     agentApproval: 'never',
-    mcpAvailable: false,
+    mcp: { resource: 'erp://metadata/types', name: 'Types of components' },
     response: {
       status: 200,
       description: 'All types.',

@@ -1,5 +1,6 @@
 /** The rows of all public operations: routes, documents, checks and the types of handlers are made from these. */
 import { LIMITS } from '../config/limits.ts';
+import { API_PREFIX } from '../lib/addresses.ts';
 import type { RequestContext } from '../lib/context.ts';
 import type { InputOf, Operation, OperationReply, OutputOf } from '../lib/operation.ts';
 import { AGENT_OPERATIONS } from './agent.ts';
@@ -23,6 +24,11 @@ const ROWS = [
 /** The rows of all public operations, in the order of the documents. */
 export const OPERATIONS: readonly Operation[] = ROWS;
 
+const BY_ID: ReadonlyMap<string, Operation> = new Map(OPERATIONS.map((row) => [row.operationId, row]));
+
+/** The row of an operation; undefined: there is none. */
+export const operationRow = (operationId: string): Operation | undefined => BY_ID.get(operationId);
+
 const STATEMENT_TIMEOUTS = new Map<string, number>([
   ...OPERATIONS.map((row): [string, number] => [
     row.action,
@@ -43,6 +49,14 @@ export type PublicAction = Row['action'];
 
 /** Parameters of an operation's handler, by its row: path, query, headers and body. */
 export type OperationInput<Id extends OperationId> = InputOf<Extract<Row, { operationId: Id }>>;
+
+/** Address of an operation below the host, for these values in its path. */
+export const addressOf = <Id extends OperationId>(operationId: Id, path: OperationInput<Id>['path']): string =>
+  API_PREFIX +
+  Object.entries<string>(path).reduce(
+    (template, [name, value]) => template.replace(`{${name}}`, () => value),
+    operationRow(operationId)?.path ?? '',
+  );
 
 /** Body of the successful answer of an operation, by its row. */
 export type OperationOutput<Id extends OperationId> = OutputOf<Extract<Row, { operationId: Id }>>;

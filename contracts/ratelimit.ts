@@ -218,10 +218,11 @@ export const RATELIMIT_OPERATIONS = [
     scopes: 'authenticated',
     risk: 'low',
     cost: 0,
+    freePoll: true,
+    reportsLimits: true,
     mutation: false,
     precondition: 'none',
     agentApproval: 'never',
-    mcpAvailable: false,
     stability: 'stable',
     response: {
       status: 200,

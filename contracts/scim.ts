@@ -36,7 +36,6 @@ const row = (
   ...(mutation ? { stepUp: true as const, givesAccess: { scope: 'users:manage' as const } } : {}),
   precondition: 'none',
   agentApproval: 'never',
-  mcpAvailable: false,
   stability: 'stable',
   response: { status: 200, description: summary },
   errors: [],

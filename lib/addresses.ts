@@ -24,5 +24,3 @@ export const PROTECTED_RESOURCE_PATH = '/.well-known/oauth-protected-resource';
 
 /** The metadata of what stands at a path, as a protected resource (RFC 9728). */
 export const protectedResourceUrl = (baseUrl: string, path: string): string => baseUrl + PROTECTED_RESOURCE_PATH + path;
-
-export const recordPath = (objectApiName: string, id: string): string => `${API_PREFIX}/data/${objectApiName}/${id}`;

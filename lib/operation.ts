@@ -66,6 +66,33 @@ type NeededPermission = 'metadataRead' | 'metadataManage' | 'viewAudit' | 'appro
 
 type Risk = 'low' | 'medium' | 'high';
 
+/**
+ * The change that a mutation makes. An approval of it takes people who could make it themselves, and its preview shows
+ * them what they can see. Source: docs/reference/agents.md#approvals.
+ */
+export type Change =
+  | RecordChange
+  /** Dashboards: analytics says who may make the change. */
+  | { readonly kind: 'dashboard'; readonly needs: 'create' | 'update' | 'publish' | 'delete' }
+  /** The configuration: takes `manageAccess`, unless the plan in the preview hands out nothing. */
+  | { readonly kind: 'configuration' }
+  /** Ends something that the user or the tenant has begun: takes no right besides `permission`. */
+  | { readonly kind: 'end' };
+
+/** A change of the record that the path names, or of the object's records where it names none. */
+export interface RecordChange {
+  readonly kind: 'record';
+  /** Permissions on the object; on a record, its sharing as well. */
+  readonly needs: readonly ('create' | 'update' | 'delete' | 'transition' | 'share')[];
+  /** The properties of the body are fields of the object. */
+  readonly setsFields?: true;
+  /** The path names a record in the recycle bin. */
+  readonly deleted?: true;
+}
+
+/** MCP's offer to assistants: a tool that runs the operation, or a resource that is its answer. */
+type McpOffer = { readonly tool: string } | { readonly resource: string; readonly name: string };
+
 /** Which calls of an operation give access: change who may see or do what. */
 interface AccessGiven {
   /** Calls on these objects; absent: on every object. */
@@ -94,6 +121,17 @@ export function givesAccess({ givesAccess: given }: Operation, objectApiName: st
     ([name, value]) => Object.hasOwn(properties, name) && JSON.stringify(value) !== JSON.stringify(properties[name]),
   );
 }
+
+/** Whether a call of the operation belongs to the run that it names: agents must name one. */
+export const belongsToRuns = ({ scopes, runs = 'inside' }: Operation): boolean =>
+  scopes !== 'public' && runs === 'inside';
+
+/** Whether MCP offers the operation as a tool. */
+export const isMcpTool = ({ mcp }: Operation): boolean => mcp !== undefined && 'tool' in mcp;
+
+/** The change of records that the operation makes; null: it makes none. */
+export const recordChangeOf = (operation: Operation | undefined): RecordChange | null =>
+  operation?.changes?.kind === 'record' ? operation.changes : null;
 
 /** Deprecation: the end date and the replacement. Source: docs/reference/versioning.md. */
 export interface Deprecation {
@@ -133,10 +171,11 @@ interface RequestBody {
    */
   validate?: false;
   /**
-   * The gateway hands on the bytes, and the service parses them: where a body is so large that parsing it would hold up
-   * everything else. `fingerprint` is then that of `fingerprintHead`, which the service completes.
+   * `json` (default): the gateway parses the body. `raw`: it hands on the bytes, and the service parses them, where a
+   * body is so large that parsing it would hold up everything else; `fingerprint` is then that of `fingerprintHead`,
+   * which the service completes.
    */
-  raw?: true;
+  kind?: 'json' | 'raw';
 }
 
 export interface Operation {
@@ -156,9 +195,18 @@ export interface Operation {
    * it does the work; absent: the service decides by what is asked for.
    */
   permission?: NeededPermission;
+  /** false: answered also to users without the API permission. Default: they are refused. */
+  apiPermission?: false;
   risk: Risk;
   /** Cost units, spent before the action is called. */
   cost: number;
+  /** One call per second is free: per id where the path ends with one, else per connection. */
+  freePoll?: true;
+  /**
+   * The rate counters are asked for what is left, so that the answer is exact. A call costs one unit unless it is a free
+   * poll; `cost` is 0.
+   */
+  reportsLimits?: true;
   mutation: boolean;
   /**
    * A page asks for many of them at once, each of which is short: in flight they count like operations that cost
@@ -187,7 +235,17 @@ export interface Operation {
   /** Such calls are of high risk, whatever `risk` says, and a broad `allow` of an agent policy does not cover them. */
   givesAccess?: AccessGiven;
   agentApproval: 'never' | 'policy' | 'always';
-  mcpAvailable: boolean;
+  /** Default: people cannot be asked to approve it. */
+  changes?: Change;
+  /**
+   * `inside` (default): a call belongs to the run of an agent that it names, and an agent must name one. `outside`: a
+   * call is neither a step of a run nor on its budget, because agents need it before they have a run, or to end one whose
+   * budget is used up. `refused`: the same, and a call that names a run is refused, because only people make it. Public
+   * operations are outside.
+   */
+  runs?: 'inside' | 'outside' | 'refused';
+  /** Default: assistants are not offered it. */
+  mcp?: McpOffer;
   stability: 'stable' | 'beta';
   /** Every answer says so; after the sunset there is no such operation. Who uses it is counted. */
   deprecated?: Deprecation;
@@ -251,7 +309,7 @@ export interface OperationCall<Body = unknown> {
   query: Record<string, unknown>;
   body?: Body;
   headers: OperationHeaders;
-  /** Mutations only: SHA-256 (hex) over the parts of the request that make it the same request; see `raw`. */
+  /** Mutations only: SHA-256 (hex) over the parts of the request that make it the same request; see `RequestBody.kind`. */
   fingerprint?: string;
   /** Decimals are answered as JSON strings (Accept: application/json;IEEE754Compatible=true). */
   ieee754Compatible?: boolean;
@@ -294,7 +352,7 @@ type BodyOf<Body> = Body extends RequestBody
     : { body?: ContentOf<Body> }
   : unknown;
 
-type ContentOf<Body extends RequestBody> = Body extends { raw: true }
+type ContentOf<Body extends RequestBody> = Body extends { kind: 'raw' }
   ? Uint8Array
   : Body extends { validate: false }
     ? Record<string, unknown>

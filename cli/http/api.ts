@@ -5,7 +5,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Doubt, type Failed, type Intention, underKey, untilAnswered } from '../../client/attempts.ts';
-import { OPERATIONS, type OperationId, type OperationInput, type OperationOutput } from '../../contracts/operations.ts';
+import {
+  type OperationId,
+  type OperationInput,
+  type OperationOutput,
+  operationRow,
+} from '../../contracts/operations.ts';
 import type { Operation } from '../../lib/operation.ts';
 import { ApiFailure, type ErrorBody, EXIT, Failure, usage } from '../failure.ts';
 import { plain } from '../output/table.ts';
@@ -80,11 +85,9 @@ export interface ApiOptions {
   trace: (text: string) => void;
 }
 
-const ROWS = new Map<string, Operation>(OPERATIONS.map((row) => [row.operationId, row]));
-
 /** The row of an operation. */
 export function rowOf(id: OperationId): Operation {
-  const row = ROWS.get(id);
+  const row = operationRow(id);
   if (!row) throw new Error(`There is no operation ${id}.`);
   return row;
 }

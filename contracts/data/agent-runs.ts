@@ -63,7 +63,6 @@ export const AGENT_RUN_OPERATIONS = [
     precondition: 'none',
     stepUp: true,
     agentApproval: 'never',
-    mcpAvailable: false,
     stability: 'stable',
     pathParameters: [
       {

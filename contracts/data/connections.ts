@@ -21,6 +21,7 @@ export const CONNECTION_OPERATIONS = [
     scopes: ['me:write'],
     risk: 'high',
     cost: 1,
+    changes: { kind: 'end' },
     precondition: 'none',
     pathParameters: [
       {

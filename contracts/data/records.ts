@@ -14,6 +14,9 @@ import { EXAMPLE_FILTERS, expand, fields, listParameters, QUERY_ERRORS, QueryBod
 import { EXAMPLE_RECORD, etagHeader, RecordFields, RecordPage, RecordSchema, WrittenRecordSchema } from './record.ts';
 import { CHANGES_RECORDS, effectiveTake, id, ifNoneMatch, objectApiName, READ, WRITE } from './rows.ts';
 
+/** Reads one record: a change is shown beside what it answers. */
+export const READ_RECORD = 'data.records.get';
+
 export const RECORD_OPERATIONS = [
   defineOperation({
     ...READ,
@@ -51,6 +54,7 @@ export const RECORD_OPERATIONS = [
     scopes: ['data:write'],
     risk: 'medium',
     ...CHANGES_RECORDS,
+    changes: { kind: 'record', needs: ['create'], setsFields: true },
     precondition: 'none',
     pathParameters: [objectApiName],
     headerParameters: [duplicateConfirmation],
@@ -75,7 +79,7 @@ export const RECORD_OPERATIONS = [
   defineOperation({
     ...READ,
     expands: true,
-    operationId: 'data.records.get',
+    operationId: READ_RECORD,
     method: 'GET',
     path: '/data/{objectApiName}/{id}',
     tag: 'data',
@@ -94,7 +98,7 @@ export const RECORD_OPERATIONS = [
       example: EXAMPLE_RECORD,
     },
     errors: ['PARAMETER_INVALID', 'OBJECT_NOT_FOUND', 'RECORD_NOT_FOUND'],
-    action: 'data.records.get',
+    action: READ_RECORD,
   }),
   defineOperation({
     ...WRITE,
@@ -109,6 +113,7 @@ export const RECORD_OPERATIONS = [
     scopes: ['data:write'],
     risk: 'medium',
     ...CHANGES_RECORDS,
+    changes: { kind: 'record', needs: ['update'], setsFields: true },
     precondition: 'ifMatch',
     pathParameters: [objectApiName, id],
     headerParameters: [duplicateConfirmation],
@@ -143,6 +148,7 @@ export const RECORD_OPERATIONS = [
     scopes: ['data:delete'],
     risk: 'high',
     ...CHANGES_RECORDS,
+    changes: { kind: 'record', needs: ['delete'] },
     precondition: 'ifMatch',
     pathParameters: [objectApiName, id],
     response: {
@@ -184,6 +190,7 @@ export const RECORD_OPERATIONS = [
     scopes: ['data:write'],
     risk: 'medium',
     ...CHANGES_RECORDS,
+    changes: { kind: 'record', needs: ['create', 'update'], setsFields: true },
     precondition: 'none',
     pathParameters: [
       objectApiName,
@@ -263,6 +270,7 @@ export const RECORD_OPERATIONS = [
     scopes: ['data:delete'],
     risk: 'medium',
     ...CHANGES_RECORDS,
+    changes: { kind: 'record', needs: ['delete'], deleted: true },
     precondition: 'none',
     pathParameters: [objectApiName, id],
     response: {

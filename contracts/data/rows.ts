@@ -9,7 +9,6 @@ export const READ = {
   mutation: false,
   precondition: 'none',
   agentApproval: 'never',
-  mcpAvailable: false,
   stability: 'stable',
 } as const;
 
@@ -17,7 +16,6 @@ export const WRITE = {
   cost: 2,
   mutation: true,
   agentApproval: 'policy',
-  mcpAvailable: false,
   stability: 'stable',
 } as const;
 

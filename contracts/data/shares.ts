@@ -47,6 +47,7 @@ const CHANGE = {
   scopes: ['data:write'],
   risk: 'high',
   givesAccess: { scope: 'users:manage' },
+  changes: { kind: 'record', needs: ['share'] },
   precondition: 'none',
 } as const;
 

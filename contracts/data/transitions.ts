@@ -113,6 +113,7 @@ export const TRANSITION_OPERATIONS = [
     risk: 'high',
     ...CHANGES_RECORDS,
     cost: 3,
+    changes: { kind: 'record', needs: ['transition'] },
     precondition: 'ifMatch',
     pathParameters: [
       objectApiName,

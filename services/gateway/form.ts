@@ -82,7 +82,7 @@ export function readForm(x: Exchange, route: Route): OperationCall {
 
 /** Completes the fingerprint of a mutation whose body is parsed here. */
 export function coverBody(call: OperationCall, operation: Operation): void {
-  if (call.fingerprint !== undefined && operation.requestBody?.raw !== true)
+  if (call.fingerprint !== undefined && operation.requestBody?.kind !== 'raw')
     call.fingerprint = completeFingerprint(call.fingerprint, call.body);
 }
 
@@ -332,7 +332,7 @@ function readBody(x: Exchange, operation: Operation, problems: Problems): unknow
       problems.add('REQUEST_MALFORMED', '', 'This operation takes no body.');
     return undefined;
   }
-  if (declared.raw) return x.body;
+  if (declared.kind === 'raw') return x.body;
   let body: unknown;
   try {
     body = parseJsonBytes(x.body, LIMITS.json_depth_max);

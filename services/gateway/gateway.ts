@@ -11,6 +11,7 @@ import { LIMITS } from '../../config/limits.ts';
 import { ALL_SERVICES, SERVICES } from '../../config/services.ts';
 import { readableLines } from '../../config/text-log.ts';
 import { call } from '../../contracts/call.ts';
+import { READ_RECORD } from '../../contracts/data/records.ts';
 import type { DataActions } from '../../contracts/data.ts';
 import type { McpDoorActions, McpOutcome } from '../../contracts/mcp.ts';
 import { answerUnits, databaseUnits } from '../../contracts/ratelimit.ts';
@@ -555,7 +556,7 @@ export class Gateway implements Edge {
           this.#ask(x, x.route.operation.action, asked, request && { ...request, dryRun: true }),
         );
       },
-      read: (x, asked) => this.abortable(x, this.#ask(x, 'data.records.get', asked, requestContextOf(x))),
+      read: (x, asked) => this.abortable(x, this.#ask(x, READ_RECORD, asked, requestContextOf(x))),
       request: (x, asked) => this.abortable(x, call(broker, 'agent.approvals.request', asked, asCaller(x))),
     };
   }

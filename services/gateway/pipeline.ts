@@ -46,8 +46,6 @@ export interface Gate {
 
 /** What a client of the endpoint for assistants asks for first; each tool says what it needs besides. */
 const MCP_FIRST_SCOPE: Scope = 'setup:read';
-/** Answered even to users without the API permission, so that a client can find out who it is. */
-const WITHOUT_API_PERMISSION = new Set(['me.identity.get']);
 const BODYLESS_MAX_BYTES = 64 * 1024;
 /** Reading it takes a millisecond or more. */
 const LARGE_BODY_BYTES = 32 * 1024;
@@ -253,7 +251,7 @@ function applyGrant(gate: Gate, x: Exchange, session: Session, grant: GrantState
 }
 
 function checkApiPermission(gate: Gate, x: Exchange): void | Promise<void> {
-  if (!x.session || WITHOUT_API_PERMISSION.has(x.label)) return undefined;
+  if (!x.session || x.routeIfKnown?.operation.apiPermission === false) return undefined;
   const user = gate.sessions.user(x.session);
   const check = ({ apiEnabled }: { apiEnabled: boolean }): void => {
     if (!apiEnabled) throw apiAccessDisabled();
@@ -378,7 +376,7 @@ function spendOperation(gate: Gate, x: Exchange): void | Promise<void> {
   x.enterFlight(gate.budgets.enter(connection, operation.manyAtOnce ? 0 : operation.cost));
   const freeKey = freeOncePerSecond(x, session.tenantId, connection.key);
   const free = freeKey !== null && gate.budgets.freePoll(freeKey);
-  if (operation.operationId === 'me.limits.get') return reportLimits(gate, x, connection, free);
+  if (operation.reportsLimits) return reportLimits(gate, x, connection, free);
   // A free read that is refused later, as one of an id that does not exist, is charged then.
   x.charged = !free && operation.cost > 0;
   return gate.budgets.charge(connection, free ? 0 : operation.cost);
@@ -391,11 +389,11 @@ async function reportLimits(gate: Gate, x: Exchange, connection: Connection, fre
   await gate.budgets.report(connection);
 }
 
-/** Reading the status of something that takes its time, or the limits, is free once per second: under this key. */
+/** The key of a poll that is free once per second; null: the operation is no such poll. */
 function freeOncePerSecond(x: Exchange, tenantId: string, connectionKey: string): string | null {
   const { operation } = x.route;
-  if (operation.operationId === 'me.limits.get') return connectionKey;
-  if (operation.method !== 'GET' || !/\/\{(?:deploymentId|jobId|runId)\}$/.test(operation.path)) return null;
+  if (!operation.freePoll) return null;
+  if (x.pathValues.length === 0) return `${connectionKey}:${operation.operationId}`;
   // Another way to write an id is not another id.
   const id = decode(x.pathValues.at(-1) ?? '')?.toLowerCase();
   return isUuid(id) ? `${tenantId}:${operation.operationId}:${id}` : null;

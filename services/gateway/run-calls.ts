@@ -5,11 +5,12 @@
  */
 import { LIMITS } from '../../config/limits.ts';
 import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../contracts/agent.ts';
+import { READ_RECORD } from '../../contracts/data/records.ts';
 import { approvalTooLarge } from '../../lib/errors/approval.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { completeFingerprint } from '../../lib/json/fingerprint.ts';
 import { isObject } from '../../lib/json/objects.ts';
-import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
+import { belongsToRuns, type Operation, type OperationCall, type OperationReply } from '../../lib/operation.ts';
 import { relatedObjectsIn } from '../../lib/query/conditions.ts';
 import type { Exchange } from './exchange.ts';
 import { toPlatformError } from './failures.ts';
@@ -28,37 +29,16 @@ export interface RunCalls {
   readonly request: (x: Exchange, asked: AgentActions['agent.approvals.request']['params']) => Promise<never>;
 }
 
-/**
- * What an agent needs before it has a run, and to see to one: neither a step of the run nor on its budget, which would
- * keep it from ending a run whose budget is used up. Approvals are decided by people, and agent refuses others.
- */
-const OUTSIDE_RUNS: ReadonlySet<string> = new Set([
-  'me.identity.get',
-  'agent.runs.create',
-  'agent.runs.list',
-  'agent.runs.get',
-  'agent.runs.complete',
-  'agent.runs.cancel',
-  'agent.steps.list',
-  'agent.approvals.list',
-  'agent.approvals.get',
-  'agent.approvals.decide',
-]);
-
-/** Whether calls of the operation can be placed under a run. */
-export const belongsToRuns = ({ operationId, scopes }: Operation): boolean =>
-  scopes !== 'public' && !OUTSIDE_RUNS.has(operationId);
-
 /** The client is flagged as an agent, or its token was given to one. */
 export const isAgent = ({ grant, actor }: NonNullable<Exchange['session']>): boolean => grant?.agent === true || actor;
 
 /** The run that the call belongs to; null: none. Throws when an agent names none. */
-export function runOf({ session, req, label, route }: Exchange): string | null {
-  if (!session || route.operation.scopes === 'public') return null;
+export function runOf({ session, req, route: { operation } }: Exchange): string | null {
+  if (!session) return null;
   const runId = req.headers['x-agent-run-id'];
-  if (label === 'agent.approvals.decide' && runId !== undefined)
+  if (operation.runs === 'refused' && runId !== undefined)
     throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide, and under no run.');
-  if (OUTSIDE_RUNS.has(label)) return null;
+  if (!belongsToRuns(operation)) return null;
   if (typeof runId === 'string') return runId.toLowerCase();
   if (!isAgent(session)) return null;
   throw new PlatformError(
@@ -134,7 +114,7 @@ function admissionOf(x: Exchange, call: OperationCall, runId: string): Admission
     ...(x.expanded.length > 0 ? { expanded: x.expanded } : {}),
     ...(related.length > 0 ? { related } : {}),
     ...(lookedUp.length > 0 ? { lookedUp } : {}),
-    ...(call.body === undefined || requestBody?.raw ? {} : { body: call.body }),
+    ...(call.body === undefined || requestBody?.kind === 'raw' ? {} : { body: call.body }),
     headers,
     fingerprint: mutation ? fingerprintOf(call) : null,
     idempotencyKey: mutation ? (idempotencyKey ?? null) : null,
@@ -228,7 +208,7 @@ async function recordBefore(runs: RunCalls, x: Exchange, { path, headers }: Oper
   if (objectApiName === undefined || id === undefined) return null;
   const { acceptLanguage } = headers;
   const read: OperationCall = {
-    operationId: 'data.records.get',
+    operationId: READ_RECORD,
     path: { objectApiName, id },
     query: {},
     headers: acceptLanguage === undefined ? {} : { acceptLanguage },

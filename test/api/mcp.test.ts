@@ -15,6 +15,7 @@ import {
   OPERATION_TOOLS,
 } from '../../contracts/mcp.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
+import { isMcpTool } from '../../lib/operation.ts';
 import { COMPONENT_TYPES } from '../../lib/schema/snapshot.ts';
 import type { Tokens } from '../../scripts/sign-in.ts';
 import { type Api, api, tokenFor } from '../support/client.ts';
@@ -349,7 +350,7 @@ describe('the endpoint for assistants', function () {
     assert.deepEqual(body.mcp.protocolVersions, MCP_VERSIONS);
     assert.deepEqual(
       body.mcp.tools.flatMap(({ operationId }: Anything) => operationId ?? []),
-      OPERATIONS.filter((row) => row.mcpAvailable).map(({ operationId }) => operationId),
+      OPERATIONS.filter(isMcpTool).map(({ operationId }) => operationId),
     );
     assert.deepEqual(
       body.mcp.tools.map(({ name }: Anything) => name),

@@ -107,7 +107,7 @@ export async function retrieveAll(admin: Api): Promise<{ files: Record<string, s
   return { files, hashes };
 }
 
-const RAW = new Set(OPERATIONS.filter(({ requestBody }) => requestBody?.raw).map(({ action }) => action));
+const RAW = new Set(OPERATIONS.filter(({ requestBody }) => requestBody?.kind === 'raw').map(({ action }) => action));
 
 let tenants = 0;
 const newKey = (): string => `t${Date.now().toString(36)}${tenants++}`;

@@ -1,5 +1,6 @@
 /** One row per operation: router, OpenAPI, capabilities and the services' actions all hold the same set. */
 import assert from 'node:assert/strict';
+import { stripTypeScriptTypes } from 'node:module';
 import { readConfig } from '../../config/env.ts';
 import { ALL_SERVICES } from '../../config/services.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
@@ -12,6 +13,23 @@ import { Router } from '../../services/gateway/router.ts';
 import { read, repositoryFiles } from '../support/sources.ts';
 
 const BASE = 'http://localhost:3000';
+
+/** Audit entries under the name of an operation that something other than its request has made. */
+const NAMED_IN_AUDIT: Readonly<Record<string, string>> = {
+  'services/agent/upkeep/upkeep.ts': 'agent.runs.cancel',
+  'services/auth/store/entries.ts': 'me.connections.revoke',
+  'services/data/revert/revert.sql.ts': 'agent.runs.revert',
+  'services/metadata/store.ts': 'metadata.deployments.create',
+};
+
+/** Pages link to the documents of the API, and show the first request. */
+const PAGES = /\/(?:browser\/|home\.ts$|page\.ts$)/;
+
+/** The code of a file, without its types and comments. */
+const codeOf = (path: string): string =>
+  stripTypeScriptTypes(read(path))
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/(?<=^|\s)\/\/ .*$/gm, '');
 const addresses = (rows: readonly { method: string; path: string; operationId: string }[]): string[] =>
   rows.map(({ method, path, operationId }) => `${method} ${path} ${operationId}`).sort();
 const expected = addresses(OPERATIONS);
@@ -21,6 +39,29 @@ describe('the operation rows', () => {
     assert.ok(OPERATIONS.length > 0);
     assert.equal(new Set(OPERATIONS.map((operation) => operation.operationId)).size, OPERATIONS.length);
     assert.equal(new Set(OPERATIONS.map(({ method, path }) => `${method} ${path}`)).size, OPERATIONS.length);
+  });
+
+  it('are the only code that names an operation', () => {
+    const ids = OPERATIONS.map(({ operationId }) => operationId);
+    const roots = new Set(OPERATIONS.map(({ path }) => path.split('/')[1]));
+    const namesOne = (text: string): boolean =>
+      ids.includes(text) ||
+      (/^\w+\.(?:\w+\.)?\*?$/.test(text) && ids.some((id) => id.startsWith(text.replace('*', ''))));
+    const named = repositoryFiles()
+      .filter((path) => /^(?:services|mixins|lib)\/.*\.ts$/.test(path) && !path.endsWith('.d.ts') && !PAGES.test(path))
+      .flatMap((path) => {
+        // The address of another operation is a link, which does not compile when there is no such operation.
+        const code = codeOf(path).replace(/\baddressOf\('[\w.]+'/g, 'addressOf(');
+        const texts = [...code.matchAll(/'([\w.*]+)'/g)].map((match) => match[1]!).filter(namesOne);
+        const paths = [...code.matchAll(/(?:\$\{API_PREFIX\}|\/api\/v1)\/([\w.]+)/g)].filter(([, root]) =>
+          roots.has(root!),
+        );
+        return [...texts, ...paths.map(([address]) => address)].map((text) => `${path}: ${text}`);
+      });
+    assert.deepEqual(
+      named,
+      Object.entries(NAMED_IN_AUDIT).map(([path, id]) => `${path}: ${id}`),
+    );
   });
 
   it('are the routes', () => {

@@ -5,6 +5,7 @@
  */
 import { LIMITS } from '../../../config/limits.ts';
 import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../../contracts/agent.ts';
+import { READ_RECORD } from '../../../contracts/data/records.ts';
 import type { UserIdentity } from '../../../contracts/data.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
@@ -151,7 +152,7 @@ function verdictOf(snapshot: Snapshot, { request, call }: AdmittedCall, caller: 
 
 /** A caller denied reading an object's records cannot reference them either. */
 const READ_OF_RECORD = {
-  operationId: 'data.records.get',
+  operationId: READ_RECORD,
   risk: 'low',
   agentApproval: 'never',
   duplicateConfirmation: false,

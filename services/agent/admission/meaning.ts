@@ -5,11 +5,13 @@
 import { hash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { Admission } from '../../../contracts/agent.ts';
+import { operationRow } from '../../../contracts/operations.ts';
 import { isObject } from '../../../lib/json/objects.ts';
+import { recordChangeOf } from '../../../lib/operation.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
-import { hasRawBody } from '../approvals/operations.ts';
+import { executesTransitions, hasRawBody } from '../approvals/operations.ts';
 
 type Asked = Pick<Admission, 'operationId' | 'pathParameters' | 'body'>;
 
@@ -30,7 +32,7 @@ const planOf = (preview: object | null): unknown =>
   Object.entries(preview ?? {}).find(([name]) => name === 'planHash')?.[1];
 
 const contentOf = (call: Asked, snapshot: Snapshot): unknown =>
-  call.operationId === 'data.transitions.execute' ? withoutBlanks(call) : withoutDefaults(call, snapshot);
+  executesTransitions(call.operationId) ? withoutBlanks(call) : withoutDefaults(call, snapshot);
 
 /** To a transition, null is no input, and white space no comment. */
 function withoutBlanks({ body }: Asked): unknown {
@@ -46,7 +48,8 @@ function withoutBlanks({ body }: Asked): unknown {
 
 /** A field that is set to its default, or to nothing where it has none, is as good as not set. */
 function withoutDefaults({ operationId, pathParameters, body = null }: Asked, { objects }: Snapshot): unknown {
-  if (operationId !== 'data.records.create' || !isObject(body)) return body;
+  const { needs = [] } = recordChangeOf(operationRow(operationId)) ?? {};
+  if (!isObject(body) || needs.length === 0 || needs.some((need) => need !== 'create')) return body;
   const fields = ownEntry(objects, pathParameters['objectApiName'] ?? '')?.fields ?? {};
   const isDefault = (name: string, value: unknown): boolean => {
     const field = ownEntry(fields, name);

@@ -78,7 +78,7 @@ function shownPreview(row: ApprovalRow, { access, sees, reads }: Reader, preview
 export function recordsOf(row: ApprovalRow): RecordName[] {
   const named = recordInPath(row);
   if (named) return [named];
-  if (row.operationId !== 'data.records.upsert') return [];
+  if (row.pathParameters['externalIdField'] === undefined) return [];
   return changedBy(row).filter(({ objectApiName }) => objectApiName === row.pathParameters['objectApiName']);
 }
 

@@ -4,6 +4,7 @@
  * docs/reference/agents.md#approvals.
  */
 import { LIMITS } from '../../../config/limits.ts';
+import { operationRow } from '../../../contracts/operations.ts';
 import type { RecordOperation } from '../../../lib/access/decide.ts';
 import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
 import type { Access } from '../../../lib/access/types.ts';
@@ -19,12 +20,9 @@ import {
   bodyOf,
   fieldsSetBy,
   inputOf,
-  isDeployment,
-  isOnDashboard,
   permissionOf,
   recordQuestionOf,
   referencesSetBy,
-  takesNoRight,
   valuesSetBy,
 } from './operations.ts';
 
@@ -43,11 +41,18 @@ export async function rightsOf(
 ): Promise<Rights> {
   const needed = permissionOf(row);
   if (needed && !holdsPermission(access.system, needed)) return { refusal: permissionDenied(needed), reads: false };
-  if (recordQuestionOf(row)) return recordRights(deps, request, access, row);
-  if (isOnDashboard(row)) return dashboardRights(deps, request, row);
-  if (isDeployment(row)) return { refusal: deploymentRefusal(access, row), reads: true };
-  if (takesNoRight(row)) return { refusal: null, reads: true };
-  return { refusal: undecidable(row), reads: false };
+  switch (operationRow(row.operationId)?.changes?.kind) {
+    case 'record':
+      return recordRights(deps, request, access, row);
+    case 'dashboard':
+      return dashboardRights(deps, request, row);
+    case 'configuration':
+      return { refusal: deploymentRefusal(access, row), reads: true };
+    case 'end':
+      return { refusal: null, reads: true };
+    default:
+      return { refusal: undecidable(row), reads: false };
+  }
 }
 
 const undecidable = ({ operationId }: ApprovalRow): PlatformError =>

@@ -6,8 +6,8 @@ import { isReference } from '../../../lib/schema/field-types/registry.ts';
 import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, Snapshot, TransitionOrActionMeta } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
-import { bodyHasFields } from '../approvals/operations.ts';
-import { TRANSITION, transitionOf } from './risk.ts';
+import { bodyHasFields, executesTransitions } from '../approvals/operations.ts';
+import { transitionOf } from './risk.ts';
 
 /** Fields that the call, or what it tries out, gives a value. */
 export function fieldsGiven({ operationId, body, checked }: Admission): string[] {
@@ -18,7 +18,7 @@ export function fieldsGiven({ operationId, body, checked }: Admission): string[]
 export const sendsInput = (call: Admission): boolean => inputsGiven(call).length > 0;
 
 const inputsGiven = ({ operationId, body, checked }: Admission): string[] =>
-  given((checked ?? { operationId }).operationId === TRANSITION && isObject(body) && body['input']);
+  given(executesTransitions((checked ?? { operationId }).operationId) && isObject(body) && body['input']);
 
 const given = (values: unknown): string[] =>
   isObject(values) ? Object.keys(values).filter((name) => values[name] !== null) : [];

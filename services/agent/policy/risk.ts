@@ -3,12 +3,13 @@
  * Source: docs/reference/agents.md#risk.
  */
 import type { Admission } from '../../../contracts/agent.ts';
+import { operationRow } from '../../../contracts/operations.ts';
 import { isObject } from '../../../lib/json/objects.ts';
-import { givesAccess, type Operation } from '../../../lib/operation.ts';
+import { givesAccess, type Operation, recordChangeOf } from '../../../lib/operation.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { fieldsThatShare } from '../../../lib/schema/shares-through.ts';
 import type { ObjectMeta, Snapshot, TransitionOrActionMeta } from '../../../lib/schema/snapshot.ts';
-import { operationRow } from '../approvals/operations.ts';
+import { executesTransitions } from '../approvals/operations.ts';
 import type { AccessGiven } from './evaluate.ts';
 
 interface Judgement {
@@ -24,10 +25,6 @@ interface Judged {
   readonly transitionKey: string | null;
   readonly body: unknown;
 }
-
-export const TRANSITION = 'data.transitions.execute';
-/** Operations that give fields of a record that is there new values. */
-const CHANGES: ReadonlySet<string> = new Set(['data.records.update', 'data.records.upsert']);
 
 type Asked = Pick<Admission, 'operationId' | 'risk' | 'pathParameters' | 'body' | 'checked'>;
 
@@ -57,11 +54,13 @@ function judged(call: Judged, snapshot: Snapshot): Judgement {
   if (access !== null) return { risk: 'high', access };
   const { objectApiName, body } = call;
   const object = ownEntry(snapshot.objects, objectApiName ?? '');
-  if (call.operationId === TRANSITION && object)
+  if (executesTransitions(call.operationId) && object)
     return { risk: transitionOf(object, call.transitionKey)?.risk ?? call.risk, access };
+  const change = recordChangeOf(operationRow(call.operationId));
   const handsOver =
     object !== undefined &&
-    CHANGES.has(call.operationId) &&
+    change?.setsFields === true &&
+    change.needs.includes('update') &&
     isObject(body) &&
     ownershipFields(object).some((name) => body[name] !== undefined);
   return { risk: handsOver ? 'high' : call.risk, access };

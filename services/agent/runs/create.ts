@@ -1,9 +1,8 @@
 /** Begins a run. Source: docs/reference/agents.md#runs. */
 import { LIMITS } from '../../../config/limits.ts';
 import type { CreateRun } from '../../../contracts/agent.ts';
-import type { Handler } from '../../../contracts/operations.ts';
+import { addressOf, type Handler } from '../../../contracts/operations.ts';
 import type { Access } from '../../../lib/access/types.ts';
-import { API_PREFIX } from '../../../lib/addresses.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { isBlankText, textProblem } from '../../../lib/schema/field-types/common.ts';
@@ -59,7 +58,7 @@ export const createRun: Handler<'agent.runs.create', AgentDeps> = async (deps, r
         changes: { runId: { from: null, to: runId }, agentKey: { from: null, to: body.agentKey } },
       });
       unit.emit({ type: 'agent.run.created', data: { runId, agentKey: body.agentKey } });
-      return { status: 201, headers: { Location: `${API_PREFIX}/agent/runs/${runId}` }, body: presentRun(row) };
+      return { status: 201, headers: { Location: addressOf('agent.runs.get', { runId }) }, body: presentRun(row) };
     },
   });
 };

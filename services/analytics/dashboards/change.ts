@@ -4,8 +4,7 @@
  */
 import { LIMITS } from '../../../config/limits.ts';
 import type { DashboardShare, UpdateBody } from '../../../contracts/analytics.ts';
-import type { Handler } from '../../../contracts/operations.ts';
-import { API_PREFIX } from '../../../lib/addresses.ts';
+import { addressOf, type Handler } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { contentProblems } from '../../../lib/dashboards/content.ts';
 import type { ViolationCode } from '../../../lib/errors/catalogue.ts';
@@ -53,7 +52,11 @@ export const createDashboard: Handler<'analytics.dashboards.create', AnalyticsDe
     const row = await visibleDashboard(tx, viewer, key.dashboardId, 'draft');
     unit.audit({ recordId: key.dashboardId, kind: 'create', changes: changesOf(null, content, row.revision) });
     const reply = replyOf(row, viewer);
-    return { ...reply, status: 201, headers: { ...reply.headers, Location: addressOf(key.dashboardId) } };
+    return {
+      ...reply,
+      status: 201,
+      headers: { ...reply.headers, Location: addressOf('analytics.dashboards.get', { dashboardId: key.dashboardId }) },
+    };
   });
 };
 
@@ -248,8 +251,6 @@ function replyOf(row: FullDashboardRow, viewer: Viewer): OperationReply {
   const kept: Kept = { dashboardId: row.dashboardId, keptVersion: row.version };
   return { ...reply, kept };
 }
-
-const addressOf = (dashboardId: string): string => `${API_PREFIX}/analytics/dashboards/${dashboardId}`;
 
 /** Other services' checks of a body. Before the transaction, which holds a connection. */
 interface Answers {

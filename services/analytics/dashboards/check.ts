@@ -5,6 +5,7 @@
  */
 import { Value } from 'typebox/value';
 import { type AnalyticsActions, CreateBody, UpdateBody } from '../../../contracts/analytics.ts';
+import { operationRow } from '../../../contracts/operations.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { AnalyticsDeps } from '../deps.ts';
 import { viewerOf } from '../viewer.ts';
@@ -29,7 +30,9 @@ async function requireAccess(
   { asker, operationId, dashboardId, body }: Check['params'],
 ): Promise<void> {
   const viewer = await viewerOf(deps, { ...asker, scopes: [] });
-  if (operationId === 'analytics.dashboards.create') {
+  const change = operationRow(operationId)?.changes;
+  if (change?.kind !== 'dashboard') throw new Error(`${operationId} changes no dashboards.`);
+  if (change.needs === 'create') {
     if (!Value.Check(CreateBody, body)) throw bodyMissing();
     return refuseContent(contentOf(body, null), null, await askedOf(deps, viewer, body));
   }
@@ -37,8 +40,8 @@ async function requireAccess(
   const row = changeable(
     await deps.database.shared('analytics', viewer.tenantId, (tx) => tx.first<FullDashboardRow>(find)),
   );
-  if (operationId === 'analytics.dashboards.delete') return refuseDeletion(row);
-  if (operationId !== 'analytics.dashboards.update') return;
+  if (change.needs === 'delete') return refuseDeletion(row);
+  if (change.needs === 'publish') return;
   if (!Value.Check(UpdateBody, body)) throw bodyMissing();
   const former = contentOfRow(row);
   const content = contentOf(body, former);

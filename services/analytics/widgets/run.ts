@@ -37,7 +37,7 @@ export const runWidget: Handler<'analytics.dashboards.widgets.run', AnalyticsDep
     ieee754Compatible: call.ieee754Compatible ?? false,
   };
   const question = questionOf(asked);
-  refuseDenied(question, request);
+  refuseDenied(question, request, call.operationId);
   const { maxAgeSeconds = LIMITS.widget_result_age_default_s } = body;
   const key = cacheKey(viewer, request, question);
   const kept = maxAgeSeconds === 0 ? null : deps.results.find(key, maxAgeSeconds);
@@ -46,11 +46,10 @@ export const runWidget: Handler<'analytics.dashboards.widgets.run', AnalyticsDep
 };
 
 /** An agent learns nothing from a widget about records that it must not read, however the widget comes by them. */
-function refuseDenied({ query }: Question, { deniedObjects = [] }: RequestContext): void {
+function refuseDenied({ query }: Question, { deniedObjects = [] }: RequestContext, operationId: string): void {
   if (deniedObjects.length === 0) return;
   const read = [query.objectApiName, ...relatedObjectsIn(query.filters), ...relatedObjectsIn(query.conditions)];
   if (!read.some((name) => deniedObjects.includes(name))) return;
-  const operationId = 'analytics.dashboards.widgets.run';
   throw new PlatformError('AGENT_POLICY_DENIED', `An agent policy denies ${operationId} on an object that is read.`, {
     details: { operationId },
   });

@@ -3,9 +3,9 @@
  * them. Of bodies it says what can be said of a field alone; rules, dependent picklists and record types are held by the
  * write. Pure. Source: docs/reference/records.md#schemas-of-bodies.
  */
+import { addressOf } from '../../../contracts/operations.ts';
 import { capabilities } from '../../../lib/access/decide.ts';
 import type { Access, ObjectAccess, ScopeSet } from '../../../lib/access/types.ts';
-import { API_PREFIX } from '../../../lib/addresses.ts';
 import { isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
 import type { Labels } from '../../../lib/schema/labels.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
@@ -31,7 +31,7 @@ export function schemaOfObject(access: Access, object: ObjectAccess, scopes: Sco
   const required = editable.filter((field) => field.required && defaultOf(field) === null);
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
-    $id: `${API_PREFIX}/objects/${meta.apiName}/schema.json`,
+    $id: addressOf('schema.objects.getSchema', { objectApiName: meta.apiName }),
     title: meta.apiName,
     ...(meta.description ? { description: meta.description } : {}),
     $ref: '#/$defs/read',

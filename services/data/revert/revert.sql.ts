@@ -1,5 +1,7 @@
 /** The statements of reverting an agent run: what it has changed, what a record was before, what refers to it. */
 import { LIMITS } from '../../../config/limits.ts';
+import { DATA_OPERATIONS } from '../../../contracts/data.ts';
+import { recordChangeOf } from '../../../lib/operation.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
@@ -17,6 +19,11 @@ import { referencesOf } from '../write/restore.sql.ts';
 import { type ChangeKind, randomTrailIds } from '../write/trail.ts';
 
 export const REVERT_OPERATION = 'agent.runs.revert';
+
+/** The operations that share records by hand. */
+const SHARING = DATA_OPERATIONS.filter((row) => recordChangeOf(row)?.needs.includes('share'))
+  .map(({ operationId }) => literal(operationId))
+  .join(', ');
 
 /** A record that a run has changed, from the entries that it left in the audit trail. */
 export interface ChangedRecord {
@@ -128,7 +135,7 @@ export function sharedRecordsStatement({ tenantId }: View, agentRunId: string, l
   const sql = new Sql();
   return sql.statement(`SELECT DISTINCT object AS "objectApiName", record_id AS id FROM ${schemaOf(tenantId)}._audit
     WHERE agent_run_id = ${sql.bind(agentRunId, 'uuid')} AND outcome = 'committed'
-      AND operation_id IN ('data.shares.create', 'data.shares.delete')
+      AND operation_id IN (${SHARING})
     ORDER BY record_id LIMIT ${limit}`);
 }
 

@@ -1,9 +1,10 @@
 /** Constraint violations of record tables, as errors of the catalogue. */
 
+import { operationRow } from '../../../contracts/operations.ts';
 import type { ObjectAccess } from '../../../lib/access/types.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { recordChangeOf } from '../../../lib/operation.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
-
 import { sqlState } from '../../../mixins/database/database.ts';
 import { errorAttribute, platformErrorOf } from '../../../mixins/mutation/errors.ts';
 import type { View } from '../view.ts';
@@ -46,7 +47,7 @@ function constraintError(access: ObjectAccess, call: MutationCall, error: unknow
     case '23505':
       return uniqueConflict([field]);
     case '23503':
-      return call.operationId === 'data.records.delete'
+      return isDeletion(call)
         ? new PlatformError('DELETE_RESTRICTED', 'Other records depend on this one.', { details: { dependents: [] } })
         : validationFailed([violation(pointer, 'REFERENCE_NOT_FOUND', 'A reference refers to no record.', { field })]);
     case '23502':
@@ -54,6 +55,12 @@ function constraintError(access: ObjectAccess, call: MutationCall, error: unknow
     default:
       return validationFailed([violation(pointer, 'FIELD_OUT_OF_RANGE', 'A value is not allowed.', { field })]);
   }
+}
+
+/** A restoration of a deleted record needs the same permission. */
+function isDeletion({ operationId }: MutationCall): boolean {
+  const change = recordChangeOf(operationRow(operationId));
+  return change?.needs.includes('delete') === true && !change.deleted;
 }
 
 const VALUE_TAKEN = 'Another record already has this value.';

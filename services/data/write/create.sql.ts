@@ -1,5 +1,6 @@
 /** The statement that creates a record, with everything that belongs to it. */
-import { recordPath } from '../../../lib/addresses.ts';
+import { READ_RECORD } from '../../../contracts/data/records.ts';
+import { addressOf } from '../../../contracts/operations.ts';
 import { formattedSql } from '../../../lib/schema/auto-number.ts';
 import { isNumbered, typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { emptyRollup } from '../../../lib/schema/rollups.ts';
@@ -20,7 +21,7 @@ import type { ResolvedReferences, Write } from './write.ts';
 
 export const newRecordHeaders = ({ object, id }: Write): { ETag: string; Location: string } => ({
   ETag: etagOf(1),
-  Location: recordPath(object.apiName, id),
+  Location: addressOf(READ_RECORD, { objectApiName: object.apiName, id }),
 });
 
 /** Result of insertSql. Nothing was written unless `claimed`. */

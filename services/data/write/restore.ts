@@ -3,8 +3,9 @@
  * duplicates are not checked. Source: docs/reference/records.md#restoring.
  */
 
+import { READ_RECORD } from '../../../contracts/data/records.ts';
+import { addressOf } from '../../../contracts/operations.ts';
 import { requireObject } from '../../../lib/access/decide.ts';
-import { recordPath } from '../../../lib/addresses.ts';
 import { type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { objectOf, ownEntry } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
@@ -62,7 +63,10 @@ async function bringBack(write: Write): Promise<void> {
   await unit.tx.query(restoreSql(write, returning, gone));
   // Rollups of the record have been computed again by now.
   const { recordVersion, body } = await unit.tx.one<{ recordVersion: number; body: string }>(restoredSql(write));
-  const headers = { ETag: etagOf(recordVersion), Location: recordPath(object.apiName, write.id) };
+  const headers = {
+    ETag: etagOf(recordVersion),
+    Location: addressOf(READ_RECORD, { objectApiName: object.apiName, id: write.id }),
+  };
   await noteEffects(write, returning);
   unit.tally.records = [...returning.values()].reduce((sum, ids) => sum + ids.size, 0);
   await unit.commit(completeSql(write, headers, body));

@@ -10,7 +10,7 @@ import {
 } from '../../../contracts/mcp.ts';
 import { anonymousPolicy, connectionPolicies, type RateDefaults } from '../../../contracts/ratelimit.ts';
 import { API_PREFIX, API_VERSION, protectedResourceUrl } from '../../../lib/addresses.ts';
-import type { Deprecation, Operation, Tag } from '../../../lib/operation.ts';
+import { type Deprecation, isMcpTool, type Operation, type Tag } from '../../../lib/operation.ts';
 import { COMPONENT_TYPES } from '../../../lib/schema/snapshot.ts';
 import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_KEY_MIN_CHARS } from '../../../lib/values/idempotency-key.ts';
 
@@ -63,7 +63,7 @@ export function capabilities(operations: readonly Operation[], baseUrl: string, 
       idempotencyKey: operation.mutation ? 'required' : 'none',
       precondition: operation.precondition,
       agentApproval: operation.agentApproval,
-      mcpAvailable: operation.mcpAvailable,
+      mcpAvailable: isMcpTool(operation),
       stability: operation.stability,
       deprecated: operation.deprecated ? publicDeprecation(operation.deprecated) : null,
     })),

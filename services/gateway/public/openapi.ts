@@ -11,7 +11,9 @@ import type { OperationId } from '../../../contracts/operations.ts';
 import { API_VERSION, apiUrl } from '../../../lib/addresses.ts';
 import { CATALOGUE, type ErrorCode, saysWhenToRetry } from '../../../lib/errors/catalogue.ts';
 import {
+  belongsToRuns,
   type Deprecation,
+  isMcpTool,
   type Operation,
   type Parameter,
   SCOPES,
@@ -24,7 +26,6 @@ import {
   IDEMPOTENCY_KEY_PATTERN,
 } from '../../../lib/values/idempotency-key.ts';
 import { deprecationNotice } from '../deprecation.ts';
-import { belongsToRuns } from '../run-calls.ts';
 import { TAG_NAMES } from './capabilities.ts';
 import { Components, type DescribedParameter, type Json, reference } from './components.ts';
 
@@ -60,7 +61,7 @@ function codesOf(operation: Operation): ErrorCode[] {
   if (operation.scopes !== 'public') {
     add('TOKEN_MISSING', 'TOKEN_INVALID', 'TOKEN_EXPIRED', 'TOKEN_REVOKED', 'TOKEN_AUDIENCE_INVALID');
     add('CLIENT_DISABLED', 'TENANT_SUSPENDED', 'IP_NOT_ALLOWED');
-    if (operation.operationId !== 'me.identity.get') add('API_ACCESS_DISABLED');
+    if (operation.apiPermission !== false) add('API_ACCESS_DISABLED');
     add('CONCURRENCY_LIMIT_EXCEEDED', 'DAILY_LIMIT_EXCEEDED');
   }
   if (typeof operation.scopes !== 'string' || operation.oneOfScopes || operation.givesAccess) add('SCOPE_INSUFFICIENT');
@@ -235,7 +236,7 @@ function describe(operation: Operation, components: Components, example: Recorde
     'x-erp-mutation': operation.mutation,
     ...(operation.dryRun ? { 'x-erp-dry-run': true } : {}),
     ...(operation.checkedBy ? { 'x-erp-checked-by': operation.checkedBy.operationId } : {}),
-    'x-erp-mcp-available': operation.mcpAvailable,
+    'x-erp-mcp-available': isMcpTool(operation),
     'x-erp-scopes': scopes,
     ...(operation.oneOfScopes ? { 'x-erp-one-of-scopes': operation.oneOfScopes } : {}),
     ...(operation.permission ? { 'x-erp-permission': operation.permission } : {}),

@@ -2,8 +2,9 @@
  * Accepts a deployment: the key, the deployment and the audit entry are one transaction, so that the same key
  * twice is one deployment. Source: docs/reference/idempotency.md.
  */
+
 import type { UserIdentity } from '../../../contracts/data.ts';
-import { API_PREFIX } from '../../../lib/addresses.ts';
+import { addressOf } from '../../../contracts/operations.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
@@ -65,7 +66,7 @@ export async function acceptDeployment(
       ...(revertsDeploymentId === null ? {} : { revertsDeploymentId }),
     },
   });
-  const self = `${API_PREFIX}/metadata/deployments/${deploymentId}`;
+  const self = addressOf('metadata.deployments.get', { deploymentId });
   return unit.complete({
     status: 202,
     headers: { Location: self },

@@ -24,7 +24,6 @@ const READ = {
   mutation: false,
   precondition: 'none',
   agentApproval: 'never',
-  mcpAvailable: false,
   stability: 'stable',
   response: { status: 200, description: 'The book.' },
   errors: [],
