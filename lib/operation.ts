@@ -157,6 +157,10 @@ export interface Parameter {
   deprecated?: Deprecation;
 }
 
+export interface HeaderParameter extends Parameter {
+  name: keyof typeof HEADERS;
+}
+
 interface RequestBody {
   required: boolean;
   schema: TSchema;
@@ -251,8 +255,8 @@ export interface Operation {
   deprecated?: Deprecation;
   pathParameters?: readonly Parameter[];
   queryParameters?: readonly Parameter[];
-  /** Request headers beyond those that mutation and precondition imply. */
-  headerParameters?: readonly Parameter[];
+  /** Request headers beyond those that mutation and precondition imply; no others are handed on. */
+  headerParameters?: readonly HeaderParameter[];
   requestBody?: RequestBody;
   response: {
     status: 200 | 201 | 202 | 204;
@@ -291,6 +295,16 @@ export function defineParameter<const One extends Parameter>(parameter: One): On
   return parameter;
 }
 
+/** The property of `OperationHeaders` for each request header that a row can declare. */
+export const HEADERS = {
+  'Idempotency-Key': 'idempotencyKey',
+  'If-Match': 'ifMatch',
+  'If-None-Match': 'ifNoneMatch',
+  'X-Expected-Revision': 'expectedRevision',
+  'X-Duplicate-Confirmation': 'duplicateConfirmation',
+  'Accept-Language': 'acceptLanguage',
+} as const satisfies Record<string, keyof OperationHeaders>;
+
 /** Request headers that the gateway has checked. */
 export interface OperationHeaders {
   idempotencyKey?: string;
@@ -320,7 +334,7 @@ export type InputOf<Row extends Operation> = {
   operationId: Row['operationId'];
   path: { [Name in NamesIn<Row['path']>]: string };
   query: QueryOf<Row['queryParameters']>;
-  headers: HeadersOf<Row['mutation'], Row['precondition']>;
+  headers: HeadersOf<Row>;
   ieee754Compatible?: boolean;
 } & BodyOf<Row['requestBody']> &
   (Row['mutation'] extends true ? { fingerprint: string } : unknown);
@@ -342,9 +356,14 @@ type Flat<T> = { [K in keyof T]: T[K] };
 /** The gateway parses serialized JSON and leaves its validation to the service. */
 type ValueOf<One extends Parameter> = One extends { json: true } ? unknown : Static<One['schema']>;
 
-type HeadersOf<Mutation, Precondition> = OperationHeaders &
-  (Mutation extends true ? { idempotencyKey: string } : unknown) &
-  (Precondition extends 'ifMatch' ? { ifMatch: string } : unknown);
+type HeadersOf<Row extends Operation> = Pick<OperationHeaders, DeclaredIn<Row['headerParameters']>> &
+  (Row['mutation'] extends true ? { idempotencyKey: string } : unknown) &
+  (Row['precondition'] extends 'ifMatch' ? { ifMatch: string } : unknown) &
+  (Row['precondition'] extends 'expectedRevision' ? Pick<OperationHeaders, 'ifMatch' | 'expectedRevision'> : unknown);
+
+type DeclaredIn<Parameters> = Parameters extends readonly (infer One extends HeaderParameter)[]
+  ? (typeof HEADERS)[One['name']]
+  : never;
 
 type BodyOf<Body> = Body extends RequestBody
   ? Body extends { required: true }

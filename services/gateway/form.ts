@@ -9,7 +9,14 @@ import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { ViolationList } from '../../lib/errors/violation-list.ts';
 import { completeFingerprint, fingerprintHead } from '../../lib/json/fingerprint.ts';
 import { JsonError, parseJson, parseJsonBytes } from '../../lib/json/parse.ts';
-import type { Operation, OperationCall, OperationHeaders, Parameter } from '../../lib/operation.ts';
+import {
+  HEADERS,
+  type HeaderParameter,
+  type Operation,
+  type OperationCall,
+  type OperationHeaders,
+  type Parameter,
+} from '../../lib/operation.ts';
 import { collectBodyViolations, valueProblem } from '../../lib/validation.ts';
 import { IF_MATCH_RULE, strongEtags } from '../../lib/values/etags.ts';
 import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../lib/values/idempotency-key.ts';
@@ -240,36 +247,33 @@ function readHeaders(
   query: Record<string, unknown>,
   problems: Problems,
 ): OperationHeaders {
+  const { mutation, precondition, headerParameters = [] } = operation;
   const headers: OperationHeaders = {};
-  const known = new Set(operation.headerParameters?.map((one) => one.name.toLowerCase()));
-  if (operation.mutation) readIdempotencyKey(x, headers, problems);
-  if (operation.precondition !== 'none' || known.has('if-match')) readIfMatch(x, operation, headers, problems);
-  if (operation.precondition === 'expectedRevision' || known.has('x-expected-revision'))
+  const reads = (name: HeaderParameter['name']): boolean => headerParameters.some((one) => one.name === name);
+  if (mutation) readIdempotencyKey(x, headers, problems);
+  if (precondition !== 'none' || reads('If-Match')) readIfMatch(x, operation, headers, problems);
+  if (precondition === 'expectedRevision' || reads('X-Expected-Revision'))
     readRevision(x, operation, query, headers, problems);
   const agentRunId = header(x, 'x-agent-run-id');
   if (agentRunId !== undefined && !isUuid(agentRunId.toLowerCase()))
     problems.add('PARAMETER_INVALID', 'header:X-Agent-Run-Id', 'X-Agent-Run-Id must be a UUID.');
-  const ifNoneMatch = header(x, 'if-none-match');
-  if (ifNoneMatch !== undefined && known.has('if-none-match')) headers.ifNoneMatch = ifNoneMatch;
-  const confirmation = header(x, 'x-duplicate-confirmation');
-  if (confirmation !== undefined) headers.duplicateConfirmation = confirmation;
-  const language = header(x, 'accept-language');
-  if (language !== undefined) headers.acceptLanguage = language;
-  for (const parameter of operation.headerParameters ?? []) checkHeader(x, parameter, problems);
+  for (const parameter of headerParameters) readHeader(x, parameter, headers, problems);
   return headers;
 }
 
-/** Headers whose form is not that of a parameter of their type. */
-const HEADERS_WITH_OWN_RULE = new Set(['if-match', 'idempotency-key', 'x-expected-revision', 'x-agent-run-id']);
-
-/** Validates a header of the operation's row. */
-function checkHeader(x: Exchange, parameter: Parameter, problems: Problems): void {
-  const name = parameter.name.toLowerCase();
-  const pointer = `header:${parameter.name}`;
-  const text = header(x, name);
-  if (text !== undefined) {
-    if (!HEADERS_WITH_OWN_RULE.has(name)) converted(pointer, text, parameter, problems);
-  } else if (parameter.required) problems.add('PARAMETER_REQUIRED', pointer, `${parameter.name} is required.`);
+/** Reads a header of the operation's row, unless it has a rule of its own. */
+function readHeader(x: Exchange, parameter: HeaderParameter, headers: OperationHeaders, problems: Problems): void {
+  const { name, required } = parameter;
+  const pointer = `header:${name}`;
+  const text = header(x, name.toLowerCase());
+  if (text === undefined) {
+    if (required) problems.add('PARAMETER_REQUIRED', pointer, `${name} is required.`);
+    return;
+  }
+  const property = HEADERS[name];
+  if (property === 'idempotencyKey' || property === 'ifMatch' || property === 'expectedRevision') return;
+  converted(pointer, text, parameter, problems);
+  headers[property] = text;
 }
 
 function readIdempotencyKey(x: Exchange, headers: OperationHeaders, problems: Problems): void {

@@ -203,15 +203,14 @@ async function askFor(
 }
 
 /** The record that the call changes; null: it has none, or none that the caller can see. */
-async function recordBefore(runs: RunCalls, x: Exchange, { path, headers }: OperationCall): Promise<object | null> {
+async function recordBefore(runs: RunCalls, x: Exchange, { path }: OperationCall): Promise<object | null> {
   const { objectApiName, id } = path;
   if (objectApiName === undefined || id === undefined) return null;
-  const { acceptLanguage } = headers;
   const read: OperationCall = {
     operationId: READ_RECORD,
     path: { objectApiName, id },
     query: {},
-    headers: acceptLanguage === undefined ? {} : { acceptLanguage },
+    headers: {},
     ieee754Compatible: true,
   };
   try {

@@ -71,10 +71,9 @@ interface Checked {
 }
 
 /** The request that the operation itself would get. */
-function requestOf({ path, headers, ieee754Compatible }: CheckCall, body: Checked): MutationCall {
+function requestOf({ path, ieee754Compatible }: CheckCall, body: Checked): MutationCall {
   const { operation, id, external, transitionKey, fields, input, comment } = body;
   const { ifMatch, ifNoneMatch, duplicateConfirmation } = body;
-  const { acceptLanguage } = headers;
   const ofTransition = { ...(input && { input }), ...(comment !== undefined && { comment }) };
   const content = fields ?? (Object.keys(ofTransition).length > 0 ? ofTransition : undefined);
   return {
@@ -87,7 +86,6 @@ function requestOf({ path, headers, ieee754Compatible }: CheckCall, body: Checke
     },
     query: {},
     headers: {
-      ...(acceptLanguage !== undefined && { acceptLanguage }),
       ...(ifMatch !== undefined && { ifMatch }),
       ...(ifNoneMatch !== undefined && { ifNoneMatch }),
       ...(duplicateConfirmation !== undefined && { duplicateConfirmation }),

@@ -353,6 +353,15 @@ describe('The edge: order and form of checks', () => {
       assert.equal((await patch({ 'if-match': '"1", "2"' })).json.call.headers.ifMatch, '"1", "2"');
     });
 
+    it('are handed on when the row declares them', async () => {
+      const headers = { ...KEY, 'x-duplicate-confirmation': 'dct_1', 'if-none-match': '"1"', 'accept-language': 'de' };
+      const call = async (method: string, path: string, more = {}) =>
+        (await stage.send(method, path, { headers, ...more })).json.call;
+      assert.deepEqual((await call('GET', '/stub/A/1')).headers, {});
+      const created = await call('POST', '/stub/A', { body: {} });
+      assert.deepEqual(created.headers, { idempotencyKey: KEY['idempotency-key'], duplicateConfirmation: 'dct_1' });
+    });
+
     it('on revisions need X-Expected-Revision or its query parameter, and both must agree', async () => {
       const publish = (query: string, headers: Record<string, string> = {}) =>
         stage.send('POST', `/revisions/1/publish${query}`, { headers: { ...KEY, ...headers } });

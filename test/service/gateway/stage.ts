@@ -11,6 +11,7 @@ import { brokerOptions } from '../../../config/broker.ts';
 import { type Config, readConfig } from '../../../config/env.ts';
 import type { Admission, Admitted } from '../../../contracts/agent.ts';
 import type { AuthActions, GrantState, HttpReply, HttpRequest } from '../../../contracts/auth.ts';
+import { duplicateConfirmation } from '../../../contracts/data/mutations.ts';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
@@ -84,6 +85,7 @@ const STUB_OPERATIONS: readonly Operation[] = [
     scopes: ['data:write'],
     mutation: true,
     cost: 2,
+    headerParameters: [duplicateConfirmation],
     requestBody: { required: true, schema: Type.Object({}), maxBytes: 1024 * 1024, validate: false },
     response: { status: 201, description: 'Created.' },
   }),

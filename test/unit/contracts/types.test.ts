@@ -84,11 +84,14 @@ describe('the types of an operation', () => {
     same<InputOf<typeof readBook>['body'], undefined>(true);
   });
 
-  it('have the headers that mutation and precondition demand', () => {
+  it('have the headers that mutation and precondition demand, and those that the row declares', () => {
     same<OperationInput<'data.records.update'>['headers']['ifMatch'], string>(true);
     same<OperationInput<'data.records.create'>['headers']['idempotencyKey'], string>(true);
-    same<OperationInput<'data.records.create'>['headers']['ifMatch'], string | undefined>(true);
     same<OperationInput<'data.records.create'>['fingerprint'], string>(true);
+    same<OperationInput<'data.records.upsert'>['headers']['ifMatch'], string | undefined>(true);
+    same<OperationInput<'data.records.get'>['headers'], { ifNoneMatch?: string }>(true);
+    // @ts-expect-error: the row declares no such header
+    same<OperationInput<'data.records.create'>['headers']['ifMatch'], string | undefined>(true);
     // @ts-expect-error: a read has no fingerprint
     same<OperationInput<'data.records.get'>['fingerprint'], string>(true);
   });
