@@ -512,15 +512,8 @@ const BODY_ERRORS = [
   'REQUEST_TOO_LARGE',
 ] as const;
 
-const COMMON = {
-  tag: 'agent',
-  precondition: 'none',
-  stability: 'stable',
-  agentApproval: 'never',
-  runs: 'outside',
-} as const;
-const READ = { ...COMMON, method: 'GET', risk: 'low', cost: 1, mutation: false } as const;
-const CHANGE = { ...COMMON, method: 'POST', cost: 2, mutation: true } as const;
+const READ = { method: 'GET', tag: 'agent', runs: 'outside' } as const;
+const CHANGE = { method: 'POST', tag: 'agent', runs: 'outside', agentApproval: 'never' } as const;
 
 export const AGENT_OPERATIONS = [
   defineOperation({

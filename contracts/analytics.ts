@@ -479,30 +479,11 @@ const etag = {
   },
 };
 
-const common = {
-  tag: 'analytics',
-  stability: 'stable',
-} as const;
-const READ = {
-  ...common,
-  scopes: ['analytics:read'],
-  risk: 'low',
-  cost: 2,
-  mutation: false,
-  precondition: 'none',
-  agentApproval: 'never',
-} as const;
+const READ = { tag: 'analytics', scopes: ['analytics:read'], cost: 2 } as const;
 /** A dashboard that others see from then on. */
 const SHARING = { properties: { visibility: 'private', sharedWith: [] }, scope: 'users:manage' } as const;
 
-const CHANGE = {
-  ...common,
-  scopes: ['analytics:run'],
-  cost: 3,
-  mutation: true,
-  ...TRIED,
-  agentApproval: 'policy',
-} as const;
+const CHANGE = { ...TRIED, tag: 'analytics', scopes: ['analytics:run'], cost: 3 } as const;
 
 const DASHBOARD_ERRORS = ['DASHBOARD_NOT_FOUND', 'RECORD_ACCESS_DENIED'] as const;
 const CONTENT_ERRORS = [
@@ -544,7 +525,6 @@ export const ANALYTICS_OPERATIONS = [
     risk: 'medium',
     givesAccess: SHARING,
     changes: { kind: 'dashboard', needs: 'create' },
-    precondition: 'none',
     requestBody: {
       required: true,
       schema: CreateBody,
@@ -739,9 +719,10 @@ export const ANALYTICS_OPERATIONS = [
     action: 'analytics.dashboards.publish',
   }),
   defineOperation({
-    ...common,
+    tag: 'analytics',
     operationId: 'analytics.dashboards.widgets.run',
     method: 'POST',
+    mutation: false,
     path: '/analytics/dashboards/{dashboardId}/widgets/{widgetKey}/run',
     summary: 'Run a widget',
     description:
@@ -750,9 +731,6 @@ export const ANALYTICS_OPERATIONS = [
     risk: 'medium',
     cost: 5,
     manyAtOnce: true,
-    mutation: false,
-    precondition: 'none',
-    agentApproval: 'never',
     pathParameters: [
       dashboardId,
       {

@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { type ActionsOf, defineOperation, nullable, type Scope } from '../lib/operation.ts';
 import type { RateLimitOverrides } from '../lib/schema/snapshot.ts';
-import { cursor, effectiveTake, nextCursor, READ, take } from './data/rows.ts';
+import { cursor, effectiveTake, nextCursor, take } from './data/rows.ts';
 
 export interface HttpRequest {
   method: string;
@@ -357,13 +357,7 @@ export const AUTH_OPERATIONS = [
     description: 'Tenant, user and connection of the access token. Needs no scope.',
     scopes: 'authenticated',
     apiPermission: false,
-    risk: 'low',
-    cost: 1,
-    mutation: false,
     runs: 'outside',
-    precondition: 'none',
-    agentApproval: 'never',
-    stability: 'stable',
     response: {
       status: 200,
       description: 'Tenant, user and connection of the token.',
@@ -407,7 +401,6 @@ export const AUTH_OPERATIONS = [
     action: 'auth.identity.get',
   }),
   defineOperation({
-    ...READ,
     operationId: 'me.connections.list',
     method: 'GET',
     path: '/me/connections',

@@ -2,19 +2,14 @@
 import { Type } from 'typebox';
 import { documentsUrl } from '../lib/addresses.ts';
 import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
-import { ifNoneMatch, READ } from './data/rows.ts';
+import { ifNoneMatch } from './data/rows.ts';
 
 /** Common to the rows of these documents. */
 const DOCUMENT = {
   method: 'GET',
   tag: 'schema',
   scopes: 'public',
-  risk: 'low',
   cost: 0,
-  mutation: false,
-  precondition: 'none',
-  agentApproval: 'never',
-  stability: 'stable',
   headerParameters: [ifNoneMatch],
   errors: [],
 } as const;
@@ -191,7 +186,6 @@ export const GATEWAY_OPERATIONS = [
     },
   }),
   defineOperation({
-    ...READ,
     operationId: 'schema.deprecations.list',
     method: 'GET',
     path: '/deprecations',

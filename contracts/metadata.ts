@@ -602,27 +602,19 @@ const PROJECT_ERRORS = [
   'TOO_MANY_ITEMS',
 ] as const;
 
-const common = {
-  tag: 'metadata',
-  precondition: 'none',
-  stability: 'stable',
-} as const;
-
 export const METADATA_OPERATIONS = [
   defineOperation({
-    ...common,
+    tag: 'metadata',
     operationId: 'metadata.components.retrieve',
     method: 'POST',
+    mutation: false,
     path: '/metadata/retrieve',
     summary: 'Retrieve configuration as files',
     description:
       'Gives the named components as canonical YAML with their manifest. Send the whole tree back to validate or deploy; unchanged, it is a plan without changes. Components that the package does not select, dependencies included, are not part of it.',
     scopes: ['setup:read'],
     permission: 'metadataRead',
-    risk: 'low',
     cost: 5,
-    mutation: false,
-    agentApproval: 'never',
     mcp: { tool: 'metadata_retrieve' },
     requestBody: {
       required: true,
@@ -667,21 +659,19 @@ export const METADATA_OPERATIONS = [
     action: 'metadata.components.retrieve',
   }),
   defineOperation({
-    ...common,
+    tag: 'metadata',
     operationId: 'metadata.components.validate',
     method: 'POST',
+    mutation: false,
     path: '/metadata/validate',
     summary: 'Plan a deployment without applying it',
     description:
       'Answers what a deployment of the project would change and what stands against it. `valid: true` means that the plan holds, not that it was applied.',
     scopes: ['metadata:deploy'],
     permission: 'metadataRead',
-    risk: 'low',
     cost: 5,
-    mutation: false,
     // It counts records of whole tables.
     statementTimeoutMs: LIMITS.statement_timeout_ms,
-    agentApproval: 'never',
     mcp: { tool: 'metadata_validate' },
     requestBody: {
       required: true,
@@ -701,7 +691,7 @@ export const METADATA_OPERATIONS = [
     action: 'metadata.components.validate',
   }),
   defineOperation({
-    ...common,
+    tag: 'metadata',
     operationId: 'metadata.deployments.create',
     method: 'POST',
     path: '/metadata/deploy',
@@ -714,10 +704,8 @@ export const METADATA_OPERATIONS = [
     stepUp: true,
     givesAccess: { scope: 'metadata:deploy' },
     cost: 10,
-    mutation: true,
     dryRun: true,
     changes: { kind: 'configuration' },
-    agentApproval: 'policy',
     requestBody: {
       required: true,
       schema: DeployBody,
@@ -764,17 +752,13 @@ export const METADATA_OPERATIONS = [
     action: 'metadata.deployments.create',
   }),
   defineOperation({
-    ...common,
+    tag: 'metadata',
     operationId: 'metadata.deployments.list',
     method: 'GET',
     path: '/metadata/deployments',
     summary: 'List deployments',
     description: 'Deployments and recorded validations of the tenant, newest first, without their plans.',
     scopes: ['setup:read'],
-    risk: 'low',
-    cost: 1,
-    mutation: false,
-    agentApproval: 'never',
     queryParameters: [
       {
         name: 'status',
@@ -807,7 +791,7 @@ export const METADATA_OPERATIONS = [
     action: 'metadata.deployments.list',
   }),
   defineOperation({
-    ...common,
+    tag: 'metadata',
     operationId: 'metadata.deployments.get',
     method: 'GET',
     path: '/metadata/deployments/{deploymentId}',
@@ -815,11 +799,7 @@ export const METADATA_OPERATIONS = [
     description:
       'State, plan and outcome of one deployment. Its plan (changes, blocked, warnings) is shown to users who may read metadata; for others these lists are empty.',
     scopes: ['setup:read'],
-    risk: 'low',
     freePoll: true,
-    cost: 1,
-    mutation: false,
-    agentApproval: 'never',
     mcp: { tool: 'metadata_deployment_get' },
     pathParameters: [deploymentId],
     response: {
@@ -837,7 +817,7 @@ export const METADATA_OPERATIONS = [
     action: 'metadata.deployments.get',
   }),
   defineOperation({
-    ...common,
+    tag: 'metadata',
     operationId: 'metadata.deployments.cancel',
     method: 'POST',
     path: '/metadata/deployments/{deploymentId}/cancel',
@@ -847,11 +827,8 @@ export const METADATA_OPERATIONS = [
     scopes: ['metadata:deploy'],
     permission: 'metadataManage',
     risk: 'medium',
-    cost: 2,
-    mutation: true,
     ...TRIED,
     changes: { kind: 'end' },
-    agentApproval: 'policy',
     pathParameters: [deploymentId],
     requestBody: {
       required: false,
@@ -886,17 +863,13 @@ export const METADATA_OPERATIONS = [
     action: 'metadata.deployments.cancel',
   }),
   defineOperation({
-    ...common,
+    tag: 'metadata',
     operationId: 'metadata.types.list',
     method: 'GET',
     path: '/metadata/types',
     summary: 'List types of components',
     description: 'What can be retrieved and deployed: names, paths and the JSON Schema of the files.',
     scopes: ['setup:read'],
-    risk: 'low',
-    cost: 1,
-    mutation: false,
-    agentApproval: 'never',
     mcp: { resource: 'erp://metadata/types', name: 'Types of components' },
     response: {
       status: 200,

@@ -1,7 +1,8 @@
 /**
  * One public operation is one row. Routes, scope and cost checks, the idempotency and precondition requirements,
  * /openapi.json, /capabilities, /scopes and the generated test suites are all derived from these rows; there is no
- * second list. Rows stand in contracts/<service>.ts. Source: docs/reference/operations.md.
+ * second list. Rows stand in contracts/<service>.ts, without what `defineOperation` and the optional properties here take
+ * for granted. Source: docs/reference/operations.md.
  */
 import { type Static, type TSchema, Type } from 'typebox';
 import type { ErrorCode } from './errors/catalogue.ts';
@@ -280,14 +281,43 @@ export interface Operation {
   action: string;
 }
 
+/** Defaults of reads and of mutations. GET reads; other methods mutate. */
+const READ = {
+  mutation: false,
+  risk: 'low',
+  cost: 1,
+  precondition: 'none',
+  agentApproval: 'never',
+  stability: 'stable',
+} as const;
+const MUTATION = {
+  mutation: true,
+  cost: 2,
+  precondition: 'none',
+  agentApproval: 'policy',
+  stability: 'stable',
+} as const;
+
+/** A row without its defaults. The risk of a mutation has none. */
+type WrittenRow = Omit<Operation, keyof typeof READ> &
+  Partial<Pick<Operation, keyof typeof READ>> &
+  ({ risk: Risk } | { method: 'GET' } | { mutation: false });
+
+type CompleteRow<Row extends WrittenRow> = Row &
+  Pick<Operation, keyof typeof READ> & {
+    readonly mutation: Row extends { mutation: infer Given } ? Given : Row extends { method: 'GET' } ? false : true;
+    readonly precondition: Row extends { precondition: infer Given } ? Given : 'none';
+  };
+
 /**
  * A row of the table of operations. Its literal types are kept, so that `OperationInput` derives path, query, body and
  * headers from them; a path parameter that is described but does not occur in `path` does not compile.
  */
-export function defineOperation<const Row extends Operation>(
+export function defineOperation<const Row extends WrittenRow>(
   row: Row & { pathParameters?: readonly (Parameter & { name: NamesIn<Row['path']> })[] },
-): Row {
-  return row;
+): CompleteRow<Row> {
+  const { mutation = row.method !== 'GET' } = row;
+  return { ...(mutation ? MUTATION : READ), ...row } as unknown as CompleteRow<Row>;
 }
 
 /** A parameter that several rows share, with its literal types. */

@@ -59,11 +59,8 @@ export const AGENT_RUN_OPERATIONS = [
     permission: 'approveAgentActions',
     risk: 'high',
     cost: 10,
-    mutation: true,
-    precondition: 'none',
     stepUp: true,
     agentApproval: 'never',
-    stability: 'stable',
     pathParameters: [
       {
         name: 'runId',

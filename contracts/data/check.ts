@@ -5,7 +5,7 @@ import { defineOperation, nullable } from '../../lib/operation.ts';
 import { FiredDuplicateRule, ViolationSchema } from '../errors.ts';
 import { ACCESS_ERRORS, CHECK_OPERATION } from './mutations.ts';
 import { EXAMPLE_RECORD, RecordFields } from './record.ts';
-import { objectApiName, READ, WRITE } from './rows.ts';
+import { objectApiName } from './rows.ts';
 
 const closed = { additionalProperties: false };
 /** Parameters that the operation itself takes in its path or headers. */
@@ -99,11 +99,11 @@ const CheckResult = Type.Object(
 
 export const CHECK_OPERATIONS = [
   defineOperation({
-    ...READ,
-    cost: WRITE.cost,
+    cost: 2,
     statementTimeoutMs: LIMITS.statement_timeout_ms,
     operationId: CHECK_OPERATION,
     method: 'POST',
+    mutation: false,
     path: '/data/{objectApiName}/check',
     tag: 'data',
     summary: 'Try out a change of a record',

@@ -5,11 +5,10 @@
 import { Type } from 'typebox';
 import { defineOperation } from '../../lib/operation.ts';
 import { TRIED } from './mutations.ts';
-import { KEY_ERRORS, WRITE } from './rows.ts';
+import { KEY_ERRORS } from './rows.ts';
 
 export const CONNECTION_OPERATIONS = [
   defineOperation({
-    ...WRITE,
     ...TRIED,
     operationId: 'me.connections.revoke',
     method: 'DELETE',
@@ -22,7 +21,6 @@ export const CONNECTION_OPERATIONS = [
     risk: 'high',
     cost: 1,
     changes: { kind: 'end' },
-    precondition: 'none',
     pathParameters: [
       {
         name: 'connectionId',

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
 import { GRANT_KINDS } from '../../lib/access/sharing.ts';
 import { defineOperation, nullable } from '../../lib/operation.ts';
-import { id, objectApiName, READ } from './rows.ts';
+import { id, objectApiName } from './rows.ts';
 
 export const LAYERS = [
   'scope',
@@ -35,9 +35,9 @@ const EXAMPLE_STEPS = [
 
 export const EXPLAIN_OPERATIONS = [
   defineOperation({
-    ...READ,
     operationId: 'data.access.explain',
     method: 'POST',
+    mutation: false,
     path: '/data/{objectApiName}/{id}/access/explain',
     tag: 'data',
     summary: 'Explain what allows or denies an operation on a record',

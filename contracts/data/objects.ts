@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { defineOperation, nullable } from '../../lib/operation.ts';
 import { Aggregation, FieldTypeSchema, FiltersSchema, Operator } from './query.ts';
-import { acceptLanguage, contentLanguage, ifNoneMatch, objectApiName, READ } from './rows.ts';
+import { acceptLanguage, contentLanguage, ifNoneMatch, objectApiName } from './rows.ts';
 
 const Capabilities = Type.Object(
   {
@@ -196,7 +196,6 @@ const WrittenBody = Type.Union([BodySchema, Type.Literal(false, { description: '
 
 export const OBJECT_OPERATIONS = [
   defineOperation({
-    ...READ,
     operationId: 'schema.objects.list',
     method: 'GET',
     path: '/objects',
@@ -224,7 +223,6 @@ export const OBJECT_OPERATIONS = [
     action: 'data.objects.list',
   }),
   defineOperation({
-    ...READ,
     operationId: 'schema.objects.describe',
     method: 'GET',
     path: '/objects/{objectApiName}/describe',
@@ -248,7 +246,6 @@ export const OBJECT_OPERATIONS = [
     action: 'data.objects.describe',
   }),
   defineOperation({
-    ...READ,
     operationId: 'schema.objects.getSchema',
     method: 'GET',
     path: '/objects/{objectApiName}/schema.json',

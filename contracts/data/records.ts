@@ -12,14 +12,13 @@ import {
 } from './mutations.ts';
 import { EXAMPLE_FILTERS, expand, fields, listParameters, QUERY_ERRORS, QueryBody } from './query.ts';
 import { EXAMPLE_RECORD, etagHeader, RecordFields, RecordPage, RecordSchema, WrittenRecordSchema } from './record.ts';
-import { CHANGES_RECORDS, effectiveTake, id, ifNoneMatch, objectApiName, READ, WRITE } from './rows.ts';
+import { CHANGES_RECORDS, effectiveTake, id, ifNoneMatch, objectApiName } from './rows.ts';
 
 /** Reads one record: a change is shown beside what it answers. */
 export const READ_RECORD = 'data.records.get';
 
 export const RECORD_OPERATIONS = [
   defineOperation({
-    ...READ,
     expands: true,
     operationId: 'data.records.list',
     method: 'GET',
@@ -42,7 +41,6 @@ export const RECORD_OPERATIONS = [
     action: 'data.records.list',
   }),
   defineOperation({
-    ...WRITE,
     ...checked('create'),
     operationId: 'data.records.create',
     method: 'POST',
@@ -55,7 +53,6 @@ export const RECORD_OPERATIONS = [
     risk: 'medium',
     ...CHANGES_RECORDS,
     changes: { kind: 'record', needs: ['create'], setsFields: true },
-    precondition: 'none',
     pathParameters: [objectApiName],
     headerParameters: [duplicateConfirmation],
     requestBody: {
@@ -77,7 +74,6 @@ export const RECORD_OPERATIONS = [
     action: 'data.records.create',
   }),
   defineOperation({
-    ...READ,
     expands: true,
     operationId: READ_RECORD,
     method: 'GET',
@@ -101,7 +97,6 @@ export const RECORD_OPERATIONS = [
     action: READ_RECORD,
   }),
   defineOperation({
-    ...WRITE,
     ...checked('update'),
     operationId: 'data.records.update',
     method: 'PATCH',
@@ -137,7 +132,6 @@ export const RECORD_OPERATIONS = [
     action: 'data.records.update',
   }),
   defineOperation({
-    ...WRITE,
     ...checked('delete'),
     operationId: 'data.records.delete',
     method: 'DELETE',
@@ -178,7 +172,6 @@ export const RECORD_OPERATIONS = [
     action: 'data.records.delete',
   }),
   defineOperation({
-    ...WRITE,
     ...checked('upsert'),
     operationId: 'data.records.upsert',
     method: 'PUT',
@@ -191,7 +184,6 @@ export const RECORD_OPERATIONS = [
     risk: 'medium',
     ...CHANGES_RECORDS,
     changes: { kind: 'record', needs: ['create', 'update'], setsFields: true },
-    precondition: 'none',
     pathParameters: [
       objectApiName,
       {
@@ -259,7 +251,6 @@ export const RECORD_OPERATIONS = [
     action: 'data.records.upsert',
   }),
   defineOperation({
-    ...WRITE,
     ...checked('restore'),
     operationId: 'data.records.restore',
     method: 'POST',
@@ -271,7 +262,6 @@ export const RECORD_OPERATIONS = [
     risk: 'medium',
     ...CHANGES_RECORDS,
     changes: { kind: 'record', needs: ['delete'], deleted: true },
-    precondition: 'none',
     pathParameters: [objectApiName, id],
     response: {
       status: 201,
@@ -284,10 +274,10 @@ export const RECORD_OPERATIONS = [
     action: 'data.records.restore',
   }),
   defineOperation({
-    ...READ,
     expands: true,
     operationId: 'data.records.query',
     method: 'POST',
+    mutation: false,
     path: '/data/{objectApiName}/query',
     tag: 'data',
     summary: 'List records with a query in the body',

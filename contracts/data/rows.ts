@@ -3,22 +3,6 @@ import { Type } from 'typebox';
 import { LIMITS } from '../../config/limits.ts';
 import { defineParameter } from '../../lib/operation.ts';
 
-export const READ = {
-  risk: 'low',
-  cost: 1,
-  mutation: false,
-  precondition: 'none',
-  agentApproval: 'never',
-  stability: 'stable',
-} as const;
-
-export const WRITE = {
-  cost: 2,
-  mutation: true,
-  agentApproval: 'policy',
-  stability: 'stable',
-} as const;
-
 /** Objects whose records say what users may do. */
 const ACCESS_OBJECTS = ['User'] as const;
 

@@ -4,7 +4,7 @@ import { LIMITS } from '../../config/limits.ts';
 import { PRINCIPAL_TYPES } from '../../lib/access/sharing.ts';
 import { defineOperation, defineParameter } from '../../lib/operation.ts';
 import { TRIED } from './mutations.ts';
-import { id, KEY_ERRORS, nextCursor, objectApiName, READ, WRITE } from './rows.ts';
+import { id, KEY_ERRORS, nextCursor, objectApiName } from './rows.ts';
 
 const shareId = defineParameter({
   name: 'shareId',
@@ -41,19 +41,16 @@ const EXAMPLE_SHARE = {
 const ERRORS = ['OBJECT_NOT_FOUND', 'RECORD_NOT_FOUND', 'RECORD_ACCESS_DENIED'] as const;
 
 const CHANGE = {
-  ...WRITE,
   ...TRIED,
   tag: 'data',
   scopes: ['data:write'],
   risk: 'high',
   givesAccess: { scope: 'users:manage' },
   changes: { kind: 'record', needs: ['share'] },
-  precondition: 'none',
 } as const;
 
 export const SHARE_OPERATIONS = [
   defineOperation({
-    ...READ,
     operationId: 'data.shares.list',
     method: 'GET',
     path: '/data/{objectApiName}/{id}/shares',

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { defineOperation, defineParameter, nullable } from '../../lib/operation.ts';
 import { RecordSchema } from './record.ts';
-import { cursor, effectiveTake, id, nextCursor, objectApiName, READ, take } from './rows.ts';
+import { cursor, effectiveTake, id, nextCursor, objectApiName, take } from './rows.ts';
 
 const agentRunId = defineParameter({
   name: 'agentRunId',
@@ -106,7 +106,6 @@ export interface Verification {
 
 export const TRAIL_OPERATIONS = [
   defineOperation({
-    ...READ,
     method: 'GET',
     operationId: 'data.history.list',
     path: '/data/{objectApiName}/{id}/history',
@@ -166,7 +165,6 @@ export const TRAIL_OPERATIONS = [
     action: 'data.history.list',
   }),
   defineOperation({
-    ...READ,
     method: 'GET',
     operationId: 'data.changes.list',
     path: '/data/{objectApiName}/changes',
@@ -231,7 +229,6 @@ export const TRAIL_OPERATIONS = [
     action: 'data.changes.list',
   }),
   defineOperation({
-    ...READ,
     method: 'GET',
     operationId: 'events.audit.list',
     path: '/events/audit',

@@ -4,20 +4,10 @@ import { LIMITS } from '../../config/limits.ts';
 import { defineOperation, nullable } from '../../lib/operation.ts';
 import { checked, duplicateConfirmation, IF_MATCH_ERRORS, MUTATION_ERRORS } from './mutations.ts';
 import { EXAMPLE_RECORD, etagHeader, WrittenRecordSchema } from './record.ts';
-import {
-  acceptLanguage,
-  CHANGES_RECORDS,
-  contentLanguage,
-  id,
-  nextCursor,
-  objectApiName,
-  READ,
-  WRITE,
-} from './rows.ts';
+import { acceptLanguage, CHANGES_RECORDS, contentLanguage, id, nextCursor, objectApiName } from './rows.ts';
 
 export const TRANSITION_OPERATIONS = [
   defineOperation({
-    ...READ,
     operationId: 'data.transitions.list',
     method: 'GET',
     path: '/data/{objectApiName}/{id}/transitions',
@@ -100,7 +90,6 @@ export const TRANSITION_OPERATIONS = [
     action: 'data.transitions.list',
   }),
   defineOperation({
-    ...WRITE,
     ...checked('transition'),
     operationId: 'data.transitions.execute',
     method: 'POST',

@@ -4,7 +4,7 @@
  */
 import { Type } from 'typebox';
 import { defineOperation, defineParameter, nullable } from '../../lib/operation.ts';
-import { KEY_ERRORS, WRITE } from './rows.ts';
+import { KEY_ERRORS } from './rows.ts';
 
 const userId = defineParameter({
   name: 'userId',
@@ -15,12 +15,10 @@ const userId = defineParameter({
 });
 
 const LET_IN = {
-  ...WRITE,
   tag: 'data',
   // A link gives control of the account: a program that may only write records creates none.
   scopes: ['users:manage'],
   risk: 'high',
-  precondition: 'none',
   stepUp: true,
   givesAccess: { scope: 'users:manage' },
   pathParameters: [userId],

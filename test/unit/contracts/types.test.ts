@@ -58,6 +58,33 @@ const noteBook = defineOperation({
   requestBody: { required: false, schema: BookBody, maxBytes: 1_000, validate: false },
 });
 
+describe('a row', () => {
+  const {
+    mutation: _,
+    risk: _risk,
+    cost: _cost,
+    precondition: _precondition,
+    agentApproval: _approval,
+    ...read
+  } = READ;
+
+  it('is that of a read or of a mutation by its method, unless it says otherwise', () => {
+    const kept = ({ mutation, risk, cost, agentApproval }: Operation) => [mutation, risk, cost, agentApproval];
+    const get = defineOperation({ ...read, operationId: 'x' });
+    const patch = defineOperation({ ...read, operationId: 'x', method: 'PATCH', risk: 'high' });
+    const query = defineOperation({ ...read, operationId: 'x', method: 'POST', mutation: false, cost: 3 });
+    assert.deepEqual([get, patch, query].map(kept), [
+      [false, 'low', 1, 'never'],
+      [true, 'high', 2, 'policy'],
+      [false, 'low', 3, 'never'],
+    ]);
+    same<(typeof get)['mutation'] | (typeof query)['mutation'], false>(true);
+    same<(typeof patch)['mutation'], true>(true);
+    // @ts-expect-error: a mutation without its risk
+    defineOperation({ ...read, operationId: 'x', method: 'PATCH' });
+  });
+});
+
 describe('the types of an operation', () => {
   it('have the names of the path', () => {
     same<InputOf<typeof readBook>['path'], { shelfId: string; bookId: string }>(true);
