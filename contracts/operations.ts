@@ -27,7 +27,11 @@ export const OPERATIONS: readonly Operation[] = ROWS;
 const BY_ID: ReadonlyMap<string, Operation> = new Map(OPERATIONS.map((row) => [row.operationId, row]));
 
 /** The row of an operation; undefined: there is none. */
-export const operationRow = (operationId: string): Operation | undefined => BY_ID.get(operationId);
+export function operationRow(operationId: OperationId): Operation;
+export function operationRow(operationId: string): Operation | undefined;
+export function operationRow(operationId: string): Operation | undefined {
+  return BY_ID.get(operationId);
+}
 
 const STATEMENT_TIMEOUTS = new Map<string, number>([
   ...OPERATIONS.map((row): [string, number] => [
@@ -55,7 +59,7 @@ export const addressOf = <Id extends OperationId>(operationId: Id, path: Operati
   API_PREFIX +
   Object.entries<string>(path).reduce(
     (template, [name, value]) => template.replace(`{${name}}`, () => value),
-    operationRow(operationId)?.path ?? '',
+    operationRow(operationId).path,
   );
 
 /** Body of the successful answer of an operation, by its row. */

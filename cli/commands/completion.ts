@@ -2,11 +2,10 @@
 import { parseArgs } from 'node:util';
 import tab from '@bomb.sh/tab/commander';
 import { DEPLOYMENT_STATUSES } from '../../contracts/metadata.ts';
-import type { OperationOutput } from '../../contracts/operations.ts';
+import { type OperationOutput, operationRow } from '../../contracts/operations.ts';
 import { COMPONENT_TYPES } from '../../lib/schema/snapshot.ts';
 import type { Program } from '../command.ts';
 import { environment } from '../environment.ts';
-import { rowOf } from '../http/api.ts';
 import { exchange } from '../http/transport.ts';
 import { openSession, type SessionOptions } from '../profiles/session.ts';
 import { Store } from '../profiles/store.ts';
@@ -101,7 +100,7 @@ function read(
 /** Asked once and not again: the person at the prompt presses the key again. */
 async function objectsOf(options: SessionOptions, store: Store): Promise<string[]> {
   const session = await openSession(options, store);
-  const { method, path } = rowOf('schema.objects.list');
+  const { method, path } = operationRow('schema.objects.list');
   const { status, text } = await exchange({
     method,
     url: new URL(`${session.baseUrl}/api/v1${path}`),

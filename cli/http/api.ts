@@ -85,13 +85,6 @@ export interface ApiOptions {
   trace: (text: string) => void;
 }
 
-/** The row of an operation. */
-export function rowOf(id: OperationId): Operation {
-  const row = operationRow(id);
-  if (!row) throw new Error(`There is no operation ${id}.`);
-  return row;
-}
-
 /** A request that is ready to be sent, but for token and key. */
 interface Prepared {
   row: Operation;
@@ -124,7 +117,7 @@ export class Api {
     input: CallInput<Id>,
     options: CallOptions = {},
   ): Promise<Answer<OperationOutput<Id>>> {
-    const { row, input: sent } = this.#toSend(rowOf(id), input as LooseInput);
+    const { row, input: sent } = this.#toSend(operationRow(id), input as LooseInput);
     const request = this.#prepare(row, sent, options);
     const reply = row.mutation ? await this.#change(request, options) : await this.#send(request);
     // The contract tests hold every answer against the schema of its row, from which this type comes.
@@ -141,7 +134,7 @@ export class Api {
   #toSend(row: Operation, input: LooseInput): { row: Operation; input: LooseInput } {
     if (!row.mutation || !this.#options.dryRun) return { row, input };
     if (!row.checkedBy) throw usage(`--dry-run: ${row.operationId} cannot be tried out.`);
-    return { row: rowOf('data.records.check'), input: checkOf(row.checkedBy.as, input) };
+    return { row: operationRow('data.records.check'), input: checkOf(row.checkedBy.as, input) };
   }
 
   #prepare(row: Operation, input: LooseInput, { decimalsAsText }: CallOptions): Prepared {

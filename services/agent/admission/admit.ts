@@ -7,6 +7,7 @@ import { LIMITS } from '../../../config/limits.ts';
 import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../../contracts/agent.ts';
 import { READ_RECORD } from '../../../contracts/data/records.ts';
 import type { UserIdentity } from '../../../contracts/data.ts';
+import { operationRow } from '../../../contracts/operations.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { approvalTooLarge } from '../../../lib/errors/approval.ts';
@@ -152,11 +153,9 @@ function verdictOf(snapshot: Snapshot, { request, call }: AdmittedCall, caller: 
 
 /** A caller denied reading an object's records cannot reference them either. */
 const READ_OF_RECORD = {
-  operationId: READ_RECORD,
-  risk: 'low',
-  agentApproval: 'never',
+  ...operationRow(READ_RECORD),
   duplicateConfirmation: false,
-} as const;
+};
 
 /** Targets of the references that the caller can read: the others look like unknown fields. */
 function referencedObjects({ objects }: Access, objectApiName: string, references: readonly string[]): string[] {
