@@ -1,15 +1,15 @@
 /**
- * `npm test`: lint, types and every suite, with the set-up they need. One PostgreSQL server is shared by all suites, each
- * test file works on a database of its own. What depends on the version of PostgreSQL runs once more on the oldest that is
- * supported. With arguments (`npm test -- test/api/errors.test.ts`) only these files; TEST_POSTGRESQL=15 runs them, or
- * everything, on another version.
+ * `npm test`: lint, types and every suite, with the set-up they need. `npm run test:long`: the files `*.long.test.ts` of
+ * every suite, and once more, on the oldest supported PostgreSQL, what depends on its version. One PostgreSQL server is
+ * shared by all suites, each test file works on a database of its own. With arguments
+ * (`npm test -- test/api/errors.test.ts`) only these files; TEST_POSTGRESQL=15 runs them, or everything, on another version.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { stripVTControlCharacters } from 'node:util';
+import { parseArgs, stripVTControlCharacters } from 'node:util';
 import { OLDEST_POSTGRESQL } from '../mixins/database/server-version.ts';
 import { CHROMIUM } from '../test/support/chromium.ts';
 import { startTestServer } from '../test/support/database.ts';
@@ -35,8 +35,6 @@ interface Suite {
   needsNats: boolean;
   needsChromium?: boolean;
   needsPostgres?: boolean;
-  /** It waits more than it works: what runs on the oldest PostgreSQL runs meanwhile. */
-  leavesProcessors?: boolean;
 }
 
 const SUITES: readonly Suite[] = [
@@ -48,51 +46,13 @@ const SUITES: readonly Suite[] = [
   { name: 'isolation', jobs: 1, needsDatabase: true, needsNats: false },
   { name: 'cluster', jobs: 3, needsDatabase: true, needsNats: true, needsPostgres: true },
   { name: 'storm', jobs: 1, needsDatabase: false, needsNats: true },
-  { name: 'browser', jobs: 1, needsDatabase: true, needsNats: false, needsChromium: true, leavesProcessors: true },
+  { name: 'browser', jobs: 1, needsDatabase: true, needsNats: false, needsChromium: true },
 ];
-/**
- * Those that take longest, in this order. They begin first: what begins last should be short, or all but one processor
- * are idle until it ends.
- */
-const LONGEST: readonly string[] = [
-  'test/service/metadata/worker-states.test.ts',
-  'test/service/gateway/hold.test.ts',
-  'test/service/jobs.test.ts',
-  'test/service/metadata/lost-database.test.ts',
-  'test/service/access/trail.test.ts',
-  'test/service/database/logins.test.ts',
-  'test/service/query/list.test.ts',
-  'test/service/query/aggregate.test.ts',
-  'test/service/access/sharing.test.ts',
-  'test/api/stalls.test.ts',
-  'test/api/guides.test.ts',
-  'test/api/moving-tenants.test.ts',
-  'test/api/limits.test.ts',
-  'test/api/database-time.test.ts',
-  'test/api/bad-input/values.test.ts',
-  'test/api/agent-example.test.ts',
-  'test/api/bad-input/conditions.test.ts',
-  'test/api/data/changes.test.ts',
-  'test/api/bad-input/addresses.test.ts',
-  'test/api/bad-input/bodies.test.ts',
-  'test/api/metadata/wiped-tenant.test.ts',
-  'test/cli/metadata.test.ts',
-  'test/cli/data.test.ts',
-  'test/cli/business.test.ts',
-  'test/cli/unfinished.test.ts',
-  'test/cluster/company-goes-live.test.ts',
-  'test/cluster/compose.test.ts',
-  'test/cluster/when-something-fails.test.ts',
-  'test/cluster/platform.test.ts',
-  'test/cluster/tracing.test.ts',
-  'test/cluster/single.test.ts',
-  'test/cluster/rolling-restart.test.ts',
-  'test/cluster/takeover.test.ts',
-  'test/cluster/stopping.test.ts',
-];
+/** Ends the names of files that `npm test` leaves to `npm run test:long`. */
+const LONG = '.long.test.ts';
 /** What depends on the version of PostgreSQL: roles, DDL, plans, and statements that use what is newest in it. */
 const ON_OLDEST = globSync([
-  'test/service/database/{logins,roles}.test.ts',
+  'test/service/database/{logins.long,roles}.test.ts',
   'test/service/data/{audit-chain,platform-work,restore,revert}.test.ts',
   'test/service/expression/sql.test.ts',
   'test/service/metadata/{altering,physical}.test.ts',
@@ -118,21 +78,13 @@ const failures: string[] = [];
 const reports: string[] = [];
 const children = new Set<ChildProcess>();
 
-const placeOf = (file: string): number => {
-  const place = LONGEST.indexOf(file.replaceAll('\\', '/'));
-  return place < 0 ? LONGEST.length : place;
-};
-const longestFirst = (a: string, b: string): number => placeOf(a) - placeOf(b) || (a < b ? -1 : 1);
+/** By size, which stands for the time they take: if the last file to begin is long, all but one processor idle meanwhile. */
+const longestFirst = (a: string, b: string): number => statSync(b).size - statSync(a).size;
 
 const say = (text: string): void => console.log(`\n== ${text}`);
 
-/** Runs a command, with its output shown unless told otherwise; resolves with the exit code and what it printed. */
-function run(
-  command: string,
-  args: string[],
-  env: NodeJS.ProcessEnv = {},
-  { shown = true } = {},
-): Promise<{ code: number; output: string }> {
+/** Runs a command and shows its output; resolves with the exit code and what it printed. */
+function run(command: string, args: string[], env: NodeJS.ProcessEnv = {}): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
     const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -146,7 +98,7 @@ function run(
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => {
       output += chunk;
-      if (shown) process.stdout.write(chunk);
+      process.stdout.write(chunk);
     });
     child.once('error', (error) => console.log(error.message));
     child.once('close', (code) => {
@@ -172,25 +124,11 @@ async function check(name: string, command: string, args: string[]): Promise<voi
   if (code !== 0) reports.push(`== ${name}\n${output.slice(-REPORT_CHARACTERS_MAX).trimEnd()}`);
 }
 
-/** `atOnce`: what it prints is shown when it has ended, because something else prints meanwhile. */
-async function mocha(
-  name: string,
-  files: string[],
-  jobs: number,
-  env: NodeJS.ProcessEnv,
-  { atOnce = false } = {},
-): Promise<void> {
-  const title = `${name}: ${files.length} ${files.length === 1 ? 'file' : 'files'}`;
-  if (!atOnce) say(title);
+async function mocha(name: string, files: string[], jobs: number, env: NodeJS.ProcessEnv): Promise<void> {
+  say(`${name}: ${files.length} ${files.length === 1 ? 'file' : 'files'}`);
   const parallel = jobs > 1 && files.length > 1 ? ['--parallel', '--jobs', String(jobs)] : [];
   const script = join(root, 'node_modules', 'mocha', 'bin', 'mocha.js');
-  const { code, output: printed } = await run(process.execPath, [script, ...parallel, ...files], env, {
-    shown: !atOnce,
-  });
-  if (atOnce) {
-    say(title);
-    process.stdout.write(printed);
-  }
+  const { code, output: printed } = await run(process.execPath, [script, ...parallel, ...files], env);
   const output = stripVTControlCharacters(printed);
   const total = (word: string): number => Number(new RegExp(`^ *(\\d+) ${word}`, 'm').exec(output)?.[1] ?? 0);
   passed += total('passing');
@@ -286,31 +224,31 @@ async function runSuite(suite: Suite & { files: string[] }, env: NodeJS.ProcessE
   else await mocha(suite.name, suite.files, suite.jobs, suite.needsDatabase ? env : {});
 }
 
-/** What depends on the version of PostgreSQL, with these programs of the oldest one. */
-async function runOnOldest(binaries: string): Promise<void> {
+async function runOnOldest(): Promise<void> {
+  const binaries = oldestBinaries();
+  if (!binaries) {
+    skipped += ON_OLDEST.length;
+    return;
+  }
   const url = await startServer(binaries);
-  await mocha(
-    `PostgreSQL ${OLDEST_POSTGRESQL}`,
-    ON_OLDEST.toSorted(longestFirst),
-    3,
-    { TEST_DATABASE_URL: url },
-    { atOnce: true },
-  );
+  await mocha(`PostgreSQL ${OLDEST_POSTGRESQL}`, ON_OLDEST.toSorted(longestFirst), 3, { TEST_DATABASE_URL: url });
 }
 
-const wanted = process.argv.slice(2).flatMap((argument) => {
+const { values: options, positionals } = parseArgs({ options: { long: { type: 'boolean' } }, allowPositionals: true });
+const wanted = positionals.flatMap((argument) => {
   const found = globSync(argument).flatMap((path) =>
     path.endsWith('.ts') ? [path] : globSync(`${path}/**/*.test.ts`),
   );
   if (!found.length) console.log(`No test file matches ${argument}.`);
   return found;
 });
-if (process.argv.length > 2 && !wanted.length) process.exit(1);
+if (positionals.length && !wanted.length) process.exit(1);
 const suites = SUITES.map((suite) => ({
   ...suite,
-  files: (wanted.length ? wanted : globSync(`test/${suite.name}/**/*.test.ts`))
-    .filter((file) => file.replaceAll('\\', '/').startsWith(`test/${suite.name}/`))
-    .sort(longestFirst),
+  files: (wanted.length
+    ? wanted.filter((file) => file.replaceAll('\\', '/').startsWith(`test/${suite.name}/`))
+    : globSync(`test/${suite.name}/**/*.test.ts`).filter((file) => file.endsWith(LONG) === Boolean(options.long))
+  ).sort(longestFirst),
 })).filter((suite) => suite.files.length);
 
 const servers = new Set<Awaited<ReturnType<typeof startTestServer>>>();
@@ -332,7 +270,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.once(signal, () => void close().finally(() => process.exit(1)));
 
 try {
-  if (!wanted.length) {
+  if (!wanted.length && !options.long) {
     await check('lint (biome)', 'biome', ['check', '.']);
     await check('types (tsc)', 'tsc', ['--noEmit']);
     for (const code of BROWSER_CODE)
@@ -355,16 +293,8 @@ try {
       count('seeding the demo tenants', false);
     }
   }
-  const oneAfterTheOther = async (some: typeof suites): Promise<void> => {
-    for (const suite of some) await runSuite(suite, env);
-  };
-  await oneAfterTheOther(suites.filter((suite) => !suite.leavesProcessors));
-  const oldest = wanted.length || testBinaries() ? null : oldestBinaries();
-  if (!oldest && !wanted.length) skipped += ON_OLDEST.length;
-  await Promise.all([
-    oneAfterTheOther(suites.filter((suite) => suite.leavesProcessors)),
-    oldest && runOnOldest(oldest),
-  ]);
+  for (const suite of suites) await runSuite(suite, env);
+  if (options.long && !wanted.length && !testBinaries()) await runOnOldest();
 } catch (error) {
   console.error(error);
   count('the test run itself', false);

@@ -1,4 +1,4 @@
-/** Groups of records, as a service asks for them for a user. Random questions: test/service/query/aggregate.test.ts. */
+/** Groups of records, as a service asks for them for a user. Random questions: test/service/query/aggregate.long.test.ts. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { call } from '../../../contracts/call.ts';
