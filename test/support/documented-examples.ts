@@ -297,7 +297,7 @@ export const TRIED: Readonly<Record<string, Trial>> = {
 /** Names of examples that a test of another kind runs as printed, or holds against what is printed, and where. */
 export const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/guides/let-an-agent-work.md#1-start-the-agent': 'test/api/agent-example.long.test.ts',
-  'docs/guides/single-sign-on.md#2-register-the-platform-at-the-provider': 'test/api/guides.test.ts',
+  'docs/guides/single-sign-on.md#2-register-the-platform-at-the-provider': 'test/api/guides.ts',
   'docs/guides/build-an-application.md#2-install-the-client': 'test/browser/application.test.ts',
   'docs/guides/build-an-application.md#3-write-the-types-of-your-objects': 'test/browser/application.test.ts',
   'docs/guides/build-an-application.md#4-compile-it': 'test/browser/application.test.ts',

@@ -5,9 +5,9 @@ import { ELSEWHERE, NOT_TRIED, TRIED } from '../support/documented-examples.ts';
 import { allExamples } from '../support/examples.ts';
 import { read, repositoryFiles } from '../support/sources.ts';
 
-/** Guides whose blocks of the shell test/api/guides.test.ts runs, one after the other. */
+/** Guides whose blocks of the shell test/api/guides.ts runs, one after the other. */
 const WALKED = new Set(
-  [...read('test/api/guides.test.ts').matchAll(/walk\('([\w-]+\.md)'/g)].map(([, name]) => `docs/guides/${name}`),
+  [...read('test/api/guides.ts').matchAll(/walk\('([\w-]+\.md)'/g)].map(([, name]) => `docs/guides/${name}`),
 );
 /** Sections of the README that test/api/readme.test.ts runs. */
 const WALK_OF_README = /^README\.md#(?:the-first-request|configuration-as-files)(?: \d)?$/;

@@ -1,0 +1,3 @@
+import { walkGuides } from './guides.ts';
+
+describe('the guide', () => walkGuides({ again: true }));
