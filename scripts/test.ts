@@ -8,7 +8,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { parseArgs, stripVTControlCharacters } from 'node:util';
 import { OLDEST_POSTGRESQL } from '../mixins/database/server-version.ts';
 import { CHROMIUM } from '../test/support/chromium.ts';
@@ -29,24 +29,33 @@ process.env['NODE_COMPILE_CACHE'] ??= join(tmpdir(), 'node-compile-cache');
 
 interface Suite {
   name: string;
-  /** Files that run at the same time: each has its own database. A third one uses the processors while two wait. */
-  jobs: number;
-  needsDatabase: boolean;
-  needsNats: boolean;
+  needsNats?: boolean;
   needsChromium?: boolean;
   needsPostgres?: boolean;
 }
+/** Suites whose files wait in one queue. */
+interface Queue {
+  suites: readonly Suite[];
+  /** Files that run at the same time. A third one uses the processors while two wait. */
+  jobs: number;
+  needsDatabase: boolean;
+}
 
-const SUITES: readonly Suite[] = [
-  { name: 'unit', jobs: 2, needsDatabase: false, needsNats: false },
-  { name: 'tidy', jobs: 1, needsDatabase: false, needsNats: false },
-  { name: 'service', jobs: 3, needsDatabase: true, needsNats: true },
-  { name: 'api', jobs: 3, needsDatabase: true, needsNats: false },
-  { name: 'cli', jobs: 3, needsDatabase: true, needsNats: false },
-  { name: 'isolation', jobs: 1, needsDatabase: true, needsNats: false },
-  { name: 'cluster', jobs: 3, needsDatabase: true, needsNats: true, needsPostgres: true },
-  { name: 'storm', jobs: 1, needsDatabase: false, needsNats: true },
-  { name: 'browser', jobs: 1, needsDatabase: true, needsNats: false, needsChromium: true },
+const QUEUES: readonly Queue[] = [
+  { suites: [{ name: 'unit' }, { name: 'tidy' }], jobs: 2, needsDatabase: false },
+  {
+    suites: [
+      { name: 'service', needsNats: true },
+      { name: 'api' },
+      { name: 'cli' },
+      { name: 'isolation' },
+      { name: 'cluster', needsNats: true, needsPostgres: true },
+      { name: 'browser', needsChromium: true },
+    ],
+    jobs: 3,
+    needsDatabase: true,
+  },
+  { suites: [{ name: 'storm', needsNats: true }], jobs: 1, needsDatabase: false },
 ];
 /** Ends the names of files that `npm test` leaves to `npm run test:long`. */
 const LONG = '.long.test.ts';
@@ -66,7 +75,7 @@ const BROWSER_CODE = [
   'services/gateway/reference/browser',
   'scripts/documents/browser',
 ];
-const SUITE_MINUTES_MAX = 16;
+const QUEUE_MINUTES_MAX = 30;
 /** Of what ended without counting its failures. */
 const REPORT_CHARACTERS_MAX = 4_000;
 
@@ -78,8 +87,14 @@ const failures: string[] = [];
 const reports: string[] = [];
 const children = new Set<ChildProcess>();
 
-/** By size, which stands for the time they take: if the last file to begin is long, all but one processor idle meanwhile. */
-const longestFirst = (a: string, b: string): number => statSync(b).size - statSync(a).size;
+/** By size, with what files share with their neighbours, which stands for the time they take. */
+function sizeOf(file: string): number {
+  const text = readFileSync(file, 'utf8');
+  const shared = [...text.matchAll(/ from '(\.\/[\w-]+\.ts)'/g)].map(([, path]) => join(dirname(file), path!));
+  return [file, ...shared].reduce((sum, path) => sum + statSync(path).size, 0);
+}
+/** What begins last should be short, or all but one processor idle until it ends. */
+const longestFirst = (a: string, b: string): number => sizeOf(b) - sizeOf(a);
 
 const say = (text: string): void => console.log(`\n== ${text}`);
 
@@ -92,9 +107,9 @@ function run(command: string, args: string[], env: NodeJS.ProcessEnv = {}): Prom
     });
     children.add(child);
     const limit = setTimeout(() => {
-      console.log(`${command} ${args[0]} did not end within ${SUITE_MINUTES_MAX} minutes.`);
+      console.log(`${command} ${args[0]} did not end within ${QUEUE_MINUTES_MAX} minutes.`);
       child.kill('SIGKILL');
-    }, SUITE_MINUTES_MAX * 60_000);
+    }, QUEUE_MINUTES_MAX * 60_000);
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => {
       output += chunk;
@@ -217,11 +232,13 @@ function ensurePgBouncer(): void {
     console.log('The tests behind a pooler are skipped: install PgBouncer (Debian: apt install pgbouncer).');
 }
 
-async function runSuite(suite: Suite & { files: string[] }, env: NodeJS.ProcessEnv): Promise<void> {
+/** Whether what the suite needs is there; a suite without Chromium is skipped, any other fails. */
+function canRun(suite: Suite & { files: string[] }): boolean {
   if (suite.files.some((file) => file.endsWith('/pooler.test.ts'))) ensurePgBouncer();
   if ((suite.needsNats && !ensureNats()) || (suite.needsPostgres && !ensurePostgres())) count(suite.name, false);
   else if (suite.needsChromium && !ensureChromium()) skipped += suite.files.length;
-  else await mocha(suite.name, suite.files, suite.jobs, suite.needsDatabase ? env : {});
+  else return true;
+  return false;
 }
 
 async function runOnOldest(): Promise<void> {
@@ -243,13 +260,14 @@ const wanted = positionals.flatMap((argument) => {
   return found;
 });
 if (positionals.length && !wanted.length) process.exit(1);
-const suites = SUITES.map((suite) => ({
-  ...suite,
-  files: (wanted.length
-    ? wanted.filter((file) => file.replaceAll('\\', '/').startsWith(`test/${suite.name}/`))
-    : globSync(`test/${suite.name}/**/*.test.ts`).filter((file) => file.endsWith(LONG) === Boolean(options.long))
-  ).sort(longestFirst),
-})).filter((suite) => suite.files.length);
+const filesOf = ({ name }: Suite): string[] =>
+  wanted.length
+    ? wanted.filter((file) => file.replaceAll('\\', '/').startsWith(`test/${name}/`))
+    : globSync(`test/${name}/**/*.test.ts`).filter((file) => file.endsWith(LONG) === Boolean(options.long));
+const queues = QUEUES.map((queue) => ({
+  ...queue,
+  suites: queue.suites.map((suite) => ({ ...suite, files: filesOf(suite) })).filter(({ files }) => files.length),
+})).filter(({ suites }) => suites.length);
 
 const servers = new Set<Awaited<ReturnType<typeof startTestServer>>>();
 async function startServer(binaries?: string): Promise<string> {
@@ -276,10 +294,10 @@ try {
     for (const code of BROWSER_CODE)
       await check(`types of what browsers run (tsc): ${code}`, 'tsc', ['--noEmit', '--project', code]);
   }
-  await check('the draft of the documents', 'node', ['scripts/documents.ts']);
-  if (!ensureTools(suites.flatMap(({ files }) => files))) count('installing the programs of test/package.json', false);
+  const files = queues.flatMap(({ suites }) => suites.flatMap((suite) => suite.files));
+  if (!ensureTools(files)) count('installing the programs of test/package.json', false);
   const env: NodeJS.ProcessEnv = {};
-  if (suites.some((suite) => suite.needsDatabase)) {
+  if (queues.some(({ needsDatabase }) => needsDatabase)) {
     if (!process.env['TEST_DATABASE_URL']) {
       say('starting PostgreSQL for the tests');
       process.env['TEST_DATABASE_URL'] = await startServer();
@@ -293,7 +311,11 @@ try {
       count('seeding the demo tenants', false);
     }
   }
-  for (const suite of suites) await runSuite(suite, env);
+  for (const { suites, jobs, needsDatabase } of queues) {
+    const able = suites.filter(canRun);
+    const queued = able.flatMap((suite) => suite.files).sort(longestFirst);
+    if (queued.length) await mocha(able.map(({ name }) => name).join(', '), queued, jobs, needsDatabase ? env : {});
+  }
   if (options.long && !wanted.length && !testBinaries()) await runOnOldest();
 } catch (error) {
   console.error(error);
