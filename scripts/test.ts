@@ -65,7 +65,7 @@ const ON_OLDEST = globSync([
   'test/service/data/{audit-chain,platform-work,restore,revert}.test.ts',
   'test/service/expression/sql.test.ts',
   'test/service/metadata/{altering,physical}.test.ts',
-  'test/api/data/{changes,rollups}.test.ts',
+  'test/api/data/{changes.long,rollups}.test.ts',
 ]);
 const TOOLS = join(root, 'test');
 const BROWSER_CODE = [
