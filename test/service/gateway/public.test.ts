@@ -1,16 +1,10 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import { CATALOGUE } from '../../../lib/errors/catalogue.ts';
 import { SCOPES } from '../../../lib/operation.ts';
 import { freePort } from '../../../mixins/database/embedded.ts';
 import { openapi } from '../../../services/gateway/public/openapi.ts';
-import { tool } from '../../support/tools.ts';
 import { type Stage, startStage } from './stage.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a generated document is read freely
@@ -135,20 +129,6 @@ describe('The public documents', () => {
         'analytics.dashboards.get',
       ]);
       assert.deepEqual(of(takes('If-None-Match')).sort(), [...answering, 'data.records.upsert'].sort());
-    });
-
-    it('is clean under the rules of Spectral', async function () {
-      this.timeout(60_000);
-      const folder = await mkdtemp(join(tmpdir(), 'erp-openapi-'));
-      try {
-        await writeFile(join(folder, 'openapi.json'), JSON.stringify(document));
-        const spectral = tool('.bin', 'spectral');
-        const ruleset = join(import.meta.dirname, '../../../.spectral.yaml');
-        const args = ['lint', join(folder, 'openapi.json'), '--ruleset', ruleset, '--fail-severity', 'hint'];
-        await promisify(execFile)(spectral, args).catch((error: { stdout: string }) => assert.fail(error.stdout));
-      } finally {
-        await rm(folder, { recursive: true });
-      }
     });
 
     it('says version, server, both OAuth addresses and all scopes', () => {
