@@ -51,6 +51,7 @@ COPY mixins ./mixins
 COPY published ./published
 COPY services ./services
 COPY templates ./templates
+COPY web ./web
 COPY scripts/arguments.ts scripts/audit.ts scripts/bus-keys.ts scripts/join.ts scripts/limits.ts ./scripts/
 COPY scripts/migrate.ts scripts/repl.ts scripts/restored.ts scripts/rotate-secret.ts ./scripts/
 COPY scripts/tenant.ts scripts/tenant-limits.ts scripts/upgrade-tenants.ts ./scripts/

@@ -19,6 +19,9 @@ export interface HttpReply {
   body: Buffer;
 }
 
+/** First words of the paths that auth answers. */
+export const AUTH_ROOTS: readonly string[] = ['oauth2', '.well-known', 'device', 'password', 'account'];
+
 /** The client that every tenant has: public, for command lines. */
 export const CLI_CLIENT_ID = 'erp-cli';
 /** The account page, which is no application: it uses the browser's session and gets no token. */

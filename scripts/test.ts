@@ -70,9 +70,9 @@ const ON_OLDEST = globSync([
 const TOOLS = join(root, 'test');
 const BROWSER_CODE = [
   'client',
-  'services/gateway/approvals/browser',
-  'services/gateway/dashboards/browser',
-  'services/gateway/reference/browser',
+  'web/approvals/browser',
+  'web/dashboards/browser',
+  'web/reference/browser',
   'scripts/documents/browser',
 ];
 const QUEUE_MINUTES_MAX = 30;

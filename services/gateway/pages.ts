@@ -4,17 +4,20 @@
  * moleculer-web routes to them; each handler answers by itself, also its errors, because the router would wrap them.
  */
 
-import { answerApprovals, belongsToApprovals } from './approvals/page.ts';
-import { answerDashboards, belongsToDashboards } from './dashboards/page.ts';
-import { prefersPage } from './error-page.ts';
+import { REFERENCE_PATH } from '../../lib/addresses.ts';
+import { APP_PAGE_HEADERS, type AppPage } from '../../web/app-page.ts';
+import { APPROVALS_PAGE } from '../../web/approvals/page.ts';
+import { HTML_TYPE } from '../../web/assets.ts';
+import { DASHBOARDS_PAGE } from '../../web/dashboards/page.ts';
+import type { SharedAnswer } from '../../web/kept.ts';
+import { REFERENCE_ASSETS } from '../../web/reference/page.ts';
+import { SITE_FILES } from '../../web/site/files.ts';
+import { SECURITY_PATH } from '../../web/site/security-file.ts';
 import type { Exchange } from './exchange.ts';
 import { methodNotAllowed, pageNotFound } from './failures.ts';
 import type { Gateway } from './gateway.ts';
 import { belongsToAuth, passToAuth } from './passthrough.ts';
-import { answerReference, belongsToReference } from './reference/page.ts';
-import { commonHeaders, type SharedAnswer, send, sendShared } from './reply.ts';
-import { SITE_FILES } from './site/files.ts';
-import { SECURITY_PATH } from './site/security-file.ts';
+import { commonHeaders, prefersPage, send, sendFile } from './reply.ts';
 
 /** What moleculer-web hands to a handler; `exchange` is our own parameter of its action `rest`. */
 export interface PageRequest {
@@ -41,6 +44,11 @@ const PAGES = new Map<string, { label: string; answer: Page }>([
 
 export const PAGE_PATHS: readonly string[] = [...PAGES.keys()];
 
+const APP_PAGES = [APPROVALS_PAGE, DASHBOARDS_PAGE];
+
+/** Pages that have addresses of their own below the first one. */
+export const PAGE_ROOTS: readonly string[] = [...APP_PAGES.map(({ root }) => root), REFERENCE_PATH];
+
 /**
  * The one route of moleculer-web. `restrict`: a path without an alias reaches no action; parsers of bodies and logging
  * are off, since a page reads its own body within a limit and every request is logged once.
@@ -53,7 +61,11 @@ export function pageRoute(gateway: () => Gateway): object {
     bodyParsers: false,
     logging: false,
     etag: false,
-    use: [authHandler(gateway), approvalsHandler(gateway), dashboardsHandler(gateway), referenceHandler(gateway)],
+    use: [
+      handler(gateway, (path) => belongsToAuth(path) && !PAGES.has(path), passToAuth),
+      ...APP_PAGES.map((page) => handler(gateway, isBelow(page.root), (x, at) => answerAppPage(x, at, page))),
+      handler(gateway, isBelow(REFERENCE_PATH), answerReference),
+    ],
     aliases: Object.fromEntries(aliases),
   };
 }
@@ -71,44 +83,49 @@ function pageHandler(gateway: () => Gateway, path: string, label: string, answer
   };
 }
 
-function authHandler(gateway: () => Gateway): Handler {
+/** Of paths without an alias. */
+function handler(
+  gateway: () => Gateway,
+  belongs: (path: string) => boolean,
+  answer: (x: Exchange, gateway: Gateway) => Promise<void>,
+): Handler {
   return (request, _response, next) => {
     const x = request.$ctx.params.exchange;
-    if (belongsToAuth(x.path) && !PAGES.has(x.path)) answerSafely(gateway(), x, () => passToAuth(x, gateway()));
+    if (belongs(x.path)) answerSafely(gateway(), x, () => answer(x, gateway()));
     else next();
   };
 }
 
-/** Below one path, so no alias: the page has an address for each dashboard. */
-function dashboardsHandler(gateway: () => Gateway): Handler {
-  return (request, _response, next) => {
-    const x = request.$ctx.params.exchange;
-    if (belongsToDashboards(x.path)) answerSafely(gateway(), x, () => answerDashboards(x, gateway()));
-    else next();
-  };
-}
-
-/** Below one path: the page has an address for each approval. */
-function approvalsHandler(gateway: () => Gateway): Handler {
-  return (request, _response, next) => {
-    const x = request.$ctx.params.exchange;
-    if (belongsToApprovals(x.path)) answerSafely(gateway(), x, () => answerApprovals(x, gateway()));
-    else next();
-  };
-}
-
-function referenceHandler(gateway: () => Gateway): Handler {
-  return (request, _response, next) => {
-    const x = request.$ctx.params.exchange;
-    const { reference } = gateway();
-    if (belongsToReference(x.path))
-      answerSafely(gateway(), x, () => answerReference(x, reference, gateway().replyOptions()));
-    else next();
-  };
-}
+const isBelow =
+  (root: string) =>
+  (path: string): boolean =>
+    path === root || path.startsWith(`${root}/`);
 
 function answerSafely(gateway: Gateway, x: Exchange, answer: () => Promise<void>): void {
   answer().catch((error) => gateway.fail(x, error));
+}
+
+/** Answers the document at each of its addresses, and what it loads. */
+async function answerAppPage(x: Exchange, gateway: Gateway, { label, assets, view, html }: AppPage): Promise<void> {
+  x.label = label;
+  const asset = assets.at(x.path);
+  if (!asset && !view.test(x.path)) throw pageNotFound();
+  if (x.method !== 'GET' && x.method !== 'HEAD') throw methodNotAllowed();
+  if (asset) {
+    await sendFile(x, asset, gateway.replyOptions());
+    return;
+  }
+  const headers = commonHeaders(x, gateway.replyOptions(), APP_PAGE_HEADERS);
+  headers.push('Content-Type', HTML_TYPE);
+  send(x, 200, headers, Buffer.from(html(gateway.baseUrl)));
+}
+
+async function answerReference(x: Exchange, gateway: Gateway): Promise<void> {
+  x.label = 'reference';
+  const found = x.path === REFERENCE_PATH ? gateway.reference : REFERENCE_ASSETS.at(x.path);
+  if (!found) throw pageNotFound();
+  if (x.method !== 'GET' && x.method !== 'HEAD') throw methodNotAllowed();
+  await sendFile(x, found, gateway.replyOptions());
 }
 
 async function readiness(x: Exchange, gateway: Gateway): Promise<void> {
@@ -123,15 +140,15 @@ async function metrics(x: Exchange, gateway: Gateway): Promise<void> {
   sendText(x, gateway, 200, found.contentType, found.text);
 }
 
-function securityContact(x: Exchange, gateway: Gateway): void {
+async function securityContact(x: Exchange, gateway: Gateway): Promise<void> {
   const file = gateway.securityFile();
   if (!file) throw pageNotFound();
-  answerKept(x, gateway, file);
+  await answerKept(x, gateway, file);
 }
 
-const answerKept = (x: Exchange, gateway: Gateway, file: SharedAnswer): void => {
-  sendShared(x, file, gateway.replyOptions());
-};
+async function answerKept(x: Exchange, gateway: Gateway, file: SharedAnswer): Promise<void> {
+  await sendFile(x, file, gateway.replyOptions());
+}
 
 const sendJson = (x: Exchange, gateway: Gateway, status: number, body: object): void =>
   sendText(x, gateway, status, 'application/json', JSON.stringify(body));

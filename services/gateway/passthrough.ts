@@ -2,15 +2,13 @@
  * Sign-in, tokens and discovery: sent over the bus to auth as they came, and answered as auth answers. The gateway adds
  * the real network address of the caller and the public address of the platform.
  */
-import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
+import { AUTH_ROOTS, type HttpReply, type HttpRequest } from '../../contracts/auth.ts';
 import { call } from '../../contracts/call.ts';
 import type { Exchange } from './exchange.ts';
 import type { Gateway } from './gateway.ts';
 import { readBytes } from './intake.ts';
 import { commonHeaders, type ReplyOptions, send, sendShared } from './reply.ts';
 
-/** First words of the paths that auth answers. */
-export const AUTH_ROOTS: readonly string[] = ['oauth2', '.well-known', 'device', 'password', 'account'];
 const AUTH_PATHS = new RegExp(`^/(?:${AUTH_ROOTS.map((root) => root.replace('.', '\\.')).join('|')})(?:[/.-]|$)`);
 const AUTH_BODY_MAX_BYTES = 64 * 1024;
 const NOT_FORWARDED = new Set([

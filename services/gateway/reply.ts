@@ -11,6 +11,9 @@ import { errorBody } from '../../lib/errors/error-body.ts';
 import type { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import { matchesEtag } from '../../lib/values/etags.ts';
+import { HTML_TYPE } from '../../web/assets.ts';
+import { ERROR_PAGE_HEADERS, errorPage } from '../../web/error-page.ts';
+import type { SharedAnswer } from '../../web/kept.ts';
 import { deprecationHeaders } from './deprecation.ts';
 import type { Exchange } from './exchange.ts';
 import { tightest } from './rate/budget.ts';
@@ -73,18 +76,6 @@ export function sendReply(x: Exchange, reply: OperationReply, options: ReplyOpti
   send(x, status, headers, body);
 }
 
-/** An answer that is the same for everybody, whatever is asked with. */
-export interface SharedAnswer {
-  readonly body: Uint8Array;
-  readonly contentType: string;
-  /** Strong, of the body as it is; the compressed form gets one of its own. */
-  readonly etag: string;
-  /** `Cache-Control` among them. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Request headers that choose among several such answers. */
-  readonly variesOn?: readonly string[];
-}
-
 /**
  * Sends what is the same for everybody as caches of many callers need it, or 304 to who has it. Returns how many bytes
  * the answer has before compression.
@@ -106,6 +97,12 @@ export function sendShared(
   return body.length;
 }
 
+/** Sends a file in the form that its caller takes, compressed once for all of them. */
+export async function sendFile(x: Exchange, file: SharedAnswer, options: ReplyOptions): Promise<number> {
+  await precompressed(file.body);
+  return sendShared(x, file, options);
+}
+
 /** Sends the Error body of docs/reference/errors.md. */
 export function sendError(x: Exchange, error: PlatformError, options: ReplyOptions): void {
   const problem = prefersProblemJson(x);
@@ -114,6 +111,18 @@ export function sendError(x: Exchange, error: PlatformError, options: ReplyOptio
   const headers = errorHeaders(x, error, options);
   headers.push('Content-Type', problem ? PROBLEM_JSON : 'application/json');
   send(x, error.status, headers, Buffer.from(JSON.stringify(body)));
+}
+
+/** True when the client prefers a page to JSON, as browsers do that open an address. */
+export const prefersPage = ({ req }: Exchange): boolean =>
+  req.headers.accept?.includes('text/html') === true &&
+  new Negotiator(req).mediaType(['application/json', 'text/html']) === 'text/html';
+
+/** Sends the error as a page, with the status and the headers that the Error body would have. */
+export function sendErrorPage(x: Exchange, error: PlatformError, options: ReplyOptions): void {
+  const headers = errorHeaders(x, error, options);
+  headers.push('Content-Type', HTML_TYPE, ...Object.entries(ERROR_PAGE_HEADERS).flat());
+  send(x, error.status, headers, Buffer.from(errorPage(error, x)));
 }
 
 /** The headers of an error, but for its Content-Type. */
@@ -188,7 +197,7 @@ export function precompress(body: Uint8Array): void {
 }
 
 /** The same when it is first sent, and without holding up others; for bodies of which few are asked for. */
-export async function precompressed(body: Uint8Array): Promise<void> {
+async function precompressed(body: Uint8Array): Promise<void> {
   if (body.length < COMPRESS_FROM_BYTES || compressedForms.has(body)) return;
   let work = compressing.get(body);
   if (!work) {

@@ -55,7 +55,17 @@ describe('npm run repl', () => {
     this.timeout(60_000);
     const folder = await mkdtemp(join(tmpdir(), 'erp-without-console-'));
     try {
-      for (const name of ['config', 'contracts', 'lib', 'mixins', 'package.json', 'scripts', 'services', 'templates'])
+      for (const name of [
+        'config',
+        'contracts',
+        'lib',
+        'mixins',
+        'package.json',
+        'scripts',
+        'services',
+        'templates',
+        'web',
+      ])
         await symlink(join(root, name), join(folder, name));
       await mkdir(join(folder, 'node_modules'));
       for (const name of await readdir(join(root, 'node_modules')))

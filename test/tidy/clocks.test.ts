@@ -8,7 +8,7 @@ import { type Node, parse } from 'acorn';
 import { full } from 'acorn-walk';
 import { read, repositoryFiles } from '../support/sources.ts';
 
-const SOURCES = /^(?:main\.ts$|(?:cli|config|contracts|lib|mixins|scripts|services|templates)\/.*\.(?:ts|js)$)/;
+const SOURCES = /^(?:main\.ts$|(?:cli|config|contracts|lib|mixins|scripts|services|templates|web)\/.*\.(?:ts|js)$)/;
 
 /** The files that read the clock of the machine, and why they may. */
 const ALLOWED: Readonly<Record<string, string>> = {
@@ -18,7 +18,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'lib/values/clock.ts': 'until the database has told the time',
   'scripts/bus-keys.ts': 'the dates of a certificate, made by a command without a database',
   'services/gateway/access-log.ts': 'a line of the log has the time that the lines of the logger have',
-  'services/gateway/browser/sign-in.js': 'the clock of the browser, for how long the token is valid',
+  'web/shared/sign-in.js': 'the clock of the browser, for how long the token is valid',
   'scripts/console/processes.ts': 'for how long a process has run, for people to read',
 };
 

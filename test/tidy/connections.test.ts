@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { read, repositoryFiles } from '../support/sources.ts';
 
-const SOURCES = /^(?:main\.ts$|(?:cli|config|contracts|lib|mixins|scripts|services|templates)\/.*\.ts$)/;
+const SOURCES = /^(?:main\.ts$|(?:cli|config|contracts|lib|mixins|scripts|services|templates|web)\/.*\.ts$)/;
 
 describe('connections to PostgreSQL', () => {
   it('are clients that survive the end of their connection', () => {

@@ -1,4 +1,7 @@
-/** Imports point down: services → contracts, mixins → config → lib, and inside lib from layer to layer; lib is pure. */
+/**
+ * Imports point down: services → contracts, mixins → config → lib, and gateway → web → contracts; inside lib from layer
+ * to layer. lib is pure.
+ */
 import assert from 'node:assert/strict';
 import { type Import, importsOf, present, read, repositoryFiles } from '../support/sources.ts';
 
@@ -102,11 +105,23 @@ describe('imports', () => {
     );
   });
 
-  it('of a service know contracts, mixins, config and lib, and no other service', () => {
+  it('of the pages in web know contracts, config and lib, and nothing of HTTP', () => {
+    assert.deepEqual(
+      violations('web', (found) =>
+        found.path === null
+          ? !OUTSIDE.test(found.specifier) || found.specifier === 'node:fs'
+          : inFolder(found.path, 'web', 'contracts', 'config', 'lib'),
+      ),
+      [],
+    );
+  });
+
+  it('of a service know contracts, mixins, config and lib, and no other service; the gateway also knows web', () => {
     assert.deepEqual(
       violations('services', (found, from) => {
         const own = from.split('/').slice(0, 2).join('/');
-        return found.path === null || inFolder(found.path, own, 'contracts', 'mixins', 'config', 'lib');
+        const pages = own === 'services/gateway' ? ['web'] : [];
+        return found.path === null || inFolder(found.path, own, ...pages, 'contracts', 'mixins', 'config', 'lib');
       }),
       [],
     );
@@ -143,7 +158,7 @@ describe('cycles of imports', () => {
   });
 
   it('do not exist, not of types either', () => {
-    const paths = ['contracts', 'lib', 'mixins', 'config', 'services', 'cli', 'client'].flatMap(below);
+    const paths = ['contracts', 'lib', 'mixins', 'config', 'services', 'web', 'cli', 'client'].flatMap(below);
     const graph = new Map(
       paths.map((path) => [path, importsOf(path).flatMap((found) => (found.path === null ? [] : [found.path]))]),
     );
@@ -153,7 +168,7 @@ describe('cycles of imports', () => {
 
 describe('the environment', () => {
   it('is read by config/env.ts alone', () => {
-    const readers = ['lib', 'contracts', 'services', 'mixins', 'templates', 'config']
+    const readers = ['lib', 'contracts', 'services', 'mixins', 'templates', 'config', 'web']
       .flatMap(below)
       .concat('main.ts')
       .filter((path) => path !== 'config/env.ts' && /\bprocess\.env\b/.test(read(path)));

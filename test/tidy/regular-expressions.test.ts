@@ -12,7 +12,7 @@ import { OPERATIONS } from '../../contracts/operations.ts';
 import { KINDS } from '../../services/metadata/kinds/registry.ts';
 import { read, repositoryFiles } from '../support/sources.ts';
 
-const SOURCES = /^(?:main\.ts$|(?:config|contracts|lib|mixins|services)\/.*\.ts$)/;
+const SOURCES = /^(?:main\.ts$|(?:config|contracts|lib|mixins|services|web)\/.*\.ts$)/;
 const CHECK_TIMEOUT_MS = 20_000;
 
 /** Where one is made of a text, and what the text is. */

@@ -69,7 +69,8 @@ describe('every source file', () => {
     for (const path of reached) for (const found of importsOf(path)) if (found.path) reached.add(found.path);
     assert.deepEqual(
       sources.filter(
-        (path) => /^(lib|contracts|services|mixins|config|templates|scripts|cli)\//.test(path) && !reached.has(path),
+        (path) =>
+          /^(lib|contracts|services|mixins|config|templates|scripts|cli|web)\//.test(path) && !reached.has(path),
       ),
       [],
     );
@@ -78,7 +79,7 @@ describe('every source file', () => {
   it('says at its top what it is for', () => {
     const silent = sources.filter(
       (path) =>
-        /^(lib|contracts|services|mixins|config|scripts|templates|cli)\//.test(path) &&
+        /^(lib|contracts|services|mixins|config|scripts|templates|cli|web)\//.test(path) &&
         !/^(#!.*\n)?\s*(\/\*\*|\/\/)/.test(read(path)) &&
         !/\/\*\*/.test(read(path)),
     );
@@ -274,7 +275,7 @@ describe('dependencies', () => {
         .map((found) => packageOf(found.specifier));
     const product = sources.filter(
       (path) =>
-        /^(lib|contracts|services|mixins|config|templates|cli|main\.ts|scripts)/.test(path) &&
+        /^(lib|contracts|services|mixins|config|templates|cli|web|main\.ts|scripts)/.test(path) &&
         path !== 'scripts/test.ts',
     );
     // The documents are built in a working copy, before the program is installed anywhere.

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { read, repositoryFiles } from '../support/sources.ts';
 
-const SOURCES = /^(?:lib|mixins|scripts|services)\/.*\.(?:ts|sql)$/;
+const SOURCES = /^(?:lib|mixins|scripts|services|web)\/.*\.(?:ts|sql)$/;
 /** The trail, which reads and compares them by epochs, and the tables that it reads. */
 const ALLOWED = /^services\/(?:data\/trail|metadata\/tenant-schema)\//;
 const NUMBERS = /\b(?:pg_current_(?:xact_id|snapshot)\w*|pg_visible_in_snapshot|pg_snapshot|txid_\w+|xid8|pg_lsn)\b/;

@@ -2,13 +2,10 @@
  * What operators see with `listAliases`: the public operations and the pages, in the form in which moleculer-web lists
  * its own aliases. They are for reading only: an alias with an action would let requests past the pipeline.
  */
+import { AUTH_ROOTS } from '../../../contracts/auth.ts';
 import { API_PREFIX } from '../../../lib/addresses.ts';
 import type { Operation } from '../../../lib/operation.ts';
-import { APPROVAL_PAGES } from '../approvals/page.ts';
-import { DASHBOARD_PAGES } from '../dashboards/page.ts';
-import { PAGE_PATHS } from '../pages.ts';
-import { AUTH_ROOTS } from '../passthrough.ts';
-import { REFERENCE_PAGES } from '../reference/page.ts';
+import { PAGE_PATHS, PAGE_ROOTS } from '../pages.ts';
 import { DOCUMENT_PAGES } from './versions.ts';
 
 interface PublicAlias {
@@ -30,7 +27,7 @@ export function publicAliases(operations: readonly Operation[]): PublicAlias[] {
   });
   return [
     ...operations.map(({ action, method, path }) => alias(action, method, path, API_PREFIX)),
-    ...[...PAGE_PATHS, ...APPROVAL_PAGES, ...DASHBOARD_PAGES, ...DOCUMENT_PAGES, ...REFERENCE_PAGES].map((path) =>
+    ...[...PAGE_PATHS, ...DOCUMENT_PAGES, ...PAGE_ROOTS.flatMap((root) => [root, `${root}/…`])].map((path) =>
       alias(null, 'GET', path),
     ),
     ...AUTH_ROOTS.map((root) => alias('auth.http.handle', '*', `/${root}/…`)),

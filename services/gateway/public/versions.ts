@@ -6,9 +6,9 @@ import Negotiator from 'negotiator';
 import { API_PREFIX, LATEST_DOCUMENTS_PATH } from '../../../lib/addresses.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { archives, type DocumentFile, type Version } from '../../../mixins/documents/archives.ts';
-import { contentTypeOf, HTML_TYPE, IMMUTABLE, pagePolicy, sendFile } from '../assets.ts';
+import { contentTypeOf, HTML_TYPE, IMMUTABLE, pagePolicy } from '../../../web/assets.ts';
 import type { Exchange } from '../exchange.ts';
-import { ANY_ORIGIN, commonHeaders, type ReplyOptions, send, sharedVary } from '../reply.ts';
+import { ANY_ORIGIN, commonHeaders, type ReplyOptions, send, sendFile, sharedVary } from '../reply.ts';
 
 const ROOT = '/versions/';
 const LATEST = 'latest';

@@ -1,7 +1,7 @@
 /** What the page of dashboards makes of a result before anything is drawn. */
 import assert from 'node:assert/strict';
 import { WIDGET_TYPES } from '../../../contracts/analytics.ts';
-import { dayEnd, dayStart, moment, number, text } from '../../../services/gateway/dashboards/browser/format.js';
+import { dayEnd, dayStart, moment, number, text } from '../../../web/dashboards/browser/format.js';
 import {
   chartData,
   continued,
@@ -11,8 +11,8 @@ import {
   pivot,
   slices,
   WRITTEN_KINDS,
-} from '../../../services/gateway/dashboards/browser/result.js';
-import type { Column, Widget, WidgetResult } from '../../../services/gateway/dashboards/browser/types.d.ts';
+} from '../../../web/dashboards/browser/result.js';
+import type { Column, Widget, WidgetResult } from '../../../web/dashboards/browser/types.d.ts';
 
 const PLACE = { locale: 'en', timezone: 'Europe/Berlin' };
 

@@ -1,8 +1,8 @@
 /** What the home page says to everybody, in every configuration. */
 import assert from 'node:assert/strict';
 import { readConfig } from '../../../config/env.ts';
-import { DEMO_USERS, home } from '../../../services/gateway/site/home.ts';
 import { DEMO_TENANTS } from '../../../templates/seed.ts';
+import { DEMO_USERS, home } from '../../../web/site/home.ts';
 
 const page = (env: NodeJS.ProcessEnv): string => home('https://erp.example', readConfig(env)).html.body.toString();
 const PRODUCTION = {

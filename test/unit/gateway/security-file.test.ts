@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { securityFile } from '../../../services/gateway/site/security-file.ts';
+import { securityFile } from '../../../web/site/security-file.ts';
 
 describe('security.txt', () => {
   const noon = Date.UTC(2026, 0, 1, 12);

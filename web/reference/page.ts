@@ -4,42 +4,25 @@
  * out (docs/decisions/api-reference-sign-in.md).
  */
 import { readFileSync } from 'node:fs';
-import { REFERENCE_CLIENT_ID, REFERENCE_READ_SCOPES, REFERENCE_SCOPES } from '../../../contracts/auth.ts';
-import { API_PREFIX, LATEST_DOCUMENTS_PATH, REFERENCE_PATH } from '../../../lib/addresses.ts';
-import { strongEtag } from '../../../lib/values/etags.ts';
-import { escapeHtml } from '../../../lib/values/html.ts';
-import { DESIGN } from '../../../lib/values/page-design.ts';
-import { framed, ICON_LINK } from '../../../lib/values/page-frame.ts';
-import { Assets, HTML_TYPE, pagePolicy, sendFile } from '../assets.ts';
-import type { Exchange } from '../exchange.ts';
-import { methodNotAllowed, pageNotFound } from '../failures.ts';
-import type { ReplyOptions, SharedAnswer } from '../reply.ts';
+import { REFERENCE_CLIENT_ID, REFERENCE_READ_SCOPES, REFERENCE_SCOPES } from '../../contracts/auth.ts';
+import { API_PREFIX, LATEST_DOCUMENTS_PATH, REFERENCE_PATH } from '../../lib/addresses.ts';
+import { strongEtag } from '../../lib/values/etags.ts';
+import { escapeHtml } from '../../lib/values/html.ts';
+import { DESIGN } from '../../lib/values/page-design.ts';
+import { framed, ICON_LINK } from '../../lib/values/page-frame.ts';
+import { Assets, HTML_TYPE, pagePolicy } from '../assets.ts';
+import type { SharedAnswer } from '../kept.ts';
 
 const own = (name: string): Buffer => readFileSync(new URL(`browser/${name}`, import.meta.url));
 const library = (name: string): Buffer => readFileSync(new URL(import.meta.resolve(`swagger-ui-dist/${name}`)));
 
-const ASSETS = new Assets(REFERENCE_PATH, [
+export const REFERENCE_ASSETS = new Assets(REFERENCE_PATH, [
   ['swagger-ui-bundle.js', library('swagger-ui-bundle.js')],
   ['swagger-ui.css', library('swagger-ui.css')],
   ['reference.js', own('reference.js')],
-  ['sign-in.js', own('../../browser/sign-in.js')],
+  ['sign-in.js', own('../../shared/sign-in.js')],
   ['reference.css', Buffer.concat([Buffer.from(DESIGN), own('reference.css')])],
 ]);
-
-/** For lists of what is reachable. */
-export const REFERENCE_PAGES: readonly string[] = [REFERENCE_PATH, `${REFERENCE_PATH}/…`];
-
-export const belongsToReference = (path: string): boolean =>
-  path === REFERENCE_PATH || path.startsWith(`${REFERENCE_PATH}/`);
-
-/** Answers the page, and what it loads. */
-export async function answerReference(x: Exchange, page: SharedAnswer, options: ReplyOptions): Promise<void> {
-  x.label = 'reference';
-  const found = x.path === REFERENCE_PATH ? page : ASSETS.at(x.path);
-  if (!found) throw pageNotFound();
-  if (x.method !== 'GET' && x.method !== 'HEAD') throw methodNotAllowed();
-  await sendFile(x, found, options);
-}
 
 /** `signIn`: people may sign in and try operations out. */
 export function referencePage(baseUrl: string, signIn: boolean): SharedAnswer {
@@ -52,10 +35,10 @@ export function referencePage(baseUrl: string, signIn: boolean): SharedAnswer {
   const html = framed({
     title: 'API reference',
     head: `${ICON_LINK}
-<link rel="stylesheet" href="${ASSETS.address('swagger-ui.css')}">
-<link rel="stylesheet" href="${ASSETS.address('reference.css')}">
-<script defer src="${ASSETS.address('swagger-ui-bundle.js')}"></script>
-<script type="module" src="${ASSETS.address('reference.js')}"></script>`,
+<link rel="stylesheet" href="${REFERENCE_ASSETS.address('swagger-ui.css')}">
+<link rel="stylesheet" href="${REFERENCE_ASSETS.address('reference.css')}">
+<script defer src="${REFERENCE_ASSETS.address('swagger-ui-bundle.js')}"></script>
+<script type="module" src="${REFERENCE_ASSETS.address('reference.js')}"></script>`,
     bodyAttributes: Object.entries(data)
       .map(([name, value]) => `data-${name}="${escapeHtml(value)}"`)
       .join(' '),

@@ -3,17 +3,13 @@
  * one can do about it, and by which id the request is found.
  */
 
-import Negotiator from 'negotiator';
-import { DOCUMENTS_PATH, LATEST_DOCUMENTS_PATH } from '../../lib/addresses.ts';
-import { CATALOGUE } from '../../lib/errors/catalogue.ts';
-import type { PlatformError } from '../../lib/errors/platform-error.ts';
-import { escapeHtml } from '../../lib/values/html.ts';
-import { DESIGN } from '../../lib/values/page-design.ts';
-import { ERROR_TITLES } from '../../lib/values/page-frame.ts';
-import { HTML_TYPE } from './assets.ts';
-import type { Exchange } from './exchange.ts';
-import { pageKind } from './html.ts';
-import { errorHeaders, type ReplyOptions, send } from './reply.ts';
+import { DOCUMENTS_PATH, LATEST_DOCUMENTS_PATH } from '../lib/addresses.ts';
+import { CATALOGUE } from '../lib/errors/catalogue.ts';
+import type { PlatformError } from '../lib/errors/platform-error.ts';
+import { escapeHtml } from '../lib/values/html.ts';
+import { DESIGN } from '../lib/values/page-design.ts';
+import { ERROR_TITLES } from '../lib/values/page-frame.ts';
+import { pageKind } from './page-kind.ts';
 
 const PAGE = pageKind(`${DESIGN}
 dl{display:grid;grid-template-columns:auto minmax(0,1fr);gap:.25rem 1rem;margin:1.5rem 0 0;color:var(--soft);
@@ -37,19 +33,9 @@ const WORDS: ReadonlyMap<number, Words> = new Map([
   [503, { title: ERROR_TITLES[503], advice: 'The platform is starting or stopping, or a part of it is away.' }],
 ]);
 
-/** True when the client prefers a page to JSON, as browsers do that open an address. */
-export const prefersPage = ({ req }: Exchange): boolean =>
-  req.headers.accept?.includes('text/html') === true &&
-  new Negotiator(req).mediaType(['application/json', 'text/html']) === 'text/html';
+export const ERROR_PAGE_HEADERS = PAGE.headers;
 
-/** Sends the error as a page, with the status and the headers that the Error body would have. */
-export function sendErrorPage(x: Exchange, error: PlatformError, options: ReplyOptions): void {
-  const headers = errorHeaders(x, error, options);
-  headers.push('Content-Type', HTML_TYPE, ...Object.entries(PAGE.headers).flat());
-  send(x, error.status, headers, Buffer.from(errorPage(error, x)));
-}
-
-function errorPage(error: PlatformError, { method, requestId }: Exchange): string {
+export function errorPage(error: PlatformError, { method, requestId }: { method: string; requestId: string }): string {
   const { code, message, status, retryable, retryAfterSeconds: seconds } = error;
   const { title, advice } = WORDS.get(status) ?? { title: CATALOGUE[code].title, advice: '' };
   const wait = seconds === undefined ? '' : ` Try again in ${seconds === 1 ? 'one second' : `${seconds} seconds`}.`;

@@ -4,8 +4,8 @@
  * password only while it is the one that everybody knows from README.md. Production has no demo.
  */
 
-import { type Config, DEFAULT_DEMO_PASSWORD } from '../../../config/env.ts';
-import { DASHBOARDS_PATH } from '../../../contracts/auth.ts';
+import { type Config, DEFAULT_DEMO_PASSWORD } from '../../config/env.ts';
+import { DASHBOARDS_PATH } from '../../contracts/auth.ts';
 import {
   API_PREFIX,
   API_VERSION,
@@ -13,14 +13,13 @@ import {
   LATEST_DOCUMENTS_PATH,
   protectedResourceUrl,
   REFERENCE_PATH,
-} from '../../../lib/addresses.ts';
-import { escapeHtml } from '../../../lib/values/html.ts';
-import { DESIGN, PROSE, TABLES } from '../../../lib/values/page-design.ts';
-import { PRODUCT } from '../../../lib/values/page-frame.ts';
+} from '../../lib/addresses.ts';
+import { escapeHtml } from '../../lib/values/html.ts';
+import { DESIGN, PROSE, TABLES } from '../../lib/values/page-design.ts';
+import { PRODUCT } from '../../lib/values/page-frame.ts';
 import { HTML_TYPE } from '../assets.ts';
-import { pageKind } from '../html.ts';
-import type { SharedAnswer } from '../reply.ts';
-import { kept } from './kept.ts';
+import { kept, type SharedAnswer } from '../kept.ts';
+import { pageKind } from '../page-kind.ts';
 
 const KEPT_SECONDS = 300;
 

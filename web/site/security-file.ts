@@ -1,6 +1,5 @@
 /** `security.txt` (RFC 9116): whom to tell of a security problem of this installation. */
-import type { SharedAnswer } from '../reply.ts';
-import { DAY_SECONDS, kept, PLAIN } from './kept.ts';
+import { DAY_SECONDS, kept, PLAIN, type SharedAnswer } from '../kept.ts';
 
 const DAY_MS = DAY_SECONDS * 1_000;
 /** The RFC asks for less than a year; what somebody has kept should be asked for again well before. */

@@ -1,8 +1,7 @@
 /** What our pages load: files that are made once, at addresses that say which version of them it is. */
 import { hash } from 'node:crypto';
-import { strongEtag } from '../../lib/values/etags.ts';
-import type { Exchange } from './exchange.ts';
-import { precompressed, type ReplyOptions, type SharedAnswer, sendShared } from './reply.ts';
+import { strongEtag } from '../lib/values/etags.ts';
+import type { SharedAnswer } from './kept.ts';
 
 export const HTML_TYPE = 'text/html; charset=utf-8';
 
@@ -67,10 +66,4 @@ export class Assets {
     const file = this.#files.get(name);
     return file && { ...file, headers: { 'Cache-Control': version === this.#version ? IMMUTABLE : 'no-store' } };
   }
-}
-
-/** Sends a file in the form that its caller takes, compressed once for all of them. */
-export async function sendFile(x: Exchange, file: SharedAnswer, options: ReplyOptions): Promise<number> {
-  await precompressed(file.body);
-  return sendShared(x, file, options);
 }

@@ -1,11 +1,9 @@
 /** Small files that browsers and crawlers ask of every host. */
-import { DASHBOARDS_PATH } from '../../../contracts/auth.ts';
-import { API_PREFIX } from '../../../lib/addresses.ts';
-import { ICON } from '../../../lib/values/page-design.ts';
-import { ICON_PATH } from '../../../lib/values/page-frame.ts';
-import { AUTH_ROOTS } from '../passthrough.ts';
-import type { SharedAnswer } from '../reply.ts';
-import { DAY_SECONDS, kept, PLAIN } from './kept.ts';
+import { AUTH_ROOTS, DASHBOARDS_PATH } from '../../contracts/auth.ts';
+import { API_PREFIX } from '../../lib/addresses.ts';
+import { ICON } from '../../lib/values/page-design.ts';
+import { ICON_PATH } from '../../lib/values/page-frame.ts';
+import { DAY_SECONDS, kept, PLAIN, type SharedAnswer } from '../kept.ts';
 
 /** What search engines have nothing to find at. */
 const UNLISTED = [

@@ -3,14 +3,12 @@
  * with scripts that ask the public API in the name of the person. Source: docs/reference/pages.md.
  */
 import { readFileSync } from 'node:fs';
-import { APPROVALS_CLIENT_ID, APPROVALS_PATH, APPROVALS_SCOPES } from '../../../contracts/auth.ts';
-import { escapeHtml } from '../../../lib/values/html.ts';
-import { DESIGN, FORMS, TABLES } from '../../../lib/values/page-design.ts';
-import { framed, ICON_LINK } from '../../../lib/values/page-frame.ts';
-import { answerAppPage } from '../app-page.ts';
+import { APPROVALS_CLIENT_ID, APPROVALS_PATH, APPROVALS_SCOPES } from '../../contracts/auth.ts';
+import { escapeHtml } from '../../lib/values/html.ts';
+import { DESIGN, FORMS, TABLES } from '../../lib/values/page-design.ts';
+import { framed, ICON_LINK } from '../../lib/values/page-frame.ts';
+import type { AppPage } from '../app-page.ts';
 import { Assets } from '../assets.ts';
-import type { Exchange } from '../exchange.ts';
-import type { Gateway } from '../gateway.ts';
 
 const own = (name: string): Buffer => readFileSync(new URL(`browser/${name}`, import.meta.url));
 const ofDashboards = (name: string): Buffer => readFileSync(new URL(`../dashboards/browser/${name}`, import.meta.url));
@@ -22,28 +20,19 @@ const SHARED = ['api.js', 'format.js', 'elements.js'];
 
 const ASSETS = new Assets(APPROVALS_PATH, [
   ['approvals.css', Buffer.concat([Buffer.from(`${DESIGN}${FORMS}${TABLES}`), own('approvals.css')])],
-  ['sign-in.js', readFileSync(new URL('../browser/sign-in.js', import.meta.url))],
+  ['sign-in.js', readFileSync(new URL('../shared/sign-in.js', import.meta.url))],
   ...MODULES.map((name): [string, Buffer] => [name, own(name)]),
   ...SHARED.map((name): [string, Buffer] => [name, ofDashboards(name)]),
 ]);
 
 const VIEW = /^\/approvals(?:\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?$/i;
 
-export const APPROVAL_PAGES: readonly string[] = [APPROVALS_PATH, `${APPROVALS_PATH}/…`];
-
-export const belongsToApprovals = (path: string): boolean =>
-  path === APPROVALS_PATH || path.startsWith(`${APPROVALS_PATH}/`);
-
-export async function answerApprovals(x: Exchange, gateway: Gateway): Promise<void> {
-  await answerAppPage(x, gateway, { label: 'approvals', assets: ASSETS, view: VIEW, page });
-}
-
 const HEAD = `${ICON_LINK}
 <link rel="stylesheet" href="${ASSETS.address('approvals.css')}">
 ${['sign-in.js', ...MODULES, ...SHARED].map((name) => `<link rel="modulepreload" href="${ASSETS.address(name)}">`).join('\n')}
 <script type="module" src="${ASSETS.address('main.js')}"></script>`;
 
-const page = (baseUrl: string): string =>
+const html = (baseUrl: string): string =>
   framed({
     title: 'Approvals',
     head: HEAD,
@@ -54,3 +43,5 @@ const page = (baseUrl: string): string =>
 <noscript><p>This page reads what waits for your approval with a script. Switch on JavaScript to use it.</p></noscript>`,
     afterwards: '<p class="visually-hidden" id="announcements" role="status"></p>\n',
   });
+
+export const APPROVALS_PAGE: AppPage = { label: 'approvals', root: APPROVALS_PATH, assets: ASSETS, view: VIEW, html };

@@ -4,14 +4,12 @@
  * who has signed in (docs/decisions/dashboards-page.md).
  */
 import { readFileSync } from 'node:fs';
-import { DASHBOARDS_CLIENT_ID, DASHBOARDS_PATH, DASHBOARDS_SCOPES } from '../../../contracts/auth.ts';
-import { escapeHtml } from '../../../lib/values/html.ts';
-import { DESIGN, FORMS, TABLES } from '../../../lib/values/page-design.ts';
-import { framed, ICON_LINK } from '../../../lib/values/page-frame.ts';
-import { answerAppPage } from '../app-page.ts';
+import { DASHBOARDS_CLIENT_ID, DASHBOARDS_PATH, DASHBOARDS_SCOPES } from '../../contracts/auth.ts';
+import { escapeHtml } from '../../lib/values/html.ts';
+import { DESIGN, FORMS, TABLES } from '../../lib/values/page-design.ts';
+import { framed, ICON_LINK } from '../../lib/values/page-frame.ts';
+import type { AppPage } from '../app-page.ts';
 import { Assets } from '../assets.ts';
-import type { Exchange } from '../exchange.ts';
-import type { Gateway } from '../gateway.ts';
 
 /** Modules in the order in which they need each other, the first one begins. */
 const MODULES = [
@@ -32,7 +30,7 @@ const MODULES = [
 
 const own = (name: string): Buffer => readFileSync(new URL(`browser/${name}`, import.meta.url));
 /** Shared with other pages. */
-const signIn = (): Buffer => readFileSync(new URL('../browser/sign-in.js', import.meta.url));
+const signIn = (): Buffer => readFileSync(new URL('../shared/sign-in.js', import.meta.url));
 
 /** The build of Chart.js that needs no other file. */
 const chartLibrary = (): Buffer => readFileSync(new URL('chart.umd.min.js', import.meta.resolve('chart.js')));
@@ -48,24 +46,13 @@ const ASSETS = new Assets(DASHBOARDS_PATH, [
 
 const VIEW = /^\/dashboards(?:\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?$/i;
 
-/** For lists of what is reachable. */
-export const DASHBOARD_PAGES: readonly string[] = [DASHBOARDS_PATH, `${DASHBOARDS_PATH}/…`];
-
-export const belongsToDashboards = (path: string): boolean =>
-  path === DASHBOARDS_PATH || path.startsWith(`${DASHBOARDS_PATH}/`);
-
-/** Answers the page at each of its addresses, and what it loads. */
-export async function answerDashboards(x: Exchange, gateway: Gateway): Promise<void> {
-  await answerAppPage(x, gateway, { label: 'dashboards', assets: ASSETS, view: VIEW, page });
-}
-
 const HEAD = `${ICON_LINK}
 <link rel="stylesheet" href="${ASSETS.address('dashboards.css')}">
 ${['sign-in.js', ...MODULES].map((name) => `<link rel="modulepreload" href="${ASSETS.address(name)}">`).join('\n')}
 <script type="module" src="${ASSETS.address('main.js')}"></script>
 <script defer src="${ASSETS.address('chart-library.js')}"></script>`;
 
-const page = (baseUrl: string): string =>
+const html = (baseUrl: string): string =>
   framed({
     title: 'Dashboards',
     head: HEAD,
@@ -77,3 +64,11 @@ const page = (baseUrl: string): string =>
 <noscript><p>This page draws charts with a script. Switch on JavaScript to see it.</p></noscript>`,
     afterwards: '<p class="visually-hidden" id="announcements" role="status"></p>\n',
   });
+
+export const DASHBOARDS_PAGE: AppPage = {
+  label: 'dashboards',
+  root: DASHBOARDS_PATH,
+  assets: ASSETS,
+  view: VIEW,
+  html,
+};

@@ -1,6 +1,17 @@
 /** Answers that are made once and the same for everybody: with a strong ETag, and for caches to keep. */
-import { strongEtag } from '../../../lib/values/etags.ts';
-import { precompress, type SharedAnswer } from '../reply.ts';
+import { strongEtag } from '../lib/values/etags.ts';
+
+/** An answer that is the same for everybody, whatever is asked with. */
+export interface SharedAnswer {
+  readonly body: Uint8Array;
+  readonly contentType: string;
+  /** Strong, of the body as it is; the compressed form gets one of its own. */
+  readonly etag: string;
+  /** `Cache-Control` among them. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Request headers that choose among several such answers. */
+  readonly variesOn?: readonly string[];
+}
 
 export const DAY_SECONDS = 86_400;
 export const PLAIN = 'text/plain; charset=utf-8';
@@ -12,7 +23,6 @@ export function kept(
   { headers = {}, variesOn = [] }: Partial<Pick<SharedAnswer, 'headers' | 'variesOn'>> = {},
 ): SharedAnswer {
   const body = Buffer.from(text);
-  precompress(body);
   return {
     body,
     headers: { 'Cache-Control': `public, max-age=${maxAgeSeconds}`, ...headers },
