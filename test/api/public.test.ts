@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import pg from 'pg';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import { archives } from '../../mixins/documents/archives.ts';
-import { PAGE_PATHS } from '../../services/gateway/pages.ts';
+import { PAGE_PATHS } from '../../services/gateway/doors/pages.ts';
 import { api, tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { type Statements, watchStatements } from '../support/statements.ts';

@@ -7,9 +7,9 @@ import { OPERATIONS } from '../../contracts/operations.ts';
 import { CATALOGUE, RESERVED_CODES } from '../../lib/errors/catalogue.ts';
 import { SCOPES } from '../../lib/operation.ts';
 import { Database } from '../../mixins/database/database.ts';
+import { Router } from '../../services/gateway/pipeline/router.ts';
 import { capabilities } from '../../services/gateway/public/capabilities.ts';
 import { openapi } from '../../services/gateway/public/openapi.ts';
-import { Router } from '../../services/gateway/router.ts';
 import { read, repositoryFiles } from '../support/sources.ts';
 
 const BASE = 'http://localhost:3000';

@@ -22,7 +22,7 @@ const MADE_OF: Readonly<Record<string, string>> = {
   'lib/values/idempotency-key.ts': 'the pattern of a schema, checked below',
   'services/auth/interactions.ts': 'the name of a cookie of ours',
   'services/auth/provider/show.ts': 'a name in a page of our own',
-  'services/gateway/passthrough.ts': 'fixed paths',
+  'services/gateway/doors/auth.ts': 'fixed paths',
   'services/metadata/project/project.ts': 'the pattern of a schema, checked below',
 };
 

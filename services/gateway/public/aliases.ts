@@ -5,7 +5,7 @@
 import { AUTH_ROOTS } from '../../../contracts/auth.ts';
 import { API_PREFIX } from '../../../lib/addresses.ts';
 import type { Operation } from '../../../lib/operation.ts';
-import { PAGE_PATHS, PAGE_ROOTS } from '../pages.ts';
+import { PAGE_PATHS, PAGE_ROOTS } from '../doors/pages.ts';
 import { DOCUMENT_PAGES } from './versions.ts';
 
 interface PublicAlias {

@@ -4,7 +4,7 @@ import type { OperationOutput } from '../../../contracts/operations.ts';
 import { documentsUrl } from '../../../lib/addresses.ts';
 import type { Operation, OperationReply } from '../../../lib/operation.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
-import { isPastSunset } from '../deprecation.ts';
+import { isPastSunset } from '../pipeline/deprecation.ts';
 
 /** `usesOf`: asks auth who has called these operations; not asked when there are none. */
 export async function listDeprecations(

@@ -2,7 +2,7 @@
 import type { Config } from '../../../config/env.ts';
 import { type Operation, type OperationReply, SCOPES } from '../../../lib/operation.ts';
 import { strongEtag } from '../../../lib/values/etags.ts';
-import { precompress } from '../reply.ts';
+import { precompress } from '../edge/reply.ts';
 import { capabilities } from './capabilities.ts';
 import { openapi } from './openapi.ts';
 

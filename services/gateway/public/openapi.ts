@@ -25,7 +25,8 @@ import {
   IDEMPOTENCY_KEY_MIN_CHARS,
   IDEMPOTENCY_KEY_PATTERN,
 } from '../../../lib/values/idempotency-key.ts';
-import { deprecationNotice } from '../deprecation.ts';
+import { deprecationNotice } from '../pipeline/deprecation.ts';
+import { belongsToRuns } from '../pipeline/run-calls.ts';
 import { TAG_NAMES } from './capabilities.ts';
 import { Components, type DescribedParameter, type Json, reference } from './components.ts';
 

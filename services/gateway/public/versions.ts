@@ -7,8 +7,8 @@ import { API_PREFIX, LATEST_DOCUMENTS_PATH } from '../../../lib/addresses.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { archives, type DocumentFile, type Version } from '../../../mixins/documents/archives.ts';
 import { contentTypeOf, HTML_TYPE, IMMUTABLE, pagePolicy } from '../../../web/assets.ts';
-import type { Exchange } from '../exchange.ts';
-import { ANY_ORIGIN, commonHeaders, type ReplyOptions, send, sendFile, sharedVary } from '../reply.ts';
+import type { Exchange } from '../edge/exchange.ts';
+import { ANY_ORIGIN, commonHeaders, type ReplyOptions, send, sendFile, sharedVary } from '../edge/reply.ts';
 
 const ROOT = '/versions/';
 const LATEST = 'latest';

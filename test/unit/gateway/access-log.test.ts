@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { AccessLog } from '../../../services/gateway/access-log.ts';
-import type { Exchange } from '../../../services/gateway/exchange.ts';
+import { AccessLog } from '../../../services/gateway/edge/access-log.ts';
+import type { Exchange } from '../../../services/gateway/edge/exchange.ts';
 
 const EXCHANGE = {
   session: null,

@@ -1,7 +1,7 @@
 /** The bound on connections: who opens many gives way to who opens few. */
 import assert from 'node:assert/strict';
 import { Socket } from 'node:net';
-import { Connections } from '../../../services/gateway/connections.ts';
+import { Connections } from '../../../services/gateway/edge/connections.ts';
 
 describe('the connections of a gateway', () => {
   const open = (connections: Connections, address: string): Socket => {

@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Deliveries, type DeliveryLimits } from '../../../services/gateway/deliveries.ts';
-import { Exchange } from '../../../services/gateway/exchange.ts';
-import { send } from '../../../services/gateway/reply.ts';
+import { Deliveries, type DeliveryLimits } from '../../../services/gateway/edge/deliveries.ts';
+import { Exchange } from '../../../services/gateway/edge/exchange.ts';
+import { send } from '../../../services/gateway/edge/reply.ts';
 
 const MIB = 1024 * 1024;
 const PATIENT: DeliveryLimits = {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Deprecation, Operation } from '../../../lib/operation.ts';
-import { DeprecatedUses } from '../../../services/gateway/deprecated-uses.ts';
-import type { Exchange } from '../../../services/gateway/exchange.ts';
-import type { Route } from '../../../services/gateway/router.ts';
+import type { Exchange } from '../../../services/gateway/edge/exchange.ts';
+import { DeprecatedUses } from '../../../services/gateway/pipeline/deprecated-uses.ts';
+import type { Route } from '../../../services/gateway/pipeline/router.ts';
 
 const HOUR_MS = 3_600_000;
 const deprecated: Deprecation = { since: '2026-01-01', sunset: '2027-01-01', replacement: null, documentation: 'x' };

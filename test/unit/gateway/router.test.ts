@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { Operation } from '../../../lib/operation.ts';
-import { allowed, Router } from '../../../services/gateway/router.ts';
+import { allowed, Router } from '../../../services/gateway/pipeline/router.ts';
 
 const op = (method: string, path: string): Operation =>
   ({ method, path, operationId: `${method} ${path}` }) as Operation;

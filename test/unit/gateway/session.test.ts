@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { Sessions } from '../../../services/gateway/session.ts';
+import { Sessions } from '../../../services/gateway/pipeline/session.ts';
 
 const BASE = 'https://erp.example';
 const NOW = Date.UTC(2026, 10, 22);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer, get, type Server } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { readConfig } from '../../../config/env.ts';
-import { listen, stopListening } from '../../../services/gateway/listening.ts';
+import { listen, stopListening } from '../../../services/gateway/edge/listening.ts';
 
 const addresses = Object.values(networkInterfaces()).flatMap((found) => found ?? []);
 const hasIpv6 = addresses.some(({ address }) => address === '::1');

@@ -2,12 +2,12 @@
  * Mutations that the gateway refuses (client, tenant, network address, API permission, scope) are reported to data for
  * the audit trail, within bounds. The request does not wait for that. Source: docs/reference/audit.md.
  */
-import type { DataActions } from '../../contracts/data.ts';
-import type { RequestContext } from '../../lib/context.ts';
-import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { isUuid } from '../../lib/values/ids.ts';
-import { BoundedDenials, type Suppressed } from '../../mixins/bounded-denials.ts';
-import type { Exchange } from './exchange.ts';
+import type { DataActions } from '../../../contracts/data.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
+import { BoundedDenials, type Suppressed } from '../../../mixins/bounded-denials.ts';
+import type { Exchange } from '../edge/exchange.ts';
 
 type Denial = DataActions['data.audit.deny']['params'];
 

@@ -3,10 +3,10 @@
  * it: what was counted goes to auth soon after a client's first call of a day, and hourly after that.
  */
 import { LRUCache } from 'lru-cache';
-import type { AuthActions, DeprecatedUse } from '../../contracts/auth.ts';
-import { formatTimestamp } from '../../lib/values/time.ts';
-import type { Metrics, Sample } from '../../mixins/metrics/metrics.ts';
-import type { Exchange } from './exchange.ts';
+import type { AuthActions, DeprecatedUse } from '../../../contracts/auth.ts';
+import { formatTimestamp } from '../../../lib/values/time.ts';
+import type { Metrics, Sample } from '../../../mixins/metrics/metrics.ts';
+import type { Exchange } from '../edge/exchange.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_CHARS = 'YYYY-MM-DD'.length;

@@ -1,17 +1,17 @@
 /** One HTTP request on its way through the gateway: what the steps have found out about it so far. */
 import { randomFillSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { MCP_PATH } from '../../contracts/mcp.ts';
-import { isScimPath } from '../../contracts/scim.ts';
-import type { UsedApproval } from '../../lib/context.ts';
-import type { Operation, OperationCall, OperationReply } from '../../lib/operation.ts';
-import { requestId } from '../../lib/values/ids.ts';
-import { traceparentOf } from '../../lib/values/traceparent.ts';
-import type { Span } from '../../mixins/tracing/tracing.ts';
+import { MCP_PATH } from '../../../contracts/mcp.ts';
+import { isScimPath } from '../../../contracts/scim.ts';
+import type { UsedApproval } from '../../../lib/context.ts';
+import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { requestId } from '../../../lib/values/ids.ts';
+import { traceparentOf } from '../../../lib/values/traceparent.ts';
+import type { Span } from '../../../mixins/tracing/tracing.ts';
+import type { Budget } from '../pipeline/rate/budget.ts';
+import type { Route } from '../pipeline/router.ts';
+import type { Door, Session } from '../pipeline/session.ts';
 import type { Deliveries, Delivery } from './deliveries.ts';
-import type { Budget } from './rate/budget.ts';
-import type { Route } from './router.ts';
-import type { Door, Session } from './session.ts';
 
 // Random bytes are drawn in bulk: one system call for many request ids.
 const ID_BYTES = 16;

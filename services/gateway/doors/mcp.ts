@@ -5,20 +5,20 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { ServiceBroker } from 'moleculer';
-import { LIMITS } from '../../config/limits.ts';
-import { call } from '../../contracts/call.ts';
-import { MCP_OPERATIONS, type McpDoorActions, type McpOutcome, type McpRequest } from '../../contracts/mcp.ts';
-import { API_PREFIX } from '../../lib/addresses.ts';
-import { errorBody } from '../../lib/errors/error-body.ts';
-import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { Operation, OperationReply } from '../../lib/operation.ts';
-import { mark } from '../../mixins/watchdog/work.ts';
-import { Exchange } from './exchange.ts';
-import { toPlatformError } from './failures.ts';
-import { checkMediaType, readBytes } from './intake.ts';
-import { sendOptions } from './origins.ts';
-import { admit, answerWithin, type Gate } from './pipeline.ts';
-import { commonHeaders, type ReplyOptions, send } from './reply.ts';
+import { LIMITS } from '../../../config/limits.ts';
+import { call } from '../../../contracts/call.ts';
+import { MCP_OPERATIONS, type McpDoorActions, type McpOutcome, type McpRequest } from '../../../contracts/mcp.ts';
+import { API_PREFIX } from '../../../lib/addresses.ts';
+import { errorBody } from '../../../lib/errors/error-body.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { Operation, OperationReply } from '../../../lib/operation.ts';
+import { mark } from '../../../mixins/watchdog/work.ts';
+import { Exchange } from '../edge/exchange.ts';
+import { checkMediaType, readBytes } from '../edge/intake.ts';
+import { commonHeaders, type ReplyOptions, send } from '../edge/reply.ts';
+import { toPlatformError } from '../pipeline/failures.ts';
+import { admit, answerWithin, type Gate } from '../pipeline/index.ts';
+import { sendOptions } from '../pipeline/origins.ts';
 
 type Run = McpDoorActions['gateway.operations.run'];
 

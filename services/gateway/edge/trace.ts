@@ -1,6 +1,6 @@
 /** A request as the first span of the platform in its trace. Source: docs/reference/tracing.md. */
-import { API_PREFIX } from '../../lib/addresses.ts';
-import { type Span, tracing } from '../../mixins/tracing/tracing.ts';
+import { API_PREFIX } from '../../../lib/addresses.ts';
+import { type Span, tracing } from '../../../mixins/tracing/tracing.ts';
 import type { Exchange } from './exchange.ts';
 
 /** What probes and Prometheus ask all the time tells nobody anything. */

@@ -2,7 +2,7 @@
  * Operations that are going to be gone: what their answers say, and when they are. Pure.
  * Source: docs/reference/versioning.md#deprecation.
  */
-import type { Deprecation, Operation } from '../../lib/operation.ts';
+import type { Deprecation, Operation } from '../../../lib/operation.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -2,12 +2,12 @@
  * Sign-in, tokens and discovery: sent over the bus to auth as they came, and answered as auth answers. The gateway adds
  * the real network address of the caller and the public address of the platform.
  */
-import { AUTH_ROOTS, type HttpReply, type HttpRequest } from '../../contracts/auth.ts';
-import { call } from '../../contracts/call.ts';
-import type { Exchange } from './exchange.ts';
-import type { Gateway } from './gateway.ts';
-import { readBytes } from './intake.ts';
-import { commonHeaders, type ReplyOptions, send, sendShared } from './reply.ts';
+import { AUTH_ROOTS, type HttpReply, type HttpRequest } from '../../../contracts/auth.ts';
+import { call } from '../../../contracts/call.ts';
+import type { Exchange } from '../edge/exchange.ts';
+import { readBytes } from '../edge/intake.ts';
+import { commonHeaders, type ReplyOptions, send, sendShared } from '../edge/reply.ts';
+import type { Gateway } from '../gateway.ts';
 
 const AUTH_PATHS = new RegExp(`^/(?:${AUTH_ROOTS.map((root) => root.replace('.', '\\.')).join('|')})(?:[/.-]|$)`);
 const AUTH_BODY_MAX_BYTES = 64 * 1024;

@@ -2,8 +2,8 @@
  * Counts requests by operation and status, in plain numbers that cost a fraction of those of prom-client; prom-client
  * gets them when Prometheus asks. Source: docs/reference/metrics.md.
  */
-import { Durations } from '../../mixins/metrics/durations.ts';
-import type { DurationsSample, Metrics, Sample } from '../../mixins/metrics/metrics.ts';
+import { Durations } from '../../../mixins/metrics/durations.ts';
+import type { DurationsSample, Metrics, Sample } from '../../../mixins/metrics/metrics.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { RefusalDelays } from './refusal-delays.ts';
 

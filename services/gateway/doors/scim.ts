@@ -3,18 +3,18 @@
  * answers in the form of SCIM. Source: docs/reference/scim.md.
  */
 import { hash } from 'node:crypto';
-import { LIMITS } from '../../config/limits.ts';
-import { SCIM_MEDIA_TYPE, SCIM_PREFIX, SCIM_ROUTES, type ScimCall } from '../../contracts/scim.ts';
-import type { ErrorCode } from '../../lib/errors/catalogue.ts';
-import { PlatformError, type Violation } from '../../lib/errors/platform-error.ts';
-import type { OperationReply } from '../../lib/operation.ts';
-import { mark } from '../../mixins/watchdog/work.ts';
-import type { Exchange } from './exchange.ts';
-import { decode } from './form.ts';
-import { checkMediaType, hasBody, readBytes } from './intake.ts';
-import { admitProvisioning, type Gate } from './pipeline.ts';
-import { commonHeaders, errorHeaders, type ReplyOptions, send } from './reply.ts';
-import { allowed, Router } from './router.ts';
+import { LIMITS } from '../../../config/limits.ts';
+import { SCIM_MEDIA_TYPE, SCIM_PREFIX, SCIM_ROUTES, type ScimCall } from '../../../contracts/scim.ts';
+import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
+import { PlatformError, type Violation } from '../../../lib/errors/platform-error.ts';
+import type { OperationReply } from '../../../lib/operation.ts';
+import { mark } from '../../../mixins/watchdog/work.ts';
+import type { Exchange } from '../edge/exchange.ts';
+import { checkMediaType, hasBody, readBytes } from '../edge/intake.ts';
+import { commonHeaders, errorHeaders, type ReplyOptions, send } from '../edge/reply.ts';
+import { decode } from '../pipeline/form.ts';
+import { admitProvisioning, type Gate } from '../pipeline/index.ts';
+import { allowed, Router } from '../pipeline/router.ts';
 
 /** What the door uses of its gateway. */
 interface GatewayParts {

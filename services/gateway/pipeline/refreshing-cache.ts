@@ -4,7 +4,7 @@
  * libraries-off-the-hot-path.md says why this is not lru-cache's `fetchMethod`.
  */
 import { LRUCache } from 'lru-cache';
-import type { CacheNumbers } from '../../mixins/metrics/metrics.ts';
+import type { CacheNumbers } from '../../../mixins/metrics/metrics.ts';
 
 /** A value is used this long after it was asked for. */
 const MAX_AGE_MS = 5_000;

@@ -1,9 +1,9 @@
 /** Cross-origin access (Fetch standard): no origin by default; each external client lists its own. */
 import { LRUCache } from 'lru-cache';
-import { LIMITS } from '../../config/limits.ts';
-import { isServiceUnavailable } from '../../mixins/service-unavailable.ts';
-import type { Exchange } from './exchange.ts';
-import { commonHeaders, type ReplyOptions, send } from './reply.ts';
+import { LIMITS } from '../../../config/limits.ts';
+import { isServiceUnavailable } from '../../../mixins/service-unavailable.ts';
+import type { Exchange } from '../edge/exchange.ts';
+import { commonHeaders, type ReplyOptions, send } from '../edge/reply.ts';
 
 const MAX_AGE_MS = 30_000;
 const ANSWERS_MAX = 10_000;

@@ -3,26 +3,19 @@
  * before the request is refused. Source: docs/reference/http.md.
  */
 import { type TSchema, Type } from 'typebox';
-import { LIMITS } from '../../config/limits.ts';
-import type { ErrorCode } from '../../lib/errors/catalogue.ts';
-import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
-import { ViolationList } from '../../lib/errors/violation-list.ts';
-import { completeFingerprint, fingerprintHead } from '../../lib/json/fingerprint.ts';
-import { JsonError, parseJson, parseJsonBytes } from '../../lib/json/parse.ts';
-import {
-  HEADERS,
-  type HeaderParameter,
-  type Operation,
-  type OperationCall,
-  type OperationHeaders,
-  type Parameter,
-} from '../../lib/operation.ts';
-import { collectBodyViolations, valueProblem } from '../../lib/validation.ts';
-import { IF_MATCH_RULE, strongEtags } from '../../lib/values/etags.ts';
-import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../lib/values/idempotency-key.ts';
-import { isUuid } from '../../lib/values/ids.ts';
-import { parameterAdvice } from '../../lib/values/parameter-advice.ts';
-import type { Exchange } from './exchange.ts';
+import { LIMITS } from '../../../config/limits.ts';
+import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { ViolationList } from '../../../lib/errors/violation-list.ts';
+import { completeFingerprint, fingerprintHead } from '../../../lib/json/fingerprint.ts';
+import { JsonError, parseJson, parseJsonBytes } from '../../../lib/json/parse.ts';
+import type { Operation, OperationCall, OperationHeaders, Parameter } from '../../../lib/operation.ts';
+import { collectBodyViolations, valueProblem } from '../../../lib/validation.ts';
+import { IF_MATCH_RULE, strongEtags } from '../../../lib/values/etags.ts';
+import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../../lib/values/idempotency-key.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
+import { parameterAdvice } from '../../../lib/values/parameter-advice.ts';
+import type { Exchange } from '../edge/exchange.ts';
 import type { Route } from './router.ts';
 
 const NAME_SHOWN_MAX = 100;

@@ -3,7 +3,7 @@
  * costs nothing. Source: docs/reference/limits.md.
  */
 import { LRUCache } from 'lru-cache';
-import type { GrantState } from '../../../contracts/auth.ts';
+import type { GrantState } from '../../../../contracts/auth.ts';
 import {
   anonymousPolicy,
   COSTLY_UNITS,
@@ -15,9 +15,9 @@ import {
   type LeaseRequest,
   type RateDefaults,
   type RatePolicy,
-} from '../../../contracts/ratelimit.ts';
-import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import type { CallerRefusals } from '../refusal-delays.ts';
+} from '../../../../contracts/ratelimit.ts';
+import { PlatformError } from '../../../../lib/errors/platform-error.ts';
+import type { CallerRefusals } from '../../edge/refusal-delays.ts';
 import { Meter } from './meter.ts';
 
 /** Asks the owners of the counters; answers in the order of the requests. */

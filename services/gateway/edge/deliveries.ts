@@ -5,8 +5,8 @@
  * Source: docs/reference/limits.md, "Connections and slow clients".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { LIMITS } from '../../config/limits.ts';
-import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../config/limits.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { type SocketState, stateOf } from './socket-state.ts';
 
 export interface DeliveryLimits {

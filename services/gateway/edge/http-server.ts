@@ -1,11 +1,11 @@
 /** The server of node:http with the bounds of docs/reference/http.md, and the answer to what is no HTTP request. */
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { isIP, type Socket } from 'node:net';
-import { LIMITS } from '../../config/limits.ts';
-import { API_VERSION } from '../../lib/addresses.ts';
-import { errorBody } from '../../lib/errors/error-body.ts';
-import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { requestId } from '../../lib/values/ids.ts';
+import { LIMITS } from '../../../config/limits.ts';
+import { API_VERSION } from '../../../lib/addresses.ts';
+import { errorBody } from '../../../lib/errors/error-body.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { requestId } from '../../../lib/values/ids.ts';
 import { Connections } from './connections.ts';
 import { stateOf } from './socket-state.ts';
 

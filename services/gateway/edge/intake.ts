@@ -2,9 +2,9 @@
 import type { IncomingMessage } from 'node:http';
 import { createGunzip } from 'node:zlib';
 import { parse } from 'content-type';
-import { LIMITS } from '../../config/limits.ts';
-import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { Operation } from '../../lib/operation.ts';
+import { LIMITS } from '../../../config/limits.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { Operation } from '../../../lib/operation.ts';
 import type { Exchange } from './exchange.ts';
 
 /**

@@ -4,20 +4,20 @@
  * moleculer-web routes to them; each handler answers by itself, also its errors, because the router would wrap them.
  */
 
-import { REFERENCE_PATH } from '../../lib/addresses.ts';
-import { APP_PAGE_HEADERS, type AppPage } from '../../web/app-page.ts';
-import { APPROVALS_PAGE } from '../../web/approvals/page.ts';
-import { HTML_TYPE } from '../../web/assets.ts';
-import { DASHBOARDS_PAGE } from '../../web/dashboards/page.ts';
-import type { SharedAnswer } from '../../web/kept.ts';
-import { REFERENCE_ASSETS } from '../../web/reference/page.ts';
-import { SITE_FILES } from '../../web/site/files.ts';
-import { SECURITY_PATH } from '../../web/site/security-file.ts';
-import type { Exchange } from './exchange.ts';
-import { methodNotAllowed, pageNotFound } from './failures.ts';
-import type { Gateway } from './gateway.ts';
-import { belongsToAuth, passToAuth } from './passthrough.ts';
-import { commonHeaders, prefersPage, send, sendFile } from './reply.ts';
+import { REFERENCE_PATH } from '../../../lib/addresses.ts';
+import { APP_PAGE_HEADERS, type AppPage } from '../../../web/app-page.ts';
+import { APPROVALS_PAGE } from '../../../web/approvals/page.ts';
+import { HTML_TYPE } from '../../../web/assets.ts';
+import { DASHBOARDS_PAGE } from '../../../web/dashboards/page.ts';
+import type { SharedAnswer } from '../../../web/kept.ts';
+import { REFERENCE_ASSETS } from '../../../web/reference/page.ts';
+import { SITE_FILES } from '../../../web/site/files.ts';
+import { SECURITY_PATH } from '../../../web/site/security-file.ts';
+import type { Exchange } from '../edge/exchange.ts';
+import { commonHeaders, prefersPage, send, sendFile } from '../edge/reply.ts';
+import type { Gateway } from '../gateway.ts';
+import { methodNotAllowed, pageNotFound } from '../pipeline/failures.ts';
+import { belongsToAuth, passToAuth } from './auth.ts';
 
 /** What moleculer-web hands to a handler; `exchange` is our own parameter of its action `rest`. */
 export interface PageRequest {

@@ -4,7 +4,7 @@
  * Source: docs/reference/limits.md, "Clients that do not wait".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../../config/limits.ts';
 import { type RefusalState, type SocketState, stateOf } from './socket-state.ts';
 
 /** So many in a row are answered at once: a client may have several requests under way when it first hears of it. */

@@ -3,8 +3,8 @@
  * and when all are taken, the network that holds most gives up its oldest.
  */
 import type { Socket } from 'node:net';
-import { LIMITS } from '../../config/limits.ts';
-import { siteOf } from '../../lib/values/network.ts';
+import { LIMITS } from '../../../config/limits.ts';
+import { siteOf } from '../../../lib/values/network.ts';
 
 interface ConnectionLimits {
   /** Connections of one network. */

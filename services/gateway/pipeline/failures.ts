@@ -1,7 +1,7 @@
 /** Errors to answers: what is expected passes, everything else is logged and answered without detail. */
-import { API_PREFIX } from '../../lib/addresses.ts';
-import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { isServiceUnavailable, serviceUnavailable } from '../../mixins/service-unavailable.ts';
+import { API_PREFIX } from '../../../lib/addresses.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { isServiceUnavailable, serviceUnavailable } from '../../../mixins/service-unavailable.ts';
 
 /** The request took longer than the platform allows. */
 export class TimeLimit extends Error {

@@ -3,16 +3,15 @@
  * has to approve a mutation first, a dry run in the caller's name shows what it would do.
  * Source: docs/reference/agents.md#enforcement.
  */
-import { LIMITS } from '../../config/limits.ts';
-import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../contracts/agent.ts';
-import { READ_RECORD } from '../../contracts/data/records.ts';
-import { approvalTooLarge } from '../../lib/errors/approval.ts';
-import { PlatformError } from '../../lib/errors/platform-error.ts';
-import { completeFingerprint } from '../../lib/json/fingerprint.ts';
-import { isObject } from '../../lib/json/objects.ts';
-import { belongsToRuns, type Operation, type OperationCall, type OperationReply } from '../../lib/operation.ts';
-import { relatedObjectsIn } from '../../lib/query/conditions.ts';
-import type { Exchange } from './exchange.ts';
+import { LIMITS } from '../../../config/limits.ts';
+import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../../contracts/agent.ts';
+import { approvalTooLarge } from '../../../lib/errors/approval.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { completeFingerprint } from '../../../lib/json/fingerprint.ts';
+import { isObject } from '../../../lib/json/objects.ts';
+import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { relatedObjectsIn } from '../../../lib/query/conditions.ts';
+import type { Exchange } from '../edge/exchange.ts';
 import { toPlatformError } from './failures.ts';
 
 /** What is asked of other services in the name of the caller. */

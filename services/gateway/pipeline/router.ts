@@ -2,7 +2,7 @@
  * The routes of the public API, compiled once from the operation rows. Literal segments win over parameters; there is
  * no catch-all. Pure.
  */
-import type { Operation } from '../../lib/operation.ts';
+import type { Operation } from '../../../lib/operation.ts';
 import { isPastSunset } from './deprecation.ts';
 
 export interface Route {
