@@ -4,6 +4,12 @@ export const API_VERSION = '1.0.0';
 /** Every path of an operation begins with it. */
 export const API_PREFIX = '/api/v1';
 
+/** The documents of each version are below. */
+export const VERSIONS_ROOT = '/versions/';
+
+/** Where language models begin to read (llmstxt.org): a file of the latest version, at the root. */
+export const LLMS_PATH = '/llms.txt';
+
 /** The documents of the newest version. */
 export const LATEST_DOCUMENTS_PATH = '/versions/latest/docs/';
 

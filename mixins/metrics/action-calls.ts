@@ -1,6 +1,6 @@
 /**
  * Counts the calls that a process answers, by action: those of other processes and of its own services alike. Plain
- * numbers, as those of services/gateway/edge/metrics.ts. Source: docs/reference/metrics.md, "Every process".
+ * numbers, as those of services/gateway/edge/answered.ts. Source: docs/reference/metrics.md, "Every process".
  */
 import { Errors, type Middleware } from 'moleculer';
 import { PlatformError } from '../../lib/errors/platform-error.ts';

@@ -1,8 +1,7 @@
 /**
- * The Moleculer schema of gateway: moleculer-web's ApiGateway with our operations before its router. An operation goes
- * from `httpHandler` straight to the pipeline, everything else through the action `rest` to the one route of pages.ts.
+ * The Moleculer schema of gateway: moleculer-web's ApiGateway behind our edge. A request goes from the edge to its door;
+ * that of pages hands it to the action `rest`, and so to the one route of doors/pages.ts.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceSchema } from 'moleculer';
 import ApiGateway from 'moleculer-web';
 import { type ActionHandlers, call, type EventHandlers } from '../../contracts/call.ts';
@@ -12,13 +11,13 @@ import { OPERATIONS } from '../../contracts/operations.ts';
 import { requestContext } from '../../lib/context.ts';
 import type { Operation, OperationReply } from '../../lib/operation.ts';
 import type { Platform } from '../../mixins/platform.ts';
+import { publicAliases } from './doors/aliases.ts';
 import { type PageRequest, pageRoute } from './doors/pages.ts';
 import { Departure } from './edge/departure.ts';
 import type { Exchange } from './edge/exchange.ts';
 import { createHttpServer } from './edge/http-server.ts';
 import { listen } from './edge/listening.ts';
 import { Gateway } from './gateway.ts';
-import { publicAliases } from './public/aliases.ts';
 import { listDeprecations } from './public/deprecations.ts';
 import { PublicDocuments } from './public/documents.ts';
 
@@ -92,20 +91,8 @@ export default function gatewayService(
     methods: {
       /** Called by moleculer-web when the service is created. */
       createServer() {
-        this.server = createHttpServer(
-          {
-            request: this.httpHandler,
-            checkContinue: (req, res) => gateway.take(req, res, true),
-            checkExpectation: (req, res) => gateway.refuseExpectation(req, res),
-            malformed: (error, socket) => gateway.refuseMalformed(error, socket),
-            cutAhead: () => gateway.countCutAhead(),
-          },
-          platform.config,
-        );
+        this.server = createHttpServer(platform.config);
         departure = new Departure(this.server);
-      },
-      httpHandler(req: IncomingMessage, res: ServerResponse) {
-        gateway.take(req, res);
       },
       /** Queries are parsed by the operation's row; a page gets none. */
       parseQueryString(req: PageRequest) {
@@ -123,7 +110,7 @@ export default function gatewayService(
         const answered = await this.actions['rest']?.(params, { requestID: x.requestId, tracking: false });
         return answered === true;
       };
-      gateway = new Gateway(platform, this, { baseUrl, operations, departure, answerPage });
+      gateway = new Gateway(platform, this, { baseUrl, operations, server: this.server, departure, answerPage });
       documents = new PublicDocuments(operations, baseUrl, platform.config);
       this['baseUrl'] = baseUrl;
       this['readiness'] = () => gateway.readiness();

@@ -17,7 +17,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'cli/profiles/session.ts': 'when this machine has received the token, and for how long it is valid',
   'lib/values/clock.ts': 'until the database has told the time',
   'scripts/bus-keys.ts': 'the dates of a certificate, made by a command without a database',
-  'services/gateway/edge/access-log.ts': 'a line of the log has the time that the lines of the logger have',
+  'services/gateway/edge/answered.ts': 'a line of the log has the time that the lines of the logger have',
   'web/shared/sign-in.js': 'the clock of the browser, for how long the token is valid',
   'scripts/console/processes.ts': 'for how long a process has run, for people to read',
 };

@@ -128,6 +128,31 @@ describe('imports', () => {
   });
 });
 
+describe('the gateway', () => {
+  const LAYERS = ['pipeline', 'edge', 'public', 'doors'];
+  const layerOf = (path: string): number => {
+    const [, , folder, file] = path.split('/');
+    return file === undefined ? LAYERS.length : LAYERS.indexOf(folder!);
+  };
+
+  it('imports from its doors to its edge to its pipeline', () => {
+    assert.deepEqual(
+      violations(
+        'services/gateway',
+        ({ path }, from) => !inFolder(path, 'services/gateway') || layerOf(path!) <= layerOf(from),
+      ),
+      [],
+    );
+  });
+
+  it('has steps that know no request of HTTP, so that every door can make a call', () => {
+    const knowing = below('services/gateway/pipeline').filter((path) =>
+      /\b(?:req|res)\b|IncomingMessage|ServerResponse/.test(read(path)),
+    );
+    assert.deepEqual(knowing, []);
+  });
+});
+
 /** Groups of files that reach each other by imports, of types as well (Tarjan's strongly connected components). */
 function cyclesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   const order = new Map<string, number>();

@@ -2,12 +2,12 @@
  * Sign-in, tokens and discovery: sent over the bus to auth as they came, and answered as auth answers. The gateway adds
  * the real network address of the caller and the public address of the platform.
  */
+import type { ServiceBroker } from 'moleculer';
 import { AUTH_ROOTS, type HttpReply, type HttpRequest } from '../../../contracts/auth.ts';
 import { call } from '../../../contracts/call.ts';
 import type { Exchange } from '../edge/exchange.ts';
-import { readBytes } from '../edge/intake.ts';
 import { commonHeaders, type ReplyOptions, send, sendShared } from '../edge/reply.ts';
-import type { Gateway } from '../gateway.ts';
+import { abortable } from '../pipeline/index.ts';
 
 const AUTH_PATHS = new RegExp(`^/(?:${AUTH_ROOTS.map((root) => root.replace('.', '\\.')).join('|')})(?:[/.-]|$)`);
 const AUTH_BODY_MAX_BYTES = 64 * 1024;
@@ -34,21 +34,24 @@ const OF_SHARED = new Set(['etag', 'content-type', 'vary', 'access-control-allow
 export const belongsToAuth = (path: string): boolean => AUTH_PATHS.test(path);
 
 /** Sends the request to auth and answers as auth does. */
-export async function passToAuth(x: Exchange, gateway: Gateway): Promise<void> {
+export async function passToAuth(
+  x: Exchange,
+  gateway: { baseUrl: string; broker: ServiceBroker; replyOptions(): ReplyOptions },
+): Promise<void> {
   x.label = 'auth.http';
   const request = await toAuthRequest(x, gateway.baseUrl);
-  const reply = await gateway.abortable(x, call(gateway.broker, 'auth.http.handle', request));
+  const reply = await abortable(x, call(gateway.broker, 'auth.http.handle', request));
   sendAuthReply(x, reply, gateway.replyOptions());
 }
 
 async function toAuthRequest(x: Exchange, baseUrl: string): Promise<HttpRequest> {
   const headers: Record<string, string | string[]> = {};
-  for (const [name, value] of Object.entries(x.req.headers)) {
+  for (const [name, value] of Object.entries(x.headers)) {
     if (value === undefined || NOT_FORWARDED.has(name)) continue;
     if (name.startsWith('x-platform-') || name.startsWith('x-forwarded-')) continue;
     headers[name] = value;
   }
-  const body = await readBytes(x, AUTH_BODY_MAX_BYTES);
+  const body = await x.receive(AUTH_BODY_MAX_BYTES);
   headers['x-platform-base-url'] = baseUrl;
   headers['x-request-id'] = x.requestId;
   if (body) headers['content-length'] = String(body.length);

@@ -4,7 +4,6 @@
  * requests that are in flight and by the operations that read. Source: docs/reference/mcp.md.
  */
 import { randomBytes } from 'node:crypto';
-import type { ServiceBroker } from 'moleculer';
 import { LIMITS } from '../../../config/limits.ts';
 import { call } from '../../../contracts/call.ts';
 import { MCP_OPERATIONS, type McpDoorActions, type McpOutcome, type McpRequest } from '../../../contracts/mcp.ts';
@@ -13,23 +12,16 @@ import { errorBody } from '../../../lib/errors/error-body.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Operation, OperationReply } from '../../../lib/operation.ts';
 import { mark } from '../../../mixins/watchdog/work.ts';
-import { Exchange } from '../edge/exchange.ts';
-import { checkMediaType, readBytes } from '../edge/intake.ts';
-import { commonHeaders, type ReplyOptions, send } from '../edge/reply.ts';
+import type { DoorKeeper, HttpEdge } from '../edge/edge.ts';
+import type { Exchange } from '../edge/exchange.ts';
+import { commonHeaders, send, sendOptions } from '../edge/reply.ts';
+import { checkMediaType } from '../pipeline/body.ts';
+import { Call } from '../pipeline/call.ts';
 import { toPlatformError } from '../pipeline/failures.ts';
-import { admit, answerWithin, type Gate } from '../pipeline/index.ts';
-import { sendOptions } from '../pipeline/origins.ts';
+import type { Gate } from '../pipeline/gate.ts';
+import { abortable, admit, answerWithin, chargeAddress } from '../pipeline/index.ts';
 
 type Run = McpDoorActions['gateway.operations.run'];
-
-/** What the door uses of its gateway. */
-interface GatewayParts {
-  readonly baseUrl: string;
-  readonly broker: ServiceBroker;
-  replyOptions(): ReplyOptions;
-  /** Waits for a call, but not beyond the time limit of the request. */
-  abortable<T>(x: Exchange, answered: PromiseLike<T>): Promise<T>;
-}
 
 /** A request that mcp is answering. */
 interface OpenRequest {
@@ -45,26 +37,27 @@ const ALLOW = 'POST, OPTIONS';
 /** What the protocol says in headers, and how the client wants its answer. */
 const HANDED_ON = ['accept', 'content-type', 'mcp-protocol-version', 'mcp-method', 'mcp-name'] as const;
 
-export class McpDoor {
-  readonly #gateway: GatewayParts;
+export class McpDoor implements DoorKeeper {
+  readonly #edge: HttpEdge;
   readonly #gate: Gate;
-  readonly #unexpected: (x: Exchange, error: unknown) => void;
   readonly #openRequests = new Map<string, OpenRequest>();
 
-  constructor(gateway: GatewayParts, gate: Gate, unexpected: (x: Exchange, error: unknown) => void) {
-    this.#gateway = gateway;
+  constructor(edge: HttpEdge, gate: Gate) {
+    this.#edge = edge;
     this.#gate = gate;
-    this.#unexpected = unexpected;
   }
 
-  /** Answers OPTIONS, before which the caller's address has paid. */
-  async preflight(x: Exchange): Promise<void> {
-    const { origin } = x.req.headers;
-    if (origin !== undefined && (await this.#gate.originAllowed(origin))) x.allowedOrigin = origin;
-    sendOptions(x, ALLOW, this.#gateway.replyOptions());
+  /** Answers OPTIONS, which the caller's address pays. */
+  async #preflight(x: Exchange): Promise<void> {
+    x.label = 'preflight';
+    await chargeAddress(this.#gate.budgets, x);
+    const { origin } = x.headers;
+    if (origin !== undefined && (await this.#gate.origins.allowed(origin))) x.allowedOrigin = origin;
+    sendOptions(x, ALLOW, this.#edge.replyOptions());
   }
 
   async answer(x: Exchange): Promise<void> {
+    if (x.method === 'OPTIONS') return this.#preflight(x);
     x.label = 'mcp';
     if (x.method !== 'POST')
       throw new PlatformError('METHOD_NOT_ALLOWED', 'The endpoint keeps no sessions and opens no streams: use POST.', {
@@ -72,17 +65,16 @@ export class McpDoor {
       });
     await admit(this.#gate, x);
     checkMediaType(x, ['application/json']);
-    const body = await readBytes(x, LIMITS.mcp_body_max_bytes);
+    const body = await x.receive(LIMITS.mcp_body_max_bytes);
     mark();
     const open: OpenRequest = { x, runs: 0, refusal: null };
     const ticket = randomBytes(24).toString('base64url');
     this.#openRequests.set(ticket, open);
     try {
-      const { broker } = this.#gateway;
       const request = this.#handedOn(x, ticket, body ?? new Uint8Array());
-      const reply = await this.#gateway.abortable(x, call(broker, 'mcp.http.handle', request));
+      const reply = await abortable(x, call(this.#gate.broker, 'mcp.http.handle', request));
       if (open.refusal) throw open.refusal;
-      const headers = commonHeaders(x, this.#gateway.replyOptions(), undefined);
+      const headers = commonHeaders(x, this.#edge.replyOptions(), undefined);
       const { status, contentType, body: content } = reply;
       if (contentType !== null) headers.push('Content-Type', contentType);
       send(x, status, headers, contentType === null ? null : Buffer.from(content));
@@ -93,14 +85,14 @@ export class McpDoor {
 
   #handedOn(x: Exchange, ticket: string, body: Uint8Array): McpRequest {
     const given = HANDED_ON.flatMap((name) => {
-      const value = x.req.headers[name];
+      const value = x.headers[name];
       return typeof value === 'string' ? [[name, value]] : [];
     });
     return {
       requestId: x.requestId,
-      gateway: this.#gateway.broker.nodeID,
+      gateway: this.#gate.broker.nodeID,
       ticket,
-      baseUrl: this.#gateway.baseUrl,
+      baseUrl: this.#gate.baseUrl,
       headers: Object.fromEntries(given),
       body,
     };
@@ -113,12 +105,10 @@ export class McpDoor {
     if (!open || !operation || operation.mutation || ++open.runs > RUNS_MAX)
       throw new PlatformError('INTERNAL_ERROR', 'No request in flight may run this operation.');
     const { x: asking } = open;
-    const x = new Exchange(asking.req, asking.res, {
-      ip: asking.ip,
-      now: asking.startedAt,
-      deliveries: asking.deliveries,
-      within: { x: asking, method: operation.method, path: pathOf(operation, path) },
-    });
+    const { headers, ip, door, requestId, startedAt } = asking;
+    const url = pathOf(operation, path);
+    const x = new Call({ method: operation.method, url, headers, ip, door, requestId, startedAt });
+    x.span = asking.span;
     x.session = asking.session;
     x.body = body && Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     asking.label = `mcp.${operationId}`;
@@ -126,10 +116,10 @@ export class McpDoor {
       return { body: bytesOf(await answerWithin(this.#gate, x)), error: null };
     } catch (thrown) {
       const { error, unexpected } = toPlatformError(thrown);
-      if (unexpected) this.#unexpected(x, thrown);
+      if (unexpected) this.#edge.logUnexpected(x, thrown);
       if (error.status === 401 || error.code === 'SCOPE_INSUFFICIENT') open.refusal = error;
       asking.code = error.code;
-      return { body: null, error: errorBody(error, x.requestId, this.#gateway.baseUrl) };
+      return { body: null, error: errorBody(error, x.requestId, this.#gate.baseUrl) };
     } finally {
       x.leaveFlight();
       x.forget();

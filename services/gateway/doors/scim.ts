@@ -7,40 +7,49 @@ import { LIMITS } from '../../../config/limits.ts';
 import { SCIM_MEDIA_TYPE, SCIM_PREFIX, SCIM_ROUTES, type ScimCall } from '../../../contracts/scim.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation } from '../../../lib/errors/platform-error.ts';
-import type { OperationReply } from '../../../lib/operation.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { mark } from '../../../mixins/watchdog/work.ts';
+import type { DoorKeeper, HttpEdge } from '../edge/edge.ts';
 import type { Exchange } from '../edge/exchange.ts';
-import { checkMediaType, hasBody, readBytes } from '../edge/intake.ts';
 import { commonHeaders, errorHeaders, type ReplyOptions, send } from '../edge/reply.ts';
+import { checkMediaType } from '../pipeline/body.ts';
 import { decode } from '../pipeline/form.ts';
-import { admitProvisioning, type Gate } from '../pipeline/index.ts';
+import type { Gate } from '../pipeline/gate.ts';
+import { admitProvisioning, ask, requestContextOf } from '../pipeline/index.ts';
 import { allowed, Router } from '../pipeline/router.ts';
-
-/** What the door uses of its gateway. */
-interface GatewayParts {
-  readonly baseUrl: string;
-  replyOptions(): ReplyOptions;
-  /** Calls data for the caller, who pays for what it takes beyond the price. */
-  provision(x: Exchange, asked: ScimCall): Promise<OperationReply>;
-}
 
 const router = new Router(SCIM_ROUTES);
 
-export async function answerProvisioning(gateway: GatewayParts, gate: Gate, x: Exchange): Promise<void> {
-  x.label = 'scim';
-  findRoute(gate, x);
-  await admitProvisioning(gate, x);
-  const body = await bodyOf(x);
-  mark();
-  const reply = await gateway.provision(x, callOf(gateway, x, body));
-  const headers = commonHeaders(x, gateway.replyOptions(), reply.headers);
-  if (reply.body === null) return send(x, reply.status ?? 200, headers, null);
-  headers.push('Content-Type', SCIM_MEDIA_TYPE);
-  send(x, reply.status ?? 200, headers, bytesOf(reply.body));
+export class ScimDoor implements DoorKeeper {
+  readonly #edge: HttpEdge;
+  readonly #gate: Gate;
+
+  constructor(edge: HttpEdge, gate: Gate) {
+    this.#edge = edge;
+    this.#gate = gate;
+  }
+
+  async answer(x: Exchange): Promise<void> {
+    x.label = 'scim';
+    findRoute(x);
+    await admitProvisioning(this.#gate, x);
+    const body = await bodyOf(x);
+    mark();
+    const call = callOf(this.#gate.baseUrl, x, body);
+    const reply = await ask(this.#gate, x, x.route.operation.action, call, requestContextOf(x));
+    const headers = commonHeaders(x, this.#edge.replyOptions(), reply.headers);
+    if (reply.body === null) return send(x, reply.status ?? 200, headers, null);
+    headers.push('Content-Type', SCIM_MEDIA_TYPE);
+    send(x, reply.status ?? 200, headers, bytesOf(reply.body));
+  }
+
+  sendError(x: Exchange, error: PlatformError): void {
+    sendScimError(x, error, this.#edge.replyOptions());
+  }
 }
 
-function findRoute(gate: Gate, x: Exchange): void {
-  const match = router.match(x.path.slice(SCIM_PREFIX.length), gate.now());
+function findRoute(x: Exchange): void {
+  const match = router.match(x.path.slice(SCIM_PREFIX.length), platformTime());
   if (!match) throw new PlatformError('ROUTE_NOT_FOUND', 'There is no SCIM resource at this path.');
   const route = match.methods.get(x.method === 'HEAD' ? 'GET' : x.method);
   if (!route)
@@ -52,15 +61,15 @@ function findRoute(gate: Gate, x: Exchange): void {
 }
 
 async function bodyOf(x: Exchange): Promise<Uint8Array | null> {
-  if (!hasBody(x)) return null;
+  if (!x.hasBody) return null;
   checkMediaType(x, [SCIM_MEDIA_TYPE, 'application/json']);
-  return readBytes(x, LIMITS.scim_body_max_bytes);
+  return x.receive(LIMITS.scim_body_max_bytes);
 }
 
-function callOf({ baseUrl }: GatewayParts, x: Exchange, body: Uint8Array | null): ScimCall {
+function callOf(baseUrl: string, x: Exchange, body: Uint8Array | null): ScimCall {
   const { operation, parameterNames } = x.route;
   const path = Object.fromEntries(parameterNames.map((name, i) => [name, decode(x.pathValues[i] ?? '') ?? '']));
-  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = x.req.headers;
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = x.headers;
   const { requestId } = x;
   return {
     operationId: operation.operationId,
@@ -98,7 +107,7 @@ const SCIM_TYPES: Partial<Record<ErrorCode, string>> = {
 };
 
 /** Sends an error as RFC 7644 section 3.12 has it; `code` and `requestId` are ours. */
-export function sendScimError(x: Exchange, error: PlatformError, options: ReplyOptions): void {
+function sendScimError(x: Exchange, error: PlatformError, options: ReplyOptions): void {
   // SCIM knows no 422.
   const status = error.status === UNPROCESSABLE ? BAD_REQUEST : error.status;
   const given = error.details?.['scimType'];

@@ -5,9 +5,9 @@
  * Source: docs/reference/limits.md, "Connections and slow clients".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { LIMITS } from '../../../config/limits.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { type SocketState, stateOf } from './socket-state.ts';
 
 export interface DeliveryLimits {
   /** Bytes that may wait for one caller and on one connection, unless it is a single answer. */
@@ -204,3 +204,40 @@ const isRepeatable = ({ method, routeIfKnown }: Recipient): boolean =>
 
 /** One that no sweep has seen is the newest. */
 const lastMoved = ({ delivery }: Recipient): number => (delivery?.seenAt == null ? Infinity : delivery.movedAt);
+
+/** Refused requests in a row. The times are those of performance.now(). */
+export interface RefusalState {
+  /** How many of them came before the `Retry-After` of the one before was over. */
+  ignored: number;
+  /** When the last one allows another attempt; 0: there was none. */
+  retryAt: number;
+}
+
+/** What a gateway remembers about a TCP connection between its requests. */
+export interface SocketState {
+  /** When its first request came, in the time of performance.now(). */
+  readonly openedAt: number;
+  /** Requests that are not answered yet. */
+  unanswered: number;
+  /** Bytes of its answers that have not been taken. */
+  unsentBytes: number;
+  /** The last 429 on it. */
+  refusal: RefusalState | null;
+  /** The response of the last request. */
+  last: ServerResponse | null;
+  /** When its last answer was out, and the bytes that were read then; more of them are the next request. */
+  usedAt: number;
+  bytesUsed: number;
+}
+
+const states = new WeakMap<Socket, SocketState>();
+
+export function stateOf(socket: Socket): SocketState {
+  let state = states.get(socket);
+  if (!state) {
+    const now = performance.now();
+    state = { openedAt: now, unanswered: 0, unsentBytes: 0, refusal: null, last: null, usedAt: now, bytesUsed: 0 };
+    states.set(socket, state);
+  }
+  return state;
+}

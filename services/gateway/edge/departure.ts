@@ -6,6 +6,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
+import { type SocketState, stateOf } from './deliveries.ts';
 import { stopListening } from './listening.ts';
 
 /** A connection may have been opened for a request that is on its way. */
@@ -22,15 +23,9 @@ const QUIET_MS = 1;
 const TURNS_MAX = 200;
 
 interface Connection {
-  /** When it was opened, or its last answer was out. */
-  usedAt: number;
-  /** Requests without an answer, and the response of the last of them. */
-  unanswered: number;
-  last: ServerResponse | null;
+  readonly openedAt: number;
   /** The answer that closes the connection has begun. */
   closes: boolean;
-  /** Bytes that were read when the last answer was out; more of them are the next request. */
-  bytesUsed: number;
   arrivingSince: number | null;
   endedAt: number | null;
 }
@@ -43,7 +38,6 @@ interface Pair {
 export class Departure {
   readonly #server: Server;
   readonly #connections = new Map<Socket, Connection>();
-  #leaving = false;
   #opened = 0;
 
   /** `server`: before it listens. */
@@ -52,11 +46,8 @@ export class Departure {
     server.on('connection', (socket: Socket) => {
       this.#opened++;
       this.#connections.set(socket, {
-        usedAt: performance.now(),
-        unanswered: 0,
-        last: null,
+        openedAt: performance.now(),
         closes: false,
-        bytesUsed: 0,
         arrivingSince: null,
         endedAt: null,
       });
@@ -64,29 +55,17 @@ export class Departure {
     });
   }
 
-  /** A request has arrived. False: its connection is being closed, and the answer could not be sent; do nothing. */
+  /** A request has arrived while the process leaves. False: its connection is being closed; do nothing. */
   arrived({ req, res }: Pair): boolean {
     const connection = this.#connections.get(req.socket);
     if (!connection) return true;
-    if (this.#leaving && (connection.closes || req.socket.writableEnded)) return false;
-    connection.unanswered++;
-    connection.last = res;
-    if (this.#leaving) this.#closeAfter({ req, res }, connection);
+    if (connection.closes || req.socket.writableEnded) return false;
+    this.#closeAfter({ req, res }, connection);
     return true;
-  }
-
-  /** The answer to a request that `arrived` is out, or its client has gone. */
-  answered({ req: { socket } }: Pair): void {
-    const connection = this.#connections.get(socket);
-    if (!connection) return;
-    connection.unanswered--;
-    connection.bytesUsed = socket.bytesRead;
-    connection.usedAt = performance.now();
   }
 
   /** From now on answers close their connections, also those to `unanswered`. New connections are still taken. */
   leave(unanswered: Iterable<Pair>): void {
-    this.#leaving = true;
     for (const pair of unanswered) {
       const connection = this.#connections.get(pair.req.socket);
       if (connection && !pair.res.headersSent) this.#closeAfter(pair, connection);
@@ -107,7 +86,7 @@ export class Departure {
       if (this.#connections.size === 0 || performance.now() > until) break;
       await pause(LOOK_MS);
     }
-    if ([...this.#connections.values()].some(({ unanswered }) => unanswered > 0)) late();
+    if ([...this.#connections.keys()].some((socket) => stateOf(socket).unanswered > 0)) late();
     for (const socket of this.#connections.keys()) socket.destroy();
     this.#server.close(() => {}); // ends the timer of node:http
   }
@@ -119,7 +98,7 @@ export class Departure {
   #closeAfter({ req, res }: Pair, connection: Connection): void {
     const writeHead = res.writeHead.bind(res) as (...parameters: unknown[]) => ServerResponse;
     res.writeHead = (...parameters: unknown[]) => {
-      if (connection.last === res && req.complete) {
+      if (stateOf(req.socket).last === res && req.complete) {
         res.shouldKeepAlive = false;
         connection.closes = true;
       }
@@ -142,11 +121,12 @@ export class Departure {
     const now = performance.now();
     let awaited = false;
     for (const [socket, connection] of this.#connections) {
-      if (connection.unanswered > 0) continue;
+      const state = stateOf(socket);
+      if (state.unanswered > 0) continue;
       if (connection.endedAt !== null) {
         if (now - connection.endedAt > LINGER_MS) socket.destroy();
       } else if (socket.writableEnded) connection.endedAt = now;
-      else if (isAwaited(socket, connection, now)) awaited = true;
+      else if (isAwaited(socket, state, connection, now)) awaited = true;
       else {
         connection.endedAt = now;
         socket.end();
@@ -157,9 +137,9 @@ export class Departure {
 }
 
 /** A request may be on its way on a connection that has none. */
-function isAwaited(socket: Socket, connection: Connection, now: number): boolean {
-  if (socket.bytesRead === connection.bytesUsed)
-    return now - connection.usedAt < (socket.bytesRead === 0 ? SILENT_MS : USED_MS);
+function isAwaited(socket: Socket, { usedAt, bytesUsed }: SocketState, connection: Connection, now: number): boolean {
+  if (socket.bytesRead === 0) return now - connection.openedAt < SILENT_MS;
+  if (socket.bytesRead === bytesUsed) return now - usedAt < USED_MS;
   connection.arrivingSince ??= now;
   return now - connection.arrivingSince < ARRIVING_MS;
 }

@@ -1,17 +1,17 @@
-/** One HTTP request on its way through the gateway: what the steps have found out about it so far. */
+/** One HTTP request and its answer: the call that it makes, and what is left of it to read and to send. */
 import { randomFillSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIP, type Socket } from 'node:net';
+import { LIMITS } from '../../../config/limits.ts';
 import { MCP_PATH } from '../../../contracts/mcp.ts';
 import { isScimPath } from '../../../contracts/scim.ts';
-import type { UsedApproval } from '../../../lib/context.ts';
-import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { API_PREFIX, LLMS_PATH, VERSIONS_ROOT } from '../../../lib/addresses.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { requestId } from '../../../lib/values/ids.ts';
-import { traceparentOf } from '../../../lib/values/traceparent.ts';
-import type { Span } from '../../../mixins/tracing/tracing.ts';
-import type { Budget } from '../pipeline/rate/budget.ts';
-import type { Route } from '../pipeline/router.ts';
-import type { Door, Session } from '../pipeline/session.ts';
+import { Call } from '../pipeline/call.ts';
+import type { Door } from '../pipeline/session.ts';
 import type { Deliveries, Delivery } from './deliveries.ts';
+import { readBytes } from './intake.ts';
 
 // Random bytes are drawn in bulk: one system call for many request ids.
 const ID_BYTES = 16;
@@ -26,153 +26,135 @@ function randomForId(): Uint8Array {
   return pool.subarray(drawn, (drawn += ID_BYTES));
 }
 
-/** A call that was admitted to a run. */
-interface AdmittedCall {
-  readonly runId: string;
-  readonly stepId: string;
-  /** A mutation is tried out. */
-  readonly dryRun: boolean;
-  readonly approvalRequired: boolean;
-  /** What the change uses up; null: it needs no approval. */
-  readonly approval: UsedApproval | null;
-  /** Objects that the operation must not read; absent: a policy denies none. */
-  readonly deniedObjects?: readonly string[];
-}
-
-const CLIENT_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
-
 /** A request may name us in full (RFC 9112 section 3.2.2); whom it names decides nothing. */
 const originForm = (url: string): string =>
   url.charCodeAt(0) === 0x2f ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
 
-const doorOf = (path: string): Door => (path === MCP_PATH ? 'mcp' : isScimPath(path) ? 'scim' : 'api');
+function doorOf(url: string): Door {
+  if (url.startsWith(API_PREFIX)) {
+    const next = url[API_PREFIX.length];
+    if (next === '/') return url.startsWith(VERSIONS_ROOT, API_PREFIX.length) ? 'documents' : 'api';
+    if (next === undefined || next === '?') return 'api';
+  }
+  const mark = url.indexOf('?');
+  const path = mark < 0 ? url : url.slice(0, mark);
+  if (path === LLMS_PATH || path.startsWith(VERSIONS_ROOT)) return 'documents';
+  return path === MCP_PATH ? 'mcp' : isScimPath(path) ? 'scim' : 'pages';
+}
 
-export class Exchange {
+export class Exchange extends Call {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  readonly method: string;
-  /** Without the query. */
-  readonly path: string;
-  /** Without the question mark; empty when there is none. */
-  readonly rawQuery: string;
-  readonly requestId: string;
-  readonly startedAt: number;
-  /** The same on the clock that never jumps. */
+  /** When it came, on the clock that never jumps. */
   readonly started = performance.now();
-  readonly ip: string;
-  /** What the caller came to. */
-  readonly door: Door;
-
-  #route: Route | null = null;
-  pathValues: readonly string[] = [];
-  /** Name in log and metrics: the operationId, or what else was asked for. */
-  label = 'none';
-  session: Session | null = null;
-  /** What is charged for this request; null until known. */
-  budget: Budget | null = null;
-  /** The request has paid, or is about to: nothing more is charged when it is refused. */
-  charged = false;
-  /** Origin that may read the answer; null: none. */
-  allowedOrigin: string | null = null;
-  body: Buffer | null = null;
-  call: OperationCall | null = null;
-  /** The operation that the call tries out; null: it is no check. */
-  checked: Operation | null = null;
-  /** The references that the call expands. */
-  expanded: readonly string[] = [];
-  /** The run that has admitted the call. */
-  run: AdmittedCall | null = null;
-  /** The run of the caller that did not admit the call: the trail names it. */
-  refusedByRun: string | null = null;
-  /** What the call was answered when it was carried out before. */
-  outcome: OperationReply | null = null;
-  abort: ((error: Error) => void) | null = null;
   /** The client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
-  #leaveFlight: (() => void) | null = null;
   answered = false;
+  /** The work is done; the client has taken the answer, or is gone. */
+  worked = false;
+  left = false;
   readonly deliveries: Deliveries;
   /** The answer while its client has not taken all of it. */
   delivery: Delivery | null = null;
-  /** The request in its trace; null: nothing is traced, or it runs within another one. */
-  span: Span | null = null;
   /** Code of the error that was answered, for the log. */
   code: string | null = null;
 
-  /** `within`: an operation that the request of another exchange has run, which is not a request of its own. */
   constructor(
     req: IncomingMessage,
     res: ServerResponse,
-    {
-      ip,
-      now,
-      deliveries,
-      within,
-    }: { ip: string; now: number; deliveries: Deliveries; within?: { x: Exchange; method: string; path: string } },
+    { ip, now, deliveries }: { ip: string; now: number; deliveries: Deliveries },
   ) {
+    const url = originForm(req.url ?? '/');
+    super({
+      method: req.method ?? 'GET',
+      url,
+      headers: req.headers,
+      ip,
+      door: doorOf(url),
+      requestId: requestId(now, randomForId()),
+      startedAt: now,
+    });
     this.req = req;
     this.res = res;
-    this.ip = ip;
     this.deliveries = deliveries;
-    this.startedAt = now;
-    this.requestId = within?.x.requestId ?? requestId(now, randomForId());
-    this.span = within?.x.span ?? null;
-    this.method = within?.method ?? req.method ?? 'GET';
-    const url = within?.path ?? originForm(req.url ?? '/');
-    const mark = url.indexOf('?');
-    this.path = mark < 0 ? url : url.slice(0, mark);
-    this.rawQuery = mark < 0 ? '' : url.slice(mark + 1);
-    this.door = within?.x.door ?? doorOf(this.path);
   }
 
-  /** The operation that was asked for; only after `routed`. */
-  get route(): Route {
-    if (!this.#route) throw new Error(`No route is known yet for ${this.method} ${this.path}.`);
-    return this.#route;
-  }
-
-  /** The same for what also hears of requests without one. */
-  get routeIfKnown(): Route | null {
-    return this.#route;
-  }
-
-  /** The router found the operation. */
-  routed(route: Route, pathValues: readonly string[]): void {
-    this.#route = route;
-    this.pathValues = pathValues;
-    this.label = route.operation.operationId;
-  }
-
-  /** Counts as in flight until `leaveFlight`. */
-  enterFlight(leave: () => void): void {
-    this.#leaveFlight = leave;
-  }
-
-  leaveFlight(): void {
-    this.#leaveFlight?.();
-    this.#leaveFlight = null;
-  }
-
-  /** Gives up what takes memory: Node keeps the last request of a connection until the next one comes. */
-  forget(): void {
-    this.body = null;
-    this.call = null;
-    this.outcome = null;
-    // It holds the promise of the answer, and that the answer.
-    this.abort = null;
-  }
-
-  get clientRequestId(): string | null {
-    const given = this.req.headers['x-request-id'];
-    return typeof given === 'string' && CLIENT_REQUEST_ID.test(given) ? given : null;
-  }
-
-  /** Of the span that the request is, where it is traced; else what its caller has sent. */
-  get traceparent(): string | undefined {
-    return this.span?.traceparent ?? this.callersTraceparent;
-  }
-
-  get callersTraceparent(): string | undefined {
-    return traceparentOf(this.req.headers['traceparent']) ?? undefined;
+  override receive(maxBytes: number): Promise<Buffer | null> {
+    return readBytes(this, maxBytes);
   }
 }
+
+/**
+ * Headers that say what a request is may come once: Node keeps the first and drops the others in silence, a proxy
+ * before us may have judged by another one. HTTP/1.1 needs a Host (RFC 9112 section 3.2). Node takes the chunks off a body in a further
+ * transfer coding and hands over the rest as if it were the body. Throws REQUEST_MALFORMED.
+ */
+export function checkHead(x: Exchange): void {
+  const { rawHeaders, headers, httpVersionMajor, httpVersionMinor } = x.req;
+  if (httpVersionMajor !== 1) throw new PlatformError('REQUEST_MALFORMED', 'Only HTTP/1.0 and HTTP/1.1 are supported.');
+  if (headers.host === undefined && httpVersionMinor > 0)
+    throw new PlatformError('REQUEST_MALFORMED', 'The request has no Host header.');
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersionMinor === 0)) {
+    x.res.shouldKeepAlive = false; // the end of such a body is uncertain (RFC 9112 section 6.1)
+    throw new PlatformError('REQUEST_MALFORMED', 'Transfer-Encoding may only be chunked, in HTTP/1.1.');
+  }
+  let seen = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? '';
+    const bit = SINGLE_BY_LENGTH[name.length];
+    if (bit === undefined || name.toLowerCase() !== bit.name) continue;
+    if (seen & bit.mask) throw new PlatformError('REQUEST_MALFORMED', `${name} may be given only once.`);
+    seen |= bit.mask;
+  }
+}
+
+/** Reading one takes time that grows with the square of its length. */
+const PREFERENCE_MAX_CHARS = 1_024;
+const PREFERENCES = ['accept', 'accept-encoding', 'accept-language'] as const;
+
+/** What a client prefers counts as not said where it is longer than any client needs; before anything reads it. */
+export function dropLongPreferences({ headers }: IncomingMessage): void {
+  for (const name of PREFERENCES) if ((headers[name]?.length ?? 0) > PREFERENCE_MAX_CHARS) delete headers[name];
+}
+
+/** Throws URI_TOO_LONG. */
+export function checkUri({ req }: Exchange): void {
+  if ((req.url?.length ?? 0) > LIMITS.uri_max_bytes)
+    throw new PlatformError('URI_TOO_LONG', `The request URI exceeds the limit of ${LIMITS.uri_max_bytes} bytes.`);
+}
+
+/** By the length of the name, so that other headers cost one look-up. */
+const SINGLE_BY_LENGTH: Readonly<Record<number, { name: string; mask: number }>> = {
+  4: { name: 'host', mask: 1 },
+  13: { name: 'authorization', mask: 2 },
+  12: { name: 'content-type', mask: 4 },
+};
+
+/** The longest IPv6 address with a zone, in brackets and with a port, is shorter. */
+const ENTRY_MAX_CHARS = 100;
+
+/**
+ * Network address of the caller. Entries of X-Forwarded-For count only as far as the trusted proxies wrote them, and
+ * only when they are addresses; some proxies write the port as well.
+ */
+export function callerAddress(req: IncomingMessage, trustedProxies: number): string {
+  const direct = socketAddress(req.socket);
+  if (trustedProxies === 0) return direct;
+  const chain = [...String(req.headers['x-forwarded-for'] ?? '').split(','), direct]
+    .map((one) => one.trim())
+    .filter(Boolean);
+  return addressOf(chain[Math.max(0, chain.length - 1 - trustedProxies)] ?? '') ?? direct;
+}
+
+function addressOf(text: string): string | null {
+  if (text.length > ENTRY_MAX_CHARS) return null;
+  const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
+  return isIP(bare) === 0 ? null : plainAddress(bare);
+}
+
+/** Network address at the other end of a connection. */
+export const socketAddress = (socket: Socket): string => plainAddress(socket.remoteAddress ?? '');
+
+/** IPv4 addresses as such, also on a socket that speaks IPv6. */
+const plainAddress = (address: string): string => address.replace(/^::ffff:/, '');

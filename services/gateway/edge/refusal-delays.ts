@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { LIMITS } from '../../../config/limits.ts';
-import { type RefusalState, type SocketState, stateOf } from './socket-state.ts';
+import { type RefusalState, type SocketState, stateOf } from './deliveries.ts';
 
 /** So many in a row are answered at once: a client may have several requests under way when it first hears of it. */
 const FREE = 3;

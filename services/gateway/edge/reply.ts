@@ -14,8 +14,9 @@ import { matchesEtag } from '../../../lib/values/etags.ts';
 import { HTML_TYPE } from '../../../web/assets.ts';
 import { ERROR_PAGE_HEADERS, errorPage } from '../../../web/error-page.ts';
 import type { SharedAnswer } from '../../../web/kept.ts';
+import { tightest } from '../pipeline/budget.ts';
+import { ANY_ORIGIN } from '../pipeline/call.ts';
 import { deprecationHeaders } from '../pipeline/deprecation.ts';
-import { tightest } from '../pipeline/rate/budget.ts';
 import type { Exchange } from './exchange.ts';
 
 const PROBLEM_JSON = 'application/problem+json';
@@ -46,9 +47,6 @@ const EXPOSED_HEADERS = [
   'Upload-Offset',
   'Upload-Length',
 ].join(', ');
-
-/** Whose scripts may read what everybody may. */
-export const ANY_ORIGIN = '*';
 
 export interface ReplyOptions {
   baseUrl: string;
@@ -88,7 +86,7 @@ export function sendShared(
   const form = isCompressed(x, body) ? `${etag.slice(0, -1)}-gzip"` : etag;
   x.allowedOrigin = ANY_ORIGIN;
   const all = commonHeaders(x, options, { ...headers, ETag: form }, sharedVary(variesOn));
-  if (matchesEtag(x.req.headers['if-none-match'], form)) {
+  if (matchesEtag(x.headers['if-none-match'], form)) {
     send(x, 304, all, null);
     return 0;
   }
@@ -103,6 +101,24 @@ export async function sendFile(x: Exchange, file: SharedAnswer, options: ReplyOp
   return sendShared(x, file, options);
 }
 
+const REQUEST_HEADERS =
+  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Expected-Revision, X-Duplicate-Confirmation, X-Agent-Run-Id, X-Request-Id, Accept-Language, traceparent, MCP-Protocol-Version, Mcp-Method, Mcp-Name';
+
+/** Answers OPTIONS: a preflight for an allowed origin, else only what the address knows. */
+export function sendOptions(x: Exchange, allow: string, options: ReplyOptions): void {
+  const headers = commonHeaders(x, options, { Allow: allow });
+  if (x.allowedOrigin !== null && x.headers['access-control-request-method'] !== undefined)
+    headers.push(
+      'Access-Control-Allow-Methods',
+      allow,
+      'Access-Control-Allow-Headers',
+      REQUEST_HEADERS,
+      'Access-Control-Max-Age',
+      '600',
+    );
+  send(x, 204, headers, null);
+}
+
 /** Sends the Error body of docs/reference/errors.md. */
 export function sendError(x: Exchange, error: PlatformError, options: ReplyOptions): void {
   const problem = prefersProblemJson(x);
@@ -114,12 +130,16 @@ export function sendError(x: Exchange, error: PlatformError, options: ReplyOptio
 }
 
 /** True when the client prefers a page to JSON, as browsers do that open an address. */
-export const prefersPage = ({ req }: Exchange): boolean =>
-  req.headers.accept?.includes('text/html') === true &&
-  new Negotiator(req).mediaType(['application/json', 'text/html']) === 'text/html';
+export const prefersPage = ({ headers }: Exchange): boolean =>
+  headers.accept?.includes('text/html') === true &&
+  new Negotiator({ headers }).mediaType(['application/json', 'text/html']) === 'text/html';
 
-/** Sends the error as a page, with the status and the headers that the Error body would have. */
-export function sendErrorPage(x: Exchange, error: PlatformError, options: ReplyOptions): void {
+/** Sends the error as a page to browsers, with the status and the headers that the Error body would have. */
+export function sendErrorToPeople(x: Exchange, error: PlatformError, options: ReplyOptions): void {
+  if (!prefersPage(x)) {
+    sendError(x, error, options);
+    return;
+  }
   const headers = errorHeaders(x, error, options);
   headers.push('Content-Type', HTML_TYPE, ...Object.entries(ERROR_PAGE_HEADERS).flat());
   send(x, error.status, headers, Buffer.from(errorPage(error, x)));
@@ -179,8 +199,8 @@ export function commonHeaders(
       else headers.push(name, value);
     }
   if (!cached) headers.push('Cache-Control', 'no-store');
-  if ((x.req.headers.origin !== undefined || cached) && x.allowedOrigin !== ANY_ORIGIN) callersVary += ', Origin';
-  if (x.req.headers['accept-encoding'] !== undefined) callersVary += ', Accept-Encoding';
+  if ((x.headers.origin !== undefined || cached) && x.allowedOrigin !== ANY_ORIGIN) callersVary += ', Origin';
+  if (x.headers['accept-encoding'] !== undefined) callersVary += ', Accept-Encoding';
   headers.push('Vary', vary ?? callersVary);
   if (x.allowedOrigin !== null)
     headers.push('Access-Control-Allow-Origin', x.allowedOrigin, 'Access-Control-Expose-Headers', EXPOSED_HEADERS);
@@ -265,7 +285,7 @@ const isCompressed = (x: Exchange, body: Uint8Array): boolean => body.length >= 
 
 /** True when the client accepts gzip at all, by name or by `*`; identity may rank higher. */
 function acceptsGzip(x: Exchange): boolean {
-  return x.req.headers['accept-encoding'] !== undefined && new Negotiator(x.req).encodings(['gzip']).length > 0;
+  return x.headers['accept-encoding'] !== undefined && new Negotiator(x).encodings(['gzip']).length > 0;
 }
 
 /** Parameters of a media type other than its quality: they say nothing about which of two types is preferred. */
@@ -273,7 +293,7 @@ const TYPE_PARAMETER = /;(?!\s*q=)[^;,]*/gi;
 
 /** True when the client prefers application/problem+json to application/json. */
 function prefersProblemJson(x: Exchange): boolean {
-  const { accept } = x.req.headers;
+  const { accept } = x.headers;
   if (!accept?.includes('problem+json')) return false;
   const headers = { accept: accept.replace(TYPE_PARAMETER, '') };
   return new Negotiator({ headers }).mediaType([PROBLEM_JSON, 'application/json']) === PROBLEM_JSON;

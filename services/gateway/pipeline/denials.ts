@@ -7,7 +7,7 @@ import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { BoundedDenials, type Suppressed } from '../../../mixins/bounded-denials.ts';
-import type { Exchange } from '../edge/exchange.ts';
+import type { Call } from './call.ts';
 
 type Denial = DataActions['data.audit.deny']['params'];
 
@@ -24,12 +24,12 @@ export class Denials {
   }
 
   /** `request`: the caller; a refusal without a session belongs to no tenant and is not reported. */
-  note(x: Exchange, error: unknown, request: RequestContext | undefined): void {
+  note(x: Call, error: unknown, request: RequestContext | undefined): void {
     const route = x.routeIfKnown;
     if (!route?.operation.mutation || !request || !(error instanceof PlatformError) || error.status !== 403) return;
     const named = (name: string): string | undefined => x.pathValues[route.parameterNames.indexOf(name)];
     const id = named('id')?.toLowerCase() ?? '';
-    const key = x.req.headers['idempotency-key'];
+    const key = x.headers['idempotency-key'];
     const denial: Denial = {
       operationId: route.operation.operationId,
       code: error.code,

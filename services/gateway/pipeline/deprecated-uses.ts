@@ -6,7 +6,7 @@ import { LRUCache } from 'lru-cache';
 import type { AuthActions, DeprecatedUse } from '../../../contracts/auth.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { Metrics, Sample } from '../../../mixins/metrics/metrics.ts';
-import type { Exchange } from '../edge/exchange.ts';
+import type { Call } from './call.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_CHARS = 'YYYY-MM-DD'.length;
@@ -38,7 +38,7 @@ export class DeprecatedUses {
   }
 
   /** A request was answered. Public operations have no client to name. */
-  note({ routeIfKnown, session, startedAt }: Pick<Exchange, 'routeIfKnown' | 'session' | 'startedAt'>): void {
+  note({ routeIfKnown, session, startedAt }: Pick<Call, 'routeIfKnown' | 'session' | 'startedAt'>): void {
     const operation = routeIfKnown?.operation;
     if (!operation?.deprecated) return;
     const { operationId } = operation;

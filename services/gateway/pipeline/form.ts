@@ -15,7 +15,7 @@ import { IF_MATCH_RULE, strongEtags } from '../../../lib/values/etags.ts';
 import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../../lib/values/idempotency-key.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { parameterAdvice } from '../../../lib/values/parameter-advice.ts';
-import type { Exchange } from '../edge/exchange.ts';
+import type { Call } from './call.ts';
 import type { Route } from './router.ts';
 
 const NAME_SHOWN_MAX = 100;
@@ -49,11 +49,22 @@ class Problems {
   }
 }
 
+/** Step: reads the form of the call. */
+export function checkForm(_gate: unknown, x: Call): void {
+  x.asked = readForm(x, x.route);
+}
+
+/** Step: completes the fingerprint of a mutation whose body is parsed here. */
+export function identify(_gate: unknown, { asked, route }: Call): void {
+  if (asked?.fingerprint !== undefined && route.operation.requestBody?.raw !== true)
+    asked.fingerprint = completeFingerprint(asked.fingerprint, asked.body);
+}
+
 /**
  * Builds the call of the operation, or throws everything that is wrong with the form of the request. The fingerprint of
- * a mutation does not cover the body yet: `coverBody` does that, since it takes long for a large one.
+ * a mutation does not cover the body yet: `identify` does that, since it takes long for a large one.
  */
-export function readForm(x: Exchange, route: Route): OperationCall {
+function readForm(x: Call, route: Route): OperationCall {
   const { operation } = route;
   const problems = new Problems();
   const path = readPath(x, route, problems);
@@ -80,13 +91,7 @@ export function readForm(x: Exchange, route: Route): OperationCall {
   return call;
 }
 
-/** Completes the fingerprint of a mutation whose body is parsed here. */
-export function coverBody(call: OperationCall, operation: Operation): void {
-  if (call.fingerprint !== undefined && operation.requestBody?.kind !== 'raw')
-    call.fingerprint = completeFingerprint(call.fingerprint, call.body);
-}
-
-function readPath(x: Exchange, route: Route, problems: Problems): Record<string, string> {
+function readPath(x: Call, route: Route, problems: Problems): Record<string, string> {
   const path: Record<string, string> = {};
   for (const [i, name] of route.parameterNames.entries()) {
     const value = decode(x.pathValues[i] ?? '');
@@ -229,13 +234,13 @@ function check(pointer: string, value: unknown, parameter: Parameter, problems: 
   if (problem !== null) problems.add('PARAMETER_INVALID', pointer, `${parameter.name} ${problem}.`);
 }
 
-function header(x: Exchange, name: string): string | undefined {
-  const value = x.req.headers[name];
+function header(x: Call, name: string): string | undefined {
+  const value = x.headers[name];
   return typeof value === 'string' ? value : undefined;
 }
 
 function readHeaders(
-  x: Exchange,
+  x: Call,
   operation: Operation,
   query: Record<string, unknown>,
   problems: Problems,
@@ -254,22 +259,20 @@ function readHeaders(
   return headers;
 }
 
-/** Reads a header of the operation's row, unless it has a rule of its own. */
-function readHeader(x: Exchange, parameter: HeaderParameter, headers: OperationHeaders, problems: Problems): void {
-  const { name, required } = parameter;
-  const pointer = `header:${name}`;
-  const text = header(x, name.toLowerCase());
-  if (text === undefined) {
-    if (required) problems.add('PARAMETER_REQUIRED', pointer, `${name} is required.`);
-    return;
-  }
-  const property = HEADERS[name];
-  if (property === 'idempotencyKey' || property === 'ifMatch' || property === 'expectedRevision') return;
-  converted(pointer, text, parameter, problems);
-  headers[property] = text;
+/** Headers whose form is not that of a parameter of their type. */
+const HEADERS_WITH_OWN_RULE = new Set(['if-match', 'idempotency-key', 'x-expected-revision', 'x-agent-run-id']);
+
+/** Validates a header of the operation's row. */
+function checkHeader(x: Call, parameter: Parameter, problems: Problems): void {
+  const name = parameter.name.toLowerCase();
+  const pointer = `header:${parameter.name}`;
+  const text = header(x, name);
+  if (text !== undefined) {
+    if (!HEADERS_WITH_OWN_RULE.has(name)) converted(pointer, text, parameter, problems);
+  } else if (parameter.required) problems.add('PARAMETER_REQUIRED', pointer, `${parameter.name} is required.`);
 }
 
-function readIdempotencyKey(x: Exchange, headers: OperationHeaders, problems: Problems): void {
+function readIdempotencyKey(x: Call, headers: OperationHeaders, problems: Problems): void {
   const key = header(x, 'idempotency-key');
   if (key === undefined)
     problems.add('IDEMPOTENCY_KEY_REQUIRED', 'header:Idempotency-Key', 'Idempotency-Key is required.');
@@ -278,7 +281,7 @@ function readIdempotencyKey(x: Exchange, headers: OperationHeaders, problems: Pr
   else headers.idempotencyKey = key;
 }
 
-function readIfMatch(x: Exchange, operation: Operation, headers: OperationHeaders, problems: Problems): void {
+function readIfMatch(x: Call, operation: Operation, headers: OperationHeaders, problems: Problems): void {
   const ifMatch = header(x, 'if-match')?.trim();
   if (ifMatch === undefined) {
     if (operation.precondition === 'ifMatch')
@@ -288,7 +291,7 @@ function readIfMatch(x: Exchange, operation: Operation, headers: OperationHeader
 }
 
 function readRevision(
-  x: Exchange,
+  x: Call,
   operation: Operation,
   query: Record<string, unknown>,
   headers: OperationHeaders,
@@ -317,7 +320,7 @@ const EMPTY_OBJECT = /^\s*\{\s*\}\s*$/;
 
 const isEmptyObject = (body: Buffer): boolean => EMPTY_OBJECT.test(body.toString('latin1'));
 
-function readBody(x: Exchange, operation: Operation, problems: Problems): unknown {
+function readBody(x: Call, operation: Operation, problems: Problems): unknown {
   const declared = operation.requestBody;
   if (x.body === null) {
     if (declared?.required) problems.add('BODY_REQUIRED', '', 'This operation needs a JSON body.');
@@ -344,7 +347,7 @@ function readBody(x: Exchange, operation: Operation, problems: Problems): unknow
   return body;
 }
 
-const wantsIeee754Compatible = (x: Exchange): boolean => {
-  const accept = x.req.headers.accept;
+const wantsIeee754Compatible = (x: Call): boolean => {
+  const accept = x.headers.accept;
   return accept !== undefined && accept.length > 25 && /;\s*ieee754compatible\s*=\s*true/i.test(accept);
 };

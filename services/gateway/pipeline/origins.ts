@@ -2,8 +2,6 @@
 import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../../config/limits.ts';
 import { isServiceUnavailable } from '../../../mixins/service-unavailable.ts';
-import type { Exchange } from '../edge/exchange.ts';
-import { commonHeaders, type ReplyOptions, send } from '../edge/reply.ts';
 
 const MAX_AGE_MS = 30_000;
 const ANSWERS_MAX = 10_000;
@@ -40,22 +38,4 @@ export class Origins {
       },
     );
   }
-}
-
-const REQUEST_HEADERS =
-  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Expected-Revision, X-Duplicate-Confirmation, X-Agent-Run-Id, X-Request-Id, Accept-Language, traceparent, MCP-Protocol-Version, Mcp-Method, Mcp-Name';
-
-/** Answers OPTIONS: a preflight for an allowed origin, else only what the address knows. */
-export function sendOptions(x: Exchange, allow: string, options: ReplyOptions): void {
-  const headers = commonHeaders(x, options, { Allow: allow });
-  if (x.allowedOrigin !== null && x.req.headers['access-control-request-method'] !== undefined)
-    headers.push(
-      'Access-Control-Allow-Methods',
-      allow,
-      'Access-Control-Allow-Headers',
-      REQUEST_HEADERS,
-      'Access-Control-Max-Age',
-      '600',
-    );
-  send(x, 204, headers, null);
 }

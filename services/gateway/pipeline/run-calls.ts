@@ -11,31 +11,50 @@ import { completeFingerprint } from '../../../lib/json/fingerprint.ts';
 import { isObject } from '../../../lib/json/objects.ts';
 import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { relatedObjectsIn } from '../../../lib/query/conditions.ts';
-import type { Exchange } from '../edge/exchange.ts';
+import type { Call } from './call.ts';
 import { toPlatformError } from './failures.ts';
+import { isAgent } from './session.ts';
 
 /** What is asked of other services in the name of the caller. */
 export interface RunCalls {
   /** Throws the refusal of agent. */
-  readonly admit: (x: Exchange, admission: Admission) => Promise<Admitted>;
+  readonly admit: (x: Call, admission: Admission) => Promise<Admitted>;
   /** Not waited for. */
-  readonly settle: (x: Exchange, stepId: string, status: number) => void;
+  readonly settle: (x: Call, stepId: string, status: number) => void;
   /** The dry run of the call. */
-  readonly tryOut: (x: Exchange, call: OperationCall) => Promise<OperationReply>;
+  readonly tryOut: (x: Call, call: OperationCall) => Promise<OperationReply>;
   /** The record that the call is about, as the caller sees it. */
-  readonly read: (x: Exchange, call: OperationCall) => Promise<OperationReply>;
+  readonly read: (x: Call, call: OperationCall) => Promise<OperationReply>;
   /** Has people asked for an approval, which refuses the call. */
-  readonly request: (x: Exchange, asked: AgentActions['agent.approvals.request']['params']) => Promise<never>;
+  readonly request: (x: Call, asked: AgentActions['agent.approvals.request']['params']) => Promise<never>;
 }
 
-/** The client is flagged as an agent, or its token was given to one. */
-export const isAgent = ({ grant, actor }: NonNullable<Exchange['session']>): boolean => grant?.agent === true || actor;
+/**
+ * What an agent needs before it has a run, and to see to one: neither a step of the run nor on its budget, which would
+ * keep it from ending a run whose budget is used up. Approvals are decided by people, and agent refuses others.
+ */
+const OUTSIDE_RUNS: ReadonlySet<string> = new Set([
+  'me.identity.get',
+  'agent.runs.create',
+  'agent.runs.list',
+  'agent.runs.get',
+  'agent.runs.complete',
+  'agent.runs.cancel',
+  'agent.steps.list',
+  'agent.approvals.list',
+  'agent.approvals.get',
+  'agent.approvals.decide',
+]);
+
+/** Whether calls of the operation can be placed under a run. */
+export const belongsToRuns = ({ operationId, scopes }: Operation): boolean =>
+  scopes !== 'public' && !OUTSIDE_RUNS.has(operationId);
 
 /** The run that the call belongs to; null: none. Throws when an agent names none. */
-export function runOf({ session, req, route: { operation } }: Exchange): string | null {
-  if (!session) return null;
-  const runId = req.headers['x-agent-run-id'];
-  if (operation.runs === 'refused' && runId !== undefined)
+export function runOf({ session, headers, label, route }: Call): string | null {
+  if (!session || route.operation.scopes === 'public') return null;
+  const runId = headers['x-agent-run-id'];
+  if (label === 'agent.approvals.decide' && runId !== undefined)
     throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide, and under no run.');
   if (!belongsToRuns(operation)) return null;
   if (typeof runId === 'string') return runId.toLowerCase();
@@ -49,7 +68,7 @@ export function runOf({ session, req, route: { operation } }: Exchange): string 
 /**
  * Asks agent for admission. A reply: the call was carried out before, and this is its outcome.
  */
-export async function enterRun(runs: RunCalls, x: Exchange, runId: string): Promise<OperationReply | null> {
+export async function enterRun(runs: RunCalls, x: Call, runId: string): Promise<OperationReply | null> {
   const call = callOf(x);
   const admission = admissionOf(x, call, runId);
   let admitted: Admitted;
@@ -84,12 +103,12 @@ export async function enterRun(runs: RunCalls, x: Exchange, runId: string): Prom
   return null;
 }
 
-function callOf({ call, label }: Exchange): OperationCall {
-  if (!call) throw new Error(`The form of ${label} has not been read.`);
-  return call;
+function callOf({ asked, label }: Call): OperationCall {
+  if (!asked) throw new Error(`The form of ${label} has not been read.`);
+  return asked;
 }
 
-function admissionOf(x: Exchange, call: OperationCall, runId: string): Admission {
+function admissionOf(x: Call, call: OperationCall, runId: string): Admission {
   const { operationId, risk, cost, mutation, agentApproval, requestBody, dryRun } = x.route.operation;
   const { ifMatch, expectedRevision, duplicateConfirmation, idempotencyKey } = call.headers;
   const named = {
@@ -152,7 +171,7 @@ const isReplayed = ({ headers }: OperationReply): boolean => headers?.['Idempote
 /** The outcome of a mutation whose answer was lost, when its run has ended since; null: it has none. */
 async function outcomeOf(
   runs: RunCalls,
-  x: Exchange,
+  x: Call,
   call: OperationCall,
   refusal: unknown,
 ): Promise<OperationReply | null> {
@@ -173,7 +192,7 @@ async function outcomeOf(
  */
 async function askFor(
   runs: RunCalls,
-  x: Exchange,
+  x: Call,
   call: OperationCall,
   admission: Admission,
   { stepId }: Admitted,
@@ -202,7 +221,7 @@ async function askFor(
 }
 
 /** The record that the call changes; null: it has none, or none that the caller can see. */
-async function recordBefore(runs: RunCalls, x: Exchange, { path }: OperationCall): Promise<object | null> {
+async function recordBefore(runs: RunCalls, x: Call, { path, headers }: OperationCall): Promise<object | null> {
   const { objectApiName, id } = path;
   if (objectApiName === undefined || id === undefined) return null;
   const read: OperationCall = {

@@ -6,43 +6,21 @@
 
 import { hash } from 'node:crypto';
 import DataLoader from 'dataloader';
-import { decodeProtectedHeader, errors, importJWK, type JWK, type JWTPayload, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../../config/limits.ts';
-import { type GrantState, MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
+import type { GrantState } from '../../../contracts/auth.ts';
 import { MCP_PATH } from '../../../contracts/mcp.ts';
 import { apiUrl } from '../../../lib/addresses.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import type { Scope } from '../../../lib/operation.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
-import { formatTimestamp } from '../../../lib/values/time.ts';
 import { CountedCache } from '../../../mixins/metrics/counted-cache.ts';
-import type { Metrics } from '../../../mixins/metrics/metrics.ts';
+import type { CacheNumbers, Metrics } from '../../../mixins/metrics/metrics.ts';
 import { isServiceUnavailable } from '../../../mixins/service-unavailable.ts';
-import type { Connection } from './rate/budget.ts';
-import { RefreshingCache } from './refreshing-cache.ts';
+import type { Connection } from './budget.ts';
+import { type Session, Tokens } from './tokens.ts';
 
-/** What callers come to. Provisioning (SCIM) takes the tokens of the API. */
-export type Door = 'api' | 'mcp' | 'scim';
-
-/** One remembered access token. */
-export interface Session {
-  /** What the token may be used for. */
-  readonly audience: readonly string[];
-  readonly tenantId: string;
-  readonly userId: string;
-  readonly clientId: string;
-  readonly grantId: string;
-  readonly scopes: readonly Scope[];
-  readonly actor: boolean;
-  /** When the person signed in, in seconds since 1970, and with two factors; null: no person did. */
-  readonly signedIn: { readonly at: number; readonly multiFactor: boolean } | null;
-  readonly expiresAt: number;
-  readonly tokenExpiresAt: string;
-  /** The answer of the last grant check; set before the session is used. */
-  grant: GrantState | null;
-  connection: Connection | null;
-}
+/** What callers come to. */
+export type Door = 'api' | 'mcp' | 'scim' | 'documents' | 'pages';
 
 interface GrantOfSession {
   readonly tenantId: string;
@@ -70,19 +48,13 @@ interface UserRights {
   readonly systemPermissions: ReadonlySet<string>;
 }
 
-const ALGORITHMS = ['EdDSA', 'Ed25519', 'ES256'];
 const TOKEN_MAX_CHARS = 8_192;
-const KEYS_REFETCH_MS = 1_000;
-const KEYS_MAX_AGE_MS = 300_000;
-const CLOCK_SKEW_SECONDS = 5;
 /** Without requests and probes nobody asks, so that nobody hears that auth is back. */
 const AWAY_KNOWN_MS = 30_000;
 
-type VerifyKey = Awaited<ReturnType<typeof importJWK>>;
-
 export class Sessions {
-  readonly #issuer: string;
-  readonly #audiences: Readonly<Record<Door, string>>;
+  readonly #tokens: Tokens;
+  readonly #audiences: Readonly<Record<'api' | 'mcp', string>>;
   readonly #sources: SessionSources;
   readonly #sessions = new CountedCache<string, Session>({ max: 20_000 });
   readonly #grants: RefreshingCache<Session, GrantState>;
@@ -94,14 +66,10 @@ export class Sessions {
   /** When auth was last found not to answer, and about what; null: it answers. */
   #authAway: { foundAt: number; about: Session } | null = null;
   #askingAgain = false;
-  #keys = new Map<string, VerifyKey>();
-  /** On the clock of `performance.now()`. */
-  #keysAt = Number.NEGATIVE_INFINITY;
-  #keysPending: Promise<void> | null = null;
 
   constructor(baseUrl: string, sources: SessionSources) {
-    this.#issuer = baseUrl;
-    this.#audiences = { api: apiUrl(baseUrl), mcp: `${baseUrl}${MCP_PATH}`, scim: apiUrl(baseUrl) };
+    this.#tokens = new Tokens(baseUrl, () => sources.keys());
+    this.#audiences = { api: apiUrl(baseUrl), mcp: `${baseUrl}${MCP_PATH}` };
     this.#sources = sources;
     // The questions of one turn of the event loop travel as one call; RefreshingCache keeps the answers.
     const grants = new DataLoader((sessions: readonly Session[]) => this.#checkGrants(sessions), {
@@ -159,7 +127,7 @@ export class Sessions {
       if (known.expiresAt <= now) throw new PlatformError('TOKEN_EXPIRED', 'The access token has expired.');
       return this.#meantFor(door, known);
     }
-    return this.#verify(token, now).then((session) => {
+    return this.#tokens.verify(token, now).then((session) => {
       // A token for something else altogether is not worth a place.
       const checked = this.#meantFor(door, session);
       this.#sessions.set(key, session);
@@ -168,7 +136,8 @@ export class Sessions {
   }
 
   #meantFor(door: Door, session: Session): Session {
-    const audience = this.#audiences[door];
+    // Provisioning takes the tokens of the API.
+    const audience = this.#audiences[door === 'mcp' ? 'mcp' : 'api'];
     if (session.audience.includes(audience)) return session;
     throw new PlatformError('TOKEN_AUDIENCE_INVALID', `The access token is not meant for ${audience}.`);
   }
@@ -217,7 +186,7 @@ export class Sessions {
 
   /** Event: the signing keys changed. */
   async rotateKeys(): Promise<void> {
-    await this.#fetchKeys();
+    await this.#tokens.fetchKeys();
   }
 
   async #checkGrants(sessions: readonly Session[]): Promise<(GrantState | Error)[]> {
@@ -262,79 +231,6 @@ export class Sessions {
       return living.has(session.grantId) ? state : { ...UNKNOWN_GRANT, grantId: session.grantId };
     });
   }
-
-  async #verify(token: string, now: number): Promise<Session> {
-    let kid: string | undefined;
-    try {
-      kid = decodeProtectedHeader(token).kid;
-    } catch {
-      throw new PlatformError('TOKEN_INVALID', 'The access token is not well formed.');
-    }
-    if (typeof kid !== 'string') throw new PlatformError('TOKEN_INVALID', 'The access token names no key.');
-    const key = await this.#key(kid);
-    if (!key) throw new PlatformError('TOKEN_INVALID', 'The access token is signed with an unknown key.');
-    let claims: JWTPayload;
-    try {
-      const verified = await jwtVerify(token, key, {
-        algorithms: ALGORITHMS,
-        typ: 'at+jwt',
-        issuer: this.#issuer,
-        requiredClaims: ['exp', 'sub', 'client_id', 'tenant_id', 'grant_id'],
-        clockTolerance: CLOCK_SKEW_SECONDS,
-        currentDate: new Date(now),
-      });
-      claims = verified.payload;
-    } catch (error) {
-      if (error instanceof errors.JWTExpired) throw new PlatformError('TOKEN_EXPIRED', 'The access token has expired.');
-      throw new PlatformError('TOKEN_INVALID', 'The access token is not valid.', { cause: error });
-    }
-    const expiresAt = (claims.exp ?? 0) * 1_000;
-    return {
-      audience: [claims.aud ?? []].flat(),
-      tenantId: String(claims['tenant_id']),
-      userId: String(claims['sub']),
-      clientId: String(claims['client_id']),
-      grantId: String(claims['grant_id']),
-      scopes: String(claims['scope'] ?? '')
-        .split(' ')
-        .filter(Boolean) as Scope[],
-      actor: claims['act'] !== undefined,
-      signedIn: signInOf(claims),
-      expiresAt,
-      tokenExpiresAt: formatTimestamp(expiresAt),
-      grant: null,
-      connection: null,
-    };
-  }
-
-  async #key(kid: string): Promise<VerifyKey | undefined> {
-    const now = performance.now();
-    const known = this.#keys.get(kid);
-    if (known) {
-      if (now - this.#keysAt > KEYS_MAX_AGE_MS) this.#fetchKeys().catch(() => {});
-      return known;
-    }
-    // Tokens with invented key ids must not become calls: one question per second answers them all.
-    if (now - this.#keysAt >= KEYS_REFETCH_MS || this.#keysPending) await this.#fetchKeys();
-    return this.#keys.get(kid);
-  }
-
-  #fetchKeys(): Promise<void> {
-    this.#keysPending ??= this.#sources
-      .keys()
-      .then(async ({ keys }) => {
-        const fresh = new Map<string, VerifyKey>();
-        for (const jwk of keys as JWK[])
-          if (jwk.kid && (jwk.kty === 'OKP' || jwk.kty === 'EC'))
-            fresh.set(jwk.kid, await importJWK(jwk, jwk.alg ?? (jwk.kty === 'OKP' ? 'EdDSA' : 'ES256')));
-        this.#keys = fresh;
-        this.#keysAt = performance.now();
-      })
-      .finally(() => {
-        this.#keysPending = null;
-      });
-    return this.#keysPending;
-  }
 }
 
 const grantOf = ({ tenantId, grantId, clientId, userId }: Session): GrantOfSession => ({
@@ -348,10 +244,10 @@ const grantOf = ({ tenantId, grantId, clientId, userId }: Session): GrantOfSessi
 const isAway = (error: Error): boolean =>
   isServiceUnavailable(error) || (error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE');
 
-const userKey = ({ tenantId, userId }: Session): string => `${tenantId}:${userId}`;
+/** The client is flagged as an agent, or its token was given to one. */
+export const isAgent = ({ grant, actor }: Session): boolean => grant?.agent === true || actor;
 
-const signInOf = ({ auth_time: at, acr }: JWTPayload): Session['signedIn'] =>
-  typeof at === 'number' ? { at, multiFactor: acr === MULTI_FACTOR_ACR } : null;
+const userKey = ({ tenantId, userId }: Session): string => `${tenantId}:${userId}`;
 
 const UNKNOWN_GRANT: GrantState = {
   grantId: '',
@@ -367,3 +263,92 @@ const UNKNOWN_GRANT: GrantState = {
     tenant: { connection: null, tenant: null, daily: null, concurrency: null },
   },
 };
+
+/** A value is used this long after it was asked for. */
+const MAX_AGE_MS = 5_000;
+const REFRESH_MS = 2_500;
+
+interface Entry<V> {
+  value: V | undefined;
+  askedAt: number;
+  pending: Promise<V> | null;
+}
+
+/**
+ * Answers of other services that the gateway uses for a few seconds. An entry past its age is never used; one that is
+ * getting old is read again in the background, so that steady traffic does not wait. docs/decisions/
+ * libraries-off-the-hot-path.md says why this is not lru-cache's `fetchMethod`.
+ */
+class RefreshingCache<Q, V extends object> implements CacheNumbers {
+  /** Totals since the start. */
+  hits = 0;
+  misses = 0;
+  evictions = 0;
+  readonly #entries: LRUCache<string, Entry<V>>;
+  readonly #load: (question: Q) => Promise<V>;
+  readonly #now: () => number;
+
+  constructor(load: (question: Q) => Promise<V>, options: { max?: number; now?: () => number } = {}) {
+    this.#load = load;
+    this.#entries = new LRUCache({
+      max: options.max ?? 50_000,
+      dispose: (_value, _key, reason) => {
+        if (reason === 'evict') this.evictions++;
+      },
+    });
+    this.#now = options.now ?? (() => performance.now());
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** The value at once when it is fresh, a promise when it has to be asked for. */
+  get(key: string, question: Q): V | Promise<V> {
+    const entry = this.#entries.get(key);
+    if (entry?.value !== undefined) {
+      const age = this.#now() - entry.askedAt;
+      if (age < MAX_AGE_MS) {
+        if (age > REFRESH_MS && !entry.pending) this.#ask(key, entry, question).catch(() => {});
+        this.hits++;
+        return entry.value;
+      }
+    }
+    this.misses++;
+    if (entry?.pending) return entry.pending;
+    const fresh = entry ?? { value: undefined, askedAt: 0, pending: null };
+    if (!entry) this.#entries.set(key, fresh);
+    return this.#ask(key, fresh, question);
+  }
+
+  /** The value as it is now. Callers that ask at the same time share one question. */
+  renew(key: string, question: Q): Promise<V> {
+    const entry = this.#entries.get(key) ?? { value: undefined, askedAt: 0, pending: null };
+    this.#entries.set(key, entry);
+    return entry.pending ?? this.#ask(key, entry, question);
+  }
+
+  /** Forgets the entry: the next request asks again, and an answer under way is not stored. */
+  drop(key: string): void {
+    this.#entries.delete(key);
+  }
+
+  #ask(key: string, entry: Entry<V>, question: Q): Promise<V> {
+    const askedAt = this.#now();
+    const pending = this.#load(question).then(
+      (value) => {
+        entry.value = value;
+        entry.askedAt = askedAt;
+        entry.pending = null;
+        return value;
+      },
+      (error) => {
+        entry.pending = null;
+        if (entry.value === undefined && this.#entries.get(key) === entry) this.#entries.delete(key);
+        throw error;
+      },
+    );
+    entry.pending = pending;
+    return pending;
+  }
+}

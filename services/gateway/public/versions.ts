@@ -3,17 +3,15 @@
  * Source: docs/reference/versioning.md.
  */
 import Negotiator from 'negotiator';
-import { API_PREFIX, LATEST_DOCUMENTS_PATH } from '../../../lib/addresses.ts';
+import { API_PREFIX, LATEST_DOCUMENTS_PATH, LLMS_PATH, VERSIONS_ROOT } from '../../../lib/addresses.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { archives, type DocumentFile, type Version } from '../../../mixins/documents/archives.ts';
 import { contentTypeOf, HTML_TYPE, IMMUTABLE, pagePolicy } from '../../../web/assets.ts';
 import type { Exchange } from '../edge/exchange.ts';
-import { ANY_ORIGIN, commonHeaders, type ReplyOptions, send, sendFile, sharedVary } from '../edge/reply.ts';
+import { commonHeaders, type ReplyOptions, send, sendFile, sharedVary } from '../edge/reply.ts';
+import { ANY_ORIGIN } from '../pipeline/call.ts';
 
-const ROOT = '/versions/';
 const LATEST = 'latest';
-/** Where language models begin to read (llmstxt.org): a file of the latest version, at the root. */
-const LLMS = '/llms.txt';
 const ADDRESS = /^\/versions\/([^/]{1,40})\/docs(?:\/(.*))?$/;
 
 const DRAFT = 'no-cache';
@@ -27,13 +25,10 @@ const PAGE_HEADERS: Readonly<Record<string, string>> = {
 
 /** For lists of what is reachable. */
 export const DOCUMENT_PAGES: readonly string[] = [
-  LLMS,
-  `${ROOT}{version}/docs/…`,
-  `${API_PREFIX}${ROOT}{version}/docs/…`,
+  LLMS_PATH,
+  `${VERSIONS_ROOT}{version}/docs/…`,
+  `${API_PREFIX}${VERSIONS_ROOT}{version}/docs/…`,
 ];
-
-export const belongsToVersions = (path: string): boolean =>
-  path === LLMS || path.startsWith(ROOT) || (path.startsWith(ROOT, API_PREFIX.length) && path.startsWith(API_PREFIX));
 
 /** What was asked for: a file under its name, and whether its representation was negotiated. */
 interface Asked {
@@ -44,7 +39,7 @@ interface Asked {
 export class VersionedDocuments {
   readonly #archives = archives();
 
-  /** Answers a request at an address of `belongsToVersions`; returns how many bytes the answer has before compression. */
+  /** Answers a request below `/versions/`; returns how many bytes the answer has before compression. */
   async answer(x: Exchange, options: ReplyOptions): Promise<number> {
     x.label = 'documents';
     x.allowedOrigin = ANY_ORIGIN;
@@ -52,7 +47,7 @@ export class VersionedDocuments {
       throw new PlatformError('METHOD_NOT_ALLOWED', 'The documents can only be read.', {
         headers: { Allow: 'GET, HEAD' },
       });
-    if (x.path === LLMS) return this.#answerLlms(x, options);
+    if (x.path === LLMS_PATH) return this.#answerLlms(x, options);
     const prefix = x.path.startsWith(API_PREFIX) ? API_PREFIX : '';
     const [, given = '', path] = ADDRESS.exec(x.path.slice(prefix.length)) ?? [];
     const version = given === LATEST ? this.#archives.latest : this.#archives.find(given);
@@ -64,14 +59,14 @@ export class VersionedDocuments {
       throw new PlatformError('ROUTE_NOT_FOUND', `Version ${version.version} of the documents has no such file.`);
     // Links of the page are relative to the folder, and so need its slash.
     if (given === LATEST || path === undefined)
-      return redirect(x, `${prefix}${ROOT}${version.version}/docs/${path ?? ''}`, options);
+      return redirect(x, `${prefix}${VERSIONS_ROOT}${version.version}/docs/${path ?? ''}`, options);
     return reply(x, version, asked, file, options);
   }
 
   /** The address stays when there is a new version, so that caches ask each time. */
   async #answerLlms(x: Exchange, options: ReplyOptions): Promise<number> {
     const { latest } = this.#archives;
-    const name = LLMS.slice(1);
+    const name = LLMS_PATH.slice(1);
     const file = latest && (await this.#archives.open(latest)).get(name);
     if (!latest || !file) throw new PlatformError('ROUTE_NOT_FOUND', 'There are no documents.');
     return reply(x, { ...latest, published: null }, { name, negotiated: false }, file, options);
@@ -91,7 +86,7 @@ function noVersion(given: string): PlatformError {
 function nameOf(path: string, archive: ReadonlyMap<string, unknown>, x: Exchange): Asked {
   const whole = path === '' ? 'index' : path;
   if (archive.has(whole) || !archive.has(`${whole}.html`)) return { name: whole, negotiated: false };
-  const preferred = new Negotiator(x.req).mediaType(['text/html', 'text/markdown']);
+  const preferred = new Negotiator(x).mediaType(['text/html', 'text/markdown']);
   return { name: `${whole}.${preferred === 'text/markdown' ? 'md' : 'html'}`, negotiated: true };
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { AccessLog } from '../../../services/gateway/edge/access-log.ts';
+import { AccessLog } from '../../../services/gateway/edge/answered.ts';
 import type { Exchange } from '../../../services/gateway/edge/exchange.ts';
 
 const EXCHANGE = {

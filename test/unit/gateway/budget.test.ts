@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { GrantState } from '../../../contracts/auth.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { Budgets, type Connection, tightest } from '../../../services/gateway/pipeline/rate/budget.ts';
+import { Budgets, type Connection, tightest } from '../../../services/gateway/pipeline/budget.ts';
 import { Buckets } from '../../../services/ratelimit/buckets.ts';
 
 const DEFAULTS = { connection: 100, tenant: 1000, anonymous: 5, daily: 1e6, concurrency: 3, concurrencyCostly: 1 };

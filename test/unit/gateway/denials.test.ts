@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { OF_ORIGIN_MAX, OF_TENANT_MAX, type Suppressed } from '../../../mixins/bounded-denials.ts';
-import type { Exchange } from '../../../services/gateway/edge/exchange.ts';
+import type { Call } from '../../../services/gateway/pipeline/call.ts';
 import { type DenialSink, Denials } from '../../../services/gateway/pipeline/denials.ts';
 
 const REFUSED = new PlatformError('SCOPE_INSUFFICIENT', 'The access token lacks the scope data:write.');
 const EXCHANGE = {
   routeIfKnown: { operation: { operationId: 'data.records.create', mutation: true }, parameterNames: [] },
   pathValues: [],
-  req: { headers: {} },
-} as unknown as Exchange;
+  headers: {},
+} as unknown as Call;
 
 describe('refusals on their way to the audit trail', () => {
   let now: number;

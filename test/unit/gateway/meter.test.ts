@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Meter } from '../../../services/gateway/pipeline/rate/meter.ts';
+import { Meter } from '../../../services/gateway/pipeline/meter.ts';
 
 const POLICY = { name: 'connection', key: 'c', limit: 3_000, windowSeconds: 60 } as const;
 

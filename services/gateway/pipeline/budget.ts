@@ -3,7 +3,7 @@
  * costs nothing. Source: docs/reference/limits.md.
  */
 import { LRUCache } from 'lru-cache';
-import type { GrantState } from '../../../../contracts/auth.ts';
+import type { GrantState } from '../../../contracts/auth.ts';
 import {
   anonymousPolicy,
   COSTLY_UNITS,
@@ -15,9 +15,8 @@ import {
   type LeaseRequest,
   type RateDefaults,
   type RatePolicy,
-} from '../../../../contracts/ratelimit.ts';
-import { PlatformError } from '../../../../lib/errors/platform-error.ts';
-import type { CallerRefusals } from '../../edge/refusal-delays.ts';
+} from '../../../contracts/ratelimit.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { Meter } from './meter.ts';
 
 /** Asks the owners of the counters; answers in the order of the requests. */
@@ -30,12 +29,17 @@ export interface Budget {
 }
 
 /** What a caller holds in this gateway. */
-interface Flight extends CallerRefusals {
+interface Flight {
   /** Requests in flight, and those of them that cost much. */
   all: number;
   costly: number;
   /** Bytes of answers that the caller has not taken. */
   unsentBytes: number;
+  /** Its refusals in a row, as edge/refusal-delays.ts counts them. */
+  ignored: number;
+  retryAt: number;
+  refusedSince: number;
+  readonly shared: boolean;
 }
 
 export interface Connection extends Budget {

@@ -5,8 +5,8 @@
 import { AUTH_ROOTS } from '../../../contracts/auth.ts';
 import { API_PREFIX } from '../../../lib/addresses.ts';
 import type { Operation } from '../../../lib/operation.ts';
-import { PAGE_PATHS, PAGE_ROOTS } from '../doors/pages.ts';
-import { DOCUMENT_PAGES } from './versions.ts';
+import { DOCUMENT_PAGES } from '../public/versions.ts';
+import { PAGE_PATHS, PAGE_ROOTS } from './pages.ts';
 
 interface PublicAlias {
   /** null: the gateway answers by itself. */

@@ -3,7 +3,7 @@
  * owner reported as left. When the owner cannot be reached, the meter spends this gateway's share of the limit, never
  * more.
  */
-import type { Lease, RatePolicy } from '../../../../contracts/ratelimit.ts';
+import type { Lease, RatePolicy } from '../../../contracts/ratelimit.ts';
 
 /** Share of a limit that is leased at a time. */
 const BLOCK = 0.02;

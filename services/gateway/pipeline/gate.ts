@@ -1,0 +1,25 @@
+/** What the steps use of their gateway. */
+import type { ServiceBroker } from 'moleculer';
+import type { Turns } from '../../../mixins/turns.ts';
+import type { Budgets } from './budget.ts';
+import type { Call } from './call.ts';
+import type { Origins } from './origins.ts';
+import type { Router } from './router.ts';
+import type { RunCalls } from './run-calls.ts';
+import type { Sessions } from './session.ts';
+
+export interface Gate {
+  readonly baseUrl: string;
+  readonly broker: ServiceBroker;
+  readonly router: Router;
+  readonly sessions: Sessions;
+  readonly budgets: Budgets;
+  readonly origins: Origins;
+  /** One body of many megabytes of each tenant is received and answered at a time. */
+  readonly hugeBodies: Turns;
+  readonly runs: RunCalls;
+  /** Called with every call that a step refused. */
+  readonly refused: (x: Call, error: unknown) => void;
+}
+
+export type Step = (gate: Gate, x: Call) => void | Promise<void>;
