@@ -333,7 +333,7 @@ export class Gateway implements Edge, PageSources {
         const request = requestContextOf(x);
         return ask(this, x, x.route.operation.action, asked, request && { ...request, dryRun: true });
       },
-      read: (x, asked) => ask(this, x, 'data.records.get', asked, requestContextOf(x)),
+      read: (x, asked) => ask(this, x, READ_RECORD, asked, requestContextOf(x)),
       request: (x, asked) => abortable(x, call(broker, 'agent.approvals.request', asked, asCaller(x))),
     };
   }

@@ -21,8 +21,6 @@ import type { Gate } from './gate.ts';
 import { isAgent, type UserRights } from './session.ts';
 import type { Session } from './tokens.ts';
 
-/** Answered even to users without the API permission, so that a client can find out who it is. */
-const WITHOUT_API_PERMISSION = new Set(['me.identity.get']);
 /** Without it, the records of objects that give access cannot be written. */
 const ACCESS_PERMISSION = 'manageUsers';
 
@@ -91,7 +89,7 @@ function applyGrant(gate: Gate, x: Call, session: Session, grant: GrantState): v
 }
 
 export function checkApiPermission(gate: Gate, x: Call): void | Promise<void> {
-  if (!x.session || WITHOUT_API_PERMISSION.has(x.label)) return undefined;
+  if (!x.session || x.routeIfKnown?.operation.apiPermission === false) return undefined;
   const user = gate.sessions.user(x.session);
   if (user instanceof Promise) return user.then(requireApi);
   requireApi(user);
@@ -202,7 +200,7 @@ export function spendOperation(gate: Gate, x: Call): void | Promise<void> {
   x.enterFlight(gate.budgets.enter(connection, operation.manyAtOnce ? 0 : operation.cost));
   const freeKey = freeOncePerSecond(x, session.tenantId, connection.key);
   const free = freeKey !== null && gate.budgets.freePoll(freeKey);
-  if (operation.operationId === 'me.limits.get') return reportLimits(gate, x, connection, free);
+  if (operation.reportsLimits) return reportLimits(gate, x, connection, free);
   // A free read that is refused later, as one of an id that does not exist, is charged then.
   x.charged = !free && operation.cost > 0;
   return gate.budgets.charge(connection, free ? 0 : operation.cost);
@@ -215,12 +213,12 @@ async function reportLimits(gate: Gate, x: Call, connection: Connection, free: b
   await gate.budgets.report(connection);
 }
 
-/** Reading the status of something that takes its time, or the limits, is free once per second: under this key. */
+/** The key of a poll that is free once per second; null: the operation is no such poll. */
 function freeOncePerSecond(x: Call, tenantId: string, connectionKey: string): string | null {
-  const { operation, isPolled } = x.route;
-  if (operation.operationId === 'me.limits.get') return connectionKey;
-  if (!isPolled) return null;
-  // Another way to write an id is not another id.
+  const { operation } = x.route;
+  if (!operation.freePoll) return null;
+  if (x.pathValues.length === 0) return `${connectionKey}:${operation.operationId}`;
+  // UUIDs compare case-insensitively.
   const id = decode(x.pathValues.at(-1) ?? '')?.toLowerCase();
   return isUuid(id) ? `${tenantId}:${operation.operationId}:${id}` : null;
 }

@@ -9,7 +9,14 @@ import { PlatformError, violation } from '../../../lib/errors/platform-error.ts'
 import { ViolationList } from '../../../lib/errors/violation-list.ts';
 import { completeFingerprint, fingerprintHead } from '../../../lib/json/fingerprint.ts';
 import { JsonError, parseJson, parseJsonBytes } from '../../../lib/json/parse.ts';
-import type { Operation, OperationCall, OperationHeaders, Parameter } from '../../../lib/operation.ts';
+import {
+  HEADERS,
+  type HeaderParameter,
+  type Operation,
+  type OperationCall,
+  type OperationHeaders,
+  type Parameter,
+} from '../../../lib/operation.ts';
 import { collectBodyViolations, valueProblem } from '../../../lib/validation.ts';
 import { IF_MATCH_RULE, strongEtags } from '../../../lib/values/etags.ts';
 import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../../lib/values/idempotency-key.ts';
@@ -56,7 +63,7 @@ export function checkForm(_gate: unknown, x: Call): void {
 
 /** Step: completes the fingerprint of a mutation whose body is parsed here. */
 export function identify(_gate: unknown, { asked, route }: Call): void {
-  if (asked?.fingerprint !== undefined && route.operation.requestBody?.raw !== true)
+  if (asked?.fingerprint !== undefined && route.operation.requestBody?.kind !== 'raw')
     asked.fingerprint = completeFingerprint(asked.fingerprint, asked.body);
 }
 
@@ -259,17 +266,19 @@ function readHeaders(
   return headers;
 }
 
-/** Headers whose form is not that of a parameter of their type. */
-const HEADERS_WITH_OWN_RULE = new Set(['if-match', 'idempotency-key', 'x-expected-revision', 'x-agent-run-id']);
-
-/** Validates a header of the operation's row. */
-function checkHeader(x: Call, parameter: Parameter, problems: Problems): void {
-  const name = parameter.name.toLowerCase();
-  const pointer = `header:${parameter.name}`;
-  const text = header(x, name);
-  if (text !== undefined) {
-    if (!HEADERS_WITH_OWN_RULE.has(name)) converted(pointer, text, parameter, problems);
-  } else if (parameter.required) problems.add('PARAMETER_REQUIRED', pointer, `${parameter.name} is required.`);
+/** Reads a header of the operation's row, unless it has a rule of its own. */
+function readHeader(x: Call, parameter: HeaderParameter, headers: OperationHeaders, problems: Problems): void {
+  const { name, required } = parameter;
+  const pointer = `header:${name}`;
+  const text = header(x, name.toLowerCase());
+  if (text === undefined) {
+    if (required) problems.add('PARAMETER_REQUIRED', pointer, `${name} is required.`);
+    return;
+  }
+  const property = HEADERS[name];
+  if (property === 'idempotencyKey' || property === 'ifMatch' || property === 'expectedRevision') return;
+  converted(pointer, text, parameter, problems);
+  headers[property] = text;
 }
 
 function readIdempotencyKey(x: Call, headers: OperationHeaders, problems: Problems): void {

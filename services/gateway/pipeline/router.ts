@@ -13,8 +13,6 @@ export interface Route {
   readonly checks: ReadonlyMap<string, Operation> | null;
   /** The operation that tries this one out; null: none does. */
   readonly checkedBy: Operation | null;
-  /** Reads the status of something that takes its time. */
-  readonly isPolled?: boolean;
 }
 
 interface Match {
@@ -31,8 +29,6 @@ interface Node {
   parameter: Node | undefined;
   readonly methods: Map<string, Route>;
 }
-
-const POLLED = /\/\{(?:deploymentId|jobId|runId)\}$/;
 
 const node = (): Node => ({ literals: new Map(), parameter: undefined, methods: new Map() });
 
@@ -62,8 +58,7 @@ export class Router {
     }
     if (at.methods.has(operation.method))
       throw new Error(`Two operations share ${operation.method} ${operation.path}: ${operation.operationId}`);
-    const isPolled = operation.method === 'GET' && POLLED.test(operation.path);
-    const route = { operation, parameterNames, isPolled, ...checks };
+    const route = { operation, parameterNames, ...checks };
     at.methods.set(operation.method, route);
     return route;
   }

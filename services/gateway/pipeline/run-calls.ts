@@ -5,11 +5,12 @@
  */
 import { LIMITS } from '../../../config/limits.ts';
 import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../../contracts/agent.ts';
+import { READ_RECORD } from '../../../contracts/data/records.ts';
 import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { completeFingerprint } from '../../../lib/json/fingerprint.ts';
 import { isObject } from '../../../lib/json/objects.ts';
-import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { belongsToRuns, type Operation, type OperationCall, type OperationReply } from '../../../lib/operation.ts';
 import { relatedObjectsIn } from '../../../lib/query/conditions.ts';
 import type { Call } from './call.ts';
 import { toPlatformError } from './failures.ts';
@@ -29,32 +30,11 @@ export interface RunCalls {
   readonly request: (x: Call, asked: AgentActions['agent.approvals.request']['params']) => Promise<never>;
 }
 
-/**
- * What an agent needs before it has a run, and to see to one: neither a step of the run nor on its budget, which would
- * keep it from ending a run whose budget is used up. Approvals are decided by people, and agent refuses others.
- */
-const OUTSIDE_RUNS: ReadonlySet<string> = new Set([
-  'me.identity.get',
-  'agent.runs.create',
-  'agent.runs.list',
-  'agent.runs.get',
-  'agent.runs.complete',
-  'agent.runs.cancel',
-  'agent.steps.list',
-  'agent.approvals.list',
-  'agent.approvals.get',
-  'agent.approvals.decide',
-]);
-
-/** Whether calls of the operation can be placed under a run. */
-export const belongsToRuns = ({ operationId, scopes }: Operation): boolean =>
-  scopes !== 'public' && !OUTSIDE_RUNS.has(operationId);
-
 /** The run that the call belongs to; null: none. Throws when an agent names none. */
-export function runOf({ session, headers, label, route }: Call): string | null {
-  if (!session || route.operation.scopes === 'public') return null;
+export function runOf({ session, headers, route: { operation } }: Call): string | null {
+  if (!session) return null;
   const runId = headers['x-agent-run-id'];
-  if (label === 'agent.approvals.decide' && runId !== undefined)
+  if (operation.runs === 'refused' && runId !== undefined)
     throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide, and under no run.');
   if (!belongsToRuns(operation)) return null;
   if (typeof runId === 'string') return runId.toLowerCase();
@@ -221,7 +201,7 @@ async function askFor(
 }
 
 /** The record that the call changes; null: it has none, or none that the caller can see. */
-async function recordBefore(runs: RunCalls, x: Call, { path, headers }: OperationCall): Promise<object | null> {
+async function recordBefore(runs: RunCalls, x: Call, { path }: OperationCall): Promise<object | null> {
   const { objectApiName, id } = path;
   if (objectApiName === undefined || id === undefined) return null;
   const read: OperationCall = {

@@ -42,7 +42,7 @@ interface SessionSources {
 }
 
 /** What the gateway knows about the user of a session. */
-interface UserRights {
+export interface UserRights {
   /** The user exists, is active and may use the API. */
   readonly apiEnabled: boolean;
   readonly systemPermissions: ReadonlySet<string>;

@@ -26,7 +26,6 @@ import {
   IDEMPOTENCY_KEY_PATTERN,
 } from '../../../lib/values/idempotency-key.ts';
 import { deprecationNotice } from '../pipeline/deprecation.ts';
-import { belongsToRuns } from '../pipeline/run-calls.ts';
 import { TAG_NAMES } from './capabilities.ts';
 import { Components, type DescribedParameter, type Json, reference } from './components.ts';
 
