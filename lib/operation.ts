@@ -71,7 +71,7 @@ type Risk = 'low' | 'medium' | 'high';
  * The change that a mutation makes. An approval of it takes people who could make it themselves, and its preview shows
  * them what they can see. Source: docs/reference/agents.md#approvals.
  */
-export type Change =
+type Change =
   | RecordChange
   /** Dashboards: analytics says who may make the change. */
   | { readonly kind: 'dashboard'; readonly needs: 'create' | 'update' | 'publish' | 'delete' }
@@ -81,7 +81,7 @@ export type Change =
   | { readonly kind: 'end' };
 
 /** A change of the record that the path names, or of the object's records where it names none. */
-export interface RecordChange {
+interface RecordChange {
   readonly kind: 'record';
   /** Permissions on the object; on a record, its sharing as well. */
   readonly needs: readonly ('create' | 'update' | 'delete' | 'transition' | 'share')[];

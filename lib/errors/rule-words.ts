@@ -1,7 +1,7 @@
 /** Rules of schemas in words, for messages: the validator's own say "must NOT have fewer than 1 characters". */
 import { patternInWords } from './pattern-words.ts';
 
-export interface BrokenRule {
+interface BrokenRule {
   readonly keyword: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly message?: string | undefined;

@@ -135,7 +135,7 @@ interface Series {
   readonly durations: Durations;
 }
 
-export interface Sources {
+interface Sources {
   /** Requests that are being answered. */
   inFlight: () => number;
   deliveries: Deliveries;

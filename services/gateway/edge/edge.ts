@@ -34,7 +34,7 @@ export interface DoorKeeper {
   sendError?(x: Exchange, error: PlatformError): void;
 }
 
-export interface EdgeOptions {
+interface EdgeOptions {
   readonly baseUrl: string;
   readonly trustedProxies: number;
   readonly departure: Departure;

@@ -13,7 +13,7 @@ import type { Session } from './tokens.ts';
 export const ANY_ORIGIN = '*';
 
 /** A call that was admitted to a run. */
-export interface AdmittedCall {
+interface AdmittedCall {
   readonly runId: string;
   readonly stepId: string;
   /** A mutation is tried out. */
@@ -25,7 +25,7 @@ export interface AdmittedCall {
   readonly deniedObjects?: readonly string[];
 }
 
-export interface Asked {
+interface Asked {
   readonly method: string;
   /** Path and query. */
   readonly url: string;
