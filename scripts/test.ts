@@ -294,6 +294,7 @@ try {
     for (const code of BROWSER_CODE)
       await check(`types of what browsers run (tsc): ${code}`, 'tsc', ['--noEmit', '--project', code]);
   }
+  await check('the draft of the documents', 'node', ['scripts/documents.ts']);
   const files = queues.flatMap(({ suites }) => suites.flatMap((suite) => suite.files));
   if (!ensureTools(files)) count('installing the programs of test/package.json', false);
   const env: NodeJS.ProcessEnv = {};
