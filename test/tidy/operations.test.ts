@@ -22,14 +22,12 @@ const NAMED_IN_AUDIT: Readonly<Record<string, string>> = {
   'services/metadata/store.ts': 'metadata.deployments.create',
 };
 
-/** Pages link to the documents of the API, and show the first request. */
-const PAGES = /\/(?:browser\/|home\.ts$|page\.ts$)/;
-
 /** The code of a file, without its types and comments. */
 const codeOf = (path: string): string =>
   stripTypeScriptTypes(read(path))
     .replace(/\/\*[\s\S]*?\*\//g, '')
     .replace(/(?<=^|\s)\/\/ .*$/gm, '');
+
 const addresses = (rows: readonly { method: string; path: string; operationId: string }[]): string[] =>
   rows.map(({ method, path, operationId }) => `${method} ${path} ${operationId}`).sort();
 const expected = addresses(OPERATIONS);
@@ -48,7 +46,7 @@ describe('the operation rows', () => {
       ids.includes(text) ||
       (/^\w+\.(?:\w+\.)?\*?$/.test(text) && ids.some((id) => id.startsWith(text.replace('*', ''))));
     const named = repositoryFiles()
-      .filter((path) => /^(?:services|mixins|lib)\/.*\.ts$/.test(path) && !path.endsWith('.d.ts') && !PAGES.test(path))
+      .filter((path) => /^(?:services|mixins|lib)\/.*\.ts$/.test(path))
       .flatMap((path) => {
         // The address of another operation is a link, which does not compile when there is no such operation.
         const code = codeOf(path).replace(/\baddressOf\('[\w.]+'/g, 'addressOf(');
