@@ -30,6 +30,7 @@ import {
   spendMcpRequest,
   spendOperation,
 } from './caller.ts';
+import { signInInsufficient } from './challenge.ts';
 import { toPlatformError } from './failures.ts';
 import { checkForm, identify } from './form.ts';
 import type { Gate, Step } from './gate.ts';
@@ -127,10 +128,16 @@ function askRun(gate: Gate, x: Call): void | Promise<void> {
   });
 }
 
-function forward(gate: Gate, x: Call): Promise<OperationReply> {
+async function forward(gate: Gate, x: Call): Promise<OperationReply> {
   const { route, run } = x;
   const ended = run ? (status: number): void => gate.runs.settle(x, run.stepId, status) : undefined;
-  return ask(gate, x, route.operation.action, x.asked, requestContextOf(x), ended);
+  try {
+    return await ask(gate, x, route.operation.action, x.asked, requestContextOf(x), ended);
+  } catch (error) {
+    // Services that demand a stronger sign-in do not know where their caller finds out how to get a token.
+    const demanded = error instanceof PlatformError && error.code === 'AUTHENTICATION_INSUFFICIENT';
+    throw demanded ? signInInsufficient(gate, x) : error;
+  }
 }
 
 /**
