@@ -26,6 +26,7 @@ COPY lib ./lib
 COPY mixins ./mixins
 COPY published ./published
 COPY services ./services
+COPY web ./web
 COPY scripts/arguments.ts scripts/documents.ts ./scripts/
 COPY scripts/documents ./scripts/documents
 RUN node scripts/documents.ts
