@@ -115,21 +115,32 @@ function requireScope({ unit: { request } }: Write): void {
   });
 }
 
-/** Fields of a user by which the agent policies of the tenant find who decides about agents. */
-function decidingFields({ snapshot }: Access): readonly string[] {
-  const approvers = Object.values(snapshot.agentPolicies).flatMap(({ rules }) =>
+/**
+ * Fields of a user by which the agent policies of the tenant find who decides about agents: `managerId`, the role, and
+ * what makes the user a member of a group or ends that.
+ */
+function decidingFields(access: Access, { id, stored, given }: ContentChange): readonly string[] {
+  const approvers = Object.values(access.snapshot.agentPolicies).flatMap(({ rules }) =>
     rules.flatMap((rule) => [...rule.approvers, ...rule.escalateTo]),
   );
+  const groups = approvers.flatMap(({ group }) => group ?? []);
+  const groupsWith = (values: ContentChange['stored']): string => {
+    const { memberships } = accessWith(access, id ?? '', values);
+    return groups.filter((group) => memberships.groups.has(group)).join();
+  };
+  const movesWith = (field: string): boolean =>
+    groups.length > 0 && groupsWith({ ...stored, [field]: given.get(field) }) !== groupsWith(stored);
   return [
     ...(approvers.some(({ manager }) => manager) ? ['managerId'] : []),
-    ...(approvers.some(({ role }) => role !== undefined) ? ['roleApiName'] : []),
+    ...(approvers.some(({ role }) => role !== undefined) || movesWith('roleApiName') ? ['roleApiName'] : []),
+    ...(movesWith('username') ? ['username'] : []),
   ];
 }
 
 /** 403: users do not choose who approves what agents do in their name. */
 function choiceOfApproversRefusal(access: Access, change: ContentChange): PlatformError | null {
   const { stored, given } = change;
-  const fields = decidingFields(access).filter(
+  const fields = decidingFields(access, change).filter(
     (field) => given.has(field) && (given.get(field) ?? null) !== (stored[field] ?? null),
   );
   if (fields.length === 0) return null;
