@@ -17,7 +17,7 @@ interface ConnectionParts {
   readonly clients: Clients;
 }
 
-/** An application that somebody has allowed to act in their name. */
+/** An application that a user has allowed to act in their name. */
 interface Connection {
   readonly connectionId: string;
   readonly clientId: string;

@@ -33,7 +33,7 @@ export async function typedName(clients: Pick<Clients, 'tenant'>, text: string):
   return { username, domain: domainOf(username), tenantId: tenant?.id ?? NO_TENANT };
 }
 
-/** What a user types to sign in: the name, with the key of the tenant unless its domain is the tenant's. */
+/** A user's sign-in name: with the key of the tenant, unless the domain of the name is the tenant's. */
 export async function signInName(
   { username, tenantId }: Pick<Credential, 'username' | 'tenantId'>,
   { store, clients }: { store: Pick<AuthStore, 'domains'>; clients: Pick<Clients, 'tenant'> },

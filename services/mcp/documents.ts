@@ -6,7 +6,7 @@ import { nextPiece } from '../../mixins/long-work.ts';
 import { CountedCache } from '../../mixins/metrics/counted-cache.ts';
 import type { Metrics } from '../../mixins/metrics/metrics.ts';
 
-/** What is stored of a section. */
+/** Stored parts of a section. */
 interface Section {
   /** In the index that of the page for browsers; as found, as `docs_get` takes it. */
   readonly path: string;

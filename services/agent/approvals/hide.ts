@@ -21,7 +21,7 @@ export function hideFields(value: unknown, object: ObjectAccess | undefined): un
   return Object.fromEntries(Object.entries(value).filter(([name]) => name.startsWith('_') || reads(object, name)));
 }
 
-/** What decides about what a reader sees of a preview. */
+/** Inputs that decide a reader's view of a preview. */
 interface Sight {
   readonly access: Access;
   /** Sharing shows the record to the reader, or there is none yet. */

@@ -29,7 +29,7 @@ export const MAIL_KINDS = {
 
 export type MailKind = keyof typeof MAIL_KINDS;
 
-/** What a mail says besides what is read when it is sent; never a secret. */
+/** Stored values of a mail besides those read when it is sent; never a secret. */
 export interface MailDetails {
   /** The address that takes the place of this one. */
   newAddress?: string;

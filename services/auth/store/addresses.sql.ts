@@ -4,7 +4,7 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 
 /** A link that went to the new address, or to the one before, whose user may object. */
 type AddressPurpose = 'confirm' | 'object';
-/** What the user of a link wants. */
+/** The decision of a link's user. */
 export type AddressDecision = 'confirm' | 'agree' | 'object';
 
 /** After so long the user of the earlier address has not objected. */

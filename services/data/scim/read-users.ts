@@ -120,7 +120,7 @@ export async function findUsers(
   return { users: records, total: total ?? null };
 }
 
-/** What resources look like to the client that asks. */
+/** Presentation of resources to the client. */
 interface Presentation {
   readonly baseUrl: string;
   readonly snapshot: Snapshot;

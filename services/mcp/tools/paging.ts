@@ -7,7 +7,7 @@ import type { Position } from '../cursor.ts';
 
 type Json = Record<string, unknown>;
 
-/** What a page says besides what the answer holds. */
+/** Properties of a page besides its content. */
 interface PageState {
   readonly truncated: boolean;
   /** The page has a piece of this file, from this character on. */

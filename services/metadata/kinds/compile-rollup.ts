@@ -33,7 +33,7 @@ interface ValueType {
 }
 
 const INTEGER: ValueType = { type: 'integer', precision: null, scale: null };
-/** What a field declares of its rollup. */
+/** A field's declaration of its rollup. */
 type Declared = Pick<FieldBody, 'precision' | 'scale'> & { readonly rollup: RollupBody };
 export type RollupComponent = FieldComponent & { readonly body: { readonly rollup: RollupBody } };
 

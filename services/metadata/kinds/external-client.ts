@@ -146,7 +146,7 @@ export const EXTERNAL_CLIENT = componentType('ExternalClient', {
 
 type ClientBody = Static<(typeof EXTERNAL_CLIENT)['schema']>;
 
-/** Declarations that the authorization server cannot use. */
+/** Settings that the authorization server cannot use. */
 function checkUsable(component: Component & { body: ClientBody }, context: CheckContext): void {
   const { body } = component;
   const refuse = (pointer: string, message: string): void =>

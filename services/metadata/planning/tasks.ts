@@ -83,7 +83,7 @@ export interface AcceptedProject extends KeptProject, Omit<ProjectBody, 'files' 
 /** The body of a deploy, read. */
 export type Accepted = { readonly fingerprint: string } & (AcceptedProject | Exclude<DeployForm, { form: 'project' }>);
 
-/** What a kept project is planned with. */
+/** Inputs for planning a kept project. */
 interface KeptSource extends Pick<KeptProject, 'package' | 'files'> {
   readonly allowDestructiveChanges: boolean;
   readonly baseMetadataVersion: number | null;
