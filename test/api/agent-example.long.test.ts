@@ -22,9 +22,9 @@ const SCOPES = 'data:read data:write actions:read actions:execute agent:run offl
 
 interface Agent {
   readonly process: ChildProcess;
-  /** What it has printed so far. */
+  /** Output so far. */
   output(): string;
-  /** Until it has printed this, or has ended. */
+  /** Resolves once the process has printed this, or has ended. */
   until(text: RegExp): Promise<RegExpExecArray>;
   readonly exitCode: Promise<number | null>;
 }
@@ -68,7 +68,7 @@ describe('the agent that chases overdue invoices', function () {
       ['sam', 'mia', 'ada'].map(async (who) => api(platform.baseUrl, await tokenFor(platform.baseUrl, who))),
     )) as [Api, Api, Api];
   });
-  // A rejection stands for a day: the agent of each test comes a day later.
+  // A rejection holds for a day: the agent of each test comes a day later.
   beforeEach(() => database.query(`UPDATE agent.decisions SET decided_at = decided_at - interval '25 hours'`));
   after(async () => {
     for (const one of running) one.kill();
@@ -117,7 +117,7 @@ describe('the agent that chases overdue invoices', function () {
         scope: SCOPES,
       })
     ).access_token;
-  /** The person does what the agent's terminal asks for. */
+  /** Executes the commands that the agent's terminal prints for the person. */
   async function allow(agent: Agent): Promise<void> {
     const [, address, code] = await agent.until(/Open (\S+)\s+and compare the code: (\S+)/);
     const browser = new Browser();
@@ -146,7 +146,7 @@ describe('the agent that chases overdue invoices', function () {
     return (await sam.get(`/data/Invoice__c/${id}?fields=name,DunningLevel__c,Notes__c`)).body;
   };
 
-  it('drafts, asks, and sends what a person approved; all of it can be followed and taken back', async () => {
+  it('drafts, asks for approval, sends what was approved, and can be traced and reverted', async () => {
     const printed = exampleNamed('docs/guides/let-an-agent-work.md#1-start-the-agent');
     const agent = launch('bash', ['--norc', '-c', printed], {
       REPOSITORY: root,
@@ -201,7 +201,7 @@ describe('the agent that chases overdue invoices', function () {
     );
   });
 
-  it('does nothing of what people reject, and ends with 2', async () => {
+  it('sends nothing that was rejected, and exits with 2', async () => {
     const agent = start(['--take', '2'], await tokenOfAgent());
     const runId = await runIdOf(agent);
     await agent.until(/Wait for people/);
@@ -217,7 +217,7 @@ describe('the agent that chases overdue invoices', function () {
     );
   });
 
-  it('waits no longer than it was told, takes its proposals back, and ends with 3', async () => {
+  it('stops waiting after the given time, cancels its proposals and exits with 3', async () => {
     const agent = start(['--take', '1', '--wait', '2'], await tokenOfAgent());
     const runId = await runIdOf(agent);
     assert.equal(await agent.exitCode, 3, agent.output());
@@ -226,7 +226,7 @@ describe('the agent that chases overdue invoices', function () {
     assert.deepEqual(await approvalsOf(runId), []);
   });
 
-  it('ends with 4 when its person takes back what they allowed', async () => {
+  it('exits with 4 when the user revokes its authorization', async () => {
     const agent = start(['--take', '1'], await tokenOfAgent());
     const runId = await runIdOf(agent);
     await agent.until(/Wait for people/);
@@ -248,7 +248,7 @@ describe('the agent that chases overdue invoices', function () {
     ['SIGINT', 130, 'Interrupted at the terminal.'],
     ['SIGTERM', 143, 'The process was terminated.'],
   ] as const)
-    it(`takes its proposals back at ${signal}`, async () => {
+    it(`cancels its proposals at ${signal}`, async () => {
       const agent = start(['--take', '1'], await tokenOfAgent());
       const runId = await runIdOf(agent);
       await agent.until(/Wait for people/);
@@ -259,7 +259,7 @@ describe('the agent that chases overdue invoices', function () {
       assert.deepEqual(await approvalsOf(runId), []);
     });
 
-  it('waits while the platform restarts, and goes on', async () => {
+  it('waits while the platform restarts, then continues', async () => {
     const edge = await startEdge(platform.baseUrl);
     try {
       const agent = start(['--base-url', edge.url, '--take', '1'], await tokenOfAgent());
@@ -291,7 +291,7 @@ describe('the agent that chases overdue invoices', function () {
     assert.deepEqual((await overdue()).body.records, before);
   });
 
-  it('says what is wrong, and ends with 1', async () => {
+  it('reports errors and exits with 1', async () => {
     const nobody = start(['--base-url', 'http://127.0.0.1:1'], 'no token');
     assert.equal(await nobody.exitCode, 1);
     assert.match(nobody.output(), /No platform answers at http:\/\/127\.0\.0\.1:1\./);

@@ -1,4 +1,4 @@
-/** The assistant manifest is enough: a program that knows no path gets through its workflows. */
+/** A program without built-in paths completes its workflows by the assistant manifest alone. */
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { SignJWT } from 'jose';
@@ -15,10 +15,10 @@ const RECORDS = ['discover-objects', 'find-records', 'create-record', 'update-re
 describe('the assistant manifest', () => {
   let platform: TestPlatform;
   let manifest: Manifest;
-  /** Mia without a program: what somebody else does meanwhile. */
+  /** Mia without a program: concurrent actions of another user. */
   let colleague: Api;
   const programs: ManifestProgram[] = [];
-  /** Where the manifest came from; its relative addresses are below this one. */
+  /** Address of the manifest; its relative addresses are resolved against it. */
   let source: string;
 
   before(async function () {
@@ -32,7 +32,7 @@ describe('the assistant manifest', () => {
   });
   after(() => platform?.stop());
 
-  /** Signs in as this user of the demo, with the forms that a browser would show. */
+  /** Signs in as this demo user, with the forms that a browser would show. */
   const person =
     (user: string): Person =>
     (address) =>
@@ -45,7 +45,7 @@ describe('the assistant manifest', () => {
     return signedIn;
   };
 
-  /** The object that people call accounts, as a program finds it. */
+  /** The object labeled accounts, found like a program would. */
   const accounts = async (sam: ManifestProgram): Promise<string> => {
     const values = await sam.run('discover-objects', {}, (at, found) => {
       if (at !== 'objects') return;
@@ -63,7 +63,7 @@ describe('the assistant manifest', () => {
     return { objectApiName, id: first!.id };
   };
 
-  it('names documents with the checksums of what is served', async () => {
+  it('names documents with the checksums of the served bytes', async () => {
     for (const { url, sha256 } of [manifest.openapi, ...manifest.guides]) {
       const response = await fetch(new URL(url, source));
       const bytes = Buffer.from(await response.arrayBuffer());
@@ -71,7 +71,7 @@ describe('the assistant manifest', () => {
     }
   });
 
-  it('is where /llms.txt begins, with links that lead somewhere', async () => {
+  it('is the start of /llms.txt, whose links resolve', async () => {
     const response = await fetch(`${platform.baseUrl}/llms.txt`);
     assert.equal(response.status, 200);
     assert.equal(response.headers.get('content-type'), 'text/plain; charset=utf-8');
@@ -92,7 +92,7 @@ describe('the assistant manifest', () => {
     assert.equal(values.get('cursor'), null);
   });
 
-  it('leads through a change that somebody else was faster with', async () => {
+  it("leads through a conflict with another user's change", async () => {
     const sam = await program('sam', RECORDS);
     const mia = await program('mia', RECORDS);
     const objectApiName = await accounts(sam);
@@ -148,7 +148,7 @@ describe('the assistant manifest', () => {
     assert.equal((values.get('updates') as unknown[]).length, 1);
   });
 
-  it('leads through a transition on the version that is there', async () => {
+  it('leads through a transition on the current version', async () => {
     const fay = await program('fay', ['find-records', 'move-record']);
     const invoice = await overdueInvoice(fay);
     fay.trail.length = 0;
@@ -171,7 +171,7 @@ describe('the assistant manifest', () => {
     assert.equal((values.get('record') as { Status__c: string }).Status__c, 'disputed');
   });
 
-  it('leads to the layer that denies', async () => {
+  it('leads to the layer that denies access', async () => {
     const sam = await program('sam', ['find-records', 'explain-refusal']);
     const values = await sam.run('explain-refusal', { ...(await overdueInvoice(sam)), operation: 'delete' });
     assert.equal(values.get('allowed'), false);
@@ -186,7 +186,7 @@ describe('the assistant manifest', () => {
     await sam.run('follow-changes', { objectApiName: 'Account' }, async (at, values) => {
       if (at === 'list') {
         for (const one of values.get('records') as { id: string; name: string }[]) copy.set(one.id, one.name);
-        // What happens while the list is read is among the changes.
+        // Changes made while the list is read are reported afterwards.
         if (created === '')
           created = (await colleague.post('/data/Account', { name: `Meanwhile ${randomUUID()}` })).body.id;
       }
@@ -233,7 +233,7 @@ describe('the assistant manifest', () => {
       ['approve', ['wait 200', 'update 200', 'complete 201'], 'Lübeck'],
       ['reject', ['wait 200', 'update 403', 'give-up 201'], 'Kiel'],
     ] as const)
-      it(`leads through what a person is to ${decision}`, async () => {
+      it(`waits for a person and follows the decision: ${decision}`, async () => {
         const sam = await program('sam', ['create-record', 'work-as-agent']);
         const fields = { name: `Agent ${randomUUID()}`, city: 'Kiel' };
         const id = (await sam.run('create-record', { objectApiName: 'Account', fields })).get('id');
@@ -255,7 +255,7 @@ describe('the assistant manifest', () => {
       });
   });
 
-  it('leads to a dashboard that others can see', async () => {
+  it('leads to a dashboard shared with others', async () => {
     const mia = await program('mia', ['build-dashboard']);
     const widget = {
       widgetKey: 'open',
@@ -274,7 +274,7 @@ describe('the assistant manifest', () => {
     assert.equal(values.get('revision'), 2);
   });
 
-  describe('for a program without a person', () => {
+  describe('for a program without a user', () => {
     const jwk = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const client = (apiName: string, more: object): Record<string, string> => ({
       [`externalClients/${apiName}.yaml`]: JSON.stringify({
@@ -334,7 +334,7 @@ describe('the assistant manifest', () => {
   });
 
   describe('as a whole', () => {
-    it('has no workflow that no program was taken through', () => {
+    it('has no workflow without a test of it here', () => {
       const followed = new Set(programs.flatMap((one) => [...one.followed]));
       assert.deepEqual(manifest.workflows.map(({ id }) => id).sort(), [...followed].sort());
     });

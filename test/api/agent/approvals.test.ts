@@ -1,4 +1,4 @@
-/** What waits for a person: who sees it, who decides, and what becomes of it. */
+/** Requests that wait for approval: their visibility, their decision and their outcome. */
 import assert from 'node:assert/strict';
 import type { Admission } from '../../../contracts/agent.ts';
 import type { RequestContext } from '../../../lib/context.ts';
@@ -44,7 +44,7 @@ describe('approvals over HTTP', function () {
         return error;
       },
     );
-  /** A deletion that waits: the request and its approval. */
+  /** A waiting deletion: the request and its approval. */
   const ask = async (
     more: Partial<Admission> & { id?: string } = {},
   ): Promise<{ admission: Admission; approvalId: string; fingerprint: string }> => {
@@ -60,7 +60,7 @@ describe('approvals over HTTP', function () {
   const refused = (reply: Answer, status: number, code: string): void =>
     assert.deepEqual([reply.status, reply.body.code], [status, code], reply.text);
 
-  it('is asked for once, and the run waits', async () => {
+  it('is requested once, and the run waits', async () => {
     const { admission, approvalId, fingerprint } = await ask();
     const again = await refusal(admit(platform, samContext, admission));
     assert.equal(again.code, 'APPROVAL_PENDING');
@@ -80,7 +80,7 @@ describe('approvals over HTTP', function () {
     );
   });
 
-  it('is decided by another person, and then admits the very same request', async () => {
+  it('is decided by another user, and then admits the identical request', async () => {
     const asked = await ask();
     const mayNot = await approve(sam, asked);
     refused(mayNot, 403, 'OBJECT_PERMISSION_DENIED');
@@ -100,7 +100,7 @@ describe('approvals over HTTP', function () {
     refused(await approve(mia, asked), 403, 'OBJECT_PERMISSION_DENIED');
   });
 
-  it('is refused to people who could not do it themselves', async () => {
+  it('is refused to users who lack permission for the operation itself', async () => {
     const asked = await ask();
     // A sales manager may approve actions of agents, and may not delete invoices.
     const answer = await approve(mia, asked);
@@ -110,7 +110,7 @@ describe('approvals over HTTP', function () {
     assert.equal((await ada.get(`/agent/approvals/${asked.approvalId}`)).body.status, 'PENDING');
   });
 
-  it('needs a comment with a rejection, which holds from then on', async () => {
+  it('requires a comment on a rejection, which stays in force', async () => {
     const { records } = (await ada.get('/data/Invoice__c?take=2')).body;
     const asked = await ask({ id: records[1].id });
     const { approvalId, fingerprint } = asked;
@@ -129,7 +129,7 @@ describe('approvals over HTTP', function () {
     );
   });
 
-  it('is bound to the bytes: another fingerprint decides nothing', async () => {
+  it('is bound to the request body: another fingerprint is refused', async () => {
     const asked = await ask();
     refused(
       await approve(ada, { ...asked, fingerprint: `sha256:${'0'.repeat(64)}` }),
@@ -140,8 +140,8 @@ describe('approvals over HTTP', function () {
     refused(await approve(ada, asked), 409, 'APPROVAL_ALREADY_DECIDED');
   });
 
-  it('is decided once by two at the same moment', async () => {
-    // A rejection stands for a day, so that this one is about an invoice of its own.
+  it('is decided once when two users decide at the same moment', async () => {
+    // A rejection holds for a day, so this one is about an invoice of its own.
     const other = (await ada.get('/data/Invoice__c?take=9')).body.records[8].id;
     const asked = await ask({ id: other });
     const { approvalId, fingerprint } = asked;
@@ -153,7 +153,7 @@ describe('approvals over HTTP', function () {
     assert.deepEqual(codes, ['APPROVAL_ALREADY_DECIDED', 'decided']);
   });
 
-  it('does not exist for people whom it does not concern', async () => {
+  it('is not found by users whom it does not concern', async () => {
     const { approvalId } = await ask();
     assert.equal((await sam.get(`/agent/approvals/${approvalId}`)).status, 200, 'in their own name');
     for (const [who, path] of [
@@ -169,7 +169,7 @@ describe('approvals over HTTP', function () {
     assert.deepEqual(sueLists, []);
   });
 
-  it('is decided and read by nobody where it is not known who could execute it', async () => {
+  it('can be neither decided nor read when it is unknown who could execute it', async () => {
     const path = '/api/v1/secrets/of-sam';
     const asked = await ask({
       operationId: 'secrets.open',

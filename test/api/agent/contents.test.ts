@@ -1,4 +1,4 @@
-/** What ended runs leave is bounded: the oldest outputs are left out first. */
+/** The stored outputs of ended runs are bounded: the oldest are removed first. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { Database } from '../../../mixins/database/database.ts';
@@ -23,7 +23,7 @@ describe('outputs of runs that have ended', () => {
     await platform?.stop();
   });
 
-  it('are kept while there is room, the newest first', async () => {
+  it('are kept, newest first, up to the limit', async () => {
     const begin = async (): Promise<string> => {
       const plan = [{ stepKey: 'one', operationId: 'data.records.list', summary: 'Look.' }];
       const reply = await sam.post('/agent/runs', { agentKey: 'tester', goal: 'Count deals.', plan });
@@ -55,7 +55,7 @@ describe('outputs of runs that have ended', () => {
     assert.equal((await sam.get(`/agent/runs/${active}`)).body.plan.length, 1);
   });
 
-  it('are those of the user who has most of them, and not the older ones of others', async () => {
+  it('are removed from the user with the most of them, not from others with older ones', async () => {
     const ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
     const ended = async (who: Api): Promise<string> => {
       const { runId } = (await who.post('/agent/runs', { agentKey: 'tester', goal: 'Count deals.' })).body;

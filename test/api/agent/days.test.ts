@@ -1,4 +1,4 @@
-/** What holds beyond a run, of a client in the name of a user: docs/reference/agents.md#days. */
+/** Limits beyond a run, per client and user: docs/reference/agents.md#days. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
@@ -68,7 +68,7 @@ describe('a day of an agent', function () {
       assert.ok((await call(await begin())).status < 300);
     });
 
-  it('is exact for calls of many runs at the same moment', async () => {
+  it('counts exactly for simultaneous calls of many runs', async () => {
     await deals.deploy(policy({ maxMutationsPerDay: 5 }));
     const runs = await Promise.all(Array.from({ length: 12 }, () => begin()));
     const replies = await Promise.all(runs.map((runId) => create(runId)));
@@ -76,7 +76,7 @@ describe('a day of an agent', function () {
     for (const reply of replies) if (reply.status !== 201) refused(reply, 403, 'AGENT_BUDGET_EXCEEDED');
   });
 
-  it('counts the records of a change that has no room, and names the budget', async () => {
+  it('counts the records of a change that exceeds the budget, and names the budget', async () => {
     await deals.deploy(policy({ maxRecordsPerDay: 2 }));
     const parent = await deals.deal(sam, { name: 'Parent' });
     for (let i = 0; i < 3; i++)
@@ -90,7 +90,7 @@ describe('a day of an agent', function () {
     assert.equal((await sam.get(path)).status, 200);
   });
 
-  it('charges calls with one key at the same moment once', async () => {
+  it('charges simultaneous calls with one key once', async () => {
     await deals.deploy(policy({}));
     const runId = await begin();
     const key = randomUUID();
@@ -99,7 +99,7 @@ describe('a day of an agent', function () {
     assert.deepEqual([usage.cost, usage.mutations, usage.recordsChanged], [2, 1, 1]);
   });
 
-  it('charges what is tried out for people once, too', async () => {
+  it('charges previews for approvals once, too', async () => {
     await deals.deploy(policy({}, [{ operationIds: ['data.records.create'], decision: 'approve' }]));
     const runId = await begin();
     const key = randomUUID();
@@ -109,7 +109,7 @@ describe('a day of an agent', function () {
     assert.equal((await sam.get(`/agent/runs/${runId}`)).body.usage.cost, 2);
   });
 
-  it('keeps what people have rejected, in every run of the client and user', async () => {
+  it('keeps rejections in every run of the client and user', async () => {
     await deals.deploy(policy({}, [{ operationIds: ['data.records.create'], decision: 'approve' }]));
     const asked = await create(await begin());
     refused(asked, 403, 'APPROVAL_REQUIRED');
@@ -124,7 +124,7 @@ describe('a day of an agent', function () {
     refused(await create(await begin()), 403, 'APPROVAL_REQUIRED');
   });
 
-  it('leaves room for the approvals of other users', async () => {
+  it("leaves room for other users' approvals", async () => {
     const { rows } = await database.query(`SELECT * FROM agent.approvals WHERE status = 'PENDING' LIMIT 1`);
     const names = Object.keys(rows[0]).filter((name) => name !== 'approval_id' && name !== 'fingerprint');
     await database.query(

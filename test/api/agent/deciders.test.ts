@@ -1,4 +1,4 @@
-/** Who may not decide about a request of an agent: its own client, and people who cannot see what it is about. */
+/** Users who may not decide a request of an agent: those at its own client, and those who cannot see its records. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { signIn } from '../../../scripts/sign-in.ts';
@@ -43,7 +43,7 @@ const FILES = {
   }),
 };
 
-describe('who decides about requests of agents', function () {
+describe("deciders of agents' requests", function () {
   this.timeout(180_000);
   let deals: Deals;
   let ada: Api;
@@ -83,11 +83,11 @@ describe('who decides about requests of agents', function () {
     return who.post(`/agent/approvals/${approvalId}/decision`, { decision, fingerprint, ...comment });
   };
 
-  describe('by their client', () => {
+  describe('by client', () => {
     const ask = async (who: Api): Promise<Answer> =>
       who.post('/data/Deal__c', { name: `Deal ${randomUUID()}` }, await underRun(who));
 
-    it('is nobody at the client that asked, whoever has signed in there', async () => {
+    it('excludes the client that asked, whoever is signed in there', async () => {
       const asked = await ask(await at('sam', 'Desk'));
       const miaThere = await at('mia', 'Desk');
       const answer = await decide(miaThere, asked);
@@ -97,24 +97,24 @@ describe('who decides about requests of agents', function () {
       assert.equal((await decide(mia, asked)).status, 201);
     });
 
-    it('is nobody at a client that is an agent, whichever has asked', async () => {
+    it('excludes every client that is an agent, not only the one that asked', async () => {
       const miaAtRobot = await at('mia', 'Robot');
       for (const who of [sam, await at('sam', 'Desk'), await at('sam', 'Robot')])
         refused(await decide(miaAtRobot, await ask(who)), 403, 'APPROVAL_ACTOR_NOT_HUMAN');
     });
 
-    it('is somebody else at the command line, which everybody has in common', async () => {
+    it('admits another user at the command line, which all users share', async () => {
       refused(await decide(mia, await ask(mia)), 403, 'APPROVAL_ACTOR_NOT_HUMAN');
       assert.equal((await decide(mia, await ask(sam))).status, 201);
     });
   });
 
-  describe('by what they see', () => {
+  describe('by visibility', () => {
     /** Ada's deals are hidden from Mia, Sam's are not. */
     const deal = async (who: Api, more: object = {}): Promise<string> =>
       (await deals.deal(who, { name: `Deal ${randomUUID()}`, ...more })).body.id;
 
-    it('is nobody who cannot read the records that the request refers to', async () => {
+    it('excludes users who cannot read the records that the request refers to', async () => {
       const [hidden, seen] = [await deal(ada, { Code__c: 'HIDDEN' }), await deal(sam, { Code__c: 'SEEN' })];
       const line = async (body: object): Promise<Answer> => {
         const asked = await ada.post(
@@ -142,7 +142,7 @@ describe('who decides about requests of agents', function () {
         assert.equal((await line({ Deal__c })).status, 201);
     });
 
-    it('is nobody who cannot read every one of them, of creations, changes and upserts', async () => {
+    it('excludes users who cannot read all records of a bulk creation, change or upsert', async () => {
       const [hidden, seen] = [await deal(ada), await deal(sam)];
       const created = await deals.deal(ada, { name: 'Shared', ownerId: deals.ids.sam });
       const etag = (await ada.get(`/data/Deal__c/${created.body.id}`)).headers.get('etag') ?? '';
@@ -156,7 +156,7 @@ describe('who decides about requests of agents', function () {
         for (const asked of await requests(Follows__c)) assert.equal((await decide(mia, asked)).status, 201);
     });
 
-    it('is nobody, of a body that is too long to be shown', async () => {
+    it('excludes everyone when the body is too long to be shown', async () => {
       const body = { name: 'Long', Notes__c: 'ü'.repeat(131_072) };
       const asked = await sam.post('/data/Deal__c', body, await underRun(sam));
       refused(asked, 413, 'APPROVAL_TOO_LARGE');

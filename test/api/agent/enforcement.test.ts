@@ -1,4 +1,4 @@
-/** Calls under a run over HTTP: what is approved is exactly what happens, once, and within the budget. */
+/** Calls under a run over HTTP: exactly the approved request is executed, once and within the budget. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
@@ -8,7 +8,7 @@ import { type Deals, startDeals } from '../data/deals.ts';
 
 const GOAL = { agentKey: 'tester', goal: 'Tidy deals.' };
 
-/** Creating and changing deals wait for a person, besides what does so by default. */
+/** Creating and changing deals wait for approval, in addition to the defaults. */
 const POLICY = {
   'agentPolicies/Deals.yaml': [
     'type: AgentPolicy',
@@ -83,7 +83,7 @@ describe('calls under a run over HTTP', () => {
   };
   const remove = (runId: string, { id, etag }: { id: string; etag: string }, key: string = randomUUID()) =>
     sam.delete(at(id), under(runId, { etag, idempotencyKey: key }));
-  /** Returns when a request waits for a lock of our transaction. */
+  /** Resolves when a request waits for a lock of our transaction. */
   const somebodyWaits = async (): Promise<void> => {
     for (;;) {
       await database.query('SELECT pg_stat_clear_snapshot()');
@@ -93,7 +93,7 @@ describe('calls under a run over HTTP', () => {
       if (rows[0].n > 0) return;
     }
   };
-  /** The steps of a run once all of them have their status, which nobody waits for. */
+  /** The steps of a run once all of them have their status, which is written asynchronously. */
   const settledSteps = async (runId: string): Promise<{ status: number; approvalId: string | null }[]> => {
     for (let i = 0; ; i++) {
       const { records } = (await sam.get(`/agent/runs/${runId}/steps`)).body;
@@ -102,7 +102,7 @@ describe('calls under a run over HTTP', () => {
   };
   const isThere = async (id: string): Promise<boolean> => (await sam.get(at(id))).status === 200;
 
-  it('are approved by a person, carried out once, and replayed afterwards', async () => {
+  it('are approved by a user, executed once, and replayed afterwards', async () => {
     const runId = await begin();
     const deal = await newDeal({ Stage__c: 'won' });
     const key = randomUUID();
@@ -136,7 +136,7 @@ describe('calls under a run over HTTP', () => {
     refused(await remove(runId, deal), 409, 'RUN_NOT_ACTIVE');
   });
 
-  it('show the run in history and audit trail', async () => {
+  it('record the run in history and audit trail', async () => {
     const runId = await begin();
     const deal = await newDeal();
     const changed = await sam.patch(at(deal.id), { Stage__c: 'lost' }, under(runId, { etag: deal.etag }));
@@ -150,7 +150,7 @@ describe('calls under a run over HTTP', () => {
     assert.deepEqual(rows, [{ outcome: 'committed' }]);
   });
 
-  it('change one record once when 200 attempts use one approval at a time', async function () {
+  it('change a record once when 200 simultaneous attempts use one approval', async function () {
     this.timeout(120_000);
     const runId = await begin({ budget: { maxCost: 10_000, maxMutations: 1_000, maxRecords: 10_000 } });
     const { id } = await newDeal();
@@ -165,7 +165,7 @@ describe('calls under a run over HTTP', () => {
         reply.status === 403 && /^APPROVAL_(REQUIRED|PENDING)$/.test(reply.body.code),
         `${reply.status} ${reply.text}`,
       );
-    // Those that came too late hear so of the approval that they had; another one is asked for once.
+    // The late ones are told so with their used approval; another one is requested once.
     const late = replies.filter(({ body }) => body.details?.approvalId === asked.body.details.approvalId);
     for (const { body } of late) assert.deepEqual([body.code, body.details.status], ['APPROVAL_REQUIRED', 'CONSUMED']);
     const { rows: approvals } = await database.query('SELECT status FROM agent.approvals WHERE run_id = $1', [runId]);
@@ -176,7 +176,7 @@ describe('calls under a run over HTTP', () => {
     assert.equal((await sam.get(`/agent/runs/${runId}`)).body.usage.recordsChanged, 1);
   });
 
-  it('carry one request out once when it is sent 200 times at a time under one key', async function () {
+  it('execute a request once when it is sent 200 times at once under one key', async function () {
     this.timeout(120_000);
     const runId = await begin({ budget: { maxCost: 10_000, maxMutations: 1_000, maxRecords: 10_000 } });
     const deal = await newDeal();
@@ -189,7 +189,7 @@ describe('calls under a run over HTTP', () => {
     assert.equal((await sam.get(`/agent/runs/${runId}`)).body.usage.recordsChanged, 1);
   });
 
-  it('are approved only by people who may set every field themselves', async () => {
+  it('can be approved only by users who may set every field themselves', async () => {
     const { ada } = deals.as;
     const runId = await begin({}, ada);
     const secret = await ada.post(
@@ -209,7 +209,7 @@ describe('calls under a run over HTTP', () => {
     await approve(open);
   });
 
-  it('show nothing of a record to people with whom it is not shared', async () => {
+  it('reveal nothing of a record to users with whom it is not shared', async () => {
     const { ada } = deals.as;
     const { body, headers } = await deals.deal(ada, { name: `Deal ${randomUUID()}` });
     const runId = await begin({ context: { objectApiName: 'Deal__c', recordId: body.id } }, ada);
@@ -233,7 +233,7 @@ describe('calls under a run over HTTP', () => {
     assert.deepEqual([canceled.status, canceled.body.context], [201, null], canceled.text);
   });
 
-  it('show the values of a change only to people who see its record', async () => {
+  it('show the values of a change only to users who can see its record', async () => {
     const { ada } = deals.as;
     const deal = await deals.deal(ada, { name: `Deal ${randomUUID()}` });
     const { body: line, headers } = await ada.post('/data/DealLine__c', { name: 'Line', Deal__c: deal.body.id });
@@ -249,7 +249,7 @@ describe('calls under a run over HTTP', () => {
     assert.equal(own.body.request.body.name, secret);
   });
 
-  it('are not asked for with a plan that people cannot be shown whole', async () => {
+  it('request no approval when the plan is too long to be shown in full', async () => {
     const { ada } = deals.as;
     const names = Array.from({ length: 120 }, (_, i) => `Bulk${i}`);
     const label = 'x'.repeat(3_000);
@@ -280,7 +280,7 @@ describe('calls under a run over HTTP', () => {
     refused(await create('Line 2'), 403, 'APPROVAL_PENDING');
   });
 
-  it('use no approval up when the record has changed since', async () => {
+  it('do not use an approval up when the record has changed since', async () => {
     const runId = await begin();
     const deal = await newDeal();
     const asked = await remove(runId, deal);
@@ -292,7 +292,7 @@ describe('calls under a run over HTTP', () => {
     assert.ok(await isThere(deal.id));
   });
 
-  it('bother nobody with what the caller cannot do', async () => {
+  it('request no approval for operations that the caller may not execute', async () => {
     const runId = await begin();
     const deal = await newDeal();
     const pending = async () => (await sam.get(`/agent/runs/${runId}`)).body.pendingApprovals.length;
@@ -300,7 +300,7 @@ describe('calls under a run over HTTP', () => {
     refused(await remove(runId, { id: deal.id, etag: '"zz"' }), 412, 'ETAG_MISMATCH');
     const line = { name: 'Line', Deal__c: deal.id, Unknown__c: 1 };
     assert.equal(await pending(), 0);
-    // They have cost what they took, are steps with what was answered, and nothing of them is kept besides.
+    // They are charged, and are steps with the answer; nothing else of them is stored.
     const { rows } = await database.query('SELECT FROM agent.approvals WHERE run_id = $1', [runId]);
     assert.equal(rows.length, 0);
     const run = (await sam.get(`/agent/runs/${runId}`)).body;
@@ -313,12 +313,12 @@ describe('calls under a run over HTTP', () => {
         [412, null],
       ],
     );
-    // What the content is refused for is shown to those who decide.
+    // The reason for refusing the content is shown to deciders.
     const asked = await sam.post('/data/DealLine__c', line, under(runId));
     refused(asked, 403, 'APPROVAL_REQUIRED');
     const { preview } = await approvalOf(asked);
     assert.deepEqual([preview.valid, preview.errors[0].code], [false, 'FIELD_UNKNOWN']);
-    // Nobody may set it, and no field that is hidden from them is distinguished from it.
+    // A read-only field: the answer does not distinguish it from a hidden one.
     refused(await decide(asked), 403, 'FIELD_PERMISSION_DENIED');
     const nameless = await sam.post('/data/DealLine__c', { name: '', Deal__c: deal.id }, under(runId));
     await approve(nameless);
@@ -330,7 +330,7 @@ describe('calls under a run over HTTP', () => {
     assert.equal((await approvalOf(nameless)).status, 'APPROVED');
   });
 
-  it('are shown to nobody before they were tried out, and each attempt hears what is true of it', async () => {
+  it('are shown to deciders only after a preview, and each attempt gets its own current result', async () => {
     const runId = await begin();
     const deal = await newDeal();
     const other = await newDeal();
@@ -354,7 +354,7 @@ describe('calls under a run over HTTP', () => {
     assert.equal((await approvals()).length, 1);
   });
 
-  it('answer what they have done also when the same request has asked again since', async () => {
+  it('answer their outcome also when the same request has asked again since', async () => {
     const runId = await begin();
     const { id } = await newDeal();
     const key = randomUUID();
@@ -376,7 +376,7 @@ describe('calls under a run over HTTP', () => {
     assert.equal(recordsChanged, 1);
   });
 
-  it('need no approval when they are dry runs by themselves, which say that the call does', async () => {
+  it('need no approval for dry runs, which report that the call itself does', async () => {
     const runId = await begin();
     const deal = await newDeal();
     const check = { operation: 'delete', id: deal.id, ifMatch: deal.etag };
@@ -387,7 +387,7 @@ describe('calls under a run over HTTP', () => {
     assert.ok(await isThere(deal.id));
   });
 
-  it('need no approval when they are deployments that their body makes recorded validations', async () => {
+  it('need no approval for deployments whose body makes them recorded validations', async () => {
     const { ada } = deals.as;
     const runId = await begin({}, ada);
     const files = { 'groups/Tried.yaml': 'type: Group\napiName: Tried\nlabel: Tried\n' };
@@ -399,7 +399,7 @@ describe('calls under a run over HTTP', () => {
     assert.equal(usage.mutations, 0);
   });
 
-  it('are refused when they were rejected, with the reason', async () => {
+  it('are refused after a rejection, with its reason', async () => {
     const runId = await begin();
     const deal = await newDeal();
     const asked = await remove(runId, deal);
@@ -419,7 +419,7 @@ describe('calls under a run over HTTP', () => {
   describe('and its budget', () => {
     const name = (): string => `Budget ${randomUUID()}`;
 
-    it('are never more mutations than it has, however many come at a time', async () => {
+    it('never exceed the budget of mutations, however many come at once', async () => {
       const runId = await begin({ budget: { maxMutations: 5 } });
       const marker = name();
       const replies = await Promise.all(
@@ -431,7 +431,7 @@ describe('calls under a run over HTTP', () => {
       assert.equal(rows[0].n, 5);
     });
 
-    it('never cost more than it has, reads included', async () => {
+    it('never exceed the budget of cost, reads included', async () => {
       const runId = await begin({ budget: { maxCost: 7 } });
       const replies = await Promise.all(Array.from({ length: 20 }, () => sam.get('/data/Deal__c', under(runId))));
       assert.equal(replies.filter(({ status }) => status === 200).length, 7);
@@ -446,7 +446,7 @@ describe('calls under a run over HTTP', () => {
       assert.equal(completed.status, 201, completed.text);
     });
 
-    it('never change more records than it has, with those that change with them', async () => {
+    it('never exceed the budget of changed records, counting those that change with them', async () => {
       const runId = await begin({ budget: { maxRecords: 3 } });
       const deal = await newDeal();
       for (const line of ['one', 'two']) {
@@ -454,7 +454,7 @@ describe('calls under a run over HTTP', () => {
         assert.equal(reply.status, 201, reply.text);
       }
       const etag = (await sam.get(at(deal.id))).headers.get('etag')!;
-      // Nobody is asked about what the run has no room for.
+      // No approval is requested for a call that exceeds the budget.
       const small = await begin({ budget: { maxRecords: 2 } });
       const refusals = [await remove(small, { id: deal.id, etag })];
       assert.deepEqual((await sam.get(`/agent/runs/${small}`)).body.pendingApprovals, []);
@@ -470,7 +470,7 @@ describe('calls under a run over HTTP', () => {
       assert.ok(await isThere(deal.id));
     });
 
-    it('count a mutation once that is repeated under its key', async () => {
+    it('count a mutation repeated under its key once', async () => {
       const runId = await begin({ budget: { maxMutations: 1, maxCost: 2, maxRecords: 1 } });
       const options = under(runId, { idempotencyKey: randomUUID() });
       const body = { name: name() };
@@ -485,7 +485,7 @@ describe('calls under a run over HTTP', () => {
     });
   });
 
-  it('change nothing any more when the run ends while they are under way', async () => {
+  it('change nothing once the run ends while they are in flight', async () => {
     const runId = await begin();
     const deal = await newDeal();
     await database.query('BEGIN');
@@ -499,7 +499,7 @@ describe('calls under a run over HTTP', () => {
     refused(await sam.get(at(deal.id), under(runId)), 409, 'RUN_NOT_ACTIVE');
   });
 
-  it('find no run of somebody else, as if there were none', async () => {
+  it('answer a run of another user as not found', async () => {
     const runId = await begin();
     const unknown = await sam.get('/data/Deal__c', under(randomUUID()));
     refused(unknown, 404, 'RUN_NOT_FOUND');
@@ -511,13 +511,13 @@ describe('calls under a run over HTTP', () => {
     }
   });
 
-  describe('of a run that is a dry run', () => {
+  describe('under a dry run', () => {
     let runId: string;
     before(async () => {
       runId = await begin({ dryRun: true });
     });
 
-    it('answer what they would do, and change nothing', async () => {
+    it('answer their effect, and change nothing', async () => {
       const deal = await newDeal({ Stage__c: 'open' });
       const name = `Tried ${randomUUID()}`;
       const tried = [
@@ -538,7 +538,7 @@ describe('calls under a run over HTTP', () => {
       assert.deepEqual([run.usage.recordsChanged, run.pendingApprovals], [0, []]);
     });
 
-    it('are the same for what is no record', async () => {
+    it('do the same for resources other than records', async () => {
       const name = `Tried ${randomUUID()}`;
       const tried = await sam.post('/analytics/dashboards', { name }, under(runId));
       assert.deepEqual([tried.status, tried.body.valid, tried.body.record.name], [200, true, name], tried.text);
@@ -554,7 +554,7 @@ describe('calls under a run over HTTP', () => {
       assert.deepEqual([plan.status, plan.body.valid, plan.body.creates.length], [200, true, 1], plan.text);
     });
 
-    it('are refused where nothing can be tried out', async () => {
+    it('are refused for operations without a preview', async () => {
       const own = await begin({ dryRun: true }, mia);
       const reply = await mia.post(`/agent/runs/${own}/revert`, undefined, under(own));
       refused(reply, 403, 'AGENT_POLICY_DENIED');
@@ -571,7 +571,7 @@ describe('calls under a run over HTTP', () => {
     };
     const end = (id: string, runId: string): Promise<Answer> => sam.delete(`/me/connections/${id}`, under(runId));
 
-    it('wait for a person, who sees whose it is', async () => {
+    it('wait for approval, which names the user of the connection', async () => {
       const runId = await begin();
       const { id, api: connected } = await connection();
       const asked = await end(id, runId);
@@ -584,7 +584,7 @@ describe('calls under a run over HTTP', () => {
       refused(await connected.get('/identity'), 401, 'TOKEN_REVOKED');
     });
 
-    it('are refused at once when there is none, and nobody is asked', async () => {
+    it('are refused at once when there is no such connection, without an approval', async () => {
       const runId = await begin();
       refused(await end(randomUUID(), runId), 404, 'CONNECTION_NOT_FOUND');
       const { connection: other } = (await mia.get('/identity')).body;
@@ -592,7 +592,7 @@ describe('calls under a run over HTTP', () => {
       assert.deepEqual((await sam.get(`/agent/runs/${runId}`)).body.pendingApprovals, []);
     });
 
-    it('end none under a run that is a dry run', async () => {
+    it('end no connection under a dry run', async () => {
       const runId = await begin({ dryRun: true });
       const { id, api: connected } = await connection();
       const tried = await end(id, runId);
@@ -602,7 +602,7 @@ describe('calls under a run over HTTP', () => {
     });
   });
 
-  it('are all that a client can make that is an agent', async () => {
+  it('are the only calls open to a client that is an agent', async () => {
     const { baseUrl } = deals.platform;
     const { access_token } = await signIn({
       baseUrl,
@@ -625,7 +625,7 @@ describe('calls under a run over HTTP', () => {
     refused(await agent.get('/data/Deal__c', under(runId)), 409, 'RUN_NOT_ACTIVE');
   });
 
-  it('are refused at once when the authorization of the agent ends', async () => {
+  it("are refused at once when the agent's authorization ends", async () => {
     const { baseUrl } = deals.platform;
     const signedIn = await signIn({
       baseUrl,
@@ -647,7 +647,7 @@ describe('calls under a run over HTTP', () => {
     refused(await create(), 401, 'TOKEN_REVOKED');
   });
 
-  it('are steps of the run, reads as well', async () => {
+  it('are steps of the run, reads included', async () => {
     const runId = await begin();
     const deal = await newDeal();
     await sam.get(at(deal.id), under(runId));

@@ -1,4 +1,4 @@
-/** Events of runs and approvals: all that the reference names, once each, in the outbox of the tenant. */
+/** Events of runs and approvals: every event of the reference, once each, in the outbox of the tenant. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { tenantSchema } from '../../../lib/context.ts';
@@ -45,7 +45,7 @@ describe('events of agents', function () {
     (await sam.post('/agent/runs', { agentKey: 'events', goal: 'Be heard.' })).body.runId;
   const complete = (runId: string, outcome: string): Promise<Answer> =>
     sam.post(`/agent/runs/${runId}/complete`, { outcome, summary: 'Done.' });
-  /** A request that waits for a person, to be sent again as it is. */
+  /** A request that waits for approval, to be sent again as it is. */
   const asking = async (runId: string) => {
     const [body, options] = [
       { name: randomUUID() },
@@ -67,7 +67,7 @@ describe('events of agents', function () {
   const upkeep = (): Promise<void> =>
     expireDue(database, new AbortController().signal, (_, error) => assert.fail(String(error)));
 
-  it('tell of a change from the question to its revert', async () => {
+  it('report a change from its request to its revert', async () => {
     const runId = await begin();
     const { send, approvalId, fingerprint } = await asking(runId);
     await ada.post(`/agent/approvals/${approvalId}/decision`, { decision: 'approve', fingerprint });
@@ -92,7 +92,7 @@ describe('events of agents', function () {
     });
   });
 
-  it('tell once that an approval has expired, whoever notices first', async () => {
+  it('report once that an approval has expired, whichever process notices first', async () => {
     for (const noticed of ['repetition', 'upkeep']) {
       const runId = await begin();
       const { send, approvalId } = await asking(runId);
@@ -116,7 +116,7 @@ describe('events of agents', function () {
     }
   });
 
-  it('tell how a run ended that was not completed', async () => {
+  it('report how an incomplete run ended', async () => {
     const [canceled, expired] = [await begin(), await begin()];
     await sam.post(`/agent/runs/${canceled}/cancel`);
     await database.query('UPDATE agent.runs SET expires_at = clock_timestamp() WHERE run_id = $1', [expired]);

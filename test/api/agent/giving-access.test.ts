@@ -1,4 +1,4 @@
-/** Calls that give people access: docs/reference/agents.md#risk and docs/reference/access.md#giving-access. */
+/** Calls that give access: docs/reference/agents.md#risk and docs/reference/access.md#giving-access. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { OPERATIONS } from '../../../contracts/operations.ts';
@@ -39,11 +39,11 @@ const ACTIONS = {
   ),
 };
 
-describe('calls that give people access', function () {
+describe('calls that give access', function () {
   this.timeout(180_000);
   let deals: Deals;
   let ada: Api;
-  /** In the name of an administrator, without and with the scope that gives access. */
+  /** On behalf of an administrator, without and with the scope that gives access. */
   let narrow: Api;
   let wide: Api;
   let deal: Answer;
@@ -108,7 +108,7 @@ describe('calls that give people access', function () {
   };
 
   for (const [name, call] of Object.entries(WAYS))
-    it(`need users:manage from every client, and an approval of every agent: ${name}`, async () => {
+    it(`need users:manage from every client, and approval from every agent: ${name}`, async () => {
       for (const runId of [await begin(narrow), null]) {
         const reply = await call(narrow, runId);
         refused(reply, 403, 'SCOPE_INSUFFICIENT');
@@ -121,14 +121,14 @@ describe('calls that give people access', function () {
       assert.equal(approval.risk, 'high');
     });
 
-  it('are told by a check, which takes the scope as well', async () => {
+  it('are reported by a check, which requires the scope as well', async () => {
     const body = { operation: 'create', fields: newcomer() };
     refused(await narrow.post('/data/User/check', body, under(await begin(narrow))), 403, 'SCOPE_INSUFFICIENT');
     const told = await wide.post('/data/User/check', body, under(await begin(wide)));
     assert.deepEqual([told.status, told.body.approvalRequired], [200, true], told.text);
   });
 
-  it('do not include private dashboards, nor other records', async () => {
+  it('include neither private dashboards nor other records', async () => {
     const runId = await begin(narrow);
     const made = await narrow.post(
       '/analytics/dashboards',
@@ -139,7 +139,7 @@ describe('calls that give people access', function () {
     assert.equal((await narrow.post('/data/Deal__c', { name: 'Plain' }, under(runId))).status, 201);
   });
 
-  it('are not covered by an allow of a broad rule, but by one that names what gives access', async () => {
+  it('are not covered by an allow of a broad rule, but by a rule that names the giving of access', async () => {
     const create = async (): Promise<Answer> => wide.post('/data/User', newcomer(), under(await begin(wide)));
     const share = async (): Promise<Answer> => WAYS['a share of a record']!(wide, await begin(wide));
     for (const broad of [
@@ -163,7 +163,7 @@ describe('calls that give people access', function () {
     await deals.deploy(policy([]));
   });
 
-  it('a change of the owner waits for a person, too, and takes no further scope', async () => {
+  it('exclude a change of owner, which needs approval but no further scope', async () => {
     const runId = await begin(narrow);
     const path = `/data/Deal__c/${deal.body.id}`;
     const etag = await etagOf(path);
@@ -173,7 +173,7 @@ describe('calls that give people access', function () {
     assert.equal((await narrow.patch(path, { Stage__c: 'won' }, under(runId, { etag }))).status, 200);
   });
 
-  it('a transition waits as its declared risk says, and without one', async () => {
+  it('leave transitions to their declared risk, and require approval without one', async () => {
     const path = `/data/Deal__c/${deal.body.id}`;
     const listed = async (who: string | null): Promise<[string, boolean][]> =>
       (await narrow.get(`${path}/transitions`, under(who))).body.records.map(
@@ -198,7 +198,7 @@ describe('calls that give people access', function () {
     await deals.deploy(policy([]));
   });
 
-  it('are no effects of transitions and actions', async () => {
+  it('are never effects of transitions and actions', async () => {
     const effects = [{ verb: 'createRecord', object: 'User', fields: { name: '"Hired"' } }];
     const action = (apiName: string, object: string, more: object): Record<string, string> => ({
       [`objects/${object}/actions/${apiName}.yaml`]: JSON.stringify({
@@ -219,7 +219,7 @@ describe('calls that give people access', function () {
     ]);
   });
 
-  it('include the choice of who approves, which takes the permission to manage access', async () => {
+  it('include the choice of approvers, which requires the permission to manage access', async () => {
     await deals.deploy({
       'permissionSets/UserAdmin.yaml': JSON.stringify({
         type: 'PermissionSet',
@@ -261,7 +261,7 @@ describe('calls that give people access', function () {
     await deals.setUser('mia', { permissionSetApiNames: ['Deals'] });
   });
 
-  it('every operation that writes users is one of them', () => {
+  it('include every operation that writes users', () => {
     const rows: readonly Operation[] = OPERATIONS;
     const changing = rows.filter(
       ({ mutation, path }) => mutation && (path.includes('{objectApiName}') || path.startsWith('/users/')),

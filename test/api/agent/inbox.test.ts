@@ -1,4 +1,4 @@
-/** Lists of approvals and runs in a tenant that has many of them. */
+/** Lists of approvals and runs in a tenant with many of them. */
 import assert from 'node:assert/strict';
 import { Database } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
@@ -9,7 +9,7 @@ import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
 const GOAL = { agentKey: 'dunning', goal: 'Remind customers of overdue invoices.' };
-/** More than one answer looks at. */
+/** More rows than one response scans. */
 const MANY = 6_000;
 /** MD5 of 1. */
 const SMALL_TENANT = 'c4ca4238-a0b9-2382-0dcc-509a6f75849b';
@@ -33,7 +33,7 @@ describe('lists of many approvals', function () {
       tenantId = tenant.id;
       userIds.set(who, user.id);
     }
-    // Of three people, the older ones first. Nobody but ada decides about them; those of sam are over.
+    // On behalf of three users, oldest first. Only ada decides them; those of sam have ended.
     await ask(sue, 1, 3);
     await ask(mia, 2, 3);
     await ask(sam, 3, MANY, 'REJECTED');
@@ -44,7 +44,7 @@ describe('lists of many approvals', function () {
     await platform?.stop();
   });
 
-  /** Approvals of one run; `batch` gives their place in the order. */
+  /** Approvals of one run; `batch` gives their position in the order. */
   async function ask(who: Api, batch: number, count: number, status = 'PENDING'): Promise<void> {
     const { runId } = (await who.post('/agent/runs', GOAL)).body;
     await database.query(
@@ -61,7 +61,7 @@ describe('lists of many approvals', function () {
   }
   const list = (who: Api, query: string): Promise<Answer> => who.get(`/agent/approvals?${query}`);
 
-  it('ends only where there is nothing more to see', async () => {
+  it('ends only when there is nothing more to see', async () => {
     const first = await list(mia, 'take=2');
     assert.deepEqual([first.body.records, typeof first.body.nextCursor], [[], 'string']);
     const seen: number[] = [];
@@ -74,12 +74,12 @@ describe('lists of many approvals', function () {
     assert.deepEqual(seen, [2, 1]);
   });
 
-  it('shows their own to people who oversee no agents, whatever lies between', async () => {
+  it('shows users who oversee no agents their own, whatever lies between', async () => {
     const { body } = await list(sue, 'take=3');
     assert.deepEqual([body.records.length, body.nextCursor], [3, null]);
   });
 
-  it('finds what waits without reading what is over', async () => {
+  it('finds waiting approvals without reading ended ones', async () => {
     const { body } = await list(mia, 'status=PENDING&take=50');
     assert.deepEqual([body.records.length, body.nextCursor], [3, null]);
   });
@@ -111,7 +111,7 @@ describe('lists of many approvals', function () {
       ['active runs of all tenants', () => upkeep.grantedRunsStatement(null, 200), /runs_upkeep/],
     ];
     before(async () => {
-      // Of many tenants, with some runs that are active and waiting, and more that have ended.
+      // Of many tenants, with some active and waiting runs, and more that have ended.
       await database.query(
         `INSERT INTO agent.runs (tenant_id, run_id, status, agent_key, goal, dry_run, user_id, client_id, grant_id,
            max_cost, max_mutations, max_records, expires_at, ended_at)

@@ -5,7 +5,7 @@ import type { Answer, Api, CallOptions } from '../../support/client.ts';
 import { fieldFile } from '../../support/metadata-tenant.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
 
-/** Contacts and what is created or changed by a number waits for a person; deals and their lines do not. */
+/** Contacts, and creations or changes by a number, wait for approval; deals and their lines do not. */
 const FILES = {
   ...fieldFile('Deal__c', 'Number__c', 'fieldType: text\nlength: 40\nexternalId: true\nunique: true'),
   'permissionSets/Numbers.yaml': [
@@ -81,13 +81,13 @@ describe('a change under a run that writes nothing', () => {
     return found.body.records.length;
   };
   let deployed = 0;
-  /** The configuration and who may do what are others than those that any process knows. */
+  /** Makes the configuration and the deciders differ from those that any process has cached. */
   const reconfigure = async (): Promise<void> => {
     const group = `Later${++deployed}`;
     await deals.deploy({ [`groups/${group}.yaml`]: `type: Group\napiName: ${group}\nlabel: ${group}\n` });
   };
 
-  it('because the configuration has changed is carried out with the same approval after all', async () => {
+  it('is executed with the same approval after a change of configuration prevented it', async () => {
     const runId = await begin();
     const name = `Ng ${randomUUID()}`;
     const create = () => sam.post('/data/Contact', { name }, under(runId));
@@ -100,7 +100,7 @@ describe('a change under a run that writes nothing', () => {
     assert.equal(await changed(runId), 1);
   });
 
-  it('because what it refers to is gone leaves the approval to be used', async () => {
+  it('leaves the approval unused when a referenced record is gone', async () => {
     const runId = await begin();
     const account = await sam.post('/data/Account', { name: `Globex ${randomUUID()}` });
     assert.equal(account.status, 201, account.text);
@@ -120,7 +120,7 @@ describe('a change under a run that writes nothing', () => {
     assert.equal(await changed(runId), 1);
   });
 
-  it('leaves the budget to others', async () => {
+  it('leaves its budget to other requests', async () => {
     const runId = await begin({ maxRecords: 2 });
     const line = (id: string) => sam.post('/data/DealLine__c', { name: 'Line', Deal__c: id }, under(runId));
     for (let i = 0; i < 3; i++) refused(await line(randomUUID()), 422, 'VALIDATION_FAILED');
@@ -130,7 +130,7 @@ describe('a change under a run that writes nothing', () => {
     refused(await line(deal.body.id), 403, 'AGENT_BUDGET_EXCEEDED');
   });
 
-  it('because it was carried out under its key already counts as one, however many come at a time', async () => {
+  it('counts once when its key was already used, however many requests come at once', async () => {
     const runId = await begin();
     const name = `Deal ${randomUUID()}`;
     const options = under(runId, { idempotencyKey: randomUUID() });
@@ -140,7 +140,7 @@ describe('a change under a run that writes nothing', () => {
     assert.equal(await changed(runId), 1);
   });
 
-  it('leaves the whole budget to those that come at a time after a deployment', async () => {
+  it('leaves the whole budget to simultaneous requests after a deployment', async () => {
     const runId = await begin({ maxRecords: 2 });
     const name = `Deal ${randomUUID()}`;
     await reconfigure();
@@ -153,7 +153,7 @@ describe('a change under a run that writes nothing', () => {
     assert.equal(await changed(runId), 2);
   });
 
-  it('counts nothing whatever it would have changed', async () => {
+  it('costs nothing, whatever it would have changed', async () => {
     const runId = await begin();
     const deal = await deals.deal();
     const etag = deal.headers.get('etag')!;
@@ -169,13 +169,13 @@ describe('a change under a run that writes nothing', () => {
     assert.equal(await changed(runId), 0);
   });
 
-  describe('because the record of its external id is not what people saw', () => {
+  describe('after another change to the record with its external id', () => {
     const number = (): string => `N-${randomUUID()}`;
     const upsert = (runId: string, id: string, name: string, idempotencyKey: string = randomUUID()) =>
       sam.put(`/data/Deal__c/by/Number__c/${id}`, { name }, under(runId, { idempotencyKey }));
     const nameOf = async (id: string): Promise<string> => (await sam.get(`/data/Deal__c/${id}`)).body.name;
 
-    it('asks them anew when somebody has made it meanwhile', async () => {
+    it('requests approval again when the record was created meanwhile', async () => {
       const [runId, id, key] = [await begin(), number(), randomUUID()];
       const asked = await upsert(runId, id, 'of the agent', key);
       await approve(asked);
@@ -208,7 +208,7 @@ describe('a change under a run that writes nothing', () => {
       assert.equal(await changed(runId), 1);
     });
 
-    it('asks them anew when somebody has changed it meanwhile', async () => {
+    it('requests approval again when the record was changed meanwhile', async () => {
       const [runId, id] = [await begin(), number()];
       const made = await deals.deal(sam, { name: 'of a person', Number__c: id });
       const asked = await upsert(runId, id, 'of the agent');
@@ -225,7 +225,7 @@ describe('a change under a run that writes nothing', () => {
       assert.equal(await nameOf(made.body.id), 'changed');
     });
 
-    it('makes a record or leaves the one of somebody who comes at the same moment', async function () {
+    it('creates the record or leaves the one that another request creates at the same moment', async function () {
       this.timeout(120_000);
       for (let round = 0; round < 12; round++) {
         const [runId, id] = [await begin(), number()];

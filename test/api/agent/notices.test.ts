@@ -1,4 +1,4 @@
-/** Mails to those who may decide about a request of an agent. */
+/** Mails to the deciders of an agent's request. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { call } from '../../../contracts/call.ts';
@@ -32,7 +32,7 @@ describe('mails about requests of agents', function () {
     const policy = { type: 'AgentPolicy', apiName: 'Deals', appliesTo: { clients: ['*'] }, rules: [rule] };
     return deals.deploy({ 'agentPolicies/Deals.yaml': JSON.stringify(policy) });
   };
-  /** A deletion in the name of sam that waits. */
+  /** A waiting deletion on behalf of sam. */
   const ask = async (): Promise<{ approvalId: string; name: string }> => {
     const { sam } = deals.as;
     const name = `Secret ${randomUUID()}`;
@@ -49,7 +49,7 @@ describe('mails about requests of agents', function () {
   };
   const count = async (sql: string, approvalId: string): Promise<number> =>
     (await database.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${sql}`, [approvalId])).rows[0]?.n ?? -1;
-  /** Everybody was written to, and every mail has left. */
+  /** Every decider has been notified, and every mail has been sent. */
   const settled = async (approvalId: string): Promise<void> => {
     for (const end = performance.now() + 30_000; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
       const waits = await count('agent.approvals WHERE notice IS NOT NULL AND approval_id = $1', approvalId);
@@ -63,7 +63,7 @@ describe('mails about requests of agents', function () {
       .map(recipient)
       .sort();
 
-  it('name who asks, in whose name, for what and until when, and no value of a record', async () => {
+  it('name the client, the user, the request and its deadline, and no value of a record', async () => {
     await deploy({ ...DELETES, approvers: [{ user: deals.ids.mia }] });
     const { approvalId, name } = await ask();
     await settled(approvalId);
@@ -75,7 +75,7 @@ describe('mails about requests of agents', function () {
     assert.ok(!server.raw.join('').includes(name));
   });
 
-  it('reach those who decide and nobody else', async () => {
+  it('reach deciders only', async () => {
     await deploy(DELETES);
     const { approvalId } = await ask();
     await settled(approvalId);
@@ -89,7 +89,7 @@ describe('mails about requests of agents', function () {
     }
   });
 
-  it('go to more people when nobody has decided for too long, and to none twice', async () => {
+  it('go to more deciders when the request stays undecided for too long, and to none of them twice', async () => {
     const escalation = { escalateAfterSeconds: 600, escalateTo: [{ user: deals.ids.ada }, { user: deals.ids.mia }] };
     await deploy({ ...DELETES, approvers: [{ user: deals.ids.mia }], ...escalation });
     const { approvalId } = await ask();
@@ -101,13 +101,13 @@ describe('mails about requests of agents', function () {
     await expireDue(database, new AbortController().signal, (_, error) => assert.fail(String(error)));
     await settled(approvalId);
     assert.deepEqual(await readers(approvalId), ['ada@demo.example', 'mia@demo.example']);
-    // As after a process that died before it wrote down that it was done.
+    // As after a process that died before it recorded its work.
     await database.query(`UPDATE agent.approvals SET notice = 'asked' WHERE approval_id = $1`, [approvalId]);
     await settled(approvalId);
     assert.deepEqual(await readers(approvalId), ['ada@demo.example', 'mia@demo.example']);
   });
 
-  it('end at a bound for each person and hour', async () => {
+  it('are limited per recipient and hour', async () => {
     await database.query('DELETE FROM auth.mails');
     const { tenant, user } = (await deals.as.mia.get('/identity')).body;
     const asked = Array.from({ length: 25 }, () => randomUUID());

@@ -1,4 +1,4 @@
-/** Who decides about requests of agents, by which policy, and what a change of either means for what waits. */
+/** Deciders and policies of agents' requests, and the effect of their changes on waiting requests. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { call } from '../../../contracts/call.ts';
@@ -51,7 +51,7 @@ describe('policies of agents over HTTP', function () {
   });
   const refused = (reply: Answer, status: number, code: string): void =>
     assert.deepEqual([reply.status, reply.body?.code], [status, code], reply.text);
-  /** A deletion under a run of its own that waits, and how it is sent again. */
+  /** A waiting deletion under a run of its own, and how it is sent again. */
   const ask = async (): Promise<{ asked: Answer; runId: string; again: (key?: string) => Promise<Answer> }> => {
     const deal = await deals.deal(sam, { name: `Deal ${randomUUID()}` });
     const runId = await begin();
@@ -71,7 +71,7 @@ describe('policies of agents over HTTP', function () {
   };
   const read = (who: Api, { body }: Answer): Promise<Answer> => who.get(`/agent/approvals/${body.details.approvalId}`);
 
-  it('name clients as their components do, and say so', async () => {
+  it('name clients as their components do, and show the name', async () => {
     const named = policy([DELETES], { appliesTo: { clients: ['*', 'erp-cli', 'demo-DunningAgent', 'Nobody'] } });
     const { blocked } = (await ada.post('/metadata/validate', { files: named, package: wholePackage(named) })).body;
     assert.deepEqual(
@@ -87,7 +87,7 @@ describe('policies of agents over HTTP', function () {
     );
   });
 
-  it('let as many different people decide as they say', async () => {
+  it('require as many different approvers as they state', async () => {
     await deals.deploy(policy([{ ...DELETES, requiredApprovals: 2 }]));
     const { asked, again } = await ask();
     assert.equal((await decide(mia, asked)).body.status, 'PENDING');
@@ -104,7 +104,7 @@ describe('policies of agents over HTTP', function () {
     assert.equal((await again()).status, 200);
   });
 
-  it('let one of several people reject', async () => {
+  it('let a single approver reject', async () => {
     await deals.deploy(policy([{ ...DELETES, requiredApprovals: 2 }]));
     const { asked, again } = await ask();
     await decide(mia, asked);
@@ -117,7 +117,7 @@ describe('policies of agents over HTTP', function () {
     ['the holders of a role and those above', { role: 'Ceo' }, { kind: 'role', id: 'Ceo' }, 'mia'],
     ['the members of a group', { group: 'Heads' }, { kind: 'group', id: 'Heads' }, 'mia'],
   ] as const)
-    it(`can name ${title}, and for others there is nothing to decide`, async () => {
+    it(`can name ${title}, and others find nothing to decide`, async () => {
       const heads = 'type: Group\napiName: Heads\nlabel: Heads\nmembers:\n  users:\n    - ada@demo.example\n';
       const named = approver === 'ada' ? { user: deals.ids.ada.toUpperCase() } : approver;
       await deals.deploy({ 'groups/Heads.yaml': heads, ...policy([{ ...DELETES, approvers: [named] }]) });
@@ -132,7 +132,7 @@ describe('policies of agents over HTTP', function () {
       assert.equal((await decide(ada, asked)).status, 201);
     });
 
-  it('can name the manager of the user in whose name the agent acts', async () => {
+  it('can name the manager of the user on whose behalf the agent acts', async () => {
     await deals.deploy(policy([{ ...DELETES, approvers: [{ manager: true }] }]));
     const { asked } = await ask();
     refused(await decide(ada, asked), 404, 'APPROVAL_NOT_FOUND');
@@ -140,7 +140,7 @@ describe('policies of agents over HTTP', function () {
     assert.equal((await decide(mia, asked)).status, 201);
   });
 
-  it('let more people decide when nobody has for too long', async () => {
+  it('add deciders when a request stays undecided for too long', async () => {
     const escalation = { escalateAfterSeconds: 600, escalateTo: [{ role: 'Ceo' }] };
     await deals.deploy(policy([{ ...DELETES, approvers: [{ manager: true }], ...escalation }]));
     const { asked } = await ask();
@@ -156,7 +156,7 @@ describe('policies of agents over HTTP', function () {
     assert.equal((await decide(ada, asked)).status, 201);
   });
 
-  it('keep people from deciding about what an agent does in their own name, unless they say otherwise', async () => {
+  it('exclude users from deciding on requests made on their own behalf, unless configured otherwise', async () => {
     await deals.deploy(policy([DELETES]));
     const deal = await deals.deal(sam, { name: 'Own' });
     const change = async (who: Api = mia): Promise<Answer> => {
@@ -173,7 +173,7 @@ describe('policies of agents over HTTP', function () {
     refused(await decide(mia, strict), 403, 'APPROVAL_SELF_NOT_ALLOWED');
     await deals.deploy(policy([changes], { allowSelfApproval: true }));
     refused(await decide(mia, strict), 403, 'APPROVAL_SELF_NOT_ALLOWED');
-    // The program that asks can hold the token of a person: another client must be used.
+    // The requesting program can hold the user's token: another client is required.
     refused(await decide(mia, await change()), 403, 'APPROVAL_ACTOR_NOT_HUMAN');
     const { baseUrl } = deals.platform;
     const { access_token } = await signIn({
@@ -186,7 +186,7 @@ describe('policies of agents over HTTP', function () {
     assert.equal((await decide(mia, await change(api(baseUrl, access_token)))).status, 201);
   });
 
-  it('change nothing about what waits, but decide again when it is sent again', async () => {
+  it('leave waiting requests unchanged, and apply when these are sent again', async () => {
     await deals.deploy(policy([{ ...DELETES, approvers: [{ manager: true }] }]));
     const denied = await ask();
     const freed = await ask();
@@ -200,7 +200,7 @@ describe('policies of agents over HTTP', function () {
     assert.equal((await read(mia, freed.asked)).body.status, 'PENDING');
   });
 
-  it('judge a check like what it tries out, and by itself', async () => {
+  it('evaluate a check like the call that it previews, and on its own', async () => {
     const check = async (...rules: readonly object[]): Promise<Answer> => {
       await deals.deploy(policy(rules));
       const body = { operation: 'create', fields: { name: 'Tried' } };
@@ -218,7 +218,7 @@ describe('policies of agents over HTTP', function () {
     assert.deepEqual([allowed.status, allowed.body.approvalRequired], [200, false], allowed.text);
   });
 
-  it('keep what they deny out of the answers of checks', async () => {
+  it('keep denied content out of the answers of checks', async () => {
     const deal = await deals.deal(sam, { name: `Deal ${randomUUID()}` });
     const line = await sam.post('/data/DealLine__c', { name: 'Line', Deal__c: deal.body.id });
     assert.equal(line.status, 201, line.text);
@@ -243,7 +243,7 @@ describe('policies of agents over HTTP', function () {
     refused(await create(deal.body.id), 403, 'AGENT_POLICY_DENIED');
   });
 
-  it('keep transitions from referring to what they deny', async () => {
+  it('keep transitions from referring to denied records', async () => {
     await deals.deploy({
       'objects/DealLine__c/actions/move.yaml': JSON.stringify({
         type: 'CustomAction',
@@ -292,7 +292,7 @@ describe('policies of agents over HTTP', function () {
     assert.equal((await execute({ name: 'Other' })).status, 201);
   });
 
-  it('can bound budgets, and say so for each part', async () => {
+  it('can limit budgets, and report each limit', async () => {
     await deals.deploy(policy([], { budgets: { maxCost: 50, maxMutations: 3 } }));
     const run = (await sam.post('/agent/runs', GOAL)).body;
     assert.deepEqual(run.budget, { maxCost: 50, maxMutations: 3, maxRecords: 200 });
@@ -310,7 +310,7 @@ describe('policies of agents over HTTP', function () {
     );
   });
 
-  it('are refused with all that is wrong with them', async () => {
+  it('are refused with all their violations', async () => {
     const reply = await ada.post('/metadata/validate', {
       package: { version: 1, types: [{ name: 'AgentPolicy', members: ['Deals'] }] },
       files: policy([
@@ -346,10 +346,10 @@ describe('policies of agents over HTTP', function () {
     ]);
   });
 
-  describe('when somebody decides', () => {
+  describe('when a user decides', () => {
     before(() => deals.deploy(policy([DELETES])));
 
-    it('ask for the permission as it is at that moment', async () => {
+    it('require the permission at the time of the decision', async () => {
       const { asked } = await ask();
       const { baseUrl } = deals.platform;
       const before = (await ada.get(`/data/User/${deals.ids.mia}`)).body;
@@ -368,7 +368,7 @@ describe('policies of agents over HTTP', function () {
       assert.equal((await decide(mia, asked)).status, 201, baseUrl);
     });
 
-    it('are not decided under a run', async () => {
+    it('refuse decisions under a run', async () => {
       const { asked } = await ask();
       const { approvalId, fingerprint } = asked.body.details;
       const { runId } = (await mia.post('/agent/runs', GOAL)).body;
@@ -382,7 +382,7 @@ describe('policies of agents over HTTP', function () {
       assert.equal((await read(mia, asked)).body.status, 'PENDING');
     });
 
-    it('take decisions of people only', async () => {
+    it('accept decisions of users only', async () => {
       const { asked } = await ask();
       const { approvalId, fingerprint } = asked.body.details;
       const context = await contextOf(mia);
@@ -405,7 +405,7 @@ describe('policies of agents over HTTP', function () {
       assert.equal((await decide(mia, asked)).status, 201);
     });
 
-    it('refuse the scopes of others, and malformed decisions', async () => {
+    it('refuse other scopes and malformed decisions', async () => {
       const { asked } = await ask();
       const { approvalId, fingerprint } = asked.body.details;
       const path = `/agent/approvals/${approvalId}`;
@@ -439,7 +439,7 @@ describe('policies of agents over HTTP', function () {
       assert.equal(replayed.headers.get('idempotency-replayed'), 'true');
     });
 
-    it('let what was approved lie for an hour at most', async () => {
+    it('expire an unused approval after an hour', async () => {
       const { asked, again } = await ask();
       const { body } = await decide(mia, asked);
       assert.ok(Math.abs(Date.parse(body.expiresAt) - Date.parse(body.decisions[0].decidedAt) - 3_600_000) < 2_000);

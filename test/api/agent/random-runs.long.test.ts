@@ -132,7 +132,7 @@ const CONFIGURATION: Record<string, string> = {
 const bundle = fc.constantFrom(...(Object.keys(BUNDLES) as Bundle[]));
 const key = fc.constantFrom(...KEYS);
 const text = fc.constantFrom('one', 'two', 'three');
-/** What an agent may want. */
+/** Requests that an agent may make. */
 const wish = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('createCase' as const), key, note: fc.option(text) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('moveCase' as const), key, of: fc.nat(5) }) },
@@ -164,7 +164,7 @@ const wish = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('deploy' as const), bundle, label: text }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('share' as const), of: fc.nat(5) }) },
 );
-/** What changes besides. */
+/** Other changes in between. */
 const turn = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('swapKeys' as const), a: key, b: key }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('editCase' as const), of: fc.nat(5), note: text }) },
@@ -211,14 +211,14 @@ interface Intent {
   readonly runId: string;
   readonly send: () => Promise<Answer>;
   readonly approvalId: string;
-  /** As the approver with all rights saw it when it was asked for. */
+  /** As shown to the approver with all rights when approval was requested. */
   readonly shown: Anything;
   readonly approvers: Person[];
   done: boolean;
 }
 
 const GIVES_ACCESS: ReadonlySet<Wish['kind']> = new Set(['changeUser', 'createUser', 'deploy', 'share']);
-/** Differ with every execution and are no part of what people approve. */
+/** Members that differ with every execution and are not part of the approved effect. */
 const VOLATILE = new Set(['id', 'createdAt', 'updatedAt', 'recordVersion', 'lastSignInAt']);
 const stable = (record: object): object =>
   Object.fromEntries(Object.entries(record).filter(([name]) => !VOLATILE.has(name)));
@@ -297,7 +297,7 @@ describe('agents at random', () => {
     return reply.body.runId;
   };
 
-  /** The request of a wish, which can be sent again and again. */
+  /** The request of a wish, which can be sent repeatedly. */
   const requestOf = async (who: Api, one: Wish): Promise<(options: CallOptions) => Promise<Answer>> => {
     const aCase = (of: number): string => cases[of % Math.max(1, cases.length)] ?? randomUUID();
     switch (one.kind) {
@@ -347,7 +347,7 @@ describe('agents at random', () => {
     }
   };
 
-  /** What everybody may do, as the configuration and their assignments say: `person right`. */
+  /** Rights by configuration and assignments, of every user: `person right`. */
   const rightsOfAll = async (): Promise<Map<string, Set<string>>> => {
     const types = ['Profile', 'PermissionSet'].map((name) => ({ name, members: ['*'] }));
     const retrieved = await as.root.post('/metadata/retrieve', { package: { version: 1, types } });
@@ -406,7 +406,7 @@ describe('agents at random', () => {
     return new Map(body.records.map(({ id, _etag }: Anything) => [id, _etag]));
   };
 
-  /** What gives access is executed without an approval only where it leaves everything as it is. */
+  /** A call that gives access is executed without an approval only if it changes nothing. */
   const changedNothing = async (one: Wish, answer: Answer, etags: Map<string, string>): Promise<void> => {
     if (one.kind === 'deploy') {
       const { changes } = await deploymentEnded(as.root, { ...answer, status: 202 });
@@ -442,7 +442,7 @@ describe('agents at random', () => {
     if (answer.status === 201 && yes) intent.approvers.push(by);
   };
 
-  /** Each right that a user has gained was held by those who approved. */
+  /** Every right that a user has gained was held by those who approved. */
   const grewBy = async (before: Map<string, Set<string>>, approvers: readonly Person[], one: Wish): Promise<void> => {
     const held = new Set(approvers.flatMap((name) => [...(before.get(ids[name]) ?? [])]));
     for (const [id, now] of await rightsOfAll())
@@ -471,7 +471,7 @@ describe('agents at random', () => {
     await settle(intent, before, first);
   };
 
-  /** The approval of an earlier request with the same content, which this one has used. */
+  /** The approval of an earlier request with the same content, used by this one. */
   const usedBy = async (runId: string, one: Wish): Promise<Intent | undefined> => {
     for (const intent of intents) {
       if (intent.done || intent.runId !== runId || intent.wish.kind !== one.kind) continue;
@@ -500,7 +500,7 @@ describe('agents at random', () => {
     assert.ok(usage.recordsChanged <= budget.maxRecords, JSON.stringify(usage));
   };
 
-  /** Field by field, the effect is what the preview has shown. */
+  /** Field by field, the effect equals the preview. */
   const asShown = async ({ wish: one, shown }: Intent, { body }: Answer): Promise<void> => {
     const { preview } = shown;
     assert.ok(preview, 'nothing was shown');
@@ -565,7 +565,7 @@ describe('agents at random', () => {
       }
     }
     if (process.env['AGENT_STEPS']) console.log(counts);
-    // A short sequence may execute nothing that waited.
+    // A short sequence may execute no request that waited.
     assert.ok(STEPS < 300 || Object.keys(counts).some((what) => /^executed \w+$/.test(what)), JSON.stringify(counts));
   });
 });

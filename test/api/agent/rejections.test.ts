@@ -1,4 +1,4 @@
-/** A rejected request stays rejected for its run, however it is spelled, while an approval is for the very bytes. */
+/** A rejected request stays rejected for its run in every spelling; an approval covers exact bytes. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Answer, type Api, tokenFor } from '../../support/client.ts';
@@ -35,7 +35,7 @@ describe('a rejection by people', function () {
     assert.equal(reply.status, 201, reply.text);
     return reply.body.runId;
   };
-  /** Sends a request as it is written: the client of the tests writes JSON its own way. */
+  /** Sends a request exactly as written: the tests' client writes JSON its own way. */
   const send = async (
     runId: string,
     [method, path, body, ifMatch]: readonly [string, string, (string | undefined)?, string?],
@@ -115,7 +115,7 @@ describe('a rejection by people', function () {
     refused(await create(`{"name":"line","Deal__c":"${id}"}`), 403, 'APPROVAL_REQUIRED');
   });
 
-  it('holds for a creation that says what is so by default', async () => {
+  it('holds for a creation that states the defaults explicitly', async () => {
     const runId = await begin(ada);
     const create = (body: object): Promise<Answer> => send(runId, ['POST', '/data/Deal__c', JSON.stringify(body)]);
     await decide(await create({ name: 'Deal' }), 'reject');
@@ -169,7 +169,7 @@ describe('a rejection by people', function () {
     refused(await deploy({ [path]: 'type: Group\napiName: Tried\nlabel: Other\n' }), 403, 'APPROVAL_REQUIRED');
   });
 
-  it('does not take back what people have approved as it is', async () => {
+  it('does not withdraw an approval of the exact request', async () => {
     const runId = await begin(ada);
     const { id, etag } = await newDeal();
     const spelled = [`/data/Deal__c/${id}`, `/data/Deal__c/${id.toUpperCase()}`] as const;

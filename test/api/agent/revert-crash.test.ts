@@ -10,7 +10,7 @@ import { type ServiceProcess, startProcess } from '../../support/processes.ts';
 
 const RECORDS = 150;
 
-describe('a revert that is killed half way', () => {
+describe('a revert that is killed halfway', () => {
   let platform: TestPlatform;
   let doomed: ServiceProcess | undefined;
   let database: Database;
@@ -26,7 +26,7 @@ describe('a revert that is killed half way', () => {
     await platform?.stop();
   });
 
-  it('is finished by the same request, and no record is reverted twice', async function () {
+  it('is finished by the same request, and reverts no record twice', async function () {
     this.timeout(120_000);
     const ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
     const begun = await ada.post('/agent/runs', {

@@ -1,11 +1,11 @@
-/** Reverting an agent run over HTTP: from the first call of the run to the trail of what was taken back. */
+/** Reverting an agent run over HTTP: from the first call of the run to the audit trail of the revert. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
-/** The agents of these tests may do with accounts what they like. */
+/** The agents of these tests may do anything with accounts. */
 const POLICY = [
   'type: AgentPolicy',
   'apiName: Free',
@@ -52,7 +52,7 @@ describe('reverting an agent run over HTTP', () => {
   };
   const named = (id: string) => ({ objectApiName: 'Account', id });
 
-  it('brings records back, and shows all of it by the run', async () => {
+  it('restores records, and shows everything by the run', async () => {
     const [changed, removed] = [await account({ city: 'Berlin' }), await account()];
     const runId = await beginRun(ada);
     const headers = { 'x-agent-run-id': runId };
@@ -97,7 +97,7 @@ describe('reverting an agent run over HTTP', () => {
     assert.equal(history.body.records.length, 2);
   });
 
-  it('shows preview, decision, effect and revert of a call by one run', async () => {
+  it('links preview, decision, effect and revert of a call by one run', async () => {
     const person = (await sam.post('/data/Contact', { name: randomUUID() })).body;
     const runId = await beginRun(ada);
     const attempt = { headers: { 'x-agent-run-id': runId }, etag: '"1"', idempotencyKey: randomUUID() };
@@ -158,7 +158,7 @@ describe('reverting an agent run over HTTP', () => {
     assert.deepEqual([other.status, other.body.code], [409, 'IDEMPOTENCY_KEY_REUSED']);
   });
 
-  it('is refused for runs that are still active, unknown ones, and those of another tenant', async () => {
+  it('is refused for active and unknown runs, and for those of another tenant', async () => {
     const runId = await beginRun(sam);
     const active = await mia.post(`/agent/runs/${runId}/revert`);
     assert.deepEqual([active.status, active.body.code], [409, 'STATE_CONFLICT'], active.text);
@@ -175,7 +175,7 @@ describe('reverting an agent run over HTTP', () => {
     }
   });
 
-  it('is for people with the scope and the permission, who are not in a run themselves', async () => {
+  it('requires the scope, the permission and a caller outside of runs', async () => {
     const runId = await beginRun(sam);
     await complete(sam, runId);
     const path = `/agent/runs/${runId}/revert`;

@@ -1,4 +1,4 @@
-/** Runs of agents over HTTP: their life, who sees them, and what is refused. */
+/** Runs of agents over HTTP: their lifecycle, visibility and refusals. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -56,7 +56,7 @@ describe('agent runs over HTTP', () => {
     assert.equal(userId, identity.body.user.id);
   });
 
-  it('end with what the agent reports, and stay ended', async () => {
+  it('end with the reported result, and stay ended', async () => {
     const { runId } = (await sam.post('/agent/runs', GOAL)).body;
     const report = {
       outcome: 'succeeded',
@@ -78,7 +78,7 @@ describe('agent runs over HTTP', () => {
     }
   });
 
-  it('are refused with all that is wrong with them', async () => {
+  it('are refused with all their violations', async () => {
     const wrong = await sam.post('/agent/runs', {
       agentKey: 'Dunning!',
       goal: '',
@@ -119,7 +119,7 @@ describe('agent runs over HTTP', () => {
     assert.deepEqual(large.body.details, { maxBytes: 256 * 1024 });
   });
 
-  it('take what they say about themselves', async () => {
+  it('accept a description of themselves', async () => {
     const said = {
       ...GOAL,
       agentVersion: '1.4.0',
@@ -135,7 +135,7 @@ describe('agent runs over HTTP', () => {
     assert.equal(Date.parse(created.body.expiresAt) - Date.parse(created.body.createdAt), 86_400_000);
   });
 
-  it('are listed newest first, page by page, to those who may see them', async () => {
+  it('are listed newest first, page by page, to permitted users', async () => {
     const sue = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sue'));
     const mia = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'mia'));
     const ids: string[] = [];
@@ -172,7 +172,7 @@ describe('agent runs over HTTP', () => {
     assert.deepEqual([stopped.status, stopped.body.status, stopped.body.outcome], [201, 'CANCELED', 'canceled']);
   });
 
-  it('are 50 of a user at a time', async () => {
+  it('are limited to 50 per user at a time', async () => {
     const fay = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'fay'));
     const created = await Promise.all(Array.from({ length: 60 }, () => fay.post('/agent/runs', GOAL)));
     assert.equal(created.filter(({ status }) => status === 201).length, 50);
@@ -217,11 +217,11 @@ describe('the end of agent runs', function () {
         changes: Object.fromEntries(entry.changes.map(({ field, from, to }) => [field, { from, to }])),
       }));
   };
-  /** Lets the time of a run pass. */
+  /** Moves a run past its deadline. */
   const outlive = (runId: string): Promise<unknown> =>
     database.query(`UPDATE agent.runs SET expires_at = clock_timestamp() WHERE run_id = $1`, [runId]);
 
-  it('comes with their time for every reader at once, and is written down by a job', async () => {
+  it('comes with their deadline for every reader at once, and is recorded by a job', async () => {
     const { runId } = (await sam.post('/agent/runs', GOAL)).body;
     const context = await contextOf(sam);
     const asked = await admit(platform, context, aDeletion(runId)).catch((error) => error);
@@ -255,7 +255,7 @@ describe('the end of agent runs', function () {
     });
   });
 
-  it('is never before that of an approval, which is expired in the audit trail as well', async () => {
+  it('is never earlier than that of an approval, whose expiry is audited as well', async () => {
     const { runId, expiresAt } = (await sam.post('/agent/runs', { ...GOAL, expiresInSeconds: 600 })).body;
     const asked = await admit(platform, await contextOf(sam), aDeletion(runId)).catch((error) => error);
     const { approvalId } = asked.details;
@@ -272,7 +272,7 @@ describe('the end of agent runs', function () {
     });
   });
 
-  it('comes by an operator, who sees the active runs of a tenant and nothing of what agents wrote', async () => {
+  it("can be set by an operator, who sees a tenant's active runs but none of the agents' texts", async () => {
     const [first, second] = [await sam.post('/agent/runs', GOAL), await sam.post('/agent/runs', GOAL)];
     const { tenantId } = await contextOf(sam);
     const asked = await admit(platform, await contextOf(sam), aDeletion(first.body.runId)).catch((error) => error);
@@ -297,7 +297,7 @@ describe('the end of agent runs', function () {
     assert.equal(refused.code, 'VALIDATION_FAILED');
   });
 
-  it('shows in the metrics how much goes on, and how late it is written down', async () => {
+  it('shows in the metrics the active runs, and the delay of recording their end', async () => {
     const metric = async (name: string): Promise<number> => {
       const text = await (await fetch(`${platform.baseUrl}/metrics`)).text();
       return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
@@ -312,7 +312,7 @@ describe('the end of agent runs', function () {
     assert.ok((await metric('erp_agent_expiry_lag_seconds')) < 60);
   });
 
-  it('comes when a call finds their time over, with its event', async () => {
+  it('comes with its event when a call finds their deadline passed', async () => {
     const { runId } = (await sam.post('/agent/runs', GOAL)).body;
     const context = await contextOf(sam);
     await outlive(runId);
@@ -322,7 +322,7 @@ describe('the end of agent runs', function () {
     assert.equal((await trail(runId, 'agent.runs.expire')).length, 1);
   });
 
-  it('comes with the grant under which they began', async () => {
+  it('comes with the end of the grant under which they began', async () => {
     const other = api(
       platform.baseUrl,
       (await signIn({ baseUrl: platform.baseUrl, user: 'sue@demo.example', password: 'demo-password' })).access_token,
@@ -341,7 +341,7 @@ describe('the end of agent runs', function () {
     assert.deepEqual([entry.channel, entry.changes.status], ['job', { from: 'RUNNING', to: 'CANCELED' }]);
   });
 
-  it('comes with the revocation of the token by its client', async () => {
+  it('comes when the client revokes its token', async () => {
     const { baseUrl } = platform;
     const { access_token, refresh_token = '' } = await signIn({
       baseUrl,
@@ -395,7 +395,7 @@ describe('the end of agent runs', function () {
       readonly pending: Asked;
       readonly approved: Asked;
     }
-    /** A run with a request that waits and one that was approved. */
+    /** A run with one waiting and one approved request. */
     const begin = async ({ agent, context }: Agent): Promise<Begun> => {
       const { runId } = (await agent.post('/agent/runs', GOAL)).body;
       const { id } = (await ada.get('/data/Invoice__c?take=1')).body.records[0];
@@ -448,7 +448,7 @@ describe('the end of agent runs', function () {
         assert.ok((await events(context.tenantId, run.runId)).includes('agent.run.canceled'));
       });
 
-    it('and no other begins, while those of other clients go on', async () => {
+    it('and prevents new ones, while those of other clients continue', async () => {
       const { agent } = await signInAgent();
       const other = (await sam.post('/agent/runs', GOAL)).body.runId;
       await deployOverHttp(ada, { [path]: yaml.replace('active: true', 'active: false') });
@@ -462,7 +462,7 @@ describe('the end of agent runs', function () {
     });
   });
 
-  it('comes with it also when nobody was notified', async () => {
+  it('comes also when the notification was lost', async () => {
     const { runId } = (await sam.post('/agent/runs', GOAL)).body;
     const live = (await sam.post('/agent/runs', GOAL)).body.runId;
     await database.query(`UPDATE agent.runs SET grant_id = 'gone' WHERE run_id = $1`, [runId]);

@@ -1,4 +1,4 @@
-/** What people decide about and are shown of requests of agents: what they could send and see themselves. */
+/** Deciders of agents' requests see and decide only what they could see and send themselves. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Answer, type Api, api, type CallOptions, tokenFor } from '../../support/client.ts';
@@ -84,7 +84,7 @@ describe('people and the requests of agents', function () {
     await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'Codes', 'Vaults', 'Secrets', 'Hiding'] });
     await deals.setUser('ada', { permissionSetApiNames: ['Hiding'] });
     await deals.setUser('mia', { permissionSetApiNames: ['Deals', 'Codes', 'Builders'] });
-    // Sue has no sight of Sam's deals.
+    // Sue cannot see Sam's deals.
     await deals.setUser('sue', { permissionSetApiNames: ['Deals', 'Codes', 'Overseers'] });
     sue = api(deals.platform.baseUrl, await tokenFor(deals.platform.baseUrl, 'sue'));
   });
@@ -126,7 +126,7 @@ describe('people and the requests of agents', function () {
     assert.equal((await decide(sue, asked)).status, 201);
   });
 
-  it('do not decide about the return of a record that they could not see', async () => {
+  it('do not decide about restoring a record that they could not see', async () => {
     const { id } = (await deal()).body;
     const etag = (await sam.get(`/data/Deal__c/${id}`)).headers.get('etag') ?? '';
     assert.equal((await sam.delete(`/data/Deal__c/${id}`, { etag })).status, 200);
@@ -136,7 +136,7 @@ describe('people and the requests of agents', function () {
     assert.equal((await mia.get(pathOf(asked))).body.path, `/api/v1/data/Deal__c/${id}/restore`);
   });
 
-  it('do not decide about changes that sharing does not let them make', async () => {
+  it('do not decide about changes that sharing denies them', async () => {
     const { id } = (await deal()).body;
     const share = { principalType: 'user', principalId: deals.ids.sue, access: 'read' };
     const shared = await sam.post(`/data/Deal__c/${id}/shares`, share);
@@ -147,7 +147,7 @@ describe('people and the requests of agents', function () {
     assert.equal((await decide(mia, asked)).status, 201);
   });
 
-  it('do not decide about transitions and actions that are not for them', async () => {
+  it('do not decide about transitions and actions that they may not execute', async () => {
     const { id } = (await deal()).body;
     const etag = (await sam.get(`/data/Deal__c/${id}`)).headers.get('etag') ?? '';
     const asked = await sam.post(`/data/Deal__c/${id}/transitions/hide`, {}, { ...(await underRun(sam)), etag });
@@ -163,7 +163,7 @@ describe('people and the requests of agents', function () {
       return id;
     };
 
-    it('do not decide about records of one that they may not change', async () => {
+    it('do not decide about records of a parent that they may not change', async () => {
       const [shown, open] = [await shared('read'), await shared('edit')];
       const line = async (Deal__c: string): Promise<Answer> =>
         sam.post('/data/DealLine__c', { name: 'Line', Deal__c }, await underRun(sam));
@@ -181,7 +181,7 @@ describe('people and the requests of agents', function () {
       assert.equal((await decide(sue, await move(open))).status, 201);
     });
 
-    it('do not decide about effects of a transition on what they cannot see or change', async () => {
+    it("do not decide about a transition's effects on records that they cannot see or change", async () => {
       const [shown, open] = [await shared('read'), await shared('edit')];
       const etag = (await sam.get(`/data/Deal__c/${open}`)).headers.get('etag') ?? '';
       const addLine = async (to: string): Promise<Answer> =>
@@ -201,7 +201,7 @@ describe('people and the requests of agents', function () {
       return { path: `/analytics/dashboards/${reply.body.dashboardId}`, revision: reply.body.revision };
     };
 
-    it('neither see nor decide about those that are not shared with them', async () => {
+    it('neither see nor decide about dashboards that are not shared with them', async () => {
       const { path, revision } = await create({ widgets: [widgetOf('Vault__c')] });
       const asks = async (): Promise<Answer[]> => [
         await sam.patch(path, { expectedRevision: revision, name: 'Other' }, await underRun(sam)),
@@ -219,7 +219,7 @@ describe('people and the requests of agents', function () {
       }
     });
 
-    it('decide about those that they may change, and not about who reaches them', async () => {
+    it('decide about dashboards that they may change, but not about their sharing', async () => {
       const share = { principalType: 'user', principalId: deals.ids.mia, access: 'edit' };
       const { path, revision } = await create({ visibility: 'shared', sharedWith: [share] });
       const change = async (body: object): Promise<Answer> =>
@@ -233,7 +233,7 @@ describe('people and the requests of agents', function () {
       assert.equal((await mia.get(pathOf(vaults))).body.request.body, '[hidden]');
     });
 
-    it('decide about new ones that they could make', async () => {
+    it('decide about new dashboards that they could create', async () => {
       const ask = async (objectApiName: string): Promise<Answer> =>
         sam.post('/analytics/dashboards', { name: 'New', widgets: [widgetOf(objectApiName)] }, await underRun(sam));
       assert.equal((await decide(mia, await ask('Deal__c'))).status, 201);
@@ -243,7 +243,7 @@ describe('people and the requests of agents', function () {
     });
   });
 
-  it('are not told of duplicates and fields that they cannot see', async () => {
+  it('see no duplicates and fields that are hidden from them', async () => {
     const { id } = (await deal({ Secret__c: 'same' })).body;
     const asked = await sam.post('/data/Deal__c', { name: 'Again', Secret__c: 'same' }, await underRun(sam));
     const [rule] = (await sue.get(pathOf(asked))).body.preview.duplicates;
@@ -254,7 +254,7 @@ describe('people and the requests of agents', function () {
     assert.deepEqual([seen.id, seen.matchedFields], [id, []], 'Mia sees the record and not the field');
   });
 
-  it('are not told of what waits on objects that are not there for them', async () => {
+  it('see no waiting requests on objects that are hidden from them', async () => {
     const made = await sam.post('/data/Vault__c', { name: 'Vault' });
     const run = await underRun(sam);
     const asked = await sam.delete(`/data/Vault__c/${made.body.id}`, { ...run, etag: made.headers.get('etag') ?? '' });
@@ -276,13 +276,13 @@ describe('people and the requests of agents', function () {
       assert.deepEqual((await sue.get(pathOf(asked))).body.preview, { hidden: true });
     });
 
-    it('decide without manageAccess where it hands out nothing', async () => {
+    it('decide without manageAccess about changes that give no rights', async () => {
       const asked = await deployment(objectFiles('Plain__c'));
       assert.equal((await mia.get(pathOf(asked))).body.preview.handsOutRights, false);
       assert.equal((await decide(mia, asked)).status, 201);
     });
 
-    it('see the plan of what was validated before, and of what is taken back', async () => {
+    it('see the plan of recorded validations and of rollbacks', async () => {
       const files = objectFiles('Short__c');
       const pkg = wholePackage(files);
       const ended = async (asked: Answer): Promise<Answer['body']> => deploymentEnded(ada, asked);
@@ -304,7 +304,7 @@ describe('people and the requests of agents', function () {
       assert.equal((await mia.get(pathOf(back))).body.preview.deletes[0].fullName, 'Short__c');
     });
 
-    it('do not decide without manageAccess about a rollback that brings records back', async () => {
+    it('do not decide without manageAccess about a rollback that restores records', async () => {
       const ended = async (asked: Answer): Promise<Answer['body']> => {
         const done = await deploymentEnded(ada, asked);
         assert.equal(done.status, 'SUCCEEDED', JSON.stringify(done.blocked));
@@ -325,7 +325,7 @@ describe('people and the requests of agents', function () {
       refused(await decide(mia, asked), 403, 'OBJECT_PERMISSION_DENIED');
     });
 
-    it('do not decide without manageAccess where it hands out rights', async () => {
+    it('do not decide without manageAccess about changes that give rights', async () => {
       for (const files of [
         set('Master', { system: ['modifyAllData'] }),
         {

@@ -1,6 +1,6 @@
 /**
- * An approval is good for the effects that people were shown: what changes them between asking and executing is refused,
- * and people are asked anew. Source: docs/reference/agents.md#stale-approvals.
+ * An approval covers the effects that were shown: when these change before the execution, the request is refused,
+ * and approval is requested again. Source: docs/reference/agents.md#stale-approvals.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -30,14 +30,14 @@ const grants = (system: readonly string[]): Record<string, string> => ({
   }),
 });
 
-/** A request and what changes the world before it is executed. */
+/** A request, and the change that happens before it is executed. */
 interface Scene {
   readonly send: (headers: Record<string, string>, idempotencyKey: string) => Promise<Answer>;
   readonly change: () => Promise<unknown>;
   readonly changed: readonly string[];
 }
 
-describe('an approval whose request would do something else by now', function () {
+describe('an approval whose request would have another effect by now', function () {
   this.timeout(240_000);
   let deals: Deals;
   let database: Database;
@@ -76,7 +76,7 @@ describe('an approval whose request would do something else by now', function ()
   };
   const deploy = (files: Record<string, string>) => ({ files, package: wholePackage(files) });
 
-  /** Every operation that can be approved with a preview. */
+  /** Every operation with a preview that can be approved. */
   const SCENES: Readonly<Record<string, () => Promise<Scene>>> = {
     'data.records.create': async () => {
       const number = randomUUID();
@@ -158,7 +158,7 @@ describe('an approval whose request would do something else by now', function ()
       const body = { principalType: 'user', principalId: deals.ids.sue, access: 'read' };
       return {
         send: (headers, idempotencyKey) => ada.post(`${deal.path}/shares`, body, { headers, idempotencyKey }),
-        // Who has edited by then would be reduced to reading.
+        // Users who had edit access by then would be reduced to reading.
         change: async () => {
           const shared = await ada.post(`${deal.path}/shares`, { ...body, access: 'edit' });
           assert.equal(shared.status, 201, shared.text);
@@ -178,7 +178,7 @@ describe('an approval whose request would do something else by now', function ()
     },
     'metadata.deployments.create': async () => {
       await deals.deploy(grants(['manageAccess', 'manageUsers']));
-      // The same bytes but for a label, until somebody takes the rights away.
+      // The same bytes except for a label, until another user removes the rights.
       const files = {
         ...grants(['manageAccess', 'manageUsers']),
         ...fieldFile('Deal__c', 'Label__c', 'fieldType: text\nlength: 40'),
@@ -191,7 +191,7 @@ describe('an approval whose request would do something else by now', function ()
     },
   };
 
-  /** Nothing changes the effect of these: the request names a revision, or all of its effect. */
+  /** Nothing changes the effect of these: the request names a revision, or its whole effect. */
   const FIXED: ReadonlySet<string> = new Set([
     'me.connections.revoke',
     'analytics.dashboards.create',
@@ -205,13 +205,13 @@ describe('an approval whose request would do something else by now', function ()
     (row) => 'dryRun' in row && row.dryRun === true,
   );
 
-  it('is known for every operation that can be approved', () => {
+  it('is detected for every operation that can be approved', () => {
     const names = approvable.map(({ operationId }) => operationId).sort();
     assert.deepEqual([...Object.keys(SCENES), ...FIXED].sort(), names);
   });
 
   for (const operationId of Object.keys(SCENES))
-    it(`does nothing, and asks anew: ${operationId}`, async () => {
+    it(`does nothing, and requests approval again: ${operationId}`, async () => {
       const { send, change, changed } = await SCENES[operationId]!();
       const key = randomUUID();
       const headers = { 'x-agent-run-id': runId };
@@ -232,8 +232,8 @@ describe('an approval whose request would do something else by now', function ()
       assert.equal((await mia.get(`/agent/approvals/${renewed}`)).body.status, 'CONSUMED');
     });
 
-  it('is executed when nothing has changed, whatever else was deployed', async () => {
-    // Behind the deployments that were accepted before.
+  it('is executed when nothing relevant has changed, whatever else was deployed', async () => {
+    // After the deployments that were accepted before.
     await configure('Contact');
     for (const operationId of Object.keys(SCENES)) {
       const { send } = await SCENES[operationId]!();

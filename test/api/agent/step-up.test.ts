@@ -1,4 +1,4 @@
-/** Approving takes the sign-in that executing takes. Source: docs/reference/agents.md#approvals. */
+/** Approving requires the same sign-in as executing. Source: docs/reference/agents.md#approvals. */
 import assert from 'node:assert/strict';
 import { fieldFile, wholePackage } from '../../support/metadata-tenant.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
@@ -12,7 +12,7 @@ describe('approving a deployment of an agent', function () {
   });
   after(() => deals?.platform.stop());
 
-  it('asks for a recent sign-in with two factors where the tenant requires it, and rejecting does not', async () => {
+  it('requires a recent two-factor sign-in where the tenant configures it; rejecting does not', async () => {
     const { ada, mia } = deals.as;
     const { runId } = (await ada.post('/agent/runs', { agentKey: 'tester', goal: 'Add a field.' })).body;
     const files = fieldFile('Deal__c', 'More__c', 'fieldType: text\nlength: 40');
@@ -31,7 +31,7 @@ describe('approving a deployment of an agent', function () {
     await deals.deploy({ [path]: `${text}secondFactor: everyone\n` });
     const decide = (decision: string, of = fingerprint) =>
       mia.post(`/agent/approvals/${approvalId}/decision`, { decision, fingerprint: of, comment: 'Not now.' });
-    // Until the gateway has the settings, another fingerprint is what it refuses.
+    // Until the gateway has the settings, it answers 409 for the other fingerprint.
     let answer = await decide('approve', `sha256:${'0'.repeat(64)}`);
     for (let i = 0; i < 400 && answer.status === 409; i++) {
       await new Promise((resolve) => setTimeout(resolve, 50));

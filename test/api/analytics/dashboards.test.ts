@@ -1,4 +1,4 @@
-/** Dashboards over HTTP: what they contain, who reaches them, their versions and revisions. */
+/** Dashboards over HTTP: contents, access, versions and revisions. */
 import assert from 'node:assert/strict';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
@@ -85,7 +85,7 @@ describe('dashboards over HTTP', () => {
     assert.equal(unchanged.status, 304);
   });
 
-  it('measure all records together where a query has no dimensions', async () => {
+  it('aggregate all records when a query has no dimensions', async () => {
     const { dimensions: _, ...query } = widget('all').query;
     const reply = await create({ widgets: [widget('all', { type: 'metric', query })] });
     assert.deepEqual(reply.body.widgets[0].query, { ...query, dimensions: [] });
@@ -93,7 +93,7 @@ describe('dashboards over HTTP', () => {
     assert.deepEqual([run.status, run.body.rows.length], [200, 1], run.text);
   });
 
-  it('say what is wrong with a query, not that there could be none', async () => {
+  it('explain an invalid query instead of denying that queries exist', async () => {
     const reply = await sam.post(AT, {
       name: 'Wrong',
       widgets: [widget('none', { query: { objectApiName: 'Invoice__c' } }), widget('word', { query: 'all' })],
@@ -105,7 +105,7 @@ describe('dashboards over HTTP', () => {
     );
   });
 
-  it('are read anew when what the caller sees of them has changed, also at the same revision', async () => {
+  it("are reread when the caller's view of them has changed, also at the same revision", async () => {
     const to = (access: string) => [{ principalType: 'user', principalId: ids['sue'], access }];
     const id = await idOf({ visibility: 'shared', sharedWith: to('view') });
     assert.equal((await publish(id, 1)).status, 201);
@@ -140,7 +140,7 @@ describe('dashboards over HTTP', () => {
     assert.equal((await sue.patch(at, { name: 'Mine' }, { etag: '"r6"' })).status, 200);
   });
 
-  it('are read anew by the same user with a connection that may change them', async () => {
+  it('are reread by the same user with a connection that may change them', async () => {
     const id = await idOf();
     const reader = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam', 'analytics:read'));
     const seen = await reader.get(`${AT}/${id}`);
@@ -149,7 +149,7 @@ describe('dashboards over HTTP', () => {
     assert.deepEqual([again.status, again.body.capabilities?.editable], [200, true]);
   });
 
-  it('go through draft, published and modified; who looks sees what was published', async () => {
+  it('go through draft, published and modified; viewers see the published version', async () => {
     const id = await idOf({ visibility: 'public', name: 'First' });
     refused(await sue.get(`${AT}/${id}`), 404, 'DASHBOARD_VERSION_NOT_FOUND');
     const published = await publish(id, 1);
@@ -230,7 +230,7 @@ describe('dashboards over HTTP', () => {
     refused(await eve.get(`${AT}/${id}`), 404, 'DASHBOARD_NOT_FOUND');
   });
 
-  it('cannot be shared with whom nobody can name', async () => {
+  it('cannot be shared with principals that do not exist', async () => {
     const shares = [
       { principalType: 'user', principalId: uuidv7(), access: 'view' },
       { principalType: 'user', principalId: 'sue', access: 'view' },
@@ -256,7 +256,7 @@ describe('dashboards over HTTP', () => {
     );
   });
 
-  it('are refused with everything that is wrong with them', async () => {
+  it('are refused with all their violations', async () => {
     const reply = await sam.post(AT, {
       name: ' ',
       timezone: 'Mars/Olympus',
@@ -297,7 +297,7 @@ describe('dashboards over HTTP', () => {
     refused(await sam.post(AT, { name: 'x', widgets: [large] }), 413, 'REQUEST_TOO_LARGE');
   });
 
-  it('take the expected revision from body, query, header or If-Match, which must agree', async () => {
+  it('accept the expected revision in body, query, header or If-Match, which must agree', async () => {
     const id = await idOf();
     const at = `${AT}/${id}`;
     const patch = (body: object, headers: Record<string, string> = {}): Promise<Answer> =>
@@ -329,7 +329,7 @@ describe('dashboards over HTTP', () => {
     assert.equal((await sam.delete(at, { etag: '"r5"' })).status, 204);
   });
 
-  it('are gone for everybody when they are deleted', async () => {
+  it('are gone for all users when they are deleted', async () => {
     for (const options of [{ headers: { 'x-expected-revision': '2' } }, { etag: '"r2"' }, {}]) {
       const id = await idOf({ visibility: 'public' });
       await publish(id, 1);
@@ -344,7 +344,7 @@ describe('dashboards over HTTP', () => {
     }
   });
 
-  it('are listed by name, with what the caller may see, in pages', async () => {
+  it('are listed by name in pages, with the capabilities of the caller', async () => {
     const name = `Paged ${uuidv7()}`;
     const mine = await idOf({ name: `${name} a`, description: 'Überfällig' }, sue);
     const open = await idOf({ name: `${name} b`, visibility: 'public', widgets: [widget('one')] }, sam);
@@ -379,7 +379,7 @@ describe('dashboards over HTTP', () => {
       refused(await sue.get(`${AT}?${query}`), 400, 'PARAMETER_INVALID');
   });
 
-  it('need the scopes of reading and of changing', async () => {
+  it('need the scopes for reading and changing', async () => {
     const read = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam', 'analytics:read'));
     const run = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam', 'analytics:run'));
     const id = await idOf();
@@ -395,7 +395,7 @@ describe('dashboards over HTTP', () => {
     assert.equal((await run.patch(`${AT}/${id}`, { name: 'x', expectedRevision: 1 })).status, 200);
   });
 
-  it('leave each change in the audit trail, and publishing in the events', async () => {
+  it('record each change in the audit trail, and publishing in the events', async () => {
     const id = await idOf({ name: 'Audited' });
     await publish(id, 1);
     const trail = await ada.get(`/events/audit?recordId=${id}`);

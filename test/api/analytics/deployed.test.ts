@@ -1,4 +1,4 @@
-/** Dashboards that come with deployments. */
+/** Dashboards in deployments. */
 import assert from 'node:assert/strict';
 import { LIMITS } from '../../../config/limits.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
@@ -63,7 +63,7 @@ describe('deployed dashboards over HTTP', () => {
   const validate = (files: Record<string, string>): Promise<Answer> =>
     ada.post('/metadata/validate', { files, package: wholePackage(files) });
 
-  it('are published by a deployment and again by the next one that changes them', async () => {
+  it('are published by a deployment, and again by the next one that changes them', async () => {
     await deployOverHttp(ada, { [PATH]: yaml('Cash') });
     const [listed] = await found(sam);
     assert.equal(listed.name, 'Cash');
@@ -96,7 +96,7 @@ describe('deployed dashboards over HTTP', () => {
     assert.equal((await mia.patch(at, { name: 'Late', expectedRevision: 2 })).body.code, 'REVISION_MISMATCH');
   });
 
-  it('come back from a retrieve byte by byte, without a change in the plan', async () => {
+  it('are retrieved byte for byte, without a change in the plan', async () => {
     const files = { [PATH]: yaml('Cash') };
     await deployOverHttp(ada, files);
     const package_ = { version: 1, types: [{ name: 'Dashboard', members: ['Cash'] }] };
@@ -106,7 +106,7 @@ describe('deployed dashboards over HTTP', () => {
     assert.deepEqual([plan.body.valid, plan.body.noops.length, plan.body.updates], [true, 1, []]);
   });
 
-  it('are refused when they name what is not there, or contradict themselves', async () => {
+  it('are refused when they name missing components, or contradict themselves', async () => {
     const wrong = yaml(
       'Cash',
       '  - widgetKey: total\n    title: Text\n    type: text\n    layout: {x: 8, "y": 0, w: 6, h: 1}\n',
@@ -127,7 +127,7 @@ describe('deployed dashboards over HTTP', () => {
     );
   });
 
-  it('can be deleted, and come back with the next deployment that changes them', async () => {
+  it('can be deleted, and return with the next deployment that changes them', async () => {
     await deployOverHttp(ada, { [PATH]: yaml('Cash') });
     const [before] = await found(ada);
     const gone = await ada.delete(`/analytics/dashboards/${before.dashboardId}?expectedRevision=${before.revision}`);
@@ -140,7 +140,7 @@ describe('deployed dashboards over HTTP', () => {
     assert.notEqual(after.dashboardId, before.dashboardId);
   });
 
-  it('can be saved as they were read, also when they are as large as may be', async () => {
+  it('can be saved as they were read, also at the maximum size', async () => {
     const key = (letter: string, n: number): string => `${letter}${n}`.padEnd(64, '-');
     const count = { key: key('m', 0), aggregation: 'count' };
     const content = {
@@ -180,7 +180,7 @@ describe('deployed dashboards over HTTP', () => {
         options: Object.fromEntries(Array.from({ length: n === 0 ? 50 : 2 }, (_, o) => [key('o', o), ''])),
       })),
     };
-    // Deployed without what has a default, which the size counts as it is kept.
+    // Deployed without members that have defaults; the size counts them as stored.
     const last = content.widgets.at(-1)!;
     last.options[key('o', 0)] = 'o'.repeat(LIMITS.dashboard_max_bytes - Buffer.byteLength(JSON.stringify(content)));
     const filters = content.filters.map(({ locked: _default, ...filter }) => filter);

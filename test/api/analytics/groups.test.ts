@@ -1,6 +1,6 @@
 /**
- * Random widgets of a dashboard that everybody may open: what each user is shown is what a brute-force evaluation of the
- * records says that the same user can list, and no more. GROUPS_DASHBOARDS sets how many dashboards are tried, GROUPS_SEED
+ * Random widgets of a dashboard open to all users: each user's results equal a brute-force evaluation of the records
+ * that this user can list, and no more. GROUPS_DASHBOARDS sets how many dashboards are tried, GROUPS_SEED
  * replays one run.
  */
 import assert from 'node:assert/strict';
@@ -52,7 +52,7 @@ describe(`widgets against the records that their caller can list (GROUPS_SEED=${
   after(() => platform?.stop());
 
   const described = new Map<string, Promise<Described | null>>();
-  /** What a user is told of an object; null: nothing. */
+  /** A user's description of an object; null: hidden. */
   function describeFor(who: string, objectApiName: string): Promise<Described | null> {
     const key = `${who} ${objectApiName}`;
     let found = described.get(key);
@@ -60,7 +60,7 @@ describe(`widgets against the records that their caller can list (GROUPS_SEED=${
     return found;
   }
 
-  it('shows the same groups and measures, and nothing that the list hides', async () => {
+  it('show the same groups and measures, and nothing that the list hides', async () => {
     const seen = { shown: 0, refused: 0, noted: 0, rows: 0 };
     await fc.assert(
       fc.asyncProperty(fc.gen(), async (g) => {
@@ -207,7 +207,7 @@ describe(`widgets against the records that their caller can list (GROUPS_SEED=${
     return [asked, { ...asked, filters, measures: asked.measures.slice(0, 1), sort: [] }];
   }
 
-  /** As ada could ask. */
+  /** Queries that ada could send. */
   async function randomQuestion(g: Generate): Promise<Question> {
     const objectApiName = pick(g, OBJECTS);
     const { meta, dimensions: groupable, measures: measurable } = (await describeFor('ada', objectApiName))!;
@@ -233,7 +233,7 @@ describe(`widgets against the records that their caller can list (GROUPS_SEED=${
     }));
     const question: Question = { objectApiName, dimensions, measures, sort, limit: pick(g, [3, 50, 2_000]) };
     if (g(fc.boolean)) return question;
-    // Values that are there, to be found again.
+    // Stored values, so that conditions match.
     const records = (await listed('ada', question, meta)) as Row[];
     const conditions = Array.from({ length: g(fc.integer, { min: 1, max: 3 }) }, (_, at) => {
       const { field, filterOperators } = pick(g, groupable);
@@ -269,7 +269,7 @@ async function readDescription(who: Api, objectApiName: string): Promise<Describ
     dimensions: { field: string; fieldType: FieldTypeName; granularities: string[]; filterOperators: string[] }[];
     measures: { field: string; fieldType: FieldTypeName; aggregations: string[] }[];
   };
-  // The type of the values of a formula or rollup is told by the catalog.
+  // The catalog gives the value type of a formula or rollup.
   const types = new Map([...dimensions, ...measures].map(({ field, fieldType }) => [field, fieldType]));
   const metas = fields.map(({ apiName, fieldType, scale, currencyField, picklistValues }) =>
     aField(apiName, types.get(apiName) ?? fieldType, { scale, currencyField, picklistValues }),
@@ -278,7 +278,7 @@ async function readDescription(who: Api, objectApiName: string): Promise<Describ
   return { meta, dimensions, measures, readable: new Set(fields.map(({ apiName }) => apiName)) };
 }
 
-/** The values of a record as the evaluation has them. */
+/** The values of a record in the form that the evaluation uses. */
 const rowOf = (record: Record<string, Value>, { fields }: ObjectMeta): Row =>
   Object.fromEntries(
     Object.entries(record).map(([name, value]) => [
@@ -287,7 +287,7 @@ const rowOf = (record: Record<string, Value>, { fields }: ObjectMeta): Row =>
     ]),
   );
 
-/** A result with numbers as the text they were written with. */
+/** A result with numbers as their original text. */
 const exactly = (json: string): { columns: { key: string }[]; rows: unknown[][]; totals: Record<string, unknown> } =>
   JSON.parse(json, (_key, value: unknown, { source }: { source?: string } = {}) =>
     typeof value === 'number' ? source : value,

@@ -1,4 +1,4 @@
-/** What is kept of dashboards is bounded by what was sent, not by how often. */
+/** The storage of dashboards is bounded by their content, not by the number of requests. */
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from 'pg';
@@ -6,7 +6,7 @@ import { removeOldestDeletedSql } from '../../../services/analytics/sweep.sql.ts
 import { type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
-describe('what is kept of dashboards', () => {
+describe('stored dashboards', () => {
   let platform: TestPlatform;
   let sam: Api;
   let mia: Api;
@@ -49,7 +49,7 @@ describe('what is kept of dashboards', () => {
     return Number(rows[0].bytes);
   };
 
-  it('does not grow by a whole dashboard with a change of its name', async () => {
+  it('do not grow by a whole dashboard with a change of the name', async () => {
     const long = await make(Array.from({ length: 30 }, (_, at) => widget(at)));
     assert.ok(long.text.length > 100_000);
     const path = `/analytics/dashboards/${long.body.dashboardId}`;
@@ -62,7 +62,7 @@ describe('what is kept of dashboards', () => {
     assert.deepEqual((await sam.get(path)).body.widgets, long.body.widgets);
   });
 
-  it('answers the repetition of a long change with the dashboard as it is by then', async () => {
+  it('answer the repetition of a long change with the current dashboard', async () => {
     const long = await make(Array.from({ length: 30 }, (_, at) => widget(at)));
     const path = `/analytics/dashboards/${long.body.dashboardId}`;
     const options = { idempotencyKey: randomUUID() };
@@ -78,7 +78,7 @@ describe('what is kept of dashboards', () => {
     assert.equal((await sam.patch(path, { expectedRevision: 1, name: 'Renamed' }, options)).status, 404);
   });
 
-  it('are no more deleted ones than their number allows, the newest', async () => {
+  it('keep only the newest deleted dashboards, up to their limit', async () => {
     const ids: string[] = [];
     for (let i = 0; i < 4; i++) {
       const { dashboardId } = (await make([])).body;
@@ -95,7 +95,7 @@ describe('what is kept of dashboards', () => {
     assert.deepEqual(rows.map(({ id }) => id).sort(), ids.slice(2).sort());
   });
 
-  it('is said of a draft to those who only look', async () => {
+  it('answer viewers 404 for the draft, with the reason', async () => {
     const { body } = await make([], { visibility: 'public' });
     const path = `/analytics/dashboards/${body.dashboardId}`;
     assert.equal((await sam.post(`${path}/publish`, { expectedRevision: 1 })).status, 201);

@@ -1,15 +1,15 @@
-/** Editors who change a dashboard at once: of those who read the same revision one succeeds, and nothing is overwritten unseen. */
+/** Concurrent editors of a dashboard: of those at one revision one succeeds, and no change is overwritten unseen. */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { Client } from 'pg';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
-/** What one editor does in a round in which all begin at once. */
+/** Actions of one editor in a round in which all begin at once. */
 interface Act {
   readonly editor: number;
   readonly kind: 'update' | 'publish';
-  /** Where the revision stands. */
+  /** Place of the revision in the request. */
   readonly by: 'body' | 'header' | 'ifMatch';
   /** How far back the editor has read the dashboard. */
   readonly behind: number;
@@ -36,7 +36,7 @@ describe('concurrent editors of a dashboard', () => {
   });
   after(() => platform?.stop());
 
-  it('are answered with 409 while another transaction holds the dashboard', async () => {
+  it('get 409 while another transaction holds the dashboard', async () => {
     const made = await editors[0]!.post('/analytics/dashboards', { name: 'Held' });
     const at = `/analytics/dashboards/${made.body.dashboardId}`;
     const holder = new Client({ connectionString: platform.database.url, application_name: 'revisions test' });
@@ -60,7 +60,7 @@ describe('concurrent editors of a dashboard', () => {
     }
   });
 
-  it('never overwrite what they have not seen', async function () {
+  it('never overwrite unseen changes', async function () {
     this.timeout(120_000);
     let dashboards = 0;
     await fc.assert(
@@ -102,7 +102,7 @@ describe('concurrent editors of a dashboard', () => {
   });
 });
 
-/** A stale revision, or one that never was. */
+/** A stale revision, or one that never existed. */
 const isRefusal = ({ status, body }: Answer): boolean =>
   (status === 412 && body.code === 'REVISION_MISMATCH') || (status === 400 && /INVALID/.test(body.code));
 

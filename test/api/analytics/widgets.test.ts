@@ -1,4 +1,4 @@
-/** Widgets over HTTP: what a run answers, to whom, and for how long. */
+/** Widgets over HTTP: the answer of a run, its audience and its age. */
 import assert from 'node:assert/strict';
 import { LIMITS } from '../../../config/limits.ts';
 import { OPERATORS } from '../../../lib/schema/field-types/types.ts';
@@ -44,7 +44,7 @@ describe('widgets over HTTP', () => {
   });
   after(() => deals?.platform.stop());
 
-  /** A public dashboard of sam; answers the path of its widgets. */
+  /** A public dashboard of sam; returns the path of its widgets. */
   const dashboard = async (widgets: object[], more: object = {}): Promise<string> => {
     const made = await sam.post('/analytics/dashboards', { name: 'Deals', visibility: 'public', widgets, ...more });
     assert.equal(made.status, 201, made.text);
@@ -95,7 +95,7 @@ describe('widgets over HTTP', () => {
     refused(await run(at, 'stages', {}, eve), 404, 'DASHBOARD_NOT_FOUND');
   });
 
-  it('keep a result for who asked, as long as they accept its age, wherever the question stands', async () => {
+  it('cache a result per caller and query, wherever the query is stored, within the accepted age', async () => {
     const at = await dashboard([widget('stages', { ...QUERY, limit: 111 })]);
     const first = (await run(at, 'stages')).body;
     const id = (await deals.deal(sam, { Stage__c: 'won' })).body.id;
@@ -113,7 +113,7 @@ describe('widgets over HTTP', () => {
     await sam.delete(`/data/Deal__c/${id}`, { etag: (await sam.get(`/data/Deal__c/${id}`)).headers.get('etag')! });
   });
 
-  it('forget what they kept when the permissions of the user change', async () => {
+  it('drop cached results when the permissions of the user change', async () => {
     const at = await dashboard([widget('stages', QUERY)]);
     assert.equal((await run(at, 'stages', {}, sue)).status, 200);
     const { permissionSetApiNames } = (await ada.get(`/data/User/${deals.ids.sue}?fields=permissionSetApiNames`)).body;
@@ -125,7 +125,7 @@ describe('widgets over HTTP', () => {
     assert.deepEqual((await run(at, 'stages', {}, sue)).body.rows, [['lost', 1]]);
   });
 
-  it('take the filters of the dashboard, values for them, and further conditions', async () => {
+  it("accept the dashboard's filters, values for them, and further conditions", async () => {
     const filter = (filterKey: string, more: object) => ({
       filterKey,
       label: filterKey,
@@ -159,7 +159,7 @@ describe('widgets over HTTP', () => {
     assert.deepEqual(pointers(wrong), ['/filterValues/never', '/filterValues/nothing']);
   });
 
-  it('take conditions of several authors, whatever each calls its own', async () => {
+  it('accept conditions of several authors, whose labels may collide', async () => {
     const related = (id: string) => ({
       operator: 'in_related',
       field: 'id',
@@ -192,7 +192,7 @@ describe('widgets over HTTP', () => {
     }
   });
 
-  it('are not saved with more conditions in filters than can be asked', async () => {
+  it('cannot be saved with more filter conditions than a query may have', async () => {
     const conditions = [{ id: 'a', field: 'name', operator: 'eq', value: 'x' }];
     const value = { objectApiName: 'DealLine__c', field: 'Deal__c', conditions };
     const filters = Array.from({ length: 11 }, (_, place) => ({
@@ -214,7 +214,7 @@ describe('widgets over HTTP', () => {
     assert.deepEqual(pointers(wider), ['/filterValues/f9']);
   });
 
-  it('answer in pages, and say that there are more', async () => {
+  it('answer in pages, and report further ones', async () => {
     const at = await dashboard([widget('stages', { ...QUERY, limit: 1 })]);
     const first = (await run(at, 'stages')).body;
     assert.deepEqual([first.rows, first.rowCount, first.truncated], [[['open', 2]], 2, true]);
@@ -227,7 +227,7 @@ describe('widgets over HTTP', () => {
     refused(await run(at, 'stages', { cursor: first.nextCursor }, sue), 400, 'CURSOR_INVALID');
   });
 
-  it('are kept for the client that asked, whose cursor another client of the same person can neither get nor use', async () => {
+  it('are cached per client, whose cursor another client of the same user can neither get nor use', async () => {
     const scope = 'analytics:read analytics:run';
     await deals.deploy({
       'externalClients/Second.yaml':
@@ -244,13 +244,13 @@ describe('widgets over HTTP', () => {
     assert.deepEqual([other.rows, other.fromCache], [first.rows, false]);
     assert.equal((await run(at, 'stages', { cursor: other.nextCursor }, elsewhere)).status, 200);
     refused(await run(at, 'stages', { cursor: first.nextCursor }, elsewhere), 400, 'CURSOR_INVALID');
-    // What the first client has computed by then is not the answer to the other one either.
+    // A result that the first client has computed by then does not answer the other one either.
     assert.equal((await run(at, 'stages', { cursor: first.nextCursor })).status, 200);
     refused(await run(at, 'stages', { cursor: first.nextCursor }, elsewhere), 400, 'CURSOR_INVALID');
     refused(await run(at, 'stages', { cursor: other.nextCursor }), 400, 'CURSOR_INVALID');
   });
 
-  it('rank amounts within their currency, and choices in the order of their picklist', async () => {
+  it('rank amounts within their currency, and choices in picklist order', async () => {
     const choices = (...values: string[]) =>
       `picklist: {values: [${values.map((value) => `{value: ${value}}`).join(', ')}]}`;
     await deals.deploy(
@@ -309,7 +309,7 @@ describe('widgets over HTTP', () => {
     assert.deepEqual(downwards, [bySize[4], bySize[3], bySize[1], bySize[2], bySize[0]]);
   });
 
-  it('say where a question goes wrong', async () => {
+  it('point to the invalid part of a query', async () => {
     const at = await dashboard([widget('note', null), widget('stages', QUERY), widget('empty', null, { type: 'bar' })]);
     for (const [key, pointer] of [
       ['note', '/widgets/0/query'],
@@ -351,7 +351,7 @@ describe('widgets over HTTP', () => {
     );
   });
 
-  it('say so when what they show is hidden from who asks, or has gone', async () => {
+  it('report content that is hidden from the caller, or deleted', async () => {
     const at = await dashboard([widget('secrets', { ...QUERY, dimensions: [{ field: 'Stage__c' }], sort: [] })]);
     const grouped = await ada.patch(at, {
       widgets: [
@@ -378,7 +378,7 @@ describe('widgets over HTTP', () => {
     assert.equal((await run(at, 'grouped', {}, ada)).status, 200);
   });
 
-  it('are not saved with a question that its author cannot ask, unless it was there', async () => {
+  it('cannot be saved with a query that their author may not run, unless it was already there', async () => {
     const queries = [
       { ...QUERY, objectApiName: 'Nothing__c' },
       { ...QUERY, dimensions: [{ field: 'Secret__c' }, { field: 'createdAt', granularity: 'month' }] },
@@ -438,7 +438,7 @@ describe('widgets over HTTP', () => {
     }
   });
 
-  it('know what can be asked of an object', async () => {
+  it('list the possible queries of an object', async () => {
     const catalog = await sam.get('/analytics/catalog/Deal__c');
     assert.equal(catalog.status, 200, catalog.text);
     const fields = catalog.body.dimensions.map((one: { field: string }) => one.field);

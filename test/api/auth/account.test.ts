@@ -7,7 +7,7 @@ import { authorizeUrl, Browser, claims, pkce, refresh, type Seen, tokens } from 
 import { codeFor, codesOn, optionsOn, sealedOn, secretOn } from './factor-pages.ts';
 import { ADA, type AuthHarness, DEMO, PASSWORD, SAM, startAuth } from './harness.ts';
 
-/** Until so many statements wait for a lock. */
+/** Resolves once so many statements wait for a lock. */
 async function untilWaiting(database: Database, count: number): Promise<void> {
   for (const end = performance.now() + 10_000; performance.now() < end; await sleep(20)) {
     const { rows } = await database.query(
@@ -65,7 +65,7 @@ describe('account page', () => {
       [seconds],
     );
 
-  it('asks who comes without a session to sign in, and asks for no consent', async () => {
+  it('redirects visitors without a session to sign-in, without asking for consent', async () => {
     const browser = new Browser();
     const start = await browser.visit(address());
     assert.match(start.html, /to continue to <strong>your account<\/strong>/);
@@ -75,13 +75,13 @@ describe('account page', () => {
     assert.doesNotMatch(page.url.search, /code=/, 'there is no token behind this page');
   });
 
-  it('lets a person cancel the sign-in', async () => {
+  it('has a button that cancels the sign-in', async () => {
     const browser = new Browser();
     const page = await browser.submit(await browser.visit(address()), { decision: 'cancel' });
     assert.match(page.html, /Access was not granted/);
   });
 
-  it('adds, names, renames, uses and removes passkeys, and gives recovery codes with the first', async () => {
+  it('adds, names, renames, uses and removes passkeys, and issues recovery codes with the first', async () => {
     const [weaker] = await open();
     const [browser, page] = await open();
     const { device, answer } = await addPasskey(browser, page, ' My <b>laptop</b>\n');
@@ -162,7 +162,7 @@ describe('account page', () => {
     assert.doesNotMatch((await weaker.visit(address())).html, /name="decision"/, 'the session is what it was');
   });
 
-  it('refuses forms of other sites, of other sessions and of other people', async () => {
+  it('refuses forms of other sites, sessions and users', async () => {
     const [browser, page] = await open();
     const [other, otherPage] = await open('ada@demo.example');
     const form = { decision: 'startApp' };
@@ -185,7 +185,7 @@ describe('account page', () => {
     assert.deepEqual(rows, [{ user_id: ADA, name: 'Laptop' }]);
   });
 
-  it('takes a new passkey once, for the session that asked for it', async () => {
+  it('accepts a new passkey once, for the session that requested it', async () => {
     const [browser, page] = await open();
     const [, otherPage] = await open('sam@demo.example');
     const elsewhere = new SoftwareAuthenticator(auth.baseUrl).create(optionsOn(otherPage));
@@ -201,7 +201,7 @@ describe('account page', () => {
     assert.equal((await auth.database.query('SELECT FROM auth.passkeys')).rows.length, 1);
   });
 
-  it('holds the limit of ten passkeys, also for requests at once', async () => {
+  it('enforces the limit of ten passkeys, also for simultaneous requests', async () => {
     const [browser, page] = await open();
     await auth.database.query(
       `INSERT INTO auth.passkeys (tenant_id, id, user_id, name, public_key, counter, transports, backup_eligible, backed_up)
@@ -231,7 +231,7 @@ describe('account page', () => {
     assert.ok(page);
   });
 
-  it('keeps the last factor of somebody who must have one', async () => {
+  it('keeps the last factor of a user who must have one', async () => {
     const [browser, page] = await open();
     const { device } = await addPasskey(browser, page);
     auth.secondFactor.set(DEMO, 'everyone');
@@ -243,7 +243,7 @@ describe('account page', () => {
     assert.match(refused.html, /Add another one before you remove this one/);
   });
 
-  it('does not make the sign-in more recent by a new factor', async () => {
+  it('does not count a new factor as a sign-in', async () => {
     const [browser, page] = await open();
     await age(200);
     await addPasskey(browser, page);
@@ -252,7 +252,7 @@ describe('account page', () => {
     assert.match((await browser.visit(address())).html, /confirm that it is you/);
   });
 
-  it('says why a browser has no button for passkeys, and why there is none at the limit', async () => {
+  it('explains missing passkey support, and the missing button at the limit', async () => {
     const [browser, page] = await open();
     assert.match(page.html, /<noscript><p class="hint">Passkeys need JavaScript/);
     assert.match(page.html, /data-without-passkeys hidden>This browser cannot use passkeys here/);
@@ -265,7 +265,7 @@ describe('account page', () => {
     assert.match((await browser.visit(address())).html, /10 passkeys, and there can be no more/);
   });
 
-  it('shows what acts in the name of a person, and ends one connection alone', async () => {
+  it('lists the connections of a user, and ends one of them alone', async () => {
     const offline = { scope: 'data:read me:write offline_access' };
     const [first, second] = [await tokens(auth.baseUrl, offline), await tokens(auth.baseUrl, offline)];
     const ids = [first, second].map(({ access_token }) => String(claims(access_token).grant_id));
@@ -320,7 +320,7 @@ describe('account page', () => {
     for (const one of [browser, elsewhere]) assert.match((await one.visit(address())).html, /name="password"/);
   });
 
-  it('shows nothing to a user who was deactivated', async () => {
+  it('shows nothing to a deactivated user', async () => {
     const [browser] = await open('ada@demo.example');
     const user = { userId: ADA, username: 'ada@demo.example', email: 'ada@demo.example' };
     await call(auth.broker, 'auth.users.sync', { tenantId: DEMO, users: [{ ...user, active: false }] });

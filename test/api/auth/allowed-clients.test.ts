@@ -1,4 +1,4 @@
-/** What configuration allows a client to be works: every kind of client walks each of its grants over HTTP. */
+/** Every configuration allowed for a client works: each kind of client uses each of its grants over HTTP. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
 import { SignJWT } from 'jose';
@@ -32,9 +32,9 @@ const KEYS = [
 interface Case {
   what: string;
   body: Record<string, unknown>;
-  /** With which it proves itself. */
+  /** Its credential. */
   key?: Key;
-  /** Addresses that a sign-in of it leads back to, as it asks for them. */
+  /** Redirect addresses, as the client requests them. */
   returnsTo?: string[];
 }
 
@@ -102,7 +102,7 @@ const CASES: Case[] = [
   },
 ];
 
-/** The client as it is compiled from its component, which has nothing wrong with it. */
+/** The client as compiled from its component, without problems. */
 function declared(body: Record<string, unknown>): ExternalClientMeta {
   const component = {
     type: EXTERNAL_CLIENT.type,
@@ -119,14 +119,14 @@ function declared(body: Record<string, unknown>): ExternalClientMeta {
   return draft.externalClients['App']!;
 }
 
-describe('what an ExternalClient may be', () => {
+describe('an allowed ExternalClient', () => {
   let auth: AuthHarness;
   before(async () => {
     auth = await startAuth();
   });
   after(() => auth.stop());
 
-  /** How the client proves itself, in the form or in the header. */
+  /** The client's authentication, in the form or in the header. */
   type Proof = () => Promise<{ form: Record<string, string>; headers: Record<string, string> }>;
   async function proofOf(meta: ExternalClientMeta, by: Key | undefined): Promise<Proof> {
     if (by)
@@ -157,7 +157,7 @@ describe('what an ExternalClient may be', () => {
     return body;
   }
 
-  /** What every access token of a person can do, and that it ends. */
+  /** Checks what every access token of a user can do, and that it ends. */
   async function use(meta: ExternalClientMeta, proof: Proof, tokens: Record<string, string>): Promise<void> {
     const { access_token: token = '', refresh_token, id_token } = tokens;
     assert.equal(claims(token).sub, SAM);
@@ -229,7 +229,7 @@ describe('what an ExternalClient may be', () => {
       assert.ok(returnsTo.length > 0 || !meta.grantTypes.includes('authorization_code'), 'every grant was walked');
     });
 
-  it('offers by discovery just the grants that configuration allows', async () => {
+  it('finds in discovery exactly the grants that configuration allows', async () => {
     const offered = (await (await fetch(`${auth.baseUrl}/.well-known/openid-configuration`)).json()) as {
       grant_types_supported: string[];
     };

@@ -10,7 +10,7 @@ export interface Seen {
   url: URL;
   headers: Headers;
   html: string;
-  /** Where the server wants the browser to go; null: this is a page. */
+  /** The redirect address of the response; null: it is a page. */
   location: URL | null;
 }
 
@@ -57,7 +57,7 @@ export class Browser {
     };
   }
 
-  /** Follows redirects until a page, or until the way leaves this server. */
+  /** Follows redirects until a page, or until a redirect leaves this server. */
   async follow(seen: Seen): Promise<Seen> {
     let current = seen;
     for (let i = 0; i < 10 && current.location; i++) {
@@ -113,7 +113,7 @@ export function authorizeUrl(baseUrl: string, challenge: string | null, more: Re
   return url;
 }
 
-/** Signs in and says yes; answers the redirect to the client. */
+/** Signs in and consents; returns the redirect to the client. */
 export async function authorize(
   browser: Browser,
   url: URL,
@@ -159,7 +159,7 @@ export const exchange = (
     ...more,
   });
 
-/** The whole flow; answers the token endpoint's answer. */
+/** The whole flow; returns the response of the token endpoint. */
 export async function tokens(
   baseUrl: string,
   more: Record<string, string> = {},

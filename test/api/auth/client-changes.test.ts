@@ -8,7 +8,7 @@ import { type AuthHarness, DEMO, externalClient, SAM, startAuth } from './harnes
 const HOME = 'https://portal.example/cb';
 const EVIL = 'https://evil.example/cb';
 
-describe('a client whose declaration changes after people said yes to it', () => {
+describe('a client whose declaration changes after consent', () => {
   let auth: AuthHarness;
   before(async () => {
     auth = await startAuth();
@@ -27,7 +27,7 @@ describe('a client whose declaration changes after people said yes to it', () =>
   }
   const ask = (more: Record<string, string> = {}, challenge = pkce().challenge): URL =>
     authorizeUrl(auth.baseUrl, challenge, { client_id: 'demo-Portal', redirect_uri: HOME, ...more });
-  /** Without a page: what the browser is sent back to the client with. */
+  /** Without a page: the redirect to the client. */
   const silent = async (browser: Browser, redirect_uri = HOME): Promise<URLSearchParams> => {
     const { location } = await browser.visit(ask({ redirect_uri, prompt: 'none' }));
     assert.equal(location?.origin, new URL(redirect_uri).origin);
@@ -59,14 +59,14 @@ describe('a client whose declaration changes after people said yes to it', () =>
   const grantsOfPortal = async (): Promise<number> =>
     (await auth.database.query("SELECT FROM auth.grants WHERE client_id = 'demo-Portal'")).rowCount;
 
-  it('is not asked about again while it stays the same', async () => {
+  it('needs no further consent while it stays the same', async () => {
     const { browser } = await consented();
     assert.ok((await silent(browser)).get('code'));
     await declare({ name: 'A new name', accessTokenSeconds: 300 });
     assert.ok((await silent(browser)).get('code'));
   });
 
-  it('gets no code for a redirect address that came later, before the person says yes to it', async () => {
+  it('gets no code for a redirect address added later, before consent to it', async () => {
     const { browser, tokens } = await consented();
     await declare({ redirectUris: [HOME, EVIL] });
     for (const address of [EVIL, HOME]) {
@@ -86,7 +86,7 @@ describe('a client whose declaration changes after people said yes to it', () =>
     'another way to get tokens': { grantTypes: ['authorization_code', 'refresh_token', 'device_code'] },
   };
   for (const [what, changes] of Object.entries(others))
-    it(`is asked about again when it has got ${what}`, async () => {
+    it(`needs consent again after a change of ${what}`, async () => {
       const { browser, tokens } = await consented();
       await declare(changes);
       assert.equal((await silent(browser)).get('error'), 'consent_required');
