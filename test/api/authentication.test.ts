@@ -34,13 +34,13 @@ describe('Authentication', function () {
     assert.equal((await api(platform.baseUrl, reader).get('/objects')).status, 200);
   });
 
-  it('3. a scope gives no more than the user has', async () => {
+  it('3. a scope grants no more than the user has', async () => {
     const { body, status } = await api(platform.baseUrl, sam).get('/objects');
     assert.equal(status, 200);
     assert.ok(body.records.length > 0);
   });
 
-  it('4. the API permission of the user is needed, except to ask who one is', async () => {
+  it('4. the API permission of the user is required, except by GET /identity', async () => {
     const pat = await tokenFor(platform.baseUrl, 'pat');
     const refused = await api(platform.baseUrl, pat).get('/objects');
     assert.equal(refused.status, 403);
@@ -58,7 +58,7 @@ describe('Authentication', function () {
       assert.equal((await stranger.get(path)).status, 401, path);
   });
 
-  it('6. a missing or invalid token is 401 with the way to a good one; missing scope or permission is 403', async () => {
+  it('6. a missing or invalid token is 401 with the way to one; missing scope or permission is 403', async () => {
     const missing = await api(platform.baseUrl).get('/identity');
     assert.equal(missing.body.code, 'TOKEN_MISSING');
     const challenge = missing.headers.get('www-authenticate')!;

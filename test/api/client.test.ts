@@ -38,7 +38,7 @@ integrationUser: sam@demo.example
 active: true
 `;
 
-/** What a test expects to be thrown. */
+/** An error that a test expects. */
 async function thrown(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     () => assert.fail('nothing was thrown'),
@@ -53,7 +53,7 @@ describe('the client', function () {
   let erp: Erp<Objects>;
   /** Keys of the changes that have reached the platform. */
   let keys: unknown[] = [];
-  /** What becomes of the answers to the next changes. */
+  /** Outcomes of the responses to the next changes. */
   let fates: ('lost' | 'never')[] = [];
   const accounts = () => erp.object('Account');
   /** Names of the accounts of a city. */
@@ -86,7 +86,7 @@ describe('the client', function () {
     await platform?.stop();
   });
 
-  it('sends a change whose answer is lost once more under its key, and makes it once', async () => {
+  it('repeats a change whose response is lost under its key, and applies it once', async () => {
     fates = ['lost', 'lost'];
     const made = await accounts().create({ name: 'Lost', city: 'Lostwithiel' });
     assert.equal(made.name, 'Lost');
@@ -95,7 +95,7 @@ describe('the client', function () {
     assert.deepEqual(await inCity('Lostwithiel'), ['Lost']);
   });
 
-  it('takes up the key of a call that ended without an outcome, when the same call is made again', async () => {
+  it('reuses the key of a call that ended without an outcome when the same call is made again', async () => {
     fates = Array<'lost'>(5).fill('lost');
     assert.ok((await thrown(accounts().create({ name: 'Twice', city: 'Retry' }))) instanceof NetworkError);
     await accounts().create({ name: 'Twice', city: 'Retry' });
@@ -107,13 +107,13 @@ describe('the client', function () {
     assert.equal(another.code, 'DUPLICATE_RULE');
   });
 
-  it('makes equal calls at the same time under keys of their own', async () => {
+  it('makes simultaneous equal calls under keys of their own', async () => {
     const equal = { name: 'Both', city: 'Pair' };
     await Promise.allSettled([accounts().create(equal), accounts().create(equal)]);
     assert.equal(new Set(keys).size, 2);
   });
 
-  it('upserts without a key of the caller, and the last content holds when an earlier one comes again', async () => {
+  it("upserts without the caller's key; the latest content holds when an earlier one is repeated", async () => {
     const put = (city: string) => accounts().upsert('accountNumber', 'UP-1000', { name: 'Upserted', city });
     fates = ['lost'];
     const { id } = await put('A');
@@ -151,7 +151,7 @@ describe('the client', function () {
     assert.deepEqual(sizes, [2, 2, 1]);
   });
 
-  it('changes the version that was read, and throws both versions where somebody else was faster', async () => {
+  it("changes the version that was read, and throws both versions after another user's change", async () => {
     const read = await accounts().create({ name: 'Contested', city: 'Start' });
     await accounts().update(read, { city: 'Theirs' });
     const error = await thrown(accounts().update(read, { city: 'Ours' }));
@@ -163,7 +163,7 @@ describe('the client', function () {
     assert.ok((await thrown(accounts().get(merged.id))) instanceof ErpError);
   });
 
-  it('says what is wrong by field, and under an empty name what belongs to none', async () => {
+  it('reports violations by field, and under an empty name those of no field', async () => {
     const error = await thrown(accounts().create({ name: '', creditLimit: 'much' }));
     assert.ok(error instanceof ErpError);
     assert.deepEqual(Object.keys(error.byField).sort(), ['creditLimit', 'name']);
@@ -174,13 +174,13 @@ describe('the client', function () {
     assert.deepEqual(missing.byField, { '': [missing.message] });
   });
 
-  it('gets another token when the last has expired, and waits for a request of its key that is under way', async () => {
+  it('gets another token when the last has expired, and waits for a request of its key that is in flight', async () => {
     const seen: string[] = [];
     const refusals: Record<string, { status: number; code: string; retryAfterSeconds?: number }> = {
       'Bearer old': { status: 401, code: 'TOKEN_EXPIRED' },
       'Bearer new': { status: 409, code: 'IDEMPOTENCY_IN_PROGRESS', retryAfterSeconds: 1 },
     };
-    // A gateway that knows when tokens end and what else is under way, which a test cannot have by the minute.
+    // A stub gateway that controls the expiry of tokens and requests in flight.
     const gateway = createServer((request, response) => {
       const { authorization = '', 'idempotency-key': key } = request.headers;
       const refusal = seen.length < 2 ? refusals[authorization] : undefined;
@@ -215,7 +215,7 @@ describe('the client', function () {
     }
   });
 
-  it('works for a program with its own credentials, and for a person by refresh tokens that it hands on', async () => {
+  it('works for a program with its own credentials, and for a user by refresh tokens that it passes on', async () => {
     const ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada@demo.example'));
     await deployOverHttp(ada, { 'externalClients/Robot.yaml': ROBOT });
     const { tenant_id: tenantId } = claims(await tokenFor(platform.baseUrl, 'ada@demo.example'));

@@ -1,4 +1,4 @@
-/** What acts in a person's name, through the whole platform: the list, and the end of one connection. */
+/** The connections of a user, through the whole platform: the list, and the end of one connection. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'mocha';
@@ -7,7 +7,7 @@ import { type Api, api, tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { claims, refresh } from './auth/browser.ts';
 
-describe('the connections of a person', () => {
+describe('connections of a user', () => {
   let platform: TestPlatform;
   before(async function () {
     this.timeout(120_000);
@@ -34,7 +34,7 @@ describe('the connections of a person', () => {
   const idsOf = (answer: { body: { records: { connectionId: string }[] } }): string[] =>
     answer.body.records.map(({ connectionId }) => connectionId);
 
-  it('are listed newest first, with what they may do and which one asks', async () => {
+  it('are listed newest first, with their scopes and a mark on the current one', async () => {
     const first = await connect('sue');
     const second = await connect('sue', 'me:read data:read');
     const { status, body, text } = await second.api.get('/me/connections');
@@ -67,7 +67,7 @@ describe('the connections of a person', () => {
     assert.equal((await second.api.get('/identity')).body.connection.grantId, second.id);
   });
 
-  it('come in pages, whose cursor belongs to its reader', async () => {
+  it('come in pages, whose cursor belongs to its user', async () => {
     const [one, two, three] = [await connect('ada'), await connect('ada'), await connect('ada')];
     const first = await three.api.get('/me/connections?take=2');
     assert.deepEqual(idsOf(first), [three.id, two.id]);
@@ -88,7 +88,7 @@ describe('the connections of a person', () => {
     assert.equal(clamped.headers.get('x-effective-take'), '200');
   });
 
-  it('end one by one, at once, with their access and refresh tokens', async () => {
+  it('end individually and at once, with their access and refresh tokens', async () => {
     const [kept, ended] = [await connect('sam'), await connect('sam')];
     assert.equal((await ended.api.get('/identity')).status, 200, 'the gateway has seen it alive');
     const revoked = await kept.api.delete(`/me/connections/${ended.id}`);
@@ -102,13 +102,13 @@ describe('the connections of a person', () => {
     assert.ok(!idsOf(await kept.api.get('/me/connections')).includes(ended.id));
   });
 
-  it('may be the one that asks', async () => {
+  it("may include the caller's own", async () => {
     const own = await connect('sam');
     assert.equal((await own.api.delete(`/me/connections/${own.id}`)).status, 204);
     assert.equal((await own.api.get('/identity')).body.code, 'TOKEN_REVOKED');
   });
 
-  it('of others are unknown, like those that never were', async () => {
+  it('of other users are not found, like unknown ones', async () => {
     const [sam, mia] = [await connect('sam'), await connect('mia')];
     const eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));
     for (const [who, id] of [
@@ -140,7 +140,7 @@ describe('the connections of a person', () => {
     assert.equal(anew.body.code, 'CONNECTION_NOT_FOUND');
   });
 
-  it('leave an entry in the audit trail, and so does the attempt on one of somebody else', async () => {
+  it("leave an entry in the audit trail, as does an attempt on another user's connection", async () => {
     const [own, ended, mia] = [await connect('sam'), await connect('sam'), await connect('mia')];
     await own.api.delete(`/me/connections/${ended.id}`);
     await own.api.delete(`/me/connections/${mia.id}`);

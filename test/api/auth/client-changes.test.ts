@@ -93,7 +93,7 @@ describe('a client whose declaration changes after consent', () => {
       assert.equal((await renew(tokens.refresh_token)).status, 200);
     });
 
-  it('gets nothing by a yes to the page of what it was before', async () => {
+  it('gets no code by a consent page opened before the change', async () => {
     const browser = new Browser();
     let page: Seen = await browser.visit(ask());
     page = await browser.submit(page, { username: 'sam@demo.example', password: 'demo-password' });
@@ -104,7 +104,7 @@ describe('a client whose declaration changes after consent', () => {
     assert.equal((await silent(browser, EVIL)).get('error'), 'consent_required');
   });
 
-  it('has nothing of its grants when it is deleted', async () => {
+  it('loses its grants when it is deleted', async () => {
     const { tokens } = await consented();
     assert.equal((await state(tokens)).active, true);
     delete auth.clients['Portal'];
@@ -113,7 +113,7 @@ describe('a client whose declaration changes after consent', () => {
     assert.equal((await renew(tokens.refresh_token)).status, 401);
   });
 
-  it('has nothing of its grants either when it is declared again as it was', async () => {
+  it('loses its grants also when it is declared again unchanged', async () => {
     const { browser, tokens } = await consented();
     delete auth.clients['Portal'];
     await auth.bump();
@@ -124,7 +124,7 @@ describe('a client whose declaration changes after consent', () => {
     assert.equal((await silent(browser)).get('error'), 'consent_required');
   });
 
-  it('loses its grants when it proves itself in another way, or becomes an agent', async () => {
+  it('loses its grants when it changes its authentication, or becomes an agent', async () => {
     const { publicKey } = await generateKeyPair('ES256');
     const jwks = { keys: [{ ...(await exportJWK(publicKey)) }] };
     for (const changes of [{ confidential: true }, { confidential: true, jwks }, { agent: true }]) {
@@ -138,7 +138,7 @@ describe('a client whose declaration changes after consent', () => {
     }
   });
 
-  it('keeps step-up for people when it is an agent', async () => {
+  it('keeps step-up for users when it is an agent', async () => {
     auth.secondFactor.set(DEMO, 'administrators');
     await declare({ agent: true });
     const { tokens } = await consented();

@@ -1,4 +1,4 @@
-/** What the tokens of a client may be for: the API, the endpoint for assistants, or both. */
+/** The resources of a client's tokens: the API, the endpoint for assistants, or both. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
 import type { ExternalClientMeta } from '../../../lib/schema/snapshot.ts';
@@ -68,7 +68,7 @@ describe('a client that is bound to resources', () => {
   const scopesOn = ({ html }: Seen): string[] =>
     [...html.matchAll(/<li[^>]*>[^<]*<code>([^<]*)/g)].map(([, scope]) => scope ?? '').sort();
 
-  it('gets tokens for its own alone, also where it asks for none', async () => {
+  it('gets tokens for its own resource only, also when it requests none', async () => {
     await declare({ resources: ['mcp'] });
     for (const [asked, got] of [
       [[], mcp],
@@ -85,7 +85,7 @@ describe('a client that is bound to resources', () => {
       assert.equal(audience(await signIn(asked)), got, asked.join(' '));
   });
 
-  it('may ask for both where it is bound to none, for the API unless it says', async () => {
+  it('may request either when it is bound to none, and gets the API by default', async () => {
     await declare({});
     for (const [asked, got] of [
       [[], api],
@@ -94,7 +94,7 @@ describe('a client that is bound to resources', () => {
       assert.equal(audience(await signIn(asked)), got);
   });
 
-  it('renews for the API no longer once it is bound to the endpoint for assistants', async () => {
+  it('can renew for the API no longer once it is bound to the endpoint for assistants', async () => {
     await declare({});
     const tokens = await signIn([mcp, api].toReversed());
     assert.equal(audience(tokens), api);
@@ -117,7 +117,7 @@ describe('a client that is bound to resources', () => {
     assert.deepEqual([status, body.error], [400, 'invalid_target']);
   });
 
-  it('is for assistants alone when it has a metadata document, unless the tenant says otherwise', async () => {
+  it('is for assistants only when it has a metadata document, unless the tenant configures otherwise', async () => {
     await byDocument();
     assert.equal(audience(await signIn([], DOCUMENT)), mcp);
     assert.equal(audience(await signIn([mcp], DOCUMENT)), mcp);
@@ -127,7 +127,7 @@ describe('a client that is bound to resources', () => {
     assert.equal(audience(await signIn([api], DOCUMENT)), api);
   });
 
-  it('is shown with the resource and the scopes that count there', async () => {
+  it('is shown with the resource and the scopes that apply there', async () => {
     await declare({});
     const assistants = await consentPage([mcp]);
     assert.match(assistants.html, /the endpoint for assistants \(<code>\/mcp<\/code>\)\./);

@@ -31,7 +31,7 @@ describe('authorization code flow', () => {
   });
   after(() => auth.stop());
 
-  it('gives an access token per RFC 9068 that the published keys verify', async () => {
+  it('issues an access token per RFC 9068 that the published keys verify', async () => {
     const answer = await tokens(auth.baseUrl, { scope: 'data:read data:write' });
     assert.equal(answer.token_type, 'Bearer');
     assert.equal(answer.expires_in, 3600);
@@ -66,7 +66,7 @@ describe('authorization code flow', () => {
     assert.equal(payload.exp! - payload.iat!, 3600);
   });
 
-  it('answers with state and iss, at the redirect address and port that were asked for', async () => {
+  it('redirects with state and iss to the requested address and port', async () => {
     const { challenge } = pkce();
     const back = await authorize(
       new Browser(),
@@ -118,7 +118,7 @@ describe('authorization code flow', () => {
     assert.equal(body.error, 'unsupported_grant_type');
   });
 
-  it('takes a code once; the second time ends everything that came of it', async () => {
+  it('accepts a code once; a second use ends everything issued for it', async () => {
     const { verifier, challenge } = pkce();
     const back = await authorize(new Browser(), authorizeUrl(auth.baseUrl, challenge));
     const code = back.searchParams.get('code')!;
@@ -131,7 +131,7 @@ describe('authorization code flow', () => {
     assert.ok(auth.revoked.includes(grant_id), 'the grant was broadcast as revoked');
   });
 
-  it('gives one answer to one code, however many ask at once', async () => {
+  it('answers a code identically, however many requests send it at once', async () => {
     const { verifier, challenge } = pkce();
     const back = await authorize(new Browser(), authorizeUrl(auth.baseUrl, challenge));
     const code = back.searchParams.get('code')!;
@@ -154,7 +154,7 @@ describe('authorization code flow', () => {
     }
   });
 
-  it('tells the client when the person says no', async () => {
+  it('redirects with access_denied when the user declines', async () => {
     const browser = new Browser();
     const page = await browser.visit(authorizeUrl(auth.baseUrl, pkce().challenge));
     const seen = await browser.submit(page, { decision: 'cancel' });
@@ -171,7 +171,7 @@ describe('authorization code flow', () => {
     assert.equal(seen.location?.searchParams.get('error'), 'invalid_target');
   });
 
-  it('refuses a scope that does not exist, and a request for none', async () => {
+  it('refuses a scope that does not exist, and a request without scopes', async () => {
     for (const scope of ['data:read data:raed', '']) {
       const seen = await new Browser().open(authorizeUrl(auth.baseUrl, pkce().challenge, { scope }));
       assert.equal(seen.location?.searchParams.get('error'), 'invalid_scope', scope);
@@ -180,7 +180,7 @@ describe('authorization code flow', () => {
     }
   });
 
-  it('asks again in the same browser for the yes, not for the password', async () => {
+  it('asks again in the same browser for consent, not for the password', async () => {
     const browser = new Browser();
     await authorize(browser, authorizeUrl(auth.baseUrl, pkce().challenge));
     const page = await browser.visit(authorizeUrl(auth.baseUrl, pkce().challenge));
@@ -189,7 +189,7 @@ describe('authorization code flow', () => {
     assert.equal((await browser.submit(page)).location?.origin, new URL(REDIRECT).origin);
   });
 
-  it('takes pushed authorization requests', async () => {
+  it('accepts pushed authorization requests', async () => {
     const { verifier, challenge } = pkce();
     const pushed = await post(
       `${auth.baseUrl}/oauth2/par`,
@@ -241,7 +241,7 @@ describe('authorization code flow', () => {
       await auth.bump();
     });
 
-    it('shows what it asks for before it gets anything', async () => {
+    it('shows the requested scopes before it gets a token', async () => {
       const browser = new Browser();
       const page = await browser.submit(await browser.visit(ask()), {
         username: 'sam@demo.example',
@@ -258,7 +258,7 @@ describe('authorization code flow', () => {
       assert.equal(seen.location?.searchParams.get('error'), 'invalid_scope');
     });
 
-    it('gets less from an old refresh token once the tenant took a scope away', async () => {
+    it('gets fewer scopes from an old refresh token once the tenant has removed one', async () => {
       const shrinking = {
         apiName: 'Shrinking',
         redirectUris: [REDIRECT],
@@ -283,7 +283,7 @@ describe('authorization code flow', () => {
       assert.equal(claims(renewed.body.access_token).scope, 'data:read offline_access');
     });
 
-    it('never serves a user of another tenant, and does not say why', async () => {
+    it('never signs in a user of another tenant, and does not reveal why', async () => {
       const browser = new Browser();
       const wrongTenant = await browser.submit(await browser.visit(ask()), {
         username: 'eve@acme.example',
@@ -299,7 +299,7 @@ describe('authorization code flow', () => {
       assert.match((await eve.visit(ask())).html, /name="password"/, 'a session of another tenant counts for nothing');
     });
 
-    it('proves itself with its secret, of which only a hash is kept', async () => {
+    it('authenticates with its secret, of which only a hash is stored', async () => {
       const { secret } = await call(auth.broker, 'auth.clients.rotateSecret', { tenantId: DEMO, apiName: 'Portal' });
       const { verifier, challenge } = pkce();
       const attempt = async (password: string) => {
@@ -328,7 +328,7 @@ describe('authorization code flow', () => {
       assert.equal(rows[0]!.n, 0);
     });
 
-    it('acts without a person only as the integration user that the tenant named', async () => {
+    it('acts without a user only as the integration user that the tenant named', async () => {
       const { secret } = await call(auth.broker, 'auth.clients.rotateSecret', { tenantId: DEMO, apiName: 'Robot' });
       const basic = { authorization: `Basic ${Buffer.from(`demo-Robot:${secret}`).toString('base64')}` };
       const form = { grant_type: 'client_credentials', scope: 'data:read' };
@@ -352,7 +352,7 @@ describe('authorization code flow', () => {
       assert.equal(refused.body.access_token, undefined);
     });
 
-    it('loses the tokens of its integration user when it gets other keys, but not with a new secret', async () => {
+    it("loses its integration user's tokens when its keys change, but not with a new secret", async () => {
       const declare = async (changes: Partial<ExternalClientMeta>): Promise<void> => {
         auth.clients['Changing'] = externalClient({
           apiName: 'Changing',
@@ -393,7 +393,7 @@ describe('authorization code flow', () => {
       assert.equal(await isActive(second), true);
     });
 
-    it('proves itself with a key of its own instead of a secret (private_key_jwt)', async () => {
+    it('authenticates with a key of its own instead of a secret (private_key_jwt)', async () => {
       const { publicKey, privateKey } = await generateKeyPair('ES256');
       auth.clients['Signer'] = externalClient({
         apiName: 'Signer',
@@ -435,7 +435,7 @@ describe('authorization code flow', () => {
       });
     });
 
-    it('cannot look into or end the tokens of another client', async () => {
+    it('can neither introspect nor revoke tokens of another client', async () => {
       const { access_token } = await tokens(auth.baseUrl);
       const { secret } = await call(auth.broker, 'auth.clients.rotateSecret', { tenantId: DEMO, apiName: 'Robot' });
       const basic = { authorization: `Basic ${Buffer.from(`demo-Robot:${secret}`).toString('base64')}` };
@@ -446,7 +446,7 @@ describe('authorization code flow', () => {
       assert.equal(own.body.active, true);
     });
 
-    it('is known to CORS by the origins it lists, while it is active', async () => {
+    it('is known to CORS by its listed origins while it is active', async () => {
       const allowed = async (origin: string, clientId?: string) =>
         (await call(auth.broker, 'auth.origins.check', clientId ? { origin, clientId } : { origin })).allowed;
       assert.equal(await allowed('https://app.example'), true);
@@ -455,7 +455,7 @@ describe('authorization code flow', () => {
       assert.equal(await allowed('https://evil.example'), false);
     });
 
-    it('is told to the gateway with its address ranges and limits; of another tenant it is unknown', async () => {
+    it('is reported to the gateway with address ranges and limits; one of another tenant is unknown', async () => {
       const [ours, theirs] = await call(auth.broker, 'auth.grants.check', {
         grants: [
           { tenantId: DEMO, grantId: 'none', clientId: 'demo-Portal', userId: SAM },
@@ -470,7 +470,7 @@ describe('authorization code flow', () => {
       );
     });
 
-    it('is refused once the tenant switches it off', async () => {
+    it('is refused once the tenant deactivates it', async () => {
       const off = externalClient({ ...auth.clients['Portal']!, active: false });
       auth.clients['Portal'] = off;
       await auth.bump();

@@ -1,4 +1,4 @@
-/** What a person sees before an application acts for them, and what they can do about it. */
+/** The consent page: its content, and the actions that it offers. */
 import assert from 'node:assert/strict';
 import { SCOPES } from '../../../lib/operation.ts';
 import { authorizeUrl, Browser, claims, pkce, post, type Seen } from './browser.ts';
@@ -34,7 +34,7 @@ describe('the consent page', () => {
   const scopesOn = ({ html }: Seen): string[] =>
     [...html.matchAll(/<li[^>]*>[^<]*<code>([^<]*)/g)].map(([, scope]) => scope ?? '');
 
-  it('names the application, the person and the company, and says how to take it back', async () => {
+  it('names the application, the user and the company, and explains how to revoke the access', async () => {
     const page = await shown('data:read');
     assert.match(page.html, /<h1>Allow Portal\?<\/h1>/);
     assert.match(page.html, /You are <strong>sam@demo\.example<\/strong> in <strong>demo<\/strong>\./);
@@ -91,7 +91,7 @@ describe('the consent page', () => {
     }
   });
 
-  it('says that an application only wants to know who somebody is', async () => {
+  it("says that an application only wants to know the user's identity", async () => {
     const page = await shown('openid email');
     assert.match(page.html, /gets no access to the data of demo/);
     assert.doesNotMatch(page.html, /act for you|change nothing/);
@@ -99,7 +99,7 @@ describe('the consent page', () => {
   });
 
   for (const pushed of [false, true])
-    it(`lets another person take the place of this one${pushed ? ', also in a pushed request' : ''}`, async () => {
+    it(`allows switching to another user${pushed ? ', also in a pushed request' : ''}`, async () => {
       const { verifier, challenge } = pkce();
       let url = ask('data:read', { login_hint: 'sam@demo.example' }, challenge);
       if (pushed) {
@@ -115,7 +115,7 @@ describe('the consent page', () => {
       assert.match(signIn.html, /<h1>Sign in<\/h1>/);
       assert.doesNotMatch(signIn.html, /value="sam@demo\.example"/);
       let page = await browser.submit(signIn, ADA_SIGNS_IN);
-      // The provider ends the sign-in of the first person by a form of its own.
+      // The provider ends the first user's session with a form of its own.
       for (let i = 0; i < 3 && !/Allow Portal/.test(page.html) && !page.location; i++)
         page = await browser.submit(page);
       assert.match(page.html, /You are <strong>ada@demo\.example<\/strong>/);
@@ -136,7 +136,7 @@ describe('the consent page', () => {
       assert.equal(claims(body.access_token).sub, ADA);
     });
 
-  it('does nothing for a page of another origin', async () => {
+  it('ignores a form of another origin', async () => {
     const browser = new Browser();
     const page = await browser.submit(await browser.visit(ask('data:read')), SAM_SIGNS_IN);
     for (const decision of ['switch', 'allow']) {
@@ -147,7 +147,7 @@ describe('the consent page', () => {
     }
   });
 
-  it('tells a person at a device to begin again in place of switching', async () => {
+  it('asks a user at a device to start again instead of switching', async () => {
     const device = await post(`${auth.baseUrl}/oauth2/device_authorization`, {
       client_id: 'erp-cli',
       scope: 'data:read',

@@ -1,4 +1,4 @@
-/** The client of the page that draws dashboards: of the platform, public, and for nothing but dashboards. */
+/** The client of the dashboards page: built in, public, and limited to dashboards. */
 import assert from 'node:assert/strict';
 import { authorizeUrl, Browser, claims, exchange, pkce, post } from './browser.ts';
 import { type AuthHarness, DEMO, PASSWORD, SAM, startAuth } from './harness.ts';
@@ -16,7 +16,7 @@ describe('the client of the dashboards page', () => {
   });
   const start = (challenge: string, more: Record<string, string> = {}): URL =>
     authorizeUrl(auth.baseUrl, challenge, { ...client(), scope: 'analytics:read analytics:run', ...more });
-  /** Signs in; answers the way back to the page. */
+  /** Signs in; returns the redirect to the page. */
   const signIn = async (browser: Browser, challenge: string): Promise<URL> => {
     const form = await browser.visit(start(challenge));
     let page = await browser.open(
@@ -40,7 +40,7 @@ describe('the client of the dashboards page', () => {
     return body;
   };
 
-  it('gets a token for dashboards alone, without a refresh token and without asking for consent', async () => {
+  it('gets a token for dashboards alone, without a refresh token and without consent', async () => {
     const answer = await token(new Browser());
     assert.deepEqual(answer.scope.split(' ').sort(), ['analytics:read', 'analytics:run']);
     assert.equal(answer.refresh_token, undefined);
@@ -65,14 +65,14 @@ describe('the client of the dashboards page', () => {
     }
   });
 
-  it('returns to the page of this address alone', async () => {
+  it('returns to the page of this address only', async () => {
     for (const redirect_uri of ['https://evil.example/dashboards', `${auth.baseUrl}/dashboards/`, auth.baseUrl]) {
       const seen = await new Browser().open(start(pkce().challenge, { redirect_uri }));
       assert.deepEqual([seen.status, seen.location], [400, null], redirect_uri);
     }
   });
 
-  it('takes its token from a page of this origin, and from no other', async () => {
+  it('gets its token from a page of this origin only', async () => {
     const form = { grant_type: 'authorization_code', ...client() };
     for (const [origin, status] of [
       ['https://evil.example', 400],

@@ -1,9 +1,9 @@
-/** What tests read on the pages of passkeys and second factors. */
+/** Reads the pages of passkeys and second factors in tests. */
 import assert from 'node:assert/strict';
 import { TOTP } from 'otpauth';
 import type { Seen } from './browser.ts';
 
-/** What the page hands to the script that asks for a passkey. */
+/** The options that the page passes to its passkey script. */
 export const optionsOn = (page: Seen): string => {
   const [, options] = /data-options="([^"]*)"/.exec(page.html) ?? [];
   assert.ok(options, `passkey options on: ${page.html.slice(-2500)}`);

@@ -1,4 +1,4 @@
-/** What callers who have not signed in can make the authorization server keep, and how often they may ask it. */
+/** Limits on the storage and request rate of callers who have not signed in. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { AuthStore } from '../../../services/auth/store/store.ts';
@@ -7,7 +7,7 @@ import { type AuthHarness, startAuth } from './harness.ts';
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 
-describe('a flood of callers who have not signed in', () => {
+describe('a flood of unauthenticated requests', () => {
   let auth: AuthHarness;
   before(async () => {
     auth = await startAuth();
@@ -33,7 +33,7 @@ describe('a flood of callers who have not signed in', () => {
       )
     ).body;
 
-  it('cannot store long parameters: 400 requests leave next to nothing', async () => {
+  it('cannot store long parameters: 400 requests store next to nothing', async () => {
     const before = await bytes();
     const [long, rather] = [noise(50_000), noise(10_000)];
     const browser = new Browser();
@@ -80,7 +80,7 @@ describe('a flood of callers who have not signed in', () => {
     assert.ok(length < 1_000, `${length} characters`);
   });
 
-  it('may use every parameter up to its bound, and not all of them at once', async () => {
+  it('may use every parameter up to its limit, but not all of them at once', async () => {
     const push = async (more: Record<string, string>) =>
       (await post(`${auth.baseUrl}/oauth2/par`, parameters(more))).body.error_description ?? 'taken';
     assert.equal(
@@ -94,7 +94,7 @@ describe('a flood of callers who have not signed in', () => {
     assert.equal(await push(count), 'a request may have at most 50 parameters');
   });
 
-  it('makes room for its own newest requests: of a kind, a network has 200 waiting at most', async function () {
+  it('replaces its own oldest requests: of each kind a network has at most 200 pending', async function () {
     this.timeout(60_000);
     const network = '2001:db8:7:7';
     const neighbour = new Browser(from('2001:db8:7:8::1'));
@@ -122,7 +122,7 @@ describe('a flood of callers who have not signed in', () => {
     assert.ok(seconds > 3_500 && seconds <= 3_600, `${seconds} s`);
   });
 
-  it('is cleaned away in short statements once it has expired', async () => {
+  it('is deleted in short statements once it has expired', async () => {
     await auth.database.query(
       `INSERT INTO auth.artifacts (model, id, payload, network, expires_at)
        SELECT 'Interaction', 'flood-' || n, '{}', '192.0.2.7', now() - interval '1 second' FROM generate_series(1, 5000) n`,
@@ -136,7 +136,7 @@ describe('a flood of callers who have not signed in', () => {
     assert.equal(await query("SELECT count(*)::int AS n FROM auth.attempts WHERE key LIKE 'user %'"), 0);
   });
 
-  it('makes a device that asks too often ask five seconds less often each time, until it is answered', async () => {
+  it('slows down a device that polls too often by five seconds each time, until it is answered', async () => {
     const { device_code } = await begin();
     const poll = async (): Promise<string> =>
       (await post(`${auth.baseUrl}/oauth2/token`, { grant_type: DEVICE_GRANT, client_id: 'erp-cli', device_code })).body
@@ -161,7 +161,7 @@ describe('a flood of callers who have not signed in', () => {
     assert.equal(await poll(), 'access_denied', 'an answer does not wait');
   });
 
-  it('lets a network try twenty codes of devices that do not exist, and then fewer and fewer', async () => {
+  it('gives a network twenty attempts at unknown device codes, and then ever fewer', async () => {
     const { user_code } = await begin();
     const type = async (code: string, address: string) => {
       const browser = new Browser(from(address));

@@ -1,4 +1,4 @@
-/** Signing in through the whole platform: gateway, bus, auth, metadata and data as they run together. */
+/** Sign-in through the whole platform: gateway, bus, auth, metadata and data as they run together. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -10,7 +10,7 @@ import { authorize, Browser, claims, REDIRECT } from './browser.ts';
 
 const run = promisify(execFile);
 
-describe('signing in through the gateway', () => {
+describe('sign-in through the gateway', () => {
   let platform: TestPlatform;
   let baseUrl: string;
   let client: oauth.Configuration;
@@ -41,7 +41,7 @@ describe('signing in through the gateway', () => {
     return { status: response.status, headers: response.headers, body: (await response.json()) as any };
   };
 
-  it('gets from a 401 to the first record with discovery alone', async () => {
+  it('leads from a 401 to the first record by discovery alone', async () => {
     const refused = await fetch(`${baseUrl}/api/v1/identity`);
     assert.equal(refused.status, 401);
     const [, metadata] = /resource_metadata="([^"]+)"/.exec(refused.headers.get('www-authenticate')!)!;
@@ -57,7 +57,7 @@ describe('signing in through the gateway', () => {
     assert.equal((await get('/objects', access_token)).status, 200);
   });
 
-  it('ends access the moment a token is revoked', async () => {
+  it('ends access at the moment a token is revoked', async () => {
     const answer = await signIn('data:read offline_access');
     assert.equal((await get('/identity', answer.access_token)).status, 200);
     await oauth.tokenRevocation(client, answer.refresh_token!);
@@ -83,7 +83,7 @@ describe('signing in through the gateway', () => {
     assert.equal(claims(all.stdout).scope.split(' ').length, Object.keys(SCOPES).length, 'every one of the API');
   });
 
-  it('says on stderr why there is no token, with exit code 1', async () => {
+  it('prints the reason for a missing token to stderr, and exits with 1', async () => {
     const script = ['scripts/token.ts', '--user', 'sam@demo.example', '--base-url', baseUrl];
     await assert.rejects(
       run(process.execPath, script, { env: { ...process.env, DEMO_PASSWORD: 'wrong' } }),
@@ -96,7 +96,7 @@ describe('signing in through the gateway', () => {
     );
   });
 
-  it("shows on the user's record when they last signed in", async () => {
+  it("shows the time of the last sign-in on the user's record", async () => {
     const before = Date.now();
     const token = await tokenFor(baseUrl, 'ada', 'data:read');
     const where = encodeURIComponent(JSON.stringify({ username: 'ada@demo.example' }));

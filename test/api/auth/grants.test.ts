@@ -5,7 +5,7 @@ import { ADA, type AuthHarness, DEMO, SAM, startAuth } from './harness.ts';
 
 const OFFLINE = { scope: 'data:read offline_access' };
 
-describe('grants, refresh tokens and their end', () => {
+describe('grants and refresh tokens', () => {
   let auth: AuthHarness;
   before(async () => {
     auth = await startAuth();
@@ -16,11 +16,11 @@ describe('grants, refresh tokens and their end', () => {
     const [state] = await call(auth.broker, 'auth.grants.check', { grants: [{ tenantId, grantId, clientId, userId }] });
     return state!.active;
   };
-  /** Makes the last use of every refresh token so long ago. */
+  /** Moves the last use of every refresh token into the past. */
   const letSecondsPass = (seconds: number) =>
     auth.database.query('UPDATE auth.artifacts SET consumed_at = consumed_at - make_interval(secs => $1)', [seconds]);
 
-  it('gives a new refresh token for each use and keeps the grant', async () => {
+  it('issue a new refresh token for each use, under the same grant', async () => {
     const first = await tokens(auth.baseUrl, OFFLINE);
     const second = await refresh(auth.baseUrl, first.refresh_token);
     assert.equal(second.status, 200, JSON.stringify(second.body));
@@ -29,7 +29,7 @@ describe('grants, refresh tokens and their end', () => {
     assert.equal(second.body.scope, 'data:read offline_access');
   });
 
-  it('lets a used refresh token be sent again for 30 seconds, because answers get lost', async () => {
+  it('accept a used refresh token again for 30 seconds, because responses get lost', async () => {
     const first = await tokens(auth.baseUrl, OFFLINE);
     await refresh(auth.baseUrl, first.refresh_token);
     await letSecondsPass(25);
@@ -38,7 +38,7 @@ describe('grants, refresh tokens and their end', () => {
     assert.ok(await isActive(claims(first.access_token).grant_id));
   });
 
-  it('ends the whole grant when a used refresh token comes back after that, and this grant alone', async () => {
+  it('end as a whole, and alone, when a used refresh token comes back after that', async () => {
     const other = await tokens(auth.baseUrl, OFFLINE);
     const first = await tokens(auth.baseUrl, OFFLINE);
     const second = await refresh(auth.baseUrl, first.refresh_token);
@@ -54,7 +54,7 @@ describe('grants, refresh tokens and their end', () => {
     assert.equal((await refresh(auth.baseUrl, other.refresh_token)).status, 200);
   });
 
-  it('narrows a refreshed token to fewer scopes and never widens it', async () => {
+  it('narrow a refreshed token to fewer scopes, and never widen it', async () => {
     const { refresh_token } = await tokens(auth.baseUrl, { scope: 'data:read data:write offline_access' });
     const form = { grant_type: 'refresh_token', client_id: 'erp-cli', refresh_token };
     const wider = await post(`${auth.baseUrl}/oauth2/token`, { ...form, scope: 'data:read data:delete' });
@@ -63,7 +63,7 @@ describe('grants, refresh tokens and their end', () => {
     assert.equal(claims(narrower.body.access_token).scope, 'data:read');
   });
 
-  it('keeps no refresh token and no code in clear in the database', async () => {
+  it('store no refresh token and no code in clear', async () => {
     const { refresh_token } = await tokens(auth.baseUrl, OFFLINE);
     const { rows } = await auth.database.query<{ n: number }>(
       'SELECT count(*)::int AS n FROM auth.artifacts a WHERE position($1 in a::text) > 0',
@@ -73,7 +73,7 @@ describe('grants, refresh tokens and their end', () => {
   });
 
   for (const kind of ['access_token', 'refresh_token'] as const)
-    it(`ends the grant at once when its ${kind.replace('_', ' ')} is revoked`, async () => {
+    it(`end at once when the ${kind.replace('_', ' ')} is revoked`, async () => {
       const answer = await tokens(auth.baseUrl, OFFLINE);
       const { grant_id } = claims(answer.access_token);
       assert.ok(await isActive(grant_id));
@@ -84,7 +84,7 @@ describe('grants, refresh tokens and their end', () => {
       assert.equal((await refresh(auth.baseUrl, answer.refresh_token)).body.error, 'invalid_grant');
     });
 
-  it('answers a revocation of nonsense with 200 and does nothing', async () => {
+  it('answer a revocation of nonsense with 200, unchanged', async () => {
     const { access_token } = await tokens(auth.baseUrl, OFFLINE);
     const [head, body, signature] = access_token.split('.');
     const forged = `${head}.${body}.${signature.slice(0, -4)}AAAA`;
@@ -93,7 +93,7 @@ describe('grants, refresh tokens and their end', () => {
     assert.ok(await isActive(claims(access_token).grant_id));
   });
 
-  it('introspects its own tokens, and calls everything else inactive', async () => {
+  it('are active in introspection until revoked; every other token is inactive', async () => {
     const answer = await tokens(auth.baseUrl, OFFLINE);
     const introspect = async (token: string) =>
       (await post(`${auth.baseUrl}/oauth2/introspect`, { client_id: 'erp-cli', token })).body;
@@ -111,7 +111,7 @@ describe('grants, refresh tokens and their end', () => {
     assert.deepEqual(await introspect(answer.access_token), { active: false });
   });
 
-  it('counts a grant as alive only for its own tenant, user and client', async () => {
+  it('are valid only for their own tenant, user and client', async () => {
     const { grant_id } = claims((await tokens(auth.baseUrl, OFFLINE)).access_token);
     assert.equal(await isActive(grant_id), true);
     assert.equal(await isActive(grant_id, ADA), false);
@@ -119,7 +119,7 @@ describe('grants, refresh tokens and their end', () => {
     assert.equal(await isActive(grant_id, SAM, DEMO, 'demo-Portal'), false);
   });
 
-  it('says that the tenant is suspended', async () => {
+  it('report a suspended tenant', async () => {
     const { grant_id } = claims((await tokens(auth.baseUrl, OFFLINE)).access_token);
     auth.suspended.add(DEMO);
     await auth.bump();
@@ -142,7 +142,7 @@ describe('grants, refresh tokens and their end', () => {
       });
     const person = { username: 'sam@demo.example', password: 'demo-password' };
 
-    it('gets tokens once a person typed its code and said yes', async () => {
+    it('gets tokens once a user entered its code and consented', async () => {
       const device = await begin();
       assert.equal(device.verification_uri, `${auth.baseUrl}/device`);
       assert.equal(device.expires_in, 600);
@@ -169,14 +169,14 @@ describe('grants, refresh tokens and their end', () => {
       );
     });
 
-    it('offers the code filled in when the person came by the complete address', async () => {
+    it('fills the code in when the user comes by the complete address', async () => {
       const device = await begin();
       const page = await new Browser().visit(device.verification_uri_complete);
       assert.match(page.html, new RegExp(`value="${device.user_code}"`));
       assert.doesNotMatch(page.html, /<script/);
     });
 
-    it('gets nothing when the person stops, and says so on the page', async () => {
+    it('gets nothing when the user cancels, and the page confirms it', async () => {
       const device = await begin();
       const browser = new Browser();
       let page = await browser.visit(device.verification_uri);
@@ -186,7 +186,7 @@ describe('grants, refresh tokens and their end', () => {
       assert.equal((await poll(device.device_code)).body.error, 'access_denied');
     });
 
-    it('tells the person that a code is unknown', async () => {
+    it('tells the user that a code is unknown', async () => {
       const browser = new Browser();
       const page = await browser.submit(await browser.visit(`${auth.baseUrl}/device`), { user_code: 'ZZZZ-ZZZZ' });
       assert.match(page.html, /This code is not known/);
@@ -200,7 +200,7 @@ describe('grants, refresh tokens and their end', () => {
         users: [{ userId: ADA, username: 'ada@demo.example', email: 'ada@demo.example', active }],
       });
 
-    it('lose everything the moment they are deactivated, and come back without it', async () => {
+    it('lose everything the moment they are deactivated, and return without it', async () => {
       const browser = new Browser();
       const { verifier, challenge } = pkce();
       const url = authorizeUrl(auth.baseUrl, challenge);
@@ -238,7 +238,7 @@ describe('grants, refresh tokens and their end', () => {
       assert.equal(again.revoked, 0);
     });
 
-    it('cannot take a username that somebody of the tenant has, in whatever case', async () => {
+    it('cannot take a username of another user of the tenant, in any case', async () => {
       await assert.rejects(
         call(auth.broker, 'auth.users.sync', {
           tenantId: DEMO,
@@ -255,7 +255,7 @@ describe('grants, refresh tokens and their end', () => {
       );
     });
 
-    it('are taken over only in form, with all that is wrong at once', async () => {
+    it('are accepted only in valid form, with all violations at once', async () => {
       const sync = (params: unknown): Promise<unknown> => Promise.resolve(auth.broker.call('auth.users.sync', params));
       const user = { userId: SAM, username: 'sam@demo.example', email: 'sam@demo.example', active: true };
       const refused = (error: { code: string; errors: { pointer: string }[] }, pointers: string[]): true => {
@@ -276,7 +276,7 @@ describe('grants, refresh tokens and their end', () => {
       assert.equal(rows.length, 0);
     });
 
-    it('of one tenant are out of reach for work of another, by the database itself', async () => {
+    it('of one tenant are inaccessible to work for another, enforced by the database', async () => {
       const seen = await auth.database.shared('auth', '01990000-0000-7000-8000-000000000002', async (tx) => {
         const { rows } = await tx.query<{ username: string }>('SELECT username FROM auth.credentials');
         return rows.map((row) => row.username);

@@ -1,5 +1,5 @@
 /**
- * Whatever auth changes is changed whole or not at all, with its entry in the audit trail: the connection to the database is cut
+ * Every change by auth is complete or absent, with its entry in the audit trail: the connection to the database is cut
  * at each of its writes in turn. Source: docs/reference/audit.md#entries-of-other-services.
  */
 import assert from 'node:assert/strict';
@@ -16,7 +16,7 @@ const TABLES = [
   'known_origins',
 ];
 
-describe('what auth changes, when its connection to the database is cut', () => {
+describe('changes by auth, when its database connection is cut', () => {
   let auth: AuthHarness;
   before(async () => {
     auth = await startAuth();
@@ -47,7 +47,7 @@ describe('what auth changes, when its connection to the database is cut', () => 
   const changed = (before: Record<string, unknown>, after: Record<string, unknown>): string[] =>
     TABLES.filter((table) => JSON.stringify(before[table]) !== JSON.stringify(after[table]));
 
-  /** Does it with a cut at every table that it writes, then without one; `ok` says whether it was done. */
+  /** Executes `act` with a cut at every table that it writes, then without one. */
   const inTurn = async (tables: readonly string[], act: () => Promise<unknown>): Promise<unknown> => {
     const before = await stored();
     for (const table of [...tables, 'audit_entries']) {
@@ -68,7 +68,7 @@ describe('what auth changes, when its connection to the database is cut', () => 
   const noted = (): string[] => auth.notes.map(({ operationId }) => operationId);
   const username = 'ada@demo.example';
 
-  it('a password that is set by a link: link, password, sessions, mail and trail', async () => {
+  it('apply a password set by a link completely: link, password, sessions, mail and trail', async () => {
     const before = await tokens(auth.baseUrl, { scope: 'data:read offline_access' }, username);
     const { url } = await call(auth.broker, 'auth.users.createLink', { username });
     auth.notes.length = 0;
@@ -82,12 +82,12 @@ describe('what auth changes, when its connection to the database is cut', () => 
     assert.deepEqual(noted(), ['auth.users.setPassword']);
     assert.equal((await refresh(auth.baseUrl, before.refresh_token)).status, 400);
     await authorize(new Browser(), authorizeUrl(auth.baseUrl, pkce().challenge), username, password);
-    // The answer was lost: the browser sends its form again.
+    // The response was lost: the browser sends its form again.
     assert.match((await send()).html, /Your password is set/);
     assert.deepEqual(noted(), ['auth.users.setPassword']);
   });
 
-  it('what operators do: links, domains, factors, identities, sessions, secrets', async () => {
+  it('apply acts of operators completely: links, domains, factors, identities, sessions, secrets', async () => {
     await call(auth.broker, 'auth.domains.add', { tenantId: DEMO, domain: 'gone.example' });
     auth.identityProviders.set(DEMO, [
       {
@@ -157,7 +157,7 @@ describe('what auth changes, when its connection to the database is cut', () => 
     }
   });
 
-  it('an entry that data does not take is stored, and sent once data is back', async () => {
+  it('store an entry that data does not accept, and send it once data is back', async () => {
     auth.dataAway = true;
     const { url } = await call(auth.broker, 'auth.users.createLink', { username });
     const browser = new Browser();

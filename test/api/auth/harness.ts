@@ -1,6 +1,6 @@
 /**
- * auth alone on real PostgreSQL: its service in a broker of its own, metadata and data answered by hand-made tenants,
- * and a bare HTTP server that hands requests over the way the gateway does.
+ * auth alone on real PostgreSQL: its service in a broker of its own, metadata and data replaced by hand-made tenants,
+ * and a bare HTTP server that passes requests on as the gateway does.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -67,33 +67,33 @@ export interface AuthHarness {
   clients: Record<string, ExternalClientMeta>;
   /** Identity providers by tenant; set and bump(). */
   identityProviders: Map<string, IdentityProviderMeta[]>;
-  /** System permissions of users, where they are not those of the demo tenant. */
+  /** System permissions of users who differ from those of the demo tenant. */
   permissions: Map<string, string[]>;
   suspended: Set<string>;
-  /** Who must have a second factor, by tenant; set and bump(). */
+  /** Second-factor settings by tenant; set and bump(). */
   secondFactor: Map<string, SecondFactorPolicy>;
-  /** metadata answers like a service that is away. */
+  /** True: metadata fails as an unavailable service does. */
   metadataAway: boolean;
-  /** data takes no entries of audit trails. */
+  /** True: data accepts no entries of audit trails. */
   dataAway: boolean;
   bump(tenantId?: string): Promise<void>;
   /** Grant ids that were broadcast as revoked. */
   revoked: string[];
-  /** Changes of passkeys and second factors that were announced. */
+  /** Announced changes of passkeys and second factors. */
   factorChanges: { tenantId: string; userId: string; actorId: string | null; event: string }[];
   /** Refused sign-ins that were reported for the audit trail. */
   refusals: DataActions['data.audit.denySignIn']['params'][];
-  /** What was reported for the audit trail as done. */
+  /** Completed acts that were reported for the audit trail. */
   notes: DataActions['data.audit.note']['params'][];
-  /** Users that auth asked data to make. */
+  /** Users that auth asked data to create. */
   provisioned: DataActions['data.users.provision']['params']['users'];
   /** Lines of the log, of warnings and worse. */
   warnings: string[];
-  /** What users were sent. */
+  /** Mails sent to users. */
   mails: Mailbox;
   /** Lines of the log. */
   log: string[];
-  /** The link of the next mail to this address. */
+  /** Resolves with the link of the next mail to this address. */
   linkTo(address: string): Promise<string>;
   stop(): Promise<void>;
 }
@@ -113,7 +113,7 @@ const tenant = (id: string, key: string, version: number, suspended: boolean) =>
   metadataVersion: version,
 });
 
-/** Keeps the log, to look for what must not be there. */
+/** Stores the log, to search it for secrets. */
 class LogReader extends Loggers.Base<object> {
   readonly #lines: string[];
   readonly #warnings: string[];
@@ -136,9 +136,9 @@ class LogReader extends Loggers.Base<object> {
 
 interface HarnessOptions {
   env?: Record<string, string>;
-  /** Works on this database, which the caller made. */
+  /** The database to use, created by the caller. */
   databaseUrl?: string;
-  /** The internet. */
+  /** Stands in for the internet. */
   outbound?: GuardedFetch;
   /** Another node on the same database. */
   on?: AuthHarness;

@@ -42,7 +42,7 @@ describe('GET /identity', () => {
       { meta: { request: context } },
     );
 
-  it('tells tenant, user and connection of the token', async () => {
+  it('answers tenant, user and connection of the token', async () => {
     const { body } = await ask(request());
     assert.ok(validate(body), JSON.stringify(validate.errors));
     assert.deepEqual(body, {
@@ -85,7 +85,7 @@ describe('GET /identity', () => {
     assert.ok(validate(operation.response.example), JSON.stringify(validate.errors));
   });
 
-  it('answers 401 when the tenant of the token is gone', async () => {
+  it('answers 401 when the tenant of the token no longer exists', async () => {
     await assert.rejects(ask(request({ tenantId: '01990000-0000-7000-8000-00000000dead' })), { code: 'TOKEN_REVOKED' });
   });
 });

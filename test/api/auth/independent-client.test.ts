@@ -1,4 +1,4 @@
-/** The same flows through a client library that knows nothing of us, by discovery alone. */
+/** The same flows through a client library without knowledge of the platform, by discovery alone. */
 import assert from 'node:assert/strict';
 import * as oauth from 'openid-client';
 import { authorize, Browser, claims, REDIRECT } from './browser.ts';
@@ -16,7 +16,7 @@ describe('an independent client library (openid-client)', () => {
   });
   after(() => auth.stop());
 
-  it('discovers what is offered, and nothing that is not', () => {
+  it('discovers everything that is offered, and nothing else', () => {
     const server = client.serverMetadata();
     const base = auth.baseUrl;
     assert.equal(server.issuer, base);
@@ -28,7 +28,7 @@ describe('an independent client library (openid-client)', () => {
     assert.equal(server.introspection_endpoint, `${base}/oauth2/introspect`);
     assert.equal(server.jwks_uri, `${base}/oauth2/jwks`);
     assert.equal(server.registration_endpoint, undefined);
-    // Only the account page signs people in without a token: `none`.
+    // Only the account page signs users in without a token: `none`.
     assert.deepEqual(server.response_types_supported, ['code', 'none']);
     assert.deepEqual(server.code_challenge_methods_supported, ['S256']);
     assert.deepEqual([...server.grant_types_supported!].sort(), [
@@ -55,7 +55,7 @@ describe('an independent client library (openid-client)', () => {
     assert.deepEqual(resource['bearer_methods_supported'], ['header']);
   });
 
-  it('signs a person in, renews, introspects and revokes', async () => {
+  it('signs a user in, renews, introspects and revokes', async () => {
     const pkceCodeVerifier = oauth.randomPKCECodeVerifier();
     const expectedState = oauth.randomState();
     const url = oauth.buildAuthorizationUrl(client, {
@@ -76,7 +76,7 @@ describe('an independent client library (openid-client)', () => {
     assert.equal((await oauth.tokenIntrospection(client, renewed.access_token)).active, false);
   });
 
-  it('gets a verified ID token when it asks for openid', async () => {
+  it('gets a verified ID token when it requests openid', async () => {
     const oidc = await oauth.discovery(
       new URL(auth.baseUrl),
       'erp-cli',

@@ -21,7 +21,7 @@ describe('signing keys', () => {
 
   const published = async () => (await call(auth.broker, 'auth.keys.list', {})).keys;
 
-  it('are published without their private part, the same over HTTP and over the bus', async () => {
+  it('are published without their private part, identically over HTTP and the bus', async () => {
     const overHttp = (await (await fetch(`${auth.baseUrl}/oauth2/jwks`)).json()) as { keys: Record<string, unknown>[] };
     for (const key of [...overHttp.keys, ...(await published())]) {
       for (const secret of ['d', 'p', 'q', 'k']) assert.ok(!(secret in key));
@@ -33,7 +33,7 @@ describe('signing keys', () => {
     );
   });
 
-  it('rotate: new tokens bear the new key, old ones are still verified', async () => {
+  it('rotate: new tokens are signed with the new key, old ones are still verified', async () => {
     const before = (await tokens(auth.baseUrl)).access_token;
     await call(auth.broker, 'auth.keys.rotate', {});
     const after = (await tokens(auth.baseUrl)).access_token;
@@ -43,7 +43,7 @@ describe('signing keys', () => {
       await jwtVerify(token, createLocalJWKSet({ keys }), { issuer: auth.baseUrl, typ: 'at+jwt' });
   });
 
-  it('stay published at least two generations, and until the last token they signed has expired', async () => {
+  it('stay published for at least two generations, until the last token they signed has expired', async () => {
     for (let i = 0; i < 3; i++) await call(auth.broker, 'auth.keys.rotate', {});
     assert.ok((await published()).length >= 4, 'retired a moment ago');
     await auth.database.query("UPDATE auth.keys SET retired_at = retired_at - interval '3 hours'");
@@ -51,7 +51,7 @@ describe('signing keys', () => {
     assert.equal((await published()).length, 2);
   });
 
-  it('do not end a sign-in that is under way', async () => {
+  it('do not interrupt a sign-in', async () => {
     const browser = new Browser();
     const { verifier, challenge } = pkce();
     const page = await browser.visit(authorizeUrl(auth.baseUrl, challenge));
@@ -62,14 +62,14 @@ describe('signing keys', () => {
     assert.equal(answer.status, 200);
   });
 
-  it('are made once when two nodes start or grow old at the same moment', async () => {
+  it('are created once when two nodes start or rotate at the same moment', async () => {
     await auth.database.query("UPDATE auth.keys SET created_at = created_at - interval '100 days'");
     const nodes = [1, 2, 3].map(() => new Keys(new AuthStore(auth.database), vault(null)));
     const made = await Promise.all(nodes.map((keys) => keys.ensure(90 * 86_400)));
     assert.equal(made.filter(Boolean).length, 1);
   });
 
-  it('are sealed in the database when the deployment has a secret, and open with that secret alone', async () => {
+  it('are sealed in the database when the deployment has a secret, and open with it alone', async () => {
     const sealed = await startAuth({ env: { PLATFORM_SECRET: 'a secret of the deployment, long enough' } });
     try {
       const { rows } = await sealed.database.query<{ plain: unknown }>('SELECT plain FROM auth.keys');
@@ -101,7 +101,7 @@ describe('several nodes of auth', () => {
     await one.stop();
   });
 
-  it('carry one sign-in between them: each step may meet another node, or one that was just started', async () => {
+  it('share a sign-in: each step may reach another node, or one that was just started', async () => {
     const nodes = [one, two];
     let turn = 0;
     const ask = async (method: string, url: string, cookies: string, body: string | null) =>
@@ -174,10 +174,10 @@ describe('several nodes of auth', () => {
     assert.equal(state!.active, true);
   });
 
-  it('see a rotation by another node, even when its event was lost', async () => {
+  it('notice a rotation by another node, even when its event was lost', async () => {
     await call(two.broker, 'auth.keys.list', {});
     await call(one.broker, 'auth.keys.rotate', {});
-    // The brokers of this test do not hear each other, so the event is lost for sure.
+    // The brokers of this test cannot reach each other, so the event is certainly lost.
     const newest = (await call(one.broker, 'auth.keys.list', {})).keys[0]!['kid'];
     const { now } = performance;
     performance.now = () => now.call(performance) + 31_000;

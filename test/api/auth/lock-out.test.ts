@@ -1,4 +1,4 @@
-/** Who guesses waits, and keeps nobody else out. */
+/** Failed sign-ins delay further attempts without locking out other users. */
 import assert from 'node:assert/strict';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { call } from '../../../contracts/call.ts';
@@ -9,7 +9,7 @@ import { type AuthHarness, DEMO, PASSWORD, SAM, startAuth } from './harness.ts';
 
 const USER = 'sam@demo.example';
 
-describe('guessing passwords', () => {
+describe('password guessing', () => {
   let auth: AuthHarness;
   before(async () => {
     auth = await startAuth();
@@ -26,7 +26,7 @@ describe('guessing passwords', () => {
     address: string,
     browser = new Browser(),
   ): Promise<Seen> => {
-    // Signed out, yet the browser stays the same.
+    // Signed out, but still the same browser.
     for (const name of browser.cookies.keys()) if (!name.startsWith('erp_browser')) browser.cookies.delete(name);
     const page = await browser.open(authorizeUrl(auth.baseUrl, pkce().challenge), undefined, {
       'x-test-address': address,
@@ -36,13 +36,13 @@ describe('guessing passwords', () => {
   };
   const statuses = async (attempts: readonly Promise<Seen>[]): Promise<number[]> =>
     (await Promise.all(attempts)).map(({ status }) => status);
-  /** Until strangers are refused at this name. */
+  /** Guesses until unknown browsers are refused for this name. */
   const lock = async (username: string): Promise<void> => {
     for (let i = 0; i < 5; i++) await attempt(username, `guess-${i}`, `203.0.113.${i}`);
     assert.equal((await attempt(username, PASSWORD, '203.0.113.99')).status, 429);
   };
 
-  it('from a blocked address raises no count but its own', async () => {
+  it('from a blocked address counts against that address only', async () => {
     for (let i = 0; i < 30; i++) await attempt(`user${i}@demo.example`, 'guess', '198.51.100.7');
     for (let i = 0; i < 12; i++) assert.equal((await attempt(USER, 'guess', '198.51.100.7')).status, 429);
     const { rows } = await auth.database.query<{ n: number }>(
@@ -54,7 +54,7 @@ describe('guessing passwords', () => {
     assert.equal((await attempt(USER, PASSWORD, '198.51.100.9')).status, 200);
   });
 
-  it('does not keep out the person in a browser or network where they have signed in before', async () => {
+  it('does not lock out the user in a browser or network where they have signed in before', async () => {
     const mine = new Browser();
     assert.equal((await attempt(USER, PASSWORD, '192.0.2.1', mine)).status, 200);
     await lock(USER);
@@ -63,7 +63,7 @@ describe('guessing passwords', () => {
     assert.equal((await attempt(USER, PASSWORD, '203.0.113.98')).status, 429, 'and strangers still wait');
   });
 
-  it('does not even keep out a known browser behind the address of the guesser', async () => {
+  it("does not even lock out a known browser behind the guesser's address", async () => {
     const mine = new Browser();
     assert.equal((await attempt(USER, PASSWORD, '192.0.2.1', mine)).status, 200);
     for (let i = 0; i < 31; i++) await attempt(`user${i}@demo.example`, 'guess', '192.0.2.200');
@@ -80,7 +80,7 @@ describe('guessing passwords', () => {
     assert.equal((await attempt('ada@demo.example', PASSWORD, '192.0.2.2', mine)).status, 429, 'known for Sam alone');
   });
 
-  it('takes no browser for known whose cookie is made up, of another user, or revoked', async () => {
+  it("recognizes no browser by a cookie that is made up, another user's, or revoked", async () => {
     const mine = new Browser();
     await attempt(USER, PASSWORD, '192.0.2.1', mine);
     const cookie = mine.cookies.get('erp_browser')!;
@@ -98,7 +98,7 @@ describe('guessing passwords', () => {
     assert.equal((await attempt(USER, PASSWORD, '192.0.2.2', mine)).status, 429);
   });
 
-  it('waits no longer than there is to wait when the clock of the database was set back', async () => {
+  it('waits no longer than the full delay when the clock of the database was set back', async () => {
     const { attempts } = new AuthStore(auth.database);
     const counter = { key: 'user of a clock set back', limit: TENANT_ATTEMPTS, shared: false };
     const waitFor = (time: string): Promise<unknown> =>
@@ -114,7 +114,7 @@ describe('guessing passwords', () => {
     await attempts.takeBack([counter]);
   });
 
-  it('of many names from many addresses is slowed down for the whole tenant, but for known browsers', async () => {
+  it('of many names from many addresses is slowed down for the whole tenant, except known browsers', async () => {
     const mine = new Browser();
     assert.equal((await attempt(USER, PASSWORD, '192.0.2.1', mine)).status, 200);
     const { attempts } = new AuthStore(auth.database);
@@ -128,7 +128,7 @@ describe('guessing passwords', () => {
     assert.equal((await attempt('eve@acme.example', PASSWORD, '203.0.113.3')).status, 200, 'another tenant');
   });
 
-  it('in a flood neither stops the process nor keeps out who is known', async function () {
+  it('in a flood neither stops the process nor locks out known browsers', async function () {
     this.timeout(60_000);
     const mine = new Browser();
     assert.equal((await attempt(USER, PASSWORD, '192.0.2.1', mine)).status, 200);

@@ -14,7 +14,7 @@ describe('auth on a database whose login role is no superuser', () => {
   before(async () => {
     own = await createDatabase();
     admin = new Database(own.url, { size: 1, applicationName: 'login role test' });
-    // The service's role is shared by all databases of the server; an earlier test may have made it as superuser.
+    // The service's role is shared by all databases of the server; an earlier test may have created it as superuser.
     await admin.query('CREATE SCHEMA auth');
     await ensureServiceRole(admin, 'auth');
     await admin.query('DROP SCHEMA auth');
@@ -34,7 +34,7 @@ describe('auth on a database whose login role is no superuser', () => {
     await own.drop();
   });
 
-  it('signs people in: what finds the tenant may look across, row-level security notwithstanding', async () => {
+  it('signs users in: the tenant look-up may read across tenants despite row-level security', async () => {
     const { rows } = await auth.database.query<{ super: boolean }>(
       'SELECT rolsuper AS super FROM pg_roles WHERE rolname = current_user',
     );

@@ -1,4 +1,4 @@
-/** Mails about accounts: whom they reach, with what, and how often; and what their links do. */
+/** Mails about accounts: their recipients, content and limits, and the effect of their links. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ParsedMail } from 'mailparser';
@@ -52,7 +52,7 @@ describe('mails about accounts', () => {
     const page = await browser.submit(await browser.visit(url()), { username, password });
     return page.status !== 401;
   };
-  /** Nothing waits any more: what was to be sent has been. */
+  /** Resolves once nothing is pending: every mail has been sent. */
   const settled = async (): Promise<void> => {
     for (const end = performance.now() + 15_000; ; await new Promise((resolve) => setTimeout(resolve, 25))) {
       const { rows } = await auth.database.query<{ n: number }>(
@@ -63,7 +63,7 @@ describe('mails about accounts', () => {
       assert.ok(performance.now() < end, 'mails wait');
     }
   };
-  /** So many mails of other tenants have gone to an address today. */
+  /** Counts so many mails of other tenants to an address today. */
   const sent = (address: string, kind: string, count: number): Promise<unknown> =>
     auth.database.query(
       `INSERT INTO auth.mails (tenant_id, user_id, kind, address_hash, give_up_at, ended_at, outcome)
@@ -74,7 +74,7 @@ describe('mails about accounts', () => {
   const to = (address: string): Promise<ParsedMail[]> => server.mails.all({ to: address });
 
   describe('invitations', () => {
-    it('reach a new user once, in text and HTML, and their link sets a password', async () => {
+    it('reach a new user once, in text and HTML, with a link that sets a password', async () => {
       const user = await newUser('joan');
       await sync(user);
       const mail = await server.mails.next({ to: user.email });
@@ -95,7 +95,7 @@ describe('mails about accounts', () => {
       assert.equal((await to(user.email)).length, 1);
     });
 
-    it('reach an address from one tenant ten times a day, and from others nevertheless', async () => {
+    it('reach an address ten times a day from one tenant, and from others nevertheless', async () => {
       const email = 'wanted@other.example';
       const invite = (tenantId: string, name: string) =>
         call(auth.broker, 'auth.users.sync', {
@@ -110,7 +110,7 @@ describe('mails about accounts', () => {
       assert.equal((await to(email)).length, 11);
     });
 
-    it('reach an address that other tenants together have used up, twice a day from each', async () => {
+    it('reach an address whose quota other tenants have used up, twice a day from each', async () => {
       const email = 'popular@other.example';
       await sent(email, 'invitation', 20);
       for (let i = 0; i < 4; i++)
@@ -119,7 +119,7 @@ describe('mails about accounts', () => {
       assert.equal((await to(email)).length, 2);
     });
 
-    it('leave when strangers have asked for as many new passwords as a tenant may send', async () => {
+    it("are sent when anonymous password requests have used up the tenant's quota", async () => {
       const user = await newUser('asked-about', { password: 'known before' });
       await auth.database.query(
         `INSERT INTO auth.mails (tenant_id, user_id, kind, address_hash, give_up_at, ended_at, outcome)
@@ -138,7 +138,7 @@ describe('mails about accounts', () => {
       }
     });
 
-    it('carry no text of a stranger to the people of others, though their makers choose the usernames', async () => {
+    it("carry no attacker's text to users of others, though tenants choose the usernames", async () => {
       const texts = [
         'https://evil.example/login',
         'evil.example/login',
@@ -158,7 +158,7 @@ describe('mails about accounts', () => {
       assert.match((await server.mails.next({ to: email })).text ?? '', /Benutzername: demo\\m_keller-2/);
     });
 
-    it('do not reach users with a password, inactive ones, integration users, and addresses that are none', async () => {
+    it('do not reach users with a password, inactive or integration users, or invalid addresses', async () => {
       auth.clients['Robot'] = externalClient({ apiName: 'Robot', integrationUser: 'Robot@demo.example' });
       await auth.bump();
       const users = [
@@ -175,7 +175,7 @@ describe('mails about accounts', () => {
       await server.mails.next({ to: 'asleep@mail.example' });
     });
 
-    it('go to a corrected address, and links to the earlier one end', async () => {
+    it('go to a corrected address, and links to the earlier one expire', async () => {
       const user = await newUser('typo');
       const first = linkIn(await server.mails.next({ to: user.email }));
       await sync({ ...user, email: 'right@mail.example' });
@@ -186,7 +186,7 @@ describe('mails about accounts', () => {
   });
 
   describe('a forgotten password', () => {
-    it('reaches nobody whose company alone signs them in, and neither does an invitation', async () => {
+    it('sends nothing to users who sign in only at their company, and neither does an invitation', async () => {
       const user = await newUser('corp', { password: PASSWORD });
       await settled();
       const before = (await to(user.email)).length;
@@ -215,7 +215,7 @@ describe('mails about accounts', () => {
       }
     });
 
-    it('is answered alike whoever is named, and only a user of that name gets a mail', async () => {
+    it('is answered identically for every name, and only a user of that name gets a mail', async () => {
       const user = await newUser('forgetful', { password: 'known before' });
       const pages = [await ask(user.username), await ask('nobody@demo.example'), await ask('nobody')];
       assert.deepEqual(new Set(pages.map(({ status }) => status)), new Set([200]));
@@ -226,7 +226,7 @@ describe('mails about accounts', () => {
       assert.deepEqual(rows, []);
     });
 
-    it('is replaced by a link of an hour, which ends all sessions and tells the user', async () => {
+    it('is replaced by a link of one hour, which ends all sessions and notifies the user', async () => {
       const user = await newUser('careless', { password: PASSWORD });
       const before = await tokens(auth.baseUrl, { scope: 'data:read offline_access' }, user.username);
       await ask(`demo\\${user.username.toUpperCase()}`);
@@ -248,7 +248,7 @@ describe('mails about accounts', () => {
       assert.deepEqual(noted, ['auth.users.requestPassword', 'auth.users.setPassword']);
     });
 
-    it('is no way around a second factor', async () => {
+    it('does not bypass a second factor', async () => {
       const user = await newUser('guarded', { password: 'known before' });
       const { challenge } = pkce();
       const browser = new Browser();
@@ -268,7 +268,7 @@ describe('mails about accounts', () => {
       assert.match(next.html, /Confirm it is you/);
     });
 
-    it('fills nobody’s mailbox, and lets one network ask so often only', async () => {
+    it('floods no mailbox, and limits the requests of each network', async () => {
       const user = await newUser('flooded', { password: 'known before' });
       const pages = [];
       for (let i = 0; i < 21; i++) pages.push(await ask(user.username, { 'x-test-address': '203.0.113.7' }));
@@ -281,7 +281,7 @@ describe('mails about accounts', () => {
       assert.equal((await to(user.email)).length, 3);
     });
 
-    it('reaches its user, whatever other tenants have sent to the address', async () => {
+    it('reaches its user, however many mails other tenants have sent to the address', async () => {
       const user = await newUser('beset', { password: 'known before' });
       for (const kind of ['invitation', 'addressConfirmation', 'addressChanged', 'passwordReset'])
         await sent(user.email, kind, 100);
@@ -289,7 +289,7 @@ describe('mails about accounts', () => {
       await server.mails.next({ to: user.email, subject: /asswor/ });
     });
 
-    it('fills no mailbox by many users of a tenant who all have its address', async () => {
+    it('floods no mailbox by many users of a tenant who all have its address', async () => {
       const email = 'everywhere@mail.example';
       for (let i = 0; i < 25; i++) {
         const username = `everywhere${i}@demo.example`;
@@ -300,7 +300,7 @@ describe('mails about accounts', () => {
       assert.equal((await to(email)).length, 20);
     });
 
-    it('reaches nobody of a suspended tenant, and the page says what it says of every name', async () => {
+    it('sends nothing in a suspended tenant, and answers with the same page as for every name', async () => {
       const user = await newUser('shut-out', { password: 'known before' });
       auth.suspended.add(DEMO);
       await auth.bump();
@@ -315,7 +315,7 @@ describe('mails about accounts', () => {
       }
     });
 
-    it('reaches people beside requests that nobody can open, such as of a secret that was replaced', async () => {
+    it('is mailed despite requests that cannot be decrypted, such as after a replaced secret', async () => {
       const user = await newUser('beside', { password: 'known before' });
       const request = { username: user.username, clientId: null, browser: null, address: '203.0.113.9' };
       const { rows } = await auth.database.query<{ id: string }>(
@@ -340,7 +340,7 @@ describe('mails about accounts', () => {
       await settled();
     });
 
-    it('is offered where people sign in, for the users of that client', async () => {
+    it('is offered on the sign-in page, for the users of that client', async () => {
       auth.clients['Shop'] = externalClient({
         apiName: 'Shop',
         redirectUris: ['http://127.0.0.1:49876/callback'],
@@ -363,14 +363,14 @@ describe('mails about accounts', () => {
         const [, to = ''] = new RegExp(`href="([^"]+)">${text}`).exec(seen.html.replaceAll(/\s+/g, ' ')) ?? [];
         return new URL(to.replaceAll('&amp;', '&'), auth.baseUrl);
       };
-      // Both ways on: another name, for the users of the same client, or the sign-in that was left.
+      // Both ways back: another name for the same client, or the sign-in that was left.
       const again = await browser.visit(link(sent, 'ask again with another username'));
       assert.match(again.html, /Forgotten password[\s\S]*name="client" value="demo-Shop"/);
       for (const seen of [form, sent, again])
         assert.match((await browser.visit(link(seen, 'Back to the sign-in'))).html, /name="password"/);
     });
 
-    it('leads nowhere but to a sign-in here', async () => {
+    it('leads to no address except a sign-in here', async () => {
       for (const from of ['//evil.example', 'https://evil.example', '../account', 'a/../../x', '"><script>', '']) {
         const address = `${auth.baseUrl}/password/forgotten?${new URLSearchParams({ sign_in: from })}`;
         const browser = new Browser();
@@ -382,7 +382,7 @@ describe('mails about accounts', () => {
   });
 
   describe('a changed address', () => {
-    /** What the page of a link says once its user has decided. */
+    /** Decides on the page of a link; returns the next page. */
     const decide = async (link: string, decision: string): Promise<string> => {
       const browser = new Browser();
       return (await browser.submit(await browser.visit(link), { decision })).html;
@@ -405,7 +405,7 @@ describe('mails about accounts', () => {
       await server.mails.next({ to: address, subject: /asswor/ });
     };
 
-    /** What the audit trails have of addresses that count from now on, because nobody has objected. */
+    /** Audit entries of addresses that took effect because no objection arrived. */
     const settledAddresses = async (clients = { isSuspended: async () => false }): Promise<unknown[]> => {
       const entries: unknown[] = [];
       const failed = (error: unknown): void => assert.fail(String(error));
@@ -417,7 +417,7 @@ describe('mails about accounts', () => {
       return entries;
     };
 
-    it('gets links once its user has confirmed it at both; until then the earlier one does', async () => {
+    it('gets links once its user has confirmed it at both addresses; until then the earlier one does', async () => {
       const user = await newUser('mover', { password: 'known before' });
       await sync({ ...user, email: 'moved@mail.example' });
       const told = await server.mails.next({ to: user.email });
@@ -438,7 +438,7 @@ describe('mails about accounts', () => {
       for (const act of ['confirmAddress', 'agreeToAddress']) assert.ok(noted(`auth.users.${act}`, user.userId), act);
     });
 
-    it('may be agreed to before it is confirmed', async () => {
+    it('may be approved before it is confirmed', async () => {
       const { user, next, earlier, confirmation } = await changed('early');
       assert.match(await decide(earlier, 'agree'), /once you have confirmed it/);
       await linksGoTo(user.username, user.email);
@@ -446,7 +446,7 @@ describe('mails about accounts', () => {
       await linksGoTo(user.username, next);
     });
 
-    it('counts by itself after seven days in which nobody has objected, and only when it was confirmed', async () => {
+    it('takes effect by itself after seven days without objection, only if it was confirmed', async () => {
       const [confirmed, mistyped] = [await changed('silent'), await changed('mistyped')];
       await decide(confirmed.confirmation, 'confirm');
       const pass = (days: number): Promise<unknown> =>
@@ -472,7 +472,7 @@ describe('mails about accounts', () => {
       assert.match(await decide(mistyped.confirmation, 'confirm'), /Mails for you go to/, 'nobody has objected by now');
     });
 
-    it('does not count by itself when its user could not be asked at the earlier one', async () => {
+    it('does not take effect by itself when its user could not be asked at the earlier one', async () => {
       const user = await newUser('unasked', { password: 'known before' });
       await auth.database.query(
         `INSERT INTO auth.mails (tenant_id, user_id, kind, address_hash, give_up_at, ended_at, outcome)
@@ -492,7 +492,7 @@ describe('mails about accounts', () => {
       await linksGoTo(user.username, user.email);
     });
 
-    it('does not count by itself when its user could not object in a suspended tenant', async () => {
+    it('does not take effect by itself when its user could not object in a suspended tenant', async () => {
       const { user, next, earlier, confirmation } = await changed('held-back');
       await decide(confirmation, 'confirm');
       await auth.database.query(
@@ -505,7 +505,7 @@ describe('mails about accounts', () => {
       assert.match(await decide(earlier, 'agree'), /Mails for you go to/);
       await linksGoTo(user.username, next);
 
-      // Nor when they were not asked, since no mail leaves.
+      // Nor when they were not asked, since no mail is sent.
       const other = await newUser('not-asked', { password: 'known before' });
       auth.suspended.add(DEMO);
       await auth.bump();
@@ -534,7 +534,7 @@ describe('mails about accounts', () => {
       await linksGoTo(user.username, user.email);
     });
 
-    it('is decided by what the link is for, and by nothing else', async () => {
+    it('is decided only as its link allows', async () => {
       const { user, earlier, confirmation } = await changed('crossed');
       for (const [link, decision] of [
         [confirmation, 'agree'],
@@ -591,7 +591,7 @@ describe('mails about accounts', () => {
       assert.match((await browser.submit(await browser.visit(links[1]!))).html, /paused\.new@mail\.example/);
     });
 
-    it('tells nobody when only its letters change in size, and drops what waits when it is changed back', async () => {
+    it('notifies no address when only its case changes, and is dropped when it is changed back', async () => {
       const user = await newUser('Steady', { password: 'known before' });
       await sync({ ...user, email: user.email.toLowerCase() });
       await settled();
@@ -604,7 +604,7 @@ describe('mails about accounts', () => {
   });
 
   describe('about sign-ins', () => {
-    it('tell of a sign-in in a new browser, once for each, and not of the first one', async () => {
+    it('report a sign-in in a new browser, once for each, but not the first one', async () => {
       const user = await newUser('traveller', { password: 'known before' });
       const first = new Browser();
       await authorize(first, url(), user.username, 'known before');
@@ -624,7 +624,7 @@ describe('mails about accounts', () => {
   });
 
   describe('all of them', () => {
-    it('say nothing of a secret in the log or the outbox, and keep no address once they have gone', async () => {
+    it('keep secrets out of the log and the outbox, and no address once they are sent', async () => {
       await settled();
       const links = (await server.mails.all()).flatMap(({ text }) => /\/([\w-]{43})\b/.exec(text ?? '')?.[1] ?? []);
       assert.ok(links.length > 5);

@@ -15,7 +15,7 @@ const CALLBACK = 'http://127.0.0.1/callback';
 
 describe('a client with a metadata document', () => {
   let auth: AuthHarness;
-  /** The internet: documents by address, and what was fetched of it. */
+  /** Stands in for the internet: documents by address, and the addresses fetched. */
   const documents = new Map<string, () => Response>();
   const fetched: string[] = [];
   let asked: RequestInit | undefined;
@@ -62,7 +62,7 @@ describe('a client with a metadata document', () => {
     });
     await auth.bump();
   }
-  /** The provider keeps documents for a minute: each test of one has an address of its own. */
+  /** The provider caches documents for a minute: each test of one has an address of its own. */
   const anotherAddress = (): string => `https://assistant.example/${++node}.json`;
 
   const ask = (more: Record<string, string> = {}, challenge = pkce().challenge): URL =>
@@ -112,7 +112,7 @@ describe('a client with a metadata document', () => {
     assert.equal((metadata as TokenAnswer).registration_endpoint, undefined);
   });
 
-  it('gets tokens with the scopes that the tenant lets it have, and no others', async () => {
+  it('gets tokens with the scopes that the tenant allows it, and no others', async () => {
     const tokens = await consented();
     assert.deepEqual(tokens.scope.split(' ').sort(), ['offline_access', 'setup:read']);
     const { client_id, aud, tenant_id } = claims(tokens.access_token);
@@ -126,7 +126,7 @@ describe('a client with a metadata document', () => {
     assert.ok(asked?.signal);
   });
 
-  it('shows by which host it is published, and its name only as the tenant gives it', async () => {
+  it('shows its publishing host, and its name only as the tenant configures it', async () => {
     const browser = new Browser();
     let page = await browser.visit(ask());
     assert.match(page.html, /assistant\.example/);
@@ -136,20 +136,20 @@ describe('a client with a metadata document', () => {
     assert.doesNotMatch(page.html, /Your bank|metadata:deploy/);
   });
 
-  it('asks again each time: nobody knows what its document said before', async () => {
+  it('asks for consent each time: the earlier document is not stored', async () => {
     const browser = new Browser();
     await consented(browser);
     const { location } = await browser.visit(ask({ prompt: 'none' }));
     assert.match(String(location?.searchParams.get('error')), /^(consent|interaction)_required$/);
   });
 
-  it('gets no refresh token where the tenant gives it none', async () => {
+  it('gets no refresh token unless the tenant allows one', async () => {
     await declare({ grantTypes: ['authorization_code'] });
     const tokens = await consented();
     assert.deepEqual([tokens.scope, tokens.refresh_token], ['setup:read', undefined]);
   });
 
-  it('has less when the tenant takes a scope away, and nothing when it switches the client off', async () => {
+  it('loses a scope when the tenant removes it, and all of them when it is deactivated', async () => {
     const tokens = await consented();
     await declare({ scopes: ['offline_access'] });
     const renew = (refresh_token: string) => exchange({ grant_type: 'refresh_token', refresh_token });
@@ -171,7 +171,7 @@ describe('a client with a metadata document', () => {
     assert.equal((await state(tokens)).active, false, 'not even when it comes back');
   });
 
-  it('is for users of the tenants that declare it', async () => {
+  it('serves users of the tenants that declare it', async () => {
     const browser = new Browser();
     const page = await browser.visit(ask());
     const { location } = await browser.submit(page, { username: 'eve@acme.example', password: 'demo-password' });
@@ -182,7 +182,7 @@ describe('a client with a metadata document', () => {
     assert.deepEqual([tenantId, userId, code, clientId], [ACME, EVE, 'CLIENT_NOT_ALLOWED', CLIENT]);
   });
 
-  it('is not fetched, nor known, where no tenant declares it', async () => {
+  it('is neither fetched nor known unless a tenant declares it', async () => {
     publish({}, UNKNOWN);
     for (const client_id of [UNKNOWN, `${CLIENT}?x=1`, `${CLIENT}x`, `${CLIENT}#x`, 'https://127.0.0.1/client.json'])
       assert.match(await refused(ask({ client_id })), /invalid_client|client is invalid|invalid_request/, client_id);
@@ -191,12 +191,12 @@ describe('a client with a metadata document', () => {
     assert.deepEqual(fetched, []);
   });
 
-  it('returns to addresses of its document alone', async () => {
+  it('returns to addresses of its document only', async () => {
     for (const redirect_uri of ['https://evil.example/callback', 'https://assistant.example/callback/x'])
       assert.match(await refused(ask({ redirect_uri })), /redirect_uri/);
   });
 
-  it('is taken at its word in nothing else', async () => {
+  it('controls nothing else by its document', async () => {
     const address = anotherAddress();
     publish(
       {
@@ -226,7 +226,7 @@ describe('a client with a metadata document', () => {
     assert.deepEqual(fetched, [address]);
   });
 
-  it('is refused when its document is not one, and not asked again at once', async () => {
+  it('is refused when its document is invalid, and not fetched again at once', async () => {
     const bad: (() => Response)[] = [
       () => new Response('', { status: 404 }),
       () => new Response('', { status: 302, headers: { location: UNKNOWN } }),
@@ -261,7 +261,7 @@ describe('a client with a metadata document', () => {
     }
   });
 
-  it('is told to come back while its document cannot be read, and keeps its tokens', async () => {
+  it('is asked to retry while its document cannot be read, and keeps its tokens', async () => {
     const { refresh_token } = await consented();
     const renew = () => exchange({ grant_type: 'refresh_token', refresh_token });
     const revoke = () => post(`${auth.baseUrl}/oauth2/revoke`, { client_id: CLIENT, token: refresh_token });
@@ -272,7 +272,7 @@ describe('a client with a metadata document', () => {
         throw new TypeError('fetch failed');
       },
     ];
-    // Documents are kept by generation of keys.
+    // Documents are cached by generation of keys.
     const forget = () => call(auth.broker, 'auth.keys.rotate', {});
     for (const failure of failures) {
       documents.set(CLIENT, failure);
@@ -292,7 +292,7 @@ describe('a client with a metadata document', () => {
     assert.equal(renewed.status, 200, JSON.stringify(renewed.body));
   });
 
-  it('is not answered over plain http, except on the machine of the user', async () => {
+  it("is not redirected to over plain http, except on the user's machine", async () => {
     const address = anotherAddress();
     const redirect_uri = 'http://evil.example/callback';
     publish({ redirect_uris: [redirect_uri] }, address);
@@ -300,7 +300,7 @@ describe('a client with a metadata document', () => {
     assert.match(await refused(ask({ client_id: address, redirect_uri })), /invalid_client/);
   });
 
-  it('is not fetched from addresses inside the network', async () => {
+  it('is not fetched from internal network addresses', async () => {
     let requests = 0;
     const server = createServer(await selfSigned(), (_request, response) => {
       requests++;
@@ -308,7 +308,7 @@ describe('a client with a metadata document', () => {
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const address = `https://localhost:${(server.address() as AddressInfo).port}/client.json`;
-    // The certificate is good enough here, so that nothing but the address stands in the way.
+    // The certificate is valid here, so only the address can cause a refusal.
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
     internet = guardedFetch([]);
     try {

@@ -1,4 +1,4 @@
-/** What an operator does to a tenant's users and keys is in the audit trail of that tenant. */
+/** Operators' changes to a tenant's users and keys are recorded in the audit trail of that tenant. */
 import assert from 'node:assert/strict';
 import { call } from '../../../contracts/call.ts';
 import { tenantSchema } from '../../../lib/context.ts';
@@ -6,7 +6,7 @@ import { Database } from '../../../mixins/database/database.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { Browser } from './browser.ts';
 
-describe('the acts of an operator', function () {
+describe('acts of an operator', function () {
   this.timeout(180_000);
   let platform: TestPlatform;
   let owner: Database;
@@ -33,7 +33,7 @@ describe('the acts of an operator', function () {
   const committed = { channel: 'job', userId: null, outcome: 'committed' };
   const none = { object: null, recordId: null, changes: null };
 
-  it('with a link for a password have an entry, and so has the password that was set with it', async () => {
+  it('record the creation of a password link, and the password set with it', async () => {
     const tenantId = tenants.get('demo')!;
     const user = await call(platform.broker, 'data.users.find', { tenantId, username: 'sam@demo.example' });
     const { url } = await call(platform.broker, 'auth.users.createLink', { username: 'sam@demo.example' });
@@ -49,7 +49,7 @@ describe('the acts of an operator', function () {
     assert.deepEqual(await entries('demo', 'auth.users.setPassword'), [{ ...committed, channel: 'ui', ...about }]);
   });
 
-  it('with mail domains have one each', async () => {
+  it('record mail domains, one entry each', async () => {
     const tenantId = tenants.get('acme')!;
     await call(platform.broker, 'auth.domains.add', { tenantId, domain: 'acme.test' });
     await call(platform.broker, 'auth.domains.remove', { tenantId, domain: 'ACME.test' });
@@ -61,7 +61,7 @@ describe('the acts of an operator', function () {
     ]);
   });
 
-  it('that concern all tenants are in the trail of each', async () => {
+  it('record an act on all tenants in the trail of each', async () => {
     await call(platform.broker, 'auth.keys.rotate', {});
     await call(platform.broker, 'auth.secrets.reseal', {});
     for (const key of ['demo', 'acme'])

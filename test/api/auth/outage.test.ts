@@ -3,7 +3,7 @@ import { call } from '../../../contracts/call.ts';
 import { authorizeUrl, Browser, claims, pkce, post, refresh, tokens } from './browser.ts';
 import { type AuthHarness, DEMO, externalClient, SAM, startAuth } from './harness.ts';
 
-describe('auth while others are away', () => {
+describe('auth while other services are unavailable', () => {
   let auth: AuthHarness;
   before(async () => {
     auth = await startAuth();
@@ -19,7 +19,7 @@ describe('auth while others are away', () => {
     auth.metadataAway = false;
   });
 
-  it('goes on confirming grants of a tenant it knows, and signs its users in, without metadata', async () => {
+  it('confirms grants of a known tenant, and signs its users in, without metadata', async () => {
     const answer = await tokens(auth.baseUrl);
     const check = () =>
       call(auth.broker, 'auth.grants.check', {
@@ -32,7 +32,7 @@ describe('auth while others are away', () => {
     assert.equal((await refresh(auth.baseUrl, answer.refresh_token)).status, 200);
   });
 
-  it('answers 503 with Retry-After where it cannot know the client, and comes back by itself', async () => {
+  it('answers 503 with Retry-After while the client is unknown, and recovers by itself', async () => {
     const other = authorizeUrl(auth.baseUrl, pkce().challenge, {
       client_id: 'acme-Portal',
       redirect_uri: 'https://app.example/cb',
@@ -54,7 +54,7 @@ describe('auth while others are away', () => {
     assert.equal((await new Browser().open(other)).status, 400);
   });
 
-  it('answers 503, never 500, while PostgreSQL drops its connections, and comes back by itself', async () => {
+  it('answers 503, never 500, while PostgreSQL drops its connections, and recovers by itself', async () => {
     const browser = new Browser();
     const page = await browser.visit(authorizeUrl(auth.baseUrl, pkce().challenge));
     const kill = async (): Promise<void> => {

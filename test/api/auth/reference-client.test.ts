@@ -1,4 +1,4 @@
-/** The client of the API reference: public, asks for a yes, returns to its page alone, and is there only where it is wanted. */
+/** The client of the API reference: public, requires consent, returns to its page only, and exists only where enabled. */
 import assert from 'node:assert/strict';
 import { REFERENCE_SCOPES } from '../../../contracts/auth.ts';
 import { authorizeUrl, Browser, claims, exchange, pkce, post } from './browser.ts';
@@ -18,14 +18,14 @@ describe('the client of the API reference', () => {
   const start = (challenge: string, more: Record<string, string> = {}): URL =>
     authorizeUrl(auth.baseUrl, challenge, { ...client(), scope: 'data:read', ...more });
 
-  /** Sends the form of a page with a decision. */
+  /** Submits the form of a page with a decision. */
   const decide = async (browser: Browser, html: string, decision: string, more: Record<string, string> = {}) =>
     browser.open(
       new URL(/action="([^"]+)"/.exec(html)![1]!, auth.baseUrl),
       new URLSearchParams({ csrf: /name="csrf" value="([^"]+)"/.exec(html)![1]!, ...more, decision }),
     );
 
-  /** Signs in and says yes; answers the way back to the page. */
+  /** Signs in and consents; returns the redirect to the page. */
   const signIn = async (browser: Browser, challenge: string, scope = 'data:read'): Promise<URL> => {
     const form = await browser.visit(start(challenge, { scope }));
     let page = await decide(browser, form.html, 'signIn', { username: 'sam@demo.example', password: PASSWORD });
@@ -41,7 +41,7 @@ describe('the client of the API reference', () => {
     return page.location;
   };
 
-  it('gets what the person has allowed, for a quarter of an hour and without a refresh token', async () => {
+  it('gets the scopes that the user granted, for a quarter of an hour and without a refresh token', async () => {
     const { verifier, challenge } = pkce();
     const back = await signIn(new Browser(), challenge, 'data:read data:write');
     const { status, body } = await exchange(auth.baseUrl, back.searchParams.get('code')!, verifier, client());
@@ -52,14 +52,14 @@ describe('the client of the API reference', () => {
     assert.equal(claims(body.access_token).client_id, 'erp-api-reference');
   });
 
-  it('gets nothing that lasts, also when it asks for it', async () => {
+  it('gets no offline access, also when it requests it', async () => {
     const { verifier, challenge } = pkce();
     const back = await signIn(new Browser(), challenge, 'data:read offline_access');
     const { body } = await exchange(auth.baseUrl, back.searchParams.get('code')!, verifier, client());
     assert.deepEqual([body.scope, body.refresh_token], ['data:read', undefined]);
   });
 
-  it('gets no scope to decide about agents, and none that is not there', async () => {
+  it('gets no scope to decide about agents, and none that does not exist', async () => {
     assert.deepEqual(
       REFERENCE_SCOPES.filter((scope: string) => ['offline_access', 'agent:approve', 'openid'].includes(scope)),
       [],
@@ -70,7 +70,7 @@ describe('the client of the API reference', () => {
     }
   });
 
-  it('returns to the page of this address alone, to the letter', async () => {
+  it('returns to the page of this address only, character by character', async () => {
     for (const redirect_uri of [
       'https://evil.example/api-reference',
       `${auth.baseUrl}/api-reference/`,
@@ -98,7 +98,7 @@ describe('the client of the API reference', () => {
     assert.deepEqual([status, body.error], [400, 'invalid_grant']);
   });
 
-  it('takes its token from a page of this origin, and from no other', async () => {
+  it('gets its token from a page of this origin only', async () => {
     const { verifier, challenge } = pkce();
     const code = (await signIn(new Browser(), challenge)).searchParams.get('code')!;
     const form = { grant_type: 'authorization_code', ...client(), code, code_verifier: verifier };
@@ -119,7 +119,7 @@ describe('the client of the API reference', () => {
     }
   });
 
-  it('is not there in production or without demo tenants, unless the operator wants it', async () => {
+  it('does not exist in production or without demo tenants, unless the operator enables it', async () => {
     const cases: [Record<string, string>, boolean][] = [
       [{ SEED_DEMO: 'false' }, false],
       [{ DATABASE_ALLOW_DEVELOPMENT: 'true' }, false],

@@ -1,4 +1,4 @@
-/** Who was refused to sign in is in the audit trail of the tenant that was meant, and nothing of what was typed is. */
+/** Refused sign-ins are recorded in the audit trail of the intended tenant, without any typed text. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Api, api, tokenFor } from '../../support/client.ts';
@@ -45,7 +45,7 @@ describe('a refused sign-in', () => {
     return entriesOf(reader);
   };
 
-  it('leaves an entry with address, client and reason in the trail of the tenant that was meant', async () => {
+  it('leaves an entry with address, client and reason in the trail of the intended tenant', async () => {
     assert.equal(await attempt('sam@demo.example', 'not it', '198.51.100.1'), 401);
     assert.equal(await attempt('hunter2-typed-here@demo.example', 'x', '198.51.100.2'), 401);
     assert.equal(await attempt('acme\\hunter3', 'x', '198.51.100.3'), 401);
@@ -72,7 +72,7 @@ describe('a refused sign-in', () => {
       assert.doesNotMatch((await reader.get('/events/audit?take=200')).text, /hunter|not it/);
   });
 
-  it('that has to wait leaves one as well, and a flood leaves so many and a count', async () => {
+  it('is recorded also when it has to wait, and a flood as a few entries and a count', async () => {
     const before = (await entriesOf(ada)).length;
     for (let i = 0; i < 45; i++) await attempt('sue@demo.example', `guess ${i}`, '203.0.113.7');
     const entries = (await eventually(ada, before + 30)).slice(0, -before);

@@ -53,7 +53,7 @@ describe('second factor', () => {
     auth.secondFactor.set(tenantId, policy);
     await auth.bump(tenantId);
   };
-  /** Consents, and answers the tokens. */
+  /** Consents, and returns the tokens. */
   const tokensAfter = async (browser: Browser, page: Seen): Promise<TokenAnswer> => {
     assert.match(page.html, /Allow ERP command line\?/, page.html.slice(-2500));
     const { location } = await browser.submit(page);
@@ -62,7 +62,7 @@ describe('second factor', () => {
     assert.equal(status, 200, JSON.stringify(body));
     return body;
   };
-  /** Signs in with a password and sets up what is demanded. */
+  /** Signs in with a password and sets up the required factor. */
   const enrolApp = async (username?: string) => {
     await demand('everyone');
     const browser = new Browser();
@@ -94,7 +94,7 @@ describe('second factor', () => {
   };
 
   describe('setting', () => {
-    it('off, or a setting that is not there: the password is enough', async () => {
+    it('off or absent: the password is sufficient', async () => {
       for (const policy of ['off', null] as const) {
         if (policy) auth.secondFactor.set(DEMO, policy);
         await auth.bump();
@@ -103,19 +103,19 @@ describe('second factor', () => {
       }
     });
 
-    it('administrators: asks those who hold an administrative permission, and nobody else', async () => {
+    it('administrators: required only of users who hold an administrative permission', async () => {
       await demand('administrators');
       assert.match((await password(new Browser(), 'ada@demo.example')).html, /Protect your account/);
       assert.match((await password(new Browser(), 'sam@demo.example')).html, /Allow ERP command line\?/);
     });
 
-    it('everyone: asks everybody of the tenant, and nobody of another one', async () => {
+    it('everyone: required of every user of the tenant, and of no other', async () => {
       await demand('everyone');
       assert.match((await password(new Browser(), 'sam@demo.example')).html, /Protect your account/);
       assert.match((await password(new Browser(), 'eve@acme.example')).html, /Allow ERP command line\?/);
     });
 
-    it('asks at the next authorization in a browser that signed in before the setting', async () => {
+    it('applies to the next authorization in a browser that signed in before the setting', async () => {
       const browser = new Browser();
       await tokensAfter(browser, await password(browser));
       assert.match((await browser.visit(url())).html, /Allow ERP command line\?/);
@@ -123,7 +123,7 @@ describe('second factor', () => {
       assert.match((await browser.visit(url())).html, /name="password"/);
     });
 
-    it('gives no token before the second factor is set up, whatever else is opened meanwhile', async () => {
+    it('withholds tokens until the second factor is set up, whatever other page is opened', async () => {
       await demand('everyone');
       const browser = new Browser();
       const page = await password(browser);
@@ -147,7 +147,7 @@ describe('second factor', () => {
       return stderr;
     };
 
-    it('says what an account without a second factor needs, and sets up nothing', async () => {
+    it('reports that an account needs a second factor, and sets up nothing', async () => {
       await demand('everyone');
       const told = await refused();
       assert.match(
@@ -160,7 +160,7 @@ describe('second factor', () => {
       );
     });
 
-    it('takes the code of an authenticator app', async () => {
+    it('accepts the code of an authenticator app', async () => {
       const { secret } = await enrolApp();
       assert.match(await refused(), /needs a second factor: add a code of its authenticator app, --code/);
       assert.match(await refused('--code', '000000'), /The code is not right/);
@@ -168,7 +168,7 @@ describe('second factor', () => {
       assert.deepEqual(claims(stdout).amr, ['pwd', 'otp', 'mfa']);
     });
 
-    it('says that a passkey works in a browser alone', async () => {
+    it('reports that a passkey works only in a browser', async () => {
       await auth.database.query(
         `INSERT INTO auth.passkeys (tenant_id, id, user_id, name, public_key, counter, transports, backup_eligible,
            backed_up) VALUES ($1, 'stored', $2, 'Key', '', 0, '{}', true, true)`,
@@ -179,7 +179,7 @@ describe('second factor', () => {
   });
 
   describe('authenticator app', () => {
-    it('is set up with a right code, gives ten recovery codes once, and signs in from then on', async () => {
+    it('is set up with a valid code, issues ten recovery codes once, and signs in from then on', async () => {
       await demand('everyone');
       const browser = new Browser();
       const page = await password(browser);
@@ -214,7 +214,7 @@ describe('second factor', () => {
       assert.match((await again.submit(second, { code: codeFor(secret, 1) })).html, /Allow ERP command line\?/);
     });
 
-    it('accepts each code once, also of two at the same moment', async () => {
+    it('accepts each code once, also when two requests send it at the same moment', async () => {
       const { secret } = await enrolApp();
       const browsers = [new Browser(), new Browser()];
       const pages = await Promise.all(browsers.map((browser) => password(browser)));
@@ -225,14 +225,14 @@ describe('second factor', () => {
       assert.equal((await late.submit(await password(late), { code })).status, 401);
     });
 
-    it('is asked for after the setting was switched off, because its owner has set it up', async () => {
+    it('is required after the setting was switched off, because the user has set it up', async () => {
       await enrolApp();
       auth.secondFactor.clear();
       await auth.bump();
       assert.match((await password(new Browser())).html, /Confirm it is you/);
     });
 
-    it('makes a guesser wait ever longer', async () => {
+    it('delays guesses ever longer', async () => {
       const { secret } = await enrolApp();
       const browser = new Browser({ 'x-test-address': '198.51.100.8' });
       const page = await password(browser);
@@ -247,7 +247,7 @@ describe('second factor', () => {
       assert.deepEqual(told.slice(-7), [...Array(5).fill('SECOND_FACTOR_WRONG'), 'SIGN_IN_BLOCKED', 'SIGN_IN_BLOCKED']);
     });
 
-    it('lets its owner in where they have signed in before, whatever others guess who know the password', async () => {
+    it('admits its user in known browsers, however often others with the password guess', async () => {
       const { secret, browser: home, codesPage } = await enrolApp();
       await home.submit(codesPage);
       home.cookies.delete('erp_session');
@@ -270,7 +270,7 @@ describe('second factor', () => {
       assert.equal((await away.submit(await password(away), { code: codeFor(secret, 1) })).status, 429, 'a new place');
     });
 
-    it('makes a known browser wait for its own wrong codes', async () => {
+    it('delays a known browser by its own wrong codes', async () => {
       const { secret, browser: home, codesPage } = await enrolApp();
       await home.submit(codesPage);
       home.cookies.delete('erp_session');
@@ -279,7 +279,7 @@ describe('second factor', () => {
       assert.equal((await home.submit(page, { code: codeFor(secret) })).status, 429);
     });
 
-    it('cannot be replaced by somebody who knows the password alone', async () => {
+    it('cannot be replaced with the password alone', async () => {
       const { secret } = await enrolApp();
       const attacker = new Browser();
       const page = await password(attacker);
@@ -296,7 +296,7 @@ describe('second factor', () => {
       assert.match((await attacker.submit(page, { code: codeFor(secret) })).html, /Allow ERP command line\?/);
     });
 
-    it('accepts no key that was made for another user', async () => {
+    it('accepts no key that was issued for another user', async () => {
       await demand('everyone');
       await demand('everyone', ACME);
       const [sam, eve] = [new Browser(), new Browser()];
@@ -309,7 +309,7 @@ describe('second factor', () => {
   });
 
   describe('recovery codes', () => {
-    it('work once each, however they are typed, and are kept as hashes', async () => {
+    it('work once each, in any spelling, and are stored as hashes', async () => {
       const { codes } = await enrolApp();
       const [code] = codes;
       assert.ok(code);
@@ -332,7 +332,7 @@ describe('second factor', () => {
       assert.match(refused.html, /used already/);
     });
 
-    it('stay at hand when one was wrong: open, in focus, and the field of the app is not to blame', async () => {
+    it("keep their form open and in focus after a wrong one, without an error at the app's field", async () => {
       await enrolApp();
       const browser = new Browser();
       const page = await password(browser);
@@ -358,7 +358,7 @@ describe('second factor', () => {
   });
 
   describe('passkey', () => {
-    it('is set up where a second factor is required, and signs in without a password from then on', async () => {
+    it('is set up where a second factor is required, and replaces the password from then on', async () => {
       const { device, browser, codesPage } = await enrolPasskey();
       await tokensAfter(browser, await browser.submit(codesPage));
 
@@ -379,7 +379,7 @@ describe('second factor', () => {
       assert.deepEqual(rows, [{ counter: 1, used: true, backed_up: true }]);
     });
 
-    it('does not sign in somebody whose provider is the only way in, but for who manages access', async () => {
+    it('does not sign in users restricted to a provider, except those who manage access', async () => {
       const { device } = await enrolPasskey();
       const attempt = async (): Promise<number> => {
         const browser = new Browser();
@@ -414,7 +414,7 @@ describe('second factor', () => {
       }
     });
 
-    it('is the second step of somebody who typed the password', async () => {
+    it('is the second step after the password', async () => {
       const { device } = await enrolPasskey();
       const browser = new Browser();
       const page = await password(browser);
@@ -447,7 +447,7 @@ describe('second factor', () => {
       assert.equal(await attempt({}), 200);
     });
 
-    it('answers a challenge once, in the browser that got it, and not for long', async () => {
+    it('answers a challenge once, only in the browser that got it, and for a limited time', async () => {
       const { device } = await enrolPasskey();
       const browser = new Browser();
       const page = await browser.visit(url());
@@ -502,7 +502,7 @@ describe('second factor', () => {
       assert.equal((await browser.submit(page, { decision: 'passkey', credential })).status, 401);
     });
 
-    it('of another user is no second step', async () => {
+    it('of another user is not accepted as second step', async () => {
       const { device: adas } = await enrolPasskey('ada@demo.example');
       const { device: sams } = await enrolPasskey();
       const browser = new Browser();
@@ -527,7 +527,7 @@ describe('second factor', () => {
       }
     });
 
-    it('is answered with a page when the answer is nonsense', async () => {
+    it('answers a malformed credential with a page', async () => {
       const { device } = await enrolPasskey();
       for (const credential of [
         '',
@@ -549,7 +549,7 @@ describe('second factor', () => {
   });
 
   describe('reset by an operator', () => {
-    it('removes every factor of the user, ends the sessions, and touches nobody else', async () => {
+    it('removes every factor of the user, ends the sessions, and affects no other user', async () => {
       const { device } = await enrolPasskey();
       const { device: adas } = await enrolPasskey('ada@demo.example');
       const browser = new Browser();
@@ -586,12 +586,12 @@ describe('second factor', () => {
   });
 
   describe('acr_values', () => {
-    it('make the sign-in ask for a second factor, whatever the setting is', async () => {
+    it('require a second factor for the sign-in, regardless of the setting', async () => {
       const browser = new Browser();
       assert.match((await password(browser, 'sam@demo.example', { acr_values: MFA })).html, /Protect your account/);
     });
 
-    it('and max_age make a session sign in again that is too weak or too old, and no other one', async () => {
+    it('and max_age require a new sign-in only of sessions that are too weak or too old', async () => {
       const { browser, secret, codesPage } = await enrolApp();
       await browser.submit(codesPage);
       auth.secondFactor.clear();
@@ -624,7 +624,7 @@ describe('second factor', () => {
       assert.doesNotMatch(first, /Confirm that it is you|value="sam@/, 'nobody has signed in here');
     });
 
-    it('and max_age hold without the scope openid as well, pushed or not', async () => {
+    it('and max_age apply without the scope openid as well, pushed or not', async () => {
       const scope = 'data:read';
       assert.match(
         (await password(new Browser(), 'sam@demo.example', { acr_values: MFA, scope })).html,
@@ -649,7 +649,7 @@ describe('second factor', () => {
       assert.equal(refused.location?.searchParams.get('error'), 'invalid_request');
     });
 
-    it('are what a refreshed token says as well, with the time of the sign-in', async () => {
+    it('are claims of a refreshed token as well, with the time of the sign-in', async () => {
       const { browser, codesPage } = await enrolApp();
       await browser.submit(codesPage);
       const page = await browser.visit(url({ scope: 'data:read offline_access' }));
@@ -660,7 +660,7 @@ describe('second factor', () => {
       assert.deepEqual([after.acr, after.amr, after.auth_time], [MFA, ['pwd', 'otp', 'mfa'], before.auth_time]);
     });
 
-    it('are in the metadata of the server', async () => {
+    it('are listed in the metadata of the server', async () => {
       const metadata: unknown = await (await fetch(`${auth.baseUrl}/.well-known/oauth-authorization-server`)).json();
       assert.partialDeepStrictEqual(metadata, { acr_values_supported: ['https://refeds.org/profile/sfa', MFA] });
     });

@@ -25,7 +25,7 @@ describe('sign-in', () => {
       .replace(/data-options="[^"]*"/, '')
       .replace(/id="username"[^>]*/, '');
 
-  it('answers an unknown user exactly like a wrong password', async () => {
+  it('answers an unknown user identically to a wrong password', async () => {
     const unknown = await attempt('nobody@demo.example', 'demo-password');
     const wrong = await attempt('sam@demo.example', 'wrong-password');
     assert.equal(unknown.status, 401);
@@ -47,8 +47,8 @@ describe('sign-in', () => {
       assert.equal((await browser.submit(page, { username, password })).status, 401);
       return performance.now() - begin;
     };
-    // The fastest of many, taken in turns: what a busy machine adds counts for neither, and each try can only bring the
-    // two closer to what they really take.
+    // The fastest of many, alternately: load of the machine affects neither, and each further try only brings
+    // both closer to their true duration.
     const fastest = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
     const alike = (): boolean => Math.min(...fastest) > Math.max(...fastest) * 0.6;
     for (let i = 0; i < 60 && (i < 6 || !alike()); i++) {
@@ -62,7 +62,7 @@ describe('sign-in', () => {
     assert.ok(alike(), fastest.map((ms) => `${ms.toFixed(1)} ms`).join(', '));
   });
 
-  it('lets many sign in at the same moment from one address', async () => {
+  it('admits many simultaneous sign-ins from one address', async () => {
     const store = new AuthStore(auth.database);
     const limit = { freeFailures: 1_000, waitMaxSeconds: 60 };
     const waits: number[] = [];
@@ -78,7 +78,7 @@ describe('sign-in', () => {
     );
   });
 
-  it('makes a guesser wait ever longer, also with the right password, and whether or not the user exists', async () => {
+  it('delays guesses ever longer, also with the right password, and whether or not the user exists', async () => {
     for (const username of ['sam@demo.example', 'nobody@demo.example']) {
       for (let i = 0; i < 5; i++) assert.equal((await attempt(username, `wrong-${i}`)).status, 401, `attempt ${i}`);
       const blocked = await attempt(username, 'demo-password');
@@ -97,29 +97,29 @@ describe('sign-in', () => {
     assert.equal((await attempt('sam@demo.example', 'wrong')).status, 401, 'the count began anew');
   });
 
-  it('judges at most a few of many guesses that come at once', async () => {
+  it('checks at most a few of many simultaneous guesses', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => attempt('sam@demo.example', `guess-${i}`)));
     assert.ok(answers.filter(({ status }) => status === 401).length <= 5);
     assert.ok(answers.filter(({ status }) => status === 429).length >= 15);
   });
 
-  it('makes an address wait that tries many usernames, and not its neighbour', async () => {
+  it('delays an address that tries many usernames, and not its neighbour', async () => {
     for (let i = 0; i < 30; i++) await attempt(`user${i}@demo.example`, 'guess', '198.51.100.7');
     assert.equal((await attempt('sam@demo.example', 'demo-password', '198.51.100.7')).status, 429);
     assert.equal((await attempt('sam@demo.example', 'demo-password', '198.51.100.8')).status, 200);
   });
 
-  it('takes all of an IPv6 network for one address', async () => {
+  it('treats an IPv6 network as one address', async () => {
     for (let i = 0; i < 30; i++) await attempt(`user${i}@demo.example`, 'guess', `2001:db8::${i.toString(16)}:1`);
     assert.equal((await attempt('sam@demo.example', 'demo-password', '2001:db8::ffff')).status, 429);
     assert.equal((await attempt('sam@demo.example', 'demo-password', '2001:db8:0:1::1')).status, 200);
   });
 
-  it('ignores case and blanks around a username', async () => {
+  it('ignores case and surrounding blanks of a username', async () => {
     assert.equal((await attempt('  SAM@Demo.example ', 'demo-password')).status, 200);
   });
 
-  it('shows pages that work without a script, cannot be framed, and name their parts', async () => {
+  it('shows pages that work without a script, cannot be framed, and label their parts', async () => {
     const page = await new Browser().visit(url());
     const policy = page.headers.get('content-security-policy')!;
     assert.match(policy, /default-src 'none'/);
@@ -137,7 +137,7 @@ describe('sign-in', () => {
     assert.match(page.html, /autocomplete="current-password"/);
   });
 
-  it('keeps its cookies from scripts and from other sites', async () => {
+  it('hides its cookies from scripts and other sites', async () => {
     const response = await fetch(url(), { redirect: 'manual' });
     const cookies = response.headers.getSetCookie();
     assert.ok(cookies.length > 0);
@@ -172,7 +172,7 @@ describe('sign-in', () => {
     const begin = (cookie?: string) => ask(url().pathname + url().search, cookie);
     const jar = (cookies: readonly string[]): string => cookies.map((one) => one.split(';')[0]).join('; ');
 
-    it('every cookie is one of this host alone', async () => {
+    it('every cookie is limited to this host', async () => {
       const { cookies } = await begin();
       assert.ok(cookies.length >= 4);
       for (const cookie of cookies) {
@@ -184,14 +184,14 @@ describe('sign-in', () => {
       }
     });
 
-    it('a cookie that another host could have planted is not looked at', async () => {
+    it('a cookie that another host could have set is ignored', async () => {
       const { location, cookies } = await begin();
       assert.equal((await ask(location, jar(cookies))).status, 200);
       assert.equal((await ask(location, jar(cookies).replaceAll('__Host-', ''))).status, 400);
       assert.equal((await ask(location, jar(cookies).replaceAll(/__Host-|~[\w-]+/g, ''))).status, 400);
     });
 
-    it('several sign-ins can be under way in one browser, and the oldest are forgotten', async () => {
+    it('several sign-ins can be open in one browser, and the oldest are dropped', async () => {
       const known = new Map<string, string>();
       const started: string[] = [];
       for (let i = 0; i < 8; i++) {
@@ -210,7 +210,7 @@ describe('sign-in', () => {
     });
   });
 
-  it('shows the answer that a form takes to the client as a page like all others', async () => {
+  it('shows the page that posts a response to the client in the design of all others', async () => {
     const browser = new Browser();
     const start = authorizeUrl(auth.baseUrl, pkce().challenge, { response_mode: 'form_post', state: '"><b>' });
     let page = await browser.submit(await browser.visit(start), {
@@ -233,7 +233,7 @@ describe('sign-in', () => {
       assert.equal(page.headers.get(header), ofOthers.get(header), header);
   });
 
-  it('shows the change to another person as a page like all others', async () => {
+  it('shows the switch to another user in the design of all others', async () => {
     const browser = new Browser();
     await authorize(browser, url());
     const again = authorizeUrl(auth.baseUrl, pkce().challenge, { prompt: 'login' });
@@ -249,7 +249,7 @@ describe('sign-in', () => {
     assert.match(consent.html, /ada@demo\.example/);
   });
 
-  it('refuses forms that another site sends, that another browser got, or that nobody gave out', async () => {
+  it('refuses forms of other sites, other browsers and unknown origin', async () => {
     const victim = new Browser();
     const page = await victim.visit(url());
     const answers = { username: 'sam@demo.example', password: 'demo-password' };
@@ -263,7 +263,7 @@ describe('sign-in', () => {
     assert.equal((await victim.submit(page, answers)).status, 200, 'the real one still works');
   });
 
-  it('signs out on request, after asking', async () => {
+  it('signs out on request, after confirmation', async () => {
     const browser = new Browser();
     await authorize(browser, url());
     const page = await browser.visit(`${auth.baseUrl}/oauth2/logout`);
@@ -272,7 +272,7 @@ describe('sign-in', () => {
     assert.match((await browser.visit(url())).html, /name="password"/);
   });
 
-  it('answers odd requests with its own pages, never with a 500', async () => {
+  it('answers unusual requests with its own pages, never with a 500', async () => {
     const browser = new Browser();
     for (const path of [
       '/oauth2/interaction/none',
@@ -320,7 +320,7 @@ describe('sign-in', () => {
     const user = { userId: NEW, username: 'new@demo.example', email: 'new@demo.example', active: true };
     const sync = () => call(auth.broker, 'auth.users.sync', { tenantId: DEMO, users: [user] });
 
-    it('are made once for a user without a password, work once, and are kept as a hash', async () => {
+    it('are created once for a user without a password, work once, and are stored as a hash', async () => {
       await sync();
       await sync();
       const link = await auth.linkTo('new@demo.example');
@@ -368,7 +368,7 @@ describe('sign-in', () => {
       assert.equal((await new Browser().visit(link)).status, 410);
     });
 
-    it('can be made by an operator for somebody who forgot the password, who then signs in with the new one', async () => {
+    it('can be created by an operator for a user who forgot the password, which they replace', async () => {
       const before = await tokens(auth.baseUrl, { scope: 'data:read offline_access' }, 'ada@demo.example');
       const { url: link } = await call(auth.broker, 'auth.users.createLink', { username: 'ada@demo.example' });
       assert.ok(link.startsWith(`${auth.baseUrl}/password/`));
@@ -384,7 +384,7 @@ describe('sign-in', () => {
       });
     });
 
-    it('let two who use one at once set one password', async () => {
+    it('set one password when two requests use one at once', async () => {
       const other = {
         ...user,
         userId: '01990000-0000-7000-8000-0000000000d3',

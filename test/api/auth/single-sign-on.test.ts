@@ -1,4 +1,4 @@
-/** Users of a company sign in at its own OpenID provider, a real one, and nobody comes in by it who should not. */
+/** Users of a company sign in at its own, real OpenID provider, which admits only its own users. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'mocha';
 import { call } from '../../../contracts/call.ts';
@@ -14,7 +14,7 @@ const PLATFORM_SECRET = 'p'.repeat(40);
 
 describe('single sign-on', () => {
   const idp = new IdentityProvider();
-  /** Of another tenant, which is up to no good. */
+  /** A provider of another tenant, controlled by an attacker. */
   const hostile = new IdentityProvider();
   let auth: AuthHarness;
   let people = 0;
@@ -64,7 +64,7 @@ describe('single sign-on', () => {
     auth.identityProviders.set(tenantId, [corp(changes)]);
     await auth.bump(tenantId);
   }
-  /** A user of the demo tenant whom nobody knows at the provider yet. */
+  /** A user of the demo tenant without an identity at the provider yet. */
   async function aUser(
     more: { active?: boolean; password?: string } = {},
   ): Promise<{ userId: string; username: string }> {
@@ -76,7 +76,7 @@ describe('single sign-on', () => {
     });
     return { userId, username };
   }
-  /** Somebody at the provider. */
+  /** An identity at the provider. */
   function person(email: string, more: Record<string, unknown> = {}): string {
     const login = `login${++people}`;
     idp.people.set(login, { sub: login, email, email_verified: true, name: 'A Person', ...more });
@@ -85,7 +85,7 @@ describe('single sign-on', () => {
 
   interface Trip {
     browser: Browser;
-    /** With the request for a code. */
+    /** PKCE verifier of the authorization request. */
     verifier: string;
     page: Seen;
   }
@@ -93,7 +93,7 @@ describe('single sign-on', () => {
     const { verifier, challenge } = pkce();
     return { browser, verifier, page: await browser.visit(authorizeUrl(auth.baseUrl, challenge, more)) };
   };
-  /** Types the username alone; answers where the page leads. */
+  /** Enters the username alone; returns the redirect. */
   async function depart({ browser, page }: Trip, username: string): Promise<URL> {
     const left = await browser.submit(page, { username, password: '' });
     assert.equal(left.status, 200, main(left));
@@ -101,7 +101,7 @@ describe('single sign-on', () => {
     assert.ok(to, main(left));
     return new URL(to);
   }
-  /** Signs in at the provider; answers the address that it sends the browser back to. */
+  /** Signs in at the provider; returns the redirect address of its response. */
   async function atProvider(browser: Browser, url: URL, login: string): Promise<URL> {
     let seen = await browser.visit(url);
     for (let i = 0; i < 5 && !seen.location; i++) seen = await browser.submit(seen, { login, password: 'any' });
@@ -133,7 +133,7 @@ describe('single sign-on', () => {
       codes,
     );
 
-  it('goes to the provider of the domain with PKCE, state and nonce, and comes back as the user', async () => {
+  it('leads to the provider of the domain with PKCE, state and nonce, and returns as the user', async () => {
     const { userId, username } = await aUser();
     const trip = await begin();
     const url = await depart(trip, username);
@@ -149,7 +149,7 @@ describe('single sign-on', () => {
     assert.ok(auth.notes.some((note) => note.operationId === 'auth.identities.add' && note.userId === userId));
   });
 
-  it('takes a name of the domain to the provider, whether or not there is such a user', async () => {
+  it('leads a name of the domain to the provider, whether or not the user exists', async () => {
     const one = await depart(await begin(), 'sam@demo.example');
     const other = await depart(await begin(), 'nobody-at-all@demo.example');
     assert.deepEqual([...one.searchParams.keys()], [...other.searchParams.keys()]);
@@ -160,7 +160,7 @@ describe('single sign-on', () => {
     assert.equal(page.status >= 400, true, 'a page of another browser');
   });
 
-  it('asks for a password where no provider speaks for the name', async () => {
+  it('asks for a password when no provider is responsible for the name', async () => {
     for (const username of ['eve@acme.example', 'acme\\sam@demo.example', 'sam', '']) {
       const trip = await begin();
       const page = await trip.browser.submit(trip.page, { username, password: '' });
@@ -171,20 +171,20 @@ describe('single sign-on', () => {
     says(await trip.browser.submit(trip.page, { username: 'sam@demo.example', password: '' }), /do not match/, 401);
   });
 
-  it('counts for nothing in a domain that is not verified for the tenant', async () => {
+  it('is ignored for a domain that is not verified for the tenant', async () => {
     await declare({ domains: ['demo.example', 'acme.example', 'unproved.example'] });
     for (const username of ['eve@acme.example', 'x@unproved.example']) {
       const trip = await begin();
       says(await trip.browser.submit(trip.page, { username, password: '' }), /do not match/, 401);
     }
-    // Who comes by a verified domain is nobody in another one.
+    // A user of a verified domain is unknown in another one.
     says(await signInAs('sam@demo.example', person('eve@acme.example')), /You cannot be recognised/, 403);
     refusedWith('PASSWORD_WRONG', 'IDENTITY_NOT_VERIFIED');
     await declare({});
     auth.identityProviders.delete(ACME);
   });
 
-  it('knows a person by the subject afterwards: a changed address moves nothing', async () => {
+  it('identifies a user by the subject afterwards: a changed address changes nothing', async () => {
     const [one, other] = [await aUser(), await aUser()];
     const login = person(one.username);
     const first = await begin();
@@ -194,14 +194,14 @@ describe('single sign-on', () => {
     assert.equal((await tokensOf(second, await signInAs(one.username, login, second))).sub, one.userId);
   });
 
-  it('gives no provider the code of another one, wherever the browser is led', async () => {
+  it("sends no provider another one's code, wherever the browser is led", async () => {
     const { username } = await aUser();
     hostile.metadata = { authorization_response_iss_parameter_supported: false };
     await declare({ issuer: hostile.issuer, domains: ['acme.example'] }, ACME);
     // The attacker's own sign-in, which waits for a code of the victim.
     const waiting = await depart(await begin(), username);
-    // The victim is led to the provider of the attacker's tenant, and from there to their own. Many providers do not say
-    // in their answer which one they are.
+    // The victim is led to the provider of the attacker's tenant, and from there to their own. Many providers do not
+    // name themselves in the response.
     const victim = await begin();
     const led = await depart(victim, 'somebody@acme.example');
     assert.equal(led.origin, hostile.issuer);
@@ -216,13 +216,13 @@ describe('single sign-on', () => {
     auth.identityProviders.delete(ACME);
   });
 
-  it('lets nobody take over a user by the same address', async () => {
+  it('connects no identity to an existing user by the same address', async () => {
     const { username } = await aUser();
     const trip = await begin();
     await tokensOf(trip, await signInAs(username, person(username), trip));
     says(await signInAs(username, person(username)), /connected with another identity/, 403);
     refusedWith('IDENTITY_OF_ANOTHER');
-    // An operator lets the person who has a new identity there be connected anew.
+    // An operator allows connecting the user's new identity.
     const { removed } = await call(auth.broker, 'auth.identities.remove', { username, tenantId: DEMO });
     assert.equal(removed, 1);
     const again = await begin();
@@ -241,7 +241,7 @@ describe('single sign-on', () => {
     assert.deepEqual(auth.provisioned, []);
   });
 
-  it('keeps a deactivated user out who was connected before', async () => {
+  it('refuses a connected user who was deactivated', async () => {
     const { userId, username } = await aUser();
     const login = person(username);
     const trip = await begin();
@@ -257,7 +257,7 @@ describe('single sign-on', () => {
     (await auth.database.query<{ n: number }>("SELECT count(*)::int AS n FROM auth.mails WHERE kind = 'invitation'"))
       .rows[0]!.n;
 
-  it('creates users where the provider may, once, without a password link', async () => {
+  it('creates users when the provider may, once, without a password link', async () => {
     await declare({ createUsers: { profileApiName: 'Standard', roleApiName: 'Seller' } });
     const links = await invitations();
     const login = person('fresh@demo.example', { name: 'Fresh Person' });
@@ -288,7 +288,7 @@ describe('single sign-on', () => {
     assert.ok(idp.requests.includes('GET /me'));
   });
 
-  it('counts a second factor of the provider, and asks for one of ours without it', async () => {
+  it('accepts a second factor of the provider, and requires one of ours without it', async () => {
     const { username } = await aUser();
     const login = person(username);
     auth.secondFactor.set(DEMO, 'everyone');
@@ -301,7 +301,7 @@ describe('single sign-on', () => {
     assert.equal(token.auth_time, 1_700_000_000, 'when the person proved themselves, not when they came');
   });
 
-  it('asks the provider for a recent sign-in, and believes only what it says', async () => {
+  it('requests a recent sign-in from the provider, and trusts only the claim', async () => {
     const { username } = await aUser();
     const login = person(username);
     const trip = await begin({ max_age: '60', scope: 'openid data:read' });
@@ -316,7 +316,7 @@ describe('single sign-on', () => {
   });
 
   describe('without passwords', () => {
-    it('refuses the right password like a wrong one, for every name of the domain alike', async () => {
+    it('answers the right password like a wrong one, identically for every name of the domain', async () => {
       const { username } = await aUser({ password: PASSWORD });
       await declare({ passwordSignIn: false });
       const pages: string[] = [];
@@ -336,7 +336,7 @@ describe('single sign-on', () => {
       refusedWith('SINGLE_SIGN_ON_REQUIRED', 'PASSWORD_WRONG', 'USER_UNKNOWN');
     });
 
-    it('lets who manages access in with a password and a second factor', async () => {
+    it('admits users who manage access with a password and a second factor', async () => {
       await declare({ passwordSignIn: false });
       auth.permissions.set(ADA, ['manageAccess']);
       const trip = await begin();
@@ -344,7 +344,7 @@ describe('single sign-on', () => {
       says(page, /Protect your account/, 200);
     });
 
-    it('makes and takes no set-password links, but for who manages access', async () => {
+    it('creates and accepts set-password links only for users who manage access', async () => {
       const { username } = await aUser();
       const { url } = await call(auth.broker, 'auth.users.createLink', { username, tenantId: DEMO });
       await declare({ passwordSignIn: false });
@@ -362,7 +362,7 @@ describe('single sign-on', () => {
     });
   });
 
-  describe('believes nothing', () => {
+  describe('refuses a response', () => {
     const attempts: [
       what: string,
       why: RegExp,
@@ -373,18 +373,18 @@ describe('single sign-on', () => {
       ['for another audience', /aud/, (payload) => ({ ...payload, aud: 'another-application' })],
       ['of another client', /azp/, (payload) => ({ ...payload, aud: [CLIENT_ID, 'x'], azp: 'another-application' })],
       ['of another client, for us alone', /azp/, (payload) => ({ ...payload, azp: 'another-application' })],
-      ['with an authorized party that is no text', /azp/, (payload) => ({ ...payload, azp: null })],
+      ['with an authorized party that is not a string', /azp/, (payload) => ({ ...payload, azp: null })],
       [
         'for several audiences without an authorized party',
         /aud/,
         (payload) => ({ ...payload, aud: [CLIENT_ID, 'x'] }),
       ],
-      ['that will be made', /iat/, (payload) => ({ ...payload, iat: Number(payload['iat']) + 120 })],
-      ['that was made long ago', /iat/, (payload) => ({ ...payload, iat: Number(payload['iat']) - 900 })],
-      ['without the time at which it was made', /iat/, ({ iat: _, ...payload }) => payload],
+      ['issued in the near future', /iat/, (payload) => ({ ...payload, iat: Number(payload['iat']) + 120 })],
+      ['issued too long ago', /iat/, (payload) => ({ ...payload, iat: Number(payload['iat']) - 900 })],
+      ['without an issue time', /iat/, ({ iat: _, ...payload }) => payload],
       ['of another issuer', /iss/, (payload) => ({ ...payload, iss: 'https://elsewhere.example' })],
       ['that has expired', /exp|timestamp/, (payload) => ({ ...payload, exp: 1_700_000_000 })],
-      ['of the future', /nbf|iat|timestamp/, (payload) => ({ ...payload, iat: 4_000_000_000, nbf: 4_000_000_000 })],
+      ['not valid yet', /nbf|iat|timestamp/, (payload) => ({ ...payload, iat: 4_000_000_000, nbf: 4_000_000_000 })],
       ['without a subject', /sub/, ({ sub: _, ...payload }) => payload],
       [
         'without a signature',
@@ -393,7 +393,7 @@ describe('single sign-on', () => {
           `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(JSON.stringify(payload)).toString('base64url')}.`,
       ],
       [
-        'that was changed',
+        'with an invalid signature',
         /signature/,
         (payload) =>
           `${Buffer.from('{"alg":"RS256"}').toString('base64url')}.${Buffer.from(JSON.stringify(payload)).toString('base64url')}.${'A'.repeat(342)}`,
@@ -403,14 +403,14 @@ describe('single sign-on', () => {
       it(what, async () => {
         idp.tamper = tamper;
         says(await signInAs('sam@demo.example', person('sam@demo.example')), /did not work/, 401);
-        // The trail has so many entries of a network in a minute.
+        // The trail stores a limited number of entries per network and minute.
         if (what === 'with another nonce') refusedWith('SINGLE_SIGN_ON_FAILED');
         assert.match(auth.warnings.join('\n'), why);
         assert.match(auth.warnings.join('\n'), /A sign-in at an identity provider failed/);
         assert.doesNotMatch(auth.warnings.join('\n'), /eyJ|code=|a-secret/, 'no token, code or secret in the log');
       });
 
-    it('of another browser, nor a second time', async () => {
+    it('of another browser, and a second use', async () => {
       const { username } = await aUser();
       const trip = await begin();
       const back = await atProvider(trip.browser, await depart(trip, username), person(username));
@@ -418,7 +418,7 @@ describe('single sign-on', () => {
       assert.equal(stranger.location, null);
       assert.match(stranger.html, /session|expired|sign/i);
       assert.ok(stranger.status >= 400);
-      // Not used up by the stranger.
+      // Not used up by the other browser.
       await tokensOf(trip, await trip.browser.visit(back));
       says(await trip.browser.visit(back), /This sign-in is over/, 400);
       says(await new Browser().visit(back), /This sign-in is over/, 400);
@@ -434,7 +434,7 @@ describe('single sign-on', () => {
       says(seen, /This sign-in is over/, 400);
     });
 
-    it('of another issuer in the answer (RFC 9207), and no changed state', async () => {
+    it('of another issuer (RFC 9207), and a changed state', async () => {
       const { username } = await aUser();
       for (const [name, value] of [
         ['iss', 'https://elsewhere.example'],
@@ -457,7 +457,7 @@ describe('single sign-on', () => {
     });
   });
 
-  it('creates, connects and records nobody in a suspended tenant', async () => {
+  it('creates, connects and records no user in a suspended tenant', async () => {
     await declare({ createUsers: { profileApiName: 'Standard', roleApiName: null } });
     const { userId, username } = await aUser();
     const login = person(username);
@@ -491,7 +491,7 @@ describe('single sign-on', () => {
     assert.equal((await tokensOf(trip, await signInAs(username, login, trip))).sub, userId);
   });
 
-  it('opens its secret with the deployment alone, also while that is replaced', async () => {
+  it("decrypts its secret only with the deployment's, also while that is replaced", async () => {
     const store = new AuthStore(auth.database);
     const owner = { tenantId: DEMO, apiName: 'Corp', issuer: idp.issuer, clientId: CLIENT_ID };
     const secrets = (secret: string, previousSecret: string | null = null) =>
@@ -507,7 +507,7 @@ describe('single sign-on', () => {
     assert.equal(await secrets(old).of({ ...owner, issuer: 'https://elsewhere.example' }), null);
   });
 
-  it('says that the person did not want to, and signs nobody in', async () => {
+  it('reports that the user cancelled, and signs no one in', async () => {
     const trip = await begin();
     const url = await depart(trip, 'sam@demo.example');
     const back = new URL('/oauth2/sso/callback/demo/Corp', auth.baseUrl);
@@ -522,7 +522,7 @@ describe('single sign-on', () => {
     assert.doesNotMatch(seen.html, /<b>no<\/b>/);
   });
 
-  it('goes on with a provider that has replaced its keys', async () => {
+  it('accepts a provider that has replaced its keys', async () => {
     const { userId, username } = await aUser();
     const login = person(username);
     const first = await begin();
@@ -539,7 +539,7 @@ describe('single sign-on', () => {
     assert.equal(sub, userId);
   });
 
-  it('says so when the provider does not answer, and holds nobody up', async () => {
+  it('reports a provider that does not answer, without blocking other requests', async () => {
     const { username } = await aUser();
     const login = person(username);
     const trip = await begin();
@@ -559,7 +559,7 @@ describe('single sign-on', () => {
     says(await away.browser.submit(away.page, { username, password: '' }), /Corp login does not answer/, 503);
   });
 
-  it('reaches nothing inside the network that the operator has not named', async () => {
+  it('connects to no internal address that the operator has not allowed', async () => {
     for (const issuer of [
       'https://127.0.0.1:1',
       'https://10.0.0.1',
@@ -578,7 +578,7 @@ describe('single sign-on', () => {
     }
   });
 
-  it('tells operators what is missing, and never the secret', async () => {
+  it('tells operators the missing setting, and never the secret', async () => {
     await declare({ domains: ['demo.example', 'unproved.example'] });
     const check = await call(auth.broker, 'auth.identityProviders.check', { tenantId: DEMO, apiName: 'Corp' });
     assert.deepEqual(check, {

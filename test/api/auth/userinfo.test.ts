@@ -1,4 +1,4 @@
-/** Who signed in: the scopes of OpenID Connect, their claims in the ID token, and the userinfo endpoint. */
+/** The identity of the user: scopes of OpenID Connect, their claims in the ID token, and the userinfo endpoint. */
 import assert from 'node:assert/strict';
 import * as oauth from 'openid-client';
 import { call } from '../../../contracts/call.ts';
@@ -19,7 +19,7 @@ const ABOUT_SAM = {
   email_verified: true,
 };
 
-describe('who signed in', () => {
+describe('OpenID Connect', () => {
   let auth: AuthHarness;
   before(async () => {
     auth = await startAuth();
@@ -85,7 +85,7 @@ describe('who signed in', () => {
     return about;
   };
 
-  it('works with a library that knows nothing of us, as a way to log in', async () => {
+  it('works as a login with a library without knowledge of the platform', async () => {
     const server = await oauth.discovery(
       new URL(auth.baseUrl),
       'demo-Portal',
@@ -116,7 +116,7 @@ describe('who signed in', () => {
     assert.deepEqual(idTokenOf(answer), ABOUT_SAM);
   });
 
-  it('says no more than the person has allowed', async () => {
+  it('discloses only the scopes that the user granted', async () => {
     const { sub, tenant_id, email, email_verified, ...profile } = ABOUT_SAM;
     for (const [scope, about] of [
       ['openid', { sub, tenant_id }],
@@ -130,7 +130,7 @@ describe('who signed in', () => {
     }
   });
 
-  it('gives a token that is good for nothing else, unless the API is asked for', async () => {
+  it('issues a token for the userinfo endpoint alone, unless the API is requested', async () => {
     const alone = claims((await signIn('openid profile offline_access')).access_token);
     assert.equal(alone.aud, `${auth.baseUrl}/oauth2/userinfo`);
     assert.equal(alone.scope, 'openid profile offline_access');
@@ -145,7 +145,7 @@ describe('who signed in', () => {
     assert.equal(claims(asked.access_token).aud, `${auth.baseUrl}/api/v1`, 'a client that names the API gets it');
   });
 
-  it('takes the token in the header alone, by GET, HEAD and POST', async () => {
+  it('accepts the token only in the header, by GET, HEAD and POST', async () => {
     const { access_token } = await signIn('openid');
     for (const method of ['GET', 'POST']) {
       const { status, headers, body } = await userinfo(access_token, { method });
@@ -171,7 +171,7 @@ describe('who signed in', () => {
     assert.equal((await userinfo(access_token, { method: 'DELETE' })).status, 404);
   });
 
-  it('is for scripts of the origins of the client', async () => {
+  it("is open to scripts of the client's origins", async () => {
     const { access_token } = await signIn('openid');
     const preflight = await userinfo(null, {
       method: 'OPTIONS',
@@ -190,7 +190,7 @@ describe('who signed in', () => {
     assert.equal(foreign.body.sub, undefined);
   });
 
-  it('needs openid, and what the client is declared with', async () => {
+  it('requires openid, and scopes that the client declares', async () => {
     const { access_token } = await signIn('data:read');
     const without = await userinfo(access_token);
     assert.deepEqual([without.status, without.body.error], [403, 'insufficient_scope']);
@@ -202,7 +202,7 @@ describe('who signed in', () => {
     assert.equal((await signIn('openid data:read', { client_id: 'demo-Plain' })).scope, 'openid data:read');
   });
 
-  it('follows refreshed tokens, and what the client may ask for by then', async () => {
+  it("follows refreshed tokens and the client's current scopes", async () => {
     const first = await signIn('openid profile email data:read offline_access');
     const second = await renew(first.refresh_token);
     assert.deepEqual((await userinfo(second.access_token)).body, ABOUT_SAM);
@@ -221,7 +221,7 @@ describe('who signed in', () => {
     await auth.bump();
   });
 
-  it('says that an address is verified where its domain is', async () => {
+  it('reports an address as verified when its domain is', async () => {
     await call(auth.broker, 'auth.domains.remove', { tenantId: DEMO, domain: 'demo.example' });
     const browser = new Browser();
     try {
@@ -246,7 +246,7 @@ describe('who signed in', () => {
     }
   });
 
-  it('says of an address that its user has not confirmed that it is not verified', async () => {
+  it('reports an address that its user has not confirmed as not verified', async () => {
     const addresses = (email: string, pending: string | null) =>
       auth.database.query('UPDATE auth.credentials SET email = $2, pending_email = $3 WHERE user_id = $1', [
         SAM,
@@ -264,7 +264,7 @@ describe('who signed in', () => {
     assert.equal((await userinfo((await signIn('openid email')).access_token)).body.email_verified, true);
   });
 
-  it('ends with whatever ends the token', async () => {
+  it('ends with the token, for every cause', async () => {
     const refused = async (token: string): Promise<void> => {
       const { status, body } = await userinfo(token);
       assert.deepEqual([status, body.error], [401, 'invalid_token']);

@@ -1,4 +1,4 @@
-/** A name belongs to a tenant by its domain; nobody learns from a name, or takes, what another tenant has. */
+/** A username belongs to a tenant by its domain, and can neither reveal nor take a name of another tenant. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { call } from '../../../contracts/call.ts';
@@ -35,7 +35,7 @@ describe('usernames', () => {
       '',
     );
 
-  it('may be the same in two tenants, and nothing tells so', async () => {
+  it('may be the same in two tenants, without any observable difference', async () => {
     await addUser(ACME, 'sam@demo.example', 'the password at acme');
     assert.equal(await signsIn('sam@demo.example', 'demo-password'), true, 'the domain is of demo');
     assert.equal(await signsIn('sam@demo.example', 'the password at acme'), false);
@@ -53,7 +53,7 @@ describe('usernames', () => {
       });
   });
 
-  it('is told to the operator as its user types it', async () => {
+  it('are reported to the operator in the form that the user types', async () => {
     const names = ['ceo@demo.example', 'ceo@nobodys.example'];
     const users = names.map((username) => ({ userId: randomUUID(), username, email: username, active: true }));
     const { signInNames } = await call(auth.broker, 'auth.users.sync', { tenantId: DEMO, users });
@@ -63,7 +63,7 @@ describe('usernames', () => {
       assert.equal((await call(auth.broker, 'auth.users.createLink', { username })).signInName, typed[i]);
   });
 
-  it('cannot be taken before the owner of the domain comes', async () => {
+  it('cannot be taken before the owner of the domain registers', async () => {
     await addUser(ACME, 'ceo@squatted.example', 'the squatter knows it');
     assert.equal(await signsIn('ceo@squatted.example', 'the squatter knows it'), false, 'in nobody’s domain');
     const added = await call(auth.broker, 'auth.domains.add', { tenantId: DEMO, domain: 'Squatted.Example' });
@@ -74,7 +74,7 @@ describe('usernames', () => {
     assert.equal(await signsIn('acme\\ceo@squatted.example', 'the squatter knows it'), true, 'in their own tenant');
   });
 
-  it('outside of all domains need the name of their tenant, but for browsers that have signed in before', async () => {
+  it("outside of all domains require the tenant's name, except in browsers that have signed in before", async () => {
     await addUser(DEMO, 'kim@free.example', 'kim at demo, long');
     await addUser(ACME, 'kim@free.example', 'kim at acme, long');
     assert.equal(await signsIn('kim@free.example', 'kim at demo, long'), false);
@@ -85,7 +85,7 @@ describe('usernames', () => {
     assert.equal(await signsIn('kim@free.example', 'kim at demo, long'), false, 'another browser');
   });
 
-  it('answer alike whether another tenant has the name, nobody has it, or there is no such tenant', async () => {
+  it('are answered identically for names of another tenant, unknown names and unknown tenants', async () => {
     await addUser(ACME, 'lee@free.example', 'lee at acme, long');
     const names = ['lee@free.example', 'nobody@free.example', 'nowhere\\lee@free.example', 'demo\\lee@free.example'];
     const pages = [];
@@ -96,7 +96,7 @@ describe('usernames', () => {
     }
   });
 
-  it('of a client of a tenant mean the users of that tenant', async () => {
+  it('belong to the tenant of its own client', async () => {
     await addUser(DEMO, 'max@free.example', 'max at demo, long');
     auth.clients['Portal'] = externalClient({
       apiName: 'Portal',
@@ -110,13 +110,13 @@ describe('usernames', () => {
     assert.equal((await attempt('acme\\eve@acme.example', 'demo-password', new Browser(), portal)).status, 401);
   });
 
-  it('are counted as one user however they are typed', async () => {
+  it('are counted as one user in every spelling', async () => {
     const spellings = ['sam@demo.example', 'demo\\sam@demo.example', ' SAM@demo.example ', 'Demo\\SAM@Demo.Example'];
     for (let i = 0; i < 5; i++) assert.equal((await attempt(spellings[i % 4]!, `guess ${i}`)).status, 401);
     assert.equal((await attempt('sam@demo.example', 'guess')).status, 429);
   });
 
-  it('are shown on the page of a link the way they are typed', async () => {
+  it('are shown on the page of a link in the form that the user types', async () => {
     const user = { userId: randomUUID(), username: 'new@free.example', email: 'shown@free.example', active: true };
     await call(auth.broker, 'auth.users.sync', { tenantId: DEMO, users: [user] });
     const browser = new Browser();
@@ -155,7 +155,7 @@ describe('usernames', () => {
       );
     });
 
-    it('say which tenant is meant where several have the name', async () => {
+    it('name the intended tenant when several have the name', async () => {
       const here = await addUser(DEMO, 'two@free.example', 'two at demo, long');
       await addUser(ACME, 'two@free.example', 'two at acme, long');
       await assert.rejects(call(auth.broker, 'auth.users.createLink', { username: 'two@free.example' }), refused);

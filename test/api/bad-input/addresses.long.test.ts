@@ -1,4 +1,4 @@
-/** Addresses: what may stand in a path or a query string and means nothing. Generated from the operation rows. */
+/** Addresses: meaningless content of paths and query strings. Generated from the operation rows. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'mocha';
 import { OPERATIONS } from '../../../contracts/operations.ts';
@@ -29,10 +29,10 @@ const ODD_NAMES = [
   'a'.repeat(300),
 ];
 
-/** Parameters for which most texts are good. */
+/** Parameters that accept most texts. */
 const FREE = new Set(['search', 'objectApiName', 'agentKey']);
 
-/** Bytes that decode to no text. */
+/** Bytes that are no valid encoding of text. */
 const NO_TEXT = ['%FF', '%C0%AF', '%ED%A0%80', '%F5%80%80%80', '%', '%4', '%zz', '%00', 'a%00b'];
 
 describe('bad input: addresses', function () {
@@ -60,7 +60,7 @@ describe('bad input: addresses', function () {
   const pathOf = (row: Operation, values: Record<string, string> = {}): string =>
     row.path.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? encodeURIComponent(real[name] ?? 'x'));
 
-  /** With everything the form needs besides what is under test; a body is one that cannot be saved. */
+  /** Sends a request that is complete except for the part under test; a body is one that cannot be saved. */
   const call = (row: Operation, path: string): Promise<Answer> =>
     ada.send(row.method, path, row.requestBody ? {} : undefined, {
       ...(row.precondition === 'ifMatch' ? { etag: '"never"' } : {}),
@@ -83,7 +83,7 @@ describe('bad input: addresses', function () {
 
   const reading = OPERATIONS.filter((row) => row.method === 'GET');
   for (const row of reading)
-    it(`${row.operationId}: parameters it does not have`, async () => {
+    it(`${row.operationId}: unknown parameters`, async () => {
       const path = pathOf(row);
       for (const name of [
         ...PROTOTYPE_NAMES,

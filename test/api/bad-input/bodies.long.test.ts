@@ -1,4 +1,4 @@
-/** Bodies that are no JSON, no strict JSON, or JSON of another shape. Generated from the operation rows. */
+/** Bodies that are not JSON, not strict JSON, or JSON of another shape. Generated from the operation rows. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'mocha';
 import { OPERATIONS } from '../../../contracts/operations.ts';
@@ -8,7 +8,7 @@ import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { assertRefused, assertSound, PROTOTYPE_NAMES, picture } from './support.ts';
 
-/** Nothing of this is strict JSON. */
+/** None of these is strict JSON. */
 const MALFORMED = [
   ' ',
   '{',
@@ -60,7 +60,7 @@ const MALFORMED = [
   '{"a":'.repeat(150_000),
 ];
 
-/** JSON, but no object. */
+/** JSON, but not an object. */
 const NO_OBJECT = ['null', 'true', '0', '-0', '1.5', '"x"', '[]', '[{}]', '[[]]'];
 
 describe('bad input: bodies', function () {
@@ -90,11 +90,11 @@ describe('bad input: bodies', function () {
       body,
       row.precondition === 'ifMatch' ? { etag: '"never"' } : {},
     );
-  /** What comes before the content where an ETag that never was is sent. */
+  /** Code of a refusal that precedes validation when the ETag never existed. */
   const orStale = (row: Operation): ['ETAG_MISMATCH'] | [] => (row.precondition === 'ifMatch' ? ['ETAG_MISMATCH'] : []);
 
   for (const row of OPERATIONS.filter(({ requestBody, mutation }) => !requestBody && mutation))
-    it(`${row.operationId}: an empty object is no body, anything else is refused`, async () => {
+    it(`${row.operationId}: an empty object counts as no body, anything else is refused`, async () => {
       for (const text of ['{}', ' { } \n'])
         assert.notEqual((await call(row, text)).body?.code, 'REQUEST_MALFORMED', JSON.stringify(text));
       for (const text of ['{"a":1}', '[]', 'null', '{', '{}{}'])
@@ -104,7 +104,7 @@ describe('bad input: bodies', function () {
   for (const row of OPERATIONS.filter(({ requestBody }) => requestBody)) {
     const properties = Object.keys((row.requestBody!.schema as { properties?: object }).properties ?? {});
 
-    it(`${row.operationId}: a body that is no strict JSON`, async () => {
+    it(`${row.operationId}: a body that is not strict JSON`, async () => {
       for (const text of MALFORMED)
         assertRefused(
           await call(row, text),
@@ -122,12 +122,12 @@ describe('bad input: bodies', function () {
         assertRefused(await call(row, Uint8Array.from(bytes)), bytes.join(), 'REQUEST_MALFORMED');
     });
 
-    it(`${row.operationId}: a body that is no object, or none at all`, async () => {
+    it(`${row.operationId}: a body that is not an object, or none at all`, async () => {
       for (const text of NO_OBJECT) assertRefused(await call(row, text), text, 'PARAMETER_INVALID');
       if (row.requestBody!.required) assertRefused(await call(row, ''), 'empty', 'BODY_REQUIRED');
     });
 
-    it(`${row.operationId}: properties that are not there`, async () => {
+    it(`${row.operationId}: unknown properties`, async () => {
       for (const name of [
         ...PROTOTYPE_NAMES.filter((one) => one !== '__proto__'),
         '',
@@ -183,7 +183,7 @@ describe('bad input: bodies', function () {
     });
   }
 
-  it('a version beyond what can be stored is refused, not a failure of the database', async () => {
+  it('refuses a version beyond the storable range, without a database failure', async () => {
     for (const baseMetadataVersion of [-1, 1.5, 2 ** 31, Number.MAX_SAFE_INTEGER])
       for (const path of ['/metadata/validate', '/metadata/deploy']) {
         const answer = await ada.post(path, { files: {}, package: { version: 1, types: [] }, baseMetadataVersion });

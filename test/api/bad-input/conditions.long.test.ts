@@ -1,5 +1,5 @@
 /**
- * Conditions of every JSON shape, through each door that takes them: lists, dashboards as they are saved and as they are
+ * Conditions of every JSON shape, through each path that accepts them: lists, dashboards as saved and as
  * deployed, and runs of their widgets. BAD_INPUT_SEED replays one run, BAD_INPUT_CONDITIONS sets how many are tried.
  */
 import assert from 'node:assert/strict';
@@ -38,7 +38,7 @@ interface Condition {
   readonly valueTo?: unknown;
 }
 
-/** Values of other forms than the operators take: each of them was once a failure, or could be. */
+/** Values of other forms than the operators accept: each of them was once a failure, or could be. */
 const WRONG: readonly [operators: readonly string[], more: object, pointer: string][] = [
   ...['central', 5, true, { a: 1 }, [], Array(201).fill('x')].map((value): [string[], object, string] => [
     ['in', 'not_in'],
@@ -124,7 +124,7 @@ describe(`bad input: conditions of any shape (BAD_INPUT_SEED=${seed})`, () => {
   const asFilter = (one: Condition) => ({ name: 'Shapes', widgets: [widget('w')], filters: [filter(one)] });
   const AT = '/analytics/dashboards';
 
-  /** Saves what a dashboard says; answers the refusal, or null when it was saved. */
+  /** Saves a dashboard; returns the refusal, or null when it was saved. */
   async function save(at: string, body: object): Promise<Answer | null> {
     const { revision } = (await ada.get(at)).body;
     const reply = await ada.patch(at, { ...body, expectedRevision: revision });
@@ -145,7 +145,7 @@ describe(`bad input: conditions of any shape (BAD_INPUT_SEED=${seed})`, () => {
     return `${AT}/${reply.body.dashboardId}`;
   };
 
-  it('are refused by every door alike, where no record could be compared with them', async function () {
+  it('are refused by every path alike when they cannot be compared with any record', async function () {
     this.timeout(120_000);
     const plain = await made({ name: 'Plain', widgets: [widget('w')] });
     for (const [operators, more, pointer] of WRONG)
@@ -163,7 +163,7 @@ describe(`bad input: conditions of any shape (BAD_INPUT_SEED=${seed})`, () => {
           [asWidget(one), '/widgets/0/query/filters/conditions/0'],
           [asFilter(one), '/filters/0'],
         ] as const) {
-          // Without a value, a filter of a dashboard waits for one.
+          // A filter of a dashboard without a value is valid: it waits for one.
           if (body.filters.length > 0 && (one.value ?? one.valueTo ?? null) === null) continue;
           expected(await ada.post(AT, body), at, 'DASHBOARD_INVALID');
           expected((await save(plain, body))!, at, 'DASHBOARD_INVALID');
@@ -182,7 +182,7 @@ describe(`bad input: conditions of any shape (BAD_INPUT_SEED=${seed})`, () => {
       }
   });
 
-  it(`get a sound answer, ${numRuns} times, also where they have been saved or deployed`, async function () {
+  it(`get a sound answer, ${numRuns} times, also when they were saved or deployed`, async function () {
     this.timeout(300_000);
     const at = await made({ name: 'Any', widgets: [widget('w')] });
     const deployable: Condition[] = [];

@@ -1,4 +1,4 @@
-/** Cursors that are not the caller's own unmodified one. */
+/** Cursors that are not the caller's own, unmodified one. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
 import { type Api, api, tokenFor } from '../../support/client.ts';
@@ -49,7 +49,7 @@ describe('bad input: cursors', () => {
       await refused(text);
   });
 
-  it('that are something else altogether', async () => {
+  it('that are of another kind', async () => {
     const own = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
     const others = [
       '',

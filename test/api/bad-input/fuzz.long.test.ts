@@ -1,6 +1,6 @@
 /**
- * Requests that nobody would think of: operations, addresses, parameters, headers and bodies put together at random.
- * Whatever comes, the answer is sound. BAD_INPUT_SEED replays one run, BAD_INPUT_RUNS sets how many requests are sent.
+ * Arbitrary requests: operations, addresses, parameters, headers and bodies combined at random.
+ * Every response is sound. BAD_INPUT_SEED replays one run, BAD_INPUT_RUNS sets how many requests are sent.
  */
 
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-/** HTTP itself, bent: what the sockets of clients, proxies and attackers send, byte by byte. */
+/** Malformed HTTP itself: bytes that sockets of clients, proxies and attackers send. */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
@@ -25,7 +25,7 @@ describe('bad input: the protocol', () => {
     method?: string;
     target?: string;
     version?: string;
-    /** Lines without their end; `Host`, `Authorization` and `Connection: close` come before them unless bare. */
+    /** Header lines without their end; `Host`, `Authorization` and `Connection: close` come before them unless bare. */
     headers?: string[];
     bare?: boolean;
   }
@@ -58,7 +58,7 @@ describe('bad input: the protocol', () => {
     assert.equal(answers[0]!.status, status, `${about}: ${answers[0]!.text}`);
   };
 
-  it('a request names one host, one token and one content type', async () => {
+  it('a request has one host, one token and one content type', async () => {
     await refused(
       bytes({ bare: true, headers: ['Connection: close', `Authorization: Bearer ${token}`] }),
       'no Host',
@@ -85,7 +85,7 @@ describe('bad input: the protocol', () => {
     await answered(stranger(`authorization: bearer ${token}`), 'lower case');
   });
 
-  it('methods that no operation has are refused', async () => {
+  it('methods without an operation are refused', async () => {
     for (const method of ['TRACE', 'PROPFIND', 'PUT', 'DELETE', 'QUERY'])
       await refused(bytes({ method }), method, 'METHOD_NOT_ALLOWED');
     for (const method of ['FOO', 'get', 'GET\t']) await refused(bytes({ method }), method, 'REQUEST_MALFORMED');
@@ -95,7 +95,7 @@ describe('bad input: the protocol', () => {
     await refused(override, 'method override', 'VALIDATION_FAILED');
   });
 
-  it('versions: 1.0 and 1.1 are spoken, others refused', async () => {
+  it('versions 1.0 and 1.1 are accepted, others refused', async () => {
     await answered(bytes({ version: '1.0' }), 'HTTP/1.0');
     for (const version of ['2.0', '0.9', '9.9', 'x']) await refused(bytes({ version }), version, 'REQUEST_MALFORMED');
     await refused(Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), 'preface of HTTP/2', 'REQUEST_MALFORMED');
@@ -103,7 +103,7 @@ describe('bad input: the protocol', () => {
       await answered(bytes({ headers: [`Upgrade: ${protocol}`] }), `Upgrade: ${protocol}`);
   });
 
-  it('the absolute form of an address is understood, other forms are not', async () => {
+  it('the absolute form of an address is accepted, other forms are not', async () => {
     await answered(bytes({ target: 'http://anywhere.example/api/v1/objects' }), 'absolute form');
     for (const target of [
       '/api/v1/objects#x',
@@ -124,13 +124,13 @@ describe('bad input: the protocol', () => {
       await refused(bytes({ target }), JSON.stringify(target), ['REQUEST_MALFORMED']);
   });
 
-  it('what ends lines and headers in another way is refused', async () => {
+  it('lines and headers with another terminator are refused', async () => {
     for (const headers of [['X-A: a\rb'], ['X-A: a\0b'], ['X-A: b', ' folded'], ['Bad Name: x'], [': x'], ['X-A\n: x']])
       await refused(bytes({ headers }), JSON.stringify(headers), 'REQUEST_MALFORMED');
     await refused(Buffer.from('GET /api/v1/objects HTTP/1.1\nHost: x\n\n'), 'LF alone', 'REQUEST_MALFORMED');
   });
 
-  it('addresses and headers that are too long are refused', async () => {
+  it('too long addresses and headers are refused', async () => {
     await refused(bytes({ target: `/api/v1/objects?${'a'.repeat(50_000)}` }), 'long address', 'URI_TOO_LONG');
     await refused(bytes({ target: `/api/v1/objects?${'a'.repeat(80_000)}` }), 'longer', 'REQUEST_MALFORMED');
     await refused(bytes({ headers: [`X-A: ${'a'.repeat(70_000)}`] }), 'a long header', 'REQUEST_MALFORMED');
@@ -138,7 +138,7 @@ describe('bad input: the protocol', () => {
     await refused(bytes({ headers: many }), 'many headers', 'REQUEST_MALFORMED');
   });
 
-  it('two answers to where a body ends are one too many', async () => {
+  it('conflicting lengths of a body are refused', async () => {
     const ends = [
       ['Content-Length: 5', 'Content-Length: 6'],
       ['Content-Length: 5', 'Transfer-Encoding: chunked'],
@@ -163,7 +163,7 @@ describe('bad input: the protocol', () => {
     await refused(write(['Content-Length: 99999999999']), 'an endless body', 'REQUEST_TOO_LARGE');
   });
 
-  it('a body in a transfer coding of its own is not read as if it was plain, and ends the connection', async () => {
+  it('a body in an unknown transfer coding is not read as plain, and ends the connection', async () => {
     const codings = [
       ['Transfer-Encoding: gzip, chunked'],
       ['Transfer-Encoding: gzip', 'Transfer-Encoding: chunked'],
@@ -205,7 +205,7 @@ describe('bad input: the protocol', () => {
     await refused(write([trailer], '2\r\n{}\r\n0\r\nAuthorization: Bearer x\r\n\r\n'), 'trailer', 'VALIDATION_FAILED');
   });
 
-  it('gzip that is cut, false, doubled or a bomb is refused', async () => {
+  it('truncated, corrupt or doubled gzip and gzip bombs are refused', async () => {
     const zip = (body: Uint8Array, encoding = 'gzip'): Buffer =>
       write([`Content-Encoding: ${encoding}`, `Content-Length: ${body.length}`], body);
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024));
@@ -219,7 +219,7 @@ describe('bad input: the protocol', () => {
     await refused(zip(gzipSync('{}')), 'sound gzip of a bad record', 'VALIDATION_FAILED');
   });
 
-  it('content types: JSON in UTF-8, nothing else', async () => {
+  it('the only accepted content type is JSON in UTF-8', async () => {
     const types = [
       'text/plain',
       'application/xml',
@@ -258,7 +258,7 @@ describe('bad input: the protocol', () => {
     );
   });
 
-  it('a body where none belongs is refused', async () => {
+  it('a body is refused for operations without one', async () => {
     const body = ['Content-Type: application/json', 'Content-Length: 2'];
     await refused(bytes({ headers: body }, '{}'), 'GET', 'REQUEST_MALFORMED');
     const gone = {
@@ -269,7 +269,7 @@ describe('bad input: the protocol', () => {
     await refused(bytes(gone, '{"a":1}'), 'DELETE', 'REQUEST_MALFORMED');
   });
 
-  it('nothing that a caller sends becomes a header of the answer', async () => {
+  it('no input becomes a header of the response', async () => {
     const evil = '%0d%0aSet-Cookie:%20x=1%0d%0a%0d%0a<script>';
     const targets = [
       `/api/v1/objects/${evil}/describe`,
@@ -292,7 +292,7 @@ describe('bad input: the protocol', () => {
       }
   });
 
-  it('headers that other systems trust mean nothing here', async () => {
+  it('headers that other systems trust have no effect', async () => {
     const mine = await api(platform.baseUrl, token).get('/identity');
     const headers = {
       'x-tenant-id': 'acme',
@@ -354,7 +354,7 @@ describe('bad input: the protocol', () => {
     }
   });
 
-  it('the rest of a refused body is read slowly, and no more of it than of the largest body', async function () {
+  it('the rest of a refused body is read slowly, and at most as much as the largest body', async function () {
     this.timeout(30_000);
     const { hostname, port } = new URL(platform.baseUrl);
     const socket = connect({ host: hostname, port: Number(port) });
@@ -375,12 +375,12 @@ describe('bad input: the protocol', () => {
     await new Promise((resolve) => socket.once('close', resolve));
     const seconds = (performance.now() - started) / 1_000;
     assert.match(received, /^HTTP\/1.1 404 /);
-    // What the sockets of both sides hold comes on top.
+    // In addition, both sides' sockets buffer data.
     assert.ok(sent < 48 * 1024 * 1024, `${sent} bytes`);
     assert.ok(seconds > 0.8, `${sent} bytes in ${seconds} s`);
   });
 
-  it('a connection that sends more requests ahead than anybody needs is closed, and holds up nobody', async () => {
+  it('a connection that pipelines too many requests is closed, without delaying others', async () => {
     const one = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n';
     const few = await sendBytes(platform.baseUrl, one.repeat(31) + bytes({}).toString('latin1'));
     assert.deepEqual([...new Set(few.map(({ status }) => status))], [200]);
@@ -392,7 +392,7 @@ describe('bad input: the protocol', () => {
     socket.write(one.repeat(30_000));
     await new Promise((resolve) => socket.resume().once('close', resolve));
     const { user } = process.cpuUsage(before);
-    // The platform runs in this process: 30,000 answers took it more than a second.
+    // The platform runs in this process: 30,000 responses took it more than a second.
     assert.ok(user < 500_000, `${user} µs`);
   });
 

@@ -1,7 +1,7 @@
 /**
- * Everybody at once, at random, on the same few records of the demo tenant and by every operation on records there is:
- * with ids that are right, hidden, deleted or none, bodies that fit or do not, keys that are used again, versions that
- * are out of date. Every answer is sound, complete and in time, and what is stored in the end is what was answered.
+ * Random simultaneous requests of all users on the same few records of the demo tenant by every operation on records:
+ * with ids that are valid, hidden, deleted or unknown, bodies that fit or do not, reused keys and outdated
+ * versions. Every response is sound, complete and in time, and the stored state finally equals the responses.
  * RECORDS_SEED replays the requests of one run, RECORDS_RUNS sets how many there are.
  */
 import assert from 'node:assert/strict';
@@ -94,7 +94,7 @@ const ODD: readonly unknown[] = [
   ...SQL.slice(0, 6),
 ];
 
-/** Codes that always say where, and what else they always say. */
+/** Codes that always have a pointer, and their other required members. */
 const WITH_ERRORS = new Set([
   'VALIDATION_FAILED',
   'TRANSITION_INPUT_INVALID',
@@ -115,7 +115,7 @@ const DETAILS: Readonly<Record<string, readonly string[]>> = {
   UNIQUE_VALUE_CONFLICT: ['field'],
 };
 
-/** Every violation is whole and points to something that was sent, or would have been. */
+/** Every violation is complete and points to a part of the request, or to a missing one. */
 function assertComplete(answer: Answer, body: unknown, about: string): void {
   const { code, errors = [], details = {}, status } = answer.body;
   const shown = `${about} → ${answer.text.slice(0, 1_000)}`;
@@ -139,7 +139,7 @@ function assertComplete(answer: Answer, body: unknown, about: string): void {
     let at: Anything = body;
     for (const part of parts.slice(0, -1)) {
       at = typeof at === 'object' && at !== null && Object.hasOwn(at, part) ? at[part] : undefined;
-      // What is missing, and what rules speak of, need not stand in the body.
+      // Missing members, and members named by rules, may be absent from the body.
       assert.ok(
         at !== undefined || /^(VALIDATION_RULE|FIELD_REQUIRED)$/.test(error.code),
         `${error.pointer}: ${shown}`,
@@ -159,7 +159,7 @@ describe(`bad input: records (RECORDS_SEED=${seed})`, () => {
   let platform: TestPlatform;
   const people: Record<string, Api> = {};
   const fields = new Map<string, readonly Field[]>();
-  /** Ids by object, of records that one of them can see at least. */
+  /** Ids by object, of records that at least one of them can see. */
   const ids = new Map<string, string[]>();
   const gone: string[] = [];
   const shares: string[] = [];
@@ -171,7 +171,7 @@ describe(`bad input: records (RECORDS_SEED=${seed})`, () => {
   const done = new Set<string>();
   const random = new Random(seed);
   const of = <T>(...items: readonly T[]): T => random.of(items);
-  /** One of `items`, sometimes something else. */
+  /** One of `items`, sometimes a foreign value. */
   const mostly = (...items: readonly unknown[]): unknown => (random.chance(0.1) ? of(...ODD) : of(...items));
 
   before(async function () {
@@ -263,7 +263,7 @@ describe(`bad input: records (RECORDS_SEED=${seed})`, () => {
     return body;
   }
 
-  /** One request; what it needs from earlier ones is taken from what they left. */
+  /** One request; it uses results of earlier ones. */
   function next(): Sent {
     if (used.length > 0 && random.chance(0.06)) {
       const [key, before] = of(...used.slice(-20));
@@ -366,7 +366,7 @@ describe(`bad input: records (RECORDS_SEED=${seed})`, () => {
     return { ...sent, ...(change && random.chance(0.15) ? checkOf(sent) : {}), key: randomUUID() };
   }
 
-  /** What later requests can use. */
+  /** Results that later requests can use. */
   function learn({ who, path, method, key }: Sent, answer: Answer): void {
     const { body } = answer;
     const object = decodeURIComponent(path.split(/[/?]/)[2] ?? '');
@@ -377,7 +377,7 @@ describe(`bad input: records (RECORDS_SEED=${seed})`, () => {
     for (const cursor of [body?.nextCursor, body?.resumeCursor]) if (typeof cursor === 'string') cursors.push(cursor);
     if (body?.shareId) shares.push(`${path}/${body.shareId}`);
     if (method === 'GET' || answer.status >= 300 || /\/(check|explain)$/.test(path)) return;
-    // A change of nothing leaves nothing behind, and eve works elsewhere.
+    // An empty change leaves no trace, and eve works in another tenant.
     if (who !== 'eve' && (method === 'POST' || method === 'DELETE')) done.add(key);
     if (method === 'DELETE' && body?.deleted) {
       gone.push(path);

@@ -1,7 +1,7 @@
 /**
- * Rules put together at random, half of them bent: state models, actions, sharing and duplicate rules, record types,
- * validation rules, formulas, rollups, roles and groups. Whatever is deployed is either refused with problems that are
- * complete, or it works: it is applied, and every operation on the object still gives a sound answer.
+ * Random rules, half of them invalid: state models, actions, sharing and duplicate rules, record types,
+ * validation rules, formulas, rollups, roles and groups. Every deployment is either refused with complete problems,
+ * or it is applied, and every operation on the object still gives a sound answer.
  * RULES_SEED replays one run, RULES_RUNS sets how many configurations are tried.
  */
 import assert from 'node:assert/strict';
@@ -60,7 +60,7 @@ const WORLD: Readonly<Record<string, string>> = {
   'permissionSets/Fuzzers.yaml': `type: PermissionSet\napiName: Fuzzers\nlabel: F\nactions:\n  - ${OBJECT}.A1\n  - ${OBJECT}.A2\n`,
 };
 
-/** What expressions may give to fields. */
+/** Results that expressions may have. */
 const VALUES: Readonly<Record<string, Parameters<typeof randomExpression>[1]>> = {
   Name: 'text',
   Other: 'text',
@@ -75,7 +75,7 @@ const VALUES: Readonly<Record<string, Parameters<typeof randomExpression>[1]>> =
   Tags: 'list',
 };
 
-/** What stands where something else is expected. */
+/** Values of unexpected kinds. */
 const ODD: readonly unknown[] = [
   null,
   true,
@@ -240,7 +240,7 @@ class Maker {
     };
   }
 
-  /** A component that could be meant: its path and its body. */
+  /** A plausible component: its path and its body. */
   component(): [path: string, body: Anything] {
     const own = (folder: string, type: string, apiName: string, body: object): [string, Anything] => [
       `objects/${OBJECT}/${folder}/${apiName}.yaml`,
@@ -403,7 +403,7 @@ class Maker {
   }
 }
 
-/** JSON is YAML; NUL and lone surrogates are left to those who read bodies. */
+/** JSON is YAML; NUL and lone surrogates are covered by the tests of bodies. */
 const yaml = (body: unknown): string => JSON.stringify(body).replaceAll('\\u0000', '');
 
 const PROBLEM_KEYS = ['code', 'column', 'fullName', 'line', 'message', 'path', 'remedy', 'type'];
@@ -421,7 +421,7 @@ function assertProblems(problems: readonly Anything[], files: object, about: str
     assert.match(problem.code, /^[A-Z_]+$/, shown);
     assert.ok(problem.message.length > 5 && problem.message.length < 1_500, shown);
     assert.equal(problem.line === null, problem.column === null, shown);
-    // What else the change breaks stands in no file of the project.
+    // Other violations caused by the change are in no file of the project.
     const hasPlace = problem.code === 'EXPRESSION_INVALID' || problem.code === 'YAML_SCHEMA_INVALID';
     if (hasPlace && Object.hasOwn(files, problem.path)) assert.ok(problem.line >= 1, shown);
   }
@@ -477,7 +477,7 @@ describe(`bad input: rules (RULES_SEED=${seed})`, () => {
     }
   }
 
-  /** What every user of the object does all day: nothing of it may fail, whatever the rules say. */
+  /** Every user's daily operations on the object: none may fail, whatever the rules are. */
   async function use(about: string): Promise<void> {
     const ask = async (method: string, path: string, body?: unknown, etag?: string): Promise<Answer> => {
       const answer = await timed(`${about}\n${method} ${path} ${JSON.stringify(body) ?? ''}`, () =>

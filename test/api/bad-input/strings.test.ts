@@ -1,4 +1,4 @@
-/** SQL, quotes and prototype names in every string a caller controls: refused as names, kept letter by letter as data. */
+/** SQL, quotes and prototype names in every string that a caller controls: refused as names, stored verbatim as data. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
@@ -79,7 +79,7 @@ describe('bad input: strings', function () {
     assert.deepEqual(await picture(platform), stored);
   });
 
-  it('as values they are stored, found and sorted as what they are', async () => {
+  it('as values they are stored, found and sorted unchanged', async () => {
     const ids = new Map<string, string>();
     for (const text of STRINGS) {
       const created = await ada.post('/data/Account', { name: `x${text}x`, description: text, city: text });
@@ -119,7 +119,7 @@ describe('bad input: strings', function () {
     }
   });
 
-  it('with more combining marks in a row than any script has they are refused, wherever a text is taken', async () => {
+  it('with more combining marks in a row than any script has they are refused in every text', async () => {
     const marks = `a${'\u0301\u0323'.repeat(100_000)}`;
     const few = `a${'\u0301\u0323'.repeat(20)}`;
     const stored = await picture(platform);
@@ -156,7 +156,7 @@ describe('bad input: strings', function () {
     assert.deepEqual(await picture(platform), stored);
   });
 
-  it('a pattern of LIKE is no pattern here', async () => {
+  it('a LIKE pattern has no special meaning', async () => {
     const one = await ada.post('/data/Account', { name: 'like 100% sure_thing\\' });
     for (const [value, expected] of [
       ['100%', 1],
@@ -211,7 +211,7 @@ describe('bad input: strings', function () {
       }
     };
 
-    it('labels, defaults, help, values of picklists and number formats keep them letter by letter', async () => {
+    it('labels, defaults, help, values of picklists and number formats keep them verbatim', async () => {
       const texts = STRINGS.filter((text) => /^\S(?:.*\S)?$/.test(text));
       const fields: Record<string, string> = {};
       const record: Record<string, unknown> = { name: 'x' };
@@ -240,7 +240,7 @@ describe('bad input: strings', function () {
       }
     });
 
-    it('names, types, references, patterns and formulas made of them are refused, and nothing of them is applied', async () => {
+    it('names, types, references, patterns and formulas of them are refused, and nothing is applied', async () => {
       const stored = await picture(platform);
       const strings = [...SQL, '__proto__', 'constructor', '\u0000', '\ud800', 'x'.repeat(41), '1x', 'x y', 'x__C'];
       for (const text of strings) {

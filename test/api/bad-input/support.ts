@@ -1,6 +1,6 @@
 /**
- * What every refusal of this platform has in common, however odd the request: a code of the catalogue with its status,
- * the one Error body, the headers of every response, and nothing written.
+ * Common properties of every refusal, however odd the request: a code of the catalogue with its status,
+ * the one Error body, the headers of every response, and no write.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -9,16 +9,16 @@ import { CATALOGUE, type ErrorCode } from '../../../lib/errors/catalogue.ts';
 import type { Answer } from '../../support/client.ts';
 import type { TestPlatform } from '../../support/platform.ts';
 
-/** No request of these suites may take longer; what does hangs. */
+/** No request of these suites may take longer; a longer one hangs. */
 export const HANG_MS = 10_000;
 
-/** Headers that stand on every response, whatever its status. */
+/** Headers of every response, whatever its status. */
 export function assertHeaders(answer: Answer, about: string): void {
   assert.match(answer.headers.get('x-request-id') ?? '', /^req_[0-9A-HJKMNP-TV-Z]{26}$/, about);
   assert.match(answer.headers.get('x-ratelimit-remaining') ?? '', /^\d+$/, about);
 }
 
-/** The answer is an error of the catalogue in the form of docs/reference/errors.md, and none of our own failures. */
+/** The answer is an error of the catalogue in the form of docs/reference/errors.md, and not a failure of ours. */
 export function assertRefused(answer: Answer, about: string, expected?: ErrorCode | readonly ErrorCode[]): void {
   const shown = `${about.slice(0, 200)} → ${answer.status} ${answer.text.slice(0, 400)}`;
   assertHeaders(answer, shown);
@@ -48,7 +48,7 @@ export function assertSound(answer: Answer, about: string): void {
 
 /**
  * Every row of every tenant and of the metadata, as counts and versions: two equal pictures mean nothing was written.
- * Left out is what grows by refusals on purpose: the audit of attempts and the keys that they used up.
+ * Excluded are tables that grow by refusals on purpose: the audit of attempts and their used keys.
  */
 export async function picture(platform: TestPlatform): Promise<Record<string, string>> {
   const client = new Client({ connectionString: platform.database.url, application_name: 'bad input test' });
@@ -73,7 +73,7 @@ export async function picture(platform: TestPlatform): Promise<Record<string, st
   }
 }
 
-/** Sends bytes as they are on a connection of their own; resolves with everything that came back, in order. */
+/** Sends bytes unchanged on a connection of their own; resolves with the whole response, in order. */
 export function sendBytes(baseUrl: string, bytes: string | Uint8Array): Promise<Answer[]> {
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve, reject) => {
@@ -98,7 +98,7 @@ export function sendBytes(baseUrl: string, bytes: string | Uint8Array): Promise<
   });
 }
 
-/** Takes a stream of HTTP/1.1 responses apart; each has a Content-Length or no body. */
+/** Splits a stream of HTTP/1.1 responses; each has a Content-Length or no body. */
 function parseAnswers(bytes: Buffer): Answer[] {
   const answers: Answer[] = [];
   let at = 0;
@@ -118,7 +118,7 @@ function parseAnswers(bytes: Buffer): Answer[] {
   return answers;
 }
 
-/** Names that every object of JavaScript has; none of them is a field, object, parameter or property of ours. */
+/** Names that every JavaScript object has; none is a field, object, parameter or property of ours. */
 export const PROTOTYPE_NAMES = [
   '__proto__',
   'constructor',
@@ -129,7 +129,7 @@ export const PROTOTYPE_NAMES = [
   '__defineGetter__',
 ];
 
-/** SQL and what surrounds it, in the ways it is usually smuggled. */
+/** SQL and its delimiters, in common forms of injection. */
 export const SQL = [
   `'`,
   `''`,

@@ -1,5 +1,5 @@
 /**
- * Every odd JSON value for every type of field: refused with a reason, or stored so that it reads back the same. Of the
+ * Every odd JSON value for every type of field: refused with a reason, or stored so that it reads back equal. Of the
  * conditions with them a run tries one in three, so that three runs try all: VALUES_ONE_IN=1 tries all at once,
  * VALUES_FIRST replays a run.
  */
@@ -38,7 +38,7 @@ const FIELDS: Record<string, string> = {
 };
 const SYSTEM = ['name', 'id', 'ownerId', 'createdAt', 'recordVersion', 'recordTypeApiName', '_etag'];
 
-/** JSON texts, because many of them no JavaScript value can hold. */
+/** JSON texts, because many of them exceed any JavaScript value. */
 const VALUES = [
   ...['null', 'true', '0', '-0', '-0.0', '1E+2', '1e308', '9007199254740991', '-9007199254740991', '0.1', '1e37'],
   ...['1.0000000000000000000000000000000000000001', '0.123456789012345678901234567890', '99999999999999999999.5'],
@@ -160,7 +160,7 @@ describe(`bad input: values (VALUES_FIRST=${first})`, function () {
         const path = `/data/Wide__c/${answer.body.id}`;
         const read = await ada.get(path);
         assert.deepEqual(read.body, answer.body, about);
-        // What was stored is what was sent: sending it again changes nothing.
+        // The stored value equals the sent one: sending it again changes nothing.
         const again = await ada.send('PATCH', path, `{"${field}":${value}}`, { etag: answer.headers.get('etag')! });
         assert.equal(again.status, 200, `${about}: ${again.text}`);
         assert.equal(again.headers.get('etag'), answer.headers.get('etag'), about);
@@ -188,7 +188,7 @@ describe(`bad input: values (VALUES_FIRST=${first})`, function () {
       }
     });
 
-  it('numbers outside of what JSON can carry exactly are refused before any field is asked', async () => {
+  it("numbers outside of JSON's exact range are refused before any field is read", async () => {
     for (const value of [
       '1e400',
       '-1e400',

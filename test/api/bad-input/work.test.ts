@@ -1,4 +1,4 @@
-/** Configuration that is heavy by intent: what one request may make of it is bounded, and the refusal says by what. */
+/** Intentionally expensive configuration: the work of one request is bounded, and the refusal names the limit. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
 import { type Api, api, tokenFor } from '../../support/client.ts';
@@ -20,7 +20,7 @@ describe('bad input: work', function () {
   });
   after(() => platform?.stop());
 
-  it('patterns of all fields of a record share their steps, and the refusal names those that got none', async () => {
+  it('the patterns of a record share their steps, and the refusal names the fields that got none', async () => {
     const yaml = (i: number): string => `fieldType: text\nlength: 800\npattern: "(?:a?){600}[a${i}]*"`;
     const names = Array.from({ length: FIELDS }, (_, i) => `P${i}__c`);
     await deployOverHttp(ada, objectFiles('Heavy__c', Object.fromEntries(names.map((name, i) => [name, yaml(i)]))));
@@ -72,7 +72,7 @@ describe('bad input: work', function () {
     Text__c: 'fieldType: text\nlength: 4000',
     Long__c: 'fieldType: longText',
   });
-  /** What stands against a deployment; a validation and a deployment find the same. */
+  /** Problems of a deployment; a validation and a deployment find the same. */
   async function problemsOf(files: Record<string, string>): Promise<string[]> {
     const body = { files, package: wholePackage(files) };
     const validated = await ada.post('/metadata/validate', body);
@@ -93,7 +93,7 @@ describe('bad input: work', function () {
     return messages(validated.body);
   }
 
-  it('the price of an expression follows the length of its fields, in a validation and in a deployment', async () => {
+  it('the cost of an expression follows the length of its fields, in a validation and in a deployment', async () => {
     await deployOverHttp(ada, priced);
     const changes = (field: string, times: number): string => `record.${field}${'.upper().lower()'.repeat(times)}`;
     assert.deepEqual(await problemsOf(formula('Cheap__c', changes('Short__c', 10))), []);
@@ -110,14 +110,14 @@ describe('bad input: work', function () {
     const rule = (criteria: string): Record<string, string> => ({
       'objects/Priced__c/sharingRules/Dear.yaml': `type: SharingRule\napiName: Dear\nobject: Priced__c\nkind: criteria\ncriteria: ${JSON.stringify(criteria)}\nto:\n  role: Ceo\naccess: read\n`,
     });
-    // The formula stands in the criteria in place of its name.
+    // The criteria contain the formula in place of its name.
     assert.match(
       (await problemsOf(rule('record.Once__c == "a" || record.Once__c == "b"'))).join(),
       /can cost \d+ units for one record, and 5000/,
     );
   });
 
-  it('the formulas of an object have a price together', async () => {
+  it('the formulas of an object share a cost limit', async () => {
     const files = Object.assign({}, ...[1, 2, 3].map((i) => formula(`Each${i}__c`, 'record.Text__c.lower()')));
     assert.match(
       (await problemsOf(files)).join(),
