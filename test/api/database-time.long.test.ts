@@ -1,4 +1,4 @@
-/** What one tenant may take of the database, and what it pays for it. */
+/** Limits and charges for one tenant's database time. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
@@ -7,7 +7,7 @@ import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
 import { startNats } from '../support/nats.ts';
 import { createPlatformDatabase, startPlatform, type TestPlatform } from '../support/platform.ts';
 
-/** From now on PostgreSQL takes this long for each record of the object that the tenant reads. */
+/** Makes PostgreSQL take this long for each record of the object that the tenant reads. */
 async function slowDown(platform: TestPlatform, tenantId: string, object: string, seconds: number): Promise<void> {
   const client = new pg.Client({ connectionString: platform.database.url });
   await client.connect();
@@ -30,10 +30,10 @@ const timed = async <T>(work: Promise<T>): Promise<{ answer: T; ms: number }> =>
 
 const tenantOf = async (who: Api): Promise<string> => (await who.get('/identity')).body.tenant.id;
 
-describe('A tenant whose requests take the database long', function () {
+describe('a tenant whose requests occupy the database for long', function () {
   this.timeout(120_000);
 
-  describe('does not take it from others', () => {
+  describe('other tenants', () => {
     const RECORDS = 50;
     let platform: TestPlatform;
     let slow: Promise<Answer[]>;
@@ -52,7 +52,7 @@ describe('A tenant whose requests take the database long', function () {
       await platform?.stop();
     });
 
-    it('whose lists are answered at once', async () => {
+    it('get their lists at once', async () => {
       const eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));
       for (let n = 0; n < 5; n++) {
         const { answer, ms } = await timed(eve.get('/data/Account?take=5'));
@@ -61,12 +61,12 @@ describe('A tenant whose requests take the database long', function () {
       }
     });
 
-    it('who sign in at once, also its own users', async () => {
+    it('sign in at once, as do its own users', async () => {
       const { ms } = await timed(tokenFor(platform.baseUrl, 'sue'));
       assert.ok(ms < 4_000, `${Math.round(ms)} ms`);
     });
 
-    it('and is told when it may use no more', async () => {
+    it('are protected by its concurrency limit', async () => {
       const answers = await slow;
       const refused = answers.filter(({ status }) => status !== 200);
       assert.ok(refused.length > 0 && refused.length < 40, `${refused.length} of 40`);
@@ -79,7 +79,7 @@ describe('A tenant whose requests take the database long', function () {
     });
   });
 
-  describe('pays for the time', () => {
+  describe('charges', () => {
     let platform: TestPlatform;
     let mia: Api;
     let eve: Api;
@@ -97,7 +97,7 @@ describe('A tenant whose requests take the database long', function () {
       return body.policies.find(({ name }: { name: string }) => name === 'connection').remaining;
     };
 
-    it('of a list, which ends after five seconds with advice', async () => {
+    it('cover a list, which ends after five seconds with advice', async () => {
       const { answer, ms } = await timed(mia.get('/data/Account?take=50'));
       assert.equal(answer.status, 503, answer.text);
       assert.equal(answer.body.code, 'SERVICE_UNAVAILABLE');
@@ -107,7 +107,7 @@ describe('A tenant whose requests take the database long', function () {
       assert.ok(left < 200, `${left} units are left of 600; 5 s cost 475 beyond the price`);
     });
 
-    it('until nothing is left, while other tenants go on', async () => {
+    it('use up its budget, while other tenants continue', async () => {
       await mia.get('/data/Account?take=50');
       const refused = await mia.get('/data/Contact?take=1');
       assert.equal(refused.status, 429, refused.text);
@@ -118,7 +118,7 @@ describe('A tenant whose requests take the database long', function () {
     });
   });
 
-  it('pays for it over the bus as well', async () => {
+  it('is charged over the bus as well', async () => {
     const nats = await startNats();
     const env = { RATE_CONNECTION_UNITS: '600' };
     const database = await createPlatformDatabase();
@@ -130,7 +130,7 @@ describe('A tenant whose requests take the database long', function () {
     };
     try {
       const [{ baseUrl }] = await Promise.all([run('gateway', 'auth', 'ratelimit'), run('data', 'metadata')]);
-      // The processes find each other within a moment.
+      // The processes discover each other within a moment.
       const signIn = async (attempt = 1): Promise<string> =>
         tokenFor(baseUrl, 'mia').catch((error) => {
           if (attempt === 20) throw error;

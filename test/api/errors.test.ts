@@ -32,7 +32,7 @@ describe('Errors', function () {
     return { id: created.body.id, etag: created.headers.get('etag')! };
   };
 
-  it('every operation answers 401 to a stranger, or is public, in the one form', async () => {
+  it('every operation is public or answers 401 without a token, in the one form', async () => {
     for (const { method, path, scopes } of OPERATIONS) {
       const answer = await stranger.send(method, path.replaceAll(/\{\w+\}/g, 'x'));
       if (scopes === 'public') assert.equal(answer.status, 200, path);
@@ -40,7 +40,7 @@ describe('Errors', function () {
     }
   });
 
-  it('every operation refuses a query parameter that it does not know', async () => {
+  it('every operation refuses an unknown query parameter', async () => {
     for (const { method, path } of OPERATIONS) {
       const answer = await ada.send(method, `${path.replaceAll(/\{\w+\}/g, 'x')}?not_a_parameter=1`);
       assert.equal(answer.status, 400, `${method} ${path}: ${answer.text.slice(0, 200)}`);
@@ -51,7 +51,7 @@ describe('Errors', function () {
     }
   });
 
-  it('every mutation needs an Idempotency-Key', async () => {
+  it('every mutation requires an Idempotency-Key', async () => {
     for (const { method, path, mutation, requestBody } of OPERATIONS) {
       if (!mutation) continue;
       const answer = await ada.send(method, path.replaceAll(/\{\w+\}/g, 'x'), requestBody ? {} : undefined, {
@@ -105,7 +105,7 @@ describe('Errors', function () {
     for (const one of answer.body.errors) assert.match(one.pointer, /^\//);
   });
 
-  it('3. 409: an idempotency key that was used with another body is incompatible', async () => {
+  it('3. 409: a reused idempotency key with another body is incompatible', async () => {
     const idempotencyKey = `errors-${randomUUID()}`;
     const name = `Key ${idempotencyKey}`;
     const first = await ada.post('/data/Account', { name }, { idempotencyKey });

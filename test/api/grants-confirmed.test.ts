@@ -1,6 +1,6 @@
 /**
- * Whether a grant still lives is asked of auth, and of data while auth is away: whatever ends a grant for the one ends it
- * for the other, by the tables and the configuration as they are at that moment.
+ * The state of a grant is answered by auth, and by data while auth is unavailable: both end it for the same causes,
+ * by the current tables and configuration.
  */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
@@ -15,10 +15,10 @@ import { deployOverHttp } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 const CLIENT_ID = 'demo-Portal';
-/** auth reads a tenant again after a second. */
+/** auth caches a tenant for a second. */
 const FRESH_MS = 1_500;
 
-describe('a grant that auth and data are asked about', function () {
+describe('a grant that auth and data confirm', function () {
   this.timeout(60_000);
   let platform: TestPlatform;
   let database: Database;
@@ -63,7 +63,7 @@ describe('a grant that auth and data are asked about', function () {
     const snapshot = JSON.parse(Buffer.from(found!.snapshot).toString('utf8')) as Snapshot;
     return snapshot.externalClients['Portal']!;
   };
-  /** A grant as a sign-in makes it. */
+  /** A grant as created by a sign-in. */
   const granted = async (clientId = CLIENT_ID): Promise<string> => {
     const meta = clientId === CLIENT_ID ? await declared() : null;
     const grantId = randomUUID();
@@ -74,7 +74,7 @@ describe('a grant that auth and data are asked about', function () {
     );
     return grantId;
   };
-  /** What auth says of it, and what data says while auth is away. */
+  /** The answers of auth, and of data while auth is unavailable. */
   async function asked(grantId: string, clientId = CLIENT_ID): Promise<[auth: boolean, data: boolean]> {
     const grants = [{ ...user, grantId, clientId }];
     const [state] = await call(platform.broker, 'auth.grants.check', { grants });
@@ -104,7 +104,7 @@ describe('a grant that auth and data are asked about', function () {
     [ENDING, false],
   ] as const)
     for (const [what, change] of Object.entries(changes))
-      it(`${expected ? 'lives on' : 'has ended'} when its client has got ${what}`, async () => {
+      it(`${expected ? 'continues' : 'has ended'} after its client got ${what}`, async () => {
         await declare();
         await pause();
         const grantId = await granted();
@@ -114,7 +114,7 @@ describe('a grant that auth and data are asked about', function () {
         assert.deepEqual(await asked(grantId), [expected, expected]);
       });
 
-  it('has ended when it is over, when it is another one, and when its user may not sign in', async () => {
+  it('has ended when it expired, for another client, and when its user may not sign in', async () => {
     const [over, other, mine] = [
       await granted(CLI_CLIENT_ID),
       await granted(CLI_CLIENT_ID),
@@ -133,7 +133,7 @@ describe('a grant that auth and data are asked about', function () {
     assert.deepEqual(await of(mine), [true, true]);
   });
 
-  it('lives on when a version before marks made it', async () => {
+  it('continues when it was created by a version without marks', async () => {
     const grantId = await granted(CLI_CLIENT_ID);
     await database.query("UPDATE auth.grants SET payload = '{}' WHERE id = $1", [grantId]);
     assert.deepEqual(await asked(grantId, CLI_CLIENT_ID), [true, true]);

@@ -1,4 +1,4 @@
-/** Runs the guides as they are printed: every shell block, in one shell, against a platform of their own. */
+/** Runs the guides as printed: every shell block, in one shell, against a platform of their own. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -19,9 +19,9 @@ import { sharedFolder } from '../support/temporary.ts';
 import { authorize, authorizeUrl, Browser, claims, exchange, pkce } from './auth/browser.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-/** Blocks that start a platform; here one runs already. */
+/** Blocks that start a platform; here one already runs. */
 const STARTS = /npm (ci|start)/;
-/** Somebody else does something in the middle of them: an operator in the console, a person in a browser. */
+/** Actors in the middle of a guide: an operator in the console, a person in a browser. */
 const INTERRUPTED: ReadonlySet<string> = new Set([
   'sign-in-a-program.md',
   'register-an-application.md',
@@ -29,11 +29,11 @@ const INTERRUPTED: ReadonlySet<string> = new Set([
   'provision-users.md',
 ]);
 
-/** Who sits at the terminal. */
+/** The person at the terminal. */
 interface Person {
-  /** At the keyboard. */
+  /** Keyboard input. */
   readonly types?: string;
-  /** On the screen, as it comes. */
+  /** Screen output, in order. */
   readonly reads?: (text: string) => void;
 }
 
@@ -46,7 +46,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Declares a test of each guide. `again`: what must hold as well when a guide is walked a second time. */
+/** Declares a test of each guide. `again`: assertions that must hold as well when a guide is repeated. */
 export function walkGuides({ again }: { again: boolean }): void {
   let platform: TestPlatform;
   let folder: string;
@@ -65,7 +65,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     if (folder) await rm(folder, { recursive: true, force: true });
   });
 
-  /** What the blocks of a guide print, progress on stderr included. */
+  /** The output of a guide's blocks, progress on stderr included. */
   async function walk(
     name: string,
     more: Record<string, string> = {},
@@ -78,7 +78,7 @@ export function walkGuides({ again }: { again: boolean }): void {
       .filter((block) => !STARTS.test(block))
       .join('\n')
       .replaceAll('http://localhost:3000', platform.baseUrl);
-    // What npm does, without its start: it finds the project in the folder in which the shell stands, or in that of --prefix.
+    // Like npm, without its start-up: the project is in the shell's folder, or in that of --prefix.
     const inProject = `in_project() { [ -e "$1/package.json" ] || { echo "There is no project in $1." >&2; return 1; }; }\n`;
     const npm = `npm() {
       local project=.
@@ -101,7 +101,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     return output;
   }
 
-  /** The text of a guide in whose middle somebody else does something: its parts share their names and the folder. */
+  /** Joins a guide's parts around another actor's step: they share their names and the folder. */
   async function interrupted(name: string): Promise<{ text: string; place: string }> {
     const place = await mkdtemp(join(folder, '.place-'));
     const text = await readFile(join(root, 'docs', 'guides', name), 'utf8');
@@ -110,7 +110,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     return { text: text.replace('```sh\n', `$&${run}`).replace('mktemp -d', `echo ${place}`), place };
   }
 
-  /** What the console answers to the lines for it in a text; `values` stand in place of `<name>`. */
+  /** The console's output for its lines in a text; `values` replace `<name>`. */
   async function operate(text: string, values: Readonly<Record<string, string>> = {}): Promise<string> {
     const said: string[] = [];
     for (const [, action = '', params = ''] of text.matchAll(/^erp \$ call (\S+) '(.+)'$/gm))
@@ -140,7 +140,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     assert.equal(/^Error:/m.test(output), false);
   });
 
-  it('first-request.md leads from sign-in to a record, and fails only where it says so', async function () {
+  it('first-request.md leads from sign-in to a record, and fails only where it is meant to', async function () {
     this.timeout(60_000);
     const output = await walk('first-request.md');
     assert.deepEqual(codes(output).sort(), ['ETAG_MISMATCH', 'FIELD_PERMISSION_DENIED', 'VALIDATION_FAILED']);
@@ -168,12 +168,12 @@ export function walkGuides({ again }: { again: boolean }): void {
     assert.match(output, /"DueDate__c":"\d{4}-\d\d-\d\d","OpenAmount__c":\d/);
   });
 
-  it('build-an-application.md registers a page that people sign in to', async function () {
+  it('build-an-application.md registers a page that users sign in to', async function () {
     this.timeout(60_000);
     assert.match(await walk('build-an-application.md'), /configuration: SUCCEEDED/);
   });
 
-  it('invite-people.md creates a user, invites her again and makes a link', async function () {
+  it('invite-people.md creates a user, invites her again and creates a link', async function () {
     this.timeout(60_000);
     const output = await walk('invite-people.md');
     assert.deepEqual(codes(output), []);
@@ -181,7 +181,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     assert.match(output, /\nhttp:\S+\/password\/[\w-]{43}\n/);
   });
 
-  it('who-sees-what.md opens private records to Sue by rules and by hand, and explains the rest', async function () {
+  it('who-sees-what.md opens private records to Sue by rules and by shares, and explains the rest', async function () {
     this.timeout(60_000);
     const output = await walk('who-sees-what.md');
     assert.deepEqual(codes(output), ['RECORD_NOT_FOUND']);
@@ -197,7 +197,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     assert.equal(after, all);
   });
 
-  it('check-what-is-entered.md refuses with all reasons, and works out days and prices', async function () {
+  it('check-what-is-entered.md refuses with all violations, and computes days and prices', async function () {
     this.timeout(60_000);
     const output = await walk('check-what-is-entered.md');
     assert.deepEqual(codes(output), ['VALIDATION_FAILED']);
@@ -210,7 +210,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     assert.match(output, /"code":"FIELD_READ_ONLY","message":"Price__c/);
   });
 
-  it('give-records-a-life.md takes a complaint to its end, each way by those who may', async function () {
+  it('give-records-a-life.md leads a complaint to its end, each step by permitted users', async function () {
     this.timeout(60_000);
     const output = await walk('give-records-a-life.md');
     assert.deepEqual(codes(output).sort(), ['STATE_CONFLICT', 'VALIDATION_FAILED']);
@@ -236,7 +236,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     assert.match(output, /\nTimber & Sons Ltd\n$/);
   });
 
-  it('configuration-as-files.md plans, deploys and takes back with erp, and with curl', async function () {
+  it('configuration-as-files.md plans, deploys and rolls back with erp, and with curl', async function () {
     this.timeout(120_000);
     const output = await walk('configuration-as-files.md', { XDG_CONFIG_HOME: join(folder, 'config') });
     assert.deepEqual(codes(output), []);
@@ -275,7 +275,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     assert.match(output, /'create: /);
   });
 
-  it('let-an-agent-work.md waits for Mia, does what she approves, once, and takes it back', async function () {
+  it('let-an-agent-work.md waits for Mia, executes what she approves once, and reverts it', async function () {
     this.timeout(90_000);
     const output = await walk('let-an-agent-work.md');
     assert.deepEqual(codes(output), ['APPROVAL_REQUIRED']);
@@ -298,7 +298,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     assert.match(output, /data_transitions_execute: .*\n$/);
   });
 
-  it('provision-users.md keeps the users of a directory, until somebody leaves', async function () {
+  it('provision-users.md keeps the users of a directory up to date, including removals', async function () {
     this.timeout(60_000);
     for (const time of again ? ['first', 'second'] : ['first']) {
       const { text } = await interrupted('provision-users.md');
@@ -316,7 +316,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     }
   });
 
-  it('sign-in-a-program.md asks for the changes of the night, by secret and by key, until it is stopped', async function () {
+  it('sign-in-a-program.md reads the nightly changes, by secret and by key, until it is stopped', async function () {
     this.timeout(120_000);
     for (const time of again ? ['first', 'second'] : ['first']) {
       const { text } = await interrupted('sign-in-a-program.md');
@@ -375,7 +375,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     assert.equal(await guide([desk, end]), '1\n0\nSam Keller\napplications: SUCCEEDED\ninvalid_token\n');
   });
 
-  it('single-sign-on.md lets people of the company in by its provider, and then by nothing else', async function () {
+  it("single-sign-on.md signs the company's users in by its provider, and then only by it", async function () {
     this.timeout(120_000);
     const redirect = exampleNamed('docs/guides/single-sign-on.md#2-register-the-platform-at-the-provider').trim();
     await idp.serve(redirect.replace('https://<your platform>', platform.baseUrl).replace('<key>', 'demo'));
@@ -416,7 +416,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     assert.deepEqual([nina?.id, nina?.profileApiName, nina?.displayName], [id, 'Standard', 'New Person']);
     assert.match(await signIn('sam@demo.example', 'demo-password'), /To sign in with Corporate sign-in/);
     assert.equal(await signIn('sam@demo.example'), sam?.id);
-    // The guides beside this one sign in with passwords.
+    // The guides run alongside sign in with passwords.
     const path = join(place, 'sso', 'identityProviders', 'CorporateLogin.yaml');
     const files = {
       'identityProviders/CorporateLogin.yaml': `${await readFile(path, 'utf8')}`.replace(
@@ -427,7 +427,7 @@ export function walkGuides({ again }: { again: boolean }): void {
     await deployOverHttp(api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada@demo.example')), files);
   });
 
-  it('follow-changes.md keeps a copy in step, and takes out of it what went out of sight', async function () {
+  it('follow-changes.md keeps a copy up to date, and removes records that become hidden', async function () {
     this.timeout(60_000);
     const output = await walk('follow-changes.md');
     assert.deepEqual(codes(output), []);
@@ -440,7 +440,7 @@ export function walkGuides({ again }: { again: boolean }): void {
   });
 
   if (!again) return;
-  it('is walked again, in another order, with the same refusals, and leaves no file where it was begun', async function () {
+  it('is repeatable in another order, with the same refusals, and leaves no file in the starting folder', async function () {
     this.timeout(300_000);
     assert.ok(walked.size > 9);
     const files = await readdir(folder);

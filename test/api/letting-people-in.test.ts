@@ -1,4 +1,4 @@
-/** How somebody gets in: invited by mail, or with a link that an administrator hands over. */
+/** Access for new users: an invitation by mail, or a link that an administrator passes on. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { deployOverHttp } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { authorize, authorizeUrl, Browser, exchange, pkce, type Seen } from './auth/browser.ts';
 
-describe('API: letting people in', () => {
+describe('API: access for new users', () => {
   let platform: TestPlatform;
   let dataDir: string;
   let mails: Mailbox;
@@ -83,7 +83,7 @@ describe('API: letting people in', () => {
     const tenant = await call(platform.broker, 'metadata.tenants.get', { key: 'demo' });
     return `t_${tenant!.id.replaceAll('-', '')}`;
   };
-  /** auth learns of a new user right after the record is there. */
+  /** auth is notified of a new user right after the record is stored. */
   const onceKnown = async (attempt: () => Promise<Answer>): Promise<Answer> => {
     for (const end = performance.now() + 10_000; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
       const answer = await attempt();
@@ -91,7 +91,7 @@ describe('API: letting people in', () => {
     }
   };
 
-  it('a user is invited, chooses a password, signs in and creates a record', async () => {
+  it('an invited user chooses a password, signs in and creates a record', async () => {
     const user = await create('joan');
     const mail = await mails.next({ to: 'joan@mail.example' });
     assert.match(mail.text ?? '', /Northwind/);
@@ -102,7 +102,7 @@ describe('API: letting people in', () => {
     assert.equal(created.body.ownerId, user.id);
   });
 
-  it('an invitation is sent again to who has no password yet', async () => {
+  it('an invitation is sent again to a user without a password', async () => {
     const user = await create('late');
     await mails.next({ to: 'late@mail.example' });
     const again = await onceKnown(() => sam.post(`/users/${user.id}/invitations`));
@@ -114,7 +114,7 @@ describe('API: letting people in', () => {
     for (let i = 0; i < 2; i++) await create(`other${i}`, { email: 'shared@mail.example' });
   });
 
-  it('a mailbox is not filled by inviting again', async () => {
+  it('repeated invitations do not flood a mailbox', async () => {
     const user = await create('patient');
     const states = [];
     for (let i = 0; i < 3; i++) {
@@ -124,7 +124,7 @@ describe('API: letting people in', () => {
     assert.deepEqual(states, ['sent', 'sent', 'tooManyMails']);
   });
 
-  it('a link is answered once, works once, and stands nowhere', async () => {
+  it('a link is returned once, works once, and is stored nowhere', async () => {
     const user = await create('atdesk', { username: 'atdesk' });
     const options = { idempotencyKey: randomUUID() };
     const made = await onceKnown(() =>
@@ -153,7 +153,7 @@ describe('API: letting people in', () => {
       );
   });
 
-  it('neither is for those who may not, over those who hold more, or of other tenants', async () => {
+  it('both are refused without permission, for users with more rights, and across tenants', async () => {
     const user = await create('bystander');
     const administrator = await userNamed('ada');
     const sue = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sue'));
@@ -185,7 +185,7 @@ describe('API: letting people in', () => {
     }
   });
 
-  describe('a link that was handed over ends', () => {
+  describe('a link that was passed on ends', () => {
     const change = async (id: string, values: object): Promise<void> => {
       const { headers } = await ada.get(`/data/User/${id}`);
       const answer = await ada.patch(`/data/User/${id}`, values, { etag: headers.get('etag')! });
@@ -196,14 +196,14 @@ describe('API: letting people in', () => {
       assert.equal(made.status, 201, made.text);
       return made.body.url;
     };
-    /** Somebody who may manage users; signed in, with their id. */
+    /** A user who may manage users; signed in, with their id. */
     const receptionist = async (name: string): Promise<{ by: Api; id: string }> => {
       const { id } = await create(name, { permissionSetApiNames: ['Reception'] });
       await choose(await linkBy(ada, id), 'a fine long password');
       return { by: await session(`${name}@demo.example`, 'a fine long password'), id };
     };
 
-    it('when its user gets more than its maker holds; also the page that was opened before', async () => {
+    it('when its user gets more rights than its creator holds; also a page that was opened before', async () => {
       const user = await create('promoted');
       const link = await linkBy(sam, user.id);
       const browser = new Browser();
@@ -213,11 +213,11 @@ describe('API: letting people in', () => {
       assert.equal((await new Browser().visit(link)).status, 410);
       const password = 'a fine long password';
       assert.equal((await browser.submit(page, { password, repeated: password })).status, 410);
-      // Whose maker manages access lets in the one who was promoted.
+      // A creator who manages access may invite the promoted user.
       assert.match((await choose(await linkBy(ada, user.id), password)).html, /Your password is set/);
     });
 
-    it('when configuration gives its user more', async () => {
+    it('when configuration gives its user more rights', async () => {
       const set = (more: string): Record<string, string> => ({
         'permissionSets/Growing.yaml': `type: PermissionSet\napiName: Growing\nlabel: Growing\n${more}`,
       });
@@ -229,7 +229,7 @@ describe('API: letting people in', () => {
       assert.equal((await new Browser().visit(link)).status, 410);
     });
 
-    it('when its maker may not let people in any more', async () => {
+    it('when its creator may not invite users any more', async () => {
       const user = await create('newcomer');
       const [moved, gone] = [await receptionist('moved'), await receptionist('gone')];
       const links = [await linkBy(moved.by, user.id), await linkBy(gone.by, user.id)];
@@ -240,7 +240,7 @@ describe('API: letting people in', () => {
       assert.match((await choose(byAda, 'a fine long password')).html, /Your password is set/);
     });
 
-    it('and not for what its user and its maker both hold', async () => {
+    it('but not for rights that its user and its creator both hold', async () => {
       const user = await create('colleague');
       const link = await linkBy(sam, user.id);
       await change(user.id, { permissionSetApiNames: ['Reception'], displayName: 'Another name' });
@@ -248,7 +248,7 @@ describe('API: letting people in', () => {
     });
   });
 
-  it('nobody lets an inactive user in', async () => {
+  it('an inactive user is never admitted', async () => {
     const user = await create('asleep', { active: false });
     for (const path of ['password-links', 'invitations']) {
       const { status, body } = await ada.post(`/users/${user.id}/${path}`);

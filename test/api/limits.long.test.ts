@@ -29,7 +29,7 @@ describe('Limits', function () {
   });
   after(() => platform?.stop());
 
-  it('page size: more than 200 is answered with 200, and said', async () => {
+  it('page size: more than 200 is reduced to 200, which is reported', async () => {
     const answer = await mia.get('/data/Account?take=1000');
     assert.equal(answer.status, 200, answer.text);
     assert.equal(answer.body.records.length <= 200, true);
@@ -75,7 +75,7 @@ describe('Limits', function () {
     assert.fail('never refused');
   });
 
-  it('3. GET /me/limits shows quotas and windows, and costs nothing', async () => {
+  it('3. GET /me/limits shows quotas and windows, and is free', async () => {
     const { body, status } = await mia.get('/me/limits');
     assert.equal(status, 200);
     const connection = body.policies.find((one: { name: string }) => one.name === 'connection');
@@ -94,7 +94,7 @@ describe('Limits', function () {
     before(async () => {
       ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
       database = new Database(platform.database.url, { size: 1, applicationName: 'limits test' });
-      // Another process on the same database, with the socket that operators come in by.
+      // Another process on the same database, with the operators' socket.
       dataDir = await mkdtemp(join(tmpdir(), 'erp-limits-'));
       operator = await startProcess({
         services: ALL_SERVICES,
@@ -139,7 +139,7 @@ describe('Limits', function () {
         child.once('close', (code) => resolve({ code, out, err }));
       });
     const limits = (...args: string[]) => run('limits.ts', args);
-    /** Grants are believed for five seconds. */
+    /** Grants are cached for five seconds. */
     const within = async (seconds: number, check: () => Promise<void>): Promise<void> => {
       for (const end = performance.now() + seconds * 1_000; ; )
         try {
@@ -150,7 +150,7 @@ describe('Limits', function () {
         }
     };
 
-    it('cannot be widened by a deployment: it says which and how far', async () => {
+    it('cannot be widened by a deployment, which names the limit and its maximum', async () => {
       const wide = { connection: 121, tenant: 1_000_000_001, daily: 500_000, concurrency: 1_001 };
       const { body, status, text } = await ada.post('/metadata/validate', settings(wide));
       assert.equal(status, 200, text);
@@ -180,7 +180,7 @@ describe('Limits', function () {
       assert.equal((await ada.post('/metadata/validate', settings({ connection: 120 }))).body.valid, true);
     });
 
-    it('that are stored wider, by an older version or under an operator who allowed more, are narrowed', async () => {
+    it('that are stored wider, by an older version or under a higher operator limit, are reduced', async () => {
       const stored = (connection: number | null) =>
         database.query(
           `UPDATE metadata.tenants SET rate_limits = rate_limits || jsonb_build_object('connection', $1::int) WHERE key = 'demo'`,
@@ -192,7 +192,7 @@ describe('Limits', function () {
       await stored(null);
     });
 
-    it('are set by the operator with a command, everywhere within seconds, listed, removed and in the trail', async function () {
+    it('are set by the operator with a command, everywhere within seconds, listed, removed and audited', async function () {
       this.timeout(120_000);
       const set = await limits('--tenant', 'demo', 'connection=500', 'concurrency=7');
       assert.equal(set.code, 0, set.err);
@@ -229,10 +229,10 @@ describe('Limits', function () {
       );
     });
 
-    it('are lifted by the operator where the tenant has narrowed itself, until it deploys again', async function () {
+    it('are raised by the operator after the tenant lowered its own, until it deploys again', async function () {
       this.timeout(120_000);
       const narrow = { connection: 1, tenant: 1, daily: 1, concurrency: 1 };
-      // Of a budget that is not whole, a narrow limit leaves nothing.
+      // With a partly used budget, a narrow limit leaves nothing.
       for (let i = 0; i < 30; i++) await ada.get('/identity');
       await database.query('UPDATE metadata.tenants SET rate_limits = $1 WHERE key = $2', [narrow, 'demo']);
       await new Promise((resolve) => setTimeout(resolve, 6_000));
@@ -263,7 +263,7 @@ describe('Limits', function () {
       });
     });
 
-    it('can be set in the console, whose help names what can be set', async function () {
+    it('can be set in the console, whose help lists the settings', async function () {
       this.timeout(60_000);
       const { out } = await run('repl.ts', [], 'help limits\nlimits demo tenant=77\nlimits demo tenant=none\n');
       assert.match(out, /connection=UNITS/);
@@ -272,7 +272,7 @@ describe('Limits', function () {
       assert.equal((await limits('--tenant', 'demo', 'tenant=default')).code, 0);
     });
 
-    it('are not touched by a command that was not understood', async function () {
+    it('are unchanged by an invalid command', async function () {
       this.timeout(60_000);
       for (const args of [
         ['--tenant', 'nobody', 'connection=5'],

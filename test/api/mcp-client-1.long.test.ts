@@ -1,4 +1,4 @@
-/** The endpoint for assistants, by a client on the 1.x line of the SDK, which most assistants are built on. */
+/** The endpoint for assistants, by a client on the 1.x line of the SDK, the base of most assistants. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
 import { DOCUMENT_TOOLS, OPERATION_TOOLS } from '../../contracts/mcp.ts';
@@ -41,14 +41,14 @@ describe('a client on the 1.x line of the SDK', function () {
     await platform?.stop();
   });
 
-  it('reads the answer of every tool', async () => {
+  it('parses the answer of every tool', async () => {
     for (const [name, given] of Object.entries(await toolArguments(ada, await aDeployment(ada)))) {
       const { isError, structuredContent } = await client.callTool({ name, arguments: given });
       assert.notEqual(isError, true, `${name}: ${JSON.stringify(structuredContent)}`);
     }
   });
 
-  it('reads the refusal of every tool', async () => {
+  it('parses the refusal of every tool', async () => {
     for (const name of [...OPERATION_TOOLS.map((one) => one.name), ...Object.keys(DOCUMENT_TOOLS)]) {
       const { isError, structuredContent } = await client.callTool({ name, arguments: { nonsense: true } });
       assert.equal(isError, true, name);

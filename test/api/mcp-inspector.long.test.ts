@@ -1,4 +1,4 @@
-/** The endpoint for assistants, by the command line of the MCP inspector, the tool that those who build clients use. */
+/** The endpoint for assistants, by the command line of the MCP inspector, which authors of clients use. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -25,7 +25,7 @@ describe('the MCP inspector', function () {
   let token: string;
   let home: string;
 
-  /** One run of the program: how it ended and what it wrote. */
+  /** One run of the program: its exit code and output. */
   const run = async (
     args: readonly string[],
     bearer = token,
@@ -66,7 +66,7 @@ describe('the MCP inspector', function () {
   });
 
   for (const era of ['modern', 'legacy'])
-    it(`lists and calls every tool (${era} protocol), and finds nothing wrong with their schemas`, async () => {
+    it(`lists and calls every tool (${era} protocol), and reports no fault in their schemas`, async () => {
       const { tools } = await inspect('--method', 'tools/list', '--protocol-era', era, '--strict');
       assert.deepEqual(
         tools.map(({ name }: Anything) => name),
@@ -93,7 +93,7 @@ describe('the MCP inspector', function () {
     }
   });
 
-  it('is told why it may not call a tool, and that its token counts for nothing', async () => {
+  it('reports why a tool may not be called, and that the token is invalid', async () => {
     const { access_token: looking } = await assistantTokens(platform.baseUrl, 'ada', 'setup:read');
     const call = ['--method', 'tools/call', '--tool-name', 'metadata_validate', '--tool-args-json'];
     const forbidden = await run([...call, JSON.stringify({ files: {}, package: { version: 1, types: [] } })], looking);

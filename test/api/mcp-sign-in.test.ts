@@ -1,6 +1,6 @@
 /**
- * An assistant that has no client id of the platform, as programs of the current revision come: its library finds out
- * where to sign in, names the client by its metadata document, and asks for more when a tool needs more.
+ * An assistant without a client id of the platform, as in the current revision of the protocol: its library discovers
+ * where to sign in, identifies the client by its metadata document, and requests further scopes when a tool needs them.
  */
 import assert from 'node:assert/strict';
 import {
@@ -22,7 +22,7 @@ import { startPlatform, type TestPlatform } from '../support/platform.ts';
 const DOCUMENT = 'https://assistant.example/oauth/client.json';
 const CALLBACK = 'http://127.0.0.1:8976/callback';
 
-/** What an assistant keeps; it registers nowhere. */
+/** An assistant's stored state; it registers nowhere. */
 class Keeper implements OAuthClientProvider {
   readonly redirectUrl = CALLBACK;
   readonly clientMetadataUrl = DOCUMENT;
@@ -102,7 +102,7 @@ describe('an assistant without a client id', function () {
   };
   const call = (client: Client, name: string, given: object) => client.callTool({ name, arguments: { ...given } });
 
-  it('signs in by the document that the tenant names, and asks for more when a tool needs it', async () => {
+  it('signs in by the document that the tenant declares, and requests further scopes when a tool needs them', async () => {
     await declare('active: true\n');
     const keeper = new Keeper();
     await assert.rejects(open(keeper), UnauthorizedError);
@@ -120,7 +120,7 @@ describe('an assistant without a client id', function () {
     assert.notEqual(checked.isError, true, JSON.stringify(checked.structuredContent));
   });
 
-  it('is among the connections by the name that the tenant gives it, and is gone when it is switched off', async () => {
+  it("is listed among the connections by the tenant's name for it, and disappears when it is deactivated", async () => {
     await declare('active: true\n');
     const keeper = new Keeper();
     await assert.rejects(open(keeper), UnauthorizedError);

@@ -1,6 +1,6 @@
 /**
- * The endpoint for assistants, by the protocol's own client in both generations: what it lists and answers, who gets in
- * and how far, and that nothing can be changed through it.
+ * The endpoint for assistants, by the protocol's own client in both generations: lists and answers, authentication
+ * and scopes, and that it changes nothing.
  */
 import assert from 'node:assert/strict';
 import { type CallToolResult, Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
@@ -64,7 +64,7 @@ describe('the endpoint for assistants', function () {
 
   const calls = (): Promise<Record<string, object>> => toolArguments(ada, deploymentId);
 
-  /** A request as a program without a library makes it. */
+  /** A request of a program without a library. */
   const post = (
     body: unknown,
     { bearer = token, headers = {} }: { bearer?: string | null; headers?: Record<string, string> } = {},
@@ -116,7 +116,7 @@ describe('the endpoint for assistants', function () {
       for (const { name, annotations, outputSchema } of tools) {
         assert.equal(annotations?.readOnlyHint, true, name);
         assert.equal(outputSchema?.type, 'object', name);
-        // The client holds the answer to the schema.
+        // The client validates the answer against the schema.
         const { data, isError, content } = await callTool(client, name, given[name]!);
         assert.notEqual(isError, true, JSON.stringify(data));
         assert.deepEqual(JSON.parse(String((content.at(-1) as Anything).text)), data);
@@ -148,7 +148,7 @@ describe('the endpoint for assistants', function () {
     }
   });
 
-  it('reads every resource, in pieces that are the whole together', async () => {
+  it('reads every resource, in pieces that form the whole', async () => {
     const client = await connect();
     const { resources } = await client.listResources();
     assert.deepEqual(
@@ -173,7 +173,7 @@ describe('the endpoint for assistants', function () {
     await assert.rejects(client.readResource({ uri: 'erp://secrets' }), /not found/i);
   });
 
-  it('finds and gives the published documents', async () => {
+  it('searches and returns the published documents', async () => {
     const client = await connect((await tokens('eve', 'setup:read')).access_token);
     const { data } = await callTool(client, 'docs_search', { query: 'idempotency', take: 3 });
     assert.equal(data.results.length, 3);
@@ -200,7 +200,7 @@ describe('the endpoint for assistants', function () {
     await assert.rejects(client.readResource({ uri: `${DOCUMENTS}/nothing.md` }), /not found/i);
   });
 
-  it('says what it cuts, and goes on where it stopped', async () => {
+  it('reports truncation, and continues after it', async () => {
     const client = await connect();
     const whole = (await ada.post('/metadata/retrieve', { package: EVERYTHING })).body;
     const files: Record<string, string> = {};
@@ -218,7 +218,7 @@ describe('the endpoint for assistants', function () {
       cursor = data.nextCursor;
       pages++;
     } while (cursor);
-    // It says when it was made.
+    // The answer contains its time.
     const own = 'erp-project.yaml';
     assert.deepEqual({ ...files, [own]: '' }, { ...whole.files, [own]: '' });
     assert.deepEqual(components, whole.components);
@@ -227,7 +227,7 @@ describe('the endpoint for assistants', function () {
     assert.ok(pages > 1);
   });
 
-  it('answers refusals as the API does, all at once', async () => {
+  it('answers refusals as the API does, with all violations', async () => {
     const client = await connect();
     const unknown = await callTool(client, 'metadata_deployment_get', {
       deploymentId: '00000000-0000-7000-8000-000000000000',
@@ -242,7 +242,7 @@ describe('the endpoint for assistants', function () {
     await assert.rejects(client.callTool({ name: 'metadata_deploy', arguments: {} }), /not found/);
   });
 
-  it('tells a stranger where to get a token, and for what', async () => {
+  it('answers a request without a token with its metadata address and scopes', async () => {
     const headers = await isRefused(await post(ask('tools/list'), { bearer: null }), 401, 'TOKEN_MISSING');
     const at = `${platform.baseUrl}/.well-known/oauth-protected-resource/mcp`;
     assert.equal(headers.get('www-authenticate'), `Bearer scope="setup:read", resource_metadata="${at}"`);
@@ -252,11 +252,11 @@ describe('the endpoint for assistants', function () {
     assert.deepEqual(described.scopes_supported, MCP_SCOPES);
   });
 
-  it('takes tokens that are meant for it, which the API does not', async () => {
+  it('accepts tokens issued for it, which the API refuses', async () => {
     const forApi = await tokenFor(platform.baseUrl, 'ada');
     const headers = await isRefused(await post(ask('tools/list'), { bearer: forApi }), 401, 'TOKEN_AUDIENCE_INVALID');
     assert.match(headers.get('www-authenticate') ?? '', /error="invalid_token".*scope="setup:read".*resource\/mcp"/);
-    // In whichever order they are tried.
+    // In either order of use.
     for (let round = 0; round < 2; round++) {
       const refused = await api(platform.baseUrl, token).get('/metadata/types');
       assert.deepEqual([refused.status, refused.body.code], [401, 'TOKEN_AUDIENCE_INVALID']);
@@ -265,12 +265,12 @@ describe('the endpoint for assistants', function () {
     }
   });
 
-  it('gives a token no more than its tools need', async () => {
+  it('limits a token to the tools of its scopes', async () => {
     const { scope } = await tokens('ada', 'data:write setup:read');
     assert.equal(scope, 'setup:read');
   });
 
-  it('asks for the scope that a tool needs, and for those that the token has', async () => {
+  it("requests the scope that a tool needs, together with the token's scopes", async () => {
     const { access_token: bearer } = await tokens('ada', 'setup:read');
     const client = await connect(bearer, null);
     const fine = await callTool(client, 'metadata_retrieve', { package: ONE_FIELD });
@@ -283,14 +283,14 @@ describe('the endpoint for assistants', function () {
     assert.match(challenge, /oauth-protected-resource\/mcp"/);
   });
 
-  it('refuses what the user may not do', async () => {
+  it('refuses operations that the user may not execute', async () => {
     const { access_token: bearer } = await tokens('sam');
     const client = await connect(bearer);
     const { data, isError } = await callTool(client, 'metadata_retrieve', { package: ONE_FIELD });
     assert.deepEqual([isError, data.code], [true, 'METADATA_PERMISSION_DENIED']);
   });
 
-  it('shows another tenant nothing', async () => {
+  it('shows nothing of another tenant', async () => {
     const client = await connect((await tokens('eve')).access_token);
     const { data } = await callTool(client, 'metadata_deployment_get', { deploymentId });
     assert.equal(data.code, 'DEPLOYMENT_NOT_FOUND');
@@ -309,7 +309,7 @@ describe('the endpoint for assistants', function () {
     await isRefused(await post(call, { bearer }), 401, 'TOKEN_REVOKED');
   });
 
-  it('lets no page in that the client does not list', async () => {
+  it('refuses origins that the client does not list', async () => {
     const headers = { origin: 'https://elsewhere.example' };
     await isRefused(await post(ask('ping'), { headers }), 403, 'ORIGIN_NOT_ALLOWED');
     const preflight = await fetch(`${platform.baseUrl}/mcp`, {
@@ -319,7 +319,7 @@ describe('the endpoint for assistants', function () {
     assert.deepEqual([preflight.status, preflight.headers.get('access-control-allow-origin')], [204, null]);
   });
 
-  it('takes POST alone, one message of bounded size, in JSON', async () => {
+  it('accepts only POST, one message of bounded size, in JSON', async () => {
     const authorization = `Bearer ${token}`;
     for (const method of ['GET', 'DELETE', 'PUT']) {
       const response = await fetch(`${platform.baseUrl}/mcp`, { method, headers: { authorization } });
@@ -344,7 +344,7 @@ describe('the endpoint for assistants', function () {
     }
   });
 
-  it('names itself in the capabilities', async () => {
+  it('is listed in the capabilities', async () => {
     const { body } = await ada.get('/capabilities');
     assert.equal(body.mcp.endpoint, `${platform.baseUrl}/mcp`);
     assert.deepEqual(body.mcp.protocolVersions, MCP_VERSIONS);

@@ -25,7 +25,7 @@ describe('the audit trail over HTTP', () => {
   });
   after(() => platform?.stop());
 
-  it('shows a write to who may see the trail, and to nobody else', async () => {
+  it('shows a write to users who may see the trail, and to no others', async () => {
     const { body } = await sam.post('/data/Account', { name: 'Audited' });
     const reply = await ada.get(`/events/audit?recordId=${body.id}&outcome=committed&take=5`);
     assert.equal(reply.status, 200, reply.text);
@@ -53,7 +53,7 @@ describe('the audit trail over HTTP', () => {
     ]);
   });
 
-  it('has mutations that were refused before they reached the records', async () => {
+  it('contains mutations that were refused before they reached the records', async () => {
     const id = randomUUID();
     const reader = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam', 'data:read'));
     const refused = await reader.delete(`/data/Account/${id}`, { etag: '"1"' });
@@ -72,7 +72,7 @@ describe('the audit trail over HTTP', () => {
     }
   });
 
-  it('counts refusals beyond some of a user and minute, and keeps the count over a stop', async function () {
+  it('counts refusals beyond a number per user and minute, and keeps the count across a restart', async function () {
     this.timeout(60_000);
     const other = await startPlatform({ database: platform.database });
     const reader = api(other.baseUrl, await tokenFor(other.baseUrl, 'sam', 'data:read'));
@@ -89,7 +89,7 @@ describe('the audit trail over HTTP', () => {
     assert.deepEqual(count.changes[1], { field: 'suppressed', from: null, to: 10 });
   });
 
-  it('drops refusals of a tenant that is gone, so that nobody reports them again and again', async () => {
+  it('drops refusals of a deleted tenant instead of reporting them repeatedly', async () => {
     const tenantId = randomUUID();
     const refusal = {
       tenantId,
@@ -104,10 +104,10 @@ describe('the audit trail over HTTP', () => {
     assert.equal(await platform.broker.call('data.audit.suppress', count), null);
   });
 
-  it('is sealed by itself, and verified by a command', async function () {
+  it('is sealed automatically, and verified by a command', async function () {
     this.timeout(60_000);
     const dataDir = await mkdtemp(join(tmpdir(), 'erp-audit-'));
-    // Another process on the same database, with the socket that operators come in by.
+    // Another process on the same database, with the operators' socket.
     const running = await startProcess({
       services: ALL_SERVICES,
       databaseUrl: platform.database.url,

@@ -1,4 +1,4 @@
-/** Following the changes of an object: what a copy must take in and drop, for everybody who keeps one. */
+/** Following the changes of an object: the additions and removals that keep any user's copy up to date. */
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { Database } from '../../../mixins/database/database.ts';
@@ -13,18 +13,18 @@ interface Change {
   etag: string | null;
 }
 
-/** FOLLOWING_ROUNDS=32 changes more, and SEED replays one run. */
+/** FOLLOWING_ROUNDS=32 makes more changes, and SEED replays one run. */
 const ROUNDS = Number(process.env['FOLLOWING_ROUNDS'] ?? 16);
 const OBJECTS = ['Deal__c', 'DealLine__c'] as const;
 type ObjectName = (typeof OBJECTS)[number];
 
-/** What a client does: one copy of the records it can see, kept up to date by changes. */
+/** A client: one copy of the records that it can see, kept up to date by changes. */
 class Copy {
   readonly records = new Map<string, unknown>();
   readonly user: Api;
   readonly object: ObjectName;
   cursor = '';
-  /** There may be more changes than one stretch holds: a record may be told in each of them. */
+  /** When more changes exist than one batch holds, a record may be reported in each batch. */
   behind = false;
 
   constructor(user: Api, object: ObjectName) {
@@ -55,7 +55,7 @@ class Copy {
     return found;
   }
 
-  /** Takes in what changed; answers it. `between` runs after each page. */
+  /** Applies the changes to the copy and returns them. `between` runs after each page. */
   async follow(take = 200, between?: () => Promise<unknown>): Promise<Change[]> {
     const told: Change[] = [];
     let cursor: string | null = this.cursor;
@@ -143,7 +143,7 @@ describe('following the changes of an object', () => {
   const follow = (who: Api, object: ObjectName = 'Deal__c') => new Copy(who, object).start();
   const brief = (told: readonly Change[]): string[] => told.map(({ id, change: kind }) => `${id} ${kind}`).sort();
 
-  it('tells what was created, changed and deleted, each record once and as it is now', async () => {
+  it('reports created, changed and deleted records, each once and in its current state', async () => {
     const [kept, gone] = [await newDeal(), await newDeal()];
     const copy = await follow(sam);
     assert.deepEqual(await copy.follow(), []);
@@ -167,7 +167,7 @@ describe('following the changes of an object', () => {
     assert.ok(!('Secret__c' in told!.record!));
   });
 
-  it('drops from a copy what was listed after the cursor was issued and is hidden before it is followed', async () => {
+  it('removes from a copy a record that was listed after the cursor and hidden before it was followed', async () => {
     const cursor = (await sue.get('/data/Deal__c/changes')).body.resumeCursor;
     const [gone, given, never] = [await newDeal(sue), await newDeal(sue), await newDeal(sam)];
     const copy = new Copy(sue, 'Deal__c');
@@ -202,7 +202,7 @@ describe('following the changes of an object', () => {
     assert.deepEqual(brief(await copy.follow()), [`${his} accessLost`], 'that it was deleted is none of her business');
   });
 
-  it('follows shares with a user, a role or a group, given and taken back', async () => {
+  it('follows shares with a user, a role or a group, granted and revoked', async () => {
     const id = await newDeal(sam);
     const copy = await follow(sue);
     const all = await follow(mia);
@@ -275,7 +275,7 @@ describe('following the changes of an object', () => {
     assert.deepEqual(brief(await copy.follow()), [`${id} accessLost`]);
   });
 
-  it('tells lines by what happens to their deal', async () => {
+  it('reports lines after changes to their deal', async () => {
     const [deal, other] = [await newDeal(sam), await newDeal(sam)];
     const [one, two] = [await line(deal), await line(deal)];
     const copy = await follow(sue, 'DealLine__c');
@@ -297,7 +297,7 @@ describe('following the changes of an object', () => {
     assert.deepEqual(await his.follow(), []);
   });
 
-  it('drops lines that were listed while their deal was visible and is hidden since', async () => {
+  it('removes lines that were listed while their deal was visible and is hidden since', async () => {
     const [deal, other, third] = [await newDeal(sam), await newDeal(sam), await newDeal(sam)];
     const [moved, movedTwice] = [await line(deal), await line(deal)];
     const [deleted, stayed, never] = [await line(deal), await line(deal), await line(other)];
@@ -318,7 +318,7 @@ describe('following the changes of an object', () => {
     await copy.compare('after the list');
   });
 
-  it('pages through a round, whatever happens between the pages', async () => {
+  it('pages through a round, whatever changes between the pages', async () => {
     const ids: string[] = [];
     for (let n = 0; n < 7; n++) ids.push(await newDeal(sam));
     const copy = await follow(sam);
@@ -334,7 +334,7 @@ describe('following the changes of an object', () => {
     assert.deepEqual(await copy.follow(), []);
   });
 
-  it('starts over when what somebody may see changes by other means', async () => {
+  it("starts over when a user's visibility changes by other means", async () => {
     const copy = await follow(sue);
     await deals.setUser('sue', { permissionSetApiNames: ['DealsRead'] });
     assert.equal((await copy.follow()).length, 0, 'reading is as before');
@@ -349,7 +349,7 @@ describe('following the changes of an object', () => {
     assert.deepEqual(await mias.follow(), [], 'a name decides about nothing');
   });
 
-  it('goes on for everybody when users are invited, and misses nothing of theirs', async function () {
+  it('continues for all users when users are invited, and misses none of their changes', async function () {
     this.timeout(120_000);
     const kept = [await follow(mia), await follow(sam), await follow(sue), await follow(ada)];
     const invite = async (n: number, roleApiName: string | null): Promise<string> => {
@@ -425,7 +425,7 @@ describe('following the changes of an object', () => {
     await expired(numbered);
   });
 
-  it('goes on when a hidden field, of which it knows values, gets another type', async () => {
+  it('continues when a hidden field with known values gets another type', async () => {
     await deals.deploy(fieldFile('Deal__c', 'Turn__c', 'fieldType: text'));
     const id = await newDeal(sam);
     const lineId = await line(id);
@@ -460,7 +460,7 @@ describe('following the changes of an object', () => {
     );
   });
 
-  it('refuses cursors that are not its own, and parameters it does not have', async () => {
+  it('refuses foreign cursors and unknown parameters', async () => {
     const copy = await follow(sam);
     const code = async (who: Api, query: string, object = 'Deal__c'): Promise<string> =>
       (await who.get(`/data/${object}/changes?${query}`)).body.code;
@@ -514,7 +514,7 @@ describe('following the changes of an object', () => {
     await copy.compare('after the slow one');
   });
 
-  /** One random change by one of several users; what is refused is none. */
+  /** One random change by one of several users; a refused one counts as none. */
   async function anything(random: (below: number) => number, ids: Record<ObjectName, string[]>, shares: string[][]) {
     const pick = <T>(list: readonly T[]): T | undefined => list[random(list.length)];
     const who = pick([sam, sue, ada])!;
@@ -585,7 +585,7 @@ describe('following the changes of an object', () => {
     }
   }
 
-  /** So many refused requests that changes are told in more than one stretch. */
+  /** Enough refused requests to split the changes into several batches. */
   const crowd = async (count: number): Promise<void> => {
     const { rows: tenants } = await database.query<{ id: string }>(
       `SELECT id FROM metadata.tenants WHERE key = 'demo'`,
@@ -602,7 +602,7 @@ describe('following the changes of an object', () => {
   const copies = async (): Promise<Copy[]> =>
     Promise.all([sam, sue, mia, ada].flatMap((who) => OBJECTS.map((object) => follow(who, object))));
 
-  it('keeps the copies of all users the same as their lists, whatever is changed', async function () {
+  it('keeps the copies of all users equal to their lists, whatever is changed', async function () {
     this.timeout(120_000);
     const seed = Number(process.env['SEED'] ?? randomInt(2 ** 31));
     const random = randomFrom(seed);
@@ -626,7 +626,7 @@ describe('following the changes of an object', () => {
     }
   });
 
-  it('misses nothing while many write and many follow', async function () {
+  it('misses nothing while many users write and many follow', async function () {
     this.timeout(120_000);
     const seed = Number(process.env['SEED'] ?? randomInt(2 ** 31));
     const ids: Record<ObjectName, string[]> = { Deal__c: [], DealLine__c: [] };

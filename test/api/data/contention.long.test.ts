@@ -1,6 +1,6 @@
 /**
- * Twenty people at work on the same few records: lines of the same orders, the same fields, the same transitions. Nothing
- * is lost, every total is right, nobody hears of a deadlock, and the audit chain holds.
+ * Twenty users on the same few records: lines of the same orders, the same fields, the same transitions. No change is
+ * lost, every total is correct, no request fails with a deadlock, and the audit chain is intact.
  * CONTENTION_SECONDS=60 for a longer run.
  */
 import assert from 'node:assert/strict';
@@ -23,7 +23,7 @@ interface Line {
 
 const sum = (amounts: readonly number[]): number => Math.round(amounts.reduce((all, n) => all + n * 100, 0)) / 100;
 
-describe('twenty people at work on the same records', () => {
+describe('twenty users at work on the same records', () => {
   let platform: TestPlatform;
   let ada: Api;
   let tenantId: string;
@@ -34,7 +34,7 @@ describe('twenty people at work on the same records', () => {
   const confirmed = new Map<string, string[]>();
   const transitions = { races: 0, won: 0 };
 
-  /** Notes what came back; anything that is neither done nor one of the expected refusals is a surprise. */
+  /** Counts the outcome; an unexpected one is recorded as a surprise. */
   function note(what: string, answer: Answer, expected: readonly string[]): Answer {
     const outcome = answer.status < 300 ? 'done' : String(answer.body.code);
     const key = `${what} ${outcome}`;
@@ -65,7 +65,7 @@ describe('twenty people at work on the same records', () => {
       tokens.push((await signIn({ baseUrl, user: `worker${i}@demo.example`, password: PASSWORD })).access_token);
     }
     people = tokens.map((token) => api(platform.baseUrl, token));
-    // Sam's orders: everybody above him works on them.
+    // Sam's orders: all users above him work on them.
     const sam = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam'));
     orders = [];
     for (let i = 0; i < ORDERS; i++) orders.push(await newOrder(sam));
@@ -157,7 +157,7 @@ describe('twenty people at work on the same records', () => {
     ]);
   }
 
-  /** Adds a signature to what stands there: whoever overwrites somebody else's loses it. */
+  /** Appends a signature to the current value: an overwriting change would lose another user's. */
   async function signNotes(person: Api, order: string, signature: string): Promise<void> {
     for (let attempt = 0; attempt < 40; attempt++) {
       const read = await person.get(`/data/SalesOrder__c/${order}?fields=Notes__c`);
@@ -176,7 +176,7 @@ describe('twenty people at work on the same records', () => {
     }
   }
 
-  /** Everybody submits the same order at the same moment, with the same ETag. */
+  /** All users submit the same order at the same moment, with the same ETag. */
   async function raceForTransitions(until: number): Promise<void> {
     const product = (await ada.get('/data/Product?take=1')).body.records[0].id;
     while (Date.now() < until) {
@@ -203,7 +203,7 @@ describe('twenty people at work on the same records', () => {
     assert.equal(transitions.won, transitions.races);
   });
 
-  it('keeps every change that was confirmed, and in each total every line', async () => {
+  it('keeps every confirmed change, and every line in its total', async () => {
     for (const order of orders) {
       const { body } = await ada.get(`/data/SalesOrder__c/${order}`);
       const lines: Line[] = [];
@@ -225,7 +225,7 @@ describe('twenty people at work on the same records', () => {
     }
   });
 
-  it('leaves an audit trail that is whole, with a row for everything that was done', async () => {
+  it('leaves an intact audit trail, with a row for every completed change', async () => {
     const { broker } = platform;
     await call(broker, 'data.audit.seal', { tenantId });
     let from: VerifyRequest['from'];

@@ -1,5 +1,5 @@
 /**
- * Private records in the demo tenant, for tests of who sees what: deals, which belong to their owners, and lines, which
+ * Private records in the demo tenant, for tests of visibility: deals, which belong to their owners, and lines, which
  * follow their deal. Sam and Sue are representatives below Mia; Sue is the only auditor.
  */
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-/** Duplicate rules over HTTP: what is told, what is hidden, and what a confirmation is good for. */
+/** Duplicate rules over HTTP: reported and hidden matches, and the scope of a confirmation. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Database } from '../../../mixins/database/database.ts';
@@ -244,7 +244,7 @@ describe('duplicate rules', function () {
   };
   const query = async (text: string, values: unknown[] = []) => (await database.query(text, values)).rows;
 
-  it('tell what a record may be a duplicate of, and store it once that is confirmed', async () => {
+  it('report possible duplicates of a record, and store it once it is confirmed', async () => {
     const first = await created({ name: 'Acme GmbH', TaxId__c: 'DE 123' });
     const body = { name: 'Another', TaxId__c: 'de-123' };
     const key = randomUUID();
@@ -314,7 +314,7 @@ describe('duplicate rules', function () {
     ]);
   });
 
-  it('look at an update when a field of theirs changes, and never at the record itself', async () => {
+  it('check an update when one of their fields changes, and never match the record itself', async () => {
     const taxId = unique('T');
     const first = await created({ TaxId__c: taxId });
     const second = await created({});
@@ -337,7 +337,7 @@ describe('duplicate rules', function () {
     assert.equal(stale.status, 412, 'the ETag comes first');
   });
 
-  it('come after validation, and after references that name no record', async () => {
+  it('run after validation, and after references to unknown records', async () => {
     const code = unique('C');
     await created({ Code__c: code });
     const invalid = await create({ Code__c: code, Rank__c: 'first' });
@@ -353,7 +353,7 @@ describe('duplicate rules', function () {
     assert.equal(rules[0].label, 'Same code');
   });
 
-  it('block all that is found together with what could be confirmed', async () => {
+  it('block all matches together when one of the rules blocks', async () => {
     const [code, taxId] = [unique('C'), unique('T')];
     await created({ Code__c: code, TaxId__c: taxId });
     const reply = await create({ Code__c: code, TaxId__c: taxId });
@@ -362,7 +362,7 @@ describe('duplicate rules', function () {
     assert.equal(reply.body.details.confirmationToken, null);
   });
 
-  it('refuse a confirmation that is not for this very request, and store nothing', async () => {
+  it('refuse a confirmation of any other request, and store nothing', async () => {
     const taxId = unique('T');
     await created({ TaxId__c: taxId });
     const target = await created({});
@@ -406,7 +406,7 @@ describe('duplicate rules', function () {
     assert.equal(await count(), before + 1);
   });
 
-  it('hold an upsert to them, whatever it amounts to', async () => {
+  it('apply to an upsert, whether it creates or updates', async () => {
     const taxId = unique('T');
     await created({ TaxId__c: taxId });
     const path = `/data/${OBJECT}/by/Extern__c/${encodeURIComponent(unique('E'))}`;
@@ -424,7 +424,7 @@ describe('duplicate rules', function () {
     assert.equal(stored.status, 200, stored.text);
   });
 
-  it('hold a transition to them, which goes on with the token', async () => {
+  it('apply to a transition, which continues with the token', async () => {
     const taxId = unique('T');
     const first = await created({ TaxId__c: taxId });
     const [target, other] = [await created({}), await created({})];
@@ -467,7 +467,7 @@ describe('duplicate rules', function () {
     assert.deepEqual(replies.map((reply) => reply.status).sort(), [201, 400, 400, 400]);
   });
 
-  it('ask again when there are matches that were not shown', async () => {
+  it('require confirmation again when there are new matches', async () => {
     const taxId = unique('T');
     const first = await created({ TaxId__c: taxId });
     const body = { name: unique('Late'), TaxId__c: taxId };
@@ -490,7 +490,7 @@ describe('duplicate rules', function () {
     assert.equal(fewer.status, 201, fewer.text);
   });
 
-  it('say in a dry run what would be found, and use nothing up', async () => {
+  it('report the result in a dry run, and use nothing up', async () => {
     const taxId = unique('T');
     const first = await created({ TaxId__c: taxId });
     const body = { name: unique('Dry'), TaxId__c: taxId };
@@ -505,7 +505,7 @@ describe('duplicate rules', function () {
     assert.equal((await sam.post(`/data/${OBJECT}`, body, confirming(token))).status, 201);
   });
 
-  it('find what is written in another way', async () => {
+  it('find other spellings', async () => {
     const same: [field: string, a: string, b: string][] = [
       ['TaxId__c', 'ÄÖ-1 2', 'ao12'],
       ['Phone__c', '+49 (0)30 777001', '0049 30/777 001'],
@@ -533,7 +533,7 @@ describe('duplicate rules', function () {
     }
   });
 
-  it('score by weight and similarity, show the best first and name what matches', async () => {
+  it('score by weight and similarity, list the best match first and name the matching fields', async () => {
     const near = await created({ name: 'Nordwind Maschinenbau Handels', City__c: 'Kiel' });
     const nearer = await created({ name: 'Nordwind Maschinenbau Handel', City__c: 'Bremen' });
     const reply = await create({ name: 'Nordwind Maschinenbau', City__c: 'KIEL ' });
@@ -561,7 +561,7 @@ describe('duplicate rules', function () {
     assert.deepEqual(firedRules(await create({ Title__c: 'Prokuristen' })), [`${OBJECT}.LikeTitle`], 'a short text');
   });
 
-  it('find the one that matches among thousands that share a value', async () => {
+  it('find the match among thousands that share a value', async () => {
     await query(
       `INSERT INTO ${schema}."${OBJECT}" (id, "ownerId", "createdAt", "createdById", "updatedAt", "updatedById", name, "Firm__c", "Town__c")
         SELECT ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, u.id, now(), u.id, now(), u.id, 'Firm ' || n, md5(n::text), 'Berlin'
@@ -577,7 +577,7 @@ describe('duplicate rules', function () {
     assert.equal((await create({ Firm__c: 'Oderbruch Landtechnik KG', Town__c: 'Bern' })).status, 201);
   });
 
-  it('look among texts of every size that similar ones can have', async () => {
+  it('search texts of every length that similar ones can have', async () => {
     const [{ wrong }] = (await query(
       `SELECT count(*)::int AS wrong FROM generate_series(1, 300) a, generate_series(1, 300) b, (VALUES (0.1), (0.5), (0.8), (1)) v(s)
         WHERE least(a, b) >= s * greatest(a, b)
@@ -624,7 +624,7 @@ describe('duplicate rules', function () {
     assert.deepEqual(ids, [...ids].sort(), 'equal scores stand in the order of ids');
   });
 
-  describe('and what a caller cannot see', () => {
+  describe('and hidden data', () => {
     const shapeOf = (reply: Answer): string =>
       JSON.stringify([
         reply.status,
@@ -682,7 +682,7 @@ describe('duplicate rules', function () {
       );
     });
 
-    it('a field that the caller cannot read has no part in the score, and a rule of such fields does not run', async () => {
+    it('an unreadable field has no part in the score, and a rule of such fields does not run', async () => {
       const secret = unique('S');
       const city = unique('City');
       const stored = await ada.post(`/data/${OBJECT}`, {
@@ -709,8 +709,8 @@ describe('duplicate rules', function () {
     });
   });
 
-  describe('and requests at the same time', () => {
-    it('let one of many equal records through', async () => {
+  describe('and simultaneous requests', () => {
+    it('admit one of many equal records', async () => {
       for (const field of ['Code__c', 'Key__c', 'TaxId__c']) {
         const value = unique('R');
         const replies = await Promise.all(Array.from({ length: 8 }, () => create({ [field]: value })));
@@ -718,13 +718,13 @@ describe('duplicate rules', function () {
       }
     });
 
-    it('let one of many similar records through when similarity blocks', async () => {
+    it('admit one of many similar records when similarity blocks', async () => {
       const words = unique('Oberingenieur Wasserwirtschaft');
       const replies = await Promise.all(Array.from({ length: 6 }, (_, i) => create({ Title__c: `${words} ${i}` })));
       assert.deepEqual(replies.map((reply) => reply.status).sort(), [201, 409, 409, 409, 409, 409]);
     });
 
-    it('store no two similar records that nobody confirmed', async () => {
+    it('store no two similar records without confirmation', async () => {
       const letters = 'abcdefghiklmnoprstuvw';
       const random = (below: number): number => Math.floor(Math.random() * below);
       const word = (): string => Array.from({ length: 3 + random(9) }, () => letters[random(letters.length)]).join('');
@@ -745,7 +745,7 @@ describe('duplicate rules', function () {
       assert.deepEqual(pairs, []);
     });
 
-    it('wait for each other also when they read different fields of the rule', async () => {
+    it('block each other also when they read different fields of the rule', async () => {
       for (let round = 0; round < 5; round++) {
         const alias = unique('Alias');
         const replies = await Promise.all([sam, ada].map((who) => create({ Alias__c: alias }, who)));
@@ -753,7 +753,7 @@ describe('duplicate rules', function () {
       }
     });
 
-    it('let one of two updates to the same value through', async () => {
+    it('admit one of two updates to the same value', async () => {
       const code = unique('R');
       const records = await Promise.all([created({}), created({})]);
       const replies = await Promise.all(
@@ -773,9 +773,9 @@ describe('duplicate rules', function () {
     });
   });
 
-  // Last, for it switches the rules off.
+  // Last, because it disables the rules.
   describe('and their deployment', () => {
-    it('they are described, checked when deployed, retrieved as they are, and switched by the feature', async () => {
+    it('they are described, validated when deployed, retrieved unchanged, and switched by the feature', async () => {
       assert.equal((await sam.get(`/objects/${OBJECT}/describe`)).body.duplicateRulesActive, true);
       assert.equal((await sam.get('/objects/Contact/describe')).body.duplicateRulesActive, false);
       const { body } = await ada.post('/metadata/retrieve', {

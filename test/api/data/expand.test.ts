@@ -1,4 +1,4 @@
-/** References expanded over HTTP: what reading the other record would answer, in the same request. */
+/** References expanded over HTTP: the same answer as reading the other record, in one request. */
 import assert from 'node:assert/strict';
 import type { Answer, Api } from '../../support/client.ts';
 import { fieldFile } from '../../support/metadata-tenant.ts';
@@ -56,7 +56,7 @@ describe('expanded references over HTTP', function () {
   let sam: Api;
   let mia: Api;
   let eve: Api;
-  /** Sam's deals: one that he has, one that Ada keeps to herself, and deals that refer to them. */
+  /** Sam's deals: one of his own, one that Ada keeps to herself, and deals that refer to them. */
   const ids: Record<string, string> = {};
 
   before(async function () {
@@ -90,7 +90,7 @@ describe('expanded references over HTTP', function () {
   const byName = (body: Anything): Record<string, Anything> =>
     Object.fromEntries(body.records.map(({ name, _expanded }: Anything) => [name, _expanded]));
 
-  it('are null where they are empty or lead to a record that the caller cannot see', async () => {
+  it('are null when empty, or when the caller cannot see the record', async () => {
     const expand = 'Other__c(name,Price__c,Double__c),ownerId(displayName)';
     const open = { id: ids['open'], name: 'open', Price__c: 12.5, Double__c: 25 };
     const owner = { id: deals.ids.sam, displayName: (await sam.get('/identity')).body.user.displayName };
@@ -111,7 +111,7 @@ describe('expanded references over HTTP', function () {
     assert.deepEqual(good(await eve.get('/data/Account?take=1')).records.length, 1);
   });
 
-  it('answer what reading the other record answers, also decimals as text', async () => {
+  it('equal the answer of reading the other record, also with decimals as text', async () => {
     const options = { headers: { accept: 'application/json;IEEE754Compatible=true' } };
     const record = good(await sam.get(`/data/Deal__c/${ids['to open']}?expand=Other__c(Price__c,Double__c)`, options));
     const target = good(await sam.get(`/data/Deal__c/${ids['open']}?fields=id,Price__c,Double__c`, options));
@@ -119,7 +119,7 @@ describe('expanded references over HTTP', function () {
     assert.equal(target.Price__c, '12.50');
   });
 
-  it('leave the ETag as it is, and a record that is expanded is always answered in full', async () => {
+  it('leave the ETag unchanged, and are never answered with a 304', async () => {
     const path = `/data/Deal__c/${ids['to open']}`;
     const etag = (await sam.get(path)).headers.get('etag')!;
     const options = { headers: { 'if-none-match': etag } };
@@ -132,7 +132,7 @@ describe('expanded references over HTTP', function () {
     assert.equal(back.status, 200, back.text);
   });
 
-  it('go on from page to page, and may be left out or changed on the way', async () => {
+  it('continue from page to page, and may be omitted or changed in between', async () => {
     const first = good(await query(sam, { take: 2, expand: 'Other__c(id)' }));
     const cursor = first.nextCursor;
     const second = good(await query(sam, { take: 2, cursor, expand: { ownerId: ['displayName'] } }));
@@ -140,7 +140,7 @@ describe('expanded references over HTTP', function () {
     assert.equal('_expanded' in good(await query(sam, { take: 2, cursor })).records[0], false);
   });
 
-  it('are no longer there when the other record is deleted', async () => {
+  it('are gone when the other record is deleted', async () => {
     const target = await deals.deal(sam, { name: 'gone' });
     const from = await deals.deal(sam, { name: 'from', Other__c: target.body.id });
     const deleted = await sam.delete(`/data/Deal__c/${target.body.id}`, { etag: '"1"' });
@@ -150,7 +150,7 @@ describe('expanded references over HTTP', function () {
     await sam.delete(path, { etag: '"2"' });
   });
 
-  it('are refused with a pointer to what is wrong, alike for what is hidden and what does not exist', async () => {
+  it('are refused with a pointer to the fault, identically for hidden and unknown names', async () => {
     const get = (expand: string): Promise<Answer> => sam.get(`/data/Deal__c?expand=${encodeURIComponent(expand)}`);
     refused(await get('Other__c'), 'query:expand');
     refused(await get('Stage__c(name)'), 'query:expand');
@@ -162,13 +162,13 @@ describe('expanded references over HTTP', function () {
       shape(await get('Other__c(Secret__c)'), 'Secret__c'),
       shape(await get('Other__c(Nothing__c)'), 'Nothing__c'),
     );
-    // Sue has not been given the references.
+    // Sue lacks read access to the references.
     const sue = deals.as.sue;
     const ask = async (name: string): Promise<string> => shape(await sue.get(`/data/Deal__c?expand=${name}(id)`), name);
     assert.equal(await ask('Other__c'), await ask('Nothing__c'));
   });
 
-  it('cost one unit more each', async () => {
+  it('cost one additional unit each', async () => {
     const remaining = async (path: string): Promise<number> =>
       Number((await mia.get(path)).headers.get('x-ratelimit-remaining'));
     const before = await remaining('/data/Deal__c?take=1');
@@ -193,11 +193,11 @@ describe('expanded references over HTTP', function () {
     ])
       assert.deepEqual([denied.status, denied.body.code], [403, 'AGENT_POLICY_DENIED'], denied.text);
     good(await sam.get('/data/Deal__c?expand=Contact__c(name)'));
-    // What the caller cannot read is unknown to them, whatever a policy says about where it leads.
+    // A name that the caller cannot read is unknown, whatever a policy says about its target.
     assert.equal((await sam.get('/data/Deal__c?expand=Nothing__c(name)', options)).status, 400);
   });
 
-  it('are no more open to an agent as a filter or as a widget', async () => {
+  it('are not open to an agent in a filter or a widget either', async () => {
     const run = await sam.post('/agent/runs', { agentKey: 'tester', goal: 'Read deals.' });
     const options = { headers: { 'x-agent-run-id': run.body.runId } };
     const denied = ({ status, body, text }: Answer): void =>
@@ -214,7 +214,7 @@ describe('expanded references over HTTP', function () {
     denied(await listed('Contact'));
     denied(await query(sam, { filters: filters('Contact') }, options));
     good(await query(sam, { filters: filters('Contact') }));
-    // What the caller cannot read is unknown to them.
+    // A name that the caller cannot read is unknown.
     assert.equal((await listed('Nothing__c')).body.code, 'FILTER_VALUE_INVALID');
     const measures = [{ key: 'count', aggregation: 'count' }];
     const widgets = {

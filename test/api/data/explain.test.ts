@@ -1,4 +1,4 @@
-/** Explanations of access over HTTP: each layer in turn, and that they agree with what then happens. */
+/** Explanations of access over HTTP: each layer in turn, and their agreement with the actual outcome. */
 import assert from 'node:assert/strict';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Answer, Api } from '../../support/client.ts';
@@ -98,7 +98,7 @@ describe('explanations of access over HTTP', () => {
 
   const ask = (who: Api, id: string, body: object, object = 'Deal__c'): Promise<Answer> =>
     who.post(`/data/${object}/${id}/access/explain`, body, { idempotencyKey: null });
-  /** The layers as `layer result`, only those that are not notApplicable; and the steps by layer. */
+  /** The layers as `layer result`, without those that are notApplicable; and the steps by layer. */
   const explained = async (who: Api, id: string, body: object, object?: string) => {
     const reply = await ask(who, id, body, object);
     assert.equal(reply.status, 200, reply.text);
@@ -123,7 +123,7 @@ describe('explanations of access over HTTP', () => {
     assert.deepEqual([reply.status, reply.body.code], [status, code], reply.text);
   const newDeal = async (more = {}, owner = sam): Promise<string> => (await deals.deal(owner, more)).body.id;
 
-  it('say by what an owner may do everything', async () => {
+  it("name the grounds of an owner's full access", async () => {
     const id = await newDeal();
     for (const operation of ['read', 'update', 'delete']) {
       const { allowed, of } = await explained(sam, id, { operation });
@@ -137,7 +137,7 @@ describe('explanations of access over HTTP', () => {
     }
   });
 
-  it('name every way that leads to a record', async () => {
+  it('name every grant of access to a record', async () => {
     const id = await newDeal({ Stage__c: 'signed' });
     const grants = async (who: Api, operation = 'read') =>
       (await explained(who, id, { operation })).of['sharing']!.grantedBy.map(
@@ -167,7 +167,7 @@ describe('explanations of access over HTTP', () => {
     assert.ok(open.allowed);
   });
 
-  it('name a rule by reference, and advise one where a field names the user', async () => {
+  it('name a rule by reference, and suggest one where a field names the user', async () => {
     await deals.deploy({
       ...fieldFile('Deal__c', 'Agent__c', 'fieldType: reference\nreferenceTo: [User]'),
       'permissionSets/DealAgents.yaml':
@@ -196,7 +196,7 @@ describe('explanations of access over HTTP', () => {
     await deals.setUser('sue', { permissionSetApiNames: ['DealsRead'] });
   });
 
-  it('tell that the scope is missing', async () => {
+  it('report a missing scope', async () => {
     const id = await newDeal();
     const reader = await deals.sign('sam', 'data:read');
     for (const [operation, scope] of [
@@ -214,7 +214,7 @@ describe('explanations of access over HTTP', () => {
     assert.equal(patch.body.details.layer, 'scope');
   });
 
-  it('tell that the permission on the object is missing', async () => {
+  it('report a missing permission on the object', async () => {
     const id = await newDeal({ Stage__c: 'signed' });
     const { denied, of } = await explained(sue, id, { operation: 'update' });
     assert.deepEqual(denied, ['objectPermission', 'sharing']);
@@ -226,7 +226,7 @@ describe('explanations of access over HTTP', () => {
     assert.deepEqual((await explained(sue, id, { operation: 'create' })).denied, ['objectPermission']);
   });
 
-  it('tell about fields: who gives them, who may not, and what nobody writes', async () => {
+  it('report fields: their grants, denials, and the read-only ones', async () => {
     const id = await newDeal();
     const of = async (body: object, who = sam) => (await explained(who, id, body)).of['fieldPermission']!;
     assert.deepEqual((await of({ operation: 'read', field: 'Stage__c' })).grantedBy, [
@@ -245,7 +245,7 @@ describe('explanations of access over HTTP', () => {
     assert.match(edit.of['fieldPermission']!.remedy!, /Give edit on Deal__c\.Stage__c/);
   });
 
-  it('treat what is hidden like what does not exist', async () => {
+  it('treat hidden names like unknown ones', async () => {
     const id = await newDeal();
     const answer = async (body: object, name: string) => (await ask(sam, id, body)).text.replaceAll(name, '…');
     for (const operation of ['read', 'update', 'create'])
@@ -266,7 +266,7 @@ describe('explanations of access over HTTP', () => {
     assert.equal(await transition('pay'), await transition('fly'));
   });
 
-  it('tell that the record is in the wrong state, or that its state has a life of its own', async () => {
+  it('report a record in the wrong state, or a state that only transitions change', async () => {
     const id = await newDeal({ Stage__c: 'signed' });
     const direct = await explained(sam, id, { operation: 'update', field: 'State__c' });
     assert.deepEqual(direct.denied, ['recordState']);
@@ -309,7 +309,7 @@ describe('explanations of access over HTTP', () => {
     assert.deepEqual(alsoMine.of['sharing']!.grantedBy, [{ kind: 'owner', apiName: 'sam@demo.example' }]);
   });
 
-  it('foresee that a transition puts a record under a parent that the user may not edit', async () => {
+  it('predict that a transition moves a record under a parent that the user may not edit', async () => {
     const create = (value: string) =>
       `effects:\n  - verb: createRecord\n    object: DealLine__c\n    fields:\n      name: record.name\n      Deal__c: ${value}\n`;
     const action = (object: string, key: string, rest: string) => ({
@@ -347,7 +347,7 @@ describe('explanations of access over HTTP', () => {
     ])
       await mia.post(`/data/Deal__c/${id}/shares`, { principalType: 'user', principalId: deals.ids.sam, access });
 
-    /** What the explanation, the one for an administrator and the list say beforehand, and what then happens. */
+    /** Compares the explanation, an administrator's explanation and the list with the actual outcome. */
     const tried = async (id: string, transitionKey: string, object = 'Deal__c', input?: object) => {
       const path = `/data/${object}/${id}`;
       const question = { operation: 'transition', transitionKey };
@@ -370,7 +370,7 @@ describe('explanations of access over HTTP', () => {
     assert.deepEqual(await tried(await deal(read), 'addThere'), [false, 403]);
     assert.deepEqual(await tried(await deal(edited), 'addThere'), [true, 201]);
     assert.deepEqual(await tried(await newDeal(), 'addHere'), [true, 201]);
-    // Without rights a record is not told from none, and what is sent along is not known beforehand.
+    // A hidden record is indistinguishable from a missing one, and the input is not known beforehand.
     const unseen = (await sam.post('/data/Deal__c', { name: 'Unseen' })).body.id;
     await ada.patch(`/data/Deal__c/${unseen}`, { Next__c: hidden }, { etag: '"1"' });
     assert.deepEqual(await tried(unseen, 'addThere'), [true, 422]);
@@ -388,7 +388,7 @@ describe('explanations of access over HTTP', () => {
     await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'DealState'] });
   });
 
-  it('are explained about others to administrators only', async () => {
+  it('about other users are for administrators only', async () => {
     const id = await newDeal();
     const about = (userId: string, more = {}) => ({ operation: 'read', userId, ...more });
     const hers = await explained(ada, id, about(deals.ids.sue));
@@ -416,12 +416,12 @@ describe('explanations of access over HTTP', () => {
     assert.match(scope.headers.get('www-authenticate')!, /insufficient_scope.*setup:read/);
     for (const nobody of [uuidv7(), deals.ids.eve, 'sue@demo.example'])
       refused(await ask(ada, id, about(nobody)), 422, 'VALIDATION_FAILED');
-    // About oneself it needs neither.
+    // About the caller it needs neither.
     assert.equal((await explained(sam, id, about(deals.ids.sam.toUpperCase()))).allowed, true);
     refused(await ask(sue, id, about(deals.ids.sam)), 404, 'RECORD_NOT_FOUND');
   });
 
-  it('do not tell that a record exists', async () => {
+  it('do not reveal that a record exists', async () => {
     const id = await newDeal();
     const shapeOf = ({ status, body }: Answer): unknown => ({ status, body: { ...body, requestId: '' } });
     const hidden = await ask(sue, id, { operation: 'read' });
@@ -436,7 +436,7 @@ describe('explanations of access over HTTP', () => {
     refused(await ask(ada, id, { operation: 'read' }, 'Hidden__c'), 404, 'OBJECT_NOT_FOUND');
   });
 
-  it('answer what is wrong with a question', async () => {
+  it('report faults in the question', async () => {
     const id = await newDeal();
     refused(await ask(sam, id, { operation: 'fly' }), 400, 'PARAMETER_INVALID');
     refused(await ask(sam, id, {}), 400, 'PARAMETER_REQUIRED');
@@ -451,7 +451,7 @@ describe('explanations of access over HTTP', () => {
     refused(await ask(sam, id, { operation: 'read', field: 'x'.repeat(81) }), 400, 'PARAMETER_INVALID');
   });
 
-  it('agree with what then happens', async () => {
+  it('agree with the actual outcome', async () => {
     const people: [string, Api][] = [
       ['mia', mia],
       ['sam', sam],
@@ -491,7 +491,7 @@ describe('explanations of access over HTTP', () => {
       }
   });
 
-  it('agree with what then happens to each field, of users too', async () => {
+  it('agree with the actual outcome for each field, of users too', async () => {
     const id = await newDeal();
     const fieldsOf = async (object: string): Promise<string[]> =>
       (await ada.get(`/objects/${object}/describe`)).body.fields.map((field: { apiName: string }) => field.apiName);
@@ -525,13 +525,13 @@ describe('explanations of access over HTTP', () => {
     assert.equal(owner.body.errors[0].code, 'FIELD_READ_ONLY', 'users belong to nobody');
   });
 
-  it('agree with what transitions then answer', async () => {
+  it('agree with the outcome of transitions', async () => {
     await deals.setUser('sue', { permissionSetApiNames: ['Deals', 'DealState'] });
     const statuses: Record<string, number> = {};
     for (const [name, who, owner, stages] of [
       ['mia', mia, mia, ['signed', 'new']],
       ['sam', sam, sam, ['signed', 'new']],
-      // By a sharing rule she reads what is signed, and changes nothing.
+      // By a sharing rule she reads signed records, and changes none.
       ['sue', sue, sam, ['signed']],
     ] as const)
       for (const transitionKey of ['win', 'pay', 'note', 'log'])

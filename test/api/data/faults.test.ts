@@ -1,4 +1,4 @@
-/** Rules that go wrong when they are asked, records in cycles, and rules of every kind that change under the writers. */
+/** Rules that fail at evaluation, records in cycles, and rules of every kind that change during writes. */
 import assert from 'node:assert/strict';
 import type { Answer, Api } from '../../support/client.ts';
 import { fieldFile, wholePackage } from '../../support/metadata-tenant.ts';
@@ -50,7 +50,7 @@ const FILES: Record<string, string> = {
     'type: SharingRule\napiName: Cheap\nobject: Deal__c\nkind: criteria\ncriteria: record.Amount__c / record.Parts__c < 100\nto:\n  role: SalesRep\naccess: read\n',
 };
 
-/** Tenants that were set up before may have them; a deployment refuses new ones (docs/reference/metadata.md#validate). */
+/** Tenants of earlier versions may have them; a deployment refuses new ones (docs/reference/metadata.md#validate). */
 const DEPLOYED_BEFORE: Record<string, string> = {
   ...action('Tell', {
     effects: [{ verb: 'emitEvent', type: 'told', data: { each: 'record.Amount__c / record.Parts__c' } }],
@@ -59,7 +59,7 @@ const DEPLOYED_BEFORE: Record<string, string> = {
   ...fieldFile('Deal__c', 'Scan__c', 'fieldType: file\nrequired: true'),
 };
 
-describe('rules that go wrong, records in cycles, rules that change', () => {
+describe('rules that fail, cyclic records, and changing rules', () => {
   let deals: Deals;
   let sam: Api;
   let sue: Api;
@@ -116,14 +116,14 @@ describe('rules that go wrong, records in cycles, rules that change', () => {
         assert.deepEqual(lines.body.records, [], 'nothing half done');
       });
 
-    it('is null when what it reads is null', async () => {
+    it('is null when its inputs are null', async () => {
       const id = await deal({ Amount__c: 10 });
       const done = await act(id, 'Divide');
       assert.deepEqual([done.status, done.body.record?.Amount__c], [201, null], done.text);
     });
   });
 
-  it('a guard that would run for ever does not hold', async () => {
+  it('a guard without end does not hold', async () => {
     const id = await deal();
     const { status, body } = await act(id, 'Guarded');
     assert.deepEqual([status, body.code, body.details.reason], [409, 'STATE_CONFLICT', 'guard']);
@@ -135,7 +135,7 @@ describe('rules that go wrong, records in cycles, rules that change', () => {
     );
   });
 
-  it('criteria that divide by zero or read a null open nothing, and stand in nobody’s way', async () => {
+  it('criteria that divide by zero or read a null match nothing, and do not block writes', async () => {
     const ids: Record<string, string> = {};
     for (const [name, values] of Object.entries({
       open: { Amount__c: 10, Parts__c: 1 },
@@ -155,7 +155,7 @@ describe('rules that go wrong, records in cycles, rules that change', () => {
     assert.equal((await sue.get(at(ids['zero']!))).status, 200);
   });
 
-  it('records that are each other’s parents are deleted together, and brought back by any of them', async () => {
+  it("records that are each other's parents are deleted together, and restored by any of them", async () => {
     const [a, b, c] = [await deal({ name: 'a' }), await deal({ name: 'b' }), await deal({ name: 'c' })];
     for (const [id, up] of [
       [a, b],
@@ -181,7 +181,7 @@ describe('rules that go wrong, records in cycles, rules that change', () => {
       assert.equal((await sam.get(at(id))).body.Up__c, up);
   });
 
-  it('a field of files is written in no way, and asked for by nothing', async () => {
+  it('a field of files cannot be written, by requests or by rules', async () => {
     const id = await deal({ Amount__c: 1 });
     const etag = (await sam.get(at(id))).headers.get('etag')!;
     for (const value of ['0193a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', null]) {
@@ -212,7 +212,7 @@ describe('rules that go wrong, records in cycles, rules that change', () => {
     }
   });
 
-  it('a rollup that gets another type is in nobody’s way, also where statements were made ready before', async () => {
+  it('a changed rollup type does not block writes, also with statements that were prepared before', async () => {
     const least = (field: string): Record<string, string> =>
       fieldFile(
         'Deal__c',
@@ -234,7 +234,7 @@ describe('rules that go wrong, records in cycles, rules that change', () => {
     }
   });
 
-  describe('a rule of any kind that is deployed while people write', () => {
+  describe('deploying during writes', () => {
     const rule = (folder: string, type: string, apiName: string, body: object): Record<string, string> => ({
       [`objects/Deal__c/${folder}/${apiName}.yaml`]: JSON.stringify({ type, apiName, object: 'Deal__c', ...body }),
     });
@@ -295,7 +295,7 @@ describe('rules that go wrong, records in cycles, rules that change', () => {
             });
             expect(made, 201);
             const etag = (await sam.get(at(id))).headers.get('etag')!;
-            // A rollup that is worked out for all records gives them new versions.
+            // A rollup that is computed for all records gives them new versions.
             expect(await sam.patch(at(id), { Amount__c: i }, { etag }), 200, 412);
             expect(await sam.post('/data/DealLine__c', { name: 'x', Deal__c: id }), 201);
             expect(await sam.get('/data/Deal__c?take=5'), 200);

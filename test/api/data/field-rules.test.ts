@@ -1,4 +1,4 @@
-/** What a tenant says about its fields: record types, running numbers, defaults, required, unique, dependent values. */
+/** A tenant's rules for fields: record types, running numbers, defaults, required, unique, dependent values. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { fieldFile, objectFiles, type StartedTenant, startMetadataTenant } from '../../support/metadata-tenant.ts';
@@ -71,7 +71,7 @@ describe('rules of fields', () => {
       path: { objectApiName: object, id },
       headers: { idempotencyKey: randomUUID(), ifMatch: `"${(await get(object, id)).recordVersion.toString(36)}"` },
     });
-  /** `pointer code` of everything that is wrong. */
+  /** `pointer code` of every violation. */
   const faults = async (promise: Promise<unknown>): Promise<string[]> => {
     try {
       await promise;
@@ -92,7 +92,7 @@ describe('rules of fields', () => {
   after(() => tenant?.stop());
 
   describe('record types', () => {
-    it('give new records their type, and its values their defaults', async () => {
+    it('set the type of new records, and the defaults of its values', async () => {
       const plain = await create('Case__c', {});
       assert.deepEqual([plain.recordTypeApiName, plain.Kind__c, plain.Tags__c], ['Support', 'bug', ['red']]);
       const idea = await create('Case__c', { recordTypeApiName: 'Idea' });
@@ -101,7 +101,7 @@ describe('rules of fields', () => {
       assert.deepEqual([none.recordTypeApiName, none.Kind__c], [null, 'wish']);
     });
 
-    it('limit picklists, on create and update, with what is allowed', async () => {
+    it('limit picklists to the allowed values, on create and update', async () => {
       const wrong = { recordTypeApiName: 'Idea', Kind__c: 'bug', Area__c: 'paper' };
       assert.deepEqual(await faults(create('Case__c', wrong)), [
         '/Area__c PICKLIST_VALUE_INVALID',
@@ -122,7 +122,7 @@ describe('rules of fields', () => {
       assert.deepEqual([idea.recordTypeApiName, idea.Kind__c, idea.Area__c], ['Idea', 'wish', null]);
     });
 
-    it('take values in every form of Unicode, in which somebody else may have typed the configuration', async () => {
+    it('accept values in every Unicode form, independent of that in the configuration', async () => {
       const decomposed = 'Gru\u0308n';
       await tenant.deployed({
         ...objectFiles('Paint__c', {
@@ -136,7 +136,7 @@ describe('rules of fields', () => {
         assert.equal((await create('Paint__c', { Color__c: value, Tone__c: 'hell' })).Color__c, 'Gr\u00fcn');
     });
 
-    it('are known and active, and only where an object has them', async () => {
+    it('must exist, be active, and belong to an object with record types', async () => {
       for (const name of ['Old', 'None', 'support'])
         assert.deepEqual(await faults(create('Case__c', { recordTypeApiName: name })), [
           '/recordTypeApiName PICKLIST_VALUE_INVALID',
@@ -156,7 +156,7 @@ describe('rules of fields', () => {
       ]);
     });
 
-    it('are described, and filtered by', async () => {
+    it('are described, and can be filtered by', async () => {
       const { recordTypes, fields } = await describe_('Case__c');
       assert.deepEqual(recordTypes.slice(0, 2), [
         { apiName: 'Idea', label: 'Idea', default: false, active: false },
@@ -195,7 +195,7 @@ describe('rules of fields', () => {
   describe('running numbers', () => {
     const numbered = (format: string) => fieldFile('Bill__c', 'No__c', `fieldType: autoNumber\nformat: "${format}"`);
 
-    it('are given to the records that are there, in the order of their creation, and go on from there', async () => {
+    it('are assigned to existing records in the order of their creation, and continue from there', async () => {
       const old: Anything[] = [];
       for (let i = 0; i < 3; i++) old.push(await create('Bill__c', {}));
       await tenant.deployed(numbered('B-{000}'));
@@ -211,7 +211,7 @@ describe('rules of fields', () => {
       assert.equal((await create('Bill__c', {})).No__c, 'B-004');
     });
 
-    it('are not spent by writes that are refused, tried out or repeated under their key', async () => {
+    it('are not spent by writes that are refused, dry runs or repeated under their key', async () => {
       const last = Number((await create('Bill__c', { Code__c: 'one' })).No__c.slice(2));
       await faults(create('Bill__c', { Amount__c: -1 }));
       await faults(create('Bill__c', { No__c: 'B-900' }));
@@ -230,7 +230,7 @@ describe('rules of fields', () => {
       );
     });
 
-    it('are never given twice, not those of deleted records and not to many at the same time', async () => {
+    it('are never assigned twice, neither those of deleted records nor by simultaneous requests', async () => {
       const one = await create('Bill__c', {});
       await remove('Bill__c', one.id);
       const many = await Promise.all(Array.from({ length: 20 }, () => create('Bill__c', {})));
@@ -249,7 +249,7 @@ describe('rules of fields', () => {
   });
 
   describe('required, unique, default and dependent values', () => {
-    it('want a value that is not blank, when it is given and when it is not', async () => {
+    it('require a value that is not blank, whether the field is sent or not', async () => {
       assert.deepEqual(await faults(create('Thing__c', {})), ['/Needed__c FIELD_REQUIRED']);
       for (const blank of ['', '  \t\n', '\u00a0\u2003', null])
         assert.deepEqual(await faults(create('Thing__c', { Needed__c: blank })), ['/Needed__c FIELD_REQUIRED']);
@@ -258,7 +258,7 @@ describe('rules of fields', () => {
       await update('Thing__c', id, { name: 'a required field that is not mentioned stays' });
     });
 
-    it('give defaults on create, to fields that are left out, and never on update', async () => {
+    it('set defaults on create for omitted fields, and never on update', async () => {
       const left = await create('Thing__c', { Needed__c: 'x' });
       assert.equal(left.Given__c, 'standard');
       assert.deepEqual(await faults(create('Thing__c', { Needed__c: 'x', Given__c: null })), [
@@ -273,7 +273,7 @@ describe('rules of fields', () => {
       assert.deepEqual([given.defaultedOnCreate, given.defaultValue], [true, 'standard']);
     });
 
-    it('are unique without regard to case unless the field says otherwise, and any number may be empty', async () => {
+    it('are unique without regard to case unless configured otherwise, and any number may be empty', async () => {
       const needed = { Needed__c: 'x' };
       await create('Thing__c', { ...needed, Key__c: 'Straße', Exact__c: 'Abc', Number__c: 1 });
       for (const twin of [{ Key__c: 'STRAßE' }, { Exact__c: 'Abc' }, { Number__c: '1.0' }])
@@ -338,7 +338,7 @@ describe('rules of fields', () => {
       assert.deepEqual(found.json.records, [{ id }]);
     });
 
-    it('fit the controlling field after the write, whichever of the two is written', async () => {
+    it('match the controlling field after the write, whichever of the two is written', async () => {
       const thing = (body: object) => create('Thing__c', { Needed__c: 'x', ...body });
       const refused = ['/City__c DEPENDENT_PICKLIST_INVALID'];
       assert.deepEqual(await faults(thing({ Land__c: 'de', City__c: 'Porto' })), refused);
@@ -352,7 +352,7 @@ describe('rules of fields', () => {
       await update('Thing__c', id, { Land__c: null });
     });
 
-    it('are given by default only where the controlling field takes them, and hold lists to it as well', async () => {
+    it('are set by default only where the controlling field allows them, which applies to lists as well', async () => {
       const values = (list: string[]): string =>
         list
           .map((item) => {
@@ -365,7 +365,7 @@ describe('rules of fields', () => {
         `fieldType: ${type}\npicklist:\n  controllingField: ${controller}\n  values:\n${values(list)}`;
       await tenant.deployed(
         objectFiles('Trip__c', {
-          // Named so that a field is read before the one that controls it.
+          // Named so that the field is read before its controlling field.
           Area__c: dependent('Town__c', ['Center Bonn*', 'River Porto']),
           Town__c: dependent('Way__c', ['Bonn rail*', 'Porto air']),
           Way__c: `fieldType: picklist\n${picklist(['rail*', 'air'])}`,

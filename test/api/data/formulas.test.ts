@@ -1,4 +1,4 @@
-/** Formula fields: worked out whenever they are read, and asked about like any other field. */
+/** Formula fields: computed whenever they are read, and queried like any other field. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { RequestContext } from '../../../lib/context.ts';
@@ -69,7 +69,7 @@ describe('formula fields', () => {
   });
   after(() => tenant?.stop());
 
-  it('are shown by create, get, list and update in the form of their result', async () => {
+  it('are returned by create, get, list and update in the form of their result', async () => {
     const created = await create({ name: 'new', Net__c: 10, Parts__c: 4, Due__c: '2026-02-28' });
     assert.deepEqual(
       [created.Gross__c, created.Each__c, created.Boxes__c, created.Label__c, created.Late__c, created.Reminder__c],
@@ -105,7 +105,7 @@ describe('formula fields', () => {
     });
   });
 
-  it('are null where they divide by zero, leave their range or lack a value', async () => {
+  it('are null when they divide by zero, exceed their range or lack a value', async () => {
     const b = await get(ids['b']!);
     assert.equal(b.Each__c, null);
     assert.equal(b.Gross__c, 0.06);
@@ -146,7 +146,7 @@ describe('formula fields', () => {
     await assert.rejects(query({ search: 'koln', searchFields: ['Label__c'] }), { code: 'SEARCH_FIELD_INVALID' });
   });
 
-  it('are conditions on related records', async () => {
+  it('work in conditions on related records', async () => {
     const child = await create({ name: 'child', Parent__c: ids['a'] });
     const related = {
       objectApiName: 'Order__c',
@@ -160,7 +160,7 @@ describe('formula fields', () => {
     });
   });
 
-  it('sort, with cursors over ties and nulls, whether they are shown or not', async () => {
+  it('sort, with cursors over ties and nulls, whether they are selected or not', async () => {
     for (const [field, desc, expected] of [
       ['Gross__c', false, 'c,b,a,e,d'],
       ['Gross__c', true, 'd,e,a,b,c'],
@@ -187,7 +187,7 @@ describe('formula fields', () => {
             found.push(...page.records.map((record: Anything) => record.name));
             cursor = page.nextCursor;
           } while (cursor);
-          // Equal values come in the order of their ids, which is that of their creation.
+          // Equal values are ordered by id, and so by creation.
           assert.equal(found.join(), expected, `${field} ${desc} by ${take}`);
         }
     assert.equal(
@@ -202,7 +202,7 @@ describe('formula fields', () => {
     );
   });
 
-  it('do not sort by a moment that moves on from page to page, which would never end', async () => {
+  it('do not sort by the current time, which advances between pages', async () => {
     await tenant.deployed(
       objectFiles('Clock__c', {
         Sent__c: 'fieldType: dateTime',
@@ -230,7 +230,7 @@ describe('formula fields', () => {
     assert.equal((await query(where('Soon__c', 'gt', 'TODAY'), 'Clock__c')).records.length, 1);
   });
 
-  it('are written by nobody and leave no trace in history', async () => {
+  it('cannot be written and leave no trace in history', async () => {
     for (const body of [{ Gross__c: 5 }, { Net__c: 5, Label__c: null }])
       await assert.rejects(
         mutate('data.records.update', {
@@ -260,7 +260,7 @@ describe('formula fields', () => {
     });
   });
 
-  it('are described by their result, with the expression for those who configure', async () => {
+  it('are described by their result, with the expression for users who configure', async () => {
     const describe = async (scopes: RequestContext['scopes']): Promise<Anything> => {
       const { fields } = (
         await tenant.call('data.objects.describe', { path: { objectApiName: 'Order__c' } }, 'admin', scopes)
@@ -287,7 +287,7 @@ describe('formula fields', () => {
     assert.equal((await describe([])).Gross__c.formula, null);
   });
 
-  it('take part in validation rules, as they would be and as they were', async () => {
+  it('take part in validation rules, with their new and their old values', async () => {
     await tenant.deployed({
       'objects/Order__c/validationRules/Cap.yaml':
         'type: ValidationRule\napiName: Cap\nobject: Order__c\ncondition: record.Each__c > 1000 || old != null && isChanged(record.Boxes__c) && record.Boxes__c < old.Boxes__c\nmessage: Too much for each.\n',
@@ -312,7 +312,7 @@ describe('formula fields', () => {
     });
   });
 
-  it('act with the expression of the last deployment at once', async () => {
+  it('apply the expression of the last deployment at once', async () => {
     assert.equal((await get(ids['a']!)).Boxes__c, 1);
     const before = (await get(ids['a']!)).recordVersion;
     await tenant.deployed(fieldFile('Order__c', 'Boxes__c', formula('record.Parts__c * 100', 'integer')));
@@ -324,7 +324,7 @@ describe('formula fields', () => {
     await tenant.deployed(fieldFile('Order__c', 'Boxes__c', formula('ceil(record.Parts__c / 12)', 'integer')));
   });
 
-  it('are days of the tenant for every caller', async () => {
+  it("use the days of the tenant's time zone for every caller", async () => {
     const settings = (timezone: string): Record<string, string> => ({
       'settings/General.yaml': `type: TenantSettings\napiName: General\nlocale: en\ntimezone: ${timezone}\ncurrency: EUR\n`,
     });
@@ -338,7 +338,7 @@ describe('formula fields', () => {
     await tenant.deployed(settings('UTC'));
   });
 
-  it('are refused when deployed, with the place, when they do not hold together', async () => {
+  it('are refused when deployed, with the location, when they are inconsistent', async () => {
     const field = (name: string, expression: string, resultType = 'decimal', more = ''): Record<string, string> =>
       fieldFile('Order__c', name, formula(expression, resultType, more));
     const table: [Record<string, string>, string, RegExp][] = [
@@ -386,7 +386,7 @@ describe('formula fields', () => {
     assert.equal(lines[place.line - 1]!.slice(place.column - 1).startsWith('Nothing__c'), true, JSON.stringify(place));
   });
 
-  it('bound what formulas over formulas come to', async () => {
+  it('limit the total cost of nested formulas', async () => {
     const chain = (levels: number, times: number): Record<string, string> => {
       const files: Record<string, string> = {};
       for (let level = 1; level <= levels; level++) {
@@ -432,7 +432,7 @@ describe('formula fields', () => {
     assert.ok(problem, 'a formula calculates with it');
   });
 
-  describe('of private records', () => {
+  describe('on private records', () => {
     const SECRET = 'Secret__c';
     const path = `objects/${SECRET}/object.yaml`;
     const files = objectFiles(SECRET, {
@@ -488,7 +488,7 @@ describe('formula fields', () => {
       small = await make({ name: 'small', Net__c: 50 });
     });
 
-    it('open them by sharing criteria, alike in lists, gets and explanations', async () => {
+    it('work in sharing criteria, consistently in lists, gets and explanations', async () => {
       const { records, total } = (
         await asReader('data.records.query', { path: { objectApiName: SECRET }, body: { includeTotal: true } })
       ).json;
@@ -509,7 +509,7 @@ describe('formula fields', () => {
       assert.ok(problems[0].line > 0 && problems[0].column > 0);
     });
 
-    it('show a value to everyone who may read the formula, whatever it reads, and nothing to others', async () => {
+    it('show a value to every user who may read the formula, whatever it reads, and to no others', async () => {
       const { json } = await asReader('data.records.get', { path: { objectApiName: SECRET, id: big.id } });
       assert.deepEqual([json.Gross__c, 'Net__c' in json, 'Hidden__c' in json], [102, false, false]);
       const ask = (body: object): Promise<Anything> =>
@@ -521,7 +521,7 @@ describe('formula fields', () => {
       }
     });
 
-    it('are asked by the guards of transitions', async () => {
+    it('are evaluated by the guards of transitions', async () => {
       const available = async (id: string): Promise<unknown> =>
         (
           await tenant.call('data.transitions.list', { path: { objectApiName: SECRET, id } }, 'admin', [
@@ -558,7 +558,7 @@ describe('formula fields over HTTP', () => {
   });
   after(() => deals?.platform.stop());
 
-  it('do not name a field to who cannot read it', async () => {
+  it("hide a field's name from users who cannot read it", async () => {
     const expressions = async (user: 'sam' | 'ada', scope: string): Promise<unknown[]> => {
       const { body } = await (await deals.sign(user, scope)).get('/objects/Deal__c/describe');
       return ['Each__c', 'Outer__c'].map(
@@ -574,7 +574,7 @@ describe('formula fields over HTTP', () => {
     await deals.setUser('sam', { permissionSetApiNames: ['Deals', 'Pieces'] });
   });
 
-  it('change with the record that they are made of, whose ETag tells it', async () => {
+  it('change with their record, whose ETag reflects it', async () => {
     const { sam } = deals.as;
     const read = await sam.get(mine.path);
     assert.deepEqual([read.body.Each__c, 'Inner__c' in read.body], [333.3333, false]);
@@ -591,7 +591,7 @@ describe('formula fields over HTTP', () => {
     assert.equal(strings.body.Each__c, '125.0000');
   });
 
-  it('refuse to be written, and are unknown to those who may not read them', async () => {
+  it('refuse writes, and are unknown to users who may not read them', async () => {
     const { sam, sue } = deals.as;
     const { headers } = await sam.get(mine.path);
     const written = await sam.patch(mine.path, { Each__c: 1 }, { etag: headers.get('etag')! });

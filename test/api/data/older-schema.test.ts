@@ -1,4 +1,4 @@
-/** Tenants of an older version, met by data processes of this one before their tables are up to date. */
+/** Tenants of an older version, accessed by data processes of this one before their tables are migrated. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -53,7 +53,7 @@ describe('a tenant whose tables are of an older version', function () {
     await platform?.stop();
   });
 
-  it('is answered 503 where they lack something, goes on elsewhere, and is brought up to date by migrating', async () => {
+  it('answers 503 where its tables are incomplete, works otherwise, and is updated by migrating', async () => {
     for (const { id } of tenants) {
       await age(id);
       await hideEpoch(id);
@@ -76,10 +76,10 @@ describe('a tenant whose tables are of an older version', function () {
     assert.doesNotMatch(again.stdout, /tenants/);
   });
 
-  it('does not keep the others from being brought up to date, and is named', async () => {
+  it('does not block the migration of others, and is named', async () => {
     for (const { id } of tenants) await age(id);
     const [first] = tenants;
-    // Stands in the way of what is to be made.
+    // Blocks the creation of the new function.
     await owner.query(`CREATE FUNCTION ${schemaOf(first!.id)}._user_name() RETURNS void LANGUAGE sql AS ''`);
     const migrated = await script('migrate');
     assert.equal(migrated.code, 1);
@@ -105,7 +105,7 @@ describe('a tenant whose tables are of an older version', function () {
     assert.equal((await user.get('/data/Account/changes')).status, 200);
   });
 
-  it('is told to migrate first where the shared tables are older', async () => {
+  it('must be migrated first when the shared tables are older', async () => {
     await owner.query(`DELETE FROM metadata.migrations WHERE name LIKE '0004-%'`);
     const restored = await script('restored');
     assert.equal(restored.code, 2);

@@ -27,7 +27,7 @@ describe('records over HTTP', () => {
   };
 
   describe('POST /data/{objectApiName}', () => {
-    it('creates a record and says where it is', async () => {
+    it('creates a record and returns its location', async () => {
       const reply = await account(sam, { city: 'Köln', employees: 12 });
       assert.equal(reply.headers.get('etag'), '"1"');
       assert.equal(reply.headers.get('location'), `/api/v1/data/Account/${reply.body.id}`);
@@ -36,7 +36,7 @@ describe('records over HTTP', () => {
       assert.equal(read.text, reply.text);
     });
 
-    it('answers 400 to what is not a record at all', async () => {
+    it('answers 400 to a body that is not a record', async () => {
       for (const body of ['[1]', '5', '"x"', 'null', '{"name":', '{"name":"a","name":"b"}', '{"name":"\\ud800"}', '']) {
         const reply = await sam.post('/data/Account', body);
         assert.equal(reply.status, 400, body);
@@ -79,7 +79,7 @@ describe('records over HTTP', () => {
       );
     });
 
-    it('answers 403 without the scope or the permission, and alike for hidden and unknown fields', async () => {
+    it('answers 403 without the scope or the permission, and identically for hidden and unknown fields', async () => {
       const reader = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam', 'data:read'));
       assert.equal((await reader.post('/data/Account', { name: 'x' })).body.code, 'SCOPE_INSUFFICIENT');
       const denied = await sam.post('/data/Payment__c', {});
@@ -102,12 +102,12 @@ describe('records over HTTP', () => {
       assert.deepEqual(shape(hidden), shape(unknown));
     });
 
-    it('gives the answer again to a client that was cut off before it took it', async () => {
+    it('repeats the response for a client that was disconnected before it received it', async () => {
       const [key, name] = [`cut-${randomUUID()}`, `Cut ${randomUUID()}`];
       const { hostname, port } = new URL(platform.baseUrl);
       const socket = connect(Number(port), hostname).pause();
       const body = JSON.stringify({ name });
-      // The answer waits behind others on its connection, which nobody reads.
+      // The response is queued behind others on its connection, which is not read.
       socket.write(
         'GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20) +
           `POST /api/v1/data/Account HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${await tokenFor(platform.baseUrl, 'sam')}\r\n` +
@@ -127,7 +127,7 @@ describe('records over HTTP', () => {
       );
     });
 
-    it('makes one record of one intention', async () => {
+    it('creates one record per idempotency key', async () => {
       const key = `order-${randomUUID()}`;
       const first = await sam.post('/data/Account', { name: 'Once' }, { idempotencyKey: key });
       const again = await sam.post('/data/Account', ' { "name" : "Once" } ', { idempotencyKey: key });
@@ -156,7 +156,7 @@ describe('records over HTTP', () => {
       assert.equal(head.headers.get('etag'), '"1"');
     });
 
-    it('answers 404 alike whatever the reason', async () => {
+    it('answers 404 identically for every cause', async () => {
       const { body } = await account();
       const answers = [
         await sam.get(`/data/Account/${randomUUID()}`),
@@ -169,7 +169,7 @@ describe('records over HTTP', () => {
       }
     });
 
-    it('answers 400 to a malformed id, alike for every object and everybody', async () => {
+    it('answers 400 to a malformed id, for every object and user', async () => {
       for (const answer of [
         await sam.get('/data/Account/nonsense'),
         await eve.get('/data/Account/nonsense'),
@@ -189,7 +189,7 @@ describe('records over HTTP', () => {
       assert.equal((await sam.get(`/data/Account/${body.id}?fields=creditLimit`)).body.code, 'PARAMETER_INVALID');
     });
 
-    it('takes no star for all fields, also after it was read with all of them', async () => {
+    it('accepts no * for all fields, also after reading with all of them', async () => {
       const { body } = await account();
       for (const path of [`/data/Account/${body.id}?fields=*`, `/data/Account/${body.id}`]) await sam.get(path);
       assert.equal((await sam.get(`/data/Account/${body.id}?fields=*`)).body.code, 'PARAMETER_INVALID');
@@ -197,7 +197,7 @@ describe('records over HTTP', () => {
   });
 
   describe('PATCH /data/{objectApiName}/{id}', () => {
-    it('changes a record whose version the caller has seen', async () => {
+    it('changes a record whose version the caller has read', async () => {
       const { body } = await account(mia, { discountPercent: 10 });
       const path = `/data/Account/${body.id}`;
       const reply = await mia.patch(path, { discountPercent: '12.5', city: 'Bonn' }, { etag: '"1"' });
@@ -214,7 +214,7 @@ describe('records over HTTP', () => {
       assert.equal(exact.body.discountPercent, '12.50');
     });
 
-    it('answers 412 with the current ETag, and never forces', async () => {
+    it('answers 412 with the current ETag, without a way to force', async () => {
       const { body } = await account();
       const path = `/data/Account/${body.id}`;
       await sam.patch(path, { city: 'A' }, { etag: '"1"' });
@@ -234,7 +234,7 @@ describe('records over HTTP', () => {
       assert.equal(reply.headers.get('etag'), '"1"');
     });
 
-    it('is closed to those without permission and to other tenants', async () => {
+    it('is denied without permission and to other tenants', async () => {
       const { body } = await account();
       const path = `/data/Account/${body.id}`;
       assert.equal((await eve.patch(path, { city: 'X' }, { etag: '"1"' })).body.code, 'RECORD_NOT_FOUND');
@@ -264,7 +264,7 @@ describe('records over HTTP', () => {
       assert.equal((await mia.get(path)).status, 404);
     });
 
-    it('takes the lines of an order along', async () => {
+    it('deletes the lines of an order with it', async () => {
       const line = (await mia.get('/data/SalesOrderLine__c?take=1')).body.records[0];
       const path = `/data/SalesOrder__c/${line.SalesOrderId__c}`;
       const order = await mia.get(path);
@@ -289,7 +289,7 @@ describe('records over HTTP', () => {
       assert.ok(reply.body.details.dependents.some((item: { count: number }) => item.count > 0));
     });
 
-    it('is closed to those without permission and to other tenants', async () => {
+    it('is denied without permission and to other tenants', async () => {
       const { body } = await account();
       const path = `/data/Account/${body.id}`;
       assert.equal((await sam.delete(path, { etag: '"1"' })).body.code, 'OBJECT_PERMISSION_DENIED');
@@ -327,7 +327,7 @@ describe('records over HTTP', () => {
       assert.ok([200, 400].includes(filtered.status));
     });
 
-    it('take the same query as a body, and refuse what is wrong in either', async () => {
+    it('accept the same query as a body, and refuse faults in either', async () => {
       const query = { take: 3, where: { city: 'Berlin' }, sort: [{ id: 'name' }], includeTotal: true };
       const posted = await sam.post('/data/Account/query', query, { idempotencyKey: null });
       assert.equal(posted.status, 200, posted.text);
@@ -353,7 +353,7 @@ describe('records over HTTP', () => {
       assert.equal((await sam.post('/data/Account/query', { nope: 1 })).body.code, 'BODY_PROPERTY_UNKNOWN');
     });
 
-    it('show a tenant its own records only', async () => {
+    it('show a tenant only its own records', async () => {
       const mine = await account(sam, { name: 'Only in demo' });
       const found = await eve.get(
         `/data/Account?where=${encodeURIComponent('{"name":"Only in demo"}')}&includeTotal=true`,

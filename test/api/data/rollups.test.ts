@@ -1,4 +1,4 @@
-/** Rollup fields: kept right by the database whatever happens to the children, and told like any other change. */
+/** Rollup fields: kept correct by the database through all changes of the children, and reported like other changes. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { fieldFile, objectFiles, type StartedTenant, startMetadataTenant } from '../../support/metadata-tenant.ts';
@@ -91,7 +91,7 @@ describe('rollup fields', () => {
     assert.deepEqual([(await get('Firm__c', firm.id)).Total__c, (await get('Firm__c', firm.id)).Deals__c], [10.15, 1]);
   });
 
-  it('follow a child that is created, changed, moved and deleted, on every level', async () => {
+  it('follow created, changed, moved and deleted children, on every level', async () => {
     const [one, two] = [await create('Firm__c', {}), await create('Firm__c', {})];
     const [a, b] = [await create('Deal__c', { Firm__c: one.id }), await create('Deal__c', { Firm__c: two.id })];
     assert.deepEqual(sums(a), [0, 0, null, null, null], 'a new record says what its rollups are over nothing');
@@ -116,7 +116,7 @@ describe('rollup fields', () => {
     await change('delete', 'Firm__c', one.id);
   });
 
-  it('are listed by a dry run with the records that they would change, and changed by none', async () => {
+  it('are listed by a dry run with the records that they would change, without changing any', async () => {
     const [one, two] = [await create('Firm__c', {}), await create('Firm__c', {})];
     const [a, b] = [await create('Deal__c', { Firm__c: one.id }), await create('Deal__c', { Firm__c: two.id })];
     const line = await create('Line__c', { Deal__c: a.id, Amount__c: 5, Pieces__c: 2 });
@@ -166,7 +166,7 @@ describe('rollup fields', () => {
     assert.deepEqual(await Promise.all(after), before);
   });
 
-  it('come back with the records that a restore brings back, and the ETag it answers is that of the record', async () => {
+  it('return with the records that a restore returns, whose ETag is that of the restored record', async () => {
     const firm = await create('Firm__c', {});
     const deal = await create('Deal__c', { Firm__c: firm.id });
     const line = await create('Line__c', { Deal__c: deal.id, Amount__c: 4, Pieces__c: 1 });
@@ -189,7 +189,7 @@ describe('rollup fields', () => {
     assert.equal((await get('Firm__c', firm.id)).Total__c, 10);
   });
 
-  it('are answered as stored by a write of a record that is its own parent, or that of its parent', async () => {
+  it("are returned as stored by a write to a record that is its own parent, or its parent's parent", async () => {
     await tenant.deployed({
       ...objectFiles('Node__c', {
         Above__c: 'fieldType: reference\nreferenceTo:\n  - Node__c\nrelationshipName: Below__r',
@@ -231,7 +231,7 @@ describe('rollup fields', () => {
     await change('update', 'Deal__c', deal.id, { name: 'other', Note__c: 'large' });
   });
 
-  it('leave the parent alone when nothing changes for it', async () => {
+  it('leave the parent unchanged when its value stays the same', async () => {
     const deal = await create('Deal__c', {});
     const line = await create('Line__c', { Deal__c: deal.id, Amount__c: 5, Pieces__c: 2 });
     const before = await get('Deal__c', deal.id);
@@ -240,7 +240,7 @@ describe('rollup fields', () => {
     assert.deepEqual(await get('Deal__c', deal.id), before);
   });
 
-  it('give the parent a new version, history, audit and event in the name of the user who wrote the child', async () => {
+  it("record the parent's new version, history, audit and event under the user who wrote the child", async () => {
     const deal = await create('Deal__c', {});
     const { schema, database } = tenant;
     await tenant.call(
@@ -271,7 +271,7 @@ describe('rollup fields', () => {
     assert.deepEqual([event.type, event.record_version, event.data.transactionIndex], ['data.record.updated', 2, 1]);
   });
 
-  it('are over the children that meet the criteria, and are computed anew when these change', async () => {
+  it('cover the children that meet the criteria, and are recomputed when these change', async () => {
     const over = (criteria: string) =>
       fieldFile(
         'Deal__c',
@@ -314,7 +314,7 @@ describe('rollup fields', () => {
       `fieldType: formula\n${digits}formula:\n  expression: ${JSON.stringify(expression)}\n  ${more}`,
     );
 
-  it('are over formulas and ask them, and are computed anew when these change', async () => {
+  it('aggregate formulas in values and criteria, and are recomputed when these change', async () => {
     await tenant.deployed({
       ...fieldFile('Line__c', 'Price__c', 'fieldType: currency'),
       ...fieldFile('Line__c', 'Off__c', 'fieldType: percent'),
@@ -369,7 +369,7 @@ describe('rollup fields', () => {
     assert.deepEqual(await nets(), [2.625, 2.625, 1, 2.625]);
   });
 
-  it('are over no formula whose value changes by itself', async () => {
+  it('aggregate no formula whose value changes by itself', async () => {
     const refused = async (files: Record<string, string>, ...expected: RegExp[]): Promise<void> => {
       const found = await problems(files);
       assert.equal(found.length, expected.length, found.join('\n'));
@@ -421,14 +421,14 @@ describe('rollup fields', () => {
       Sum__c: rollup('Ring__c', 'Above__c', 'sum', 'Twice__c'),
     });
     await refused(ring, /Twice__c is a formula over Sum__c, which is a rollup/, /Rollups over rollups form a cycle/);
-    // A formula that a rollup reads is no longer one that it can follow.
+    // A formula that a rollup reads cannot become one that the rollup cannot follow.
     await refused(
       formula('Gross__c', 'record.Pieces__c * year(today)'),
       ...['Best', 'Cheap', 'Net'].map(() => /depends on the time/),
     );
   });
 
-  it('are not deployed when what their formula says now would not fit, and refuse a line that does not', async () => {
+  it('are not deployed when current formula values exceed their range, and refuse lines that do', async () => {
     await tenant.deployed({
       ...formula('Size__c', 'record.Price__c', 'resultType: integer'),
       ...fieldFile('Deal__c', 'Sizes__c', rollup('Line__c', 'Deal__c', 'sum', 'Size__c', 'precision: 4\nscale: 0\n')),
@@ -445,7 +445,7 @@ describe('rollup fields', () => {
       assert.deepEqual([error.code, error.errors[0].code], ['VALIDATION_FAILED', 'FIELD_OUT_OF_RANGE']);
       return true;
     });
-    // More than an integer holds: the formula is null, and null adds nothing.
+    // Exceeds an integer: the formula is null, and null adds nothing.
     await create('Line__c', { Deal__c: deal.id, Price__c: 99 });
     await tenant.deployed(
       formula('Size__c', 'record.Price__c * (record.Price__c > 100 ? 1 : 10000000000000000)', 'resultType: integer'),
@@ -456,7 +456,7 @@ describe('rollup fields', () => {
   const problems = async (files: Record<string, string>): Promise<string[]> =>
     (await tenant.validate(files)).blocked.map(({ code, line, message }: Anything) => `${code} ${line} ${message}`);
 
-  it('are refused at deployment when they could not be kept right', async () => {
+  it('are refused at deployment when they could not be kept correct', async () => {
     const field = (yaml: string, object = 'Deal__c', name = 'New__c') => fieldFile(object, name, yaml);
     const refused = async (yaml: string, expected: RegExp, object?: string): Promise<void> => {
       const found = await problems(field(yaml, object));
@@ -489,7 +489,7 @@ describe('rollup fields', () => {
     };
     assert.match((await problems(cycle)).join('\n'), /REFERENCE_INVALID \d+ Rollups over rollups form a cycle/);
     await refused('fieldType: rollup', /^YAML_SCHEMA_INVALID .* needs rollup/);
-    /** Layers of objects, each of which rolls up everything below. */
+    /** Layers of objects, each of which rolls up all layers below. */
     const woven = (width: number, layers: number): Record<string, string> => {
       const name = (layer: number, n: number): string => `W${layer}x${n}__c`;
       const each = <T>(make: (n: number) => T): T[] => Array.from({ length: width }, (_, n) => make(n));
@@ -529,7 +529,7 @@ describe('rollup fields', () => {
     assert.match((await problems(several)).join(), /LIMIT_EXCEEDED \d+ An object has 25 rollups at most/);
   });
 
-  it('refuse a child that takes them out of their range', async () => {
+  it('refuse a child that makes them exceed their range', async () => {
     await tenant.deployed(
       fieldFile('Deal__c', 'Narrow__c', rollup('Line__c', 'Deal__c', 'sum', 'Pieces__c', 'precision: 3\nscale: 0\n')),
     );
@@ -542,7 +542,7 @@ describe('rollup fields', () => {
     assert.equal((await get('Deal__c', deal.id)).Narrow__c, 999);
   });
 
-  it('are refused at deployment when they would not fit what the records add up to', async () => {
+  it("are refused at deployment when the records' total exceeds their range", async () => {
     const narrow = (precision: number) =>
       fieldFile(
         'Deal__c',

@@ -16,7 +16,7 @@ describe('discovering objects', () => {
   });
   after(() => platform?.stop());
 
-  it('lists objects with what the connection may do', async () => {
+  it('lists objects with the capabilities of the connection', async () => {
     const { status, body, headers } = await sam.get('/objects');
     assert.equal(status, 200);
     assert.match(headers.get('x-request-id')!, /^req_/);
@@ -52,7 +52,7 @@ describe('discovering objects', () => {
     assert.equal(again.text, '');
   });
 
-  it('gives a JSON Schema that the records really satisfy', async () => {
+  it('returns a JSON Schema that actual records satisfy', async () => {
     for (const object of ['Account', 'SalesOrder__c', 'Product', 'User']) {
       const { status, body: schema } = await sam.get(`/objects/${object}/schema.json`);
       assert.equal(status, 200);
@@ -64,7 +64,7 @@ describe('discovering objects', () => {
     }
   });
 
-  it('says in the schema which fields can be emptied, as a write has it', async () => {
+  it('marks in the schema the fields that a write can empty', async () => {
     const account = (await sam.post('/data/Account', { name: 'To be emptied', ownerId: null })).body;
     assert.deepEqual([account.code, account.errors[0].pointer], ['VALIDATION_FAILED', '/ownerId']);
     const { id } = (await sam.post('/data/Account', { name: 'To be emptied' })).body;
@@ -88,7 +88,7 @@ describe('discovering objects', () => {
     assert.equal(emptied['city'], true);
   });
 
-  it('answers 404 alike for what is absent and what is hidden', async () => {
+  it('answers 404 identically for missing and hidden objects', async () => {
     const bodies = new Set<string>();
     for (const object of ['Nope', 'account', 'constructor', '%22Account%22', "Account'--", '_state', 'pg_class']) {
       for (const path of [`/objects/${object}/describe`, `/objects/${object}/schema.json`, `/data/${object}`]) {
@@ -101,7 +101,7 @@ describe('discovering objects', () => {
     assert.equal(bodies.size, 1);
   });
 
-  it('needs a token and the scope', async () => {
+  it('requires a token and the scope', async () => {
     assert.equal((await api(platform.baseUrl).get('/objects')).status, 401);
     const other = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam', 'me:read'));
     for (const path of ['/objects', '/objects/Account/describe', '/objects/Account/schema.json', '/data/Account']) {

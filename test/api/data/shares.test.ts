@@ -81,7 +81,7 @@ describe('manual shares over HTTP', () => {
     refused(await sam.delete(`${at(id)}/shares/${shareId}`), 404, 'RECORD_NOT_FOUND');
   });
 
-  it('open a record to a role with those above it, and to a group', async () => {
+  it('open a record to a role with the roles above it, and to a group', async () => {
     const id = (await deals.deal(ada)).body.id;
     for (const who of [mia, sam, sue]) assert.equal((await who.get(at(id))).status, 404);
     const role = await share(id, { principalType: 'role', principalId: 'SalesManager', access: 'read' }, ada);
@@ -111,11 +111,11 @@ describe('manual shares over HTTP', () => {
     );
   });
 
-  it('are for the owner, for those above and for who may modify all', async () => {
+  it('are for the owner, for users above the owner, and for users with modify all', async () => {
     const id = await newDeal();
     const { shareId } = (await share(id, toSue('edit'))).body;
     const other = { principalType: 'group', principalId: 'Auditors', access: 'read' };
-    // Sue may change the record, and that is all.
+    // Sue may change the record, but not share it.
     for (const reply of [
       await share(id, other, sue),
       await sue.get(`${at(id)}/shares`),
@@ -131,7 +131,7 @@ describe('manual shares over HTTP', () => {
     }
   });
 
-  it('do not tell who cannot see a record that it exists', async () => {
+  it('do not reveal a record to users who cannot see it', async () => {
     const id = await newDeal();
     const { shareId } = (await share(id, { principalType: 'role', principalId: 'Ceo', access: 'read' })).body;
     const shapeOf = ({ status, body }: Answer): unknown => ({ status, body: { ...body, requestId: '' } });
@@ -140,7 +140,7 @@ describe('manual shares over HTTP', () => {
       [await share(id, toSue(), sue), await share(nowhere, toSue(), sue)],
       [await sue.get(`${at(id)}/shares`), await sue.get(`${at(nowhere)}/shares`)],
       [await sue.delete(`${at(id)}/shares/${shareId}`), await sue.delete(`${at(nowhere)}/shares/${shareId}`)],
-      // What else is wrong with the request is not told either.
+      // No other fault of the request is reported either.
       [
         await share(id, { ...toSue(), principalId: 'nobody' }, sue),
         await share(nowhere, { ...toSue(), principalId: 'nobody' }, sue),
@@ -154,7 +154,7 @@ describe('manual shares over HTTP', () => {
     refused(await sam.get(`/data/Nope__c/${id}/shares`), 404, 'OBJECT_NOT_FOUND');
   });
 
-  it('are refused to principals that the caller cannot name', async () => {
+  it('are refused for principals that the caller cannot name', async () => {
     const id = await newDeal();
     const cases: [string, string][] = [
       ['user', deals.ids.eve],
@@ -187,7 +187,7 @@ describe('manual shares over HTTP', () => {
     assert.equal((await sue.get(at(id))).status, 200);
   });
 
-  it('answer what is wrong with a body, all of it', async () => {
+  it('report all faults of a body', async () => {
     const id = await newDeal();
     refused(await share(id, { ...toSue(), extra: 1 }), 400, 'BODY_PROPERTY_UNKNOWN');
     const reply = await share(id, { principalType: 'everybody', access: 'full', reason: 5 });
@@ -208,7 +208,7 @@ describe('manual shares over HTTP', () => {
     assert.deepEqual((await sam.get(`${at(id)}/shares`)).body.records, []);
   });
 
-  it('are done once per idempotency key', async () => {
+  it('are applied once per idempotency key', async () => {
     const id = await newDeal();
     const idempotencyKey = `share-${randomUUID()}`;
     const replies = await Promise.all([1, 2, 3].map(() => share(id, toSue(), sam, { idempotencyKey })));
@@ -225,7 +225,7 @@ describe('manual shares over HTTP', () => {
     assert.deepEqual([replay.status, replay.text, replay.headers.get('idempotency-replayed')], [204, '', 'true']);
   });
 
-  it('of the same principal by many at once are one', async () => {
+  it('of the same principal by simultaneous requests are one', async () => {
     const id = await newDeal();
     const replies = await Promise.all(
       Array.from({ length: 8 }, (_, i) => share(id, toSue(i % 2 ? 'read' : 'edit'), i % 3 ? sam : mia)),
@@ -252,7 +252,7 @@ describe('manual shares over HTTP', () => {
     assert.equal((await sam.get(`${at(id)}/shares`)).body.records.length, LIMITS.record_shares_max);
   });
 
-  it('leave a trail: who gave what to whom, and what was taken back', async () => {
+  it('leave an audit trail: actor, recipient, access and revocation', async () => {
     const id = await newDeal();
     const { shareId } = (await share(id, { ...toSue(), reason: 'why' })).body;
     await share(id, toSue('edit'));
@@ -281,7 +281,7 @@ describe('manual shares over HTTP', () => {
         ['edit', null, undefined],
       ],
     );
-    // Who took part is told to every auditor; what the share was, to those who may view all data.
+    // The participants are visible to every auditor; the content of the share, to users with view all.
     await deals.deploy({
       'permissionSets/Audit.yaml': 'type: PermissionSet\napiName: Audit\nlabel: Audit\nsystem:\n  - viewAudit\n',
     });
@@ -305,7 +305,7 @@ describe('manual shares over HTTP', () => {
     ]);
   });
 
-  it('stay when the record gets another owner, and wait while it is deleted', async () => {
+  it('stay when the record gets another owner, and are inactive while it is deleted', async () => {
     const id = await newDeal();
     await share(id, toSue());
     const given = await sam.patch(at(id), { ownerId: deals.ids.mia }, { etag: '"1"' });
@@ -321,7 +321,7 @@ describe('manual shares over HTTP', () => {
     assert.equal((await sue.get(at(id))).status, 200);
   });
 
-  it('are not for records that follow their parent, nor for users', async () => {
+  it('are not available for records that follow their parent, nor for users', async () => {
     const id = await newDeal();
     const line = await sam.post('/data/DealLine__c', { name: 'L', Deal__c: id });
     assert.equal(line.status, 201, line.text);
@@ -337,7 +337,7 @@ describe('manual shares over HTTP', () => {
     refused(await sam.post(`/data/User/${deals.ids.sam}/shares`, toSue()), 403, 'RECORD_ACCESS_DENIED');
   });
 
-  it('need their scope', async () => {
+  it('require their scope', async () => {
     const id = await newDeal();
     const reader = await deals.sign('sam', 'data:read');
     refused(await share(id, toSue(), reader), 403, 'SCOPE_INSUFFICIENT');
@@ -355,7 +355,7 @@ describe('manual shares over HTTP', () => {
     );
   });
 
-  it(`are ${LIMITS.record_shares_max} of a record at most; one of them can still be changed`, async () => {
+  it(`are limited to ${LIMITS.record_shares_max} per record; one of them can still be changed`, async () => {
     const id = await newDeal();
     await rows(
       `INSERT INTO $schema._shares (share_id, object, record_id, principal_type, principal_id, access, created_by_id)

@@ -1,4 +1,4 @@
-/** Sharing over HTTP: what follows when people, roles, groups and configuration change around the records. */
+/** Sharing over HTTP: the effect of changed users, roles, groups and configuration on the records. */
 import assert from 'node:assert/strict';
 import type { Answer, Api } from '../../support/client.ts';
 import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
@@ -42,7 +42,7 @@ describe('sharing over HTTP', () => {
   const refused = (reply: Answer, status: number, code: string): void =>
     assert.deepEqual([reply.status, reply.body.code], [status, code], reply.text);
 
-  it('lets a record keep what it refers to, also where the user cannot see it', async () => {
+  it('lets a record keep its reference, also when the user cannot see the target', async () => {
     const hidden = (await deals.deal(ada)).body.id;
     const id = (await deals.deal(ada, { Other__c: hidden, ownerId: deals.ids.sam })).body.id;
     const same = await sam.patch(at(id), { Other__c: hidden }, { etag: '"1"' });
@@ -56,7 +56,7 @@ describe('sharing over HTTP', () => {
     refused(await sam.patch(at(id), { Other__c: hidden }, { etag: '"3"' }), 422, 'VALIDATION_FAILED');
   });
 
-  it('takes an external id for a reference where it names one record that the user can see', async () => {
+  it('accepts an external id for a reference when it identifies one record visible to the user', async () => {
     await deals.deploy({
       ...fieldFile('Deal__c', 'Ext__c', 'fieldType: text\nexternalId: true'),
       'permissionSets/DealExt.yaml':
@@ -77,7 +77,7 @@ describe('sharing over HTTP', () => {
     }
   });
 
-  it('gives what a group gets to the user who has the name of its member at the moment', async () => {
+  it("gives a group's access to the user who currently has the name of its member", async () => {
     await deals.deploy({
       ...group('Watchers', ['SUSAN@demo.example', 'nobody@demo.example']),
       ...rule('Watched', 'kind: owner\nfrom:\n  role: SalesRep\nto:\n  group: Watchers\naccess: read\n'),
@@ -92,7 +92,7 @@ describe('sharing over HTTP', () => {
     await deals.deploy(group('Watchers', []));
   });
 
-  it('shares a record with the user whom a field names, or who owns the record that it refers to', async function () {
+  it('shares a record with the user that a field names, or the owner of the record that it refers to', async function () {
     this.timeout(60_000);
     const { mia } = deals.as;
     await deals.deploy({
@@ -148,7 +148,7 @@ describe('sharing over HTTP', () => {
     assert.equal((await mia.get(at(id))).status, 200, 'the owner and those above reach it as before');
   });
 
-  it('follows a change of the default from one request to the next, also under writes', async function () {
+  it('applies a change of the default to the next request, also during writes', async function () {
     this.timeout(60_000);
     const id = (await deals.deal(sam)).body.id;
     const seen: { begun: number; status: number; code: string | undefined }[] = [];
@@ -163,7 +163,7 @@ describe('sharing over HTTP', () => {
         assert.ok([200, 412].includes(reply.status), reply.text);
       }
     };
-    // Mia stands above nobody for once.
+    // Mia is above no other user for once.
     const mia = await deals.sign('mia', 'data:read data:write');
     await deals.setUser('mia', { roleApiName: null });
     const expected = { readWrite: 'ETAG_MISMATCH', read: 'RECORD_ACCESS_DENIED', private: 'RECORD_NOT_FOUND' };

@@ -1,4 +1,4 @@
-/** The life of an order and of its invoice in the demo tenant, over HTTP. */
+/** The lifecycle of an order and its invoice in the demo tenant, over HTTP. */
 import assert from 'node:assert/strict';
 import { type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
@@ -46,7 +46,7 @@ describe('transitions over HTTP', () => {
     return made.body.id;
   };
 
-  it('take an order from draft to closed, and draft its invoice on the way', async () => {
+  it('lead an order from draft to closed, and draft its invoice on the way', async () => {
     const id = await anOrder();
     const list = await sam.get(`/data/SalesOrder__c/${id}/transitions`);
     assert.equal(list.body.currentState, 'draft');
@@ -81,7 +81,7 @@ describe('transitions over HTTP', () => {
     assert.ok([412, 422].includes(patch.status));
   });
 
-  it('send, remind of and cancel an invoice, each for those who may', async () => {
+  it('send, remind of and cancel an invoice, each for permitted users', async () => {
     const made = await sam.post('/data/Invoice__c', {
       AccountId__c: account,
       Amount__c: 100,
@@ -115,7 +115,7 @@ describe('transitions over HTTP', () => {
     assert.equal((await act(ada, 'Invoice__c', id, 'cancel', { comment: 'Sent twice.' })).body.toState, 'canceled');
   });
 
-  it('are refused for their form before anything is asked', async () => {
+  it('are refused for malformed requests before anything is evaluated', async () => {
     const id = await anOrder();
     const path = `/data/SalesOrder__c/${id}/transitions/submit`;
     const codes = async (body: object, options: object = { etag: '"1"' }) =>
@@ -131,7 +131,7 @@ describe('transitions over HTTP', () => {
     assert.equal(listed.body.records[0].unavailableReasons[0].code, 'SCOPE_INSUFFICIENT');
   });
 
-  it('let one of two people win, and the other see why', async () => {
+  it('admit one of two users, and tell the other the reason', async () => {
     const id = await anOrder();
     await act(sam, 'SalesOrder__c', id, 'submit');
     const etag = (await mia.get(`/data/SalesOrder__c/${id}`)).headers.get('etag')!;

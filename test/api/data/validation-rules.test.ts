@@ -53,7 +53,7 @@ describe('validation rules over HTTP', () => {
     ]);
   });
 
-  it('are listed as a type, checked with a position, deployed, retrieved as they are and in force at once', async () => {
+  it('are listed as a type, validated with a position, deployed, retrieved unchanged and applied at once', async () => {
     const types = await ada.get('/metadata/types');
     const type = types.body.records.find((item: { type: string }) => item.type === 'ValidationRule');
     assert.equal(type.pathPattern, 'objects/{object}/validationRules/{apiName}.yaml');

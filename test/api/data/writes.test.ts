@@ -1,4 +1,4 @@
-/** Dry runs, upserts and restores over HTTP, among users who see different records; and writes that meet other changes. */
+/** Dry runs, upserts and restores over HTTP, by users who see different records; and writes during other changes. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
@@ -78,7 +78,7 @@ describe('special writes over HTTP', () => {
       refused(await sam.post('/data/Deal__c/check?checkOnly=true', body), 400, 'PARAMETER_UNKNOWN');
     });
 
-    it('need the scope of what they try out', async () => {
+    it('require the scope of the operation that they preview', async () => {
       const token = await tokenFor(deals.platform.baseUrl, 'sam', 'data:write');
       const writer = api(deals.platform.baseUrl, token);
       const created = await writer.post('/data/Deal__c/check', { operation: 'create', fields: { name: 'x' } });
@@ -95,7 +95,7 @@ describe('special writes over HTTP', () => {
       }
     });
 
-    it('keep what sharing says', async () => {
+    it('respect sharing', async () => {
       const id = await deal();
       const etag = '"1"';
       const update = { operation: 'update', id, ifMatch: etag, fields: { name: 'y' } };
@@ -109,7 +109,7 @@ describe('special writes over HTTP', () => {
       assert.equal((await sam.get(at(id))).headers.get('etag'), etag);
     });
 
-    it('show the rollups that would follow', async () => {
+    it('show the resulting rollups', async () => {
       const id = await deal();
       const check = { operation: 'create', fields: { name: 'x', Deal__c: id } };
       const line = await sam.post('/data/DealLine__c/check', check);
@@ -122,7 +122,7 @@ describe('special writes over HTTP', () => {
   });
 
   describe('upserts', () => {
-    it('decode the value, and check the form', async () => {
+    it('decode the value, and validate its form', async () => {
       const value = 'a/b c%d?ä';
       const created = await sam.put(by(value), { name: 'x' });
       assert.deepEqual([created.status, created.body.Code__c], [201, value], created.text);
@@ -135,7 +135,7 @@ describe('special writes over HTTP', () => {
       refused(await sam.put(by('f'), { name: 'x' }, only), 412, 'ETAG_MISMATCH');
     });
 
-    it('neither change nor tell of a record that the caller cannot see', async () => {
+    it('neither change nor reveal a record that the caller cannot see', async () => {
       const id = await deal(sam, { Code__c: 'HIDDEN-1' });
       const answer = await sue.put(by('hidden-1'), { name: 'mine' });
       const create = await sue.post('/data/Deal__c', { name: 'mine', Code__c: 'hidden-1' });
@@ -151,7 +151,7 @@ describe('special writes over HTTP', () => {
   });
 
   describe('restores', () => {
-    it('are for those who could delete the record, and for others it never was', async () => {
+    it('are for users who could delete the record, and for others it never existed', async () => {
       const id = await deal();
       await share(id, 'read');
       const hidden = await deal();
@@ -167,7 +167,7 @@ describe('special writes over HTTP', () => {
       refused(await sam.post(at(id, '/restore')), 404, 'RECORD_NOT_FOUND');
     });
 
-    it('need their scope and take no body', async () => {
+    it('require their scope and accept no body', async () => {
       const id = await deal();
       await sam.delete(at(id), { etag: '"1"' });
       const writer = await deals.sign('sam', 'data:read data:write');
@@ -175,7 +175,7 @@ describe('special writes over HTTP', () => {
       refused(await sam.post(at(id, '/restore'), { x: 1 }), 400, 'REQUEST_MALFORMED');
     });
 
-    it('bring back details and work rollups out again', async () => {
+    it('restore details and recompute rollups', async () => {
       const id = await deal();
       const lines: string[] = [];
       for (const name of ['a', 'b', 'c'])
@@ -196,10 +196,10 @@ describe('special writes over HTTP', () => {
     });
   });
 
-  describe('a rule that is deployed while a write is in flight', () => {
+  describe('a rule that is deployed during a write', () => {
     afterEach(() => deals.deploy(rule(false)));
 
-    it('waits for the write that was checked without it, and holds for the next one', async function () {
+    it('waits for the write that was validated without it, and applies to the next one', async function () {
       this.timeout(30_000);
       const id = await deal();
       await database.query('BEGIN');
@@ -216,7 +216,7 @@ describe('special writes over HTTP', () => {
       assert.deepEqual([next.status, next.body.errors?.[0].ruleApiName], [422, 'Deal__c.NoBadStage'], next.text);
     });
 
-    it('holds for every write that begins after it has refused one', async function () {
+    it('applies to every write that begins after its first refusal', async function () {
       this.timeout(60_000);
       const writes: { begun: number; ended: number; reply: Answer }[] = [];
       let ended = false;
@@ -241,7 +241,7 @@ describe('special writes over HTTP', () => {
   });
 
   describe('a record whose owner is deactivated', () => {
-    it('is written by those above and by administrators, and given only to active users', async function () {
+    it('can be written by users above the owner and by administrators, and given only to active users', async function () {
       this.timeout(30_000);
       const ids = await Promise.all([1, 2, 3].map(() => deal(sue)));
       await deals.setUser('sue', { active: false });
@@ -251,7 +251,7 @@ describe('special writes over HTTP', () => {
         for (const [index, who] of [mia, ada].entries()) {
           const changed = await who.patch(at(ids[index]!), { Stage__c: 'kept' }, { etag: '"1"' });
           assert.deepEqual([changed.status, changed.body.ownerId], [200, deals.ids.sue], changed.text);
-          // Nothing is given to the owner that the record has.
+          // Keeping the record's owner is no transfer.
           const same = await who.patch(at(ids[index]!), { ownerId: deals.ids.sue }, { etag: '"2"' });
           assert.deepEqual([same.status, same.headers.get('etag')], [200, '"2"'], same.text);
           const mine = await deal(who);

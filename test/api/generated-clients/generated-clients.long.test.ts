@@ -1,7 +1,7 @@
 /**
- * Clients that the generators in use make out of /openapi.json compile under `strict` and work: each program lists with
- * `where` and `sort`, checks and creates a record, updates it after a 412, and learns which approval its deletion waits
- * for, without a cast.
+ * Clients generated from /openapi.json by common generators compile under `strict` and work: each program lists with
+ * `where` and `sort`, checks and creates a record, updates it after a 412, and reads which approval its deletion needs,
+ * without a cast.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -32,7 +32,7 @@ async function configured(name: string, config: object): Promise<string> {
   return path;
 }
 
-/** What makes the client of each program. */
+/** Generates the client of each program. */
 const GENERATORS: Readonly<Record<string, (baseUrl: string) => Promise<void>>> = {
   'openapi-fetch': () => run('openapi-typescript/bin/cli.js', description, '-o', 'openapi-typescript.ts'),
   'hey-api': async () => {
@@ -67,7 +67,7 @@ describe('a client generated from /openapi.json', function () {
   });
   after(() => platform?.stop());
 
-  it('compiles, with the program that uses it', async () => {
+  it('compiles with its program', async () => {
     await run('typescript/bin/tsc', '--project', programs);
   });
 
@@ -104,7 +104,7 @@ describe('a client generated from /openapi.json', function () {
       });
     });
 
-  it('may be given the examples of its parameters', async () => {
+  it('accepts the examples of its parameters', async () => {
     const ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
     const { paths } = JSON.parse(await readFile(description, 'utf8'));
     const parameters: { name: string; example: string; schema?: { contentMediaType?: string } }[] =
@@ -117,7 +117,7 @@ describe('a client generated from /openapi.json', function () {
     }
   });
 
-  it('is told how to write a JSON parameter', async () => {
+  it('documents how to write a JSON parameter', async () => {
     const { status, body } = await sam.get('/data/Account?where=city:Berlin');
     assert.deepEqual([status, body.code, body.errors[0].pointer], [400, 'PARAMETER_INVALID', 'query:where']);
     assert.match(body.message, /^where must be JSON, such as where=\{"city":"Berlin"\} \(percent-encoded\): /);

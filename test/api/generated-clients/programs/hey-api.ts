@@ -1,4 +1,4 @@
-/** All by hey-api. */
+/** The program with hey-api. */
 import { createClient, createConfig } from '../generated/hey-api/client/index.ts';
 import {
   dataRecordsCheck,

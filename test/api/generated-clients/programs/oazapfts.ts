@@ -1,4 +1,4 @@
-/** All by oazapfts. */
+/** The program with oazapfts. */
 import {
   dataRecordsCheck,
   dataRecordsCreate,

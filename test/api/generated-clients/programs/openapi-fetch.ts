@@ -1,4 +1,4 @@
-/** Types by openapi-typescript, requests by openapi-fetch. */
+/** The program with types by openapi-typescript and requests by openapi-fetch. */
 import createClient from 'openapi-fetch';
 import type { paths } from '../generated/openapi-typescript.ts';
 import { newKey, type Outcome, type Task } from './program.ts';

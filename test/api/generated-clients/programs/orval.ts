@@ -1,4 +1,4 @@
-/** All by orval, whose functions use fetch. */
+/** The program with orval, whose functions use fetch. */
 import {
   dataRecordsCheck,
   dataRecordsCreate,
