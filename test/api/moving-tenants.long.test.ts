@@ -1,5 +1,5 @@
 /**
- * A tenant that is exported, imported and copied, as its people and the operator see it. Source:
+ * A tenant that is exported, imported and copied, as seen by its users and the operator. Source:
  * docs/reference/moving-tenants.md.
  */
 import assert from 'node:assert/strict';
@@ -67,7 +67,7 @@ describe('a tenant that is moved', function () {
     assert.equal(code, 0, stderr);
     return JSON.parse(stdout);
   };
-  /** What the commands do, without a process for each. */
+  /** Runs the work of a command without a process for each. */
   const within = async <T>(on: TestPlatform, work: (database: Database) => Promise<T>): Promise<T> => {
     const database = new Database(on.database.url, { size: 3, applicationName: 'test' });
     try {
@@ -101,7 +101,7 @@ describe('a tenant that is moved', function () {
   };
   const idOf = async (on: TestPlatform, key: string): Promise<string | null> =>
     (await call(on.broker, 'metadata.tenants.get', { key }))?.id ?? null;
-  /** As a user who has been given a password. */
+  /** Signs in as a user with a newly set password. */
   const signedIn = async (on: TestPlatform, id: string, key: string, username: string): Promise<Api> => {
     const person = PEOPLE.find((one) => one.username === username)!;
     const { signInNames } = await call(on.broker, 'data.users.provision', {
@@ -136,7 +136,7 @@ describe('a tenant that is moved', function () {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('has an entry of each export in its audit trail', async () => {
+  it('has an audit entry for each export', async () => {
     const rows = await sql(
       first,
       `SELECT channel, user_id AS actor, changes FROM "${tenantSchema(tenantId)}"._audit
@@ -146,7 +146,7 @@ describe('a tenant that is moved', function () {
     assert.deepEqual(rows[0], { channel: 'job', actor: null, changes: { exported } });
   });
 
-  it('is a file that only its maker can read, and that does not name a password', async () => {
+  it('is a file that only its owner can read, without passwords', async () => {
     assert.equal((await stat(file)).mode & 0o777, 0o600);
     assert.deepEqual(await readdir(folder), ['acme.tar.gz']);
     await assert.rejects(
@@ -165,14 +165,14 @@ describe('a tenant that is moved', function () {
       imported = await done(['import', file], second);
     });
 
-    it('shows an administrator all that was there, with the same ids', async () => {
+    it('shows an administrator everything, with the same ids', async () => {
       assert.deepEqual([imported.key, imported.newUserIds, imported.domains], ['acme', false, ['acme.example']]);
       assert.notEqual(imported.tenantId, tenantId);
       const after = await everything(await signedIn(second, imported.tenantId, 'acme', 'eve@acme.example'));
       for (const name of Object.keys(original)) assert.deepEqual(after[name], original[name], name);
     });
 
-    it('shows a lesser user what they saw, and no more', async () => {
+    it('shows a lesser user the same as before, and no more', async () => {
       const rob = await signedIn(second, imported.tenantId, 'acme', 'rob@acme.example');
       const after = await records(rob);
       assert.deepEqual(after, ofRob);
@@ -183,7 +183,7 @@ describe('a tenant that is moved', function () {
       assert.deepEqual(await shape(second, imported.tenantId), await shape(first, tenantId));
     });
 
-    it('has an audit trail whose chain goes on where it was', async () => {
+    it('has an audit trail whose chain continues', async () => {
       const end = exported.audit;
       assert.equal((await verified(first, tenantId)).broken, null);
       assert.ok(end.position > 0);
@@ -220,7 +220,7 @@ describe('a tenant that is moved', function () {
       assert.equal(deployed.status, 202, deployed.text);
     });
 
-    it('refuses to be imported where its key or its domain is taken', async () => {
+    it('is refused when its key or its domain is taken', async () => {
       const key = await tenant(['import', file], second);
       assert.deepEqual([key.code, key.stdout], [1, '']);
       assert.match(key.stderr, /There is a tenant acme here/);
@@ -232,7 +232,7 @@ describe('a tenant that is moved', function () {
     });
   });
 
-  it('takes from a file no settings, limits or domains that no tenant can have, and says all of them', async () => {
+  it('refuses invalid settings, limits and domains of a file, and names all of them', async () => {
     const hostile = join(folder, 'hostile.tar.gz');
     const writer = new ArchiveWriter(createWriteStream(hostile));
     for await (const item of readArchive(createReadStream(file))) {
@@ -272,7 +272,7 @@ describe('a tenant that is moved', function () {
     assert.equal(await idOf(first, 'hostile'), null);
   });
 
-  it('is in the region of the tenants here, of its original, or of REGION, and nowhere by chance', async () => {
+  it('gets the region of the local tenants, of its original, or of REGION, and is refused when ambiguous', async () => {
     const regionOf = async (made: Promise<Imported>): Promise<string> =>
       (await sql(first, 'SELECT region FROM metadata.tenants WHERE id = $1', [(await made).tenantId]))[0].region;
     await sql(first, `UPDATE metadata.tenants SET region = 'eu-central'`);
@@ -290,7 +290,7 @@ describe('a tenant that is moved', function () {
     }
   });
 
-  it('beside itself, has the same records, and users with ids of their own', async () => {
+  it('as a second copy, has the same records, and users with ids of their own', async () => {
     const imported = await importing(file, { key: 'acme2', name: 'Acme Two' });
     assert.equal(imported.newUserIds, true);
     const [user] = await sql(first, `SELECT id FROM "${tenantSchema(imported.tenantId)}"."User" ORDER BY id LIMIT 1`);
@@ -324,13 +324,13 @@ describe('a tenant that is moved', function () {
     assert.deepEqual([identity.body.tenant.name, identity.body.tenant.id], ['Acme Two', imported.tenantId]);
     await call(first.broker, 'data.audit.seal', { tenantId: imported.tenantId });
     assert.equal((await verified(first, imported.tenantId)).unsealed, 0);
-    // The original is as it was.
+    // The original is unchanged.
     assert.deepEqual((await verified(first, tenantId)).broken, null);
     assert.equal((await eve.get('/identity')).status, 200);
   });
 
   describe('as a sandbox', () => {
-    it('with records that are masked, reaches nobody and keeps what is unique and what belongs together', async () => {
+    it('with masked records, sends no mail and keeps unique values unique and related ones related', async () => {
       const { tenantId: id } = await done(['copy', 'acme', '--to', 'masked', '--records', '--mask']);
       const schema = `"${tenantSchema(id)}"`;
       const source = `"${tenantSchema(tenantId)}"`;
@@ -367,7 +367,7 @@ describe('a tenant that is moved', function () {
       assert.deepEqual(trail, { history: 0, audit: 0, events: 0, bin: 0 });
     });
 
-    it('says so, and lets no program in', async () => {
+    it('is marked as one, and admits no program', async () => {
       const id = (await idOf(first, 'masked'))!;
       const admin = await signedIn(first, id, 'masked', 'eve@acme.example');
       const { body } = await admin.get('/identity');
@@ -382,7 +382,7 @@ describe('a tenant that is moved', function () {
       assert.equal((await everything(admin)).records.Invoice__c.total, original.records.Invoice__c.total);
     });
 
-    it('without records has the configuration, the dashboards and the users alone', async () => {
+    it('without records has only the configuration, the dashboards and the users', async () => {
       const { tenantId: id, rows } = await copying('acme', 'bare');
       const admin = await signedIn(first, id, 'bare', 'eve@acme.example');
       const after = await everything(admin);
@@ -395,20 +395,20 @@ describe('a tenant that is moved', function () {
       assert.match(order.body.name, /0*1$/, order.text);
     });
 
-    it('is refused under a key that is taken, and of a tenant that is not there', async () => {
+    it('is refused under a taken key, and for an unknown tenant', async () => {
       await assert.rejects(copying('acme', 'demo'), /There is a tenant demo here/);
       await assert.rejects(copying('nobody', 'nobody2'), /There is no tenant nobody/);
     });
   });
 
-  describe('by a file that is not right', () => {
+  describe('from an invalid file', () => {
     const refused = async (bytes: Uint8Array | string, why: RegExp): Promise<void> => {
       const path = join(folder, 'wrong.tar.gz');
       await writeFile(path, bytes);
       await assert.rejects(importing(path, { key: 'wrong' }), why);
       assert.equal(await idOf(first, 'wrong'), null);
     };
-    /** The same file with other items, and a manifest that fits them. */
+    /** The same file with other items, and a matching manifest. */
     const rewritten = async (change: (item: Item) => Item): Promise<Buffer> => {
       const path = join(folder, 'rewritten.tar.gz');
       const writer = new ArchiveWriter(createWriteStream(path));
@@ -425,7 +425,7 @@ describe('a tenant that is moved', function () {
       throw new Error('The file has no head.');
     };
 
-    it('that was cut off, is refused', async () => {
+    it('that is truncated, is refused', async () => {
       const whole = await readFile(file);
       await refused(whole.subarray(0, whole.length - 9), /damaged or cut off/);
       await refused(whole.subarray(0, whole.length >> 1), /damaged or cut off/);
@@ -437,7 +437,7 @@ describe('a tenant that is moved', function () {
       );
     });
 
-    it('in which something was changed, is refused', async () => {
+    it('that was modified, is refused', async () => {
       const tar = gunzipSync(await readFile(file));
       const at = tar.indexOf('"Eve Carter"');
       assert.ok(at > 0);
@@ -445,7 +445,7 @@ describe('a tenant that is moved', function () {
       await refused(gzipSync(tar), /records\/User\/000001\.jsonl is not what its manifest says/);
     });
 
-    it('of something else, is refused', async () => {
+    it('of another kind, is refused', async () => {
       await refused('not at all', /damaged or cut off/);
       await refused(gzipSync('not a tar'), /damaged or cut off/);
       await assert.rejects(importing(join(folder, 'nothing.tar.gz')), /nothing\.tar\.gz/);
@@ -472,7 +472,7 @@ describe('a tenant that is moved', function () {
       assert.equal(await idOf(first, 'wrong'), null);
     });
 
-    it('with a configuration that does not fit together, is refused with the reason', async () => {
+    it('with inconsistent configuration, is refused with the reason', async () => {
       const path = join(folder, 'orphan.tar.gz');
       const text = 'type: Role\napiName: Orphan\nlabel: Orphan\nparent: Nobody\n';
       const writer = new ArchiveWriter(createWriteStream(path));
@@ -486,7 +486,7 @@ describe('a tenant that is moved', function () {
       assert.match(stderr, /^tenant: The plan is blocked by 1 problem\.\n {2}Role Orphan: .*Nobody/m);
     });
 
-    it('with records of a table that is no object of its configuration, is refused', async () => {
+    it('with records of a table without an object, is refused', async () => {
       const { columns, counters } = JSON.parse(await headText());
       for (const table of ['_audit', '_outbox', '_idempotency', '_shares', '_state', 'Unknown__c'])
         await refused(
@@ -497,7 +497,7 @@ describe('a tenant that is moved', function () {
       await refused(await withHead({ counters: [...counters, counter] }), /does not have: _audit_head\./);
     });
 
-    it('with columns and records that do not fit, is refused', async () => {
+    it('with incompatible columns and records, is refused', async () => {
       await refused(
         await rewritten((item) =>
           item.kind === 'head'
@@ -521,8 +521,8 @@ describe('a tenant that is moved', function () {
     });
   });
 
-  describe('by a command that is stopped', () => {
-    /** An import that has the first half of the file and waits for the rest. */
+  describe('by an interrupted command', () => {
+    /** An import that has read the first half of the file and waits for the rest. */
     const halfWay = async (key: string): Promise<ChildProcess> => {
       const child = spawn(
         process.execPath,
@@ -570,7 +570,7 @@ describe('a tenant that is moved', function () {
       assert.notEqual(await idOf(first, 'killed'), null);
     });
 
-    it('leaves nothing behind on Ctrl-C, and says so', async () => {
+    it('leaves nothing behind on Ctrl-C, and reports it', async () => {
       const schemas = await schemaCount();
       const child = await halfWay('stopped');
       let said = '';
@@ -585,7 +585,7 @@ describe('a tenant that is moved', function () {
       await nothingLeft('stopped', schemas);
     });
 
-    it('leaves no file where the export does not come to its end', async () => {
+    it('leaves no file when the export does not complete', async () => {
       const to = join(folder, 'none.tar.gz');
       const stopped = new AbortController();
       const exporting = (key: string, path: string): Promise<unknown> =>
@@ -602,7 +602,7 @@ describe('a tenant that is moved', function () {
     });
   });
 
-  it('reads one moment, whatever is written meanwhile', async () => {
+  it('has one consistent state, whatever is written meanwhile', async () => {
     const lines = new Map<string, number>();
     let late: Anything;
     await within(first, (database) =>
@@ -619,7 +619,7 @@ describe('a tenant that is moved', function () {
     );
   });
 
-  it('leaves deleted fields behind, whose columns are kept for a rollback', async () => {
+  it('leaves out deleted fields, whose columns are kept for a rollback', async () => {
     const sandbox = await copying('acme', 'deleting');
     const admin = await signedIn(first, sandbox.tenantId, 'deleting', 'eve@acme.example');
     const field = 'type: CustomField\napiName: Gone__c\nobject: Account\nlabel: Gone\nfieldType: text\n';
@@ -638,7 +638,7 @@ describe('a tenant that is moved', function () {
     assert.equal((await sql(first, kept, [tenantSchema(copy.tenantId)])).length, 0);
   });
 
-  it('takes no more memory the larger it is', async () => {
+  it('uses constant memory at any size', async () => {
     const path = join(folder, 'large.tar.gz');
     const writer = new ArchiveWriter(createWriteStream(path));
     const lines = Array.from({ length: 1_000 }, () => JSON.stringify({ text: 'x'.repeat(1_000) }));
@@ -650,7 +650,7 @@ describe('a tenant that is moved', function () {
     await rm(path);
   });
 
-  it('has a place for every table of a tenant: it is moved, made anew or left behind', async () => {
+  it('covers every table of a tenant: moved, recreated or left out', async () => {
     const rows = await sql(
       first,
       `SELECT n.nspname AS schema, c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -674,7 +674,7 @@ describe('a tenant that is moved', function () {
     assert.equal(new Set(known).size, known.length);
   });
 
-  /** What leaves traces everywhere: history, the recycle bin, shares, dashboards, a program's user. */
+  /** Creates data of every kind: history, the recycle bin, shares, dashboards, a program's user. */
   async function work(admin: Api): Promise<void> {
     const made = async (path: string, body: object): Promise<Anything> => {
       const answer = await admin.post(path, body);
@@ -700,7 +700,7 @@ describe('a tenant that is moved', function () {
       `INSERT INTO auth.identities (tenant_id, issuer, subject, user_id) VALUES ($1, 'https://login.example', 'rob', $2)`,
       [tenantId, robId],
     );
-    // He has changed his address, and has not confirmed it.
+    // He has changed his address without confirming it.
     await sql(
       first,
       `UPDATE auth.credentials SET email = 'rob.before@acme.example', pending_email = 'rob@acme.example' WHERE user_id = $1`,
@@ -763,7 +763,7 @@ const account = async (admin: Api): Promise<Anything> => {
   return answer.body;
 };
 
-/** An order with a line, and what the platform computes of it. */
+/** An order with a line, and its computed values. */
 async function newOrder(user: Api): Promise<{ id: string; name: string; sums: Anything }> {
   const { records: orders } = (await user.get('/data/SalesOrder__c?take=1')).body;
   const { records: lines } = (await user.get('/data/SalesOrderLine__c?take=1')).body;
@@ -796,7 +796,7 @@ const retrieved = async (user: Api): Promise<Anything> => {
   return answer.body;
 };
 
-/** A user's sign-in is the only thing that happens to the compared tenants. */
+/** The user's sign-in is the only event in the compared tenants. */
 const timeless = ({ lastSignInAt: _, ...record }: Anything): Anything => record;
 
 /** All records that a user sees, by object. */
@@ -820,7 +820,7 @@ async function records(user: Api): Promise<Anything> {
   return found;
 }
 
-/** All that an administrator can read over HTTP. */
+/** Everything that an administrator can read over HTTP. */
 async function everything(user: Api): Promise<Anything> {
   const read = async (path: string): Promise<Anything> => {
     const answer = await user.get(path);
@@ -828,7 +828,7 @@ async function everything(user: Api): Promise<Anything> {
     return answer.body;
   };
   const { files, metadataVersion } = await retrieved(user);
-  // It says when it was retrieved.
+  // The answer contains its time of retrieval.
   delete files[PROJECT_PATH];
   const all = await records(user);
   const history: Anything[] = [];
@@ -854,7 +854,7 @@ async function everything(user: Api): Promise<Anything> {
   return { files, metadataVersion, records: all, history, shares, dashboards, widgets, audit, deployments };
 }
 
-/** What PostgreSQL has in the schema of a tenant, without the names of the tenant. */
+/** PostgreSQL's description of a tenant's schema, without the names of the tenant. */
 async function shape(on: TestPlatform, tenantId: string): Promise<string[]> {
   const client = new pg.Client(on.database.url);
   await client.connect();

@@ -1,4 +1,4 @@
-/** What a person finds in a browser, and a program at the same addresses: every link leads somewhere. */
+/** Pages for browsers, and answers for programs at the same addresses: every link resolves. */
 import assert from 'node:assert/strict';
 import { API_VERSION } from '../../lib/addresses.ts';
 import { CATALOGUE } from '../../lib/errors/catalogue.ts';
@@ -6,11 +6,11 @@ import { tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
-/** More than there are pages: whoever meets it has found addresses without end. */
+/** More than the number of pages: reaching it means an endless chain of addresses. */
 const PAGES_MAX = 5_000;
 const AT_ONCE = 8;
 
-describe('Pages for people', function () {
+describe('pages for browsers', function () {
   this.timeout(180_000);
   let platform: TestPlatform;
   before(async () => {
@@ -29,11 +29,11 @@ describe('Pages for people', function () {
       to.replaceAll('&amp;', '&'),
     );
 
-  /** Those of Markdown outside of code. */
+  /** Links of Markdown outside of code. */
   const linksInMarkdown = (text: string): string[] =>
     [...text.replace(/^```[\s\S]*?^```|`[^`\n]*`/gm, '').matchAll(/\]\(([^()\s]+)\)/g)].map(([, to = '']) => to);
 
-  /** Members of JSON that are addresses by their name. Those of `servers` begin paths; examples need a token. */
+  /** Members of JSON that are addresses by their name. Those of `servers` are base URLs; examples need a token. */
   function linksInJson(content: unknown): string[] {
     if (typeof content !== 'object' || content === null) return [];
     return Object.entries(content).flatMap(([name, value]) => {
@@ -50,13 +50,13 @@ describe('Pages for people', function () {
     return contentType.startsWith('application/json') ? linksInJson(JSON.parse(text)) : [];
   }
 
-  it('lead to pages that are there, and to places on them that are there, as do Markdown and JSON', async () => {
+  it('link to existing pages and anchors, as do Markdown and JSON', async () => {
     const failures = [`${platform.baseUrl}/nothing/here`, `${platform.baseUrl}/oauth2/nothing`];
     const start = [`${platform.baseUrl}/`, `${platform.baseUrl}/llms.txt`, ...failures];
     const waiting: { to: string; from: string }[] = start.map((to) => ({ to, from: 'the start' }));
     interface Opened {
       url: string;
-      /** Places of a page; null: it has none. */
+      /** Anchors of a page; null: it has none. */
       ids: ReadonlySet<string> | null;
     }
     const found = new Map<string, Promise<Opened | null>>();
@@ -66,7 +66,7 @@ describe('Pages for people', function () {
       const response = await browse(address);
       const text = await response.text();
       const location = response.headers.get('location');
-      // Sign-in is the end of the way: it needs a person.
+      // Sign-in ends the crawl: it needs a user.
       if (response.status >= 300 && response.status < 400 && location) {
         const to = new URL(location, address);
         return to.origin !== platform.baseUrl || to.pathname.startsWith('/oauth2/')
@@ -91,7 +91,7 @@ describe('Pages for people', function () {
       if (!answer) found.set(address, (answer = open(address)));
       return answer;
     };
-    /** A place in a text is that of the page made from it. */
+    /** An anchor in a text is that of the page rendered from it. */
     const placesOf = async (page: Opened): Promise<ReadonlySet<string> | null> =>
       page.ids ??
       (page.url.endsWith('.md') ? ((await look(new URL(page.url.replace(/md$/, 'html'))))?.ids ?? null) : null);
@@ -105,7 +105,7 @@ describe('Pages for people', function () {
         if (!page || (places && !places.has(place))) broken.push(`${next.from} → ${next.to}`);
       }
     };
-    // Those who find nothing to do end; what the others add, these go on with.
+    // Workers end when the queue is empty; further rounds handle what others have added.
     while (waiting.length > 0) await Promise.all(Array.from({ length: AT_ONCE }, work));
     assert.deepEqual([...new Set(broken)], []);
     for (const path of ['/dashboards', '/account', '/api/v1/openapi.json', '/healthz'])
@@ -121,7 +121,7 @@ describe('Pages for people', function () {
     }
   });
 
-  it('every error leads to its page, from the address in its body', async () => {
+  it('every error links to its page by the address in its body', async () => {
     const answer = await fetch(`${platform.baseUrl}/api/v1/nothing`);
     const { code, type } = (await answer.json()) as { code: string; type: string };
     assert.ok(type.startsWith(platform.baseUrl) && type.endsWith(code), type);
@@ -132,7 +132,7 @@ describe('Pages for people', function () {
     }
   });
 
-  it('the links that programs get lead somewhere as well', async () => {
+  it('links for programs resolve as well', async () => {
     const { links } = (await (await fetch(platform.baseUrl)).json()) as { links: Record<string, string> };
     for (const [name, address] of Object.entries(links)) {
       if (name === 'api') continue;
@@ -141,7 +141,7 @@ describe('Pages for people', function () {
     }
   });
 
-  it('the home page is the same for everybody, signed in or not', async () => {
+  it('the home page is the same for all visitors, signed in or not', async () => {
     const token = await tokenFor(platform.baseUrl, 'ada');
     for (const accept of [BROWSER, '*/*']) {
       const anonymous = await browse('/', { headers: { accept } });
@@ -151,7 +151,7 @@ describe('Pages for people', function () {
     }
   });
 
-  it('whom the home page names can sign in with the password that it says', async () => {
+  it('users named on the home page can sign in with its password', async () => {
     const html = await (await browse('/')).text();
     assert.ok(html.includes('<code class="whole">demo-password</code>'));
     const users = [...html.matchAll(/<th scope="row"><code>([^<]+)<\/code>/g)].map(([, username = '']) => username);
@@ -159,7 +159,7 @@ describe('Pages for people', function () {
     for (const username of users) assert.ok(await tokenFor(platform.baseUrl, username), username);
   });
 
-  it('errors of sign-in have the design of the others, the id of the request, and a way on', async () => {
+  it('errors of sign-in have the common design, the request id, and a link onward', async () => {
     for (const [path, status, init] of [
       ['/oauth2/nothing', 404, {}],
       ['/account', 405, { method: 'PUT' }],

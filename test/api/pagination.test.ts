@@ -67,7 +67,7 @@ describe('API: pagination', () => {
       assert.deepEqual(idsOf([skipped]), idsOf([pages[1]!]), 'skip and cursor agree');
     });
 
-  it('rule 1: a page ends early when its JSON is large, and the cursor goes on behind it', async function () {
+  it('rule 1: a page ends early when its JSON is large, and the cursor continues after it', async function () {
     this.timeout(120_000);
     const admin = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
     const fields = Object.fromEntries(
@@ -173,7 +173,7 @@ describe('API: pagination', () => {
     assert.deepEqual(none, { records: [], total: 0, nextCursor: null });
   });
 
-  it('rule 3: what does not move is listed once while records come, go and change', async () => {
+  it('rule 3: unchanged records are listed once while others are created, deleted and changed', async () => {
     const mine = await Promise.all(
       Array.from({ length: 12 }, (_, i) =>
         sam.post('/data/Contact', { name: `Paging ${i}`, lastName: `Paging ${i}`, jobTitle: 'Paging' }),
@@ -194,7 +194,7 @@ describe('API: pagination', () => {
     for (const { body } of mine) if (body.id !== gone.body.id) assert.ok(ids.includes(body.id), body.lastName);
   });
 
-  it('take: 50 when it is left out, never more than 200', async () => {
+  it('take: 50 by default, never more than 200', async () => {
     assert.equal((await page('/data/Account?orderBy=name')).records.length, 50);
     const large = await sam.get('/data/Account?take=5000');
     assert.equal(large.body.records.length, 200);
@@ -204,13 +204,13 @@ describe('API: pagination', () => {
       assert.equal((await sam.get(`/data/Account?take=${take}`)).body.code, 'PARAMETER_INVALID', take);
   });
 
-  it('skip: up to 10,000, then cursor has to be followed', async () => {
+  it('skip: up to 10,000; beyond, only cursor continues', async () => {
     assert.deepEqual((await page('/data/Account?skip=10000')).records, []);
     const { status, body } = await sam.get('/data/Account?skip=10001');
     assert.deepEqual([status, body.code, body.details.max], [400, 'SKIP_TOO_DEEP', 10_000]);
   });
 
-  it('includeTotal: total is there when asked for, and counts what the user can see', async () => {
+  it('includeTotal: total is present when requested, and counts the records that the user can see', async () => {
     assert.equal('total' in (await page('/data/Account?take=1')), false);
     const { total } = await page('/data/Contact?take=1&includeTotal=true');
     const all = await api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada')).get(

@@ -1,4 +1,4 @@
-/** The public operations of the specification: contracts only, never private data, the same for everyone. */
+/** The public operations of the specification: contracts only, never private data, the same for all callers. */
 import assert from 'node:assert/strict';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { gunzipSync } from 'node:zlib';
@@ -10,10 +10,10 @@ import { api, tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { type Statements, watchStatements } from '../support/statements.ts';
 
-/** The state of a moment. */
+/** Paths that report the current state. */
 const STATE: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
-/** Of each kind one, at both addresses. */
+/** One document of each kind, at both addresses. */
 const DOCUMENTS = ['/versions/1.0.0/docs', '/api/v1/versions/1.0.0/docs'].flatMap((folder) =>
   [
     '/',
@@ -28,7 +28,7 @@ const DOCUMENTS = ['/versions/1.0.0/docs', '/api/v1/versions/1.0.0/docs'].flatMa
   ].map((name) => folder + name),
 );
 
-/** What does not change while a version runs. */
+/** Paths whose content is constant for a version. */
 const CONTRACTS = [
   ...OPERATIONS.filter(({ scopes }) => scopes === 'public').map(({ path }) => `/api/v1${path}`),
   ...PAGE_PATHS.filter((path) => !STATE.has(path)),
@@ -41,7 +41,7 @@ const CONTRACTS = [
   ...DOCUMENTS,
 ];
 
-/** Ways to ask: a method, headers and parameters. */
+/** Variants of a request: a method, headers and parameters. */
 const WAYS: readonly [string, (token: string) => Record<string, string>, string][] = [
   ['GET', () => ({}), ''],
   ['GET', (token) => ({ authorization: `Bearer ${token}`, accept: 'text/html' }), ''],
@@ -60,7 +60,7 @@ interface Asked {
   readonly body: Buffer;
 }
 
-describe('Public operations', function () {
+describe('public operations', function () {
   this.timeout(60_000);
   let platform: TestPlatform;
   before(async () => {
@@ -68,7 +68,7 @@ describe('Public operations', function () {
   });
   after(() => platform?.stop());
 
-  it('router, API description and capabilities are one set', async () => {
+  it('are the same set in router, API description and capabilities', async () => {
     const stranger = api(platform.baseUrl);
     const { body: description } = await stranger.get('/openapi.json');
     const { body: capabilities } = await stranger.get('/capabilities');
@@ -90,7 +90,7 @@ describe('Public operations', function () {
     );
   });
 
-  it('answer the same to everyone, and name no object of a tenant', async () => {
+  it('answer all callers identically, and name no object of a tenant', async () => {
     const stranger = api(platform.baseUrl);
     const ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
     for (const path of ['/openapi.json', '/scopes', '/capabilities']) {
@@ -100,7 +100,7 @@ describe('Public operations', function () {
     }
   });
 
-  it('say where to sign in', async () => {
+  it('name the authorization server', async () => {
     const { body } = await api(platform.baseUrl).get('/capabilities');
     const metadata = (await (await fetch(body.auth.authorizationServerMetadata)).json()) as {
       grant_types_supported: string[];
@@ -111,22 +111,22 @@ describe('Public operations', function () {
     for (const grantType of metadata.grant_types_supported) assert.ok(scheme.includes(`\`${grantType}\``), grantType);
   });
 
-  it('health, readiness and metrics are there for operators', async () => {
+  it('include health, readiness and metrics for operators', async () => {
     assert.equal((await fetch(`${platform.baseUrl}/healthz`)).status, 200);
     const ready = await fetch(`${platform.baseUrl}/readyz`);
     assert.equal(ready.status, 200, await ready.text());
     assert.match(await (await fetch(`${platform.baseUrl}/metrics`)).text(), /erp_http_requests_total/);
   });
 
-  describe('touch no table of a tenant, and no other', () => {
+  describe('read no table', () => {
     let statements: Statements;
     before(() => {
       statements = watchStatements();
     });
     after(() => statements.end());
 
-    it('whatever is asked of them, and however', async () => {
-      // Readiness and metrics are for operators, and ask the database about itself and its queues.
+    it('for any request', async () => {
+      // Readiness and metrics are for operators, and query the database's own state and its queues.
       const paths = [...CONTRACTS, '/healthz', ...(await everyDocument())];
       const token = await tokenFor(platform.baseUrl, 'ada');
       const unanswered: string[] = [];
@@ -149,7 +149,7 @@ describe('Public operations', function () {
       assert.deepEqual([...new Set(found)], []);
     });
 
-    it('and so they are answered while nobody can read any table', async () => {
+    it('and are answered while all tables are locked', async () => {
       const token = await tokenFor(platform.baseUrl, 'ada');
       const locks = new pg.Client({ connectionString: platform.database.url });
       await locks.connect();
@@ -173,14 +173,14 @@ describe('Public operations', function () {
       }
     });
 
-    it('which operations on records do', async () => {
+    it('unlike operations on records', async () => {
       const token = await tokenFor(platform.baseUrl, 'ada');
       await api(platform.baseUrl, token).get('/data/Account');
       assert.ok(statements.all().some(({ path }) => path === '/api/v1/data/Account'));
     });
   });
 
-  describe('are kept by caches of many callers', () => {
+  describe('are cached for many callers', () => {
     for (const path of CONTRACTS)
       it(path, async () => {
         const first = await ask(path);
@@ -234,12 +234,12 @@ describe('Public operations', function () {
         assert.equal((await ask(path, { 'if-none-match': '"another"' })).status, 200);
       });
 
-    it('but for the state of a moment, which is not kept', async () => {
+    it('except the current state, which is not cached', async () => {
       for (const path of STATE) assert.equal((await ask(path)).headers['cache-control'], 'no-store', path);
     });
   });
 
-  /** The path and the headers as they are, which fetch() would complete; the body as it was sent. */
+  /** Sends path and headers unchanged, which fetch() would complete; returns the body as it was sent. */
   function ask(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Asked> {
     return new Promise((resolve, reject) => {
       const sent = request(platform.baseUrl + path, { method, headers }, (answer) => {
@@ -262,7 +262,7 @@ async function everyDocument(): Promise<string[]> {
   return names.map((name) => `/versions/${latest.version}/docs/${name}`);
 }
 
-/** Until the connection ends. Tries again when it comes into the way of what the platform does by itself. */
+/** Until the connection ends. Retries after a conflict with the platform's own background work. */
 async function lockEveryTable(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
     `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables

@@ -1,4 +1,4 @@
-/** The walk in the README works as written: its blocks are copied into a shell, one after the other. */
+/** The walk-through in the README works as written: its blocks are run in a shell, one after the other. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { read, root } from '../support/sources.ts';
 
-/** The shell blocks of a document, from one heading up to another. */
+/** The shell blocks of a document, between two headings. */
 function blocks(path: string, from: string, to: string): string {
   const text = read(path);
   const start = text.indexOf(`\n## ${from}`);
@@ -21,7 +21,7 @@ describe('the README', () => {
   let folder: string;
   before(async () => {
     platform = await startPlatform();
-    // A walk may leave files behind, so they run beside the repository and not in it.
+    // The commands may leave files behind, so they run outside of the repository.
     folder = await mkdtemp(join(tmpdir(), 'erp-walk-'));
     for (const name of ['package.json', 'scripts', 'node_modules']) await symlink(join(root, name), join(folder, name));
   });
@@ -57,7 +57,7 @@ describe('the README', () => {
       child.once('error', reject);
       child.once('close', (code) => (code === 0 ? resolve(output) : reject(new Error(`${code}:\n${output}`))));
     });
-  /** Codes of the Error bodies in the output, in their order. */
+  /** Codes of the Error bodies in the output, in order. */
   const codes = (output: string): string[] =>
     [...output.matchAll(/\{\s*"code": ?"([A-Z_]+)",\s*"message": ?"[^"]*",\s*"status"/g)].map((match) => match[1]!);
 

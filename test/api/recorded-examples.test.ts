@@ -1,4 +1,4 @@
-/** The examples of the API are what the platform answers, and fit what the API description says. */
+/** The examples of the API equal the platform's answers, and match the API description. */
 import assert from 'node:assert/strict';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
@@ -35,7 +35,7 @@ const exchangesOf = (operationId: OperationId): [string, Exchange][] => {
   ];
 };
 
-/** Throws when the request or the answer is not as the description of the operation has it. */
+/** Throws when the request or the response does not match the description of the operation. */
 function assertDescribed(row: Operation, exchange: Exchange, what: string): void {
   const one = described.get(row.operationId)!;
   assertRequestDescribed(row, one, exchange, what);
@@ -66,7 +66,7 @@ function assertRequestDescribed(row: Operation, one: Described, { request, respo
   for (const { name, in: place, required, schema } of one.parameters) {
     const value = given.get(`${place}:${name}`);
     given.delete(`${place}:${name}`);
-    // A refusal may be about a parameter that is missing or wrong.
+    // A refusal may concern a parameter that is missing or malformed.
     if (response.status >= 400) continue;
     assert.ok(value !== undefined || !required, `${what}: ${place}:${name} is missing`);
     if (value === undefined || !schema) continue;
@@ -98,7 +98,7 @@ describe('the examples of the API', () => {
     recording = await record();
   });
 
-  it('are there for every operation', () => {
+  it('exist for every operation', () => {
     assert.deepEqual(
       OPERATIONS.filter(({ operationId }) => !(operationId in EXAMPLES)).map(({ operationId }) => operationId),
       [],
@@ -106,13 +106,13 @@ describe('the examples of the API', () => {
     );
   });
 
-  it('fit the description of their operation', () => {
+  it('match the description of their operation', () => {
     for (const row of OPERATIONS)
       for (const [what, exchange] of exchangesOf(row.operationId as OperationId))
         assertDescribed(row, exchange, `${row.operationId} ${what}`);
   });
 
-  it('show errors that the operation has', () => {
+  it('show errors of the operation', () => {
     for (const { operationId } of OPERATIONS)
       for (const code of Object.keys(EXAMPLES[operationId as OperationId]?.errors ?? {}))
         assert.ok(
@@ -121,7 +121,7 @@ describe('the examples of the API', () => {
         );
   });
 
-  it('are answered today as well, and what is answered fits the description as a whole', () => {
+  it("equal today's answers, which match the description as a whole", () => {
     for (const { operationId, exchange } of recording.calls)
       assertDescribed(OPERATIONS.find((one) => one.operationId === operationId)!, exchange, operationId);
     const today = Object.assign({}, ...recording.files.values());
@@ -133,7 +133,7 @@ describe('the examples of the API', () => {
       );
   });
 
-  it('hold no secret, and nothing of one machine', () => {
+  it('contain no secret and no detail of one machine', () => {
     const suspicious =
       /"Authorization":"(?!Bearer \{access_token\}")|localhost|127\.0\.0\.1|\beyJ[\w-]{10}|demo-password/;
     assert.equal(suspicious.exec(JSON.stringify(EXAMPLES))?.[0], undefined);

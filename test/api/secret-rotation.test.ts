@@ -61,7 +61,7 @@ describe('replacing PLATFORM_SECRET', () => {
     return (await response.json()) as Tokens;
   };
 
-  it('keeps everybody signed in and every cursor readable, and needs the old one no more after the command', async () => {
+  it('keeps all users signed in and every cursor readable, and no longer needs the old secret after the command', async () => {
     await restart({});
     const { access_token: fromBefore } = await signIn({ baseUrl, user: 'sam@demo.example', password: 'demo-password' });
     const stored = async (): Promise<{ open: number; sealed: number }> => {

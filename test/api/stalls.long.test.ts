@@ -1,6 +1,6 @@
 /**
- * No request stops a process: inputs at every limit of the contract are thrown at a running platform, whose log tells
- * the turns of its event loop that took long. Processor time of the loop's thread counts, so that a busy machine blames nobody.
+ * No request stops a process: inputs at every limit of the contract are sent to a running platform, whose log reports
+ * long turns of its event loop. Processor time of the loop's thread counts, so that a busy machine causes no failure.
  * Source: docs/reference/operations.md, "Stalls". STALL_RUNS=2000 tries more random texts.
  */
 import assert from 'node:assert/strict';
@@ -39,7 +39,7 @@ describe('the event loop of a process under hostile input', function () {
   let provisioning: string;
   /** By their names in paths. */
   const ids: Record<string, string> = {};
-  /** Characters of the log that were read. */
+  /** Number of characters read from the log. */
   let read = 0;
 
   before(async () => {
@@ -75,7 +75,7 @@ describe('the event loop of a process under hostile input', function () {
     return Number(value);
   }
 
-  /** Processor time of the longest turn that the log tells since it was asked for last; those below 200 ms are not told. */
+  /** Processor time of the longest turn logged since the last call; those below 200 ms are not logged. */
   async function longestTurnMs(): Promise<number> {
     await pause(NOTICED_MS);
     const lines = platform.output().slice(read);
@@ -96,7 +96,7 @@ describe('the event loop of a process under hostile input', function () {
     return { status: response.status, text: await response.text() };
   }
 
-  /** A deployment that was accepted goes on behind the answer. */
+  /** An accepted deployment continues after the response. */
   async function deployed(text: string): Promise<void> {
     const { deploymentId } = JSON.parse(text) as { deploymentId?: string };
     if (!deploymentId) return;
@@ -124,10 +124,10 @@ describe('the event loop of a process under hostile input', function () {
 
   for (const generate of [...HOSTILE_TEXTS, ...HOSTILE_METADATA, ...HOSTILE_PROVISIONING]) {
     const { name } = generate();
-    it(`goes on during ${name}`, () => survives(generate()));
+    it(`continues during ${name}`, () => survives(generate()));
   }
 
-  describe('from strangers', () => {
+  describe('from unauthenticated callers', () => {
     let pool: Database;
     before(() => {
       pool = new Database(database.url, { size: 1, applicationName: 'test' });
@@ -135,8 +135,8 @@ describe('the event loop of a process under hostile input', function () {
     after(() => pool?.close());
 
     for (const visit of HOSTILE_VISITS)
-      it(`goes on during ${visit.name}`, async () => {
-        // Each of them as if it were the first: what is refused by its count is not looked at.
+      it(`continues during ${visit.name}`, async () => {
+        // Each as if it were the first: a rate-limited request is not parsed.
         await pool.query('DELETE FROM auth.attempts');
         const browser = new Browser();
         const page = await browser.visit(authorizeUrl(platform.baseUrl, pkce().challenge));
@@ -158,7 +158,7 @@ describe('the event loop of a process under hostile input', function () {
       });
   });
 
-  it('goes on during repeated texts of any kind in any place', async function () {
+  it('continues during repeated texts of any kind in any place', async function () {
     this.timeout(30 * 60_000);
     const fragments = fc.array(fc.constantFrom(...FRAGMENTS), { minLength: 1, maxLength: 5 });
     await fc.assert(
@@ -175,7 +175,7 @@ describe('the event loop of a process under hostile input', function () {
   });
 });
 
-/** What parsers look for. */
+/** Characters that parsers look for. */
 const FRAGMENTS = [
   ...'[]{}()<>"\'`\\/|&!?*+-=~^$#%@:;,._ \n\t\r0aeEß\u0301\u0130\ufdfa\u200d',
   '🏳️‍🌈',

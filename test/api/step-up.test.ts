@@ -44,7 +44,7 @@ describe('API: step-up for operations of high risk', () => {
     assert.equal(answer.body.code, 'AUTHENTICATION_INSUFFICIENT');
   };
 
-  it('asks nobody while the tenant requires no second factor', async () => {
+  it('is not required while the tenant requires no second factor', async () => {
     const ada = await session('ada@demo.example');
     const { body } = await ada.get('/data/User?take=1');
     const [user] = body.records;
@@ -57,7 +57,7 @@ describe('API: step-up for operations of high risk', () => {
     await deployOverHttp(ada, withPolicy('off'));
   });
 
-  it('takes a person through: challenge, authorization with acr_values and max_age, second factor, success', async () => {
+  it('completes: challenge, authorization with acr_values and max_age, second factor, success', async () => {
     const before = await session('ada@demo.example');
     const sam = await session('sam@demo.example');
     await deployOverHttp(before, withPolicy('everyone'));
@@ -80,7 +80,7 @@ describe('API: step-up for operations of high risk', () => {
     const recent = await apiAfter(location, verifier);
     await deployOverHttp(recent, withPolicy('everyone'));
 
-    // The token of the sign-in before has one factor: its next request learns that, at the latest after five seconds.
+    // The token of the earlier sign-in has one factor: its next request reflects that after five seconds at the latest.
     let answer = await before.post('/data/User', {});
     for (let i = 0; i < 70 && answer.status !== 401; i++) {
       await new Promise((resolve) => setTimeout(resolve, 100));

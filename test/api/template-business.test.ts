@@ -1,4 +1,4 @@
-/** What a bookkeeper and a sales manager rely on in the ERP template, from the order to the last cent. */
+/** The ERP template for a bookkeeper and a sales manager, from the order to the last cent. */
 import assert from 'node:assert/strict';
 import { type Api, api, tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
@@ -59,7 +59,7 @@ describe('the business of the ERP template', () => {
     return id;
   };
 
-  it('delivers what was approved, and nothing that was added afterwards', async () => {
+  it('delivers approved lines, and none that were added afterwards', async () => {
     const { sam, mia } = people;
     const order = await made(sam, 'SalesOrder__c', { AccountId__c: account, PaymentTerms__c: 'net14' });
     const orderLine = await made(sam, 'SalesOrderLine__c', { SalesOrderId__c: order.id, ...line(2) });
@@ -84,7 +84,7 @@ describe('the business of the ERP template', () => {
     assert.equal((await act(sam, 'SalesOrder__c', order.id, 'fulfill')).status, 201);
   });
 
-  it('works out what lines come to, and sends an invoice with the due date of its terms', async () => {
+  it('computes totals of lines, and sends an invoice with the due date of its terms', async () => {
     const { sam } = people;
     const { id } = await made(sam, 'Invoice__c', { AccountId__c: account, Amount__c: 100, PaymentTerms__c: 'net14' });
     const typed = await sam.post('/data/InvoiceLine__c', { InvoiceId__c: id, ...line(2), NetAmount__c: 90 });
@@ -100,7 +100,7 @@ describe('the business of the ERP template', () => {
     assert.equal(record.SentAmount__c, 119);
   });
 
-  it('leaves what was sent as it is: nobody changes or deletes it, and lines do not change what is owed', async () => {
+  it('keeps sent invoices unchanged: no user changes or deletes them, and lines do not change the amount due', async () => {
     const { sam, fay } = people;
     const id = await sentInvoice();
     for (const who of [sam, fay]) {
@@ -114,7 +114,7 @@ describe('the business of the ERP template', () => {
     assert.deepEqual(await figures(id), ['sent', 119, 0, 0, 119]);
   });
 
-  it('credits instead of changing, and books payments that stay', async () => {
+  it('credits instead of changing, and books payments permanently', async () => {
     const { sam, fay } = people;
     const id = await sentInvoice();
     const credit = { InvoiceId__c: id, Amount__c: 11.9, TaxAmount__c: 1.9, Reason__c: 'damaged' };
@@ -138,7 +138,7 @@ describe('the business of the ERP template', () => {
     assert.deepEqual([reopened.body.toState, reopened.body.record.PaidOn__c], ['sent', null], reopened.text);
   });
 
-  it('cancels a sent invoice with a credit note over what is left of it, and discards a draft without', async () => {
+  it('cancels a sent invoice with a credit note over the remaining amount, and discards a draft without', async () => {
     const { sam, mia, fay } = people;
     const id = await sentInvoice();
     await made(fay, 'CreditNote__c', { InvoiceId__c: id, Amount__c: 11.9, TaxAmount__c: 1.9, Reason__c: 'price' });
@@ -151,7 +151,7 @@ describe('the business of the ERP template', () => {
     assert.equal((await act(sam, 'Invoice__c', draft.id, 'discard')).body.toState, 'canceled');
   });
 
-  it('lets accounting work on payments and sent invoices of others by rules, and on nobody’s drafts', async () => {
+  it("lets accounting work on others' payments and sent invoices by rules, but not on their drafts", async () => {
     const { sam, fay } = people;
     const draft = await made(sam, 'Invoice__c', { AccountId__c: account, Amount__c: 5 });
     assert.equal((await patch(fay, 'Invoice__c', draft.id, { Notes__c: 'x' })).body.code, 'RECORD_ACCESS_DENIED');

@@ -1,4 +1,4 @@
-/** The table "Who sees what" in the README of the ERP template, held against the running platform. */
+/** The table "Who sees what" in the README of the ERP template, compared with the running platform. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 interface Row {
   readonly object: string;
-  /** Numbers of records, by the heads of the columns; null: no permission for the object. */
+  /** Numbers of records, by column heading; null: no permission for the object. */
   readonly seen: Readonly<Record<string, number | null>>;
 }
 
@@ -36,7 +36,7 @@ function readTable(): { people: string[]; rows: Row[] } {
   return { people, rows };
 }
 
-describe('who sees what in the demo tenant', () => {
+describe('record visibility in the demo tenant', () => {
   let platform: TestPlatform;
   const sessions = new Map<string, Api>();
   const { people, rows } = readTable();
@@ -57,7 +57,7 @@ describe('who sees what in the demo tenant', () => {
     return body.total;
   };
 
-  it('is told by the README, number by number', async () => {
+  it('equals the numbers of the README', async () => {
     const actual: Row[] = [];
     for (const { object } of rows) {
       const seen: Record<string, number | null> = {};
@@ -67,7 +67,7 @@ describe('who sees what in the demo tenant', () => {
     assert.deepEqual(actual, rows);
   });
 
-  it('opens what a list holds, and nothing else', async () => {
+  it('includes the records of a list, and no others', async () => {
     const [sam, mia] = [sessions.get('Sam')!, sessions.get('Mia')!];
     const mine = new Set(
       (await sam.get('/data/Invoice__c?take=200')).body.records.map((record: { id: string }) => record.id),
@@ -81,7 +81,7 @@ describe('who sees what in the demo tenant', () => {
     for (const id of [...mine].slice(0, 5)) assert.equal((await sam.get(`/data/Invoice__c/${id}`)).status, 200);
   });
 
-  it('lets each of them follow the changes of every object', async () => {
+  it('includes the changes of every object', async () => {
     for (const person of people)
       for (const { apiName } of (await sessions.get(person)!.get('/objects')).body.records) {
         const { status, text } = await sessions.get(person)!.get(`/data/${apiName}/changes`);

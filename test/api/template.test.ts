@@ -1,4 +1,4 @@
-/** The demo tenants as their users meet them: what the ERP template promises, seen through the API. */
+/** The demo tenants from their users' view: the ERP template's promises, tested through the API. */
 import assert from 'node:assert/strict';
 import { Errors } from 'moleculer';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
@@ -61,7 +61,7 @@ describe('the demo tenants', () => {
     assert.equal('standardCost' in (await mia.get(`/data/Product/${forSam.id}`)).body, true);
   });
 
-  it('say what a list price is not', async () => {
+  it("describe a list price as distinct from the customer's price", async () => {
     const { body } = await sam.get('/objects/Product/describe');
     const price = body.fields.find((field: { apiName: string }) => field.apiName === 'listPrice');
     assert.match(price.semantics, /not the customer's price/);
@@ -80,14 +80,14 @@ describe('the demo tenants', () => {
     assert.match(invoice.body.name, /^INV-\d{5}$/);
   });
 
-  it('count new documents on from the sample ones', async () => {
+  it('number new documents after the sample ones', async () => {
     const newest = (await sam.get('/data/Account?take=1')).body.records[0];
     const order = await sam.post('/data/SalesOrder__c', { AccountId__c: newest.id });
     assert.equal(order.status, 201, order.text);
     assert.ok(order.body.name > 'SO-05000', order.body.name);
   });
 
-  it('let a sample record be changed like any other', async () => {
+  it('allow changes of a sample record like of any other', async () => {
     const { body, headers } = await sam.get(
       `/data/SalesOrder__c/${(await sam.get('/data/SalesOrder__c?take=1&skip=20')).body.records[0].id}`,
     );
@@ -101,13 +101,13 @@ describe('the demo tenants', () => {
     assert.equal(changed.body.TotalAmount__c, body.TotalAmount__c);
   });
 
-  it('keep Pat out, who lacks the API permission', async () => {
+  it('refuse Pat, who lacks the API permission', async () => {
     const pat = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'pat'));
     const { status } = await pat.get('/data/Account');
     assert.equal(status, 403);
   });
 
-  it('keep the business of acme apart from that of demo', async () => {
+  it('separate the business of acme from that of demo', async () => {
     const eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));
     const accounts = (await eve.get('/data/Account?take=200&includeTotal=true')).body;
     assert.ok(accounts.total > 10 && accounts.total < 100);
@@ -116,12 +116,12 @@ describe('the demo tenants', () => {
     assert.equal((await eve.get(`/data/Account/${other.id}`)).status, 404);
   });
 
-  it('are not touched by a later start, which costs next to nothing', async () => {
+  it('are unchanged by a later start, which costs next to nothing', async () => {
     const before = await total(mia, 'Account');
     const { Database } = await import('../../mixins/database/database.ts');
     const database = new Database(platform.database.url, { size: 2, applicationName: 'seed again' });
     try {
-      // Nobody is asked to do anything: one query tells that all is there.
+      // No service is called: one query shows that everything exists.
       const idle = { waitForServices: () => assert.fail('something is left to do') };
       await seedDemo(idle as unknown as typeof platform.broker, platform.config, database);
       assert.equal(await total(mia, 'Account'), before);
@@ -130,7 +130,7 @@ describe('the demo tenants', () => {
     }
   });
 
-  it('are repaired by the next start when the first was cut off', async function () {
+  it('are repaired by the next start when the first was interrupted', async function () {
     this.timeout(60_000);
     const { Database } = await import('../../mixins/database/database.ts');
     const database = new Database(platform.database.url, { size: 2, applicationName: 'seed again' });
@@ -154,13 +154,13 @@ describe('the demo tenants', () => {
     }
   });
 
-  it('are made although answers are lost on the way', async function () {
+  it('are created although responses are lost', async function () {
     this.timeout(60_000);
     const { Database } = await import('../../mixins/database/database.ts');
     const database = new Database(platform.database.url, { size: 2, applicationName: 'seed again' });
     const { broker } = platform;
     const lost = new Set<string>();
-    // The work is done, and who asked for it learns only that the other process is gone.
+    // The work is done, but the caller only learns that the other process is gone.
     const losing = {
       logger: broker.logger,
       waitForServices: broker.waitForServices.bind(broker),
@@ -196,7 +196,7 @@ describe('the demo tenants', () => {
     }
   });
 
-  it('stay as they are when a newer template stands against what people made of them, and the platform starts', async function () {
+  it("stay unchanged when a newer template conflicts with users' changes, and the platform starts", async function () {
     this.timeout(60_000);
     const { Database } = await import('../../mixins/database/database.ts');
     const database = new Database(platform.database.url, { size: 2, applicationName: 'seed again' });
@@ -206,7 +206,7 @@ describe('the demo tenants', () => {
     const ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
     await deployOverHttp(ada, { [path]: action });
     const warnings: string[] = [];
-    // Of the next version, in which the list price is worked out.
+    // From the next version, in which the list price is computed.
     const newer = {
       logger: { info: () => {}, warn: (message: string) => warnings.push(message) },
       waitForServices: broker.waitForServices.bind(broker),
@@ -249,7 +249,7 @@ describe('the demo tenants', () => {
     }
   });
 
-  it('cannot be made of a template that does not hold together', async () => {
+  it('cannot be created from an inconsistent template', async () => {
     const { Database } = await import('../../mixins/database/database.ts');
     const database = new Database(platform.database.url, { size: 2, applicationName: 'seed again' });
     const blocked = new PlatformError('METADATA_INVALID', 'Blocked.', { details: { blocked: [] } });

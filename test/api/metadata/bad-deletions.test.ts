@@ -1,4 +1,4 @@
-/** Destructive manifests that ask for what cannot be: named by the line of the manifest, and nothing is lost. */
+/** Invalid destructive manifests: the refusal names the manifest's line, and nothing is lost. */
 import assert from 'node:assert/strict';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp, fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
@@ -20,7 +20,7 @@ const group = (name: string, of: string): Files => ({
   [`groups/${name}.yaml`]: `type: Group\napiName: ${name}\nlabel: ${name}\nmembers:\n  roles: [${of}]\n`,
 });
 
-describe('API: deletions that are wrong', () => {
+describe('API: invalid deletions', () => {
   let platform: TestPlatform;
   let ada: Api;
   before(async function () {
@@ -58,7 +58,7 @@ describe('API: deletions that are wrong', () => {
     return deployment;
   };
 
-  it('of what is not there, of types that are none, and of what the platform ships', async () => {
+  it('refuses missing components, unknown types, and components shipped by the platform', async () => {
     const files = deletes({
       Role: ['Nobody', 'A.B'],
       Teapot: ['A'],
@@ -77,7 +77,7 @@ describe('API: deletions that are wrong', () => {
     );
   });
 
-  it('without the flag', async () => {
+  it('refuses deletions without the flag', async () => {
     await deployOverHttp(ada, role('Unused'));
     const files = deletes({ Role: ['Unused'] });
     const body = { files, package: { version: 1, types: [] } };
@@ -91,7 +91,7 @@ describe('API: deletions that are wrong', () => {
     await succeeds(files);
   });
 
-  it('of what something else refers to, or somebody holds, the own profile among it', async () => {
+  it("refuses components that are referenced or assigned, such as the caller's own profile", async () => {
     assert.deepEqual(
       await blocked(
         deletes({
@@ -109,7 +109,7 @@ describe('API: deletions that are wrong', () => {
     assert.equal((await ada.get('/identity')).body.user.profileApiName, 'Administrator');
   });
 
-  it('of what the same project deploys', async () => {
+  it('refuses components that the same project deploys', async () => {
     await deployOverHttp(ada, role('Both'));
     assert.deepEqual(await blocked({ ...role('Both', 'parent: Ceo\n'), ...deletes({ Role: ['Both'] }) }), [
       `PACKAGE_FILE_MISMATCH ${PATH}:5:9`,
@@ -119,7 +119,7 @@ describe('API: deletions that are wrong', () => {
     ]);
   });
 
-  it('is no obstacle to a new name: a deletion and a creation in one project', async () => {
+  it('accepts a deletion and a creation under a new name in one project', async () => {
     await deployOverHttp(ada, { ...role('Old'), ...group('Team', 'Old') });
     assert.deepEqual(await blocked({ ...role('New'), ...deletes({ Role: ['Old'] }) }), [
       `DEPENDENT_EXISTS ${PATH}:5:9`,
@@ -131,7 +131,7 @@ describe('API: deletions that are wrong', () => {
       ),
       [['New'], ['Team'], ['Old']],
     );
-    // The same name in other letters.
+    // The same name in another case.
     await succeeds({ ...role('NEW'), ...group('Team', 'NEW'), ...deletes({ Role: ['New'] }) });
     const { body } = await ada.post('/metadata/retrieve', {
       package: { version: 1, types: [{ name: 'Role', members: ['*'] }] },
@@ -139,7 +139,7 @@ describe('API: deletions that are wrong', () => {
     assert.ok('roles/NEW.yaml' in body.files && !('roles/New.yaml' in body.files) && !('roles/Old.yaml' in body.files));
   });
 
-  it('nor for a field and an object, whose records stay what they are', async () => {
+  it("accepts a new field and object beside deletions, and keeps the records' other values", async () => {
     const text = 'fieldType: text';
     await deployOverHttp(ada, objectFiles('Crate__c', { Old__c: text, Other__c: text }));
     const created = await ada.post('/data/Crate__c', { name: 'One', Old__c: 'was here', Other__c: 'stays' });
@@ -150,7 +150,7 @@ describe('API: deletions that are wrong', () => {
     await succeeds({ ...objectFiles('Chest__c', { Old__c: text }), ...deletes({ CustomObject: ['Crate__c'] }) });
     assert.equal((await ada.get('/data/Crate__c')).status, 404);
     assert.deepEqual((await ada.get('/data/Chest__c')).body.records, []);
-    // The name of what can still come back is taken, in whatever letters.
+    // The name of a restorable object is reserved, in any case.
     for (const name of ['Crate__c', 'CRATE__c'])
       assert.deepEqual(await blocked(objectFiles(name)), [`NAME_RESERVED objects/${name}/object.yaml:2:1`]);
   });

@@ -1,4 +1,4 @@
-/** Projects as nobody should send them: each is refused by name and place, changes nothing, and is in nobody's way. */
+/** Invalid projects: each is refused by name and location, changes nothing, and blocks no other user. */
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { LIMITS } from '../../../config/limits.ts';
@@ -9,7 +9,7 @@ import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 type Files = Record<string, string>;
 type Found = { pointer: string; code: string; path: string | null; params: Found; line: number; column: number };
 
-/** What a project could have changed: the version, the components, and the columns of the tables. */
+/** State that a project could have changed: the version, the components, and the columns of the tables. */
 type Standing = { version: number; hash: string; columns: unknown[] };
 
 const KINDS = ['CustomObject', 'CustomField', 'ValidationRule', 'Role', 'Group', 'Profile', 'PermissionSet'];
@@ -26,7 +26,7 @@ const formula = (expression: string): string =>
 const manifest = (text: string): Files => ({ 'manifest/package.yaml': text });
 const deletions = (text: string): Files => ({ 'manifest/destructiveChanges.yaml': text });
 
-describe('API: projects that are wrong', () => {
+describe('API: invalid projects', () => {
   let platform: TestPlatform;
   let ada: Api;
   let database: pg.Client;
@@ -74,7 +74,7 @@ describe('API: projects that are wrong', () => {
     return assert.fail('The deployment did not end.');
   };
 
-  /** A body that is refused at once, by validate and deploy alike. */
+  /** A body that validate and deploy refuse at once. */
   const refused = async (body: unknown): Promise<Answer> => {
     const [checked, deployed] = [await ada.post('/metadata/validate', body), await ada.post('/metadata/deploy', body)];
     assert.ok([400, 413].includes(checked.status), checked.text);
@@ -83,7 +83,7 @@ describe('API: projects that are wrong', () => {
     assert.equal(told(checked), told(deployed), 'both say the same');
     return checked;
   };
-  /** Files that are refused at once: code and where, in the files or in the body. */
+  /** Files that are refused at once: code and location, in the files or in the body. */
   const malformed = async (files: Files, pkg: unknown = { version: 1, types: [] }): Promise<string[]> => {
     const { body } = await refused({ files, ...(pkg === undefined ? {} : { package: pkg }) });
     return body.errors.map(({ code, pointer, params: { path, line, column } }: Found) =>
@@ -91,7 +91,7 @@ describe('API: projects that are wrong', () => {
     );
   };
 
-  /** Files of a plan that is blocked: what stands against it, the same for validate and for the deployment. */
+  /** Files of a blocked plan: its problems, the same for validate and for the deployment. */
   const blocked = async (files: Files, more: object = {}): Promise<string[]> => {
     const body = { files, package: wholePackage(files), ...more };
     const { status, body: plan, text } = await ada.post('/metadata/validate', body);
@@ -106,7 +106,7 @@ describe('API: projects that are wrong', () => {
     return plan.blocked.map(({ code, path, line, column }: Found) => `${code} ${path}:${line}:${column}`);
   };
 
-  it('paths that leave their folder, or that are none', async () => {
+  it('refuses paths that leave their folder, and malformed paths', async () => {
     const paths = [
       '../roles/A.yaml',
       'roles/../../A.yaml',
@@ -140,7 +140,7 @@ describe('API: projects that are wrong', () => {
       assert.equal((await refused({ files: { [path]: '' }, package: EVERYTHING })).body.code, 'REQUEST_MALFORMED');
   });
 
-  it('paths of no kind, among them those that differ from one in a letter only', async () => {
+  it('refuses paths of no type, including those that differ from a valid one in one letter', async () => {
     const files = {
       'README.md': '# Our company',
       'Roles/A.yaml': 'type: Role\napiName: A\nlabel: A\n',
@@ -161,7 +161,7 @@ describe('API: projects that are wrong', () => {
     ]);
   });
 
-  it('YAML that is more, or less, than plain data: all files at once, with line and column', async () => {
+  it('refuses YAML beyond plain data, and invalid YAML: all files at once, with line and column', async () => {
     const texts: [text: string, line: number, column: number][] = [
       ['', 1, 1],
       ['# a comment\n', 1, 1],
@@ -198,7 +198,7 @@ describe('API: projects that are wrong', () => {
     ];
     const files: Files = {};
     for (const [i, [text]] of texts.entries()) files[`roles/R${String(i).padStart(2, '0')}.yaml`] = text;
-    // No JSON carries NUL: the body as a whole is refused for it.
+    // A body with NUL is refused as a whole.
     delete files['roles/R16.yaml'];
     assert.deepEqual(
       await malformed(files),
@@ -208,7 +208,7 @@ describe('API: projects that are wrong', () => {
     );
   });
 
-  it('YAML that is made to grow', async () => {
+  it('refuses YAML that expands excessively', async () => {
     const laughs = ['a0: &a0 [lol]', ...Array.from({ length: 20 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}, *a${i}]`)];
     assert.deepEqual(await malformed({ 'roles/A.yaml': laughs.join('\n') }), ['YAML_INVALID roles/A.yaml:1:5']);
     assert.deepEqual(await malformed({ 'roles/A.yaml': `a: ${'{b: '.repeat(600)}` }), [
@@ -223,7 +223,7 @@ describe('API: projects that are wrong', () => {
     assert.deepEqual((await refused({ files: many, package: EVERYTHING })).body.code, 'TOO_MANY_ITEMS');
   });
 
-  it('values that only look like texts, and files that are nothing, unknown or of another type', async () => {
+  it('refuses values that only resemble strings, and files that are empty, unknown or of another type', async () => {
     const label = (name: string, value: string): Files => ({
       [`roles/${name}.yaml`]: `type: Role\napiName: ${name}\nlabel: ${value}\n`,
     });
@@ -257,13 +257,13 @@ describe('API: projects that are wrong', () => {
     ]);
   });
 
-  it('sets that hold an item twice, however it is written', async () => {
+  it('refuses sets with duplicate items, in any spelling', async () => {
     const users = '["\u00e9@x.example", "e\\u0301@x.example"]';
     const files = { 'groups/G.yaml': `type: Group\napiName: G\nlabel: G\nmembers:\n  users: ${users}\n` };
     assert.deepEqual(await blocked(files), ['YAML_SCHEMA_INVALID groups/G.yaml:5:26']);
   });
 
-  it('names that differ in upper and lower case only', async () => {
+  it('refuses names that differ only in case', async () => {
     const files = {
       ...role('Boss'),
       ...role('boss'),
@@ -283,7 +283,7 @@ describe('API: projects that are wrong', () => {
     ]);
   });
 
-  it('what depends on itself: roles, groups, masters, formulas, rollups, controlling fields', async () => {
+  it('refuses cycles: roles, groups, masters, formulas, rollups, controlling fields', async () => {
     const values = 'values: [{value: a}]';
     const controlled = (by: string) => `fieldType: picklist\npicklist:\n  controllingField: ${by}\n  ${values}`;
     const files = {
@@ -320,7 +320,7 @@ describe('API: projects that are wrong', () => {
     ]);
   });
 
-  it('what refers to nothing, and not what refers to a file that is wrong itself', async () => {
+  it('refuses dangling references, but not those to a file with its own fault', async () => {
     const rule = 'type: ValidationRule\napiName: V\nobject: Dd__c\ncondition: record.Gone__c > 1\nmessage: no\n';
     const files = {
       ...objectFiles('Dd__c', {
@@ -342,7 +342,7 @@ describe('API: projects that are wrong', () => {
     ]);
   });
 
-  it('a profile that names what is nowhere; one that names a field of the same package works.', async () => {
+  it('refuses a profile with an unknown name, and accepts one with a field of the same package', async () => {
     const profile = (object: string): Files => ({
       'profiles/Guest.yaml': `type: Profile\napiName: Guest\nlabel: Guest\nobjects:\n  ${object}: {read: true}\nfields:\n  ${object}.Amount__c: {read: true}\n`,
     });
@@ -356,7 +356,7 @@ describe('API: projects that are wrong', () => {
     });
   });
 
-  it('packages that are none, in the body and in the manifest, with line and column', async () => {
+  it('refuses malformed packages, in the body and in the manifest, with line and column', async () => {
     assert.deepEqual(
       await malformed(
         {},
@@ -393,7 +393,7 @@ describe('API: projects that are wrong', () => {
     }
   });
 
-  it('packages without their files, and files without their package', async () => {
+  it('refuses packages without their files, and files without their package', async () => {
     const types = [
       { name: 'Role', members: ['Absent', 'A.B', '../x', ' Ra', 'ra'] },
       { name: 'role', members: ['Ra'] },
@@ -412,7 +412,7 @@ describe('API: projects that are wrong', () => {
     ]);
   });
 
-  it('destructive manifests that are none', async () => {
+  it('refuses malformed destructive manifests', async () => {
     const path = 'manifest/destructiveChanges.yaml';
     assert.deepEqual(
       await malformed(
@@ -428,7 +428,7 @@ describe('API: projects that are wrong', () => {
     ]);
   });
 
-  it('properties that only the platform sets, at every depth', async () => {
+  it('refuses properties that only the platform sets, at every depth', async () => {
     const names = ['operationOverride', 'rollbackOf', 'actor', 'actorId', 'userId'];
     const each = (value: unknown = 1) => Object.fromEntries(names.map((name) => [name, value]));
     const nested = { version: 1, types: [{ name: 'Role', members: ['A', { deep: [[each()]] }] }], ...each() };
@@ -447,7 +447,7 @@ describe('API: projects that are wrong', () => {
     );
   });
 
-  it('more than fits: files, bytes of a file, bytes of the body', async function () {
+  it('refuses excess: files, bytes of a file, bytes of the body', async function () {
     this.timeout(120_000);
     const many = Object.fromEntries(
       Array.from({ length: LIMITS.metadata_files_max + 1 }, (_, i) => [`f${i}.yaml`, '']),
@@ -475,7 +475,7 @@ describe('API: projects that are wrong', () => {
     assert.deepEqual([over.status, over.body.code], [413, 'REQUEST_TOO_LARGE']);
   });
 
-  it('changes that the records do not allow', async () => {
+  it('refuses changes that are incompatible with the records', async () => {
     const files = {
       ...objectFiles(`Box${stood.version}__c`, {
         Code__c: 'fieldType: text\nlength: 20',
@@ -504,7 +504,7 @@ describe('API: projects that are wrong', () => {
     );
   });
 
-  it('what the platform ships, and names that are not for tenants', async () => {
+  it('refuses components shipped by the platform, and names that are reserved for it', async () => {
     assert.deepEqual(
       await blocked({
         'objects/User/object.yaml':
@@ -524,7 +524,7 @@ describe('API: projects that are wrong', () => {
     );
   });
 
-  it('reads byte order marks, line ends of Windows, comments and JSON as what they say.', async () => {
+  it('accepts byte order marks, Windows line ends, comments and JSON', async () => {
     const files = {
       'roles/Wa.yaml': '\ufefftype: Role\r\napiName: Wa\r\nlabel: "A"  # a comment\r\n',
       'roles/Wb.yaml': '{"type": "Role", "apiName": "Wb", "label": "yes"}',

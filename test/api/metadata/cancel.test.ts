@@ -58,7 +58,7 @@ describe('API: canceling a deployment', () => {
     }
   };
 
-  it('rolls back one that is under way, and ends one that waits at once', async () => {
+  it('rolls back a running one, and ends a waiting one at once', async () => {
     await whileHeld(async () => {
       const first = await deploy(objectFiles('Canceled__c'));
       const second = await deploy(objectFiles('Waiting__c'));
@@ -94,7 +94,7 @@ describe('API: canceling a deployment', () => {
     assert.equal(trail.length, 1);
   });
 
-  it('is asked for by an operator in the console as the guide prints it', async () => {
+  it('can be requested by an operator in the console as the guide prints it', async () => {
     const lines = exampleNamed('docs/guides/operators.md#deployments').matchAll(/^erp \$ call (\S+)(?: '(.+)')?$/gm);
     await whileHeld(async () => {
       const accepted = await deploy(objectFiles('Operated__c'));
@@ -109,7 +109,7 @@ describe('API: canceling a deployment', () => {
     });
   });
 
-  it('stops a statement that runs for long', async () => {
+  it('stops a long-running statement', async () => {
     await deploymentEnded(ada, await deploy(objectFiles('Long__c', { A__c: 'fieldType: text' })));
     await database.query(`CREATE FUNCTION metadata.slow() RETURNS event_trigger LANGUAGE plpgsql AS $$
       BEGIN PERFORM pg_sleep(30); END $$`);
@@ -129,10 +129,10 @@ describe('API: canceling a deployment', () => {
     assert.ok(!body.fields.some(({ apiName }: { apiName: string }) => apiName === 'B__c'));
   });
 
-  it('shows how far it is until then', async () => {
+  it('shows its progress until then', async () => {
     const fields = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`F${i}__c`, 'fieldType: text']));
     const objects = ['Far0__c', 'Far1__c', 'Far2__c', 'Far3__c'];
-    // Half of the tables are there when it sleeps.
+    // Half of the tables exist when it sleeps.
     await database.query(`CREATE OR REPLACE FUNCTION metadata.slow() RETURNS event_trigger LANGUAGE plpgsql AS $$
       BEGIN PERFORM pg_sleep(30) FROM pg_event_trigger_ddl_commands() WHERE object_identity LIKE '%Far2__c%'; END $$`);
     await database.query('CREATE EVENT TRIGGER slow_ddl ON ddl_command_end EXECUTE FUNCTION metadata.slow()');
@@ -154,8 +154,8 @@ describe('API: canceling a deployment', () => {
     }
   });
 
-  it('comes too late when the last step has begun: it has succeeded', async () => {
-    // A commit that takes its time, with the row of the deployment locked.
+  it('has no effect when the last step has begun: the deployment succeeds', async () => {
+    // A slow commit, with the row of the deployment locked.
     await database.query(`CREATE FUNCTION metadata.hold() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NULL; END $$`);
     await database.query(`CREATE CONSTRAINT TRIGGER hold AFTER UPDATE ON metadata.deployments
@@ -182,7 +182,7 @@ describe('API: canceling a deployment', () => {
     }
   });
 
-  it('forgets the files of what was canceled, however often that happens', async () => {
+  it('deletes the files of canceled deployments, however many there are', async () => {
     const files = { ...objectFiles('Forgotten__c') };
     for (const path of Object.keys(files)) files[path] += `# ${'x'.repeat(20_000)}\n`;
     const canceled: Answer[] = [];
@@ -204,7 +204,7 @@ describe('API: canceling a deployment', () => {
     assert.deepEqual(rows, [{ status: 'CANCELED', files: '{}', count: 71 }]);
   });
 
-  it('asks for the permission, and knows only deployments of the tenant', async () => {
+  it('requires the permission, and finds only deployments of the tenant', async () => {
     const accepted = await deploy({}, { checkOnly: true, package: { version: 1, types: [] } });
     assert.equal((await cancel(accepted, 'no', sam)).body.code, 'METADATA_PERMISSION_DENIED');
     const eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));

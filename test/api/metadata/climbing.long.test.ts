@@ -8,14 +8,14 @@ import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 const STEPS = Number(process.env['CLIMBING_STEPS'] ?? 40);
 const seed = Number(process.env['CLIMBING_SEED'] ?? Date.now() % 2 ** 31);
 
-/** What holds of the model (test/unit/metadata/climbing.test.ts) holds of the platform, when they decide alike. */
+/** The properties of the model (test/unit/metadata/climbing.test.ts) hold for the platform if both decide alike. */
 describe('API: climbing', () => {
   let platform: TestPlatform;
   const callers = new Map<string, Api>();
   const ids = new Map<string, string>();
   const [drawn] = fc.sample(beginning, { seed, numRuns: 1 }) as [Beginning];
   const [attacker, ...others] = drawn.people;
-  // Everybody can sign in, and the attacker can try everything.
+  // Every user can sign in, and the attacker can try everything.
   const of: Beginning = {
     ...drawn,
     powers: ['system apiEnabled', 'system metadataManage', 'system manageUsers', 'system manageClients'],

@@ -3,8 +3,8 @@ import { type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp, fieldFile, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
-/** Sam configures and sees the opportunities of his own; Ada sees all records. */
-describe('API: what a plan tells of records', () => {
+/** Sam configures and sees his own opportunities; Ada sees all records. */
+describe('API: record counts in plans', () => {
   let platform: TestPlatform;
   let ada: Api;
   let sam: Api;
@@ -24,7 +24,7 @@ describe('API: what a plan tells of records', () => {
   });
   after(() => platform?.stop());
 
-  /** Too few digits for the amounts, and a field that no record has a value of. */
+  /** Too few digits for the amounts, and a field without a value in any record. */
   const files = {
     ...fieldFile(
       'Opportunity__c',
@@ -54,14 +54,14 @@ describe('API: what a plan tells of records', () => {
     impact: ['object', 'object'],
   };
 
-  it('validate counts for those who see all records, and says "some records" to others', async () => {
+  it('validate counts for users who see all records, and says "some records" to others', async () => {
     const [all, some] = [await ada.post('/metadata/validate', project), await sam.post('/metadata/validate', project)];
     assert.deepEqual(told(all.body), COUNTED);
     assert.deepEqual(told(some.body), UNCOUNTED);
     assert.doesNotMatch(some.text, /\b300\b/);
   });
 
-  it('so does a deployment, whoever asked for it', async () => {
+  it('a deployment does the same, whichever user requested it', async () => {
     const { body } = await ada.post('/metadata/deploy', { ...project, checkOnly: true });
     const path = `/metadata/deployments/${body.deploymentId}`;
     for (let i = 0; i < 200 && (await ada.get(path)).body.status !== 'FAILED'; i++)

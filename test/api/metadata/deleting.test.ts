@@ -95,7 +95,7 @@ describe('API: deleting configuration', () => {
     assert.deepEqual([status, body.code], [422, 'DESTRUCTIVE_CHANGES_NOT_ALLOWED']);
   });
 
-  it('what is deleted binds nobody and is retrieved no more; deployed again it does', async () => {
+  it('a deleted component is neither applied nor retrieved; deployed again it is', async () => {
     const negative = { name: 'Loss', Amount__c: -1 };
     assert.equal((await ada.post('/data/Deal__c', negative)).status, 422);
     const deployment = await deployed(destructiveManifest({ ValidationRule: ['Deal__c.Positive'] }));
@@ -123,7 +123,7 @@ describe('API: deleting configuration', () => {
     assert.equal((await ada.post('/data/Deal__c', negative)).status, 422);
   });
 
-  it('somebody else deployed or deleted it since: 409 METADATA_DRIFT', async () => {
+  it('another user deployed or deleted it since: 409 METADATA_DRIFT', async () => {
     const { metadataVersion } = await retrieve({ Group: ['*'] });
     const file = top('groups', 'Group', 'Passing', 'label: Passing\n');
     await deployed(file);
@@ -138,7 +138,7 @@ describe('API: deleting configuration', () => {
     assert.deepEqual(again.body.details.components[0].fullName, 'Passing');
   });
 
-  it('a profile that users hold, the own one too, and a permission set', async () => {
+  it("refuses an assigned profile, the caller's own too, and an assigned permission set", async () => {
     const { profileApiName } = await user('ada');
     const problems = await refused({ Profile: [profileApiName] });
     const [problem] = problems.filter(({ code }) => code === 'DEPENDENT_EXISTS');
@@ -148,7 +148,7 @@ describe('API: deleting configuration', () => {
     await deployed(destructiveManifest({ Profile: ['Temp'] }));
   });
 
-  it('a record type that records have', async () => {
+  it('refuses a record type that records have', async () => {
     const created = await ada.post('/data/Deal__c', { name: 'Typed', recordTypeApiName: 'Large' });
     assert.equal(created.status, 201, created.text);
     const [problem] = await refused({ RecordType: ['Deal__c.Large'] });
@@ -160,7 +160,7 @@ describe('API: deleting configuration', () => {
     assert.ok(restored.status < 500, restored.text);
   });
 
-  it('a group takes its shares along: a new one of its name opens nothing', async () => {
+  it('a group loses its shares with it: a new group of its name has no access', async () => {
     const { body: deal } = await ada.post('/data/Deal__c', { name: 'Shared' });
     const share = await ada.post(`/data/Deal__c/${deal.id}/shares`, {
       principalType: 'group',
@@ -175,12 +175,12 @@ describe('API: deleting configuration', () => {
     assert.deepEqual((await ada.get(`/data/Deal__c/${deal.id}/shares`)).body.shares ?? [], []);
   });
 
-  it('the audit trail names what was deleted', async () => {
+  it('the audit trail names the deleted components', async () => {
     const { text } = await ada.get('/events/audit?operationId=metadata.deployments.create&take=50');
     assert.match(text, /ValidationRule:Deal__c\.Positive/);
   });
 
-  describe('of objects and fields', () => {
+  describe('objects and fields', () => {
     const THINGS: Files = {
       ...objectFiles('Deal2__c'),
       ...objectFiles('Thing__c', {
@@ -250,7 +250,7 @@ describe('API: deleting configuration', () => {
       const { status, text } = await ada.delete(path, { etag: (await ada.get(path)).headers.get('etag')! });
       assert.equal(status, 200, text);
     };
-    /** Every operation that could still know the object or the field; none may fail. */
+    /** Every operation that could still use the object or the field; none may fail. */
     const readEverything = async (changes: string, cursor: string): Promise<Record<string, number>> => {
       const sorted = encodeURIComponent(JSON.stringify([{ id: 'Code__c', desc: false }]));
       const answers = {
@@ -279,7 +279,7 @@ describe('API: deleting configuration', () => {
       return Object.fromEntries(Object.entries(answers).map(([name, { status }]) => [name, status]));
     };
 
-    it('hides a field at once, keeps its values, and takes records without them', async () => {
+    it('hides a field at once, keeps its values, and accepts records without them', async () => {
       const dashboard = await ada.post('/analytics/dashboards', {
         name: 'Things',
         widgets: [
@@ -325,7 +325,7 @@ describe('API: deleting configuration', () => {
       assert.ok(Date.parse(reserved.details.until) > Date.now());
     });
 
-    it('brings a field back with its values, once the records allow it', async () => {
+    it('restores a field with its values, once the records allow it', async () => {
       const files = { ...only(/Code__c|Serial__c|Total__c/), ...EVERY_ACCESS };
       assert.deepEqual(
         (await restore(database, tenantId, files)).map(({ code, fullName, details }) => [code, fullName, details]),
@@ -347,7 +347,7 @@ describe('API: deleting configuration', () => {
       assert.equal(twice.body.code, 'UNIQUE_VALUE_CONFLICT', twice.text);
     });
 
-    it('hides objects with all that belongs to them, and brings them back', async () => {
+    it('hides objects with everything that belongs to them, and restores them', async () => {
       const { body: feed } = await ada.get('/data/Thing__c/changes');
       const gone = await deployed({
         ...access(['Deal2__c'], []),
@@ -359,7 +359,7 @@ describe('API: deleting configuration', () => {
         [statuses['list'], statuses['get'], statuses['write'], statuses['describe']],
         [404, 404, 404, 404],
       );
-      // What it referred to can be deleted now.
+      // Its referenced component can be deleted now.
       await remove('Deal2__c', 'gone');
       assert.deepEqual(await restore(database, tenantId, { ...THINGS, ...EVERY_ACCESS }), []);
       const { body: one } = await ada.get(`/data/Thing__c/${ids['one']}`);

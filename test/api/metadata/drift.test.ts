@@ -1,4 +1,4 @@
-/** Two people change the configuration at the same time: nobody overwrites unseen what the other has done. */
+/** Two users change the configuration at the same time: neither overwrites the other's change unseen. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
@@ -29,7 +29,7 @@ function manifestHash(files: Files, types: Types): string {
   return `sha256:${hex(text)}`;
 }
 
-describe('API: two who change the configuration at once', () => {
+describe('API: concurrent changes of configuration', () => {
   let platform: TestPlatform;
   let ada: Api;
   let sam: Api;
@@ -62,7 +62,7 @@ describe('API: two who change the configuration at once', () => {
   };
   const versionNow = async (): Promise<number> =>
     (await ada.post('/metadata/retrieve', { package: { version: 1, types: [] } })).body.metadataVersion;
-  /** Deploys a change of Ada's that starts from `base`, which validate and deploy refuse alike: what they name. */
+  /** Deploys Ada's change based on `base`, which validate and deploy refuse alike; returns the drifted components. */
   const drifted = async (files: Files, base: number) => {
     const body = project(files, { baseMetadataVersion: base });
     const answers = [await ada.post('/metadata/validate', body), await ada.post('/metadata/deploy', body)];
@@ -76,7 +76,7 @@ describe('API: two who change the configuration at once', () => {
     });
   };
 
-  it('a component that somebody has changed since is named with version, time and person', async () => {
+  it('reports a component changed since by another user with version, time and user', async () => {
     await deployOverHttp(ada, { ...valueSet('Colour', 'red'), ...valueSet('Shape', 'round') });
     const base = await versionNow();
     const done = await finished(await sam.post('/metadata/deploy', project(valueSet('Colour', 'red', 'green'))));
@@ -84,7 +84,7 @@ describe('API: two who change the configuration at once', () => {
     assert.deepEqual(await drifted({ ...valueSet('Colour', 'blue'), ...valueSet('Shape', 'square', 'round') }, base), [
       { type: 'ValueSet', fullName: 'Colour', changedAtVersion: base + 1, changedById: samId },
     ]);
-    // What nobody has changed is no drift, nor what starts from the version that is there now.
+    // Unchanged components are no drift, nor is a change based on the current version.
     assert.equal(
       (
         await finished(
@@ -102,7 +102,7 @@ describe('API: two who change the configuration at once', () => {
     assert.equal((await finished(await ada.post('/metadata/deploy', again))).status, 'SUCCEEDED');
   });
 
-  it('so is one that somebody has created since, and one that somebody has deleted', async () => {
+  it('reports a component created or deleted since by another user', async () => {
     await deployOverHttp(ada, valueSet('Gone', 'a'));
     const base = await versionNow();
     await finished(await sam.post('/metadata/deploy', project(valueSet('Fresh', 'a'))));
@@ -120,7 +120,7 @@ describe('API: two who change the configuration at once', () => {
     assert.deepEqual(await drifted(valueSet('Gone', 'b'), base), [
       { type: 'ValueSet', fullName: 'Gone', changedAtVersion: base + 2, changedById: samId },
     ]);
-    // A deletion is a change as well: of what somebody has changed meanwhile.
+    // A deletion is a change as well: here of a component that another user has changed meanwhile.
     const now = await versionNow();
     await finished(await sam.post('/metadata/deploy', project(valueSet('Fresh', 'a', 'c'))));
     const lost = { 'manifest/destructiveChanges.yaml': deletes.replace('Gone', 'Fresh') };
@@ -131,7 +131,7 @@ describe('API: two who change the configuration at once', () => {
     );
   });
 
-  it('what was changed and says again what was retrieved is none, whoever changed it back and how', async function () {
+  it('reports no drift for a component that equals its retrieved version again, whatever restored it', async function () {
     this.timeout(60_000);
     const mine = (base: number) => project(valueSet('Undone', 'mine'), { baseMetadataVersion: base });
     await deployOverHttp(ada, { ...valueSet('Undone', 'a'), ...valueSet('Other', 'a') });
@@ -153,13 +153,13 @@ describe('API: two who change the configuration at once', () => {
       (await drifted({ ...valueSet('Undone', 'mine'), ...valueSet('Other', 'mine') }, base)).map((c) => c.fullName),
       ['Other'],
     );
-    // Since a version in between it is a change again.
+    // Based on the version in between it is a change again.
     assert.equal((await drifted(valueSet('Undone', 'mine'), base + 1)).length, 1);
     const done = await finished(await ada.post('/metadata/deploy', mine(base)));
     assert.deepEqual([done.status, done.changes.updates.length], ['SUCCEEDED', 1], JSON.stringify(done.error));
   });
 
-  it('of two deployments from one version that come at the same moment one is applied, whole', async function () {
+  it('applies one of two simultaneous deployments of one version, completely', async function () {
     this.timeout(60_000);
     for (let round = 0; round < 4; round++) {
       const name = `Race${round}`;
@@ -186,7 +186,7 @@ describe('API: two who change the configuration at once', () => {
     }
   });
 
-  it('the plan that was reviewed is the plan that is applied, or none', async () => {
+  it('applies the reviewed plan or none', async () => {
     await deployOverHttp(ada, valueSet('Plan', 'a'));
     const body = project(valueSet('Plan', 'a', 'b'));
     const { planHash } = (await ada.post('/metadata/validate', body)).body;
@@ -196,7 +196,7 @@ describe('API: two who change the configuration at once', () => {
     const actual = (await ada.post('/metadata/validate', other)).body.planHash;
     assert.deepEqual([refused.status, refused.body.code], [409, 'PLAN_CHANGED']);
     assert.deepEqual(refused.body.details, { expected: planHash, actual });
-    // Somebody else's change of another component leaves the plan as it is, that of the same one does not.
+    // Another user's change of another component leaves the plan unchanged, that of the same one does not.
     await finished(await sam.post('/metadata/deploy', project(valueSet('Elsewhere', 'a'))));
     assert.equal((await ada.post('/metadata/validate', body)).body.planHash, planHash);
     await finished(await sam.post('/metadata/deploy', project(valueSet('Plan', 'a', 'z'))));
@@ -210,7 +210,7 @@ describe('API: two who change the configuration at once', () => {
     assert.deepEqual([misspelt.status, misspelt.body.errors[0].pointer], [400, '/expectedPlanHash']);
   });
 
-  it('everybody computes the same manifestHash: retrieve, validate, deploy, the deployment, and the client', async () => {
+  it('every client computes the same manifestHash: retrieve, validate, deploy, the deployment, and the client', async () => {
     const types = ['CustomObject', 'CustomField', 'Role', 'StateModel', 'Dashboard', 'Profile'];
     const pkg = { version: 1, types: types.map((name) => ({ name, members: ['*'] })) };
     const { body: retrieved } = await ada.post('/metadata/retrieve', { package: pkg });

@@ -17,8 +17,8 @@ const client = (username: string): Files => ({
   'externalClients/Robot.yaml': `type: ExternalClient\napiName: Robot\nname: Robot\ngrantTypes: [client_credentials]\nconfidential: true\nscopes: ["data:read", "data:write"]\nintegrationUser: ${username}\n`,
 });
 
-/** Sam configures, manages users and clients; that is no reason to see or give more than he does. */
-describe('API: nobody hands out what they do not hold', () => {
+/** Sam configures, manages users and clients, which entitles him to no further sight or rights. */
+describe('API: users grant no more than they hold', () => {
   let platform: TestPlatform;
   let ada: Api;
   let sam: Api;
@@ -68,7 +68,7 @@ describe('API: nobody hands out what they do not hold', () => {
     );
   };
 
-  it('no permissions on objects, fields and the system by a deployment', async () => {
+  it('refuses permissions on objects, fields and the system in a deployment', async () => {
     const total = async (): Promise<number> => (await sam.get('/data/Opportunity__c?includeTotal=true')).body.total;
     const before = await total();
     assert.deepEqual(
@@ -84,7 +84,7 @@ describe('API: nobody hands out what they do not hold', () => {
     assert.equal((await sam.get('/data/Product?fields=standardCost')).status, 400);
   });
 
-  it('no hidden field by a formula', async () => {
+  it('refuses a hidden field in a formula', async () => {
     const copy = fieldFile(
       'Product',
       'Copy__c',
@@ -93,7 +93,7 @@ describe('API: nobody hands out what they do not hold', () => {
     assert.deepEqual(await refusals(copy), ['COMPONENT_PERMISSION_DENIED objects/Product/fields/Copy__c.yaml:7']);
   });
 
-  it('no records by what others have built over a field', async () => {
+  it("refuses access to records by other users' rules over a field", async () => {
     const field = (name: string, more: string): Files => fieldFile('Opportunity__c', name, more);
     const formula = (expression: string, type: string): string =>
       `fieldType: formula\nformula:\n  expression: ${expression}\n  resultType: ${type}`;
@@ -138,7 +138,7 @@ describe('API: nobody hands out what they do not hold', () => {
     await give('sam', { permissionSetApiNames: ['Builder'] });
   });
 
-  it('no count of an object that is absent for them', async () => {
+  it('reveals no count of an object that is hidden from the user', async () => {
     await deployOverHttp(ada, {
       'objects/Secret__c/object.yaml':
         'type: CustomObject\napiName: Secret__c\nlabel: Secret\nlabelPlural: Secrets\nnameField:\n  label: Name\n  fieldType: text\nsharingDefault: readWrite\napi:\n  published: true\n',
@@ -154,7 +154,7 @@ describe('API: nobody hands out what they do not hold', () => {
     await give('sam', { permissionSetApiNames: ['Builder'] });
   });
 
-  it('no object, no administration and no change of users away from others', async () => {
+  it("refuses to remove other users' objects, administration and changes of users", async () => {
     const never = 'type: ValidationRule\napiName: Never\nobject: User\ncondition: "true"\nmessage: no\n';
     assert.deepEqual(await refusals({ 'objects/User/validationRules/Never.yaml': never }), [
       'COMPONENT_PERMISSION_DENIED objects/User/validationRules/Never.yaml:3',
@@ -178,7 +178,7 @@ describe('API: nobody hands out what they do not hold', () => {
     ]);
   });
 
-  it('no permission by the record of a user, whoever it is', async () => {
+  it('refuses permissions in the record of any user', async () => {
     const more = { permissionSetApiNames: ['Builder', 'CostInsight'] };
     const fresh = { displayName: 'Eva', username: 'eva@demo.example', email: 'eva@demo.example' };
     for (const answer of [
@@ -196,7 +196,7 @@ describe('API: nobody hands out what they do not hold', () => {
     }
   });
 
-  it('no client that acts as a user who holds more; the plan names the risk to those who may', async () => {
+  it('refuses a client that acts as a user with more rights, a risk that the plan names to permitted users', async () => {
     assert.deepEqual(await refusals(client('ada@demo.example')), [
       'COMPONENT_PERMISSION_DENIED externalClients/Robot.yaml:7',
     ]);
@@ -209,7 +209,7 @@ describe('API: nobody hands out what they do not hold', () => {
     );
   });
 
-  it('no freedom of agents by a policy, but may deny them more', async () => {
+  it('refuses policies that permit agents more, and accepts those that deny more', async () => {
     const policy = (name: string, rest: object): Files => ({
       [`agentPolicies/${name}.yaml`]: JSON.stringify({
         type: 'AgentPolicy',
@@ -230,7 +230,7 @@ describe('API: nobody hands out what they do not hold', () => {
     assert.equal((await deploy(ada, policy('Strict', allow))).status, 'SUCCEEDED');
   });
 
-  it('nothing for which they have lost the permission while the deployment waited', async () => {
+  it('refuses rights for which the permission was lost while the deployment waited', async () => {
     const schema = `"t_${(await ada.get('/identity')).body.tenant.id.replaceAll('-', '')}"`;
     const { Client } = (await import('pg')).default;
     const other = new Client(platform.database.url);
@@ -252,7 +252,7 @@ describe('API: nobody hands out what they do not hold', () => {
     await give('sam', { permissionSetApiNames: ['Builder'] });
   });
 
-  it('leaves a tenant its administrators: not by a deployment', async () => {
+  it("keeps a tenant's administrators: in a deployment", async () => {
     const { status, blocked } = await deploy(ada, administrator(['apiEnabled', 'metadataManage', 'metadataRead']));
     assert.equal(status, 'FAILED');
     assert.deepEqual(
@@ -264,13 +264,13 @@ describe('API: nobody hands out what they do not hold', () => {
     assert.equal(disabled.status, 'FAILED', 'who cannot use the API is no administrator either');
   });
 
-  it('leaves a tenant its administrators: not by two changes at the same time', async function () {
+  it("keeps a tenant's administrators: in two simultaneous changes", async function () {
     this.timeout(60_000);
     const mia = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'mia'));
     const less = ['apiEnabled', 'metadataRead'];
     for (let round = 0; round < 4; round++) {
       await give('mia', { permissionSetApiNames: ['Deputy'] });
-      // Each of the two changes is fine by itself: the one takes Ada's permissions, the other Mia's.
+      // Each of the two changes is valid by itself: one removes Ada's permissions, the other Mia's.
       const changes = [
         async () => (await deploy(mia, administrator(less))).status === 'SUCCEEDED',
         round % 2 === 0

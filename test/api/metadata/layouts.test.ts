@@ -167,7 +167,7 @@ describe('API: layouts and list views', () => {
     ]);
   });
 
-  it('GET describe: layouts hold the fields that the caller reads; what is left empty is left out', async () => {
+  it('GET describe: layouts contain the fields that the caller can read; empty parts are omitted', async () => {
     const [sams, adas] = [await described('sam'), await described('ada')];
     assert.deepEqual(sams.layouts[0]!.sections, [
       { label: 'Facts', columns: [['name', 'Title__c'], ['Status__c']] },
@@ -194,7 +194,7 @@ describe('API: layouts and list views', () => {
     assert.deepEqual((await described('sam')).layouts[1]!.sections, []);
   });
 
-  it('GET describe: list views are those that are shared with the caller and filter by nothing hidden', async () => {
+  it('GET describe: list views are those that are shared with the caller and filter by no hidden field', async () => {
     const names = async (name: string): Promise<string[]> =>
       (await described(name)).listViews.map(({ apiName }) => apiName);
     assert.deepEqual(await names('sam'), ['Open']);
@@ -206,7 +206,7 @@ describe('API: layouts and list views', () => {
     assert.deepEqual(open!.sort, [{ id: 'Amount__c', desc: false }]);
   });
 
-  it('GET /data and POST query take filters and sort of a list view as they are', async () => {
+  it('GET /data and POST query accept filters and sort of a list view unchanged', async () => {
     for (const [title, status, due] of [
       ['late', 'open', '2020-01-01'],
       ['done', 'closed', '2020-01-01'],
@@ -238,7 +238,7 @@ describe('API: layouts and list views', () => {
       }
   });
 
-  it('POST /metadata/validate: what does not fit is refused where it stands, all of it at once', async () => {
+  it('POST /metadata/validate: every fault is reported at its location, all at once', async () => {
     assert.deepEqual(
       await problems({
         ...layout(
@@ -315,7 +315,7 @@ sharedWith:
     );
   });
 
-  it('POST /metadata/validate: a field that no longer fits a list view or a related list is refused for it', async () => {
+  it('POST /metadata/validate: a field that no longer fits a list view or a related list is refused', async () => {
     const blocked = await problems(
       Object.fromEntries(
         Object.entries(CLAIM)

@@ -1,4 +1,4 @@
-/** What goes on by itself meets a deployment that has deleted what it is about: it says so, and nothing fails. */
+/** Background work on deleted configuration reports the deletion and does not fail. */
 import assert from 'node:assert/strict';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import {
@@ -29,7 +29,7 @@ const policy = (decisions: Record<string, string>): Record<string, string> => ({
   ].join('\n'),
 });
 
-describe('API: what deleted configuration leaves behind', () => {
+describe('API: references to deleted configuration', () => {
   let platform: TestPlatform;
   let ada: Api;
   let mia: Api;
@@ -71,7 +71,7 @@ describe('API: what deleted configuration leaves behind', () => {
   const beginRun = async (): Promise<string> =>
     (await created('/agent/runs', { agentKey: 'tidy', goal: 'Tidy up.' })).runId;
 
-  it('a run is reverted as far as it can be, an approval decides about nothing, a dashboard says what is gone', async () => {
+  it('a run is reverted as far as possible, an approval has no effect, a dashboard names the deleted parts', async () => {
     const [runId, waiting] = [await beginRun(), await beginRun()];
     const { id } = await created('/data/Left__c', { name: 'One', Kept__c: 'a', Gone__c: 'a' });
     const lost = await created('/data/Lost__c', { name: 'Lost' });

@@ -1,4 +1,4 @@
-/** Who may do what with configuration and its deployments, and that no way around leads further. */
+/** Permissions for configuration and deployments, and that no detour exceeds them. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
@@ -24,7 +24,7 @@ const valueSet = (name: string, ...values: string[]): Files => ({
 });
 
 /** Ada administers; Sam manages configuration and holds little; Fay reads configuration; Mia holds neither; Eve is elsewhere. */
-describe('API: who manages configuration', () => {
+describe('API: users who manage configuration', () => {
   let platform: TestPlatform;
   const people: Record<string, Api> = {};
   let ada: Api;
@@ -58,7 +58,7 @@ describe('API: who manages configuration', () => {
     assert.equal(status, 'SUCCEEDED', JSON.stringify([error, blocked]));
     return deploymentId;
   };
-  /** What stands against a project of Sam's, for validate and for its deployment: the codes. */
+  /** The codes of the problems of Sam's project, for validate and for its deployment. */
   const refusals = async (body: object): Promise<string[]> => {
     const checked = await sam.post('/metadata/validate', body);
     assert.equal(checked.status, 200, checked.text);
@@ -69,7 +69,7 @@ describe('API: who manages configuration', () => {
   };
   const told = ({ status, body }: Answer): unknown[] => [status, body.code, body.details ?? null];
 
-  it('needs the permission for every operation, before anything is looked at', async () => {
+  it('need the permission for every operation, before anything is looked up', async () => {
     const body = project(valueSet('Needs', 'a'));
     const deploymentId = await succeeded(ada, body);
     const validationId = await succeeded(ada, { ...body, checkOnly: true });
@@ -104,7 +104,7 @@ describe('API: who manages configuration', () => {
     assert.equal((await people['fay']!.get(`/metadata/deployments/${deploymentId}`)).body.changes.creates.length, 1);
   });
 
-  it('needs the scope besides', async () => {
+  it('need the scope as well', async () => {
     const data = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada', 'openid data:read data:write'));
     const setup = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada', 'openid setup:read'));
     const body = project(valueSet('Scopes', 'a'));
@@ -125,7 +125,7 @@ describe('API: who manages configuration', () => {
       );
   });
 
-  it('knows the deployments of another tenant as little as those that are none', async () => {
+  it('find deployments of another tenant as little as unknown ones', async () => {
     const body = project(valueSet('Tenants', 'a'));
     const deploymentId = await succeeded(ada, body);
     const validationId = await succeeded(ada, { ...project(valueSet('Tenants', 'b')), checkOnly: true });
@@ -144,7 +144,7 @@ describe('API: who manages configuration', () => {
     }
   });
 
-  it('lets somebody else apply what was validated, cancel it and take it back', async () => {
+  it("can apply, cancel and roll back another user's validation", async () => {
     const validation = await succeeded(ada, project(valueSet('Shared', 'a'), { checkOnly: true }));
     const done = await deployed(sam, { quickDeploy: { validationId: validation } });
     assert.deepEqual([done.status, done.kind], ['SUCCEEDED', 'quickDeploy'], JSON.stringify(done.error));
@@ -153,7 +153,7 @@ describe('API: who manages configuration', () => {
     assert.equal((await ada.post('/metadata/validate', project(valueSet('Shared', 'a')))).body.creates.length, 1);
   });
 
-  it('cancels what they asked for themselves, and nothing of others without manageAccess', async () => {
+  it('cancel their own deployments, and those of others only with manageAccess', async () => {
     const body = project(valueSet('Mine', 'a'), { checkOnly: true });
     const of = async (who: Api): Promise<Answer> => who.post('/metadata/deploy', body);
     const cancel = (who: Api, { body: { deploymentId } }: Answer): Promise<Answer> =>
@@ -175,11 +175,11 @@ describe('API: who manages configuration', () => {
     }
   });
 
-  it('tells who does not read configuration no names of components and no reasons', async () => {
+  it('see names of components and reasons only if they can read configuration', async () => {
     const queued = await ada.post('/metadata/deploy', project(valueSet('Hushed', 'a'), { checkOnly: true }));
     await ada.post(`/metadata/deployments/${queued.body.deploymentId}/cancel`, { reason: 'Hushed is wrong.' });
     await deploymentEnded(ada, queued);
-    // Of two from one version that are accepted at the same moment, one comes too late.
+    // Of two simultaneous deployments of one version, one comes too late.
     let failed: string | undefined;
     for (let round = 0; failed === undefined && round < 10; round++) {
       await succeeded(ada, project(valueSet('Hushed', `a${round}`)));
@@ -206,7 +206,7 @@ describe('API: who manages configuration', () => {
     }
   });
 
-  it('gives nobody more by way of what others have validated or deployed', async () => {
+  it("gain no rights by other users' validations or deployments", async () => {
     const rights = (system: string) => project(set('Auditor', `system: [${system}]\n`));
     const validation = await succeeded(ada, { ...rights('viewAllData, viewAudit'), checkOnly: true });
     const quick = await sam.post('/metadata/deploy', { quickDeploy: { validationId: validation } });
@@ -229,7 +229,7 @@ describe('API: who manages configuration', () => {
     assert.doesNotMatch(body.files['permissionSets/Auditor.yaml'], /viewAllData/);
   });
 
-  it('takes nothing from others by a deletion that they could not take by a change', async () => {
+  it('remove by a deletion only what they could remove by a change', async () => {
     const destructive = { package: { version: 1, types: [] }, allowDestructiveChanges: true };
     await succeeded(ada, project(set('Doomed', 'system: [viewAudit]\n')));
     assert.deepEqual(await refusals({ ...destructive, files: deletes('PermissionSet', 'Doomed') }), [
@@ -246,7 +246,7 @@ describe('API: who manages configuration', () => {
     assert.equal((await ada.get('/data/Vault__c')).body.records[0].Code__c, 'secret');
   });
 
-  it('brings back no records, values and rights that somebody else deleted', async () => {
+  it('restore no records, values and rights that another user deleted', async () => {
     const all = '{create: true, read: true, update: true, delete: true, viewAll: true, modifyAll: true}';
     await succeeded(ada, project(objectFiles('Post__c', { Salary__c: 'fieldType: text' })));
     await succeeded(
@@ -303,7 +303,7 @@ describe('API: who manages configuration', () => {
     await assign('sam', 'Builder');
   });
 
-  it('tells by no plan what records hold that are hidden from its author', async () => {
+  it('learn from no plan the content of records that are hidden from them', async () => {
     await succeeded(ada, project(objectFiles('Hidden__c', { Code__c: 'fieldType: text\nlength: 100' })));
     const plans = async () => {
       const found: string[] = [];

@@ -35,7 +35,7 @@ describe('API: metadata', () => {
   };
   const profileOf = async (caller: Api): Promise<string> => (await caller.get('/identity')).body.user.profileApiName;
 
-  it('POST /metadata/deploy: a new object with access for a profile is in use at once', async () => {
+  it('POST /metadata/deploy: a new object with access for a profile is usable at once', async () => {
     const fields: Record<string, string> = {
       Title__c: 'fieldType: text\nrequired: true',
       Amount__c: 'fieldType: currency',
@@ -174,7 +174,7 @@ describe('API: metadata', () => {
       assert.equal((await ada.post('/metadata/validate', raw)).status, 400, raw);
   });
 
-  it('who may not read or manage configuration is told so, and sees no deployment of another tenant', async () => {
+  it('refuses users who may not read or manage configuration, and hides deployments of other tenants', async () => {
     const body = project(objectFiles('Sams__c'));
     for (const [path, sent] of [
       ['/metadata/retrieve', { package: body.package }],
@@ -203,7 +203,7 @@ describe('API: metadata', () => {
     assert.equal((await api(platform.baseUrl).post('/metadata/retrieve', {})).status, 401);
   });
 
-  it('GET /metadata/types tells every type with the schema of its files', async () => {
+  it('GET /metadata/types lists every type with the schema of its files', async () => {
     const { status, body } = await ada.get('/metadata/types');
     assert.equal(status, 200);
     assert.equal(body.nextCursor, null);

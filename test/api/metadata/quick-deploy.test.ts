@@ -4,7 +4,7 @@ import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { deploymentEnded, fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
-describe('API: deploying what was validated', () => {
+describe('API: deploying a validation', () => {
   let platform: TestPlatform;
   let database: Database;
   let schema: string;
@@ -51,7 +51,7 @@ describe('API: deploying what was validated', () => {
     assert.deepEqual(reasonOf(await quickly(validation.deploymentId)), 'ALREADY_USED');
   });
 
-  it('lets one of two that come at once have it, and answers a repeated request the same', async () => {
+  it('applies one of two simultaneous requests, and answers a repeated request identically', async () => {
     const { deploymentId } = await validated(objectFiles('Twice__c'));
     const body = { quickDeploy: { validationId: deploymentId } };
     const keys = ['quick-race-1', 'quick-race-2'];
@@ -67,7 +67,7 @@ describe('API: deploying what was validated', () => {
     assert.equal(again.headers.get('idempotency-replayed'), 'true');
   });
 
-  it('can use it again when the deployment that used it was canceled', async () => {
+  it('can be repeated when the deployment that used the validation was canceled', async () => {
     const { deploymentId } = await validated(objectFiles('Again__c'));
     const holder = await database.pool.connect();
     try {
@@ -111,7 +111,7 @@ describe('API: deploying what was validated', () => {
     assert.equal((await ada.get(`/metadata/deployments/${old.deploymentId}`)).body.quickDeploy.eligible, false);
   });
 
-  it('is held to what the caller holds, not to what the one who validated held', async () => {
+  it("is checked against the caller's permissions, not against those of the validating user", async () => {
     const name = 'Mighty';
     const { deploymentId } = await validated({
       [`permissionSets/${name}.yaml`]: `type: PermissionSet\napiName: ${name}\nlabel: ${name}\nsystem: [modifyAllData]\n`,
@@ -125,7 +125,7 @@ describe('API: deploying what was validated', () => {
     assert.equal((await deploymentEnded(ada, await quickly(deploymentId))).status, 'SUCCEEDED');
   });
 
-  it('is one form of three', async () => {
+  it('excludes the other forms of a deployment', async () => {
     const answer = await deploy({ files: {}, quickDeploy: { validationId: 'x' } });
     assert.deepEqual([answer.status, answer.body.code], [400, 'PARAMETER_CONFLICT']);
   });

@@ -52,7 +52,7 @@ describe('API: the names of deleted objects and fields', () => {
     assert.equal(status, 201, text);
     return created;
   };
-  /** Makes the records of an object many enough for indexes to be made ahead. */
+  /** Multiplies the records of an object until indexes are created ahead. */
   const grow = (object: string): Promise<unknown> =>
     database.query(
       `DO $$ DECLARE s text; BEGIN
@@ -63,7 +63,7 @@ describe('API: the names of deleted objects and fields', () => {
       END $$`,
     );
 
-  it('a deployment that was rolled back is deployed again, corrected', async () => {
+  it('a deployment that was rolled back can be deployed again, corrected', async () => {
     const first = objectFiles('Crate__c', {
       Code__c: 'fieldType: text\nunique: true',
       Number__c: 'fieldType: autoNumber\nformat: C-{0}',
@@ -84,7 +84,7 @@ describe('API: the names of deleted objects and fields', () => {
     assert.equal(taken.status, 409, taken.text);
     assert.equal((await ada.get('/data/Crate__c/changes')).status, 200);
 
-    // The first one cannot come back meanwhile, and not in place of records of the other.
+    // The first one cannot be restored meanwhile, and not in place of the other's records.
     const refused = await ada.post('/metadata/deploy', { rollback: { deploymentId: undone.deploymentId } });
     assert.deepEqual([refused.status, refused.body.code], [409, 'ROLLBACK_NOT_ELIGIBLE'], refused.text);
     const gone = await succeeds(rollback(again));
@@ -93,7 +93,7 @@ describe('API: the names of deleted objects and fields', () => {
     await succeeds(rollback(gone));
     assert.equal((await ada.get(`/data/Crate__c/${id}`)).body.Weight__c, 1.5);
 
-    // A deleted record could come back, too.
+    // A deleted record could be restored, too.
     const path = `/data/Crate__c/${id}`;
     const removed = await ada.delete(path, { etag: (await ada.get(path)).headers.get('etag')! });
     assert.equal(removed.status, 200, removed.text);
@@ -101,7 +101,7 @@ describe('API: the names of deleted objects and fields', () => {
     assert.deepEqual(await reserved(deploy(first)), [['NAME_RESERVED', 'Crate__c', 1]]);
   });
 
-  it('and so is what was deleted without a record, in other letters or as it was', async () => {
+  it('as can components deleted without records, in another case or unchanged', async () => {
     const first = await succeeds(deploy(objectFiles('Chest__c', { Old__c: 'fieldType: text' })));
     const undone = await succeeds(rollback(first));
     const other = await succeeds(deploy(objectFiles('CHEST__c', { New__c: 'fieldType: date' })));
@@ -111,7 +111,7 @@ describe('API: the names of deleted objects and fields', () => {
     assert.deepEqual(await reserved(deploy(objectFiles('CHEST__c'))), [['NAME_CONFLICT', 'CHEST__c', undefined]]);
   });
 
-  it('a field without values makes room for one of another type, next to many records', async () => {
+  it('a field without values makes room for one of another type, with many records', async () => {
     await succeeds(deploy(objectFiles('Case__c', { Kept__c: 'fieldType: text' })));
     const { id } = await create('Case__c', { name: 'One' });
     await grow('Case__c');

@@ -43,7 +43,7 @@ describe('API: rolling a deployment back', () => {
   };
   const whole = (deploymentId: string, reason: string) => [{ type: 'Deployment', fullName: deploymentId, reason }];
 
-  it('restores what was there, and can be rolled back itself', async () => {
+  it('restores the earlier state, and can be rolled back itself', async () => {
     const before = (
       await ada.post('/metadata/retrieve', {
         package: { version: 1, types: [{ name: 'CustomField', members: ['Undo__c.*'] }] },
@@ -78,7 +78,7 @@ describe('API: rolling a deployment back', () => {
     assert.equal((await read(redone.deploymentId)).rollback.eligible, false);
   });
 
-  it('deletes what was made', async () => {
+  it('deletes created components', async () => {
     const made = await applied({
       'objects/Undo__c/validationRules/Never.yaml':
         'type: ValidationRule\napiName: Never\nobject: Undo__c\nactive: true\ncondition: record.A__c == "never"\nmessage: Never.\n',
@@ -93,7 +93,7 @@ describe('API: rolling a deployment back', () => {
     await rolledBack(made.deploymentId);
   });
 
-  it('deletes what was made, and brings back what was deleted with its values', async () => {
+  it('deletes created components, and restores deleted ones with their values', async () => {
     const made = await applied(objectFiles('Made__c', { A__c: 'fieldType: text' }));
     const record = await ada.post('/data/Undo__c', { name: 'One', A__c: 'kept' });
     assert.equal(record.status, 201, record.text);
@@ -121,7 +121,7 @@ describe('API: rolling a deployment back', () => {
     assert.equal((await ada.get(`/data/Undo__c/${record.body.id}`)).body.A__c, 'kept');
   });
 
-  it('takes the newest first', async () => {
+  it('begins with the newest', async () => {
     const older = await applied({ ...help('A__c', 'older'), ...help('B__c', 'older') });
     const newer = await applied(help('A__c', 'newer'));
     const blockers = [{ type: 'CustomField', fullName: 'Undo__c.A__c', reason: 'CHANGED_LATER' }];
@@ -136,7 +136,7 @@ describe('API: rolling a deployment back', () => {
     assert.equal(await helpOf('A__c'), 'first');
   });
 
-  it('can be tried out', async () => {
+  it('can be previewed', async () => {
     const { deploymentId } = await applied(help('B__c', 'tried'));
     const tried = await deploymentEnded(ada, await rollback(deploymentId, { checkOnly: true }));
     assert.deepEqual([tried.status, tried.kind, tried.checkOnly], ['SUCCEEDED', 'rollback', true]);

@@ -128,7 +128,7 @@ describe('API: translations', () => {
     assert.deepEqual(bare(body), bare(own.body));
   });
 
-  it('the best of the languages that are asked for is found by shortening them, else labels are the own ones', async () => {
+  it('the best requested language is found by shortening the tags, else labels are the original ones', async () => {
     const languages: [string, string, string][] = [
       ['de-AT', 'de', 'Schaden'],
       ['de-Latn-DE-1996, en;q=0.5', 'de', 'Schaden'],
@@ -149,7 +149,7 @@ describe('API: translations', () => {
     }
   });
 
-  it('GET describe and schema.json: an ETag is that of one language', async () => {
+  it('GET describe and schema.json: an ETag identifies one language', async () => {
     for (const path of ['/objects/Claim__c/describe', '/objects/Claim__c/schema.json']) {
       const [german, own] = [await get(path, 'de'), await get(path, 'en')];
       const etag = german.headers.get('etag')!;
@@ -190,7 +190,7 @@ describe('API: translations', () => {
     );
   });
 
-  it('POST /metadata/validate: keys that name nothing with a label are refused where they stand', async () => {
+  it('POST /metadata/validate: keys that name nothing with a label are refused at their location', async () => {
     const keys = {
       Claim__c: 'Sinistre',
       Nothing__c: 'x',
@@ -213,7 +213,7 @@ describe('API: translations', () => {
     assert.deepEqual(await blocked(translation('fr', { 'Claim__c.a.b': 'x' })), ['YAML_SCHEMA_INVALID fr 4:3']);
   });
 
-  it('POST /metadata/validate: a change that takes away what a translation names is refused for it', async () => {
+  it('POST /metadata/validate: a change that removes a translated name is refused', async () => {
     const path = 'objects/Claim__c/fields/Status__c.yaml';
     const text = CLAIM[path]!.replace('    - value: open\n      label: Open\n', '');
     const found = await blocked({ [path]: text });

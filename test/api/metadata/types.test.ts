@@ -1,4 +1,4 @@
-/** What `GET /metadata/types` publishes is what files are held to: for editors, and for people who write files. */
+/** `GET /metadata/types` publishes the rules that files are validated by: for editors and for authors. */
 import assert from 'node:assert/strict';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { parse } from 'yaml';
@@ -179,13 +179,13 @@ describe('API: types of components', () => {
   });
   after(() => platform?.stop());
 
-  /** The type at whose place a path stands. */
+  /** The type that a path belongs to. */
   const typeAt = (path: string): string | undefined =>
     types.find(({ pathPattern }) =>
       new RegExp(`^${pathPattern.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path),
     )?.type;
 
-  /** Why a file is not what its published schema says. */
+  /** The reasons why a file does not match its published schema. */
   const mistakes = (path: string, text: string): string[] => {
     const validate = validators.get(typeAt(path) ?? '');
     assert.ok(validate, path);
@@ -193,7 +193,7 @@ describe('API: types of components', () => {
     return (validate.errors ?? []).map(({ instancePath, message }) => `${path}${instancePath} ${message}`);
   };
 
-  it('are all of them, each with a schema that stands by itself and explains itself', () => {
+  it('are complete, each with a schema that is self-contained and documented', () => {
     assert.deepEqual(types.map(({ type }) => type).sort(), [...COMPONENT_TYPES].sort());
     for (const { type, schema, dependsOn } of types) {
       assert.deepEqual([schema['$schema'], schema['title']], ['https://json-schema.org/draft/2020-12/schema', type]);
@@ -218,7 +218,7 @@ describe('API: types of components', () => {
     }
   });
 
-  it('take every file that the platform gives, and those of the templates', async () => {
+  it('accept every file that the platform returns, and those of the templates', async () => {
     const pkg = { version: 1, types: types.map(({ type: name }) => ({ name, members: ['*'] })) };
     const { files } = (await ada.post('/metadata/retrieve', { package: pkg })).body;
     const components = Object.entries<string>({ ...(await templateFiles('erp')), ...files }).filter(([path]) =>
@@ -231,7 +231,7 @@ describe('API: types of components', () => {
     );
   });
 
-  it('refuse what the platform refuses for its form', () => {
+  it('refuse every form that the platform refuses', () => {
     const field = 'type: CustomField\napiName: A__c\nobject: Bill__c\nlabel: A\n';
     for (const text of [
       field,
@@ -243,7 +243,7 @@ describe('API: types of components', () => {
       assert.equal(mistakes('objects/Bill__c/fields/A__c.yaml', text).length, 1, text);
   });
 
-  it('take the files of a small business, which come back as they were sent', async () => {
+  it('accept the files of a small business, which are returned as they were sent', async () => {
     assert.deepEqual(
       Object.entries(CANONICAL).flatMap(([path, text]) => mistakes(path, text)),
       [],

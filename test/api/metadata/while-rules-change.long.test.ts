@@ -6,7 +6,7 @@ import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 /** RULES_VERSIONS=50 changes the rule more often. */
 const VERSIONS = Number(process.env['RULES_VERSIONS'] ?? 15);
 
-describe('API: writing while the rules change', () => {
+describe('API: writing during changes of rules', () => {
   let platform: TestPlatform;
   before(async function () {
     this.timeout(120_000);

@@ -5,7 +5,7 @@ import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { fieldFile, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
-describe('API: deploying while people work', () => {
+describe('API: deploying while users work', () => {
   let platform: TestPlatform;
   let ada: Api;
   let sam: Api;
@@ -17,7 +17,7 @@ describe('API: deploying while people work', () => {
   });
   after(() => platform?.stop());
 
-  it('nobody sees an error, and no write is lost', async function () {
+  it('no request fails, and no write is lost', async function () {
     this.timeout(60_000);
     const database = new Database(platform.database.url, { size: 1, applicationName: 'while working test' });
     const deadlocks = async (): Promise<number> => {
@@ -64,7 +64,7 @@ describe('API: deploying while people work', () => {
       [],
     );
     assert.ok(created.length > 20);
-    // A connection tells its statistics when it is idle, a second later at most.
+    // A connection reports its statistics when it is idle, a second later at most.
     await pause(1_500);
     const deadlocksAfter = await deadlocks();
     await database.close();

@@ -21,7 +21,7 @@ describe('API: the configuration of a tenant in another one', function () {
   });
   after(() => platform?.stop());
 
-  /** Deploys all that a tenant has to a new one, and compares what both give. */
+  /** Deploys a tenant's whole configuration to a new one, and compares both. */
   async function moved(from: Api): Promise<{ files: Record<string, string>; to: Api }> {
     const first = await retrieveAll(from);
     const to = await createTenantOverHttp(platform);
@@ -37,7 +37,7 @@ describe('API: the configuration of a tenant in another one', function () {
     return { files: first.files, to };
   }
 
-  it('is the same after it was retrieved and deployed: the demo tenant', async () => {
+  it('is the same after retrieving and deploying: the demo tenant', async () => {
     const ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
     const { files, to } = await moved(ada);
     assert.ok(Object.keys(files).length > 200);
@@ -50,7 +50,7 @@ describe('API: the configuration of a tenant in another one', function () {
     assert.deepEqual(second, first);
   });
 
-  it('is the same after it was retrieved in parts and deployed in one: a real business', async () => {
+  it('is the same after retrieving in parts and deploying in one: a real business', async () => {
     const business = await createTenantOverHttp(platform);
     const project = filesOf(generateProject(BUSINESS, 'wiped'));
     await deployOverHttp(business, project);
@@ -58,7 +58,7 @@ describe('API: the configuration of a tenant in another one', function () {
     for (const [path, text] of Object.entries(project)) assert.equal(files[path], text, path);
   });
 
-  it('makes up no name that the platform does not ship', async () => {
+  it('contains no name that the platform does not ship', async () => {
     const admin = await createTenantOverHttp(platform);
     const files = {
       ...objectFiles('Supplier'),

@@ -1,4 +1,4 @@
-/** Provisioning, as somebody uses it who wants more than they have: rights, other tenants, time, and a lost process. */
+/** Provisioning under attack: rights, other tenants, races, and a lost process. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'mocha';
@@ -10,7 +10,7 @@ import { deployOverHttp } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { expect, filtered, patch, refused, type ScimSend, scimClient, scimFor } from '../../support/scim.ts';
 
-describe('provisioning, by attackers', function () {
+describe('provisioning under attack', function () {
   this.timeout(60_000);
   let platform: TestPlatform;
   let ada: Api;
@@ -39,7 +39,7 @@ describe('provisioning, by attackers', function () {
   const add = (...members: string[]): object =>
     patch({ op: 'add', path: 'members', value: members.map((value) => ({ value })) });
 
-  it('does nothing without scope and permission, and says where to get a token', async () => {
+  it('requires scope and permission, and names the authorization server', async () => {
     const { baseUrl } = platform;
     const stranger = await scimClient(baseUrl, null)('GET', '/Users');
     assert.equal(stranger.status, 401);
@@ -60,12 +60,12 @@ describe('provisioning, by attackers', function () {
     ] as const)
       await refused(403, lesser(method, path, method === 'GET' ? undefined : '{"not even read'));
     await refused(403, (await scimFor(baseUrl, 'pat'))('GET', '/Users'));
-    // And with the scope of provisioning alone, nothing else.
+    // The scope of provisioning alone opens nothing else.
     const other = api(baseUrl, await tokenFor(baseUrl, 'ada', 'users:manage'));
     assert.equal((await other.get('/data/User')).body.code, 'SCOPE_INSUFFICIENT');
   });
 
-  it('gives nobody what its user does not hold', async () => {
+  it('grants no rights that its user does not hold', async () => {
     const user = (fields: object) => ({ userName: `${randomUUID()}@demo.example`, ...fields });
     await refused(403, bySam('POST', '/Users', user({ entitlements: [{ value: 'Administrator' }] })));
     await refused(403, bySam('POST', '/Users', user({ roles: ['Ceo'] })));
@@ -76,18 +76,18 @@ describe('provisioning, by attackers', function () {
     await refused(403, bySam('PATCH', '/Groups/Deputy', add(id)));
     await refused(403, bySam('PATCH', '/Groups/Deputy', add(ids['sam']!)));
     await refused(403, bySam('PUT', `/Users/${ids['sam']}`, { userName: 'sam@demo.example', roles: ['Ceo'] }));
-    // All or nothing: with one whom he may change.
+    // All or nothing: together with a user whom he may change.
     await refused(403, bySam('PATCH', '/Groups/Provisioner', add(id, ids['ada']!)));
     assert.equal((await expect(200, byAda('GET', `/Users/${id}`))).groups, undefined);
   });
 
-  it('changes nobody who holds more than its user, in no way', async () => {
+  it('changes no user with more rights than its own', async () => {
     const target = `/Users/${ids['ada']}`;
     await refused(403, bySam('PATCH', target, patch({ op: 'replace', path: 'active', value: false })));
     await refused(403, bySam('PUT', target, { userName: 'taken@demo.example' }));
     await refused(403, bySam('DELETE', target));
     assert.equal((await expect(200, byAda('GET', target))).active, true);
-    // An administrator who was deleted is not the way to become one.
+    // Restoring a deleted administrator is no way to become one.
     const admin = { userName: 'former@demo.example', entitlements: [{ value: 'Administrator' }] };
     const { id } = await expect(201, byAda('POST', '/Users', admin));
     await expect(204, byAda('DELETE', `/Users/${id}`));
@@ -95,7 +95,7 @@ describe('provisioning, by attackers', function () {
     assert.equal((await ada.get(`/data/User/${id}`)).body.active, false);
   });
 
-  it('leaves the tenant its last administrator, and everybody themselves', async () => {
+  it('keeps the last administrator of a tenant, and prevents self-removal', async () => {
     await refused(400, byAda('DELETE', `/Users/${ids['ada']}`), 'invalidValue');
     const minimal = patch({ op: 'replace', path: 'entitlements', value: ['Minimal'] });
     await refused(400, byAda('PATCH', `/Users/${ids['ada']}`, minimal), 'invalidValue');
@@ -134,7 +134,7 @@ describe('provisioning, by attackers', function () {
     assert.equal(found.totalResults, 1);
   });
 
-  it('loses no member of a group that is changed from many sides', async () => {
+  it('loses no member of a group that is changed concurrently', async () => {
     const made = await Promise.all(
       Array.from({ length: 6 }, async (_, i) =>
         expect(201, byAda('POST', '/Users', { userName: `member${i}@demo.example` })),
@@ -154,7 +154,7 @@ describe('provisioning, by attackers', function () {
     }
   });
 
-  it('writes all of a request or nothing, and the same once more when a process was lost', async () => {
+  it('applies a request completely or not at all, and identically when repeated after a lost process', async () => {
     const { body: me } = await ada.get('/identity');
     const schema = tenantSchema(me.tenant.id);
     const owner = new pg.Client(platform.database.url);
@@ -177,7 +177,7 @@ describe('provisioning, by attackers', function () {
       0,
     );
     await expect(201, byAda('POST', '/Users', { userName: 'half@demo.example', externalId: 'half' }));
-    // What the bus does with a call whose process has gone: the gateway's very message a second time.
+    // The bus repeats a call of a lost process: the gateway's very message a second time.
     const requestId = `req_${randomUUID().replaceAll('-', '').slice(0, 26).toUpperCase()}`;
     const asked = {
       operationId: 'scim.users.create',
@@ -210,7 +210,7 @@ describe('provisioning, by attackers', function () {
     assert.deepEqual(second.body, first.body);
   });
 
-  it('leaves its traces in the audit trail, of what was done and of what was refused', async () => {
+  it('records completed and refused operations in the audit trail', async () => {
     const { id } = await expect(201, byAda('POST', '/Users', { userName: 'traced@demo.example' }));
     await expect(204, byAda('DELETE', `/Users/${id}`));
     const { body } = await ada.get(`/events/audit?objectApiName=User&recordId=${id}`);

@@ -1,6 +1,6 @@
 /**
- * Provisioning of users and groups (SCIM 2.0): the sequences that Okta and Microsoft Entra ID publish for their own
- * tests of a provider, the examples of RFC 7644, and what the discovery documents promise.
+ * Provisioning of users and groups (SCIM 2.0): the sequences that Okta and Microsoft Entra ID publish for their
+ * provider tests, the examples of RFC 7644, and the promises of the discovery documents.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
@@ -52,7 +52,7 @@ describe('provisioning', function () {
     return Resources.map(({ userName }: { userName: string }) => userName.split('@')[0]).sort();
   };
 
-  it('says what it supports, and every schema has the attributes that resources have', async () => {
+  it('lists its features, and every schema has the attributes of its resources', async () => {
     const config = await expect(200, scim('GET', '/ServiceProviderConfig'));
     assert.deepEqual(
       ['patch', 'bulk', 'filter', 'changePassword', 'sort', 'etag'].map((name) => config[name].supported),
@@ -88,7 +88,7 @@ describe('provisioning', function () {
     assert.equal(whole[ENTERPRISE_USER].manager.displayName, 'Mia Hartmann');
   });
 
-  /** A resource has the attributes of its schema, all of them, and no others. */
+  /** A resource has exactly the attributes of its schema. */
   function assertDescribed(
     resource: Record<string, unknown>,
     attributes: { name: string; subAttributes?: { name: string }[]; multiValued: boolean }[],
@@ -110,7 +110,7 @@ describe('provisioning', function () {
     );
   }
 
-  it('takes the requests of Okta in their order', async () => {
+  it('accepts the requests of Okta in their order', async () => {
     const first = await expect(200, scim('GET', '/Users?count=1&startIndex=1'));
     assert.deepEqual([first.schemas, first.itemsPerPage, first.startIndex], [[LIST], 1, 1]);
     const [{ id, name, userName, active, emails }] = first.Resources;
@@ -141,7 +141,7 @@ describe('provisioning', function () {
     await expect(200, scim('GET', '/Groups?count=100&startIndex=1'));
   });
 
-  it('takes the requests of Microsoft Entra ID in their order', async () => {
+  it('accepts the requests of Microsoft Entra ID in their order', async () => {
     const { id, externalId, meta } = await created({ externalId: 'entra-1', title: 'ignored', password: 'ignored' });
     assert.equal(externalId, 'entra-1');
     assert.deepEqual(await userNames('externalId eq "entra-1"'), [`person${count}`]);
@@ -191,7 +191,7 @@ describe('provisioning', function () {
     await refused(404, scim('DELETE', `/Users/${id}`));
   });
 
-  it('leaves a displayName of its own to a directory that sends the parts of the name again and again', async () => {
+  it('keeps an explicit displayName when a directory repeatedly sends the parts of the name', async () => {
     const name = { givenName: 'Ana', familyName: 'van der Berg' };
     const user = await created({ displayName: 'Berg, Ana van der (External)', name });
     const parts = patch(
@@ -246,7 +246,7 @@ describe('provisioning', function () {
     await refused(412, scim('PUT', '/Groups/PriceManagement', whole, version));
   });
 
-  it('changes all members of a request or none, and what a group gives stays configuration', async () => {
+  it("changes all members of a request or none, and leaves a group's rights to configuration", async () => {
     const { id } = await created();
     const both = patch({ op: 'add', path: 'members', value: [{ value: id }, { value: NOBODY }] });
     await refused(400, scim('PATCH', '/Groups/OrderDesk', both), 'invalidValue');
@@ -263,7 +263,7 @@ describe('provisioning', function () {
     await refused(404, scim('PATCH', '/Groups/Nothing', rename));
   });
 
-  it('filters by every operator that it names', async () => {
+  it('filters by every documented operator', async () => {
     const tag = `filter${++count}`;
     const [one, two] = [
       await created({ userName: `${tag}-one@demo.example`, timezone: 'Europe/Berlin', active: false }),
@@ -327,7 +327,7 @@ describe('provisioning', function () {
     await refused(400, scim('GET', '/Users?count=many'), 'invalidValue');
   });
 
-  it('answers pages and the attributes that are asked for', async () => {
+  it('answers pages and the requested attributes', async () => {
     const all: string[] = [];
     let total = 0;
     for (let startIndex = 1; startIndex === 1 || startIndex <= total; startIndex += 3) {
@@ -355,7 +355,7 @@ describe('provisioning', function () {
     assert.deepEqual(Object.keys(emails[0]), ['value']);
   });
 
-  it('says which of two clients comes too late, and nothing twice', async () => {
+  it('answers 412 to the later of two clients, and stores no change twice', async () => {
     const { id, meta } = await created();
     const unmodified = await scim('GET', `/Users/${id}`, undefined, { 'if-none-match': meta.version });
     assert.equal(unmodified.status, 304);
@@ -371,7 +371,7 @@ describe('provisioning', function () {
     await refused(412, scim('DELETE', `/Users/${id}`, undefined, { 'if-match': meta.version }));
   });
 
-  it('replaces what a PUT leaves out, but for the name and what gives access', async () => {
+  it('replaces omitted attributes on PUT, except the name and rights', async () => {
     const { id, userName } = await created({ locale: 'de-DE', timezone: 'Europe/Berlin', externalId: 'kept' });
     await expect(200, scim('PATCH', `/Users/${id}`, patch({ op: 'add', path: 'roles', value: ['SalesRep'] })));
     const bare = await expect(200, scim('PUT', `/Users/${id}`, { schemas: [CORE_USER], userName }));
@@ -384,7 +384,7 @@ describe('provisioning', function () {
     await refused(404, scim('PUT', `/Users/${NOBODY}`, { userName: 'x@demo.example' }));
   });
 
-  it('brings a deleted user back with a POST, and only then shows it again', async () => {
+  it('restores a deleted user with a POST, and shows it again only then', async () => {
     const { id, userName } = await created({ roles: ['SalesRep'], externalId: 'first' });
     const add = patch({ op: 'add', path: 'members', value: [{ value: id }] });
     await expect(200, scim('PATCH', '/Groups/OrderDesk', add));
@@ -399,7 +399,7 @@ describe('provisioning', function () {
     assert.deepEqual([back.roles, back.groups], [undefined, undefined], 'nothing of what they had before');
   });
 
-  it('shows a deleted user again whom somebody has activated', async () => {
+  it('shows a deleted user again once it was activated', async () => {
     const { id } = await created();
     await expect(204, scim('DELETE', `/Users/${id}`));
     const etag = (await ada.get(`/data/User/${id}`)).headers.get('etag')!;
@@ -407,7 +407,7 @@ describe('provisioning', function () {
     assert.equal((await expect(200, scim('GET', `/Users/${id}`))).active, true);
   });
 
-  it('gives who comes without a profile what the identity provider of their domain gives', async () => {
+  it("gives a user without a profile that of the domain's identity provider", async () => {
     await deployOverHttp(ada, {
       'identityProviders/Lakeside.yaml':
         'type: IdentityProvider\napiName: Lakeside\nlabel: Lakeside\nissuer: https://login.lakeside.example\nclientId: erp\ndomains: [lakeside.example]\ncreateUsers:\n  profileApiName: SalesRep\n  roleApiName: SalesRep\npasswordSignIn: true\n',
@@ -422,7 +422,7 @@ describe('provisioning', function () {
     assert.equal((await created()).entitlements[0].value, 'Minimal');
   });
 
-  it('explains every value that cannot be', async () => {
+  it('explains every invalid value', async () => {
     const { id } = await created();
     const cases: [object, string][] = [
       [{ op: 'jump', path: 'active', value: true }, 'invalidSyntax'],
@@ -466,7 +466,7 @@ describe('provisioning', function () {
       await refused(403, scim('GET', `${path}${filtered('id eq "User"')}`));
   });
 
-  it('says of a value what is wrong in words that name it once', async () => {
+  it('names an invalid value once in its message', async () => {
     const { id } = await created();
     const said = async (operation: object, scimType = 'invalidValue'): Promise<string> =>
       (await refused(400, scim('PATCH', `/Users/${id}`, patch(operation)), scimType)).detail;
@@ -486,7 +486,7 @@ describe('provisioning', function () {
     assert.match(filter.detail, /cannot be read\. It has the form .* as in: userName eq/);
   });
 
-  it('has an answer for every route', () => {
+  it('answers every route', () => {
     assert.equal(new Set(SCIM_ROUTES.map(({ operationId }) => operationId)).size, SCIM_ROUTES.length);
     for (const { scopes, permission, action } of SCIM_ROUTES)
       assert.deepEqual([scopes, permission, action], [['users:manage'], 'manageUsers', 'data.scim.handle']);

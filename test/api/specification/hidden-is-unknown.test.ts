@@ -1,6 +1,6 @@
 /**
- * A field or object that a user may not see answers byte for byte like one that was never there: nobody learns from an
- * error what is hidden. Sam sells: costs, margins and credit limits are hidden from him, and so are two objects here.
+ * A field or object that a user may not see answers byte for byte like one that never existed: errors reveal nothing
+ * hidden. Sam sells: costs, margins and credit limits are hidden from him, and so are two objects here.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
@@ -65,7 +65,7 @@ describe('specification: hidden is unknown', function () {
     };
     const draft = 'objects/Draft__c/object.yaml';
     files[draft] = files[draft]!.replace('published: true', 'published: false');
-    // Sam gets everything on the draft, which is not published, and nothing on the payroll, which is.
+    // Sam has all rights on the draft, which is not published, and none on the payroll, which is.
     const profile = 'profiles/SalesRep.yaml';
     const retrieved = await ada.post('/metadata/retrieve', {
       package: { version: 1, types: [{ name: 'Profile', members: ['SalesRep'] }] },
@@ -90,7 +90,7 @@ describe('specification: hidden is unknown', function () {
   });
   after(() => platform?.stop());
 
-  /** The answer without what differs between any two requests, and without the name that was asked for. */
+  /** The answer without the parts that differ between any two requests, and without the requested name. */
   const bytes = ({ status, headers, text }: Answer, name: string): string => {
     const kept = [...headers].filter(
       ([key]) => !/^(x-request-id|x-ratelimit-remaining|ratelimit|date|content-length)$/.test(key),
@@ -98,7 +98,7 @@ describe('specification: hidden is unknown', function () {
     const body = text.replaceAll(name, '<name>').replace(/"requestId":"req_[0-9A-Z]{26}"/, '');
     return `${status} ${JSON.stringify(kept)} ${body}`;
   };
-  /** Asks once with the hidden name and once with one of the same length that nobody ever used. */
+  /** Sends the request with the hidden name and with an unused one of the same length. */
   const alike = async (hidden: string, ask: (name: string) => Promise<Answer>, about = ''): Promise<void> => {
     const invented = `Zq${hidden.slice(2)}`;
     const answers = await Promise.all([ask(hidden), ask(invented)]);
@@ -169,7 +169,7 @@ describe('specification: hidden is unknown', function () {
         }
       });
 
-      it('is in no description, list or record', async () => {
+      it('is absent from descriptions, lists and records', async () => {
         const { id } = (await sam.get(`/data/${object}?take=1`)).body.records[0];
         for (const path of [
           '/objects',
@@ -187,7 +187,7 @@ describe('specification: hidden is unknown', function () {
       });
     });
 
-  it('a hidden unique field does not tell by a conflict which values are taken', async () => {
+  it('a conflict does not reveal the values of a hidden unique field', async () => {
     const taken = await ada.post('/data/Contact', { name: 'x', lastName: 'x', Grade__c: 'A' });
     assert.equal(taken.status, 201, taken.text);
     for (const value of ['A', 'B'])
@@ -255,7 +255,7 @@ describe('specification: hidden is unknown', function () {
         }
       });
 
-      it('is in no description', async () => {
+      it('is absent from descriptions', async () => {
         for (const path of [
           '/objects',
           '/objects/Open__c/describe',

@@ -1,4 +1,4 @@
-/** Random requests of a user, with names and ids of what is visible, what is hidden, and what never was. */
+/** Random requests of a user, with names and ids that are visible, hidden, or never existed. */
 import fc from 'fast-check';
 import {
   FIELDS,
@@ -17,7 +17,7 @@ export interface Request {
   readonly method: string;
   readonly path: string;
   readonly body?: unknown;
-  /** The change is tried out. */
+  /** A dry run of the change. */
   readonly check?: boolean;
   /** Ask for the record first and send its ETag: its version is no secret. */
   readonly etagOf?: string;
@@ -26,7 +26,7 @@ export interface Request {
   readonly follow?: boolean;
 }
 
-/** Texts and ids that stand for another value in each tenant are written `{{user:vic}}` and `{{new:3}}`. */
+/** Texts and ids that differ between the tenants are written `{{user:vic}}` and `{{new:3}}`. */
 export class Requests {
   readonly #g: fc.GeneratorValue;
   readonly #news: Readonly<Record<ObjectName, readonly number[]>>;
@@ -52,7 +52,7 @@ export class Requests {
   #object(): ObjectName {
     return this.#pick(['Firm__c', 'Deal__c', 'Deal__c', 'Deal__c', 'Line__c'] as const);
   }
-  /** Sometimes one that is hidden, or not there at all. */
+  /** Sometimes a hidden name, or an unknown one. */
   #anyObject(): string {
     return this.#chance(8) ? this.#pick([...HIDDEN_OBJECTS, 'Zault__c', 'User']) : this.#object();
   }
@@ -122,7 +122,7 @@ export class Requests {
       case 'Stage__c':
         return this.#pick(['new', 'won', 'closed']);
       case 'Color__c':
-        // Blue does not go with what is hidden: see the exceptions.
+        // Blue conflicts with hidden values: see the exceptions.
         return this.#pick(['red', 'green', 'black']);
       case 'Mode__c':
         return this.#pick(['plain', 'odd']);
@@ -135,7 +135,7 @@ export class Requests {
       case 'Ext__c':
         return `${this.#pick(['D', 'F'])}${this.#int(0, 34)}`;
       case 'Code__c':
-        // Unique over hidden ones as well: only those of visible records are taken, and new ones.
+        // Unique across hidden records as well: uses only values of visible records, and new ones.
         return this.#pick([`C${this.#int(0, 15)}`, `N${this.#int(0, 10_000)}`]);
       case 'City__c':
         return this.#pick(['Bonn', 'Porto', 'Oslo', 'Lyon', 'Rome']);

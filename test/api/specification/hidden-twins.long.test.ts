@@ -1,6 +1,6 @@
 /**
- * No answer tells a hidden field, record or object from one that never was: random requests of one user get the same
- * bytes in a tenant where things are hidden and in its twin without them, while others go on working on what is hidden.
+ * No answer distinguishes a hidden field, record or object from one that never existed: random requests of one user get
+ * the same bytes in a tenant with hidden data and in its twin without it, while others work on the hidden data.
  * HIDDEN_SEED replays one run, HIDDEN_REQUESTS sets how many requests are sent. What may differ by the choice of an
  * administrator is in docs/reference/access.md (What hidden data can still be felt), and is named where it is left out.
  */
@@ -30,7 +30,7 @@ const total = Number(process.env['HIDDEN_REQUESTS'] ?? 600);
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)/g;
-/** Differ between any two requests, or with the length of a cursor, or say only how much was asked. */
+/** Differ between any two requests, or with the length of a cursor, or only report the number of requests. */
 const HEADERS =
   /^(x-request-id|x-ratelimit-.*|ratelimit.*|date|content-length|content-encoding|keep-alive|connection)$/;
 
@@ -38,7 +38,7 @@ describe('specification: two tenants that differ in what is hidden', function ()
   this.timeout(60_000 + total * 200);
   let world: World;
   const began = new Date();
-  /** Ids of records that came into being on the way, in the order of the requests. */
+  /** Ids of records created by the requests, in their order. */
   const news: Record<string, string>[] = [];
   const newsOf: Record<ObjectName, number[]> = { Firm__c: [], Deal__c: [], Line__c: [] };
   const deltas: { path: string; cursors: readonly (string | null)[] }[] = [];
@@ -59,7 +59,7 @@ describe('specification: two tenants that differ in what is hidden', function ()
       ...HIDDEN.vaults.map(vaultId),
     ].map(String),
   );
-  /** The text without what two tenants and two moments differ in anyway. */
+  /** The text without the parts that differ between any two tenants and times. */
   const plain = (text: string, side: Side): string => {
     const names = new Map<string, string>(PEOPLE.map((name) => [side.ids[name], `<user ${name}>`]));
     for (const [n, created] of news.entries()) names.set(created[side.key]!, `<new ${n}>`);
@@ -71,7 +71,7 @@ describe('specification: two tenants that differ in what is hidden', function ()
       .replace(/"(nextCursor|resumeCursor|confirmationToken)":"[^"]*"/g, '"$1":"<sealed>"');
   };
   const shown = ({ status, headers, text }: Answer, side: Side): string => {
-    // Answers of about 2 KiB are compressed or not by the digits of the moments in them.
+    // Answers of about 2 KiB may be compressed depending on the digits of the times in them.
     const bytes = Buffer.byteLength(text);
     const isBorderline = bytes > 1_800 && bytes < 2_300;
     const kept = [...headers]
@@ -88,7 +88,7 @@ describe('specification: two tenants that differ in what is hidden', function ()
     const sent = request.check ? checkOf(asked) : asked;
     return side.uma.send(sent.method, sent.path, sent.body, { headers: { ...sent.headers } });
   };
-  /** Sends the same to both and compares. */
+  /** Sends the same request to both and compares. */
   const both = async (
     request: Request,
     more: readonly Readonly<Record<string, string>>[] = [],
@@ -111,7 +111,7 @@ describe('specification: two tenants that differ in what is hidden', function ()
   };
 
   const cursorOf = ({ body }: Answer): string | null => body?.nextCursor ?? null;
-  /** The request for the page after `answers`, as each tenant says it. */
+  /** The request for the page after `answers`, in each tenant's form. */
   const page = async (request: Request, cursors: readonly (string | null)[]): Promise<readonly [Answer, Answer]> => {
     const answers = (await Promise.all(
       world.sides.map((side, index) => {
@@ -169,7 +169,7 @@ describe('specification: two tenants that differ in what is hidden', function ()
     return answer;
   };
 
-  /** What others do with hidden records, where there are any. */
+  /** Other users' work on hidden records, in the tenant that has them. */
   const others = async (g: fc.GeneratorValue): Promise<void> => {
     const side = world.sides[0];
     const { admin } = side;
@@ -204,7 +204,7 @@ describe('specification: two tenants that differ in what is hidden', function ()
     log.push(`others -> ${answer.status} ${answer.body?.code ?? ''}`);
   };
 
-  /** Records of both tenants go out of the user's sight, and come back. */
+  /** Hides records of both tenants from the user, and shows them again. */
   const give = async (g: fc.GeneratorValue): Promise<void> => {
     const path = `/data/Deal__c/${idOf.Deal__c(g(fc.integer, { min: 0, max: VISIBLE.deals.length - 1 }))}`;
     const owner = g(fc.constantFrom, 'uma', 'vic', 'max') as 'uma';
@@ -216,7 +216,7 @@ describe('specification: two tenants that differ in what is hidden', function ()
     assert.equal(first, second);
   };
 
-  it('give a hidden field its default, also when the body guesses its name', async () => {
+  it('set a hidden field to its default, also when the body guesses its name', async () => {
     for (const check of [false, true])
       for (const Mode__c of ['odd', 'plain', null, 7])
         await both({
@@ -264,8 +264,8 @@ describe('specification: two tenants that differ in what is hidden', function ()
       );
   });
 
-  describe('with what may be felt by the choice of an administrator', () => {
-    /** In the tenant that hides: refused for what is hidden, without a name, an id or a number of it. */
+  describe('with exceptions that an administrator configures', () => {
+    /** In the tenant with hidden data: refused because of it, without its name, id or number. */
     const refused = async (request: Request, status: number, code: string, etagOf?: string): Promise<Answer> => {
       const [side] = world.sides;
       const etag = etagOf && (await side.uma.get(etagOf)).headers.get('etag');
@@ -277,7 +277,7 @@ describe('specification: two tenants that differ in what is hidden', function ()
       for (const id of answer.text.match(UUID) ?? []) assert.equal(request.path.includes(id), true, answer.text);
       return answer;
     };
-    /** A new record of the user in the tenant that hides. */
+    /** A new record of the user in the tenant with hidden data. */
     const record = async (object: ObjectName, body: Record<string, unknown>): Promise<string> => {
       const answer = await world.sides[0].uma.post(`/data/${object}`, { name: `special ${news.length}`, ...body });
       assert.equal(answer.status, 201, answer.text);
@@ -304,14 +304,14 @@ describe('specification: two tenants that differ in what is hidden', function ()
       );
     });
 
-    it('deletes that hidden records stand against', async () => {
+    it('deletions that hidden records prevent', async () => {
       const path = await record('Deal__c', { name: 'kept' });
       await byAdmin('POST', '/data/Keep__c', { name: 'keep', Deal__c: path.split('/')[3] });
       const answer = await refused({ method: 'DELETE', path }, 409, 'DELETE_RESTRICTED', path);
       assert.deepEqual(answer.body.details.dependents, []);
     });
 
-    it('values that do not go with a hidden one', async () => {
+    it('values that conflict with a hidden one', async () => {
       const body = { name: 'blue one', Color__c: 'blue' };
       await refused({ method: 'POST', path: '/data/Deal__c', body }, 422, 'DEPENDENT_PICKLIST_INVALID');
       const path = await record('Deal__c', { name: 'tinted', Color__c: 'red' });
@@ -321,7 +321,7 @@ describe('specification: two tenants that differ in what is hidden', function ()
       await refused(check, 200, 'DEPENDENT_PICKLIST_INVALID', path);
     });
 
-    it('record types that do not take a hidden value', async () => {
+    it('record types that exclude a hidden value', async () => {
       const path = await record('Firm__c', { recordTypeApiName: 'Small' });
       await byAdmin('POST', `${path}/transitions/age`, {});
       const request = { method: 'PATCH', path, body: { recordTypeApiName: 'Big' } };

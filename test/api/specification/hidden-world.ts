@@ -1,6 +1,6 @@
 /**
  * Two tenants that look the same to one user: the first has records, fields and objects hidden from the user, the second
- * never had them. Whatever the user can tell apart between them tells what is hidden.
+ * never had them. Any difference that the user can observe reveals hidden data.
  */
 import assert from 'node:assert/strict';
 import { type Api, api, tokenFor } from '../../support/client.ts';
@@ -23,7 +23,7 @@ export interface Side {
 
 export interface World {
   readonly platform: TestPlatform;
-  /** With what is hidden, and without. */
+  /** With hidden data, and without. */
   readonly sides: readonly [Side, Side];
 }
 
@@ -64,7 +64,7 @@ export const FIELDS: Readonly<Record<ObjectName, Files>> = {
   },
 };
 
-/** Fields that only the first tenant has, and nobody but administrators may read. */
+/** Fields that only the first tenant has, readable only by administrators. */
 export const HIDDEN_FIELDS: Readonly<Record<ObjectName, Files>> = {
   Firm__c: {
     Rating__c: 'fieldType: text\nlength: 40',
@@ -116,7 +116,7 @@ function configuration(hides: boolean): Files {
   const files: Files = {
     ...object('Firm__c', 'private', `name, City__c${only(', Rating__c')}`),
     ...object('Deal__c', 'private', `name, Note__c${only(', Secret__c')}`),
-    // Who reads none of the default fields searches by name, as where there are none.
+    // A user who reads none of the default fields searches by name, as if there were none.
     ...object('Line__c', 'controlledByParent', only('Memo__c')),
     ...fields(FIELDS),
     'roles/Boss.yaml': 'type: Role\napiName: Boss\nlabel: Boss\n',
@@ -130,7 +130,7 @@ function configuration(hides: boolean): Files {
       'type: SharingRule\napiName: Won\nobject: Deal__c\nkind: criteria\ncriteria: record.Stage__c == "won"\nto:\n  group: Team\naccess: read\n',
     'objects/Deal__c/stateModels/Life.yaml': `type: StateModel\napiName: Life\nobject: Deal__c\nfield: Stage__c\ninitial: new\nallowDirectEdit: false\ntransitions:\n${transition('win', 'new', 'won')}${transition('close', 'won', 'closed')}`,
     'objects/Deal__c/actions/Nudge.yaml': `type: CustomAction\napiName: Nudge\nobject: Deal__c\nlabel: Nudge\nrisk: low\nrequiresComment: false\neffects:\n  - verb: updateFields\n    fields:\n      Note__c: '"nudged"'\n${only(`      Secret__c: '"nudged"'\n`)}  - verb: createRecord\n    object: Firm__c\n    fields:\n      City__c: record.name\n      name: '"Firm of " + record.name'\n`,
-    // What it reads is visible, where it is reported is not.
+    // Its input is visible, its target is not.
     'objects/Deal__c/validationRules/Negative.yaml': `type: ValidationRule\napiName: Negative\nobject: Deal__c\nactive: true\ncondition: record.Amount__c < 0\n${only('errorField: Secret__c\n')}message: Not below zero.\n`,
     ...duplicateRule('Deal__c', 'SameTax', 1, ['Tax__c normalized']),
     ...duplicateRule('Deal__c', 'LikeName', 0.75, ['name fuzzy 2', ...(hides ? ['Secret__c exact 3'] : [])]),
@@ -191,7 +191,7 @@ export const idOf = {
 };
 export const vaultId = (n: number): string => id(4, n);
 const trailId = (n: number): string => id(5, n);
-/** Ids that are nowhere. */
+/** Unknown ids. */
 export const nowhereId = (n: number): string => id(9, n);
 
 /** Hidden records come before, between and after the visible ones in every order, and share their words and values. */
@@ -213,7 +213,7 @@ const deal = (n: number) => {
     name: `${at(WORDS, n)} deal ${at(['north', 'south', 'east'], n)}`,
     owner: (own ? 'uma' : at(['vic', 'max', 'wes'], n)) as Name,
     createdAt: day(n * 11),
-    // Of the others' deals the won ones are shared by a rule, and those with an odd number one by one.
+    // Of the others' deals, won ones are shared by a rule, and those with an odd number individually.
     Stage__c: hidden ? at(['new', 'closed'], n) : own ? at(['new', 'won', 'closed'], n) : n % 2 ? 'new' : 'won',
     Amount__c: n % 5 === 0 ? null : (n % 13) * 10.5,
     Close__c: n % 4 === 0 ? null : `2026-0${1 + (n % 9)}-1${n % 10}`,
@@ -320,7 +320,7 @@ async function sideOf(platform: TestPlatform, key: string, hides: boolean): Prom
     max: 'Manager',
     wes: null,
   };
-  // One after the other: users made in one call have ids of one moment, whose order is chance, and lists show it.
+  // Sequential: users created in one call have ids of one moment, whose order is random, and lists show it.
   const userIds: Record<string, string> = {};
   for (const name of PEOPLE) {
     const user = {

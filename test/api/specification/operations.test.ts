@@ -1,7 +1,7 @@
 /**
  * The specification's tables of public operations, data and schema discovery, and metadata: each row works as written,
- * refuses what is malformed, refuses who is not allowed, and shows another tenant nothing. (What a stranger, a missing
- * scope and a user without the API permission get is generated for all rows in test/isolation.)
+ * refuses malformed and forbidden requests, and shows another tenant nothing. (Requests without a token, scope or API
+ * permission are generated for all rows in test/isolation.)
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
@@ -49,7 +49,7 @@ describe('specification: operations', function () {
     assert.equal(answer.body?.code, code, answer.text);
     answered(answer, CATALOGUE[code].status);
   };
-  /** What the same request says about something that was never there. */
+  /** The answer of the same request about an unknown target. */
   const alike = (foreign: Answer, absent: Answer): void => {
     const bare = ({ status, body: { requestId, ...body } }: Answer): unknown => ({ status, body });
     assert.ok(foreign.status === 404, foreign.text);
@@ -78,7 +78,7 @@ describe('specification: operations', function () {
         refused(await stranger.get(`${path}?tenant=demo`), 'PARAMETER_UNKNOWN');
     });
 
-    it('they show every tenant and every user the same', async () => {
+    it('they answer every tenant and user identically', async () => {
       for (const path of ['/openapi.json', '/scopes', '/capabilities']) {
         const texts = await Promise.all([stranger, sam, ada, eve].map(async (user) => (await user.get(path)).text));
         assert.equal(new Set(texts).size, 1, path);

@@ -1,6 +1,6 @@
 /**
- * Mutations of dashboards and of agent runs under their idempotency key: repeated they answer what they answered and
- * change nothing again, with another body they are refused, and two at once are done once.
+ * Mutations of dashboards and of agent runs under their idempotency key: repetitions return the first answer and change
+ * nothing again, another body is refused, and simultaneous requests are applied once.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -86,7 +86,7 @@ describe('repeated mutations of dashboards and agent runs', function () {
 
   for (const [name, prepare] of Object.entries(cases))
     describe(name, () => {
-      it('answers again what it answered, and refuses another request under the key', async () => {
+      it('repeats its answer, and refuses another request under the key', async () => {
         const { method, path, body, headers = {}, other, status, who } = await prepare();
         const key: CallOptions = { idempotencyKey: randomUUID(), headers };
         const first = await who.send(method, path, body, key);
@@ -98,7 +98,7 @@ describe('repeated mutations of dashboards and agent runs', function () {
         assert.deepEqual([different.status, different.body.code], [409, 'IDEMPOTENCY_KEY_REUSED'], different.text);
       });
 
-      it('is done once, however many ask at once', async () => {
+      it('is applied once for simultaneous requests', async () => {
         const { method, path, body, headers = {}, status, who } = await prepare();
         const key: CallOptions = { idempotencyKey: randomUUID(), headers };
         const replies = await Promise.all(Array.from({ length: 8 }, () => who.send(method, path, body, key)));

@@ -1,7 +1,7 @@
 /**
  * The form of every operation's request: key, body, parameters and preconditions that are missing or malformed are
- * refused with the code that docs/reference/errors.md gives, before anything is looked for. Generated from the rows, so
- * that a new operation is covered the moment it exists. (Who may call is asked in test/isolation.)
+ * refused with the code that docs/reference/errors.md gives, before anything is looked up. Generated from the rows, so
+ * that a new operation is covered at once. (Authorization is tested in test/isolation.)
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
@@ -22,11 +22,11 @@ const NAMES: Readonly<Record<string, string>> = {
   connectionId: 'q7dhHYldwRX5KJEs_VEKsne-u1Wclg0D8q9zz2YqKzt',
 };
 
-/** An address of the operation; what it names need not be there. */
+/** An address of the operation, whose targets need not exist. */
 const pathOf = (row: Operation, values: Readonly<Record<string, string>> = {}): string =>
   row.path.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? NAMES[name] ?? uuidv7());
 
-/** Parameters of the path that are ids: all that is no name. */
+/** Path parameters that are ids: all except names. */
 const idsOf = (row: Operation): string[] =>
   [...row.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!).filter((name) => !Object.hasOwn(NAMES, name));
 
@@ -55,7 +55,7 @@ interface Form {
   maxLength?: number;
 }
 
-/** Texts of a query parameter that its schema does not take. */
+/** Texts of a query parameter that its schema refuses. */
 function wrongTexts({ type, anyOf, enum: choices, const: only, ...form }: Form): string[] {
   if (choices !== undefined || only !== undefined || anyOf?.every(({ const: one }) => one !== undefined))
     return ['no-such-choice', ''];
@@ -127,7 +127,7 @@ describe('specification: requests', function () {
           const answer = await call(row, { path: pathOf(row, all) });
           for (const name of idsOf(row)) pointsTo(answer, `path:${name}`, 'all');
         });
-        it('takes a well-formed id that names nothing, in either case', async () => {
+        it('accepts a well-formed id that names nothing, in either case', async () => {
           for (const id of [uuidv7(), uuidv7().toUpperCase()]) {
             const values = Object.fromEntries(idsOf(row).map((name) => [name, id]));
             const answer = await call(row, { path: pathOf(row, values) });
@@ -151,7 +151,7 @@ describe('specification: requests', function () {
           refused(await call(row, { body: undefined }), 'BODY_REQUIRED', 'nothing'));
 
       if (requestBody && requestBody.kind !== 'raw') {
-        it('refuses a body that is no object', async () => {
+        it('refuses a body that is not an object', async () => {
           for (const body of [[], 'text', 1, null])
             refused(
               await call(row, { body }),
@@ -169,19 +169,19 @@ describe('specification: requests', function () {
         const { properties, required = [] } = form;
         const example = (requestBody.example ?? {}) as Record<string, unknown>;
         if (form.additionalProperties === false)
-          it('refuses a property that it does not know', async () => {
+          it('refuses unknown properties', async () => {
             const answer = await call(row, { body: { ...example, noSuchProperty: 1 } });
             refused(answer, 'BODY_PROPERTY_UNKNOWN', 'noSuchProperty');
             pointsTo(answer, '/noSuchProperty', 'noSuchProperty');
           });
         if (required.length > 0)
-          it('names every property that is missing', async () => {
+          it('names every missing property', async () => {
             const answer = await call(row, { body: {} });
             refused(answer, 'PARAMETER_REQUIRED', 'all');
             for (const name of required) pointsTo(answer, `/${name}`, name);
           });
         it('names every property with a value of another type', async () => {
-          // No schema takes such a list.
+          // No schema accepts such a list.
           const wrong = Object.fromEntries(Object.keys(properties).map((name) => [name, [[[]]]]));
           const answer = await call(row, { body: { ...example, ...wrong } });
           refused(answer, 'PARAMETER_INVALID', 'all');
@@ -193,7 +193,7 @@ describe('specification: requests', function () {
         .map(({ name, schema }) => ({ name, texts: wrongTexts(schema as TSchema & Form) }))
         .filter(({ texts }) => texts.length > 0);
       if (queried.length > 0)
-        it('refuses values that its parameters do not take', async () => {
+        it('refuses invalid values of its parameters', async () => {
           for (const { name, texts } of queried)
             for (const text of texts) {
               const about = `${name}=${text.slice(0, 20)}`;
@@ -204,7 +204,7 @@ describe('specification: requests', function () {
         });
 
       if (row.queryParameters?.some(({ name }) => name === 'cursor'))
-        it('refuses a cursor that it did not make', async () =>
+        it('refuses a cursor that it did not issue', async () =>
           refused(
             await call(row, { query: '?cursor=abc' }),
             ['CURSOR_INVALID', 'RUN_NOT_FOUND', 'RECORD_NOT_FOUND'],

@@ -67,7 +67,7 @@ describe('specification: rules', function () {
       refused(await reader.get('/metadata/types'), 'SCOPE_INSUFFICIENT');
     });
 
-    it('3: effective is what scope, object permission and field permission allow together', async () => {
+    it('3: effective is the conjunction of scope, object permission and field permission', async () => {
       const writer = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam', 'data:read data:write'));
       const described = await writer.get('/objects/Payment__c/describe');
       assert.equal(described.body.capabilities.creatable, false, 'the scope alone does not create payments');
@@ -136,7 +136,7 @@ describe('specification: rules', function () {
       );
     });
 
-    it('7: where tokens come from can be discovered', async () => {
+    it('7: the authorization server can be discovered', async () => {
       const { body } = await stranger.get('/openapi.json');
       const { authorizationUrl, tokenUrl } = body.components.securitySchemes.oauth2.flows.authorizationCode;
       const answer = await fetch(`${platform.baseUrl}/.well-known/oauth-authorization-server`);
@@ -288,7 +288,7 @@ describe('specification: rules', function () {
       );
     });
 
-    it('2: every answer says what is left', async () => {
+    it('2: every answer reports the remaining budget', async () => {
       for (const answer of [
         await sam.get('/data/Account?take=1'),
         await sam.get('/nowhere'),
@@ -367,7 +367,7 @@ describe('specification: rules', function () {
       assert.equal(unflagged.body.valid, false);
       assert.equal(unflagged.body.blocked[0].code, 'DESTRUCTIVE_CHANGES_NOT_ALLOWED');
       refused(await ada.post('/metadata/deploy', body), 'DESTRUCTIVE_CHANGES_NOT_ALLOWED');
-      // Leaving a component out deletes nothing, whatever the flag says.
+      // Omitting a component deletes nothing, whatever the flag says.
       const omitted = await validate({ files: {}, package: { version: 1, types: [] }, allowDestructiveChanges: true });
       assert.deepEqual(omitted.body.deletes, []);
       refused(await validate({ ...body, allowDestructiveChanges: 'true' }), 'PARAMETER_INVALID');
@@ -399,7 +399,7 @@ describe('specification: rules', function () {
       assert.deepEqual([back.body.valid, back.body.deletes, back.body.noops.length], [true, [], 1], back.text);
     });
 
-    it('8: clients do not say who acts or what an operation is', async () => {
+    it('8: the client sets neither actor nor operation', async () => {
       for (const name of ['operationOverride', 'rollbackOf', 'actor', 'actorId', 'userId'])
         for (const path of ['/metadata/validate', '/metadata/deploy']) {
           const plain = { files: {}, package: { version: 1, types: [] } };

@@ -1,4 +1,4 @@
-/** A company on the platform, made as an operator makes it, with an administrator who can sign in. */
+/** A company on the platform, created like an operator does, with an administrator who can sign in. */
 import { call } from '../../../contracts/call.ts';
 import type { TenantTemplate } from '../../../contracts/metadata.ts';
 import { signIn, type Tokens } from '../../../scripts/sign-in.ts';
@@ -32,14 +32,14 @@ export async function makeCompany(
   return { tenantId, key, adminName, adminId: userIds[adminName]!, tokens, admin: api(baseUrl, tokens.access_token) };
 }
 
-/** The answer of the token endpoint to a refresh token. */
+/** The response of the token endpoint to a refresh token. */
 export const refresh = (baseUrl: string, refreshToken: string): Promise<Response> =>
   fetch(`${baseUrl}/oauth2/token`, {
     method: 'POST',
     body: new URLSearchParams({ grant_type: 'refresh_token', client_id: 'erp-cli', refresh_token: refreshToken }),
   });
 
-/** What becomes true within seconds on every process, whether or not it hears of it. */
+/** A state that every process reaches within seconds, with or without the event. */
 export async function within(seconds: number, check: () => Promise<boolean>): Promise<void> {
   for (const end = performance.now() + seconds * 1_000; ; ) {
     if (await check()) return;

@@ -1,4 +1,4 @@
-/** A new tenant starts from its template, and what was interrupted is finished by repeating it. */
+/** A new tenant starts from its template, and an interrupted creation is finished by repeating it. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -31,13 +31,13 @@ describe('creating a tenant', function () {
     assert.ok(body.records.length > 0);
   });
 
-  it('without a template has users alone', async () => {
+  it('has only users without a template', async () => {
     const { admin } = await makeCompany(platform, 'plain', 'empty');
     assert.equal((await admin.get('/data/Account')).status, 404);
     assert.equal((await admin.get('/data/User')).status, 200);
   });
 
-  it('takes the folder of the template later as well, by the function of the guides', async () => {
+  it("accepts the template's folder later as well, by the function of the guides", async () => {
     const { tokens } = await makeCompany(platform, 'later', 'empty');
     const deploy = (token: string, baseUrl: string): Promise<{ code: number; stdout: string; stderr: string }> =>
       promisify(execFile)(
@@ -53,7 +53,7 @@ describe('creating a tenant', function () {
       stdout: 'templates/erp: SUCCEEDED\n',
       stderr: '',
     });
-    // It ends when nothing was accepted, or nobody answers.
+    // Ends when nothing was accepted, or no answer comes.
     const refused = await deploy('nonsense', platform.baseUrl);
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /^templates\/erp: not accepted: .*TOKEN_INVALID/);
@@ -61,7 +61,7 @@ describe('creating a tenant', function () {
     assert.deepEqual([silent.code, silent.stderr], [1, 'templates/erp: not accepted: no answer\n']);
   });
 
-  it('finishes what a process that died between tenant and template has left', async () => {
+  it('completes the creation after a process died between tenant and template', async () => {
     const owner = new Database(platform.database.url, { size: 2, applicationName: 'test' });
     const given = { key: 'halfway', name: 'Halfway Ltd', template: 'erp', timezone: 'Europe/London' } as const;
     await createTenant(owner, 'local', given).finally(() => owner.close());
@@ -77,7 +77,7 @@ describe('creating a tenant', function () {
     assert.equal((await described('halfway'))?.metadataVersion, version);
   });
 
-  it('makes one tenant of calls at the same moment', async () => {
+  it('creates one tenant for simultaneous calls', async () => {
     const given = { key: 'race', name: 'Race Ltd', template: 'empty' } as const;
     const made = await Promise.all([create(given), create(given), create(given)]);
     assert.equal(new Set(made.map(({ tenantId }) => tenantId)).size, 1);
@@ -85,7 +85,7 @@ describe('creating a tenant', function () {
   });
 
   describe('with domains', () => {
-    /** What `tenant create` prints; throws what it says of a failure. */
+    /** The output of `tenant create`; throws its error message. */
     const command = async (...words: string[]): Promise<{ domains: string[] }> => {
       const printed: string[] = [];
       const session = new Session(
@@ -105,7 +105,7 @@ describe('creating a tenant', function () {
       ...domains.flatMap((domain) => ['--domain', domain]),
     ];
 
-    it('makes nothing when one of them belongs to another tenant, and names each that cannot be', async () => {
+    it('creates nothing when one of them belongs to another tenant, and names each conflict', async () => {
       await assert.rejects(
         command(...named('domains', 'free.example', 'Demo.Example', 'no domain', 'acme.example')),
         new Error(
@@ -131,12 +131,12 @@ describe('creating a tenant', function () {
       });
     });
 
-    it('takes them again when it is repeated', async () => {
+    it('accepts them again when it is repeated', async () => {
       for (let i = 0; i < 2; i++)
         assert.deepEqual((await command(...named('domains', 'free.example'))).domains, ['free.example']);
     });
 
-    it('says that the tenant is there when what follows fails', async () => {
+    it('reports the created tenant when a later step fails', async () => {
       await assert.rejects(
         command(...named('unfinished'), '--admin', `${'x'.repeat(600)}@free.example`),
         /^Error: The tenant unfinished is there, but what it was to have is not complete\. Repeat the command once this is/,
@@ -145,7 +145,7 @@ describe('creating a tenant', function () {
     });
   });
 
-  it('refuses the key of another company, and says all that is wrong', async () => {
+  it('refuses the key of another company, and reports all faults', async () => {
     await assert.rejects(create({ key: 'demo', name: 'Another one', template: 'erp' }), (error: Error) => {
       assert.match(error.message, /There is a tenant demo already\. name was "Northwind Office GmbH"/);
       return true;
@@ -160,7 +160,7 @@ describe('creating a tenant', function () {
     });
   });
 
-  it('refuses a name that would break lines or never ends', async () => {
+  it('refuses a name with control characters or more than 200 characters', async () => {
     for (const name of ['x'.repeat(201), 'two\nlines', 'bell\u0007'])
       await assert.rejects(create({ key: 'named', name, template: 'empty' }), /name must be a name of 200 characters/);
   });

@@ -1,4 +1,4 @@
-/** A deleted tenant can be taken back for a while; afterwards nothing of it is left, and a proof says so. */
+/** A deleted tenant can be restored for a while; afterwards only a proof of deletion remains. */
 import assert from 'node:assert/strict';
 import { call } from '../../../contracts/call.ts';
 import { Database } from '../../../mixins/database/database.ts';
@@ -21,7 +21,7 @@ const robotOf = (integrationUser: string) => ({
 describe('a deleted tenant', function () {
   this.timeout(120_000);
   let platform: TestPlatform;
-  /** The owner, who sees everything; and what erases, the login of the metadata service. */
+  /** The owner, who sees everything; and the erasing login of the metadata service. */
   let owner: Database;
   let login: Database;
   let survivor: Company;
@@ -52,7 +52,7 @@ describe('a deleted tenant', function () {
     }).then(() => ({ failures, left }));
   };
 
-  /** Every row of every table of every schema in which one of the texts stands, but for the proofs of deletion. */
+  /** Every row of every table of every schema that contains one of the texts, except for the proofs of deletion. */
   async function rowsWith(texts: readonly string[]): Promise<string[]> {
     const { rows: tables } = await owner.query<{ name: string }>(
       `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
@@ -75,7 +75,7 @@ describe('a deleted tenant', function () {
     return [...found, ...roles.map(({ name }) => name)];
   }
 
-  /** A company that has left something in as many tables as possible. */
+  /** A company with data in as many tables as possible. */
   async function busyCompany(key: string): Promise<Company & { userIds: string[] }> {
     const company = await makeCompany(platform, key, 'erp');
     const { admin, tenantId } = company;
@@ -110,7 +110,7 @@ describe('a deleted tenant', function () {
     return { ...company, userIds: [company.adminId, String(user.body.id)] };
   }
 
-  it('is suspended at once, and comes back whole when that is taken back', async () => {
+  it('is suspended at once, and complete again when the deletion is revoked', async () => {
     const regret = await makeCompany(platform, 'regret');
     for (const confirm of ['', 'Regret', 'survivor', undefined])
       await assert.rejects(remove('regret', { confirm: confirm as string }), /confirm must be the key/);
@@ -123,7 +123,7 @@ describe('a deleted tenant', function () {
     const days = (Date.parse(deleted.deleteAt!) - Date.now()) / 86_400_000;
     assert.ok(days > 29.9 && days < 30.1, `${days} days`);
     await within(2, async () => (await regret.admin.get('/identity')).status === 403);
-    // Repeating it does not put it off; what names the days does.
+    // Repeating the call does not extend the period; a call with days does.
     assert.equal((await remove('regret')).deleteAt, deleted.deleteAt);
     assert.notEqual((await remove('regret', { graceDays: 5 })).deleteAt, deleted.deleteAt);
     await assert.rejects(call(platform.broker, 'metadata.tenants.resume', { key: 'regret' }), /undelete it first/);
@@ -146,7 +146,7 @@ describe('a deleted tenant', function () {
     assert.deepEqual([back.state, back.suspension?.reason], ['suspended', 'Not paid.']);
   });
 
-  it('leaves nothing anywhere but a proof, and its key and domain to others', async () => {
+  it('leaves nothing but a proof, and its key and domain to others', async () => {
     const gone = await busyCompany('gone');
     const id = gone.tenantId;
     const traces = [id, id.replaceAll('-', ''), ...gone.userIds];
@@ -188,11 +188,11 @@ describe('a deleted tenant', function () {
     const anew = await makeCompany(platform, 'gone');
     assert.notEqual(anew.tenantId, id);
     assert.equal((await anew.admin.get('/data/User')).body.records.length, 1);
-    // The days of the old token are over, whatever the key is used for.
+    // The old token stays invalid, whatever the key is used for.
     assert.equal((await gone.admin.get('/identity')).status, 401);
   });
 
-  it('is erased once, with true numbers, when a process dies behind any of the steps', async () => {
+  it('is erased once, with correct numbers, when a process dies after any of the steps', async () => {
     const mortal = await busyCompany('mortal');
     const count = async (table: string): Promise<number> =>
       (
@@ -222,7 +222,7 @@ describe('a deleted tenant', function () {
     for (let round = 0; round < 100 && (await proofsOf('mortal'))[0]?.finishedAt == null; round++) {
       await erase(dying(round + 1));
       if (round > 0) continue;
-      // There is no way back, and the key is not free yet.
+      // It can no longer be restored, and the key is not free yet.
       await assert.rejects(call(platform.broker, 'metadata.tenants.undelete', { key: 'mortal' }), /no way back/);
       await assert.rejects(
         call(platform.broker, 'metadata.tenants.create', { key: 'mortal', name: 'New', template: 'empty' }),
@@ -237,7 +237,7 @@ describe('a deleted tenant', function () {
     assert.equal(proofs[0]!.removed['metadata.components'], before.components);
   });
 
-  it('is erased once by two processes at the same moment', async () => {
+  it('is erased once by two simultaneous processes', async () => {
     const race = await makeCompany(platform, 'raced');
     await remove('raced', { graceDays: 0 });
     await due('raced');
@@ -249,7 +249,7 @@ describe('a deleted tenant', function () {
     assert.deepEqual(await rowsWith([race.tenantId]), []);
   });
 
-  it('says when something is left, and does not call that the end', async () => {
+  it('reports leftovers, and stays unfinished with them', async () => {
     const stain = await makeCompany(platform, 'stain');
     await owner.query('CREATE TABLE auth.stain (note text)');
     await owner.query('INSERT INTO auth.stain VALUES ($1)', [`about ${stain.tenantId}`]);

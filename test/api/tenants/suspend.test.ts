@@ -1,4 +1,4 @@
-/** A suspended tenant: nobody works in it, nothing of it is lost. Source: docs/reference/tenants.md. */
+/** A suspended tenant: closed to all users, without loss of data. Source: docs/reference/tenants.md. */
 import assert from 'node:assert/strict';
 import { call } from '../../../contracts/call.ts';
 import { Database } from '../../../mixins/database/database.ts';
@@ -84,7 +84,7 @@ describe('a suspended tenant', function () {
       });
   };
 
-  it('answers no request, gives no token, and goes on where it was when it is resumed', async () => {
+  it('answers no request, issues no token, and continues unchanged when it is resumed', async () => {
     const assistant = await mcp();
     const answered = await assistant();
     assert.equal(answered.status, 200, await answered.clone().text());
@@ -112,7 +112,7 @@ describe('a suspended tenant', function () {
     }
     const signingIn = (password: string) => signIn({ baseUrl: platform.baseUrl, user: flour.adminName, password });
     await assert.rejects(signingIn(PASSWORD), /access_denied|suspended/);
-    // Who does not know the password learns nothing about the tenant.
+    // Callers without the password learn nothing about the tenant.
     await assert.rejects(signingIn('wrong'), (error: Error) => {
       assert.ok(error instanceof SignInFailure);
       assert.doesNotMatch(error.message, /suspend/);
@@ -122,7 +122,7 @@ describe('a suspended tenant', function () {
     assert.equal(page.status, 403);
     assert.match(await page.text(), /Access is suspended/);
 
-    // Nobody else notices.
+    // Other tenants are not affected.
     assert.equal((await other.admin.get('/data/User')).status, 200);
     await signIn({ baseUrl: platform.baseUrl, user: other.adminName, password: PASSWORD });
 
@@ -134,7 +134,7 @@ describe('a suspended tenant', function () {
     assert.equal((await fetch(url)).status, 200);
   });
 
-  it('is refused at every entrance, and let in there again when it is resumed', async () => {
+  it('is refused at every entrance, and admitted again when it is resumed', async () => {
     const { baseUrl } = platform;
     const by = (token: string, path: string, init: RequestInit = {}) =>
       fetch(baseUrl + path, { ...init, headers: { authorization: `Bearer ${token}`, ...init.headers } });
@@ -174,7 +174,7 @@ describe('a suspended tenant', function () {
     };
     const assistant = await mcp();
     const json = { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } };
-    /** What each answers while the tenant works, and while it is suspended. */
+    /** The answer of each while the tenant works, and while it is suspended. */
     const entrances: readonly (readonly [
       what: string,
       ask: () => Promise<{ status: number }>,
@@ -215,7 +215,7 @@ describe('a suspended tenant', function () {
     assert.deepEqual(await seen(), opened, 'as before');
   });
 
-  it('is so within seconds for a process that never hears of it', async () => {
+  it('is suspended within seconds for a process that misses the event', async () => {
     const set = (suspended: boolean) =>
       database.query('UPDATE metadata.tenants SET suspended = $1 WHERE id = $2', [suspended, flour.tenantId]);
     assert.equal(await answers(), 200);
@@ -225,8 +225,8 @@ describe('a suspended tenant', function () {
     await within(8, async () => (await answers()) === 200);
   });
 
-  it('keeps its deployments waiting, and takes them up again', async () => {
-    // Accepted before, and not begun yet: as after the death of a worker.
+  it('keeps its deployments waiting, and continues them', async () => {
+    // Accepted before and not begun yet: as after the death of a worker.
     const deploymentId = await deployed({
       ...CLIENT,
       files: {
@@ -248,14 +248,14 @@ describe('a suspended tenant', function () {
           deploymentId,
         ])
       ).rows[0]!.status;
-    // Each process looks about once a second.
+    // Each process polls about once a second.
     for (const end = performance.now() + 3_000; performance.now() < end; await new Promise((r) => setTimeout(r, 200)))
       assert.equal(await status(), 'QUEUED');
     await resume();
     await within(10, async () => (await status()) !== 'QUEUED');
   });
 
-  it('has what operators did in its trail, without an actor', async () => {
+  it("has the operators' acts in its trail, without an actor", async () => {
     const { body } = await flour.admin.get('/events/audit?operationId=metadata.tenants.suspend');
     assert.equal(body.records.length, 3);
     assert.deepEqual(body.records[0].changes, [
@@ -273,7 +273,7 @@ describe('a suspended tenant', function () {
     assert.equal(others.body.records.length, 1);
   });
 
-  it('is told from what does not exist, and a suspension has a reason', async () => {
+  it('must exist, and needs a reason of one line', async () => {
     await assert.rejects(suspend('nobody'), /There is no tenant nobody\./);
     for (const reason of ['', ' ', 'x'.repeat(501), 'two\nlines', undefined])
       await assert.rejects(
@@ -282,7 +282,7 @@ describe('a suspended tenant', function () {
       );
   });
 
-  it('has another name within seconds of its renaming, and keeps its key', async () => {
+  it('has its new name within seconds of renaming, and keeps its key', async () => {
     const renamed = await call(platform.broker, 'metadata.tenants.rename', { key: 'flour', name: 'Flour & Sons' });
     assert.equal(renamed.name, 'Flour & Sons');
     await within(2, async () => (await flour.admin.get('/identity')).body.tenant.name === 'Flour & Sons');
