@@ -1,4 +1,4 @@
-/** The application of docs/guides/build-an-application.md in Chromium: built by the commands of the guide, short, without a cast. */
+/** The application of docs/guides/build-an-application.md in Chromium: built with the guide's commands, short, without a cast. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -19,11 +19,11 @@ import { root } from '../support/sources.ts';
 
 const SOURCE = join(root, 'docs/guides/application');
 const GUIDE = 'docs/guides/build-an-application.md';
-/** Of a list, and of a form with its errors. */
+/** Maximum lines of a list, and of a form with its errors. */
 const LINES_MAX = 10;
 const TYPES: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript' };
 
-/** Nothing is fetched: the package has no dependencies, and the compiler is that of the checkout. */
+/** Fetches nothing: the package has no dependencies, and the compiler is that of the checkout. */
 const INSTALLED = `
 npm() {
   [ "$*" != "install --save-dev typescript" ] || { ln -s "$REPOSITORY/node_modules/typescript" node_modules/; return; }
@@ -48,7 +48,7 @@ describe('the application of the guide in Chromium', function () {
     response.writeHead(text ? 200 : 404, { 'content-type': TYPES[extname(path)] ?? 'text/plain' }).end(text);
   });
 
-  /** Blocks of the guide as they are printed, with the compiler that is here already. */
+  /** Blocks of the guide as printed, with the compiler of the checkout. */
   async function run(blocks: readonly string[], env: Record<string, string> = {}): Promise<void> {
     const text = blocks.map((name) => exampleNamed(`${GUIDE}#${name}`)).join('');
     await promisify(execFile)('bash', ['--norc', '-euc', INSTALLED + text], {
@@ -58,7 +58,7 @@ describe('the application of the guide in Chromium', function () {
       throw new Error(stdout + stderr);
     });
   }
-  /** Compiles what is in a folder by the command of the guide. */
+  /** Compiles a folder with the command of the guide. */
   const compile = (where: string): Promise<void> => run(['4-compile-it'], { APPLICATION: where });
 
   before(async () => {
@@ -97,14 +97,14 @@ describe('the application of the guide in Chromium', function () {
     assert.doesNotMatch(code, /\bas\b|\bany\b|@ts-|[\w)\]]!/);
   });
 
-  it('is what the guide shows of it', async () => {
+  it("equals the guide's description of it", async () => {
     const plain = (text: string): string => text.replace(/\s+/g, ' ');
     const text = plain(await readFile(join(SOURCE, 'app.ts'), 'utf8'));
     for (const name of ['4-compile-it 2', '4-compile-it 3'])
       assert.ok(text.includes(plain(exampleNamed(`${GUIDE}#${name}`)).trim()), name);
   });
 
-  it('does not compile with a field that is not there, was not asked for, or takes another value', async () => {
+  it('does not compile with a field that is unknown or was not selected, or with a value of another type', async () => {
     const wrong = await mkdtemp(join(tmpdir(), 'erp-application-wrong-'));
     await cp(folder, wrong, {
       recursive: true,
@@ -127,7 +127,7 @@ describe('the application of the guide in Chromium', function () {
     }
   });
 
-  it('signs in through the page of the platform, and comes back to its address', async () => {
+  it('signs in through the page of the platform, and returns to its address', async () => {
     await page.goto(`${origin}/#drafts`);
     await page.waitForSelector('#username');
     await signIn(page, 'mia@demo.example');
@@ -136,11 +136,11 @@ describe('the application of the guide in Chromium', function () {
     await page.waitForSelector('#drafts tr');
     await page.waitForFunction('document.querySelector("#open").textContent !== "…"');
     assert.match((await page.textContent('#open')) ?? '', /^EUR \d+(\.\d+)?, USD \d/);
-    // Nothing that opens anything is stored.
+    // No credentials are stored.
     assert.equal(await page.evaluate('JSON.stringify({ ...localStorage, ...sessionStorage })'), '{}');
   });
 
-  it('shows what is wrong beside the fields, and creates what is right', async () => {
+  it('shows violations beside the fields, and creates a valid record', async () => {
     const before = await page.locator('#drafts tr').first().innerText();
     await page.fill('input[name=Amount__c]', '-5');
     await page.click('form button');
@@ -153,7 +153,7 @@ describe('the application of the guide in Chromium', function () {
     );
   });
 
-  it('executes an action, and says why another one cannot be', async () => {
+  it('executes an action, and shows why another one is unavailable', async () => {
     const [name = ''] = (await page.locator('#drafts tr').first().innerText()).split('\t');
     await page.locator('#drafts tr button').first().click();
     const send = page.locator('#actions button', { hasText: /^Send$/ });
@@ -164,7 +164,7 @@ describe('the application of the guide in Chromium', function () {
     await page.waitForFunction(`document.querySelector("#drafts td").textContent !== ${JSON.stringify(name)}`);
   });
 
-  it('is let through without a question when it is opened once more', async () => {
+  it('signs in without a prompt when it is opened again', async () => {
     await page.reload();
     await page.waitForSelector('#drafts tr');
     assert.deepEqual(

@@ -1,4 +1,4 @@
-/** The page of approvals in headless Chromium: an agent asks, a person reads, decides, and the agent repeats. */
+/** The page of approvals in headless Chromium: an agent requests, a user reads and decides, and the agent repeats. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true } as const;
-/** Where pictures of the page are written for people who look at them; absent: none are taken. */
+/** Folder for screenshots of the page; absent: none are taken. */
 const PICTURES = process.env['PICTURES'];
 
 describe('the page of approvals in Chromium', function () {
@@ -26,7 +26,7 @@ describe('the page of approvals in Chromium', function () {
     [platform, browser] = await Promise.all([startPlatform(), startChromium()]);
     ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
     mia = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'mia'));
-    // Who decides must be able to do it themselves.
+    // The decider must be able to execute the operation.
     const user = `/data/User/${(await mia.get('/identity')).body.user.id}`;
     const etag = (await ada.get(user)).headers.get('etag') ?? '';
     const administrator = await ada.patch(user, { profileApiName: 'Administrator' }, { etag });
@@ -45,7 +45,7 @@ describe('the page of approvals in Chromium', function () {
     readonly approvalId: string;
     readonly repeat: () => Promise<Answer>;
   }
-  /** A deletion, which waits for a person by default. */
+  /** A deletion, which waits for approval by default. */
   const ask = async (name: string): Promise<Asked> => {
     const id = await account({ name });
     return waits((headers) => ada.delete(`/data/Account/${id}`, { headers: { ...headers, 'if-match': '"1"' } }));
@@ -55,7 +55,7 @@ describe('the page of approvals in Chromium', function () {
     assert.equal(created.status, 201, created.text);
     return created.body.id;
   };
-  /** Sends a request under the run, which asks for an approval. */
+  /** Sends a request under the run, which requires an approval. */
   const waits = async (send: (headers: Record<string, string>) => Promise<Answer>): Promise<Asked> => {
     const headers = { ...run, 'idempotency-key': randomUUID() };
     const refused = await send(headers);
@@ -82,7 +82,7 @@ describe('the page of approvals in Chromium', function () {
     await page.screenshot({ path: `${PICTURES}/${name}.png`, fullPage: true });
   };
 
-  it('shows what is asked for, as text, and the agent carries out what was approved', async () => {
+  it('shows the request as text, and the agent executes the approved request', async () => {
     const { approvalId, repeat } = await ask(`Old ${HOSTILE}`);
     const visitor = await open(`/approvals/${approvalId}`);
     const { page, complaints, strangers } = visitor;
@@ -99,7 +99,7 @@ describe('the page of approvals in Chromium', function () {
     assert.deepEqual([complaints, strangers], [[], []]);
   });
 
-  it('lists what waits, and takes a rejection with its comment alone', async () => {
+  it('lists waiting requests, and accepts a rejection only with a comment', async () => {
     const { approvalId, repeat } = await ask('To be kept');
     const visitor = await open('/approvals', { ...PHONE, colorScheme: 'dark' });
     const { page } = visitor;
@@ -140,7 +140,7 @@ describe('the page of approvals in Chromium', function () {
     assert.deepEqual(await findings(visitor.page), []);
   });
 
-  it('is decided with the keyboard alone', async () => {
+  it('can be decided with the keyboard alone', async () => {
     const { approvalId, repeat } = await ask('Typed');
     const { page } = await open('/approvals');
     await page.focus(`a[href="/approvals/${approvalId}"]`);
@@ -168,7 +168,7 @@ describe('the page of approvals in Chromium', function () {
     await page.waitForSelector('text=It is decided already');
   });
 
-  it('offers no decision about what was canceled with its run', async () => {
+  it('offers no decision about a request that was canceled with its run', async () => {
     const ended = await ada.post('/agent/runs', { agentKey: 'tidy', goal: 'Stop soon' });
     const id = await account({ name: 'Untouched' });
     const headers = { 'x-agent-run-id': ended.body.runId, 'if-match': '"1"' };
@@ -179,7 +179,7 @@ describe('the page of approvals in Chromium', function () {
     assert.equal(await page.locator('#decision').count(), 0);
   });
 
-  it('shows the plan of a deployment, and demands the sign-in that deploying takes', async () => {
+  it('shows the plan of a deployment, and requires the same sign-in as deploying', async () => {
     const { approvalId, repeat } = await deployment('Segment__c');
     const visitor = await open(`/approvals/${approvalId}`);
     const { page } = visitor;
@@ -207,7 +207,7 @@ describe('the page of approvals in Chromium', function () {
     assert.equal((await mia.get(`/agent/approvals/${second.approvalId}`)).body.status, 'PENDING');
   });
 
-  /** From then on approving deployments takes a sign-in with two factors; resolves when it is demanded of this connection. */
+  /** Makes approving deployments require a sign-in with two factors; resolves when this connection is challenged. */
   const demandSecondFactors = async (person: Api): Promise<void> => {
     const path = 'settings/General.yaml';
     const general = await ada.post('/metadata/retrieve', {
@@ -225,7 +225,7 @@ describe('the page of approvals in Chromium', function () {
     assert.fail('The gateway demands no second factor.');
   };
 
-  it('says without scripts that it needs them', async () => {
+  it('reports without scripts that it needs them', async () => {
     const { page } = await open('/approvals', { javaScriptEnabled: false });
     assert.match(await page.innerText('noscript'), /Switch on JavaScript/);
   });

@@ -1,4 +1,4 @@
-/** The page of dashboards in headless Chromium, signed in as a person does, over results that show every kind. */
+/** The page of dashboards in headless Chromium, signed in through the forms, over results that show every kind. */
 import assert from 'node:assert/strict';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { findings, signIn, startChromium, type Visitor, visit } from '../support/chromium.ts';
@@ -66,7 +66,7 @@ const EVERY_KIND: FakeDashboard = {
   ).map((widget, index) => ({ ...widget, layout: at(index) })),
 };
 
-/** Of elements of the browser, which are not known here. */
+/** DOM members, whose types are not available here. */
 interface Scrolled {
   scrollTop: number;
   scrollTo(x: number, y: number): void;
@@ -119,7 +119,7 @@ describe('the page of dashboards in Chromium', () => {
     return { ...visitor, runs };
   };
 
-  it('signs in through OAuth, comes back to the address, and keeps its token nowhere', async () => {
+  it('signs in through OAuth, returns to the address, and stores its token nowhere', async () => {
     const { page, complaints, strangers, context } = await open(EVERY_KIND, {}, '?filter.region=South');
     assert.equal(page.url(), address('?filter.region=South'));
     assert.equal(await page.title(), 'Every kind · ERP platform');
@@ -136,13 +136,13 @@ describe('the page of dashboards in Chromium', () => {
     assert.equal(second.url(), address(), 'another tab is signed in without a question');
   });
 
-  it('asks for all widgets at once, with the version that it shows', async () => {
+  it('requests all widgets at once, with the version that it shows', async () => {
     const { runs } = await open(EVERY_KIND);
     assert.equal(runs.length, 8, 'the widget of words asks nothing');
     for (const { body } of runs) assert.deepEqual(body, { version: 'published' });
   });
 
-  it('shows the draft to who asks for it, and says that it is one', async () => {
+  it('shows the draft on request, marked as one', async () => {
     const { page, runs } = await open({ ...EVERY_KIND, version: 'draft', state: 'draft' }, {}, '?version=draft');
     assert.equal(await page.innerText('h1 .badge'), 'Draft');
     assert.deepEqual(runs[0]?.body, { version: 'draft' });
@@ -152,7 +152,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.equal(page.url(), address('?version=draft&filter.region=South'));
   });
 
-  it('draws every kind of chart, and writes figures, tables, pivots and words', async () => {
+  it('draws every kind of chart, and formats figures, tables, pivots and texts', async () => {
     const { page, complaints } = await open(EVERY_KIND);
     const charts = await page.locator('canvas').all();
     assert.equal(charts.length, 5);
@@ -183,7 +183,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.deepEqual(complaints, []);
   });
 
-  it('gives the numbers of a chart as a table, by keyboard', async () => {
+  it('shows the numbers of a chart as a table, by keyboard', async () => {
     const { page } = await open(only({ type: 'line', granularity: 'month', result: byMonth }));
     await page.locator('.toggle').focus();
     await page.keyboard.press('Enter');
@@ -195,7 +195,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.equal(await page.locator('canvas').count(), 1);
   });
 
-  it('says what was left out, what is hidden from the person, and how old the result is', async () => {
+  it('reports omitted and hidden data, and the age of the result', async () => {
     const { page } = await open(
       only({
         type: 'table',
@@ -245,7 +245,7 @@ describe('the page of dashboards in Chromium', () => {
     const focused = (page: Page): Promise<unknown> =>
       page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent');
 
-    it('are added by keyboard, without moving what one reads, until there are no more', async () => {
+    it('are added by keyboard, without moving the current ones, until there are no more', async () => {
       const { page, runs, complaints } = await open(list(), {}, '');
       await page.locator('.table').evaluate((table) => (table as unknown as Scrolled).scrollTo(0, 120));
       await page.focus('.more');
@@ -269,7 +269,7 @@ describe('the page of dashboards in Chromium', () => {
       assert.deepEqual(complaints, []);
     });
 
-    it('are asked for with the filters of the first page, and begin anew with other filters', async () => {
+    it('are requested with the filters of the first page, and start over with other filters', async () => {
       const { page, runs } = await open({ ...list(), filters: EVERY_KIND.filters ?? [] }, {}, '?filter.region=South');
       await page.click('.more');
       await rows(page, 80);
@@ -282,7 +282,7 @@ describe('the page of dashboards in Chromium', () => {
       assert.deepEqual(runs.at(-1)?.body, { version: 'published', filterValues: { region: { value: 'West' } } });
     });
 
-    it('begin anew, and say so, when the list cannot be continued or has other columns by now', async () => {
+    it('start over with a notice when the list cannot be continued or has other columns by now', async () => {
       const expired = { status: 400, code: 'CURSOR_EXPIRED', message: 'The cursor has expired.' };
       const [region, invoices] = customers(0).columns;
       for (const c1 of [
@@ -300,7 +300,7 @@ describe('the page of dashboards in Chromium', () => {
       }
     });
 
-    it('leave those that are there when they cannot be had', async () => {
+    it('keep the present rows when they cannot be loaded', async () => {
       const failure = { status: 503, code: 'SERVICE_UNAVAILABLE', message: 'Away.', retryAfter: '30' };
       const pages: FakeWidget['pages'] = { c1: { failure } };
       const { page } = await open(list({ pages }));
@@ -313,7 +313,7 @@ describe('the page of dashboards in Chromium', () => {
       assert.doesNotMatch(await page.innerText('.notes'), /problem/);
     });
 
-    it('are added up to a bound', async () => {
+    it('are added up to a limit', async () => {
       const many = { ...customers(0), rows: Array.from({ length: 2_000 }, (_, at) => [`Customer ${at}`, at]) };
       const pages = Object.fromEntries(
         [1, 2, 3].map((at) => [`c${at}`, { result: { ...many, rowCount: 9_000, nextCursor: `c${at + 1}` } }]),
@@ -379,7 +379,7 @@ describe('the page of dashboards in Chromium', () => {
         return { shown: tooltip.opacity > 0, points: tooltip.getActiveElements().map(({ index }) => index) };
       })()`);
 
-    it('show what pointing at them shows, and tell it', async () => {
+    it('show and announce the same as pointing at them', async () => {
       const { page, complaints } = await open(only({ type: 'line', granularity: 'month', result: byMonth }));
       await page.focus('.toggle');
       await page.keyboard.press('Tab');
@@ -402,7 +402,7 @@ describe('the page of dashboards in Chromium', () => {
       assert.deepEqual(complaints, []);
     });
 
-    it('are there in every kind of chart, without those that have no value', async () => {
+    it('exist in every kind of chart, except for missing values', async () => {
       const gap = { ...byMonth, rows: byMonth.rows.map((row, at) => (at < 3 ? [...row.slice(0, 2), null] : row)) };
       for (const [type, result, first] of [
         ['bar', gap, /^Sep 2026\. North: €2,000\.00; South: €4,000\.00; West: €6,000\.00\.$/],
@@ -417,7 +417,7 @@ describe('the page of dashboards in Chromium', () => {
     });
   });
 
-  it('keeps currencies apart, each written in its own', async () => {
+  it('keeps currencies apart, each formatted in its own', async () => {
     const { page } = await open(
       only({
         type: 'metric',
@@ -436,7 +436,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.match(await page.innerText('.figures'), /EUR · Open\s+€33,000\.50\s+JPY · Open\s+¥1,200/);
   });
 
-  it('shows the error of one widget beside the others, and asks again on request', async () => {
+  it('shows the error of one widget beside the others, and retries on request', async () => {
     const broken: FakeWidget = {
       title: 'Broken',
       type: 'bar',
@@ -454,7 +454,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.deepEqual(runs.at(-1), { key: 'w1', body: { version: 'published', maxAgeSeconds: 0 } });
   });
 
-  it('offers to try again only what can pass, and else says who can help', async () => {
+  it('offers a retry only for temporary failures, and otherwise names who can help', async () => {
     const failed = (status: number, code: string, message: string): FakeWidget => ({
       title: code,
       type: 'bar',
@@ -474,7 +474,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.equal(await page.locator('.problem button').count(), 0);
   });
 
-  it('waits and asks again when there were too many calls at once', async () => {
+  it('waits and retries after too many simultaneous calls', async () => {
     const busy: FakeWidget = {
       title: 'Busy',
       type: 'table',
@@ -493,7 +493,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.equal(runs.length, 2);
   });
 
-  it('shows texts of others as texts', async () => {
+  it("shows other users' texts as plain text", async () => {
     const hostile = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
     const { page, complaints } = await open({
       name: hostile,
@@ -541,7 +541,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.equal(await page.locator('main img').count(), 0);
   });
 
-  it('filters all widgets, and puts the filter into the address that one shares', async () => {
+  it('filters all widgets, and puts the filter into the address for sharing', async () => {
     const { page, runs } = await open(EVERY_KIND);
     runs.length = 0;
     await page.fill('input[name="filter.region"]', 'South');
@@ -561,7 +561,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.equal(page.url(), address());
   });
 
-  it('offers the choices of a picklist by name, and days for moments, which begin where the dashboard is', async () => {
+  it("offers the choices of a picklist by name, and days for times, in the dashboard's time zone", async () => {
     const invoices = { objectApiName: 'Invoice__c', locked: false };
     const { page, runs } = await open(
       {
@@ -613,7 +613,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.equal(await notes.count(), 1, 'the address names what is there');
   });
 
-  it('is one column on a phone, without anything to scroll sideways', async () => {
+  it('has one column on a phone, without horizontal scrolling', async () => {
     const { page } = await open(EVERY_KIND, PHONE);
     const left = await page
       .locator('.widget')
@@ -624,7 +624,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.equal(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), true);
   });
 
-  it('stands on a grid of twelve columns on a desk', async () => {
+  it('uses a grid of twelve columns on a desktop', async () => {
     const { page } = await open(EVERY_KIND);
     const boxes = await page.locator('.widget').evaluateAll((all) =>
       all.map((one) => {
@@ -648,12 +648,12 @@ describe('the page of dashboards in Chromium', () => {
     assert.deepEqual(complaints, []);
   });
 
-  it('moves nothing for those who ask for no motion', async () => {
+  it('animates nothing when reduced motion is preferred', async () => {
     const { page } = await open(EVERY_KIND);
     assert.equal(await page.evaluate('Chart.getChart(document.querySelector("canvas")).options.animation'), false);
   });
 
-  it('has no serious findings of axe, on a phone and a desk, in light and dark', async () => {
+  it('has no serious findings of axe, on phone and desktop, in light and dark', async () => {
     for (const size of [{}, PHONE])
       for (const colorScheme of ['light', 'dark'] as const) {
         const { page } = await open(
@@ -674,7 +674,7 @@ describe('the page of dashboards in Chromium', () => {
       }
   });
 
-  it('leads the keyboard to the content, and to the heading of what a link opens', async () => {
+  it('leads the keyboard to the content, and to the heading of a followed link', async () => {
     const { page } = await open(EVERY_KIND);
     await page.keyboard.press('Tab');
     assert.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the content');
@@ -684,7 +684,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.equal(await page.evaluate('document.activeElement.textContent'), 'Dashboards');
   });
 
-  it('says that there is no such dashboard, and that somebody has canceled the sign-in', async () => {
+  it('reports a missing dashboard, and a canceled sign-in', async () => {
     const { page } = await begin();
     await page.goto(address());
     await signIn(page, 'mia@demo.example');
@@ -698,7 +698,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.equal(other.page.url(), address());
   });
 
-  it('asks again who has signed in when that could not be had before', async () => {
+  it("retries loading the user's name when it failed before", async () => {
     const { page } = await begin();
     await fakeDashboards(page, only({ type: 'table', result: byStatus }));
     let fails = true;
@@ -714,7 +714,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.match(await page.innerText('#who'), /Mia Hartmann/);
   });
 
-  it('takes no answer of a sign-in that it did not begin', async () => {
+  it('ignores the response of a sign-in that it did not begin', async () => {
     const { page } = await begin();
     const asked: string[] = [];
     page.on('request', (request) => asked.push(new URL(request.url()).pathname));
@@ -723,7 +723,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.ok(!asked.includes('/oauth2/token'));
   });
 
-  it('ends its token when the person signs out', async () => {
+  it('revokes its token when the user signs out', async () => {
     const { page } = await begin();
     await fakeDashboards(page, EVERY_KIND);
     let token = '';

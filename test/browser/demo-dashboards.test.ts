@@ -1,12 +1,12 @@
-/** The dashboards of the ERP template, over the sample records, as different people see them in headless Chromium. */
+/** The dashboards of the ERP template, over the sample records, as different users see them in headless Chromium. */
 import assert from 'node:assert/strict';
 import type { Browser, Page } from 'playwright-core';
 import { findings, signIn, startChromium, type Visitor, visit } from '../support/chromium.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
-/** From the first call of the page, which names the dashboard, to the last widget that is shown. */
+/** Time from the first call of the page, which names the dashboard, to the last widget shown. */
 const OPENS_WITHIN_MS = 1_000;
-/** A process that was just started, on a machine that runs other suites as well. */
+/** Allowance for a process that was just started, on a machine that runs other suites as well. */
 const SLOW = Number(process.env['CI'] === 'true') * 2 + 1;
 
 describe('the dashboards of the demo in Chromium', () => {
@@ -22,7 +22,7 @@ describe('the dashboards of the demo in Chromium', () => {
     await platform?.stop();
   });
 
-  /** Who has been here before, or signs in and sees the list. */
+  /** The visitor of an earlier test, or a new one who signs in and sees the list. */
   const start = async (username: string): Promise<Visitor> => {
     const known = visitors.get(username);
     if (known) return known;
@@ -40,7 +40,7 @@ describe('the dashboards of the demo in Chromium', () => {
     await page.waitForSelector('body[data-shown]');
   };
 
-  it('lists those that are shared with each person', async () => {
+  it('lists the dashboards shared with each user', async () => {
     const [mia, fay] = await Promise.all([start('mia@demo.example'), start('fay@demo.example')]);
     assert.deepEqual(await names(mia.page), ['Pipeline', 'Receivables', 'Sales overview']);
     assert.deepEqual(await names(fay.page), ['Receivables']);
@@ -61,7 +61,7 @@ describe('the dashboards of the demo in Chromium', () => {
     }
   });
 
-  it('opens one of twelve widgets in one round of calls, in under a second, with kept results and without', async () => {
+  it('opens one of twelve widgets in one round of calls, in under a second, with and without cached results', async () => {
     const { page } = await start('mia@demo.example');
     const asked: string[] = [];
     page.on('request', (request) => {
@@ -89,7 +89,7 @@ describe('the dashboards of the demo in Chromium', () => {
       );
   });
 
-  it('shows a representative the own part, and says that there may be more', async () => {
+  it('shows a representative their own part, and that there may be more', async () => {
     const mia = await start('mia@demo.example');
     const sam = await start('sam@demo.example');
     const invoices = async ({ page }: Visitor): Promise<[number, string]> => {
@@ -104,7 +104,7 @@ describe('the dashboards of the demo in Chromium', () => {
     assert.equal(text.split('Only records that you have access to are counted.').length, 2, 'once for all widgets');
   });
 
-  it('names customers and choices, and offers them to filter by', async () => {
+  it('names customers and choices, and offers them as filters', async () => {
     const { page } = await start('mia@demo.example');
     await open(page, 'Sales overview');
     const table = await page.locator('.kind-table tbody').first().innerText();
@@ -113,7 +113,7 @@ describe('the dashboards of the demo in Chromium', () => {
     assert.ok(choices > 1);
     assert.equal(await page.locator('input[name="filter.since"]').getAttribute('type'), 'date');
     const before = await page.locator('.big').first().innerText();
-    // The sample records end in the week in which they were made.
+    // The sample records end in the week of their creation.
     const since = new Date(Date.now() - 60 * 86_400_000).toISOString().slice(0, 10);
     await page.fill('input[name="filter.since"]', since);
     await page.click('.filters button[type=submit]');

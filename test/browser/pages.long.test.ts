@@ -1,4 +1,4 @@
-/** Every page in headless Chromium, in light and dark, on a desk and on a phone of 360 pixels. */
+/** Every page in headless Chromium, in light and dark, on a desktop and on a phone of 360 pixels. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { startPlatform, type TestPlatform } from '../support/platform.ts';
 const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true } as const;
 const DESK = { viewport: { width: 1280, height: 900 } } as const;
 
-/** Pages for everybody, and those that mia opens. `/account` leads everybody else to the sign-in. */
+/** Pages for all visitors, and those that mia opens. `/account` redirects all others to the sign-in. */
 const OPEN = [
   '/',
   '/nothing/here',
@@ -31,7 +31,7 @@ const OPEN = [
   '/versions/latest/docs/operations/metadata.deployments.cancel',
   '/api-reference',
 ];
-/** Pages behind the links in mails, and the one for people of a suspended tenant, by what they are. */
+/** Pages behind the links in mails, and the page of a suspended tenant, by their purpose. */
 const LINKED = [
   'a password to choose',
   'an address to confirm',
@@ -46,7 +46,7 @@ interface Figures {
   firstPaint: number;
 }
 
-/** Since the navigation: what came over the line, in how many requests, and when something was seen. */
+/** Since the navigation: bytes received, number of requests, and time of the first paint. */
 const FIGURES = `new Promise((done) => {
   const loaded = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
   const bytes = loaded.reduce((sum, { transferSize }) => sum + transferSize, 0);
@@ -82,7 +82,7 @@ describe('every page in Chromium', function () {
     if (figures.length > 0) process.stdout.write(`\n    bytes, requests, first paint:\n${figures.join('')}`);
   });
 
-  /** Somebody is invited, somebody gets another address, and the tenant of somebody invited is suspended. */
+  /** Invites a user, changes another user's address, and suspends the tenant of an invited user. */
   async function receiveLinks(): Promise<void> {
     const mails = folderOfMails(dataDir);
     const [ada, eve] = (await Promise.all(['ada', 'eve'].map((name) => tokenFor(platform.baseUrl, name)))).map(
@@ -124,16 +124,16 @@ describe('every page in Chromium', function () {
   };
 
   for (const [who, paths] of [
-    ['everybody', OPEN],
-    ['who has a link', LINKED],
-    ['who has signed in', SIGNED_IN],
+    ['all visitors', OPEN],
+    ['recipients of its link', LINKED],
+    ['signed-in users', SIGNED_IN],
   ] as const)
     for (const path of paths)
       it(`${path}, for ${who}`, async () => {
-        const cookies = who === 'who has signed in' ? { storageState: signedIn } : {};
+        const cookies = who === 'signed-in users' ? { storageState: signedIn } : {};
         for (const size of [DESK, PHONE]) {
           const where = `${path} at ${size.viewport.width} px`;
-          // axe is evaluated in the page, which its policy would not let it.
+          // axe is evaluated in the page, whose policy would forbid it.
           const options = { ...size, ...cookies, bypassCSP: true, reducedMotion: 'reduce' } as const;
           const { page, context, strangers } = await visit(browser, platform.baseUrl, options);
           await opened(page, path);
@@ -153,7 +153,7 @@ describe('every page in Chromium', function () {
       });
 
   for (const size of [DESK, PHONE])
-    it(`the documents are searched at ${size.viewport.width} px, by keyboard`, async () => {
+    it(`the documents can be searched at ${size.viewport.width} px, by keyboard`, async () => {
       const options = { ...size, colorScheme: 'dark', bypassCSP: true } as const;
       const { page, context } = await visit(browser, platform.baseUrl, options);
       await opened(page, '/versions/latest/docs/reference/limits');
@@ -182,7 +182,7 @@ describe('every page in Chromium', function () {
     await context.close();
   });
 
-  it('the sections of a document stand beside it, and on a phone above it once they are asked for', async () => {
+  it('the sections of a document are beside it, and on a phone above it on request', async () => {
     for (const size of [DESK, PHONE]) {
       const { page, context } = await visit(browser, platform.baseUrl, size);
       await opened(page, '/versions/latest/docs/reference/records');
@@ -198,10 +198,10 @@ describe('every page in Chromium', function () {
     }
   });
 
-  it('none breaks its own policy', async () => {
+  it('none violates its own policy', async () => {
     const { page, context, complaints } = await visit(browser, platform.baseUrl);
     for (const path of [...OPEN, ...LINKED]) await opened(page, path);
-    // The pages about errors are answered with the status of theirs.
+    // The pages about errors are answered with the error's status.
     assert.deepEqual(
       complaints.filter((text) => !/status of (?:403|404|410)/.test(text)),
       [],
@@ -209,7 +209,7 @@ describe('every page in Chromium', function () {
     await context.close();
   });
 
-  it('those behind links say what they are for, and are used by keyboard alone', async () => {
+  it('pages behind links state their purpose, and can be used by keyboard alone', async () => {
     const { page, context } = await visit(browser, platform.baseUrl);
     const shown = async (name: (typeof LINKED)[number], says: string): Promise<void> => {
       await opened(page, name);
@@ -236,7 +236,7 @@ describe('every page in Chromium', function () {
     await context.close();
   });
 
-  it('on paper the header is left out, and the colours are those of paper', async () => {
+  it('prints omit the header, and use paper colours', async () => {
     const { page, context } = await visit(browser, platform.baseUrl, { colorScheme: 'dark', bypassCSP: true });
     await opened(page, '/');
     await page.emulateMedia({ media: 'print', colorScheme: 'dark' });

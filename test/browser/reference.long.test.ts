@@ -1,4 +1,4 @@
-/** The API reference in headless Chromium: signed in as a person does, with operations that are tried out. */
+/** The API reference in headless Chromium: signed in through the forms, with operations that are tried out. */
 import assert from 'node:assert/strict';
 import type { Browser, Page } from 'playwright-core';
 import { findings, signIn, startChromium, type Visitor, visit } from '../support/chromium.ts';
@@ -29,7 +29,7 @@ describe('the API reference', function () {
     await platform?.stop();
   });
 
-  /** Signs in from an operation that is open; the page comes back to it. */
+  /** Signs in from an open operation; the page returns to it. */
   const enter = async (access: string): Promise<void> => {
     await page.goto(`${platform.baseUrl}/api-reference#/Data/data.records.list`);
     await page.selectOption('#access', { label: access });
@@ -40,7 +40,7 @@ describe('the API reference', function () {
     await page.waitForSelector(`${LIST} button.try-out__btn`);
   };
 
-  /** Fills in the first parameters of an operation, sends it, and answers the status. */
+  /** Fills in the first parameters of an operation, sends it, and returns the status. */
   const tryOut = async (operation: string, values: Record<string, string>, body?: string): Promise<string> => {
     const opened = page.locator(operation);
     if (!(await opened.locator('.opblock-body').isVisible()))
@@ -64,7 +64,7 @@ describe('the API reference', function () {
     assert.deepEqual(visitor.strangers, []);
   };
 
-  it('tries an operation out with the rights that were chosen, and shows no token', async () => {
+  it('tries an operation out with the chosen scopes, and shows no token', async () => {
     await enter('read');
     assert.equal(new URL(page.url()).hash, '#/Data/data.records.list', 'where the person was');
     assert.equal(new URL(page.url()).search, '', 'the code is not left in the address');
@@ -76,7 +76,7 @@ describe('the API reference', function () {
     assertQuiet([/status of 403/]);
   });
 
-  it('changes records where the person has allowed it, with a key of its own for each request', async () => {
+  it('changes records when the user has allowed it, with a key of its own for each request', async () => {
     await enter('read and change');
     for (const name of ['Tried Out Ltd', 'Tried Out Twice Ltd']) {
       const created = page.waitForResponse((response) => response.request().method() === 'POST');
@@ -87,7 +87,7 @@ describe('the API reference', function () {
     assertQuiet();
   });
 
-  it('forgets the sign-in when it is ended, and with the page', async () => {
+  it('discards the sign-in on sign-out, and with the page', async () => {
     await enter('read');
     const sent = page.waitForRequest((request) => request.url().includes('/api/v1/data/Account'));
     await tryOut(LIST, { objectApiName: 'Account' });
@@ -110,7 +110,7 @@ describe('the API reference', function () {
     assertQuiet();
   });
 
-  it('says when a person has said no', async () => {
+  it('reports a refused consent', async () => {
     await page.goto(`${platform.baseUrl}/api-reference`);
     await page.click('#enter');
     await signIn(page, 'sam@demo.example');
@@ -119,7 +119,7 @@ describe('the API reference', function () {
     assertQuiet();
   });
 
-  it('offers nothing to try out where the operator does not want it', async () => {
+  it('offers nothing to try out when the operator disables it', async () => {
     const other = await startPlatform({ env: { API_REFERENCE_SIGN_IN: 'false' } });
     try {
       const { page: plain, complaints, context } = await visit(browser, other.baseUrl);

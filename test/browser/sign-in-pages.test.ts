@@ -5,7 +5,7 @@ import { render } from '../../services/auth/pages/pages.ts';
 import { findings, startChromium, visit } from '../support/chromium.ts';
 import { signInPages } from '../support/sign-in-pages.ts';
 
-/** As long as an address of mail, without a place to break it. */
+/** A mail address of maximum length, without a break opportunity. */
 const LONG = 'firstname.lastname.of.somebody@a-company-with-a-long-name.example';
 
 describe('every page of sign-in in Chromium', function () {
@@ -17,7 +17,7 @@ describe('every page of sign-in in Chromium', function () {
   after(() => browser?.close());
 
   for (const width of [360, 1280])
-    it(`can be read by everybody at ${width} px, in light and dark`, async () => {
+    it(`is readable at ${width} px, in light and dark`, async () => {
       const { page, context } = await visit(browser, 'about:', { viewport: { width, height: 740 } });
       for (const each of signInPages(LONG)) {
         await page.emulateMedia({ colorScheme: 'light' });

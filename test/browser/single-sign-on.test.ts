@@ -42,7 +42,7 @@ describe('single sign-on in Chromium', () => {
     await idp.close();
   });
 
-  it('goes there by itself, and comes back signed in', async function () {
+  it('redirects there, and returns signed in', async function () {
     this.timeout(60_000);
     const { page, complaints } = await visit(chromium, auth.baseUrl);
     await page.goto(`${auth.baseUrl}/account`);

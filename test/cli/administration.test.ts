@@ -1,4 +1,4 @@
-/** `erp users`, `audit` and `data shares`: what administrators do, by names. docs/reference/cli.md. */
+/** `erp users`, `audit` and `data shares`: administration by names. docs/reference/cli.md. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Api, api, tokenFor } from '../support/client.ts';
@@ -73,7 +73,7 @@ describe('erp for administrators', function () {
     assert.deepEqual([changed['profileApiName'], changed['roleApiName']], ['Accountant', null]);
   });
 
-  it('names several users of one address, instead of choosing one', async () => {
+  it('lists the users of a shared address, instead of choosing one', async () => {
     const address = `${randomUUID().slice(0, 8)}@demo.example`;
     for (const name of ['one', 'two'])
       await ok(
@@ -84,7 +84,7 @@ describe('erp for administrators', function () {
     assert.match(stderr, /is the address of several users\.\nName one by username: (one|two)-.*, (one|two)-/);
   });
 
-  it('adds and removes permission sets one by one, whoever changes the user meanwhile', async () => {
+  it('adds and removes permission sets one by one, despite concurrent changes of the user', async () => {
     const sets = async (): Promise<string[]> =>
       (await ok('users', 'permission-sets', 'list', 'fay@demo.example')).split('\n').filter(Boolean);
     const before = await sets();
@@ -115,7 +115,7 @@ describe('erp for administrators', function () {
     assert.match(wrong.stderr, /There is no such permission set/);
   });
 
-  it('shares a record with a user, a role and a group, and takes that back', async () => {
+  it('shares a record with a user, a role and a group, and revokes it', async () => {
     const id = (await ok('data', 'create', 'Account', 'name=Shared by hand', 'ownerId=mia@demo.example')).trim();
     await ok(
       'data',
@@ -150,7 +150,7 @@ describe('erp for administrators', function () {
     );
   });
 
-  it('takes usernames for owners and in conditions, and shows names in lists and history', async () => {
+  it('accepts usernames for owners and in conditions, and shows names in lists and history', async () => {
     const id = (
       await ok('data', 'create', 'Account', 'name=Named', 'city=Namingen', 'ownerId=sam@demo.example')
     ).trim();
@@ -218,7 +218,7 @@ describe('erp for administrators', function () {
     assert.match((await refused(6, 'audit', 'list', '--from', 'yesterday')).stderr, /from/);
   });
 
-  it('says how to sign in for what the token does not cover', async () => {
+  it('explains how to sign in when the token lacks a scope', async () => {
     const token = await tokenFor(platform.baseUrl, 'ada@demo.example', 'data:read data:write me:read');
     const lesser = erpOf({ ...env, ERP_TOKEN: token });
     const { code, stderr } = await lesser(['users', 'resend', 'sam@demo.example']);

@@ -1,4 +1,4 @@
-/** The configuration of a business of real size, by `erp` alone: into a folder, changed, deployed, taken back. */
+/** The configuration of a business of realistic size, by `erp` alone: retrieved, changed, deployed, rolled back. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,7 +40,7 @@ describe('erp metadata with the configuration of a business', function () {
   const isThere = (files: Record<string, string>): void => {
     for (const [path, text] of Object.entries(files)) assert.equal(read(path), text, path);
   };
-  /** Deploys the folder and gives the id of the deployment. */
+  /** Deploys the folder and returns the id of the deployment. */
   const deployed = async (): Promise<string> => {
     const { deploymentId, status } = JSON.parse(await erp('deploy', '--yes', '--wait', '--json'));
     assert.equal(status, 'SUCCEEDED');

@@ -1,4 +1,4 @@
-/** `erp data` and `erp objects`: reading and changing records as a person and as a script do. */
+/** `erp data` and `erp objects`: reading and changing records as users and scripts do. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -40,7 +40,7 @@ describe('erp data', () => {
     assert.ok(schema.$defs.create);
   });
 
-  it('says which object or field may have been meant', async () => {
+  it('suggests similar names of objects and fields', async () => {
     const said = async (...args: string[]): Promise<string> => {
       const { code, stderr } = await erp(args);
       assert.notEqual(code, 0);
@@ -84,7 +84,7 @@ describe('erp data', () => {
     }
   });
 
-  it('lists with conditions as people write them, and all pages as lines', async () => {
+  it('lists with short conditions, and all pages as lines', async () => {
     for (let at = 1; at <= 5; at++) await create(`name=Listed ${at}`, 'city=Listingen', `creditLimit=${at * 100}`);
     const names = async (...args: string[]): Promise<string[]> => {
       const { code, stdout, stderr } = await erp([
@@ -136,7 +136,7 @@ describe('erp data', () => {
     assert.match(stderr, /^1 record matches\.$/m);
   });
 
-  it('lists every violation with its field, and ends with 6', async () => {
+  it('lists every violation with its field, and exits with 6', async () => {
     const { code, stderr } = await erp(['data', 'create', 'Account', 'creditLimit=much', 'nonsense=1']);
     assert.equal(code, 6);
     assert.match(stderr, /creditLimit: /);
@@ -144,7 +144,7 @@ describe('erp data', () => {
     assert.match(stderr, /request req_/);
   });
 
-  it('tries a change out', async () => {
+  it('previews a change', async () => {
     const { code, stdout } = await erp(['data', 'create', 'Account', 'name=Never', 'city=Nowhere', '--dry-run']);
     assert.equal(code, 0);
     assert.match(stdout, /It would be done\. Nothing was changed\./);
@@ -152,7 +152,7 @@ describe('erp data', () => {
     assert.equal((await erp(['data', 'create', 'Account', 'creditLimit=much', '--dry-run'])).code, 6);
   });
 
-  it('tries out every change of a record', async () => {
+  it('previews every change of a record', async () => {
     const id = await create('name=Tried', 'city=Alt', 'accountNumber=AC-990001');
     for (const [command, effect] of [
       [['update', 'Account', id, 'city=Neu'], `update Account ${id} city`],
@@ -186,7 +186,7 @@ describe('erp data', () => {
     assert.match(explained.stdout, /^objectPermission\tpass\t/m);
   });
 
-  it('shows three versions when somebody else was faster, and forces nothing, in the script of the guide', async () => {
+  it("shows three versions after another user's change, and forces nothing, in the script of the guide", async () => {
     const id = await create('name=Contested', 'city=Berlin', 'creditLimit=25000.50');
     let done = false;
     const proxy = await interfere(platform.baseUrl, {
@@ -218,7 +218,7 @@ describe('erp data', () => {
     proxy.close();
   });
 
-  it('sends who named a version that is no more back to read the record', async () => {
+  it('asks to read the record again after an outdated --if-match', async () => {
     const id = await create('name=Named Version', 'city=Start');
     const { headers } = await api(platform.baseUrl, token).get(`/data/Account/${id}`);
     const stale = headers.get('etag') ?? '';
@@ -236,7 +236,7 @@ describe('erp data', () => {
     }
   });
 
-  it('repeats with the same key until there is an answer, and does nothing twice', async () => {
+  it('repeats with the same key until it gets an answer, and applies nothing twice', async () => {
     const keys: unknown[] = [];
     let failures = 0;
     const proxy = await interfere(platform.baseUrl, {
@@ -263,7 +263,7 @@ describe('erp data', () => {
     assert.equal(found.stdout, 'Once\n');
   });
 
-  it('makes, changes, publishes and deletes a dashboard, and runs a widget', async () => {
+  it('creates, changes, publishes and deletes a dashboard, and runs a widget', async () => {
     const listed = await erp(['dashboards', 'list']);
     const [, id = ''] = /^(\S+)\tReceivables\t/m.exec(listed.stdout) ?? [];
     const found = JSON.parse((await erp(['dashboards', 'get', id, '--json'])).stdout);

@@ -1,4 +1,4 @@
-/** What `erp` does when the address that it was given belongs to a server that means harm. */
+/** `erp` with a base URL that belongs to a hostile server. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
@@ -14,7 +14,7 @@ describe('erp against a hostile server', () => {
   let server: Server;
   let url: string;
   let folder: string;
-  /** What the server answers to a request for this path. */
+  /** The server's answer to a request for this path. */
   let answers: Record<string, (response: ServerResponse) => void>;
 
   before(async () => {
@@ -61,7 +61,7 @@ describe('erp against a hostile server', () => {
   describe('that chooses the paths of files', () => {
     const role = { type: 'Role', fullName: 'Sales', path: 'roles/Sales.yaml' };
     const newer = (path: string): Component => ({ type: 'Newer', fullName: 'Sales', path });
-    /** By a package, since `--type` takes known types alone. */
+    /** By a package, because `--type` accepts only known types. */
     const retrieve = async (...types: string[]): Promise<Ended> => {
       const elsewhere = mkdtempSync(join(tmpdir(), 'erp-package-'));
       const file = join(elsewhere, 'package.yaml');
@@ -96,7 +96,7 @@ describe('erp against a hostile server', () => {
         assert.match(stderr, /gave a file for .* that cannot be kept/);
       });
 
-    it('writes no file of a type that was not asked for', async () => {
+    it('writes no file of a type that was not requested', async () => {
       offers(newer('newer/Sales.yaml'));
       const { code } = await retrieve('Role');
       assert.equal(code, 1);
@@ -114,10 +114,10 @@ describe('erp against a hostile server', () => {
   describe('that writes to the terminal', () => {
     const evil = '\u001b[2J\u001b]0;Title\u0007\u001b[8mDemo\r\u009b1A\u202e';
     const clean = ({ stdout, stderr }: Ended): void =>
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not come through.
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these must not come through.
       assert.equal(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/.test(stdout + stderr), false, stdout + stderr);
 
-    it('has the names of tenants and components shown without control characters', async () => {
+    it('is shown without control characters in the names of tenants and components', async () => {
       answers['/api/v1/identity'] = json(identity(evil));
       answers['/api/v1/metadata/retrieve'] = json({
         metadataVersion: 1,
@@ -134,7 +134,7 @@ describe('erp against a hostile server', () => {
       clean(ended);
     });
 
-    it('has its refusals and advice shown without them', async () => {
+    it('is shown without them in refusals and advice', async () => {
       const details = { approvalId: evil };
       const refusal = { code: 'APPROVAL_REQUIRED', message: evil, status: 403, requestId: evil, details };
       answers['/api/v1/identity'] = json(refusal, 403);
@@ -144,7 +144,7 @@ describe('erp against a hostile server', () => {
       clean(ended);
     });
 
-    it('has the code of a sign-in shown without them', async () => {
+    it('is shown without them in the code of a sign-in', async () => {
       const endpoints = {
         authorization_endpoint: `${url}/authorize`,
         token_endpoint: `${url}/token`,
@@ -189,7 +189,7 @@ describe('erp against a hostile server', () => {
       ['plain', endless('identity', Buffer.alloc(1 << 20, 0x20))],
       ['compressed', gzip],
     ] as const)
-      it(`is given up, ${what}, after 128 MiB, and asked once`, async () => {
+      it(`is aborted, ${what}, after 128 MiB, and called once`, async () => {
         let asked = 0;
         answers['/api/v1/identity'] = (response) => {
           asked++;
@@ -201,7 +201,7 @@ describe('erp against a hostile server', () => {
         assert.equal(asked, 1);
       });
 
-    it('is given up at the sign-in, too', async () => {
+    it('is aborted at the sign-in, too', async () => {
       answers['/.well-known/oauth-authorization-server'] = endless('identity', Buffer.alloc(1 << 20, 0x20));
       const { code, stderr } = await erp('login', '--device');
       assert.equal(code, 1);
@@ -209,7 +209,7 @@ describe('erp against a hostile server', () => {
     });
   });
 
-  it('says by which address a platform goes that is asked at another', async () => {
+  it("reports the platform's own address when it is called by another one", async () => {
     answers['/.well-known/oauth-authorization-server'] = (response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(JSON.stringify({ issuer: 'http://localhost:3000' }));
@@ -220,7 +220,7 @@ describe('erp against a hostile server', () => {
     assert.match(stderr, /--base-url http:\/\/localhost:3000$/m);
   });
 
-  describe('that sends the sign-in elsewhere', () => {
+  describe('that redirects the sign-in', () => {
     const own = (): Record<string, string> => ({
       issuer: url,
       authorization_endpoint: `${url}/authorize`,

@@ -20,14 +20,14 @@ describe('erp with a token', () => {
   });
   after(() => platform.stop());
 
-  it('says who one is, a name and its value per line where nobody looks on', async () => {
+  it('prints the identity, a name and its value per line when piped', async () => {
     const { code, stdout, stderr } = await erpOf(env)(['whoami']);
     assert.equal(stderr, '');
     assert.equal(code, 0);
     assert.match(stdout, /^user\t.*<ada@demo\.example>$/m);
   });
 
-  it('prints exactly what the API has answered with --json', async () => {
+  it('prints exactly the answer of the API with --json', async () => {
     const { code, stdout } = await erpOf(env)(['whoami', '--json']);
     assert.equal(code, 0);
     const response = await fetch(`${platform.baseUrl}/api/v1/identity`, {
@@ -36,7 +36,7 @@ describe('erp with a token', () => {
     assert.equal(stdout, `${await response.text()}\n`);
   });
 
-  it('ends with 3 and the request id when the token is refused, and never shows the token', async () => {
+  it('exits with 3 and the request id when the token is refused, and never shows the token', async () => {
     const token = `${env['ERP_TOKEN']?.slice(0, -8)}AAAAAAAA`;
     const erp = erpOf({ ...env, ERP_TOKEN: token });
     const { code, stdout, stderr } = await erp(['whoami', '--verbose']);
@@ -50,7 +50,7 @@ describe('erp with a token', () => {
     assert.equal(JSON.parse(json.stderr).code, 'TOKEN_INVALID');
   });
 
-  it('ends with 2 for what it does not know, and with 3 when nobody is signed in', async () => {
+  it('exits with 2 for unknown arguments, and with 3 without a sign-in', async () => {
     const erp = erpOf(userEnvironment());
     assert.equal((await erp(['whoami', '--nonsense'])).code, 2);
     assert.equal((await erp(['nonsense'])).code, 2);
@@ -65,14 +65,14 @@ describe('erp with a token', () => {
     assert.match(stderr, /not encrypted/);
   });
 
-  it('ends with 4 where something is not permitted', async () => {
+  it('exits with 4 for a missing permission', async () => {
     const token = await tokenFor(platform.baseUrl, 'pat@demo.example');
     const { code, stderr } = await erpOf({ ...env, ERP_TOKEN: token })(['objects', 'list']);
     assert.equal(code, 4);
     assert.match(stderr, /API_ACCESS_DISABLED/);
   });
 
-  it('waits as Retry-After says, and ends with 7 when that is too long', async () => {
+  it('waits as Retry-After demands, and exits with 7 when that is too long', async () => {
     const times: number[] = [];
     let retryAfterSeconds = 1;
     const server = createServer((_, response) => {

@@ -1,4 +1,4 @@
-/** `erp metadata` on a folder under git: from the retrieve to the deployment, alone and beside others. */
+/** `erp metadata` on a folder under git: from the retrieve to the deployment, alone and with other users. */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import {
@@ -67,7 +67,7 @@ describe('erp metadata', () => {
   const label = (text: string): void => write(AMOUNT, read(AMOUNT).replace(/^label: .*$/m, `label: ${text}`));
   const run = (args: string[], more: { cwd?: string } = {}): Promise<Ended> =>
     erp(['metadata', ...args], { cwd: folder, ...more });
-  /** What a command that must succeed has printed. */
+  /** The output of a command that must succeed. */
   async function ok(args: string[]): Promise<string> {
     const { code, stdout, stderr } = await run(args);
     assert.equal(code, 0, `erp metadata ${args.join(' ')}\n${stdout}${stderr}`);
@@ -77,7 +77,7 @@ describe('erp metadata', () => {
   const rule = (condition: string): string =>
     `# Somebody's reason.\napiName: NotFree\ntype: ValidationRule\nobject: Invoice__c\nactive: true\ncondition: ${condition}\nmessage: Not free.\n`;
 
-  it('retrieves a tree whose hash is that of the platform, and touches nothing that is as it should be', async () => {
+  it('retrieves a tree whose hash is that of the platform, and leaves unchanged files untouched', async () => {
     assert.match(read('erp-project.yaml'), /^manifestHash: sha256:[0-9a-f]{64}$/m);
     await ok(['hash', '--check']);
     const { manifestHash } = JSON.parse(await ok(['hash', '--json']));
@@ -87,7 +87,7 @@ describe('erp metadata', () => {
     assert.equal(git('status', '--short'), '');
   });
 
-  it('shows problems as a compiler does, with 6, and deploys nothing', async () => {
+  it('shows problems like a compiler, with 6, and deploys nothing', async () => {
     label('Net amount');
     write(RULE, rule('record.Amuont__c == 0'));
     const { code, stdout, stderr } = await run(['deploy', '--wait']);
@@ -104,7 +104,7 @@ describe('erp metadata', () => {
     assert.match(broken.stdout, /NotFree\.yaml:\d:\d+: error: .* YAML_INVALID/);
   });
 
-  it('shows an edit as diff and plan, deploys exactly this, and leaves the folder as the platform has it', async () => {
+  it("shows an edit as diff and plan, deploys exactly this, and updates the folder to the platform's state", async () => {
     label('Net amount');
     write(RULE, rule('record.Amount__c == 0'));
     const shown = await ok(['diff']);
@@ -133,7 +133,7 @@ describe('erp metadata', () => {
     assert.equal(git('status', '--short'), '');
   });
 
-  it('leaves files that say the same as they are, and comments in those that others have changed', async () => {
+  it('leaves equivalent files unchanged, and comments in those that others have changed', async () => {
     const path = RULE.replace('NotFree', 'Kept');
     const text = rule('record.Amount__c == 1').replace('NotFree', 'Kept').trimEnd();
     const mine = `# Why there is one.\n${text.replace('message:', '\n# For the\n# customer.\nmessage:')}   # short\n`;
@@ -162,7 +162,7 @@ describe('erp metadata', () => {
     assert.equal(read('manifest/destructiveChanges.yaml'), destructive);
   });
 
-  it('brings the whole folder up to date with a package, so that nothing of others is taken back', async () => {
+  it('updates the whole folder with a package, so that no change of others is reverted', async () => {
     const due = 'objects/Invoice__c/fields/DueDate__c.yaml';
     const theirs = mkdtempSync(join(tmpdir(), 'erp-theirs-'));
     await ok(['retrieve', '--type', 'CustomField:Invoice__c.DueDate__c', '--dir', theirs]);
@@ -176,7 +176,7 @@ describe('erp metadata', () => {
     assert.match(read(due), /^label: To be paid until$/m);
   });
 
-  it('says with an edit made meanwhile that others have changed the file since the deployment', async () => {
+  it('reports after a concurrent edit that others have changed the file since the deployment', async () => {
     const status = 'objects/Invoice__c/fields/Status__c.yaml';
     const relabel = (path: string, text: string): void =>
       writeFileSync(path, readFileSync(path, 'utf8').replace(/^label: .*$/m, `label: ${text}`));
@@ -214,7 +214,7 @@ describe('erp metadata', () => {
     assert.match(again.stderr, /METADATA_DRIFT[\s\S]*CustomField Invoice__c\.Status__c/);
   });
 
-  it('does not overwrite what others have deployed, names them, and merges by git', async () => {
+  it("does not overwrite other users' deployments, names them, and merges by git", async () => {
     label('Mine');
     commit('Mine');
     const changeDueDate = async (text: string): Promise<void> => {
@@ -225,7 +225,7 @@ describe('erp metadata', () => {
       await ok(['deploy', '--wait', '--dir', theirs]);
       rmSync(theirs, { recursive: true });
     };
-    /** Pastes the commands of an advice into a shell. */
+    /** Pastes the commands of a hint into a shell. */
     const follow = async (advice: string): Promise<void> => {
       const commands = advice.slice(advice.indexOf('git switch'));
       const { ERP_TOKEN = '', ...env } = await environmentOf('ada@demo.example');
@@ -256,7 +256,7 @@ describe('erp metadata', () => {
     await ok(['deploy', '--wait']);
   });
 
-  it('knows its own deployment again when nobody waited for it', async () => {
+  it('recognizes its own deployment that was started without --wait', async () => {
     label('Not waited for');
     const { deploymentId } = JSON.parse(await ok(['deploy', '--json']));
     assert.match(await ok(['status', deploymentId, '--wait', '--dir', tmpdir()]), /^status\tSUCCEEDED$/m);
@@ -267,7 +267,7 @@ describe('erp metadata', () => {
     await ok(['hash', '--check']);
   });
 
-  it('ends well when a deployment whose answer was lost is repeated', async () => {
+  it('succeeds when a deployment whose answer was lost is repeated', async () => {
     let lost = false;
     const interrupt = new AbortController();
     const proxy = await interfere(platform.baseUrl, {
@@ -297,7 +297,7 @@ describe('erp metadata', () => {
     }
   });
 
-  it('keeps a folder of one tenant away from another, unless that is meant', async () => {
+  it('refuses a folder of another tenant, unless that is intended', async () => {
     const eve = await erpAs('eve@acme.example');
     for (const command of ['retrieve', 'deploy']) {
       const { code, stderr } = await eve(['metadata', command], { cwd: folder });
@@ -318,7 +318,7 @@ describe('erp metadata', () => {
     rmSync(mine, { recursive: true });
   });
 
-  it('never overwrites an edit that git does not have', async () => {
+  it('never overwrites an edit that is not in git', async () => {
     label('Not committed');
     const { code, stderr } = await run(['retrieve']);
     assert.equal(code, 5);
@@ -368,7 +368,7 @@ describe('erp metadata', () => {
     rmSync(marks, { recursive: true });
   });
 
-  it('overwrites what the last commit has, whatever its line ends', async () => {
+  it('overwrites files equal to the last commit, whatever their line ends', async () => {
     label('Committed');
     write(AMOUNT, read(AMOUNT).replaceAll('\n', '\r\n'));
     git('config', 'core.autocrlf', 'true');
@@ -377,7 +377,7 @@ describe('erp metadata', () => {
     assert.doesNotMatch(read(AMOUNT), /Committed/);
   });
 
-  it('names every file that cannot be sent, before anything is', async () => {
+  it('names every file that cannot be sent, before it sends anything', async () => {
     write('objects/Invoice__c/field/Amount__c.yaml', 'a: 1\n');
     write('objects/Invoice__c/fields/Large__c.yaml', `# ${'x'.repeat(1024 * 1024)}\n`);
     writeFileSync(join(folder, 'objects/Invoice__c/fields/Odd__c.yaml'), Buffer.from([0x61, 0xff, 0xfe]));
@@ -399,7 +399,7 @@ describe('erp metadata', () => {
     assert.equal(stderr.includes('README'), false);
   });
 
-  it('says when a selection matches nothing, or names a type that is not there', async () => {
+  it('reports a selection that matches nothing, or names an unknown type', async () => {
     const { code, stderr } = await run(['retrieve', '--type', 'CustomField:Invoce__c.*']);
     assert.equal(code, 0);
     assert.match(stderr, /Nothing on the platform matches CustomField:Invoce__c\.\*\./);
@@ -408,7 +408,7 @@ describe('erp metadata', () => {
     assert.match(typo.stderr, /CustomFeld:Invoice__c\.\*: there is no type CustomFeld\.\nDid you mean CustomField\?/);
   });
 
-  it('does not take an erp-project.yaml that it cannot read for none', async () => {
+  it('does not treat an unreadable erp-project.yaml as absent', async () => {
     const project = read('erp-project.yaml');
     write('erp-project.yaml', project.replace('formatVersion: 1', 'formatVersion: 2'));
     const newer = await run(['deploy']);
@@ -418,7 +418,7 @@ describe('erp metadata', () => {
     assert.match((await run(['deploy'])).stderr, /erp-project\.yaml:\d+:\d+: error: .*YAML_INVALID/);
   });
 
-  it('takes CRLF and byte order marks, as editors and git leave them, for what they are', async () => {
+  it('accepts CRLF and byte order marks of editors and git as equivalent', async () => {
     write(AMOUNT, `\uFEFF${read(AMOUNT).replaceAll('\n', '\r\n')}`);
     assert.match(await ok(['diff']), /^No differences\.$/m);
     await ok(['hash', '--check']);
@@ -436,7 +436,7 @@ describe('erp metadata', () => {
     for (const path of [outside, other]) rmSync(path, { recursive: true });
   });
 
-  it('takes a file that the manifest names and that is gone for a question, not for a deletion', async () => {
+  it('asks about a missing file that the manifest names, instead of deleting it', async () => {
     rmSync(join(folder, AMOUNT));
     const { code, stderr } = await run(['deploy', '--wait']);
     assert.equal(code, 6);
@@ -466,7 +466,7 @@ describe('erp metadata', () => {
     assert.equal((await run(['list', '--status', 'DONE'])).code, 2);
   });
 
-  it('records a validation, applies it once, takes it back, and says why something cannot be', async () => {
+  it('records a validation, applies it once, rolls it back, and explains refusals', async () => {
     label('Checked');
     const checked = JSON.parse(await ok(['deploy', '--check-only', '--wait', '--json']));
     assert.deepEqual([checked.kind, checked.status], ['validation', 'SUCCEEDED']);
@@ -493,7 +493,7 @@ describe('erp metadata', () => {
     assert.match(git('diff'), /^-label: Checked$/m);
   });
 
-  it('deletes what was marked for deletion, and only when that is allowed', async () => {
+  it('deletes marked components, and only when that is allowed', async () => {
     write(RULE, rule('record.Amount__c == 0'));
     await ok(['deploy', '--wait']);
     commit('Add a rule');
@@ -522,14 +522,14 @@ describe('erp metadata', () => {
     assert.ok(existsSync(join(folder, RULE)), 'the file is back');
   });
 
-  it('of files that it cannot read says that they are not in the plan', async () => {
+  it('reports unreadable files as missing from the plan', async () => {
     write(RULE, 'type: ValidationRule\napiName: NotFree\nobject: Invoice__c\nunknown: 1\n');
     const { code, stdout } = await run(['validate']);
     assert.equal(code, 6);
     assert.match(stdout, /^1 file could not be read and is not in this plan\.$/m);
   });
 
-  it('deletes what only the destructive manifest names, file and manifest entry with it', async () => {
+  it('deletes components named only by the destructive manifest, with file and manifest entry', async () => {
     write(RULE, rule('record.Amount__c == 0'));
     await ok(['deploy', '--wait']);
     write(
@@ -542,7 +542,7 @@ describe('erp metadata', () => {
     await ok(['hash', '--check']);
   });
 
-  it('goes on when nobody waits any more, and is canceled on demand', async () => {
+  it('continues after an interrupted wait, and is canceled on demand', async () => {
     const database = new Database(platform.database.url, { size: 1, applicationName: 'erp test' });
     const holder = await database.pool.connect();
     const { rows } = await holder.query("SELECT id FROM metadata.tenants WHERE key = 'demo'");
@@ -581,7 +581,7 @@ describe('erp metadata', () => {
     }
   });
 
-  it('gives others what they may have: nothing is deployed without the permission', async () => {
+  it('respects permissions: nothing is deployed without them', async () => {
     const sam = await erpAs('sam@demo.example');
     label('Sam');
     const { code, stderr } = await sam(['metadata', 'deploy'], { cwd: folder });

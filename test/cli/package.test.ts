@@ -13,7 +13,7 @@ import { startPlatform, type TestPlatform } from '../support/platform.ts';
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
 
-/** npm with the Node that runs this test, whatever the system's own is. */
+/** npm with the Node that runs this test, independent of the system's own. */
 const npm = (cwd: string, ...args: string[]) =>
   run('npm', args, {
     cwd,
@@ -21,7 +21,7 @@ const npm = (cwd: string, ...args: string[]) =>
     timeout: 240_000,
   });
 
-/** `npm install FILE` where nothing can be fetched. */
+/** `npm install FILE` without network access. */
 const WITHOUT_REGISTRY = `
 npm() {
   [ "$1" = install ] || { command npm "$@"; return; }
@@ -33,7 +33,7 @@ npm() {
   ln -s ../@erp-platform/cli/bin/erp.js node_modules/.bin/erp
 }
 `;
-/** What an installation of the command line client may weigh; the platform weighs 660 MB. */
+/** Maximum size of the installed command line client; the platform takes 660 MB. */
 const PACKED_MAX_KIB = 1_024;
 
 describe('the package', function () {
@@ -41,14 +41,14 @@ describe('the package', function () {
   let platform: TestPlatform;
   let folder: string;
   let packed: { filename: string; size: number; files: { path: string }[] };
-  /** What its installation has printed. */
+  /** The output of its installation. */
   let installed: string;
 
   before(async () => {
     platform = await startPlatform();
     folder = await mkdtemp(join(tmpdir(), 'erp-package-'));
     const { stdout } = await npm(join(root, 'cli'), 'pack', '--json', '--pack-destination', folder);
-    // What the compiler says comes before.
+    // The compiler's output comes before.
     [packed] = JSON.parse(stdout.slice(stdout.indexOf('[')));
     installed = await install(packed.filename);
   });
@@ -57,7 +57,7 @@ describe('the package', function () {
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** Installs it by the commands that its page prints; without a registry, its dependencies are those of the checkout. */
+  /** Installs it with the commands of its page; without a registry, its dependencies are those of the checkout. */
   const install = async (file: string): Promise<string> => {
     const [, version = ''] = /^erp-platform-cli-(.+)\.tgz$/.exec(file) ?? [];
     const block = exampleNamed('docs/reference/cli.md#starting-it 2').replace('<version>', version);
@@ -79,7 +79,7 @@ describe('the package', function () {
     }
   };
 
-  it('holds the compiled client and nothing of the services', () => {
+  it('contains the compiled client and no services', () => {
     const paths = packed.files.map(({ path }) => path);
     const folders = new Set(paths.map((path) => path.split('/').slice(0, 2).join('/')));
     assert.deepEqual(
@@ -103,7 +103,7 @@ describe('the package', function () {
     assert.ok(packed.size < PACKED_MAX_KIB * 1024, `${packed.size} bytes`);
   });
 
-  it('declares what its files import, and nothing else', async () => {
+  it('declares the imports of its files, and nothing else', async () => {
     const own = JSON.parse(await readFile(join(root, 'cli', 'package.json'), 'utf8'));
     const imported = new Set<string>();
     for (const { path } of packed.files.filter((file) => file.path.startsWith('dist/')))
@@ -116,12 +116,12 @@ describe('the package', function () {
             .slice(0, name.startsWith('@') ? 2 : 1)
             .join('/'),
         );
-    // It comes with its types by another name.
+    // Its types come in a package of another name.
     imported.add('commander');
     assert.deepEqual(Object.keys(own.dependencies).sort(), [...imported].sort());
   });
 
-  it('is what capabilities name, and has a name that is no other package’s', async () => {
+  it('is named by the capabilities, and its name is unused by other packages', async () => {
     const own = JSON.parse(await readFile(join(root, 'cli', 'package.json'), 'utf8'));
     const capabilities = await (await fetch(`${platform.baseUrl}/api/v1/capabilities`)).json();
     assert.equal((capabilities as { cli: { name: string } }).cli.name, own.name);
@@ -130,7 +130,7 @@ describe('the package', function () {
     assert.equal(JSON.parse(await readFile(join(root, 'package.json'), 'utf8')).bin, undefined);
   });
 
-  it('runs where there are no sources', async () => {
+  it('runs without sources', async () => {
     const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
     assert.ok(installed.endsWith(`\n${version}\n`), installed);
     assert.ok((await readdir(join(folder, 'node_modules', '.bin'))).includes('erp'));

@@ -1,4 +1,4 @@
-/** What `erp` says before it knows any platform: its version, and what it cannot work with. */
+/** `erp` before it contacts a platform: its version, and refused input. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { erpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
 
-/** Makes the Node of a process one of 20: its version, and no `enableCompileCache`. */
+/** Makes a process report Node 20: its version, and no `enableCompileCache`. */
 const NODE_20 = `
 import { registerHooks } from 'node:module';
 const versions = { ...process.versions, node: '20.20.2' };
@@ -22,7 +22,7 @@ describe('erp, the program', () => {
   const env = userEnvironment();
   const erp = erpOf(env);
 
-  it('says which Node it needs on one that is too old', async () => {
+  it('reports the required Node on one that is too old', async () => {
     const preload = join(env['HOME'] ?? '', 'node-20.mjs');
     await writeFile(preload, NODE_20);
     const ended = promisify(execFile)(process.execPath, ['--import', preload, PROGRAM, '--help'], { env });
@@ -34,7 +34,7 @@ describe('erp, the program', () => {
     assert.deepEqual(await erp(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
-  it('refuses a key that the platform would not take, with the rule, before it reads a token or sends anything', async () => {
+  it('refuses a key that the platform would refuse, with the rule, before it reads a token or sends anything', async () => {
     for (const key of ['short', 'no spaces', 'x'.repeat(201)]) {
       const { code, stderr } = await erp(['data', 'update', 'Account', 'id', 'name=x', '--idempotency-key', key]);
       assert.equal(code, 2, key);
@@ -42,7 +42,7 @@ describe('erp, the program', () => {
     }
   });
 
-  it('takes no address of the API for the base URL, and says what to leave out', async () => {
+  it('refuses an address of the API as base URL, and names the part to omit', async () => {
     const { code, stderr } = await erp(['whoami', '--base-url', 'http://127.0.0.1:3000/erp/api/v1/']);
     assert.equal(code, 2);
     assert.match(stderr, /Leave out \/api\/v1: http:\/\/127\.0\.0\.1:3000\/erp\n/);

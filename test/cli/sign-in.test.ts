@@ -52,7 +52,7 @@ describe('erp login', () => {
   const credentialsIn = async (env: Record<string, string>) =>
     JSON.parse(await readFile(join(folderOf(env), 'credentials.json'), 'utf8'));
 
-  it('signs in by the browser, keeps the tokens where only their owner reads them, and shows a page', async () => {
+  it('signs in by the browser, stores the tokens readable only by their owner, and shows a page', async () => {
     const env = userEnvironment();
     const { code, stdout, stderr, page } = await signIn(env);
     assert.equal(code, 0, stderr);
@@ -68,16 +68,16 @@ describe('erp login', () => {
       for (const secret of [accessToken, refreshToken]) assert.equal(text.includes(secret), false);
   });
 
-  it('signs in by the commands that the README and the guide print, which show what the guide shows', async () => {
+  it("signs in by the commands of the README and the guide, with the guide's output", async () => {
     const [command = '', ...shown] = exampleNamed('docs/guides/use-the-command-line.md#sign-in').split(/(?<=\n)/);
-    // The function of the guide is short for what the README prints.
+    // The guide's function abbreviates the output of the README.
     const ERP = `npm() { shift 4; "${process.execPath}" "${PROGRAM}" "$@"; }\nerp() { npm run --silent erp -- "$@"; }\n`;
     for (const [block, output, user] of [
       [command.replace('$ ', ''), shown.join(''), 'ada@demo.example'],
       [exampleNamed('README.md#the-first-request 6'), '\nSigned in to …, profile default.\n', 'sam@demo.example'],
     ] as const) {
       const here = (text: string): string => text.replaceAll('http://localhost:3000', platform.baseUrl);
-      // Nothing is opened: the person goes to the address that is shown.
+      // No browser is opened: the test visits the printed address.
       const env = { ...userEnvironment(), BROWSER: 'true' };
       const terminal = new Terminal(`${ERP}${here(block)}`, { cwd: root, env });
       const [[, address] = []] = await terminal.until(/^(http\S+\/oauth2\/authorize\S+)\n/);
@@ -88,7 +88,7 @@ describe('erp login', () => {
     }
   });
 
-  it('says why a sign-in that the person refuses did not work', async () => {
+  it('reports why a refused sign-in failed', async () => {
     const env = userEnvironment();
     let page = '';
     const browser = onAddress('/oauth2/authorize', async (url) => {
@@ -108,7 +108,7 @@ describe('erp login', () => {
     assert.match(page, /The sign-in did not work[\s\S]*The person said no/);
   });
 
-  it('signs in with a code that is typed elsewhere', async () => {
+  it('signs in with a code that is entered elsewhere', async () => {
     const env = userEnvironment();
     const browser = onAddress('user_code=', async (url) => {
       const person = new Browser();
@@ -139,7 +139,7 @@ describe('erp login', () => {
     assert.ok(after.default.expiresAt > Date.now() / 1000);
   });
 
-  it('uses no tokens that other users of the machine can read', async () => {
+  it('refuses tokens that other users of the machine can read', async () => {
     const env = userEnvironment();
     await signIn(env);
     const path = join(folderOf(env), 'credentials.json');
@@ -155,7 +155,7 @@ describe('erp login', () => {
     assert.equal(await mode(folderOf(env)), '700');
   });
 
-  it('keeps profiles apart, lists, chooses and removes them', async () => {
+  it('keeps profiles apart, lists, selects and removes them', async () => {
     const env = userEnvironment();
     const erp = erpOf(env);
     await signIn(env);
@@ -179,7 +179,7 @@ describe('erp login', () => {
     assert.match((await erp(['whoami'])).stdout, /sam@demo/);
   });
 
-  it('prints a token for programs, renewed when it is about to end', async () => {
+  it('prints a token for programs, renewed before it expires', async () => {
     const env = userEnvironment();
     await signIn(env);
     const before = await credentialsIn(env);

@@ -22,7 +22,7 @@ describe('erp on a terminal', () => {
 
   const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-  /** What a person sees; `answers` are typed when the question with that text is there. */
+  /** The visible output; `answers` are typed when the question with that text appears. */
   const onTerminal = (
     args: string[],
     { answers = {}, more = {} }: { answers?: Record<string, string>; more?: Record<string, string> } = {},
@@ -70,7 +70,7 @@ describe('erp on a terminal', () => {
     }
   });
 
-  it('uses no colours where they are not wanted', async () => {
+  it('uses no colours where they are disabled', async () => {
     const plain = await onTerminal(['objects', 'list'], { more: { NO_COLOR: '1' } });
     assert.match(plain.screen, /Object +Label/);
     assert.equal(plain.screen, stripVTControlCharacters(plain.screen));
@@ -78,7 +78,7 @@ describe('erp on a terminal', () => {
     assert.equal(screen, stripVTControlCharacters(screen));
   });
 
-  it('shows what a duplicate rule has found, and asks', async () => {
+  it('shows the matches of a duplicate rule, and asks', async () => {
     const original = await create('name=Duplicated Ltd', 'city=Trier');
     const args = ['data', 'create', 'Account', 'name=Duplicated Ltd', 'city=Trier'];
     const piped = await erpOf(env)(args);
@@ -95,7 +95,7 @@ describe('erp on a terminal', () => {
     assert.doesNotMatch(no.screen, /--confirm-duplicates/);
   });
 
-  it('makes a change to the record as it is now, where the other change touched other fields and a person agrees', async () => {
+  it('applies a change to the current record after confirmation, when the other change touched other fields', async () => {
     const id = await create('name=Reconciled', 'city=Start');
     let done = false;
     const proxy = await interfere(platform.baseUrl, {
@@ -119,7 +119,7 @@ describe('erp on a terminal', () => {
     assert.match(stdout, /^creditLimit\t7(\.00)?$/m);
   });
 
-  it('asks before it deletes, but not a program', async () => {
+  it('asks a person before it deletes, but not a program', async () => {
     const id = await create('name=Asked About', 'city=Ulm');
     const no = await onTerminal(['data', 'delete', 'Account', id], { answers: { '[y/N]': 'n' } });
     assert.match(no.screen, /Delete Account Asked About\? \[y\/N\]/);

@@ -1,4 +1,4 @@
-/** `erp types`: what it writes compiles strictly, says what the API takes and answers, and tells when it is out of date. */
+/** `erp types`: its output compiles strictly, matches the API's requests and responses, and reports when it is outdated. */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -16,10 +16,10 @@ const bin = (name: string): string => join(ROOT, 'node_modules', '.bin', name);
 const STRICT =
   '--noEmit --ignoreConfig --strict --skipLibCheck --noUncheckedIndexedAccess --exactOptionalPropertyTypes'.split(' ');
 const MODULE = '--target esnext --module nodenext --allowImportingTsExtensions'.split(' ');
-/** For the generator. */
+/** Preload for the generator. */
 const WITH_TYPESCRIPT_5 = join(ROOT, 'test', 'support', 'typescript-5.ts');
 
-/** What npm would install is here already: in `HERE` and `TOOLS`, and TypeScript 5 where its only user has it. */
+/** Packages that npm would install exist already: in `HERE` and `TOOLS`, and TypeScript 5 at its only user. */
 const INSTALLED = `
 npm() {
   [ "$1" = install ] || { command npm "$@"; return; }
@@ -47,7 +47,7 @@ npx() {
 /** The path of a module that the test writes beside its programs. */
 const written = (name: string): string => `'./${name}.ts'`;
 
-/** What programs write that work with the description and the objects of a tenant. */
+/** Programs that use the description and the objects of a tenant. */
 const CLIENTS = `
 import createClient from 'openapi-fetch';
 import type { components, paths } from ${written('api')};
@@ -105,7 +105,7 @@ describe('erp types', () => {
   let erp: ReturnType<typeof erpOf>;
   const ends = async (...args: string[]) => erp(['types', ...args], { cwd: folder });
 
-  /** Throws what the compiler says. */
+  /** Throws the compiler's output. */
   function compile(file: string, ...more: string[]): void {
     try {
       const path = join(folder, file);
@@ -127,7 +127,7 @@ describe('erp types', () => {
     if (folder) await rm(folder, { recursive: true, force: true });
   });
 
-  it('writes a file of all objects, the same every time', async () => {
+  it('writes a file of all objects, identical every time', async () => {
     const first = await ends('--out', 'objects.ts');
     assert.equal(first.code, 0, first.stderr);
     const text = await readFile(join(folder, 'objects.ts'), 'utf8');
@@ -139,7 +139,7 @@ describe('erp types', () => {
     assert.match((await ends('--out', 'objects.ts')).stderr, /is up to date/);
   });
 
-  it('takes the objects that are named, and says which of them there are not', async () => {
+  it('accepts names of objects, and reports the unknown ones', async () => {
     const { stdout } = await ends('--objects', 'Product, Account');
     assert.deepEqual(
       [...stdout.matchAll(/^export interface (\w+)Record /gm)].map(([, name]) => name),
@@ -162,7 +162,7 @@ describe('erp types', () => {
     assert.equal((await ends('--check')).code, 2);
   });
 
-  it('gives types that records and bodies of the platform have', async function () {
+  it("generates types that match the platform's records and bodies", async function () {
     this.timeout(60_000);
     await ends('--out', 'all.ts');
     const sam = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada@demo.example'));
@@ -184,7 +184,7 @@ describe('erp types', () => {
     compile('records.ts');
   });
 
-  it('makes the program of the guide compile without a cast, and work, by the commands of the guide', async function () {
+  it('makes the program of the guide compile without a cast, and work, with the commands of the guide', async function () {
     this.timeout(120_000);
     const GUIDE = 'docs/guides/use-the-command-line.md#in-typescript';
     const program = exampleNamed(`${GUIDE} 2`);

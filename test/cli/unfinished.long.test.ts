@@ -1,4 +1,4 @@
-/** A change whose outcome nobody has seen: the same command finds out what became of it, and does nothing twice. */
+/** A change with unknown outcome: the same command finds the outcome, and applies nothing twice. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
@@ -14,7 +14,7 @@ describe('an unfinished request of erp', () => {
   let platform: TestPlatform;
   let proxy: Interfering;
   let env: Record<string, string>;
-  /** Keys of the creations that came through. */
+  /** Keys of the creations that arrived. */
   let keys: unknown[];
   let silent: boolean;
 
@@ -47,7 +47,7 @@ describe('an unfinished request of erp', () => {
     `{"name":"Once","city":"${city}"}`,
   ];
 
-  /** Starts a creation and ends the program in the middle of it, after the platform has done it. */
+  /** Starts a creation and kills the program after the platform has applied it. */
   const interrupted = async (
     city: string,
     signal: NodeJS.Signals,
@@ -67,7 +67,7 @@ describe('an unfinished request of erp', () => {
     return JSON.parse(stdout).records.length;
   };
 
-  it('is taken up by the same command after kill -9, with its key', async () => {
+  it('is resumed by the same command after kill -9, with its key', async () => {
     await interrupted('Killed', 'SIGKILL');
     const again = await erpOf(env)(creation('Killed'));
     assert.equal(again.code, 0, again.stderr);
@@ -75,12 +75,12 @@ describe('an unfinished request of erp', () => {
     assert.equal(new Set(keys).size, 1);
     assert.equal(await count('Killed'), 1);
     assert.deepEqual(await readdir(join(env['HOME'] ?? '', '.config', 'erp', 'pending')), []);
-    // Its outcome is known now: the same command once more is another request, which finds the first record.
+    // Its outcome is known now: the same command is another request, which finds the first record.
     assert.match((await erpOf(env)(creation('Killed'))).stderr, /DUPLICATE_RULE/);
     assert.equal(new Set(keys).size, 2);
   });
 
-  it('is taken up after Ctrl-C, which ends with 130', async () => {
+  it('is resumed after Ctrl-C, which exits with 130', async () => {
     const { code, stderr } = await interrupted('Stopped', 'SIGINT');
     assert.equal(code, 130);
     assert.match(stderr, /the same command takes it up/);
@@ -88,7 +88,7 @@ describe('an unfinished request of erp', () => {
     assert.equal(await count('Stopped'), 1);
   });
 
-  it('is forgotten with --no-resume', async () => {
+  it('is discarded with --no-resume', async () => {
     await interrupted('Anew', 'SIGKILL');
     const { code, stderr } = await erpOf(env)([...creation('Anew'), '--no-resume']);
     assert.equal(code, 5);
@@ -96,7 +96,7 @@ describe('an unfinished request of erp', () => {
     assert.equal(new Set(keys).size, 2);
   });
 
-  it('is left alone while its process is at it', async () => {
+  it('is left alone while its process is running', async () => {
     const child = startErp(env, creation('Both'));
     while (!keys.length) await new Promise((resolve) => setTimeout(resolve, 20));
     const { code, stderr } = await erpOf(env)(creation('Both'));
@@ -118,12 +118,12 @@ describe('an unfinished request of erp', () => {
   });
 });
 
-describe('a request of erp that arrived and was not answered', () => {
+describe('a request of erp that arrived without a response', () => {
   let server: Server;
   let port: number;
   let env: Record<string, string>;
   let keys: unknown[];
-  /** What happens to the first creation, the second, and so on; the last of them from then on. */
+  /** Responses to the first creation, the second, and so on; the last one repeats. */
   let answers: ((response: ServerResponse) => void)[];
 
   const listen = (at: number): Promise<void> => new Promise((resolve) => server.listen(at, '127.0.0.1', resolve));
@@ -165,7 +165,7 @@ describe('a request of erp that arrived and was not answered', () => {
     assert.equal(new Set(keys).size, 1);
   };
 
-  it('is taken up with its key where the server cannot be reached any more', async () => {
+  it('is resumed with its key after the server was unreachable', async () => {
     answers = [
       (response) => {
         server.close();
@@ -175,7 +175,7 @@ describe('a request of erp that arrived and was not answered', () => {
     await takenUpAfter(1);
   });
 
-  it('is taken up with its key after a refusal that does not look at the key', async () => {
+  it("is resumed with its key after a refusal that precedes the key's look-up", async () => {
     answers = [lost, refused(429, 'RATE_LIMITED')];
     await takenUpAfter(7);
     answers = [lost, refused(403, 'OBJECT_PERMISSION_DENIED')];
@@ -183,13 +183,13 @@ describe('a request of erp that arrived and was not answered', () => {
     await takenUpAfter(4);
   });
 
-  it('stays unfinished when taking it up is refused so', async () => {
+  it('stays unfinished when resuming is refused likewise', async () => {
     answers = [lost, refused(429, 'RATE_LIMITED')];
     assert.equal((await create()).code, 7);
     await takenUpAfter(7);
   });
 
-  it('is forgotten once an answer says that it was not done', async () => {
+  it('is discarded once an answer reports that it was not applied', async () => {
     answers = [lost, refused(422, 'VALIDATION_FAILED')];
     assert.equal((await create()).code, 6);
     answers = [created];

@@ -1,7 +1,7 @@
 /**
- * Every operation row, asked by those who must not get through: a stranger, a token without the scope, a user without
- * the API permission, and above all the administrator of another tenant with real ids of this one. Generated from the
- * rows, so that a new operation is covered the moment it exists.
+ * Every operation row, called by those who must be refused: without a token, with a token without the scope, by a user
+ * without the API permission, and above all by an administrator of another tenant with real ids of this one. Generated
+ * from the rows, so that a new operation is covered at once.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
@@ -18,7 +18,7 @@ const NAMES: ReadonlySet<string> = new Set(['objectApiName', 'externalIdField'])
 const guarded = OPERATIONS.filter((row) => row.scopes !== 'public');
 const title = (row: Operation): string => `${row.operationId}: ${row.method} ${row.path}`;
 
-/** A body that passes the form checks, so that the answer tells about access and not about the body. */
+/** A body that passes the form checks, so that the answer depends on access and not on the body. */
 function bodyFor(row: Operation): unknown {
   if (!row.requestBody) return undefined;
   return row.requestBody.example ?? {};
@@ -36,7 +36,7 @@ const call = (
     headers: row.precondition === 'expectedRevision' ? { 'x-expected-revision': '1' } : {},
   });
 
-/** What remains of an Error body when what must differ between any two requests is taken out. */
+/** An Error body without the parts that differ between any two requests. */
 function shape(answer: Answer): unknown {
   const { requestId, instance, ...body } = answer.body as Record<string, unknown>;
   return { status: answer.status, body };
@@ -115,14 +115,14 @@ describe('isolation of every operation', () => {
 
   for (const row of guarded) {
     describe(title(row), () => {
-      it('answers a stranger 401 and says where tokens come from', async () => {
+      it('answers 401 without a token, and names the authorization server', async () => {
         const answer = await call(stranger, row, pathOf(row, real));
         assert.equal(answer.status, 401, answer.text);
         assert.equal(answer.body.code, 'TOKEN_MISSING');
         assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer resource_metadata="[^"]+"$/);
       });
 
-      it('refuses a token that somebody made up', async () => {
+      it('refuses a made-up token', async () => {
         const answer = await call(api(platform.baseUrl, 'eyJhbGciOiJub25lIn0.e30.'), row, pathOf(row, real));
         assert.equal(answer.status, 401, answer.text);
         assert.equal(answer.body.code, 'TOKEN_INVALID');
@@ -152,7 +152,7 @@ describe('isolation of every operation', () => {
           assert.deepEqual([answer.status, answer.body.code], [403, 'SCOPE_INSUFFICIENT'], answer.text);
         });
 
-      it('refuses a parameter that it does not know', async () => {
+      it('refuses an unknown parameter', async () => {
         const path = pathOf(row, real);
         const answer = await call(ada, row, `${path}?nosuchparameter=1`);
         assert.equal(answer.status, 400, answer.text);
@@ -160,7 +160,7 @@ describe('isolation of every operation', () => {
       });
 
       if (row.mutation)
-        it('refuses to change anything without an idempotency key', async () => {
+        it('refuses changes without an idempotency key', async () => {
           const answer = await call(ada, row, pathOf(row, real), { idempotencyKey: null });
           assert.equal(answer.status, 400, answer.text);
           assert.equal(answer.body.code, 'IDEMPOTENCY_KEY_REQUIRED');
@@ -168,7 +168,7 @@ describe('isolation of every operation', () => {
 
       const ids = [...row.path.matchAll(/\{(\w+)\}/g)].map((m) => m[1]!).filter((name) => !NAMES.has(name));
       if (ids.length)
-        it('treats what belongs to another tenant exactly like what does not exist', async () => {
+        it('treats resources of another tenant exactly like unknown ones', async () => {
           const foreign = await call(eve, row, pathOf(row, real));
           const absent = await call(
             eve,
@@ -178,12 +178,12 @@ describe('isolation of every operation', () => {
               ...Object.fromEntries(ids.map((n) => [n, n === 'value' ? 'ISOLATION-2' : uuidv7()])),
             }),
           );
-          // What does not exist is created by an upsert, if the body allows it: this one does not.
+          // An unknown record is created by an upsert, if the body allows it: this one does not.
           assert.equal(foreign.status, row.operationId === 'data.records.upsert' ? 422 : 404, foreign.text);
           assert.deepEqual(shape(foreign), shape(absent));
         });
       else if (row.path.includes('{objectApiName}'))
-        it('treats an object that only another tenant has like one that nobody has', async () => {
+        it('treats an object that only another tenant has like an unknown one', async () => {
           const mine = await ada.get('/objects');
           assert.ok(mine.body.records.length > 0);
           const foreign = await call(eve, row, pathOf(row, { objectApiName: 'OnlyInDemo__c' }));
@@ -195,7 +195,7 @@ describe('isolation of every operation', () => {
     });
   }
 
-  it('tries out nothing on the records of another tenant', async () => {
+  it('previews nothing on the records of another tenant', async () => {
     const changes = [
       { operation: 'update', ifMatch: '"1"', fields: { Amount__c: 1 } },
       { operation: 'delete', ifMatch: '"1"' },
@@ -210,7 +210,7 @@ describe('isolation of every operation', () => {
     }
   });
 
-  it('shows a tenant its own records only', async () => {
+  it('shows a tenant only its own records', async () => {
     const mine = await ada.get('/data/Account?take=200&fields=id');
     const theirs = await eve.get('/data/Account?take=200&fields=id');
     assert.equal(mine.status, 200, mine.text);
@@ -220,7 +220,7 @@ describe('isolation of every operation', () => {
   });
 });
 
-describe('the second lock', () => {
+describe('row-level security and roles', () => {
   let platform: TestPlatform;
   before(async function () {
     this.timeout(120_000);
@@ -228,7 +228,7 @@ describe('the second lock', () => {
   });
   after(() => platform?.stop());
 
-  it('PostgreSQL itself keeps a tenant role out of another tenant, even when our own check is opened on purpose', async () => {
+  it('PostgreSQL denies a tenant role access to another tenant, even when our own check is disabled on purpose', async () => {
     const { Database } = await import('../../mixins/database/database.ts');
     const { tenantSchema } = await import('../../lib/context.ts');
     const database = new Database(platform.database.url, { size: 1, applicationName: 'isolation test' });
@@ -236,10 +236,10 @@ describe('the second lock', () => {
       const { rows } = await database.query<{ id: string; key: string }>('SELECT id, key FROM metadata.tenants');
       const demo = rows.find((t) => t.key === 'demo')!;
       const acme = rows.find((t) => t.key === 'acme')!;
-      // The wrong schema name in a statement stands for a bug of ours.
+      // The wrong schema name in a statement simulates a bug of ours.
       const crossing = database.tenant(acme.id, (tx) => tx.query(`SELECT * FROM "${tenantSchema(demo.id)}"."Account"`));
       await assert.rejects(crossing, /permission denied for schema/);
-      // A shared table shows the rows of the tenant that the transaction is bound to, whatever the statement asks.
+      // A shared table shows only rows of the transaction's tenant, whatever the statement selects.
       const shared = await database.shared('metadata', acme.id, (tx) =>
         tx.query<{ tenant_id: string }>('SELECT DISTINCT tenant_id FROM metadata.components'),
       );
