@@ -87,7 +87,7 @@ describe("deciders of agents' requests", function () {
     const ask = async (who: Api): Promise<Answer> =>
       who.post('/data/Deal__c', { name: `Deal ${randomUUID()}` }, await underRun(who));
 
-    it('excludes the client that asked, whoever is signed in there', async () => {
+    it('excludes every user at the client that asked', async () => {
       const asked = await ask(await at('sam', 'Desk'));
       const miaThere = await at('mia', 'Desk');
       const answer = await decide(miaThere, asked);

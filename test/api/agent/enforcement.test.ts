@@ -165,7 +165,7 @@ describe('calls under a run over HTTP', () => {
         reply.status === 403 && /^APPROVAL_(REQUIRED|PENDING)$/.test(reply.body.code),
         `${reply.status} ${reply.text}`,
       );
-    // The late ones are told so with their used approval; another one is requested once.
+    // The late ones get the used approval in their error; another one is requested once.
     const late = replies.filter(({ body }) => body.details?.approvalId === asked.body.details.approvalId);
     for (const { body } of late) assert.deepEqual([body.code, body.details.status], ['APPROVAL_REQUIRED', 'CONSUMED']);
     const { rows: approvals } = await database.query('SELECT status FROM agent.approvals WHERE run_id = $1', [runId]);

@@ -91,7 +91,7 @@ describe('the consent page', () => {
     }
   });
 
-  it("says that an application only wants to know the user's identity", async () => {
+  it("shows when an application requests only the user's identity", async () => {
     const page = await shown('openid email');
     assert.match(page.html, /gets no access to the data of demo/);
     assert.doesNotMatch(page.html, /act for you|change nothing/);

@@ -578,7 +578,7 @@ describe('single sign-on', () => {
     }
   });
 
-  it('tells operators the missing setting, and never the secret', async () => {
+  it('reports a missing setting to operators, and never the secret', async () => {
     await declare({ domains: ['demo.example', 'unproved.example'] });
     const check = await call(auth.broker, 'auth.identityProviders.check', { tenantId: DEMO, apiName: 'Corp' });
     assert.deepEqual(check, {

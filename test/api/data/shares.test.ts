@@ -225,7 +225,7 @@ describe('manual shares over HTTP', () => {
     assert.deepEqual([replay.status, replay.text, replay.headers.get('idempotency-replayed')], [204, '', 'true']);
   });
 
-  it('of the same principal by simultaneous requests are one', async () => {
+  it('are stored once for simultaneous requests with the same principal', async () => {
     const id = await newDeal();
     const replies = await Promise.all(
       Array.from({ length: 8 }, (_, i) => share(id, toSue(i % 2 ? 'read' : 'edit'), i % 3 ? sam : mia)),
