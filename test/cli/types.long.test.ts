@@ -176,7 +176,7 @@ describe('erp types', () => {
     lines.push("export const made: Objects['Account']['create'] = { name: 'x', creditLimit: '12.50', ownerId: 'id' };");
     lines.push('// @ts-expect-error: the name is required');
     lines.push("export const nameless: Objects['Account']['create'] = { city: 'x' };");
-    lines.push('// @ts-expect-error: nobody writes it');
+    lines.push('// @ts-expect-error: read-only');
     lines.push("export const kept: Objects['Account']['update'] = { id: 'x' };");
     lines.push('// @ts-expect-error: it cannot be emptied');
     lines.push("export const emptied: Objects['Account']['update'] = { name: null };");

@@ -1,4 +1,4 @@
-/** Deployments of agents in their short forms: what was validated, and what takes one back. Source: docs/reference/agents.md. */
+/** Deployments of agents in their short forms: quick deploys and rollbacks. Source: docs/reference/agents.md. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Answer, Api } from '../../support/client.ts';
@@ -31,7 +31,7 @@ describe('approving a quick deploy and a rollback of an agent', function () {
     return deployment;
   };
   const deployed = async (body: object): Promise<Answer['body']> => ended(await ada.post('/metadata/deploy', body));
-  /** Sends a deployment under the run, each time with the same key. */
+  /** Sends a deployment under the run, always with the same key. */
   const sender = (body: object): (() => Promise<Answer>) => {
     const idempotencyKey = randomUUID();
     return () => ada.post('/metadata/deploy', body, { headers, idempotencyKey });
@@ -55,13 +55,13 @@ describe('approving a quick deploy and a rollback of an agent', function () {
     return Object.hasOwn(files, `objects/Deal__c/fields/${name}.yaml`);
   };
 
-  /** A validation of a new field, whose id it answers. */
+  /** Validates a new field; returns the id of the validation. */
   const validated = async (name: string): Promise<string> =>
     (await deployed({ ...project(field(name, 'Validated')), checkOnly: true })).deploymentId;
-  /** A deployment of a new field, whose id it answers. */
+  /** Deploys a new field; returns the id of the deployment. */
   const added = async (name: string): Promise<string> => (await deployed(project(field(name, 'Added')))).deploymentId;
 
-  it('shows the plan that was validated, and deploys it once', async () => {
+  it('shows the validated plan, and deploys it once', async () => {
     const validationId = await validated('Quick__c');
     const send = sender({ quickDeploy: { validationId } });
     const shown = await decide(await send(), 'approve');
@@ -73,7 +73,7 @@ describe('approving a quick deploy and a rollback of an agent', function () {
     refused(await sender({ quickDeploy: { validationId } })(), 409, 'QUICK_DEPLOY_NOT_ELIGIBLE');
   });
 
-  it('shows what a rollback deletes, and takes the deployment back once', async () => {
+  it('shows the deletions of a rollback, and rolls the deployment back once', async () => {
     const deploymentId = await added('Undone__c');
     const send = sender({ rollback: { deploymentId } });
     const shown = await decide(await send(), 'approve');
@@ -86,7 +86,7 @@ describe('approving a quick deploy and a rollback of an agent', function () {
     refused(await sender({ rollback: { deploymentId } })(), 409, 'ROLLBACK_NOT_ELIGIBLE');
   });
 
-  it('asks nobody for a rollback that is only checked', async () => {
+  it('requests no approval for a rollback that is only checked', async () => {
     const deploymentId = await added('Checked__c');
     const { kind, checkOnly } = await ended(await sender({ rollback: { deploymentId, checkOnly: true } })());
     assert.deepEqual([kind, checkOnly, await present('Checked__c')], ['rollback', true, true]);
@@ -111,7 +111,7 @@ describe('approving a quick deploy and a rollback of an agent', function () {
     assert.deepEqual([await present('Kept__c'), await statusOf(shown)], [true, 'APPROVED']);
   });
 
-  it('has a plan that was rejected rejected in every form', async () => {
+  it('keeps a rejected plan rejected in every form', async () => {
     const files = field('Refused__c', 'Validated');
     const validationId = await validated('Refused__c');
     const send = sender({ quickDeploy: { validationId } });
@@ -120,7 +120,7 @@ describe('approving a quick deploy and a rollback of an agent', function () {
     refused(await sender(project(files))(), 403, 'APPROVAL_REJECTED');
   });
 
-  it('asks nobody about what cannot be deployed or taken back', async () => {
+  it('requests no approval for invalid deployments and rollbacks', async () => {
     for (const [form, code] of [
       [{ quickDeploy: { validationId: randomUUID() } }, 'QUICK_DEPLOY_NOT_ELIGIBLE'],
       [{ rollback: { deploymentId: randomUUID() } }, 'ROLLBACK_NOT_ELIGIBLE'],

@@ -24,7 +24,7 @@ describe('a tenant whose tables are of an older version', function () {
       .then(({ stdout, stderr }) => ({ code: 0, stdout, stderr }))
       .catch(({ code, stdout, stderr }) => ({ code: Number(code), stdout: String(stdout), stderr: String(stderr) }));
 
-  /** Takes the schema back by one version. */
+  /** Resets the schema to the previous version. */
   async function age(id: string): Promise<void> {
     await owner.query(`DROP FUNCTION ${schemaOf(id)}._user_name CASCADE`);
     await owner.query('UPDATE metadata.tenants SET tenant_schema_version = $2 WHERE id = $1', [
@@ -32,7 +32,7 @@ describe('a tenant whose tables are of an older version', function () {
       TENANT_SCHEMA_VERSION - 1,
     ]);
   }
-  /** Stands for a table of the newer version. */
+  /** Simulates a missing table of the newer version. */
   const hideEpoch = (id: string): Promise<unknown> =>
     owner.query(`ALTER TABLE ${schemaOf(id)}._epoch RENAME TO _later`);
   const showEpoch = (id: string): Promise<unknown> =>
