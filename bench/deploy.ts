@@ -1,5 +1,5 @@
 /**
- * What writers notice of deployments: `node bench/deploy.ts [--rows 1000000] [--writers 8] [--beside <folder>]
+ * Effect of deployments on writers: `node bench/deploy.ts [--rows 1000000] [--writers 8] [--beside <folder>]
  * [--only "add a field;…"] [--out <file>]`. It starts an instance of its own with so many invoices, lets writers create
  * and update invoices over HTTP without pause, and deploys one change after the other. Prints a Markdown table: how
  * long each deployment took, the longest gap between two answers to any one writer, the latency of writes before and
@@ -276,7 +276,7 @@ class Writers {
     }
   }
 
-  /** What has happened from `from` to `to`. */
+  /** Events from `from` to `to`. */
   between(
     from: number,
     to: number,
@@ -398,7 +398,7 @@ async function measure(folder: string, version: string): Promise<Measured[]> {
       await pause(Number(options.seconds) * 1_000);
       const began = performance.now();
       const { outcome, tookMs } = await client.deploy(step);
-      // What waited for the commit answers behind it.
+      // Requests that waited for the commit answer after it.
       await pause(1_000);
       const one = {
         version,

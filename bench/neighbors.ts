@@ -1,5 +1,5 @@
 /**
- * What a tenant notices of another one that does its worst: `node bench/neighbors.ts [--base-url http://localhost:3000]
+ * Effect of one tenant's extreme load on another: `node bench/neighbors.ts [--base-url http://localhost:3000]
  * [--seconds 60] [--attackers 2]`. Against a running instance with the demo tenants: the second tenant asks for a list
  * ten times a second, first alone, then while processes of the first tenant throw the inputs of the stall suite at the
  * instance, four at a time each. Prints the percentiles of both and their ratio.

@@ -45,7 +45,7 @@ function withNewKeys(list: readonly LoadRequest[]): LoadRequest[] {
   });
 }
 
-/** What the harness compares: how many rows and fields, the first number, and whether filter and order hold. */
+/** Values that the harness compares: row and field counts, the first number, and checks of filter and order. */
 const shapeOf = (rows: Row[], total?: number): unknown => ({
   rows: rows.length,
   fields: Object.keys(rows[0] ?? {}).length,

@@ -1,5 +1,5 @@
 /**
- * What sharing costs a list: `node bench/sharing.ts [--work <folder>] [--rounds 200] [--out <file>] [--plans <file>]`. One tenant with
+ * Cost of sharing in lists: `node bench/sharing.ts [--work <folder>] [--rounds 200] [--out <file>] [--plans <file>]`. One tenant with
  * 200,000 private invoices, 1,000 users in a role tree of five levels and 20 sharing rules. A representative, a manager
  * in the middle and the top ask for the same lists as a user with view all, in turn, over HTTP; the database's own time
  * for the same statements stands beside it. `--work` keeps the data for the next run, `--plans` writes EXPLAIN of both.

@@ -1,4 +1,4 @@
-/** What each workload asks of the limit server and of the platform, and what a right answer looks like. */
+/** Requests of each workload to the limit server and the platform, with checks of the answer. */
 
 import { randomUUID } from 'node:crypto';
 import { INVOICES, rowId } from './dataset.ts';

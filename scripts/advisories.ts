@@ -19,7 +19,7 @@ interface Advice {
   readonly reason?: string;
 }
 
-/** What `npm audit --json` printed, as one line per advisory. */
+/** Formats the output of `npm audit --json` as one line per advisory. */
 export function readAudit(output: string): Advice {
   let report: { vulnerabilities?: Record<string, Vulnerability>; message?: string; error?: { summary?: string } };
   try {

@@ -12,7 +12,7 @@ interface Command {
   readonly exitCode?: number;
 }
 
-/** What was given, as node:util reads it. */
+/** Arguments as node:util parses them. */
 export function readArguments<const T extends ParseArgsConfig>(
   command: Command,
   config: T,

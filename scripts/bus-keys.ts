@@ -6,7 +6,7 @@
  * - one per service and `operator`: the certificate to trust, the seed of its user, and the keys of request contexts;
  * - `authority`: the key of the self-made certificate authority and what was given to whom, for this command alone.
  *
- * What is there is kept; the server's certificate is made anew each time. `--rotate` gives everybody a new user and new
+ * Existing keys are kept; the server's certificate is renewed each time. `--rotate` gives every identity a new user and new
  * keys and leaves the previous ones valid; `--finish` ends those. Source: docs/reference/operations-cluster.md#keys-of-the-bus.
  */
 import 'reflect-metadata';
@@ -37,7 +37,7 @@ const CERTIFICATE_DAYS = 825;
 const CONTEXT_KEY_BYTES = 32;
 /** By which the server of a compose file or a local cluster is reached. */
 const HOSTS = ['nats', 'localhost', '127.0.0.1', '::1'];
-/** Where Moleculer's subjects begin: `MOL-` and the namespace of config/broker.ts. */
+/** Prefix of Moleculer's subjects: `MOL-` and the namespace of config/broker.ts. */
 const PREFIX = 'MOL-erp';
 
 interface BusKeysOptions {
@@ -49,7 +49,7 @@ interface BusKeysOptions {
   readonly step?: 'rotate' | 'finish';
 }
 
-/** What the command remembers beside the authority, because the other folders may be taken away. Nothing secret. */
+/** State kept beside the authority, because the other folders may be moved away. Nothing secret. */
 interface State {
   /** By which the server is reached. */
   readonly hosts: readonly string[];
@@ -57,7 +57,7 @@ interface State {
   readonly users: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What a run did, by names of folders. */
+/** Result of a run, by names of folders. */
 interface BusKeys {
   /** Those that are there now. */
   readonly present: readonly string[];
@@ -73,7 +73,7 @@ export async function makeBusKeys({ folder, hosts, identities = [], step }: BusK
   const everybody = [...new Set([...ALL_SERVICES, OPERATOR, ...Object.keys(state?.users ?? {}), ...identities])];
   if (state) checkStep(folder, state, step);
   mkdirSync(folder, { recursive: true });
-  // What is below can be read by the users of containers into which one of the folders is mounted.
+  // Files below are readable by the users of containers that mount one of the folders.
   chmodSync(folder, 0o700);
   const before = new Map(everybody.map((identity) => [identity, contentOf(join(folder, identity))]));
   const named = hosts ?? state?.hosts ?? HOSTS;
@@ -87,7 +87,7 @@ export async function makeBusKeys({ folder, hosts, identities = [], step }: BusK
   writeFileSync(statePath(folder), `${JSON.stringify(remembered, null, 2)}\n`);
   writeFileSync(join(folder, 'nats', 'nats.conf'), serverConfiguration(users));
   for (const identity of everybody) {
-    // A folder that was taken away would lack the seed, which nobody has here.
+    // A folder that was moved away would lack the seed, which is not stored here.
     if (!existsSync(join(folder, identity, SEED_FILE))) continue;
     writeFileSync(join(folder, identity, 'ca.pem'), authority);
     if (identity === OPERATOR) continue;

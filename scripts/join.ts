@@ -74,7 +74,7 @@ export async function joinPlatform(
   };
 }
 
-/** Waits for services that a command calls; its failure says which of them nobody offers. */
+/** Waits for services that a command calls; its failure names the unavailable ones. */
 export async function requireServices(broker: ServiceBroker, ...services: ServiceName[]): Promise<void> {
   const absent = await Promise.all(
     services.map((name) =>

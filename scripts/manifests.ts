@@ -139,7 +139,7 @@ ${ports}          volumeMounts:
 `;
 }
 
-/** What keeps enough copies running. */
+/** Objects that keep enough replicas running. */
 function scaling(name: ServiceName, { kubernetes: { replicas } }: ServiceDescription): string {
   return `apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler

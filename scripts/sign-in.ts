@@ -23,7 +23,7 @@ export interface SignIn {
   scope?: string | undefined;
   /** Default: erp-cli. */
   clientId?: string;
-  /** What the token is for (RFC 8707); default: the API. */
+  /** Resource of the token (RFC 8707); default: the API. */
   resource?: string | undefined;
 }
 

@@ -22,7 +22,7 @@ import { removeTemporaryFolders } from '../test/support/temporary.ts';
 const root = join(import.meta.dirname, '..');
 const bin = join(root, 'node_modules', '.bin');
 process.chdir(root);
-// nats-server of the Debian package stands in /usr/sbin, which is not on everybody's PATH.
+// nats-server of the Debian package is in /usr/sbin, which is not on every user's PATH.
 process.env['PATH'] = [bin, process.env['PATH'], '/usr/local/sbin', '/usr/sbin'].join(delimiter);
 // Processes that tests start need half the processor time to load the program when an earlier one has compiled it.
 process.env['NODE_COMPILE_CACHE'] ??= join(tmpdir(), 'node-compile-cache');
@@ -59,7 +59,7 @@ const QUEUES: readonly Queue[] = [
 ];
 /** Ends the names of files that `npm test` leaves to `npm run test:long`. */
 const LONG = '.long.test.ts';
-/** What depends on the version of PostgreSQL: roles, DDL, plans, and statements that use what is newest in it. */
+/** Tests that depend on the version of PostgreSQL: roles, DDL, plans, and statements with recent features. */
 const ON_OLDEST = globSync([
   'test/service/database/{logins.long,roles}.test.ts',
   'test/service/data/{audit-chain,platform-work,restore,revert}.test.ts',
@@ -83,7 +83,7 @@ let passed = 0;
 let failed = 0;
 let skipped = 0;
 const failures: string[] = [];
-/** What was said of failures: printed once more at the end, where one looks for it. */
+/** Failure output: printed again at the end. */
 const reports: string[] = [];
 const children = new Set<ChildProcess>();
 
@@ -93,7 +93,7 @@ function sizeOf(file: string): number {
   const shared = [...text.matchAll(/ from '(\.\/[\w-]+\.ts)'/g)].map(([, path]) => join(dirname(file), path!));
   return [file, ...shared].reduce((sum, path) => sum + statSync(path).size, 0);
 }
-/** What begins last should be short, or all but one processor idle until it ends. */
+/** Short tests start last, so that all processors stay busy until the end. */
 const longestFirst = (a: string, b: string): number => sizeOf(b) - sizeOf(a);
 
 const say = (text: string): void => console.log(`\n== ${text}`);
@@ -232,7 +232,7 @@ function ensurePgBouncer(): void {
     console.log('The tests behind a pooler are skipped: install PgBouncer (Debian: apt install pgbouncer).');
 }
 
-/** Whether what the suite needs is there; a suite without Chromium is skipped, any other fails. */
+/** Checks the suite's requirements; a suite without Chromium is skipped, any other fails. */
 function canRun(suite: Suite & { files: string[] }): boolean {
   if (suite.files.some((file) => file.endsWith('/pooler.test.ts'))) ensurePgBouncer();
   if ((suite.needsNats && !ensureNats()) || (suite.needsPostgres && !ensurePostgres())) count(suite.name, false);

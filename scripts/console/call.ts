@@ -13,7 +13,7 @@ import { type Kind, OPERATOR_HELP, type OperatorActionHelp } from './operator-ac
 /** How long the longest action of an operator may take. */
 const CALL_MS = 300_000;
 
-/** What was typed cannot be called; the message says why, and what to type. */
+/** The input cannot be called; the message says why, and what to type. */
 export class NotCalled extends Error {}
 
 /** `call …` as it is typed. */
@@ -151,7 +151,7 @@ export async function callAction(broker: ServiceBroker, action: string, words: r
   });
 }
 
-/** What an error says to people: its reason and everything that is wrong, without a stack. */
+/** Readable form of an error: its reason and all problems, without a stack. */
 export function reasonOf(error: unknown): string {
   if (error instanceof NotCalled) return error.message;
   if (error instanceof PlatformError) {

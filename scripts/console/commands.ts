@@ -5,7 +5,7 @@ import { similarName } from '../../lib/values/similar.ts';
 import { callAction, describeActions, reasonOf } from './call.ts';
 import { health, numbers } from './processes.ts';
 
-/** What Moleculer's REPL takes for a command: commander's own command, of which it reads the arguments. */
+/** A command of Moleculer's REPL: a commander command whose arguments it reads. */
 interface ReplCommand {
   args: string[];
   params: { args: string[] };

@@ -1,12 +1,12 @@
 /**
- * What operators may call, with parameters and an example: the console shows it, and refuses what it does not have. The
+ * Actions that operators may call, with parameters and an example: the console lists them and refuses others. The
  * types hold it to contracts/, where a missing parameter or one too many does not compile; a test holds the list to
  * contracts/bus.ts.
  */
 import type { OperatorAction } from '../../contracts/bus.ts';
 import type { ActionMap } from '../../contracts/call.ts';
 
-/** What a value is; `text[]` a list of texts. */
+/** Type of a value; `text[]` is a list of texts. */
 export type Kind = 'text' | 'number' | 'boolean' | 'text[]' | 'object' | 'object[]';
 
 interface Parameter {

@@ -43,7 +43,7 @@ interface Readiness {
   readonly services?: Readonly<Record<string, { status: string; awaySeconds?: number }>>;
 }
 
-/** What each process says about its readiness, and the services that somebody misses. */
+/** Readiness of each process, and the services that some process misses. */
 export async function health(broker: ServiceBroker, name: string | undefined): Promise<string> {
   const lines = await Promise.all(
     chosen(broker, name).map(async (process) => {

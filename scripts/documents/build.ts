@@ -104,7 +104,7 @@ This version has no types of events. [Changes of records](guides/follow-changes.
 
 const LEAD_CHARS = 60;
 
-/** What a page is about: its first sentence, and the next ones where that is too short to say so. */
+/** Description of a page: its first sentence, and the next ones where that is too short. */
 function lead(text: string): string {
   let said = '';
   for (const [sentence] of text.matchAll(/.+?[.:?](?:\s+|$)/g)) {

@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Exchange, RecordedExample } from '../../contracts/examples.ts';
 import { apiUrl } from '../../lib/addresses.ts';
 
-/** Where the platform of the examples is. */
+/** Base address of the examples' platform. */
 export const EXAMPLE_BASE_URL = 'https://erp.example';
 const API = apiUrl(EXAMPLE_BASE_URL);
 

@@ -9,7 +9,7 @@ interface Highlighter {
 const require = createRequire(import.meta.url);
 const highlighter = require('highlight.js/lib/core') as Highlighter;
 
-/** What the documents are written in, and the grammar that marks it. */
+/** Languages of the documents' code blocks, and their grammars. */
 const GRAMMARS: ReadonlyMap<string, string> = new Map([
   ['sh', 'bash'],
   ['json', 'json'],

@@ -71,7 +71,7 @@ function released(pages: readonly Page[]): string | null {
   return day === undefined ? null : `${day}T00:00:00.000Z`;
 }
 
-/** What is the same for every instance of this version; rates are the deployment's own. */
+/** Limits common to every instance of this version; rates depend on the deployment. */
 function instance(): { limits: object; mcp: object } {
   const { limits, mcp } = capabilities(OPERATIONS, '{base_url}', NO_RATES) as {
     limits: Record<string, unknown>;
@@ -127,7 +127,7 @@ function operations(openapi: string): object[] {
   });
 }
 
-/** What the form of every request of this kind asks for. */
+/** Requirements on the form of every request of this kind. */
 function headersNeeded({ mutation, precondition, stepUp }: Operation): string[] {
   return [
     ...(mutation ? ['An `Idempotency-Key` of its own, kept until the outcome is known.'] : []),

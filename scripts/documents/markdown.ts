@@ -12,11 +12,11 @@ export interface Heading {
 export interface Rendered {
   readonly html: string;
   readonly headings: readonly Heading[];
-  /** What stands below each heading, as plain text; the first one is before any heading. */
+  /** Text below each heading; the first one is before any heading. */
   readonly texts: readonly string[];
 }
 
-/** Where inline code leads that names something with a page of its own, such as an error code; null: nowhere. */
+/** Link of inline code that names something with its own page, such as an error code; null: none. */
 export type Lookup = (code: string) => string | null;
 
 export function render(markdown: string, lookup: Lookup): Rendered {
@@ -45,7 +45,7 @@ function rendererWith(lookup: Lookup): Renderer {
     highlight: (code, language) => marked(code, language) ?? escapeHtml(code),
   });
   const { rules } = renderer.renderer;
-  // What may be wider than the page scrolls by itself, and is reached by the keyboard.
+  // Wide blocks scroll by themselves and are reachable by keyboard.
   rules['table_open'] = () => '<div class="scroll" role="group" aria-label="Table" tabindex="0"><table>\n';
   rules['table_close'] = () => '</table></div>\n';
   const { fence, code_inline: code } = rules;

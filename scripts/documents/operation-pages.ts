@@ -170,7 +170,7 @@ function properties(schema: Json, schemas: Record<string, Json>, prefix = '', de
 
 const textsOf = (given: unknown): string[] => (Array.isArray(given) ? given.map(String) : []);
 
-/** What a reference stands for; of what may also be null, the part that is not. */
+/** Target of a reference; for a nullable schema, its other part. */
 function resolve(schema: Json, schemas: Record<string, Json>): Json {
   const name = String(schema['$ref'] ?? '').replace('#/components/schemas/', '');
   const found = name === '' ? schema : (schemas[name] ?? schema);

@@ -6,7 +6,7 @@ import { type Page, page, type Section } from './page.ts';
 const ROOT = new URL('../../', import.meta.url);
 
 /**
- * The order in which somebody who begins reads them: first steps, a business of one's own, how people come in, what other
+ * Reading order for beginners: first steps, a business of one's own, how people come in, what other
  * software does, operation. Others follow by name.
  */
 export const GUIDES = [

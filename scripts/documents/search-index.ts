@@ -5,7 +5,7 @@ import type { Page } from './page.ts';
 
 /** Characters of a section that are shown with a result. */
 const EXCERPT_CHARS = 160;
-/** What reads the index needs these, so they stand beside it. */
+/** Readers of the index need these, so they are stored beside it. */
 const OPTIONS = { fields: ['title', 'heading', 'text'], storeFields: ['path', 'page', 'heading', 'excerpt'] };
 
 export function searchIndex(pages: readonly { page: Page; rendered: Rendered }[]): string {

@@ -63,7 +63,7 @@ export function addCreate(program: Program, session: Session): void {
     });
 }
 
-/** What a tenant has besides; of a failure it says that the tenant is there. */
+/** Optional parts of a tenant; the message of a failure says that the tenant exists. */
 async function finished<T>(key: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

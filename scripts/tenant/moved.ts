@@ -1,8 +1,8 @@
-/** What is said of a tenant that was imported or copied, and what is left to do. */
+/** Summary of an imported or copied tenant, with the remaining steps. */
 import type { Imported } from './moving/import.ts';
 import { columns } from './text.ts';
 
-/** What the operator of the original gave, and from now on this one does. */
+/** Settings of the original's operator that this operator has to provide now. */
 const given = (limits: Imported['limits']): string =>
   Object.entries(limits)
     .filter(([, limit]) => limit !== null)

@@ -1,4 +1,4 @@
-/** What a command of `tenant` works with: the platform that it joins, and where it prints. */
+/** Context of a `tenant` command: the platform that it joins, and its output. */
 import { text } from 'node:stream/consumers';
 import type { ServiceBroker } from 'moleculer';
 import type { ServiceName } from '../../config/services.ts';
@@ -44,7 +44,7 @@ export class Session {
     process.stderr.write(`${line}\n`);
   }
 
-  /** What was piped into the command. */
+  /** Piped input of the command. */
   input(): Promise<string> {
     return text(process.stdin);
   }
@@ -58,7 +58,7 @@ export function sentences(error: unknown): string[] {
   return [error.message, ...violations.filter((one) => !error.message.includes(one)), ...blocked(error.details)];
 }
 
-/** What stands against a configuration; there may be very much. */
+/** Problems of a configuration; the list may be long. */
 const BLOCKED_SHOWN = 20;
 
 function blocked(details: PlatformError['details']): string[] {

@@ -1,5 +1,5 @@
 /**
- * Search in the documents of this version, in the browser: the index is loaded when somebody enters the field. Without
+ * Search in the documents of this version, in the browser: the index is loaded when the field gets focus. Without
  * this script the navigation leads to every page.
  */
 

@@ -2,7 +2,7 @@
 
 type Audience = 'developers' | 'assistants' | 'administrators' | 'operators' | 'users';
 
-/** Where a page of guides or reference is not for those who build on the API, or not for them alone. */
+/** Audiences of pages that are not for API developers, or not for them alone. */
 const OTHERS: Readonly<Record<string, readonly Audience[]>> = {
   changelog: ['developers', 'administrators', 'operators'],
   glossary: ['developers', 'assistants', 'administrators'],

@@ -1,4 +1,4 @@
-/** What holds for every program and assistant that uses the API, whatever operation it calls. */
+/** Rules for every program and assistant that uses the API, in any operation. */
 
 interface Rule {
   readonly id: string;

@@ -12,7 +12,7 @@ import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
  */
 type Place = '' | `/${string}` | `path:${string}` | `query:${string}` | `header:${string}`;
 
-/** What is sent there: a named value, which is left out as long as it is null or not there; a constant; a new UUID. */
+/** Value sent there: a named value, omitted while it is null or missing; a constant; a new UUID. */
 type Source = { readonly from: string } | { readonly value: unknown } | { readonly new: 'uuid' };
 
 /** True when the named value is one of these; without `in`, when it is there and not null. */
@@ -28,7 +28,7 @@ interface Step {
   readonly takes?: Readonly<Partial<Record<Place, Source>>>;
   /** Names of values, and where they stand in the answer. */
   readonly gives?: Readonly<Record<string, Place>>;
-  /** What a person decides after it, or the program does with what it knows: only then go on. */
+  /** Decision after it, by a person or by the program from what it knows, before continuing. */
   readonly ask?: string;
   /** The step is repeated as long as this is true. */
   readonly again?: Condition & { readonly afterSeconds?: number };
@@ -49,7 +49,7 @@ interface Workflow {
   readonly id: string;
   readonly title: string;
   readonly scopes: readonly string[];
-  /** Values that whoever starts it brings along. */
+  /** Input values. */
   readonly inputs: readonly { readonly name: string; readonly description: string; readonly required: boolean }[];
   readonly steps: readonly Step[];
 }

@@ -110,7 +110,7 @@ export class ArchiveWriter {
       const header = { name, size: body.length, mode: 0o600, mtime: this.#at, uid: 0, gid: 0 };
       this.#tar.entry(header, (error) => (error ? reject(error) : resolve())).end(body);
     });
-    // A full disk ends the writing, and nobody takes the entry any more.
+    // A full disk ends the writer, and the entry has no consumer any more.
     await Promise.race([added, this.#closed]);
   }
 }
@@ -158,7 +158,7 @@ export async function* readArchive(file: Readable): AsyncGenerator<Item> {
   } catch (error) {
     if (error instanceof MovingRefused) throw error;
     const cause = failure ?? error;
-    // What the taker of an item throws does not come by here.
+    // Errors of an item's consumer do not pass here.
     throw damaged(cause instanceof Error ? cause.message : String(cause));
   } finally {
     file.destroy();

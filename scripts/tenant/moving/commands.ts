@@ -1,4 +1,4 @@
-/** What the commands that move tenants need, read when one of them is called. */
+/** Lazily loaded dependencies of the commands that move tenants. */
 export { checkFile, copyTenant, exportToFile, importFromFile } from './files.ts';
 export { asOwner } from './owner.ts';
 export { stoppable } from './progress.ts';

@@ -26,11 +26,11 @@ import { PARTS, type Part } from './parts.ts';
 export interface ExportOptions {
   /** Records of all objects; without, those of users alone. */
   readonly records: boolean;
-  /** What happened: history, audit trail, recycle bin, runs of agents, deployments. */
+  /** Recorded events: history, audit trail, recycle bin, runs of agents, deployments. */
   readonly trail: boolean;
 }
 
-/** What one batch should have in characters, and in rows at most. */
+/** Target size of a batch in characters, and its maximum in rows. */
 const BATCH_CHARS = 1024 * 1024;
 const BATCH_ROWS_MAX = 5_000;
 const FIRST_ROWS = 20;

@@ -91,7 +91,7 @@ export async function importFromFile(
   const checked = path === STANDARD ? null : await checkFile(path, stopped);
   return database.transaction(async (tx) => {
     const file = path === STANDARD ? process.stdin : createReadStream(path);
-    // It may be one that waits for somebody.
+    // It may be a FIFO that waits for a peer.
     stopped.addEventListener('abort', () => file.destroy(new Stopped()));
     let tenant: TenantImport | null = null;
     const { sink, done } = shown(async (item) => {

@@ -1,6 +1,6 @@
 /**
- * What a file says of its tenant, before anything is made of it: the same is refused as when an operator creates a tenant
- * or sets its limits, since nobody knows who has written the file.
+ * Head of a file, checked before anything is created: the rules are those for an operator who creates a tenant
+ * or sets its limits, since the author of the file is unknown.
  */
 import { RATE_LIMIT_MAX } from '../../../contracts/ratelimit.ts';
 import { isObject } from '../../../lib/json/objects.ts';

@@ -1,5 +1,5 @@
 /**
- * Makes a tenant of what an export gives, within one transaction of the caller: nobody sees anything of it before the
+ * Makes a tenant of what an export gives, within one transaction of the caller: nothing of it is visible before the
  * COMMIT, and nothing is left of one that did not get so far. Source: docs/decisions/moving-a-tenant.md.
  */
 
@@ -23,7 +23,7 @@ import { ADDRESSES, COMPONENTS, type Head, type Item, MovingRefused, objectOf, t
 import { maskedEmail, maskedPhone } from './masks.ts';
 import { PARTS, type Part } from './parts.ts';
 
-/** What makes a copy a sandbox, in which nothing reaches the world outside. */
+/** Changes that make a copy a sandbox, which has no effect outside. */
 interface Sandbox {
   /** Secret of this copy. */
   readonly maskKey: string;
@@ -180,7 +180,7 @@ export class TenantImport {
       );
   }
 
-  /** Of an installation with several somebody has to say which. */
+  /** Required when the installation has several. */
   async #regionHere(): Promise<string> {
     const regions = await this.#tx.all<{ region: string }>({
       text: `SELECT region FROM metadata.tenants WHERE erasing_since IS NULL GROUP BY region ORDER BY region LIMIT ${REGIONS_SHOWN}`,
@@ -417,7 +417,7 @@ class Loading {
     };
   }
 
-  /** What is stored of users in place of what the file says. */
+  /** Stored values of users that replace those of the file. */
   #ofUsers(): Map<string, string> {
     const stored = new Map<string, string>();
     const { sandbox, integrationUsers, withRecords } = this.#into;
@@ -500,7 +500,7 @@ class Loading {
       ]);
   }
 
-  /** Where the tenant comes from, in its audit trail. */
+  /** Records the origin of the tenant in its audit trail. */
   async #entry(): Promise<void> {
     const { tenant, exportedAt, audit } = this.#head;
     const { sandbox, sha256 } = this.#into;

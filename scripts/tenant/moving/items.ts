@@ -1,4 +1,4 @@
-/** What a tenant consists of when it is moved, in the order in which it travels. Source: docs/reference/moving-tenants.md. */
+/** Parts of a tenant in an export, in order. Source: docs/reference/moving-tenants.md. */
 import type { RateLimitOverrides, TenantInfo } from '../../../lib/schema/snapshot.ts';
 
 export const FORMAT = 'erp-tenant';
@@ -14,7 +14,7 @@ export interface Counter {
   readonly given: boolean;
 }
 
-/** What everything else is read by: it travels first. */
+/** Needed to read everything else, so it comes first. */
 export interface Head {
   readonly format: typeof FORMAT;
   readonly formatVersion: number;
@@ -22,7 +22,7 @@ export interface Head {
   readonly tenantSchemaVersion: number;
   readonly tenant: TenantInfo & { readonly operatorLimits: RateLimitOverrides };
   readonly metadataVersion: number;
-  /** Where the chain of the audit trail ends, as `npm run audit -- verify` prints it. */
+  /** End of the audit trail's chain, as `npm run audit -- verify` prints it. */
   readonly audit: { readonly position: number; readonly hash: string };
   readonly domains: readonly string[];
   readonly counters: readonly Counter[];
@@ -49,7 +49,7 @@ export type Sink = (item: Item) => Promise<void>;
 export const USERS = 'users';
 /** Users whose new address is not confirmed, with the one that is. */
 export const ADDRESSES = 'addresses';
-/** What is stored of the components of the configuration beside their files. */
+/** Stored data of the configuration's components besides their files. */
 export const COMPONENTS = 'components';
 /** Of the records of an object. */
 export const recordsOf = (object: string): string => `records/${object}`;

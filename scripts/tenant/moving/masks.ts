@@ -1,5 +1,5 @@
 /**
- * Addresses of people in a sandbox: each is replaced by one that reaches nobody. The same address gets the same mask
+ * Addresses of people in a sandbox: each is replaced by one that is not deliverable. The same address gets the same mask
  * everywhere in one copy, different ones get different masks, and nothing leads back: the key is made for the copy and not
  * kept. SQL. Source: docs/reference/moving-tenants.md#masks.
  */

@@ -59,7 +59,7 @@ export const PARTS: readonly Part[] = [
     // They are shown, and cannot be rolled back: what they have deleted does not travel.
     stored: { forgotten: 'true', files: "'{}'::json", inverse_plan: 'NULL' },
   },
-  // Who a person at an OpenID provider is: no secret, and it keeps others of the same address from being taken for them.
+  // Subject at an OpenID provider: no secret, and it prevents confusion with others of the same address.
   { name: 'identities', table: 'auth.identities', group: 'trail', ofCredentials: true },
   { name: 'dashboards', table: 'analytics.dashboards', group: 'setup' },
   { name: 'dashboard-versions', table: 'analytics.dashboard_versions', group: 'setup' },
