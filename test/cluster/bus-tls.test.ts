@@ -30,7 +30,7 @@ describe('the connection to NATS', function () {
     await makeBusKeys({ folder, hosts: ['127.0.0.1'] });
     await makeBusKeys({ folder: join(folder, 'other'), hosts: ['127.0.0.1'] });
     await makeBusKeys({ folder: join(folder, 'elsewhere'), hosts: ['localhost', '127.0.0.2'] });
-    // The same authority as `folder`, and a server that is somebody else.
+    // The same authority as `folder`, and the certificate of another host.
     for (const name of ['ca.pem', 'ca.key'])
       await copyFile(join(folder, 'authority', name), join(folder, 'elsewhere', 'authority', name));
     await makeBusKeys({ folder: join(folder, 'elsewhere'), hosts: ['localhost', '127.0.0.2'] });

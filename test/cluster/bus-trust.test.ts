@@ -1,6 +1,6 @@
 /**
- * A process that somebody has taken over, with all that data has on the bus: its certificate authority, its NATS user,
- * its keys. It calls no operator's action, forges no user, hears nothing of others, and is taken for nobody else.
+ * A compromised data process with all that data has on the bus: its certificate authority, its NATS user,
+ * its keys. It cannot call operator actions, forge users, read others' messages, or impersonate another service.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

@@ -125,7 +125,7 @@ describe('the bus', () => {
     transporter.logger = { ...logger, info: note, warn: note };
     const lost = assert.rejects(Promise.resolve(caller.call('data.slow')), { name: 'RequestRejectedError' });
     await nats.stop();
-    await lost; // what waits for the other side is told at once
+    await lost; // pending calls to the other side fail at once
     await until('the outage is noticed', () => !busConnected(caller) && !busConnected(answerer), 1_000);
     await pause(6_000); // longer than heartbeats are waited for
     await nats.start();

@@ -1,4 +1,4 @@
-/** Machines whose clocks are wrong, and are set while they work: nobody who uses the platform notices. */
+/** Wrong clocks, and clocks set at runtime, have no effect on callers. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';

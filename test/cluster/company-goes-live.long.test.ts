@@ -58,7 +58,7 @@ describe('a company goes live', function () {
     production = await Production.begin();
   });
   after(() => production?.end());
-  // What broke was something else: a process that ends along with it would leave the others without it.
+  // Reached after an earlier failure: another process may have ended already.
   afterEach('no process ended by itself', () => {
     assert.deepEqual([...production.crashes(), ...production.failures], []);
   });
@@ -81,7 +81,7 @@ describe('a company goes live', function () {
     const [asOwner] = /^as_owner\(\) \{[\s\S]*?^\}$/m.exec(exampleNamed(`${CLUSTER}#console-in-a-pod 2`))!;
     return production.shell([pod, copy, asOwner, ...commands, remove].join('\n'));
   };
-  /** What the console answers to the last of these commands. */
+  /** Console output of the last of these commands. */
   const inConsole = async (...commands: string[]): Promise<string> => {
     const console = new Console({ HOME: production.folder, ...production.operator });
     try {

@@ -176,7 +176,7 @@ export async function companyThrough(stage: Stage, prefix: string, fault: () => 
 
   for (const { what, answer, again } of told) {
     const second = await again();
-    // What was refused is tried anew, and what refuses it now may be another thing: the record has gone on.
+    // A refused request is retried and may be refused for another reason: the record has changed.
     if (answer.status >= 300) {
       assert.ok(second.status >= 400 && second.status < 500, `${what}, repeated: ${second.status} ${second.text}`);
       continue;
@@ -213,7 +213,7 @@ export async function sealWhile(stage: Stage, working: () => boolean): Promise<v
   }
 }
 
-/** What would show that one of the stories was lost, done twice or left half done. `$2`: the prefix of their names. */
+/** Rows that show a lost, repeated or half-done story. `$2`: the prefix of their names. */
 const WRONG: Readonly<Record<string, string>> = {
   'an order that was fulfilled without its one invoice, or one with an invoice that was not': `
     SELECT o."id" FROM "SalesOrder__c" o LEFT JOIN "Invoice__c" i ON i."SalesOrderId__c" = o."id"

@@ -56,7 +56,7 @@ describe('the platform by docker-compose.yml', function () {
     await run('docker-compose');
     assert.equal(statSync(join(installation.folder, '.env')).mode & 0o077, 0);
     await until('all see each other', complete, 20_000);
-    // What metadata makes of the demo comes after it is ready. Attempts to sign in cost time.
+    // Metadata deploys the demo after it is ready. Attempts to sign in cost time.
     for (const end = Date.now() + 60_000; ; await pause(1_000)) {
       const found = await samSignsIn().catch((error: Error) => error);
       if (!(found instanceof Error)) {

@@ -21,7 +21,7 @@ const printed = repositoryFiles()
   .flatMap((path) => [...read(path).matchAll(LINES)].map(([, inBlock, inText]) => ({ path, line: inBlock ?? inText! })))
   .filter(({ line }) => !NOT_WHOLE.test(line));
 
-/** What the console answers to what it did not do. */
+/** Console output for commands that were not executed. */
 const REFUSED =
   /^(There is no|The parameters|[A-Z_]+: |.* is missing: |.* must be an? |.* is not for operators|The call failed)/m;
 /** Commands whose example names what is not there any more, with what they say then. */

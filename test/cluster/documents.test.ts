@@ -137,7 +137,7 @@ const ask = (url: string, acceptEncoding: string): Promise<Asked> =>
     sent.once('error', reject).end();
   });
 
-/** What a build reads, and a process runs; the order decides in which a folder lists its files. */
+/** Input of a build and of a process; `order` decides how a folder lists its files. */
 async function copyRepository(folder: string, reversed: boolean): Promise<void> {
   const files = repositoryFiles().filter((path) => !/^(?:test|bench|k8s)\//.test(path));
   for (const path of reversed ? files.reverse() : files) cpSync(join(root, path), join(folder, path));

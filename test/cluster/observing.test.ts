@@ -1,5 +1,5 @@
 /**
- * What operators see of a cluster of real processes: the present state of each service, in answers and in metrics, and
+ * Operators' view of a cluster of real processes: the present state of each service, in answers and in metrics, and
  * the way of a request through the logs of all of them.
  */
 import assert from 'node:assert/strict';

@@ -32,7 +32,7 @@ describe('a cluster', function () {
     sam = await stage.as('sam');
   });
   after(() => stage?.stop());
-  // What broke was something else: a process that ends along with it would leave the others without it.
+  // Reached after an earlier failure: another process may have ended already.
   afterEach('no process ended by itself', () => {
     for (const process of stage.processes.values()) assert.equal(process.crash(), null);
   });

@@ -19,10 +19,10 @@ interface Printed {
   /** Functions that stand for programs that are not here. */
   readonly functions: string;
   readonly text: string;
-  /** Where it works, and what it has for a home. */
+  /** Working directory and home directory. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
-  /** What is typed. */
+  /** Typed input. */
   readonly input: string;
 }
 

@@ -30,7 +30,7 @@ import { Balancer } from './traffic.ts';
 
 /** Of the account that the mail server gave the platform. */
 export const MAIL_PASSWORD = randomBytes(16).toString('hex');
-/** What the pages say: two seconds more, in which the gateways find the new process. */
+/** From the pages: two more seconds, in which the gateways discover the new process. */
 const FOUND_MS = 2_000;
 /** The ingress asks that often; half of SHUTDOWN_GRACE_SECONDS is longer. */
 const PROBE_MS = 200;
@@ -138,7 +138,7 @@ export class Production {
   readonly mail: MailServer;
   readonly provider: IdentityProvider;
   readonly collector: Collector;
-  /** What `kustomization.yaml` of the overlay says. */
+  /** `kustomization.yaml` of the overlay. */
   readonly settings: Record<string, string>;
   readonly pods = new Map<ServiceName, Pod>();
   readonly #certificate: Certificate;
@@ -146,7 +146,7 @@ export class Production {
   readonly #balancer: Balancer;
   readonly #everybody: ServiceProcess[] = [];
   readonly #trusted = getCACertificates();
-  /** What `kubectl` of the pages causes. */
+  /** Effect of the pages' `kubectl` commands. */
   readonly #control = createServer(async (req, res) => {
     try {
       if (req.url === '/migrate') await this.migrate();
@@ -256,7 +256,7 @@ export class Production {
       .replaceAll('http://localhost:3000', this.baseUrl);
   }
 
-  /** What the owner of the database sets for `npm run migrate`: the address of everybody. */
+  /** Environment of the database owner for `npm run migrate`: the address of every service. */
   async migrate(): Promise<string> {
     const names = ['DATABASE_URL', ...ALL_SERVICES.map(databaseVariable)];
     const addresses = names.map((name) => [name, this.secret('platform', name)]);
@@ -310,7 +310,7 @@ export class Production {
     this.settings['NATS_URL'] = this.#nats.url.replace('127.0.0.1', 'localhost');
   }
 
-  /** What an operator sets, who has the folder `operator` of the keys. */
+  /** Environment of an operator with the folder `operator` of the keys. */
   get operator(): Record<string, string> {
     return {
       NATS_URL: this.settings['NATS_URL'] ?? '',
@@ -319,7 +319,7 @@ export class Production {
     };
   }
 
-  /** What the container of a pod gets: the ConfigMap, and what its Deployment names, with the Secrets as files. */
+  /** Environment of a pod's container: the ConfigMap, and the variables of its Deployment, with the Secrets as files. */
   environmentOf(service: ServiceName): Record<string, string> {
     const containerOf = (path: string): Manifest =>
       manifests(path).find(({ kind }) => kind === 'Deployment').spec.template.spec.containers[0];
@@ -333,7 +333,7 @@ export class Production {
     return env;
   }
 
-  /** What the first container of a pod of the service does: it waits for the migration. Answers what it logged meanwhile. */
+  /** Runs the init container of the service's pod, which waits for the migration. Returns its log. */
   async waitForMigration(service: ServiceName): Promise<string> {
     const { DATABASE_URL, SERVICES } = this.environmentOf(service) as { DATABASE_URL: string; SERVICES: string };
     return this.shell('npm run migrate -- --wait', { ...this.settings, DATABASE_URL, SERVICES });

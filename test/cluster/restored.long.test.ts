@@ -1,5 +1,5 @@
 /**
- * A database that is restored, recovered or failed over, with real servers: who follows changes is told to start over and
+ * A database that is restored, recovered or failed over, with real servers: followers of changes get a reset and
  * misses nothing, and the audit trail goes on.
  */
 import assert from 'node:assert/strict';
@@ -171,7 +171,7 @@ describe('a database that is a copy', function () {
       files: { [`objects/${apiName}/object.yaml`]: OBJECT.replace('Crate__c', apiName) },
     });
 
-  /** What happens in every copy: a follower from before starts over and misses nothing, and so does one from now on. */
+  /** Checks for every copy: a follower from before starts over and misses nothing, and so does a new one. */
   async function assertGoesOn(user: Api, before: Follower): Promise<void> {
     const fresh = await new Follower().begin(user);
     await before.follow(user);

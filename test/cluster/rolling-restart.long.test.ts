@@ -22,7 +22,7 @@ import { Balancer, Traffic } from './traffic.ts';
 
 const PER_SECOND = Number(process.env['ROLLING_PER_SECOND'] ?? 40);
 const PROBE_MS = 200;
-/** What a gateway needs to find a new process, and another process to hear of it. */
+/** Time for a gateway to discover a new process, and for other processes to be informed. */
 const FOUND_MS = 1_000;
 const ATTEMPTS_MAX = 3;
 const TOGETHER: readonly (readonly ServiceName[])[] = [
@@ -34,7 +34,7 @@ const GROUPS = process.env['ROLLING_APART'] === 'true' ? ALL_SERVICES.map((servi
 
 /** The release that is there at first; this one where no other is named. */
 const FROM = process.env['ROLLING_FROM'] ?? root;
-/** What is new may be called by what comes later. */
+/** A new process may be called by later ones. */
 const UPGRADE_ORDER = (a: Member, b: Member): number => stepOf(a) - stepOf(b);
 const stepOf = ({ services }: Member): number =>
   services.includes('gateway') ? 2 : services.includes('metadata') ? 0 : 1;

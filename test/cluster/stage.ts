@@ -83,7 +83,7 @@ export async function startStage(): Promise<Stage> {
   };
 }
 
-/** What a careful client does: the same request with the same key until it has an answer that will not change. */
+/** Retries like a careful client: the same request with the same key until a final answer. */
 export async function insist<T>(work: () => Promise<Answer<T>>, patienceMs = 60_000): Promise<Answer<T>> {
   for (const end = Date.now() + patienceMs; ; await pause(200)) {
     const answer = await work().catch((error: Error) => error);

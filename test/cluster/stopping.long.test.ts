@@ -1,4 +1,4 @@
-/** What a caller of a gateway sees when it gets SIGTERM: connections byte by byte. */
+/** A gateway's connections on SIGTERM, byte by byte, as the caller sees them. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';

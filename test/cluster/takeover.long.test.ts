@@ -248,7 +248,7 @@ describe('processes that are lost under traffic', function () {
   });
 });
 
-/** An access token that is signed with a key which nobody has seen. */
+/** An access token signed with an unknown key. */
 function unknownToken(): string {
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
   return `${part({ alg: 'EdDSA', typ: 'at+jwt', kid: 'unseen' })}.${part({ sub: 'nobody' })}.${'A'.repeat(86)}`;

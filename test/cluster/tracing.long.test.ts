@@ -74,7 +74,7 @@ describe('traces of a cluster', function () {
   const newTraceId = (): string => randomBytes(16).toString('hex');
   /**
    * The spans of a trace, once the first of them is there and every process has sent its own: a call that is sent is worked on
-   * somewhere, and what is worked on was received from somebody.
+   * somewhere, and every span of a receiver has a sender.
    */
   const traceOf = async (find: (span: RecordedSpan) => boolean): Promise<RecordedSpan[]> => {
     const root = (): RecordedSpan | undefined => collector.spans.find((span) => span.kind === 2 && find(span));

@@ -15,7 +15,7 @@ const SETTLE_MS = 1_000;
 
 interface Backend {
   readonly port: number;
-  /** Where it is asked whether it is ready. */
+  /** Readiness address. */
   readonly probed: number;
   readonly agent: Agent;
   ready: boolean;
@@ -210,7 +210,7 @@ export class Traffic {
     if (reply.status === 201) this.#stored.push({ id: JSON.parse(reply.text).id, etag: reply.etag! });
   }
 
-  /** Of a record that nobody else changes meanwhile. */
+  /** For a record without concurrent changes. */
   async #update(): Promise<void> {
     const stored = this.#stored.length > 10 ? this.#stored.pop()! : undefined;
     if (!stored) return;

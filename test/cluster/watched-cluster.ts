@@ -39,7 +39,7 @@ export interface Line {
   readonly err?: { readonly message: string };
 }
 
-/** What single services are given besides what all have. */
+/** Additional environment of single services. */
 type Environments = Readonly<Partial<Record<ServiceName, Record<string, string>>>>;
 
 /** Metrics of a process are remembered for a second. */
@@ -63,7 +63,7 @@ export class WatchedCluster {
   readonly #health: ReadonlyMap<ServiceName, number>;
   readonly #port: number;
   readonly #env: Environments;
-  /** What processes printed that have ended. */
+  /** Output of ended processes. */
   readonly #ended = new Map<ServiceName, string>();
   readonly #copies = new Set<ServiceProcess>();
 
@@ -178,7 +178,7 @@ export class WatchedCluster {
     return url.toString();
   }
 
-  /** What the ways of these services to the database let pass. */
+  /** Traffic allowed between these services and the database. */
   setWays(state: LinkState, services: readonly ServiceName[] = ALL_SERVICES): void {
     for (const service of services) this.ways.get(service)!.set(state);
   }
@@ -256,7 +256,7 @@ export class WatchedCluster {
     ).catch((error: Error) => assert.fail(`${error.message}: ${value}`));
   }
 
-  /** What the processes of a service have logged so far. */
+  /** Log of a service's processes so far. */
   lines(service: ServiceName): Line[] {
     const printed = (this.#ended.get(service) ?? '') + (this.processes.get(service)?.output() ?? '');
     return this.linesOf(printed);

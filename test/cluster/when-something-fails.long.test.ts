@@ -24,7 +24,7 @@ import { type Line, WatchedCluster } from './watched-cluster.ts';
 
 const WARN = 40;
 const ERROR = 50;
-/** A process that nobody calls is missed when its heartbeats have been. */
+/** A process without calls is detected by its missing heartbeats. */
 const MISSED_MS = 15_000;
 /**
  * Until everything is as usual. A second is usual; a process that has just started and gets no processor time for four is
@@ -192,7 +192,7 @@ describe('when something fails', function () {
     readonly either?: readonly string[];
     /** Milliseconds until a 503; of the first ones two seconds more, in which the failure is found out. */
     readonly within?: number;
-    /** What else holds while it lasts. */
+    /** Further checks while it lasts. */
     readonly meanwhile?: () => unknown;
     readonly end: () => unknown;
     /** Connections are cut under reads, of which only those of records are repeated. */
@@ -369,7 +369,7 @@ describe('when something fails', function () {
           'approvals',
         ],
         {
-          // What a user may do is remembered for five seconds.
+          // Permissions of a user are cached for five seconds.
           either: ['connections', 'limits', 'capabilities', 'assistant'],
           begin: async () => {
             await superuser.query(`BEGIN; LOCK TABLE ${schema}."Account" IN SHARE MODE`);
@@ -483,7 +483,7 @@ passwordSignIn: true
   });
 
   it('mails that wait are told of in numbers', async () => {
-    // What the database is asked for is up to ten seconds old, and stands in the next scrape.
+    // Metrics from the database are up to ten seconds old, and appear in the next scrape.
     await cluster.shows('auth', 'erp_mails_waiting', (value) => value! > 0, 15_000);
     assert.ok((await cluster.metric('auth', 'erp_mails_oldest_seconds'))! > 0);
     toMails.set('whole');
@@ -494,7 +494,7 @@ passwordSignIn: true
     const before = (latest ??= await cluster.scrape());
     await cluster.kill('gateway');
     await assert.rejects(sam.get('/identity'));
-    // Who calls it: the tools for assistants.
+    // Its caller: the tools for assistants.
     await cluster.untilReady('gateway away', ({ services }) => services['gateway']!.status === 'away', {
       service: 'mcp',
       within: MISSED_MS,
@@ -727,7 +727,7 @@ passwordSignIn: true
     );
   }
 
-  /** What fires if a failure lasts; `ErpRequestsFail` besides, where there is somebody who counts requests. */
+  /** Alerts that fire if a failure lasts; `ErpRequestsFail` as well where a gateway counts requests. */
   const ALERTS: Readonly<Record<string, readonly string[]>> = {
     'four services': ['analytics', 'agent', 'mcp', 'ratelimit'].map((service) => `ErpServiceAway ${service}`),
     'auth and metadata': ['ErpServiceAway auth', 'ErpServiceAway metadata'],
@@ -739,7 +739,7 @@ passwordSignIn: true
     'read-only': ['ErpDatabaseReadOnly', 'ErpDatabaseFails data readOnly'],
     'full disk': ['ErpDatabaseFails data full'],
   };
-  /** What may fire with them: calls and jobs that fail in consequence, and how busy the machine is. */
+  /** Alerts that may also fire: calls and jobs that fail as a consequence, and machine load. */
   const CONSEQUENCES = /^Erp(?:ActionsFail|Jobs\w+|DatabaseFails|ProcessesLost|EventLoop\w+|RequestsSlow)\b/;
   const HISTORY = /^Erp(?:ProcessesLost|EventLoop\w+|RequestsSlow)\b/;
 

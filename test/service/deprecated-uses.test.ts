@@ -1,4 +1,4 @@
-/** What auth keeps of the use of deprecated operations, in a database: added up by day, told to the tenant alone, for 30 days. */
+/** Usage records of deprecated operations: summed per day, visible to their tenant only, kept for 30 days. */
 import assert from 'node:assert/strict';
 import { call } from '../../contracts/call.ts';
 import { uuidv7 } from '../../lib/values/ids.ts';

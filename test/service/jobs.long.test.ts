@@ -86,7 +86,7 @@ describe('jobs', function () {
 
     it('are taken over from a process that died in the middle of a round', async () => {
       await aProcess().declare(TICK);
-      // What a killed process leaves: a round at work, of which no sign of life has come for longer than allowed.
+      // State after a killed process: a running round whose heartbeat is overdue.
       await database.query(
         `INSERT INTO pgboss.job (name, policy, state, started_on, heartbeat_on, heartbeat_seconds, retry_limit, expire_seconds)
           SELECT name, policy, 'active', now() - interval '1 minute', now() - interval '31 seconds', heartbeat_seconds,

@@ -1,4 +1,4 @@
-/** What each service tells Prometheus is what docs/reference/metrics.md says, and promtool has nothing to object. */
+/** The metrics of each service match docs/reference/metrics.md and pass promtool. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';

@@ -37,7 +37,7 @@ const PATIENCE_MS = 12_000;
 export const GRACE_MS = 15_000;
 const PAUSES_MS = [50, 100, 200, 400, 800, 1_000];
 
-/** What all clients of a storm share. */
+/** State shared by all clients of a storm. */
 export class Traffic {
   readonly cluster: Cluster;
   readonly faults: Faults;
@@ -168,7 +168,7 @@ export class Client {
       const what = late ? 'no answer in time' : `connection: ${cause?.code ?? name}`;
       gateway.ready = false;
       const detail = `${method} ${path} at ${gateway.name} after ${Math.round(performance.now() - sent)} ms: ${error}`;
-      // Where no gateway is ready, one that is not is asked.
+      // Without a ready gateway, an unready one is used.
       this.#traffic.failed(what, sent, detail, late || !wasReady ? undefined : gateway);
       return null;
     }
@@ -235,7 +235,7 @@ export class Client {
     return { ...tokens, at: performance.now() };
   }
 
-  /** What no answer may be, whatever happens, and what it may be during faults alone. */
+  /** Answers that are never allowed, and those allowed only during faults. */
   #judge(method: string, path: string, answer: Answer, gateway: Member, sent: number): void {
     const { status, headers, text, body } = answer;
     const detail = `${method} ${path} at ${gateway.name}: ${status} ${headers.get('x-request-id')} ${text.slice(0, 600)}`;

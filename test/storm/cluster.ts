@@ -110,7 +110,7 @@ export class Member {
     }
   }
 
-  /** What its process printed is kept until the storm is over. */
+  /** Its output is kept until the storm is over. */
   #forget(): ServiceProcess | null {
     const { process } = this;
     if (process) this.past.push(process);
@@ -148,7 +148,7 @@ export class Member {
     return this.memories.reduce((most, bytes) => Math.max(most, bytes), 0);
   }
 
-  /** What it had in the middle of the first and of the last minute. */
+  /** Its memory in the middle of the first and of the last minute. */
   get memoryTrend(): [first: number, last: number] {
     const middle = (bytes: number[]): number => bytes.sort((a, b) => a - b)[bytes.length >> 1] ?? 0;
     return [middle(this.memories.slice(0, A_MINUTE)), middle(this.memories.slice(-A_MINUTE))];

@@ -69,7 +69,7 @@ const WAYS: Readonly<Record<Exclude<FaultKind, 'restore'>, Way>> = {
   /** A process is stopped in good order (SIGTERM), and started again. */
   async terminate(cluster, { ms }, target, others) {
     const code = await target!.terminate();
-    // What it was doing may have been waiting for something else that is away.
+    // Its work may have waited for another unavailable component.
     if (code !== 0 && !others() && !isOverloaded())
       cluster.crashes.push(`${target!.name} ended with exit code ${code} after SIGTERM`);
     await pause(ms);
@@ -141,7 +141,7 @@ const textOf = ({ kind, target, way, ms }: Fault): string => `${kind} ${target}$
 /** A gateway that is stopped in good order loses no connection. */
 const BREAKING: readonly FaultKind[] = ['kill', 'stall', 'restore'];
 
-/** What a fault is done to; two at once of one thing would undo each other. */
+/** Target of a fault; two simultaneous faults on one target would undo each other. */
 const subjectOf = ({ kind, target }: Fault): string => (kind === 'split' ? target.split('/')[0]! : target);
 
 /** Does faults and remembers when each began and ended. */

@@ -1,5 +1,5 @@
 /**
- * What the clients know: every intention with its key and its final answer, and what must be stored because of them. An
+ * The clients' ledger: every intention with its key and its final answer, and the resulting expected state. An
  * intention has one key, however often and through whichever gateway it is sent.
  */
 import { randomUUID } from 'node:crypto';
@@ -89,7 +89,7 @@ export class Ledger {
     return null;
   }
 
-  /** What is known at this moment; the answer brings the ledger back to it. Nothing may be under way. */
+  /** Takes a snapshot; the returned function restores it. No request may be in flight. */
   snapshot(): () => void {
     const { records, counters, lines, deployed } = this;
     const [length, before] = [this.intentions.length, structuredClone({ records, counters, lines, deployed })];

@@ -87,7 +87,7 @@ export class Link {
       from.pause();
       to.once('drain', () => this.#passes(direction) && from.resume());
     };
-    // What was read when nothing passes is kept until something does.
+    // Data read while the link is blocked is kept until it opens.
     const held: Buffer[] = [];
     from.on('resume', () => {
       for (const chunk of held.splice(0)) pass(chunk);

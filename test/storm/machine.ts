@@ -1,4 +1,4 @@
-/** Whether this machine can do what is asked of it. */
+/** Checks that this machine can run the storm. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 /** A timer of the storm itself that is so late says that the processors had others to serve. */

@@ -1,5 +1,5 @@
 /**
- * What must hold after a storm, whatever happened: what is stored is what the ledger says, the parts of the platform agree
+ * Invariants after a storm: the stored state matches the ledger, the parts of the platform agree
  * with each other, and nothing is left over.
  */
 import { execFile } from 'node:child_process';
@@ -248,7 +248,7 @@ async function nothingIsHeld({ cluster, violations }: Traffic): Promise<number> 
   }
 }
 
-/** What a process prints when it did not know what to do. */
+/** Output of a process on an unexpected error. */
 const UNCAUGHT = /uncaught|unhandled|\n\s+at .+\(?(?:file|node):|INTERNAL_ERROR|out of memory/i;
 
 async function logsAreClean(traffic: Traffic): Promise<number> {

@@ -6,7 +6,7 @@ export interface Random {
   /** An integer of `least` to `most`. */
   integer(least: number, most: number): number;
   pick<T>(list: readonly T[]): T;
-  /** Whether something of this probability happens. */
+  /** True with this probability. */
   chance(probability: number): boolean;
 }
 

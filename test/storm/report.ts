@@ -1,4 +1,4 @@
-/** What a storm was like, for people. */
+/** Human-readable report of a storm. */
 import type { Traffic } from './client.ts';
 import type { Ledger } from './ledger.ts';
 import type { Load } from './load.ts';

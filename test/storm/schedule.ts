@@ -1,7 +1,7 @@
 /** Which faults a storm has, and when: a pure function of the seed. */
 import { type Random, randomOf } from './random.ts';
 
-/** What each kind does stands in faults.ts. */
+/** faults.ts implements each kind. */
 export const FAULT_KINDS = [
   'kill',
   'terminate',

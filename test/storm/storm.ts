@@ -67,7 +67,7 @@ export async function storm(options: StormOptions): Promise<Outcome> {
     (text) => note(`fault ${text}`),
   );
   const traffic = new Traffic(cluster, faults, violations, note);
-  // Who is aborted waits for no answer.
+  // An aborted client does not wait for its answer.
   options.signal?.addEventListener('abort', () => (traffic.ended = true), { once: true });
   const ledger = new Ledger(randomOf(options.seed, 'ledger'), violations);
   const load = new Load(traffic, ledger, options.seed);

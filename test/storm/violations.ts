@@ -1,12 +1,12 @@
-/** What a storm found: each promise that did not hold, with what both sides say about it. */
+/** Findings of a storm: each broken promise, with the view of both sides. */
 
 export interface Violation {
   /** Which promise. */
   readonly oracle: string;
   readonly what: string;
-  /** What the client knows. */
+  /** The client's view. */
   readonly ledger?: unknown;
-  /** What the server says. */
+  /** The server's view. */
   readonly server?: unknown;
 }
 

@@ -57,7 +57,7 @@ export function aDeletion(runId: string, more: Partial<Admission> & { id?: strin
   };
 }
 
-/** A list of invoices, which needs nobody. */
+/** A list of invoices, which needs no approval. */
 export const aList = (runId: string, more: Partial<Admission> = {}): Admission => ({
   ...aDeletion(runId),
   operationId: 'data.records.list',

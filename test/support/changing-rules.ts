@@ -37,7 +37,7 @@ interface Written {
   readonly committed: number;
   readonly refused: number;
   readonly longestMs: number;
-  /** Answers that nobody should have seen. */
+  /** Answers that should not have been visible. */
   readonly surprises: readonly string[];
 }
 

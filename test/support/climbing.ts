@@ -1,6 +1,6 @@
 /**
- * A tenant in which one user tries to climb: random configurations, users and steps, and what everybody can do after
- * each. What is forbidden is decided by the code of the platform; what counts as climbing is worked out here, from
+ * A tenant in which one user tries to escalate: random configurations, users and steps, and each user's abilities after
+ * each. The platform's code decides what is forbidden; escalation is computed here, from
  * effective permissions, reached records and what formulas tell.
  */
 import fc from 'fast-check';
@@ -53,7 +53,7 @@ function bundleFile({ name, atoms }: Bundle): Files {
   const of = (kind: string): string[][] => atoms.map((atom) => atom.split(' ')).filter(([first]) => first === kind);
   const entries = (kind: string): [string, Set<string>][] =>
     [...Map.groupBy(of(kind), ([, what]) => what!)].map(([what, given]) => [what, new Set(given.map((it) => it[2]!))]);
-  // What the platform asks for: who changes records reads them, who edits a field reads it.
+  // The platform requires that changing records includes reading them, and editing a field reading it.
   const flags = (rights: ReadonlySet<string>): string =>
     [...rights, ...(rights.has('viewAll') || rights.has('modifyAll') ? [] : ['read'])]
       .map((it) => `${it}: true`)
@@ -101,7 +101,7 @@ const GROUND: Files = {
   ...objectFiles('Alpha__c', { One__c: 'fieldType: text', Two__c: 'fieldType: text' }, 'sharingDefault: private\n'),
   ...objectFiles('Beta__c', { Three__c: 'fieldType: text' }, 'sharingDefault: read\n'),
   ...formulaFile('Alpha__c', 'Sum__c', 'record.One__c'),
-  // What others have built: records that a formula and a flag open, figures over hidden records, a rule that sleeps.
+  // Components of others: records shared by a formula and a flag, rollups over hidden records, an inactive rule.
   ...fieldFile('Alpha__c', 'Flag__c', 'fieldType: boolean'),
   ...fieldFile('Alpha__c', 'Up__c', 'fieldType: reference\nreferenceTo: [Beta__c]'),
   ...fieldFile('Beta__c', 'Up__c', 'fieldType: reference\nreferenceTo: [Alpha__c]'),
@@ -144,7 +144,7 @@ const assignment = fc.record({
   active: fc.boolean(),
 });
 
-/** Profiles, permission sets, and who holds them; whoever attacks may deploy, manage users and clients. */
+/** Profiles, permission sets, and their holders; the attacker may deploy, manage users and clients. */
 export const beginning = fc.record({
   bundles: fc.tuple(...BUNDLES.map((name) => atoms.map((given): Bundle => ({ name, atoms: given })))),
   powers: fc.subarray(POWERS, { minLength: 2 }),
@@ -152,7 +152,7 @@ export const beginning = fc.record({
 });
 export type Beginning = typeof beginning extends fc.Arbitrary<infer T> ? T : never;
 
-/** One step of whoever is controlled: a deployment, a change of a user, a new one. */
+/** One step of a controlled user: a deployment, a change of a user, a new one. */
 export const step = fc.oneof(
   {
     weight: 4,
@@ -332,7 +332,7 @@ export class Tenant {
   people: Map<string, Person>;
   bundles: Map<string, readonly Atom[]>;
   readonly controlled = new Set<string>(['attacker']);
-  /** What the flag of the records is since it became required. */
+  /** Value of the records' flag since it became required. */
   flag: boolean | null = null;
 
   private constructor(state: State, people: readonly Person[], bundles: Map<string, readonly Atom[]>) {
@@ -402,7 +402,7 @@ export class Tenant {
       if (givesBeyond(accessFor(actor.snapshot, principal({ ...after, active: true })), before, actor)) return false;
     }
     this.people.set(user, after);
-    // Who may change the email gets the link with which a password is set.
+    // A user who may change the email receives the link that sets a password.
     this.controlled.add(user);
     return true;
   }
@@ -455,7 +455,7 @@ const RECORDS = OBJECTS.flatMap((object) =>
   ),
 );
 
-/** Everything that a user can do: permissions in effect, roles, groups, records, and fields whose values are told. */
+/** Everything that a user can do: permissions in effect, roles, groups, records, and readable fields. */
 export function abilities(tenant: Tenant, id: string): Set<string> {
   const person = tenant.people.get(id)!;
   const snapshot = compileSnapshot(aSnapshot([]).tenant, 1, tenant.state);

@@ -1,4 +1,4 @@
-/** What must hold of a demo tenant's records whatever was done to them, by whom and through which faults. */
+/** Invariants of a demo tenant's records under any writes, callers and faults. */
 import assert from 'node:assert/strict';
 import { Client } from 'pg';
 

@@ -28,7 +28,7 @@ export class Console {
     });
   }
 
-  /** What it has printed up to the next prompt. */
+  /** Output up to the next prompt. */
   async answer(): Promise<string> {
     for (;;) {
       const at = this.#output.indexOf(PROMPT);
@@ -49,7 +49,7 @@ export class Console {
     return this.answer();
   }
 
-  /** What it prints until it has ended, at the end of these lines. */
+  /** Output until it ends, after these lines. */
   async end(lines: readonly string[] = []): Promise<string> {
     if (this.#child.exitCode !== null) return this.#output;
     const ended = new Promise((resolve) => this.#child.once('close', resolve));

@@ -17,7 +17,7 @@ import { testBinaries } from './postgresql.ts';
 export interface TestDatabase {
   readonly name: string;
   readonly url: string;
-  /** Drops the database; fails when somebody forgot to close a connection to it. */
+  /** Drops the database; fails while a connection to it is open. */
   drop(): Promise<void>;
 }
 
@@ -100,7 +100,7 @@ export async function createDatabase(options: { template?: string } = {}): Promi
   return database;
 }
 
-/** What metadata keeps in a database without a tenant, among it the functions that compiled statements call. */
+/** Metadata's schema in a database without a tenant, including the functions that compiled statements call. */
 export async function migrateMetadata(database: Database): Promise<void> {
   await migrate(database, 'metadata', join(import.meta.dirname, '..', '..', 'services', 'metadata', 'migrations'));
 }

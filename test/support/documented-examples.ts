@@ -26,7 +26,7 @@ import { sharedFolder } from './temporary.ts';
 // biome-ignore lint/suspicious/noExplicitAny: examples and answers are compared, whatever they hold
 type Anything = any;
 
-/** Where examples are tried out. */
+/** Environment in which an example runs. */
 export interface Stage {
   readonly baseUrl: string;
   readonly broker: ServiceBroker;
@@ -478,7 +478,7 @@ const aggregate = (stage: Stage, query: Anything): Promise<Answer> =>
     query,
   });
 
-/** What the blocks print, with the commands of npm against the stage. */
+/** Output of the blocks, with npm commands run against the stage. */
 async function shell(text: string, { baseUrl, databaseUrl, natsUrl }: Stage): Promise<string> {
   const npm = `npm() { "${process.execPath}" "${root}/scripts/$3.ts" "\${@:5}"; }\n`;
   const script = npm + text.replaceAll('http://localhost:3000', baseUrl);
@@ -513,7 +513,7 @@ function assertLike(example: Anything, found: Anything, { whole = true, at = '' 
       `${at} has no such names`,
     );
     if (whole) assert.deepEqual(Object.keys(found).sort(), names.sort(), at);
-    // What records hold is up to the configuration.
+    // The fields of records depend on the configuration.
     for (const name of names)
       if (name !== 'record') assertLike(example[name], found[name], { whole: false, at: `${at}/${name}` });
   }

@@ -10,7 +10,7 @@ interface Example {
   readonly text: string;
 }
 
-/** Pages that somebody follows. */
+/** Pages that readers follow step by step. */
 const PAGES = /^(?:README|CONTRIBUTING)\.md$|^docs\/(?:guides|reference)\/[\w-]+\.md$/;
 
 export const examplesOf = (file: string): Example[] => {

@@ -29,7 +29,7 @@ export interface FakeWidget {
   result?: FakeResult;
   /** Answered in place of a result. */
   failure?: FakeFailure;
-  /** What is answered to a cursor. */
+  /** Response to a cursor. */
   pages?: Record<string, { result?: FakeResult; failure?: FakeFailure }>;
   delayMs?: number;
 }

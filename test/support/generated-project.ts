@@ -1,5 +1,5 @@
 /**
- * The configuration of a business system that nobody has written: as large as asked for, the same for the same seed.
+ * A generated configuration of a business system: of the requested size, the same for the same seed.
  * Its files are in the canonical form, so that a retrieve of what was deployed gives the same bytes. Pure.
  */
 import { pathOf } from '../../lib/metadata/paths.ts';
@@ -102,7 +102,7 @@ function objectAt(i: number): GeneratedObject {
   return { name: nameAt(i), master: isLine ? nameAt(i - 1) : null, hasLines: !isLine, private: !isLine && i % 4 === 0 };
 }
 
-/** What a field of a name says beyond its name and object. */
+/** Definition of a field by its name, beyond name and object. */
 type FieldMaker = (choices: Choices, of: GeneratedObject) => Record<string, YamlValue>;
 
 /** The fields of every object, in this order; what is beyond them repeats the later ones under numbered names. */
@@ -276,7 +276,7 @@ class Project {
     }
   }
 
-  /** What ties objects together, and what is computed over them. */
+  /** References between objects, and computed fields over them. */
   #links(object: GeneratedObject, i: number): (readonly [string, FieldMaker])[] {
     const { master, hasLines } = object;
     const links: (readonly [string, FieldMaker])[] = [];

@@ -1,5 +1,5 @@
 /**
- * What strangers and provisioning clients can send: forms and addresses of the sign-in, parameters and tokens of OAuth, and
+ * Requests of unauthenticated callers and provisioning clients: forms and addresses of the sign-in, parameters and tokens of OAuth, and
  * SCIM, each as long and as odd as its bounds let it. The answer may be any but a 500, and no process may stand still over it.
  */
 import { type HostileGenerator, type HostileRequest, repeated } from './hostile.ts';
@@ -191,7 +191,7 @@ const visited = (name: string, path: string, headers: Readonly<Record<string, st
 const token = (header: object, chars: number): string =>
   `${Buffer.from(JSON.stringify(header)).toString('base64url')}.${Buffer.from(nested(chars / 3)).toString('base64url')}.AAAA`;
 
-/** For anybody. Long texts are below what a form may have (56 KiB), which is refused by its length. */
+/** Unauthenticated. Long texts stay below the form limit (56 KiB), above which only the length is checked. */
 export const HOSTILE_VISITS: readonly HostileVisit[] = [
   ...pieces(24_000, (kind, text) => onSignIn(`${kind} in username and password`, { username: text, password: text })),
   onSignIn('a domain of many labels', { username: `a@${'a.'.repeat(12_000)}example`, password: '' }),

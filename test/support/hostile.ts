@@ -530,7 +530,7 @@ const HOSTILE_DASHBOARDS: readonly HostileGenerator[] = [
 ];
 
 /** All of them. */
-/** What a client prefers, in as many words as fit. */
+/** A client's preferences, in as many words as fit. */
 const HOSTILE_PREFERENCES: readonly HostileGenerator[] = (
   [
     ['accept', 'application/problem+json', 'a/b;q=0.1,'],
@@ -561,7 +561,7 @@ export const HOSTILE_TEXTS: readonly HostileGenerator[] = [
 type Place = (piece: string, end: string) => HostileRequest;
 
 const filled = (piece: string, end: string, chars: number): string => `${repeated(piece, chars - end.length)}${end}`;
-/** What a header or an address takes as it is. */
+/** Characters that need no encoding in a header or an address. */
 const plain = (text: string): string => text.replace(/[^!-~]/g, '~');
 
 /** Places that take any text. */

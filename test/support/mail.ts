@@ -61,7 +61,7 @@ export class Mailbox {
   }
 }
 
-/** What a process without SMTP_URL writes below its DATA_DIR. */
+/** Mails that a process without SMTP_URL writes below its DATA_DIR. */
 export const folderOfMails = (dataDir: string): Mailbox => {
   const parsed = new Map<string, ParsedMail>();
   const folder = join(dataDir, 'mail');

@@ -73,7 +73,7 @@ export class ManifestProgram {
     this.manifest = manifest;
   }
 
-  /** The way `person`: somebody is at the program. */
+  /** The way `person`: a user is at the program. */
   async signIn(person: Person, workflowIds: readonly string[]): Promise<void> {
     const { client } = this.way('person');
     const codeVerifier = randomBytes(32).toString('base64url');

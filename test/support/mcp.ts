@@ -1,4 +1,4 @@
-/** What tests of the endpoint for assistants have in common. */
+/** Shared helpers for tests of the MCP endpoint. */
 import assert from 'node:assert/strict';
 import { MCP_SCOPES } from '../../contracts/mcp.ts';
 import { signIn, type Tokens } from '../../scripts/sign-in.ts';

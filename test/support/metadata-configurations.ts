@@ -67,7 +67,7 @@ const rollupOver = (parent: string, child: string, way: string): Files =>
     `fieldType: rollup\nrollup:\n  childObject: ${child}\n  referenceField: ${way}\n  function: count`,
   );
 
-/** What the files of `surroundings` need. */
+/** Requirements of the files of `surroundings`. */
 export const GROUND: Files = {
   ...Object.assign({}, ...OBJECTS.map((name) => objectFiles(name))),
   'roles/Chief.yaml': 'type: Role\napiName: Chief\nlabel: Chief\n',

@@ -1,4 +1,4 @@
-/** What a process serves to Prometheus, and what docs/reference/metrics.md says of it. */
+/** Compares the metrics of a process with docs/reference/metrics.md. */
 import { read } from './sources.ts';
 
 export interface Served {

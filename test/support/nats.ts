@@ -12,7 +12,7 @@ import { freePort } from '../../mixins/database/embedded.ts';
 import { makeBusKeys } from '../../scripts/bus-keys.ts';
 import { processStarted, processStopped } from './processes.ts';
 
-/** For tests with services of their own: everybody may do everything. */
+/** For tests with services of their own: every user may do everything. */
 export const OPEN_POLICY: BusPolicy = {
   mayCall: () => true,
   maySend: () => true,
@@ -22,7 +22,7 @@ export const OPEN_POLICY: BusPolicy = {
 
 export interface NatsServer {
   readonly url: string;
-  /** What a process with this identity sets to join, such as `data` or `operator`. */
+  /** Environment of a process that joins with this identity, such as `data` or `operator`. */
   environment(identity: string): Record<string, string>;
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -46,7 +46,7 @@ interface Setup {
   environment?(identity: string): Record<string, string>;
 }
 
-/** Starts the nats-server of the PATH (Debian: package nats-server), in plain text and for everybody. */
+/** Starts the nats-server of the PATH (Debian: package nats-server), without TLS or sign-in. */
 export const startNats = (): Promise<NatsServer> => startServer({});
 
 /** The same with TLS and a user per identity, as `npm run bus-keys` sets it up. */

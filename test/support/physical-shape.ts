@@ -1,4 +1,4 @@
-/** What PostgreSQL has of a tenant's objects, and what it should have by the configuration. */
+/** The actual database objects of a tenant, and those that its configuration requires. */
 import { tenantSchema } from '../../lib/context.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import type { Database, Tx } from '../../mixins/database/database.ts';

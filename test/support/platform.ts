@@ -38,7 +38,7 @@ export interface TestPlatform {
 
 const running = new Set<TestPlatform>();
 
-/** What config/env.ts would read, with values that fit tests: a free port, silence, limits nobody meets by accident. */
+/** Configuration as config/env.ts reads it, for tests: a free port, no log, limits that are not reached by accident. */
 export function testEnvironment(databaseUrl: string, more: Record<string, string> = {}): Record<string, string> {
   return {
     PORT: '0',

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Where Debian's package of a version has its programs. */
+/** Folder of the programs of Debian's package of a version. */
 export const debianBinaries = (version: number | string): string => `/usr/lib/postgresql/${version}/bin`;
 
 export const hasBinaries = (folder: string): boolean =>

@@ -22,7 +22,7 @@ process.once('exit', () => {
   for (const child of alive.keys()) child.kill('SIGKILL');
 });
 
-/** Where Node keeps compiled code, which makes the start of a process shorter; `npm test` says where. */
+/** Node's compile cache, which shortens the start of a process; set by `npm test`. */
 export const compileCache = (): Record<string, string> => {
   const folder = process.env['NODE_COMPILE_CACHE'];
   return folder === undefined ? {} : { NODE_COMPILE_CACHE: folder };
@@ -35,7 +35,7 @@ export interface ServiceProcess {
   readonly baseUrl: string;
   /** The file that it prints into. */
   readonly log: string;
-  /** What it printed so far. */
+  /** Output so far. */
   output(): string;
   /** How it ended without having been asked to: the end of what it printed; null when it did not. */
   crash(): string | null;
@@ -52,16 +52,16 @@ interface ProcessOptions {
   env?: Record<string, string>;
   /** `env` is the whole environment, without what makes tests fast. */
   production?: boolean;
-  /** Where the program stands; default: this repository. */
+  /** Folder of the program; default: this repository. */
   folder?: string;
   /** Milliseconds until the ready line must be there. */
   patience?: number;
 }
 
-/** Where the output of this run's processes goes. */
+/** Folder for the output of this run's processes. */
 export const logs = join(tmpdir(), `erp-test-logs-${process.pid}`);
 
-/** After a run without a failure nobody reads them. */
+/** Deleted after a run without a failure. */
 export const removeLogs = (): void => rmSync(logs, { recursive: true, force: true });
 
 let count = 0;

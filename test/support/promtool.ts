@@ -34,7 +34,7 @@ export function findPromtool(): string | null {
 
 interface Checked {
   readonly code: number | null;
-  /** What it said, on both streams. */
+  /** Output of both streams. */
   readonly output: string;
 }
 

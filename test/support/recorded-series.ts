@@ -1,5 +1,5 @@
 /**
- * What processes served to Prometheus before, during and after something failed, as series on which promtool evaluates the
+ * Metrics of processes before, during and after a failure, as series on which promtool evaluates the
  * alerts of k8s/monitoring/rules.yaml: as if each of the three had lasted a quarter of an hour as it was measured.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ const MINUTES = 15;
 
 type Samples = Map<string, number>;
 
-/** What the rules ask for; of a histogram its parts. */
+/** Metrics that the rules use; for a histogram its parts. */
 function namesInRules(): ReadonlySet<string> {
   const { groups } = parse(read('k8s/monitoring/rules.yaml')) as { groups: { rules: { expr: string }[] }[] };
   return new Set(

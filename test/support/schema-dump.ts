@@ -10,7 +10,7 @@ import { Database } from '../../mixins/database/database.ts';
 import { createTenant } from '../../services/metadata/tenants.ts';
 import { createDatabase } from './database.ts';
 
-/** What stands for the schema of the one tenant, whose name differs from run to run. */
+/** Placeholder for the schema of the one tenant, whose name differs from run to run. */
 const TENANT = 't_tenant';
 /** pg-boss makes and changes its own. */
 const NOT_OURS = ['pgboss', 'public', 'information_schema'];
@@ -39,7 +39,7 @@ export async function schemaFiles(): Promise<Map<string, string>> {
   }
 }
 
-/** What PostgreSQL knows of one schema, as text. */
+/** Dumps one schema of PostgreSQL as text. */
 export async function dumpSchema(database: Database, schema: string): Promise<string> {
   const lines: string[] = [];
   await database.transaction(async (tx) => {

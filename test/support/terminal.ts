@@ -1,4 +1,4 @@
-/** Commands of the documents as somebody runs them in a terminal, who ends them when they go on for ever. */
+/** Runs commands of the documents in a terminal, and ends those that do not end by themselves. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { processStarted, processStopped } from './processes.ts';
 

@@ -5,5 +5,5 @@
  */
 import { join } from 'node:path';
 
-/** Where a file of these packages is. */
+/** Path of a file of these packages. */
 export const tool = (...path: readonly string[]): string => join(import.meta.dirname, '../node_modules', ...path);

@@ -1,5 +1,5 @@
 /**
- * Where connections to PostgreSQL are made. A client of `pg` without an error listener ends the process when its
+ * Limits the places that open connections to PostgreSQL. A client of `pg` without an error listener ends the process when its
  * connection breaks; PageClient has one from its creation on.
  */
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-/** What was published never changes: the archive of each version has the files of its checksums, and those of the list. */
+/** Published versions never change: each archive matches its own checksums and those of the list. */
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { Archives, publishedVersions } from '../../mixins/documents/archives.ts';

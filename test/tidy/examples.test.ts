@@ -1,4 +1,4 @@
-/** Every example of the documents is tried out, or somebody has said why not. */
+/** Every example of the documents is executed, or has a stated reason why not. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { ELSEWHERE, NOT_TRIED, TRIED } from '../support/documented-examples.ts';
@@ -12,7 +12,7 @@ const WALKED = new Set(
 /** Sections of the README that test/api/readme.test.ts runs. */
 const WALK_OF_README = /^README\.md#(?:the-first-request|configuration-as-files)(?: \d)?$/;
 
-/** What is typed in the console: test/cluster/console.test.ts types each line. */
+/** Console input: test/cluster/console.test.ts types each line. */
 const isTyped = (text: string): boolean => text.split(/\n(?=.)/).every((line) => line.startsWith('erp $ '));
 
 describe('an example of the documents', () => {

@@ -14,7 +14,7 @@ const LIMITS = new Proxy(CONFIGURED, {
   },
 });
 
-/** What nobody outside meets as such. */
+/** Internal limits that callers do not reach directly. */
 const INTERNAL: readonly (keyof typeof CONFIGURED)[] = ['bus_timeout_ms', 'retries_serialization_max'];
 
 const number = (value: number): string => value.toLocaleString('en-GB');
@@ -24,7 +24,7 @@ const seconds = (milliseconds: number): string => `${number(milliseconds / 1_000
 
 const { rateLimits } = readConfig({});
 
-/** What each row must say, by its first cell; of cells with figures from elsewhere, the parts. */
+/** Expected content of each row, by its first cell; for cells with other figures, the parts. */
 const ROWS: Readonly<Record<string, readonly string[]>> = {
   '`connection`': [`${number(rateLimits.connection)} units in 60 s`],
   '`tenant`': [`${number(rateLimits.tenant)} units in 60 s`],
@@ -115,7 +115,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
   'compiled, all together': [bytes(LIMITS.metadata_tenant_snapshot_max_bytes)],
 };
 
-/** Where else figures stand, by page: the words around them. */
+/** Figures on other pages: the words around them. */
 const SENTENCES: Readonly<Record<string, readonly string[]>> = {
   'agents.md': [
     `| \`expiresInSeconds\` | ${number(LIMITS.agent_approval_seconds)} |`,

@@ -15,7 +15,7 @@ import { read, repositoryFiles } from '../support/sources.ts';
 const SOURCES = /^(?:main\.ts$|(?:config|contracts|lib|mixins|services|web)\/.*\.ts$)/;
 const CHECK_TIMEOUT_MS = 20_000;
 
-/** Where one is made of a text, and what the text is. */
+/** Places that build one from a text, and its origin. */
 const MADE_OF: Readonly<Record<string, string>> = {
   'lib/metadata/paths.ts': 'fixed paths',
   'lib/schema/field-types/common.ts': 'a fixed number of repetitions of one character',

@@ -43,7 +43,7 @@ describe('every source file', () => {
       // A command in the shell of a test.
       path === 'test/cluster/compose/docker.ts' ||
       path === 'test/support/typescript-5.ts' ||
-      // What a guide runs, and so its test.
+      // Commands of a guide, and so of its test.
       path.startsWith('docs/guides/') ||
       (path.startsWith('bench/') && read(path).startsWith('/**') && importsOf(path).length > 0);
     const reached = new Set(sources.filter(isStart));

@@ -1,11 +1,11 @@
-/** The reference of tenants names each place that decides what a suspended tenant may do: nobody else has to look for them. */
+/** The reference of tenants lists each place that decides what a suspended tenant may do. */
 import assert from 'node:assert/strict';
 import { read, repositoryFiles } from '../support/sources.ts';
 
 /** Asks whether a tenant is suspended, to let something go on or not. */
 const DECIDES =
   /isSuspended\(|refusedTenant\(|refuseSuspended\(|suspendedStatement\(|[!.]tenantSuspended\b|tenant\??\.suspended\b|alsoSuspended[:,]/;
-/** What it asks with, or what it says to those who decide. */
+/** The check that it calls, or the value that it passes to one. */
 const SAYS: readonly string[] = [
   'services/auth/clients.ts',
   'services/auth/provider/suspended.ts',

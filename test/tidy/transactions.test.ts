@@ -1,5 +1,5 @@
 /**
- * Who keeps or compares numbers of transactions. They mean something within one database only: in one that was restored,
+ * Limits the places that store or compare transaction ids. They are valid within one database only: in one that was restored,
  * recovered or failed over, the same numbers stand for others, and a position that is made of them has to belong to an
  * epoch (`services/data/trail/epoch.ts`).
  */

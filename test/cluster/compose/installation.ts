@@ -1,5 +1,5 @@
 /**
- * What `docker compose` makes of docker-compose.yml, without containers: a process for each, in the order and with the
+ * Runs docker-compose.yml without containers: a process for each, in the order and with the
  * environment, the files and the commands that the file gives it, at an address of its own that the others reach by its name. The
  * blocks of the pages run as printed; `docker` in their shell comes here. It shows nothing of what only an image and a kernel can:
  * what is in the image, its user, who may read a mounted file, limits, health checks of services, restarts.
@@ -83,7 +83,7 @@ function interpolate(text: string, variables: Readonly<Record<string, string>>):
   return text;
 }
 
-/** What the Dockerfile sets in its last stage. */
+/** Environment from the Dockerfile's last stage. */
 const IMAGE: Readonly<Record<string, string>> = Object.fromEntries(
   [.../^ENV ([\s\S]*?[^\\])\n/m.exec(read('Dockerfile'))![1]!.matchAll(/(\w+)=(\S+)/g)].map(([, name, value]) => [
     name,
@@ -98,7 +98,7 @@ export class Installation {
   readonly #running = new Map<string, Started>();
   readonly #all: ServiceProcess[] = [];
   readonly #published: Server[] = [];
-  /** What the operator has in the environment, beside `.env`. */
+  /** The operator's environment, in addition to `.env`. */
   readonly #variables: Readonly<Record<string, string>>;
   readonly #control = createHttpServer(async (req, res) => {
     let text = '';
@@ -135,7 +135,7 @@ export class Installation {
     return this.#running.get(name)?.pid;
   }
 
-  /** Where the process of a service is asked how it is. */
+  /** Health address of a service's process. */
   health(service: ServiceName): string {
     return `http://${this.#addresses[service]}:${IMAGE['HEALTH_PORT']}`;
   }
@@ -207,7 +207,7 @@ export class Installation {
     throw new Error(`docker compose ${what} ${rest.join(' ')} is not here`);
   }
 
-  /** What runs in a container. Paths of mounts and of the image are those of this machine. */
+  /** Command of a container. Paths of mounts and of the image are mapped to this machine. */
   #command(name: string, container: Container, typed: readonly string[] = []): Command {
     const mounts = (container.volumes ?? []).map((volume): [string, string] => {
       const [source = '', path = ''] = volume.split(':');

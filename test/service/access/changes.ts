@@ -50,7 +50,7 @@ interface Changed {
 
 /**
  * One of the changes that the world has room for; null when the one picked has none. Often it is about records that one
- * of the users in `focus` has or is given: what nobody looks at tells little.
+ * of the users in `focus` has or is given: changes outside any user's view show little.
  */
 export function randomChange(g: Generate, state: State, schema: string, focus: readonly string[]): Changed | null {
   switch (count(g, 0, 13)) {
@@ -84,7 +84,7 @@ const userIdsOf = ({ world }: State): string[] => world.users.map(({ access }) =
 
 type Kind = 'create' | 'update' | 'delete' | 'restore';
 
-/** What a change leaves in audit and history. */
+/** Entries of a change in audit and history. */
 function trail(
   schema: string,
   kind: Kind,

@@ -84,7 +84,7 @@ describe(`sharing in random worlds (ACCESS_SEED=${seed})`, function () {
       }),
       { seed, numRuns: WORLDS, endOnFailure: true },
     );
-    // Worlds in which everybody sees everything, or nothing, would prove nothing.
+    // Worlds in which all users see everything, or nothing, would prove nothing.
     assert.ok(seen.records > WORLDS && seen.hidden > WORLDS && seen.partly > WORLDS / 2, JSON.stringify(seen));
   });
 

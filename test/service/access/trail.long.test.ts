@@ -40,7 +40,7 @@ const TRUNCATE_EVERY = 20;
 /** Changes that users hear of, and those before. */
 const CHANGES = Number(process.env['ACCESS_CHANGES'] ?? 5);
 const EARLIER = 2;
-/** Users of a world, objects in which each of them is told something, and records whose history each asks for. */
+/** Users of a world, objects in which each sees an entry, and records whose history each reads. */
 const USERS = 2;
 const FOLLOWED = 2;
 const HISTORIES = 2;
@@ -162,7 +162,7 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
     return [state, ...states];
   }
 
-  /** The objects in which a user is told something, or one of the others. */
+  /** The objects in which a user sees an entry, or one of the others. */
   function followed(
     g: Generate,
     before: State,
@@ -204,7 +204,7 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
       if (sees.has(id)) continue;
       if (!saw.has(id)) seen.cameAndWent++;
       const gone = after.bin.find(({ row }) => row.id === id);
-      // Of a deletion out of sight nobody is told.
+      // A deletion that a user cannot see adds no entry for them.
       const deleted = gone && readable(gone.before, access, object).has(id);
       expected.set(id, deleted ? 'deleted' : 'accessLost');
     }

@@ -205,7 +205,7 @@ function randomProfile(g: Generate, apiName: string, objects: readonly ObjectMet
   });
 }
 
-/** What the fields that criteria read may hold. */
+/** Possible values of the fields that criteria read. */
 export const VALUES: Readonly<Record<string, readonly unknown[]>> = {
   Amount__c: [null, 0, 5, 11, 30],
   Kind__c: [null, 'a', 'b', ' '],
@@ -322,7 +322,7 @@ export async function createTables(schema: string): Promise<string> {
   ].join(';');
 }
 
-/** What every change leaves in the audit at least. */
+/** Minimum audit entry of every change. */
 export const auditRow = (schema: string): string =>
   `INSERT INTO "${schema}"._audit (audit_id, channel, operation_id, outcome, request_id)
     VALUES (('ffffffff' || substr(gen_random_uuid()::text, 9))::uuid, 'api', 'data.shares.change', 'committed', 'req')`;

@@ -28,7 +28,7 @@ describe('taking over deployed dashboards', () => {
     dashboards: [{ apiName: 'Cash', updatedById: null, body: body(`Version ${version}`) }],
     next: null,
   });
-  /** A list that answers only when it is told to. */
+  /** A list that answers on demand. */
   const held = (list: ReturnType<typeof at>) => {
     const gate = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** What is left of an agent run: its entries in trail and history, and the records that its requests changed. */
+/** Traces of an agent run: its entries in trail and history, and the records that its requests changed. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { call } from '../../../contracts/call.ts';

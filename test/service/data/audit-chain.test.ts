@@ -15,7 +15,7 @@ describe('the chain over the audit trail', () => {
     this.timeout(60_000);
     world = await createWorld();
     database = new Database(world.platform.database.url, { size: 6, applicationName: 'chain test' });
-    // What is sealed, and when, is for the tests to say: no round of the platform begins.
+    // The tests control sealing: no scheduled round runs.
     await database.query("UPDATE pgboss.job SET start_after = 'infinity' WHERE name = 'data.seal'");
     await database.query(
       `INSERT INTO pgboss.job (name, policy, start_after, keep_until)
@@ -220,7 +220,7 @@ describe('the chain over the audit trail', () => {
       'rowAltered',
       middle,
     );
-    // What is put in together with a link must not hide behind it.
+    // Entries inserted together with a link must not hide behind it.
     const withLink = (position: string) => [
       `INSERT INTO $schema._audit SELECT (jsonb_populate_record(a, jsonb_build_object('audit_id', '${forged}', 'tx', '3'))).* FROM $schema._audit a WHERE audit_id = ${at(middle)}`,
       `INSERT INTO $schema._audit_chain (position, audit_id, prev_hash, hash) VALUES (${position}, '${forged}', '', '')`,

@@ -1,4 +1,4 @@
-/** What `schema.json` says of a body is what a create and an update take, type by type. */
+/** The body schemas of `schema.json` match what create and update accept, type by type. */
 import assert from 'node:assert/strict';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';

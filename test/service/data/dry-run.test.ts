@@ -227,7 +227,7 @@ describe('dry runs', () => {
       ...['Email__c', 'Day__c', 'ParentId__c', 'ParentId__c', 'ownerId', 'Fixed__c', 'Secret__c', 'id', 'Nope__c'],
     );
     const bodies = fc.dictionary(names, value, { maxKeys: 4 });
-    /** What a caller may rely on: the verdict with its violations, and the values. */
+    /** The stable part of the answer: the verdict with its violations, and the values. */
     const told = ({ body }: Reply): unknown =>
       body.valid === false ? { errors: body.errors } : settled(body.checkOnly ? body.record : body);
     const settled = ({ id, createdAt, updatedAt, ...rest }: Record<string, unknown>): unknown => rest;

@@ -25,7 +25,7 @@ describe('epochs of a tenant', () => {
     await world?.stop();
   });
 
-  /** What a dump of a server that has seen more brings: an entry, and the defaults as they were. */
+  /** Content of a dump from a server with more transactions: an entry, and the defaults as they were. */
   const restoreEntry = async (): Promise<void> => {
     await world.rows(
       `INSERT INTO $schema._audit (audit_id, channel, operation_id, outcome, request_id, tx)
@@ -116,7 +116,7 @@ describe('epochs of a tenant', () => {
     await pause(100);
     await restoreEntry();
     const { epoch: seen, offset } = await epoch();
-    // It waits for the entry that is not committed, so nobody can be told of it with the wrong number.
+    // It waits for the uncommitted entry, so no reader gets it with the wrong number.
     const waiting = begin().catch((error: PlatformError) => error.code);
     await pause(700);
     assert.equal((await epoch()).epoch, seen);

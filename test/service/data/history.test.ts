@@ -127,7 +127,7 @@ describe('the history of a record', () => {
     assert.deepEqual((await history(world.admin, unkept, {}, 'Silent__c')).body, { records: [], nextCursor: null });
     const id = await company({ Note__c: 'x' });
     await change(id, 1, { Note__c: 'y' });
-    // A field that no longer exists: what was kept about it stays in the table and is shown to nobody.
+    // A deleted field: its history stays in the table and is not shown.
     await world.rows(`UPDATE $schema._history SET changes = '{"Gone__c":{"from":1,"to":2}}' WHERE record_id = $1`, [
       id,
     ]);

@@ -1,4 +1,4 @@
-/** Reverting an agent run as somebody who may not see or change everything, and under the rules of any other write. */
+/** Reverting an agent run as a user with limited access, under the rules of any other write. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { createWorld, type Person, type World } from './world.ts';

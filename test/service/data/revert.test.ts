@@ -314,7 +314,7 @@ describe('reverting an agent run', () => {
     const agentRunId = randomUUID();
     const ids = [await company(), await company(), await company()];
     for (const id of ids) await clerk.update('Company__c', id, { Amount__c: 1 }, { etag: etag(1), agentRunId });
-    // The newest change is reverted first; the second record is held by somebody who takes long.
+    // The newest change is reverted first; a long transaction holds the second record.
     const [oldest, middle, newest] = ids as [string, string, string];
     const lock = await world.database.pool.connect();
     const key = randomUUID();

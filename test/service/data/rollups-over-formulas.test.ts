@@ -260,7 +260,7 @@ function asText({ apiName, rollup }: FieldMeta): string {
   }
 }
 
-/** What a rollup is over the children of a parent. */
+/** Computes a rollup over the children of a parent. */
 function figureOf(field: FieldMeta, child: ObjectMeta, children: readonly Row[]): string | null {
   const { function: fn, field: over, criteria } = field.rollup!;
   const at = { now: 0, timezone: ZONE };

@@ -1,4 +1,4 @@
-/** Many writers on the same few parents: every figure is right in the end, and nobody hears of a deadlock. */
+/** Many writers on the same few parents: every rollup is right in the end, and no writer gets a deadlock error. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { fieldFile, objectFiles, type StartedTenant, startMetadataTenant } from '../../support/metadata-tenant.ts';
@@ -42,7 +42,7 @@ const FILES = {
 
 const WRITERS = 16;
 const STEPS = 12;
-/** What a client expects when others write the same records: it reads again and goes on. */
+/** Expected conflicts when others write the same records: the client reads again and continues. */
 const EXPECTED = ['ETAG_MISMATCH', 'RECORD_NOT_FOUND', 'REFERENCE_NOT_FOUND', 'FIELD_REQUIRED'];
 
 describe('rollups under load', () => {
@@ -144,7 +144,7 @@ describe('rollups under load', () => {
           } catch (error) {
             const { code, errors = [] } = error as Anything;
             const codes = [code, ...errors.map((item: Anything) => item.code)];
-            // On a busy machine somebody may wait longer than a writer waits. That is said, and no deadlock.
+            // On a busy machine a writer may exceed the lock wait; it is reported as such, not as a deadlock.
             const waited = code === 'WRITE_CONTENTION' && (error as Anything).cause?.code === '55P03';
             if (!waited && !codes.some((item) => EXPECTED.includes(item)))
               surprises.push(`${codes} ${(error as Anything).cause ?? error}`);

@@ -270,7 +270,7 @@ describe('state models: the state of a record', () => {
     });
     assert.deepEqual(await reasons(blind!), { Nudge: 'RECORD_ACCESS_DENIED' });
     assert.equal((await list(blind!)).body.currentState, null);
-    // Who may change everything still needs the permission for an act by its name.
+    // modifyAllData does not replace the named permission of an action.
     assert.deepEqual((await reasons(world.admin))['Nudge'], 'TRANSITION_NOT_ALLOWED');
   });
 
@@ -689,7 +689,7 @@ describe('transitions: executing them', () => {
     ]);
     const again = await act(second, 'finish', body, { etag: '"2"', confirmation: both, key: 'finish-twin-3' });
     assert.deepEqual([again.text, again.headers['Idempotency-Replayed']], [stored.text, 'true']);
-    // Of two alike that come along the second is told of the first, and both can be confirmed.
+    // Of two similar new records the second reports the first, and both can be confirmed.
     const twice = `    effects:\n${'      - verb: createRecord\n        object: Entry__c\n        fields:\n          Text__c: record.name\n          name: record.name\n'.repeat(2)}`;
     await world.deploy(world.tenantId, {
       'objects/Task__c/stateModels/Lifecycle.yaml': `${MODEL}${twice}`,
@@ -780,7 +780,7 @@ describe('transitions: concurrent with other writers', () => {
       ({ status }) => `${status}`,
       ({ code }: { code: string }) => code,
     );
-  /** Work that ends without anybody having waited in a cycle. */
+  /** Work that ends without a deadlock. */
   const withoutDeadlock = async (work: () => Promise<void>): Promise<void> => {
     const deadlocks = async (): Promise<number> =>
       (await world.rows('SELECT deadlocks::int AS n FROM pg_stat_database WHERE datname = current_database()'))[0]![

@@ -1,5 +1,5 @@
 /**
- * An update has two ways, and nobody may tell which one it took. Every object here is there twice: one of the two has a
+ * An update has two implementations with indistinguishable results. Every object here is there twice: one of the two has a
  * rule that never refuses, for which its updates go step by step. docs/reference/records.md
  */
 import assert from 'node:assert/strict';
@@ -92,7 +92,7 @@ const OBJECTS = KINDS.flatMap((kind) => TWINS.map((twin) => `${twin}${kind}__c`)
 const RIGHTS = ['create', 'read', 'update', 'delete'];
 const rights = (given: readonly string[]): string =>
   [...RIGHTS, 'viewAll', 'modifyAll'].map((right) => `    ${right}: ${given.includes(right)}\n`).join('');
-/** What the clerk may do; the reader may look only. */
+/** Permissions of the clerk; the reader may only read. */
 const permissions = (apiName: string, given: readonly string[]): string =>
   `type: PermissionSet\napiName: ${apiName}\nlabel: ${apiName}\nobjects:\n${[...OBJECTS, 'Root__c'].map((name) => `  ${name}:\n${rights(given)}`).join('')}fields:\n${OBJECTS.flatMap(
     (name) =>
@@ -237,7 +237,7 @@ describe('an update by one statement and one step by step', () => {
     await world.admin.update('User', userId, { permissionSetApiNames: [set] }, { etag: read.headers['ETag']! });
   };
 
-  /** What every record and request has of its own. */
+  /** Values that are unique to each record and request. */
   const masked = (value: unknown, object: string, id: string): unknown =>
     JSON.parse(
       JSON.stringify(value, (_, item) => (item instanceof Date ? item.toISOString() : item))

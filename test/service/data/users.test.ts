@@ -6,7 +6,7 @@ import { codes, createWorld, refusal, type World } from './world.ts';
 
 const bundle = (name: string, body: string): string => `type: PermissionSet\napiName: ${name}\nlabel: ${name}\n${body}`;
 
-/** What a clerk who manages users does not hold. */
+/** Permissions that a clerk who manages users lacks. */
 const HIGHER = {
   'roles/Lead.yaml': 'type: Role\napiName: Lead\nlabel: Lead\n',
   'roles/Rep.yaml': 'type: Role\napiName: Rep\nlabel: Rep\nparent: Lead\n',
@@ -98,7 +98,7 @@ describe('users are records', () => {
       assert.equal(error.code, 'FIELD_PERMISSION_DENIED');
       assert.deepEqual(codes(error), ['/profileApiName FIELD_PERMISSION_DENIED']);
     }
-    // One after the other: each changes everybody's permissions. The test below wants one administrator.
+    // Sequential: each changes the permissions of all users. The test below wants one administrator.
     for (const [id, etag] of [
       [helper.id, '"1"'],
       [user.id, '"2"'],
@@ -146,7 +146,7 @@ describe('users are records', () => {
         assert.equal(error.details?.['layer'], 'objectPermission');
         assert.doesNotMatch(error.message, /manage|Lead|Insiders/, 'nothing of what they hold is told');
       }
-    // What an equal may do at most, and what they do themselves.
+    // The most that a peer may do, and the user's own changes.
     const equal = await make('equal');
     assert.equal((await aide.update('User', equal.id, { email: 'e@one.example' }, { etag: '"1"' })).status, 200);
     assert.equal((await aide.update('User', helper.id, { locale: 'de' }, { etag: '"1"' })).status, 200);

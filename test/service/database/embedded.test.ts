@@ -1,4 +1,4 @@
-/** The server that comes with the program listens on a port that everybody on the machine can reach. */
+/** The embedded server listens on a port that every user of the machine can reach. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

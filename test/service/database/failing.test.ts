@@ -157,7 +157,7 @@ describe('a database that answers and takes no changes', function () {
       assert.equal(await backend(), before, 'not with each use');
       await pause(2_100);
       assert.notEqual(await backend(), before, 'after two seconds');
-      // A server that changes its mind is told of once.
+      // A server that changes repeatedly is logged once.
       const { client } = await reader.login(async ({ client }) => ({ client }));
       for (const value of ['off', 'on', 'off', 'on', 'off']) {
         await client.query(`SET default_transaction_read_only = ${value}`);

@@ -1,4 +1,4 @@
-/** What the login role of each service reaches, and what it does not. */
+/** Database privileges of each service's login role. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

@@ -43,7 +43,7 @@ describe('roles of the database', () => {
   const WHO = "SELECT current_user::text AS who, coalesce(current_setting('app.tenant_id', true), '') AS tenant";
   const failing = (work: Promise<unknown>): Promise<unknown> => work.catch(() => {});
 
-  /** What may happen on a connection; each one checks who it was. */
+  /** Possible work on a connection; each checks its role. */
   const happenings: Record<string, (tenant: string) => Promise<void>> = {
     async reads(tenant) {
       const [who, rows] = await database.tenant(tenant, (tx) =>

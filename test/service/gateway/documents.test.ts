@@ -1,4 +1,4 @@
-/** The versioned documents as anybody gets them: the bytes of the archive, at both addresses, with what caches need. */
+/** The versioned documents as served publicly: the bytes of the archive at both addresses, with caching headers. */
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { request } from 'node:http';

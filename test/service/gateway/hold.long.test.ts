@@ -1,4 +1,4 @@
-/** What callers can make the gateway hold: connections, answers that nobody reads, counters, lines of the log. */
+/** Limits on gateway resources per caller: connections, unread responses, counters, log lines. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -80,7 +80,7 @@ describe('The edge: what callers can make it hold', function () {
       socket.on('error', () => {});
       socket.resume();
       if (text) socket.write(text);
-      // What is sent to a connection that the server has closed whole is answered with a reset.
+      // Data sent on a fully closed connection is answered with a reset.
       const trying = setInterval(() => socket.readableEnded && socket.write('x'), 500);
       await gone;
       clearInterval(trying);

@@ -23,7 +23,7 @@ const ROWS: readonly Operation[] = [...MCP_OPERATIONS.values()]
 
 describe('The door for assistants', () => {
   let stage: Stage;
-  /** What mcp does with a request. */
+  /** The mcp service's handling of a request. */
   let handle: (request: McpRequest, run: (asked: Run) => Promise<McpOutcome>) => Promise<unknown> | unknown;
   let grants = 0;
   const handled: McpRequest[] = [];

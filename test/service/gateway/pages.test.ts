@@ -1,4 +1,4 @@
-/** What is answered outside the API to browsers, programs, crawlers and caches. */
+/** Responses outside the API to browsers, programs, crawlers and caches. */
 import assert from 'node:assert/strict';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { type Answer, type Stage, startStage } from './stage.ts';

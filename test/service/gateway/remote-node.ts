@@ -7,7 +7,7 @@ import type { OperationCall } from '../../../lib/operation.ts';
 import { natsBus } from '../../../mixins/bus/nats-bus.ts';
 import { OPEN_POLICY } from '../../support/nats.ts';
 
-/** What it answers. */
+/** Its response. */
 export interface RemoteAnswer {
   pid: number;
 }

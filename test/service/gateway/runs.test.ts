@@ -45,7 +45,7 @@ describe('The edge: calls under a run', () => {
   });
   const remove = (options: SendOptions = {}, path = '/stub/Account/r-1'): Promise<Answer> =>
     stage.send('DELETE', path, { headers: under({ ...key(), 'if-match': '"k7"' }), ...options });
-  /** What agent has heard, once it has heard something. */
+  /** Resolves to the agent service's notifications once there is one. */
   const heard = async (): Promise<Stage['told']> => {
     for (let i = 0; i < 100 && stage.told.length === 0; i++) await sleep(5);
     return stage.told;

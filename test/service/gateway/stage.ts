@@ -198,17 +198,17 @@ export interface Stage {
   readonly broker: ServiceBroker;
   readonly baseUrl: string;
   readonly config: Config;
-  /** What the stub answers; set by tests. */
+  /** Response of the stub; set by tests. */
   answer: (
     call: OperationCall,
     context: RequestContext | undefined,
     meta: Record<string, unknown>,
   ) => Promise<OperationReply> | OperationReply;
-  /** What agent says about a call under a run. */
+  /** The agent service's decision about a call under a run. */
   admit: (admission: Admission, context: RequestContext | undefined) => Admitted | Promise<Admitted>;
   /** How agent answers when it is to ask people. */
   asked: () => PlatformError;
-  /** What agent was told afterwards: action and parameters. */
+  /** Later notifications to the agent service: action and parameters. */
   readonly told: [action: string, params: Record<string, unknown>][];
   /** The record that data has. */
   record: () => OperationReply;

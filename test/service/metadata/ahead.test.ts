@@ -23,7 +23,7 @@ import { dumpSchema } from '../../support/schema-dump.ts';
 
 type Files = Record<string, string>;
 
-/** What a deployment of these files could make ahead. */
+/** Indexes that a deployment of these files could build ahead. */
 async function stepsOf(database: Database, tenantId: string, files: Files): Promise<readonly AheadStep[]> {
   const project = await readProject(files, null, { template: true });
   return database.shared('metadata', tenantId, async (tx) => {

@@ -9,7 +9,7 @@ import { type NatsServer, startNats } from '../../support/nats.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { startProxy, type TcpProxy } from '../../support/proxy.ts';
 
-/** What is lost goes on within this time, which docs/reference/metadata.md promises. */
+/** Maximum time until lost work resumes, as docs/reference/metadata.md promises. */
 const TAKEN_MS = 5_000;
 const AWAY_MS = 20_000;
 

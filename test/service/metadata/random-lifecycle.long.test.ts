@@ -79,7 +79,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** Types of components that nobody can delete here. */
+/** Types of components that cannot be deleted here. */
 const KEPT: readonly string[] = ['Profile', 'TenantSettings'];
 
 /** Values for the fields that a record may have to have. */
@@ -118,7 +118,7 @@ describe('metadata: any sequence of deployments', function () {
           await tenant.database.close();
         }
       }),
-      // A sequence that fails is told as it is: each takes seconds.
+      // A failing sequence is reported without shrinking: each run takes seconds.
       { numRuns: RUNS, endOnFailure: true, ...(SEED === undefined ? {} : { seed: Number(SEED) }) },
     );
   });
@@ -129,7 +129,7 @@ class Run {
   #applied: Applied[] = [];
   #files: Files | null = null;
   #made = 0;
-  /** What was deleted and is still kept: a project that brings it is refused. */
+  /** Deleted components that are still kept: a project with one is refused. */
   #reserved: ReadonlySet<string> = new Set();
 
   constructor(tenant: MetadataTenant) {

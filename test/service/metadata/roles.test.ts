@@ -15,7 +15,7 @@ import {
 } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
-/** What a statement found out about itself, and the SQLSTATE or number of rows of everything it should not have done. */
+/** A statement's view of its own role, and the SQLSTATE or row count of everything it should not be able to do. */
 interface Seen {
   readonly role: string;
   readonly crossings: readonly (string | number | null)[];

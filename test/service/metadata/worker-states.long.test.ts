@@ -8,7 +8,7 @@ import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { processStarted, processStopped } from '../../support/processes.ts';
 import { insertQuietly, leaveAlone } from '../../support/quiet-deployment.ts';
 
-/** What is lost goes on within this time, which docs/reference/metadata.md promises. */
+/** Maximum time until lost work resumes, as docs/reference/metadata.md promises. */
 const TAKEN_MS = 5_000;
 
 const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));

@@ -1,5 +1,5 @@
 /**
- * What a list query means, evaluated in memory by a second hand: no code of lib/query, no SQL. It works on the raw
+ * Reference evaluation of list queries in memory, independent of lib/query and SQL. It works on the raw
  * parameters of the caller and on values as a test made them.
  */
 import type { FieldMeta, FieldTypeName, ObjectMeta } from '../../../lib/schema/snapshot.ts';

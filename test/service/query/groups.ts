@@ -1,4 +1,4 @@
-/** What a query of groups means, evaluated in memory by a second hand: no code of lib/query, no SQL. */
+/** Reference evaluation of aggregate queries in memory, independent of lib/query and SQL. */
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { compare, localDate, microseconds, type Row, scaled, typeOf, type Value } from './evaluate.ts';
 
@@ -210,7 +210,7 @@ function firstDay(day: string, granularity: string): string {
   }
 }
 
-/** Whether a value of an answer, with numbers as their text, is the one of a cell. */
+/** True when a value of a response, with numbers as text, equals that of a cell. */
 export function shows(shown: unknown, { value, field }: Cell): boolean {
   if (value === null || shown === null) return value === shown;
   const text = String(shown);

@@ -35,7 +35,7 @@ describe('values in PostgreSQL', () => {
     await server.drop();
   });
 
-  /** What the API answers after this input, numbers as strings. */
+  /** The API's value for this input, numbers as strings. */
   async function answerTo(input: unknown, field: FieldMeta): Promise<unknown> {
     const type = fieldType(field.fieldType);
     const result = type.parseInput(input, field, '/Field__c');

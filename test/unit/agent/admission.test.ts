@@ -1,4 +1,4 @@
-/** What an approval means for the request that asked for it, and what fits into a budget. */
+/** Effect of an approval on its request, and the limits of a budget. */
 import assert from 'node:assert/strict';
 import { LIMITS } from '../../../config/limits.ts';
 import { budgetRefusal, type KnownApproval, standingOf } from '../../../services/agent/admission/decide.ts';

@@ -1,4 +1,4 @@
-/** What readers see of requests and previews: fields and records that they may read, and of others that there is something. */
+/** A reader's view of requests and previews: readable fields and records, and a marker in place of others. */
 import assert from 'node:assert/strict';
 import type { Access, ObjectAccess } from '../../../lib/access/types.ts';
 import { HIDDEN, hideFields, hidePreview } from '../../../services/agent/approvals/hide.ts';

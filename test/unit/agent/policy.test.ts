@@ -1,4 +1,4 @@
-/** What agent policies say about calls: the first rule that fits, and nothing else. */
+/** Agent policies decide by the first matching rule only. */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { AgentPolicyMeta, AgentRuleMeta } from '../../../lib/schema/snapshot.ts';
@@ -57,7 +57,7 @@ const calls = fc.record({
   duplicateConfirmation: fc.boolean(),
 });
 
-/** Whether a rule fits, said in another way. */
+/** Rule matching, implemented a second time. */
 const fits = (one: AgentRuleMeta, asked: PolicyCall): boolean => {
   const named = one.operationIds.map((id) => new RegExp(`^${id.replaceAll('.', '\\.').replace('*', '.+')}$`));
   if (named.length > 0 && !named.some((pattern) => pattern.test(asked.operationId))) return false;

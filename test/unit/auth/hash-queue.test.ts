@@ -4,7 +4,7 @@ import { HashQueue, type Place, QueueFull } from '../../../services/auth/hash-qu
 const stranger = (name: string): Place => ({ name, known: false });
 const known = (name: string): Place => ({ name, known: true });
 
-/** Work that ends when it is told to. */
+/** Work that ends on demand. */
 function gate() {
   const begun: string[] = [];
   const ends: (() => void)[] = [];

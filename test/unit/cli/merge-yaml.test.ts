@@ -24,7 +24,7 @@ const { mapping } = fc.letrec<{ value: YamlValue; mapping: Mapping }>((tie) => (
   ),
   mapping: fc.dictionary(key, tie('value'), { maxKeys: 5, noNullPrototype: true }),
 }));
-/** What was changed: a value with some members of another one. */
+/** A changed value: one with some members of another. */
 const change = (before: YamlValue, after: YamlValue, at: number): YamlValue => {
   const isMap = (value: YamlValue): value is Mapping =>
     typeof value === 'object' && value !== null && !Array.isArray(value);

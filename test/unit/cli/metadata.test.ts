@@ -1,4 +1,4 @@
-/** What `erp metadata` does without a platform: large packages in parts, plans and problems as text. */
+/** `erp metadata` without a platform: large packages in parts, plans and problems as text. */
 import assert from 'node:assert/strict';
 import { stripVTControlCharacters, styleText } from 'node:util';
 import { ApiFailure } from '../../../cli/failure.ts';

@@ -1,4 +1,4 @@
-/** What of duplicate rules is pure: by what candidates are found, and what a confirmation is bound to. */
+/** The pure part of duplicate rules: search keys of candidates, and the binding of a confirmation. */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';

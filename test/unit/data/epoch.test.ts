@@ -1,4 +1,4 @@
-/** What a database tells about itself, and whether it is the one that an epoch was made for. */
+/** Identifies a database and checks that an epoch was made for it. */
 import assert from 'node:assert/strict';
 import { hasPassed, shifted } from '../../../services/data/trail/epoch.ts';
 

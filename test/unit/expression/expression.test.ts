@@ -371,7 +371,7 @@ describe('expressions: what stops them', () => {
   });
 
   it('the least work at the highest price', () => {
-    // What a unit buys at most: numbers with many zeros behind their digits, days of moments, texts that grow.
+    // The most work per cost unit: numbers with many trailing zeros, days of moments, texts that grow.
     const record = {
       Paid__c: `0.${'5'.repeat(30)}`,
       name: 'ΐ'.repeat(100_000),

@@ -1,4 +1,4 @@
-/** What the page of dashboards makes of a result before anything is drawn. */
+/** Preparation of a result by the dashboards page, before drawing. */
 import assert from 'node:assert/strict';
 import { WIDGET_TYPES } from '../../../contracts/analytics.ts';
 import { dayEnd, dayStart, moment, number, text } from '../../../web/dashboards/browser/format.js';

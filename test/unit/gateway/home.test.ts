@@ -1,4 +1,4 @@
-/** What the home page says to everybody, in every configuration. */
+/** Content of the public home page in every configuration. */
 import assert from 'node:assert/strict';
 import { readConfig } from '../../../config/env.ts';
 import { DEMO_TENANTS } from '../../../templates/seed.ts';

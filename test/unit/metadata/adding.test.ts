@@ -1,4 +1,4 @@
-/** What CONTRIBUTING says about adding a field type and a kind of component, done in a copy of the repository. */
+/** Follows CONTRIBUTING in a copy of the repository: adds a field type and a kind of component. */
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** What is stored of a file says what the file says, in one way, to every reader of YAML. */
+/** The canonical form keeps the meaning of a file, is unique, and reads the same in every YAML parser. */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { load } from 'js-yaml';

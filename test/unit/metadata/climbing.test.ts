@@ -15,7 +15,7 @@ describe('climbing', () => {
       fc.asyncProperty(beginning, steps, async (of, sequence) => {
         const tenant = await Tenant.begin(of);
         const had = new Map(NAMES.map((name) => [name as string, abilities(tenant, name)]));
-        // What the attacker may have: their own, and what those had whom they may change.
+        // The attacker may hold their own permissions and those of users whom they may change.
         const own = new Set(had.get('attacker'));
         for (const [one, by] of sequence) {
           const controlled = [...tenant.controlled].filter((name) => tenant.people.get(name)!.active);

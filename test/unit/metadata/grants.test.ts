@@ -323,7 +323,7 @@ describe('a deployment', () => {
       assert.deepEqual((await plan(files(), BOSS)).blocked, [], 'but for those who manage access');
     });
 
-  /** What others have built over fields, and switched off or hidden, and Bea finds there. */
+  /** Components over fields that others built and switched off or hid; Bea finds them. */
   const formula = (expression: string, resultType = 'currency'): string =>
     `fieldType: formula\nformula:\n  expression: ${expression}\n  resultType: ${resultType}`;
   const rollup = (childObject: string, referenceField: string, more = 'function: count'): string =>
@@ -569,7 +569,7 @@ describe('a deployment', () => {
     };
     const made = await plan(files);
     assert.deepEqual(made.blocked, []);
-    // The next one finds it there: by then it is somebody's to give.
+    // For the next deployment it exists, so granting it needs the permission.
     const later = await planBy(
       made.after,
       profile('Later', 'fields:\n  New__c.Pay__c: {read: true}\n'),

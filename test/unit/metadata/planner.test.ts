@@ -34,7 +34,7 @@ const plan = async (
     ...(platform ? { platform } : { platform, ...acting(permissions) }),
   });
 
-/** What the store would hold after the plan. */
+/** The store's content after the plan. */
 const applied = (result: Plan, version = 2): State =>
   new Map(
     [...result.after].map(([key, component]): [string, Component] => [

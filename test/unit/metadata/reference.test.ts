@@ -16,7 +16,7 @@ const pages = readdirSync(join(root, 'docs/reference')).map((name) => `docs/refe
 const blocks = (path: string, language: string): string[] =>
   [...read(path).matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map((match) => match[1]!);
 
-/** Where a component belongs, by the first lines of its text. */
+/** Path of a component, from the first lines of its text. */
 function pathOf(text: string): string {
   const key = (name: string): string => text.match(new RegExp(`^${name}: (.+)$`, 'm'))?.[1] ?? '';
   const folder: Record<string, string> = {
@@ -39,7 +39,7 @@ const object = (apiName: string): string =>
 const field = (owner: string, apiName: string, rest: string): string =>
   `type: CustomField\napiName: ${apiName}\nobject: ${owner}\nlabel: ${apiName}\n${rest}\n`;
 
-/** What the examples stand on. */
+/** Configuration that the examples build on. */
 const GROUND: Readonly<Record<string, string>> = Object.fromEntries([
   ...['Account', 'Invoice__c', 'InvoiceLine__c', 'Order__c', 'OrderLine__c'].map((name) => [
     `objects/${name}/object.yaml`,

@@ -339,7 +339,7 @@ describe('metadata: sharing rules', () => {
       (await planOf(after, line('controlledByParent'))).blocked.map(({ code, fullName }) => `${code} ${fullName}`),
       ['REFERENCE_INVALID Line__c'],
     );
-    // An object that is open to everybody may keep its rules: they count again when it is closed.
+    // A public object may keep its rules: they apply again when it becomes private.
     assert.deepEqual((await planOf(after, line('readWrite'))).blocked, []);
   });
 

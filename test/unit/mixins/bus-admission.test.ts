@@ -1,4 +1,4 @@
-/** What a process takes from the bus: who sends is what the subject proves, and everything is checked against that. */
+/** Admission of packets from the bus: the subject proves the sender, and everything is checked against it. */
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { BusConfig } from '../../../config/bus.ts';

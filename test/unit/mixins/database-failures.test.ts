@@ -7,7 +7,7 @@ import { platformErrorOf } from '../../../mixins/mutation/errors.ts';
 const action = databaseUnavailable as unknown as {
   localAction(next: () => Promise<unknown>): (ctx: unknown) => Promise<unknown>;
 };
-/** What an action answers that met the error. */
+/** Response of an action that fails with the error. */
 const answered = (error: unknown): Promise<unknown> =>
   action
     .localAction(() => Promise.reject(error))({})
@@ -28,7 +28,7 @@ const OF_THE_SERVER = {
   damaged: ['58000', '58030', '58P01', '58P02', 'F0000', 'F0001', 'XX001', 'XX002'],
 } as const;
 
-/** What Node.js and OpenSSL say of a connection. */
+/** Connection errors of Node.js and OpenSSL. */
 const OF_THE_NETWORK = {
   unreachable: [
     'ECONNREFUSED',

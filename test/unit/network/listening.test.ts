@@ -1,4 +1,4 @@
-/** Where the server is reached. Source: docs/reference/configuration.md#where-it-listens. */
+/** Addresses that the server listens on. Source: docs/reference/configuration.md#where-it-listens. */
 import assert from 'node:assert/strict';
 import { createServer, get, type Server } from 'node:http';
 import { networkInterfaces } from 'node:os';

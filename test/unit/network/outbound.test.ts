@@ -1,4 +1,4 @@
-/** What leaves the process for addresses that tenants choose. */
+/** Outbound requests to addresses that tenants choose. */
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

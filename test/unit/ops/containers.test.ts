@@ -129,7 +129,7 @@ describe('docker-compose.yml', () => {
         assert.ok(file.services[other], `${name} waits for ${other}`);
         if (condition === 'service_healthy') assert.ok(file.services[other].healthcheck, `${other} has a health check`);
       }
-    // Its image first starts a server that nobody reaches but by the socket, and ends it.
+    // Its image first starts a server that listens on the socket only, and stops it.
     for (const path of ['docker-compose.yml', 'k8s/overlays/development/postgres.yaml'])
       assert.match(read(path), /pg_isready\W+-h\W+127\.0\.0\.1\b/, path);
   });

@@ -1,4 +1,4 @@
-/** What `kubectl kustomize` makes of every overlay is complete, consistent and starts what exists. */
+/** The output of `kubectl kustomize` for every overlay is complete and consistent, and starts existing commands. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import {

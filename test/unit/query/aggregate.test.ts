@@ -1,4 +1,4 @@
-/** What becomes of a query of groups before it reaches the database. Its meaning: test/service/query/aggregate.long.test.ts. */
+/** Checking and compiling of aggregate queries. Their results: test/service/query/aggregate.long.test.ts. */
 import assert from 'node:assert/strict';
 import { LIMITS } from '../../../config/limits.ts';
 import { accessFor } from '../../../lib/access/rules.ts';

@@ -1,4 +1,4 @@
-/** The hostile requests of the suites are as they were meant: read by the platform, and told apart. */
+/** The hostile requests of the suites are as intended: parsed by the platform, and distinct. */
 import assert from 'node:assert/strict';
 import { LIMITS } from '../../../config/limits.ts';
 import { HOSTILE_TEXTS, hostileWith } from '../../support/hostile.ts';

@@ -208,7 +208,7 @@ for (const day of ['2026-11-01', '2027-01-02', '2028-02-29'])
           }
     });
 
-    /** What the formulas of a line give, in cents. */
+    /** Results of a line's formulas, in cents. */
     const netOf = (line: Row): bigint => (units(line['UnitPrice__c']) * units(line['Quantity__c']) + 500n) / 1_000n;
     const taxOf = (line: Row): bigint => (netOf(line) * units(line['TaxRate__c']) + 5_000n) / 10_000n;
 
