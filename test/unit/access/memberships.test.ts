@@ -30,8 +30,8 @@ const circleOf = (roleApiName: string | null, more: Partial<Principal> = {}, sna
   return { roles: [...memberships.roles].sort(), groups: [...memberships.groups].sort() };
 };
 
-describe('whom roles and groups stand for', () => {
-  it('a user receives what is given to their role and to every role below it', () => {
+describe('members of roles and groups', () => {
+  it('a user receives grants of their role and of every role below it', () => {
     assert.deepEqual(circleOf('Boss').roles, ['Boss', 'Clerk', 'Manager', 'Rep']);
     assert.deepEqual(circleOf('Manager').roles, ['Manager', 'Rep']);
     assert.deepEqual(circleOf('Rep').roles, ['Rep']);
@@ -45,7 +45,7 @@ describe('whom roles and groups stand for', () => {
     assert.deepEqual(circleOf(null, { username: 'sam@Test.example' }).groups, ['Named', 'Outer', 'Outermost']);
   });
 
-  it('ends in cycles, which no deployment lets through', () => {
+  it('terminates on cycles, which deployments refuse', () => {
     const circular: Snapshot = {
       ...COMPANY,
       roles: byName([role('A', 'B'), role('B', 'A')]),

@@ -62,7 +62,7 @@ describe('permissions', () => {
     assert.equal(accessOf({ system: ['modifyAllData'] }).objects['Draft__c'], undefined);
   });
 
-  it('of nobody are found under a name that every JavaScript object has', () => {
+  it('are not found under inherited JavaScript property names', () => {
     const access = accessOf({ objects: reads });
     for (const name of ['constructor', 'toString', '__proto__']) {
       assert.equal(access.objects[name], undefined);
@@ -76,7 +76,7 @@ describe('permissions', () => {
     assert.deepEqual([Object.keys(access.objects), access.system.size], [[], 0]);
   });
 
-  it('of a profile that is gone are none', () => {
+  it('of a deleted profile are empty', () => {
     const access = accessFor(aSnapshot([invoice]), aPrincipal({ profileApiName: 'Gone' }));
     assert.deepEqual(Object.keys(access.objects), []);
   });
@@ -91,7 +91,7 @@ describe('permissions', () => {
 });
 
 describe('fields', () => {
-  it('kept by the platform, and the name, are readable with the object; others need their own permission', () => {
+  it('maintained by the platform, and the name, are readable with the object; others need a permission', () => {
     const names = accessOf({ objects: reads }).objects['Invoice__c']!.readable.map((field) => field.apiName);
     assert.deepEqual(names, [
       'id',
@@ -106,7 +106,7 @@ describe('fields', () => {
     ]);
   });
 
-  it('that everybody with update may edit are name and owner', () => {
+  it('editable with update alone are name and owner', () => {
     const { fields } = accessOf({ objects: edits }).objects['Invoice__c']!;
     const editable = Object.keys(fields).filter((name) => fields[name]!.edit);
     assert.deepEqual(editable, ['ownerId', 'name']);
@@ -114,7 +114,7 @@ describe('fields', () => {
     assert.ok(!Object.values(readOnly).some((entry) => entry.edit));
   });
 
-  it('that the platform numbers or computes are edited by nobody', () => {
+  it('that the platform numbers or computes are not editable', () => {
     const access = accessOf({ system: ['modifyAllData'] });
     const { fields } = access.objects['Invoice__c']!;
     assert.deepEqual(fields['Number__c'], { read: true, edit: false });
@@ -132,7 +132,7 @@ describe('fields', () => {
 });
 
 describe('users', () => {
-  it('are known by id and label to everybody with the API permission', () => {
+  it('are visible by id and label with the API permission', () => {
     const { permission, readable } = accessOf({ system: ['apiEnabled'] }).objects['User']!;
     assert.deepEqual(
       readable.map((field) => field.apiName),
@@ -141,7 +141,7 @@ describe('users', () => {
     assert.deepEqual([permission.create, permission.update, permission.delete], [false, false, false]);
   });
 
-  it('are kept by those who may manage users, and deleted by nobody', () => {
+  it('are written with manageUsers, and cannot be deleted', () => {
     const manager = accessOf({ system: ['manageUsers'] }).objects['User']!;
     assert.deepEqual([manager.permission.create, manager.permission.update], [true, true]);
     assert.deepEqual(manager.fields['profileApiName'], { read: true, edit: true });
@@ -199,7 +199,7 @@ describe('capabilities', () => {
     });
   });
 
-  it('are what scopes and permissions have in common', () => {
+  it('are the intersection of scopes and permissions', () => {
     assert.deepEqual(capabilities(all, 'Invoice__c', ['data:read', 'data:write']), {
       creatable: true,
       updateable: false,

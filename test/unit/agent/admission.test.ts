@@ -67,7 +67,7 @@ describe('the budget of a run', () => {
   const refused = (more: Partial<LockedRun>, charge = { cost: 2, mutations: 1 }): unknown =>
     budgetRefusal({ ...run, ...more }, charge)?.details?.['budget'] ?? null;
 
-  it('is used to the last unit, and not beyond', () => {
+  it('can be used to the last unit, not beyond', () => {
     assert.equal(refused({}), null);
     assert.equal(refused({ cost: 9 }), 'maxCost');
     assert.equal(refused({ mutations: 2 }), 'maxMutations');

@@ -38,7 +38,7 @@ const preview = {
 };
 
 describe('the request of an agent, as a reader sees it', () => {
-  it('has the readable fields, and no others', () => {
+  it('contains only readable fields', () => {
     const body = { Amount__c: 10, Margin__c: 3, constructor: 'x', Nowhere__c: null };
     assert.deepEqual(hideFields(body, access.objects['Invoice__c']), {
       Amount__c: 10,
@@ -47,7 +47,7 @@ describe('the request of an agent, as a reader sees it', () => {
     assert.equal(hideFields('text', access.objects['Invoice__c']), HIDDEN);
   });
 
-  it('has a preview without the same fields, wherever they are named', () => {
+  it('hides the same fields everywhere in its preview', () => {
     const shown = hidePreview(preview, 'Invoice__c', { access, readsRecord: true, sees: ({ id }) => id === 'a' });
     assert.deepEqual(shown['record'], { name: 'INV-1', Amount__c: '10.00', _etag: '"1"' });
     assert.deepEqual(shown['before'], { name: 'INV-1', Amount__c: '9.00' });
@@ -61,7 +61,7 @@ describe('the request of an agent, as a reader sees it', () => {
     assert.equal((shown['errors'] as { code: string }[])[0]?.code, 'FIELD_UNKNOWN');
   });
 
-  it('has nothing of a record that sharing hides', () => {
+  it('contains nothing of a record hidden by sharing', () => {
     const unseen = { access, readsRecord: false, sees: () => false };
     const shown = hidePreview(preview, 'Invoice__c', unseen);
     assert.deepEqual([shown['record'], shown['before']], [HIDDEN, HIDDEN]);

@@ -66,7 +66,7 @@ const fits = (one: AgentRuleMeta, asked: PolicyCall): boolean => {
 };
 
 describe('agent policies', () => {
-  it('decide by the first rule that fits, else by the risk', () => {
+  it('decide by the first matching rule, else by the risk', () => {
     fc.assert(
       fc.property(rules, calls, (list, asked) => {
         const plain = { ...asked, agentApproval: 'policy', duplicateConfirmation: false } as const;
@@ -77,7 +77,7 @@ describe('agent policies', () => {
     );
   });
 
-  it('are the same whether rules stand in one policy or in several, in their order', () => {
+  it('decide alike whether rules are in one policy or in several, in order', () => {
     fc.assert(
       fc.property(rules, rules, calls, (some, others, asked) => {
         const decisions = [[policy([...some, ...others])], [policy(some), policy(others)]].map(
@@ -88,7 +88,7 @@ describe('agent policies', () => {
     );
   });
 
-  it('are not changed by rules that do not fit', () => {
+  it('ignore rules that do not match', () => {
     fc.assert(
       fc.property(rules, fc.nat(6), aRule, calls, (list, at, more, asked) => {
         const added = rule(more);
@@ -98,7 +98,7 @@ describe('agent policies', () => {
     );
   });
 
-  it('never let through what is denied, and always ask for what needs a person in any case', () => {
+  it('never allow denied calls, and always require approval for mandatory ones', () => {
     fc.assert(
       fc.property(rules, calls, (list, asked) => {
         const decided = list.find((one) => fits(one, asked))?.decision;
@@ -132,7 +132,7 @@ describe('agent policies', () => {
     });
   });
 
-  it('that name a client are asked before those for all, and those for others never', () => {
+  it('of the client precede those for all clients; those of other clients never apply', () => {
     const snapshot = {
       ...aSnapshot([]),
       agentPolicies: Object.fromEntries(
@@ -151,7 +151,7 @@ describe('agent policies', () => {
     assert.deepEqual(names('https://elsewhere.example'), ['All', 'Zeta']);
   });
 
-  it('narrow budgets: the least of all that apply, and an entry for each part that asks for more', () => {
+  it('limit budgets to the lowest that applies, with an entry for each reduced part', () => {
     const part = fc.option(fc.integer({ min: 0, max: 1_000 }));
     const budgets = fc.record({ maxCost: part, maxMutations: part, maxRecords: part });
     const asked = fc.record(

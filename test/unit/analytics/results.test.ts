@@ -5,8 +5,8 @@ import { WidgetResults } from '../../../services/analytics/widgets/results.ts';
 
 const result = (tenantId: string, json = '', computedAtMs = performance.now()) => ({ tenantId, json, computedAtMs });
 
-describe('kept results of widgets', () => {
-  it('are found until they are too old', () => {
+describe('cached results of widgets', () => {
+  it('are found until they expire', () => {
     const results = new WidgetResults({ maxBytes: 10_000, tenantMaxBytes: 10_000 });
     results.keep('a', result('one', 'x', performance.now() - 5_000));
     assert.equal(results.find('a', 60)?.json, 'x');
@@ -15,7 +15,7 @@ describe('kept results of widgets', () => {
     assert.deepEqual([results.hits, results.misses], [1, 2]);
   });
 
-  it('of a tenant push out those of the same tenant first, the least used ones before the others', () => {
+  it('of a tenant evict those of the same tenant first, least recently used first', () => {
     const results = new WidgetResults({ maxBytes: 100_000, tenantMaxBytes: 2_000 });
     const text = 'x'.repeat(200);
     results.keep('other', result('two', text));
@@ -31,7 +31,7 @@ describe('kept results of widgets', () => {
     assert.ok(results.find('a', 60), 'and nobody made room for it');
   });
 
-  it('never take more than they may, of a tenant or together', () => {
+  it('never exceed the limit per tenant and in total', () => {
     const step = fc.record({
       key: fc.nat(20),
       tenant: fc.nat(3),

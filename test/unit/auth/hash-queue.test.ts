@@ -20,7 +20,7 @@ function gate() {
 }
 
 describe('the queue of password hashes', () => {
-  it('runs a few at a time', async () => {
+  it('limits concurrent hashes', async () => {
     const { begun, work, endOne } = gate();
     const queue = new HashQueue({ concurrency: 2 });
     const all = ['a', 'b', 'c', 'd'].map((name) => queue.run(stranger(name), work(name)));
@@ -29,7 +29,7 @@ describe('the queue of password hashes', () => {
     assert.deepEqual(await Promise.all(all), ['a', 'b', 'c', 'd']);
   });
 
-  it('serves places in turns, and known ones first', async () => {
+  it('serves networks in turn, known ones first', async () => {
     const { begun, work, endOne } = gate();
     const queue = new HashQueue({ concurrency: 1 });
     const order: [Place, string][] = [
@@ -46,7 +46,7 @@ describe('the queue of password hashes', () => {
     assert.deepEqual(begun, ['1', 'home', '2', 'one', '3', '4']);
   });
 
-  it('refuses what does not fit, of one place and of all, but not the known', async () => {
+  it('refuses work beyond the limit per network and in total, except from known ones', async () => {
     const { work, endOne } = gate();
     const queue = new HashQueue({ concurrency: 1, waitingPerPlaceMax: 2, waitingMax: 3 });
     const all = ['1', '2', '3'].map((name) => queue.run(stranger('flood'), work(name)));
@@ -60,7 +60,7 @@ describe('the queue of password hashes', () => {
     assert.equal(queue.hasRoom(stranger('third')), true);
   });
 
-  it('goes on when a hash fails', async () => {
+  it('continues after a failed hash', async () => {
     const queue = new HashQueue({ concurrency: 1 });
     const failing = queue.run(stranger('a'), () => Promise.reject(new Error('no')));
     const next = queue.run(stranger('b'), () => Promise.resolve('done'));

@@ -14,7 +14,7 @@ describe('pages of auth', () => {
       assert.doesNotMatch(pages.render(page).replace(own, ''), /<script/, page.title);
   });
 
-  it('let no text from outside become markup, whatever it is', () => {
+  it('escape any external text', () => {
     const seed = Date.now() % 2 ** 31;
     const shape = (html: string): string => html.replace(/>[^<]*</g, '><').replace(/="[^"]*"/g, '=""');
     const plain = signInPages('x').map((page) => shape(pages.render(page)));
@@ -43,7 +43,7 @@ describe('pages of auth', () => {
     }
   });
 
-  it('label every field and say what is wrong before it, in title and alert', () => {
+  it('label every field and announce errors in title and alert', () => {
     for (const page of signInPages('x')) {
       const html = pages.render(page);
       for (const [tag] of html.matchAll(/<input\b[^>]*>/g)) {
@@ -67,7 +67,7 @@ describe('pages of auth', () => {
   });
 });
 
-describe('where a form may lead', () => {
+describe('form targets', () => {
   for (const [redirect, expected] of [
     ['https://app.example/cb?x=1', ['https://app.example']],
     ['http://127.0.0.1:1234/callback', ['http://127.0.0.1:1234']],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { hashPassword, passwordProblem, verifyPassword } from '../../../services/auth/passwords.ts';
 
 describe('passwords', () => {
-  it('are kept as argon2id, each with its own salt', async () => {
+  it('are stored as argon2id, each with its own salt', async () => {
     const [a, b] = await Promise.all([hashPassword('correct horse'), hashPassword('correct horse')]);
     assert.match(a, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
     assert.notEqual(a, b);
@@ -10,7 +10,7 @@ describe('passwords', () => {
     assert.equal(await verifyPassword(a, 'correct horsf'), false);
   });
 
-  it('are the same however the keyboard composes their letters', async () => {
+  it('compare equal in any Unicode normalization', async () => {
     assert.equal(await verifyPassword(await hashPassword('Grüße an alle'), 'Gru\u0308ße an alle'), true);
   });
 

@@ -27,11 +27,11 @@ describe('a failure of auth is answered with 503', () => {
   });
 });
 
-describe('What auth answers while it cannot', () => {
+describe('the response of auth while it is unavailable', () => {
   const answered = (accept?: string) =>
     unavailableReply({ headers: accept === undefined ? {} : { accept } } as unknown as HttpRequest);
 
-  it('is the error of OAuth for programs, and a page for browsers; both say when to come again', () => {
+  it('is an OAuth error for programs and a page for browsers, both with Retry-After', () => {
     for (const accept of [undefined, '*/*', 'application/json']) {
       const { status, headers, body } = answered(accept);
       assert.deepEqual([status, headers['retry-after']], [503, '1']);

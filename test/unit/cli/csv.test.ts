@@ -22,7 +22,7 @@ function read(text: string): string[][] {
 }
 
 describe('CSV', () => {
-  it('reads back as it was written, and begins no text like a formula', () => {
+  it('round-trips, and neutralizes texts that look like formulas', () => {
     const cell = fc.oneof(
       fc.string(),
       fc.constantFrom('=1+1', '+x', '-', '@a', '\t=1', '\r=1', 'a,b', 'a"b', 'a\nb', ''),
@@ -39,7 +39,7 @@ describe('CSV', () => {
     );
   });
 
-  it('leaves numbers and telephone numbers as they are', () => {
+  it('keeps numbers and telephone numbers unchanged', () => {
     for (const text of ['-12.50', '+49 (30) 12-34', '-1,000.5', '0']) assert.match(csvOf([[text]]), /^"?[+\-0]/, text);
     for (const text of ['-2+3', '+49 30 x', '-cmd', '=1', '@A1', '+', '-1=2'])
       assert.match(csvOf([[text]]), /^"?'/, text);

@@ -52,8 +52,8 @@ function commented(value: Mapping): string {
 
 const RUNS = 300;
 
-describe('A file with what the platform keeps of it', () => {
-  it('says what the platform keeps, and keeps comments of what is still there', () => {
+describe('a file merged with its canonical form', () => {
+  it('has the canonical content, and keeps comments of remaining items', () => {
     fc.assert(
       fc.property(mapping, mapping, fc.nat(5), (mine, other, at) => {
         const [before, after] = [
@@ -74,7 +74,7 @@ describe('A file with what the platform keeps of it', () => {
     );
   });
 
-  it('is the same, byte by byte, when it says the same', () => {
+  it('is byte-identical when the content is equal', () => {
     fc.assert(
       fc.property(mapping, (value) => {
         const text = commented({ z: 1, ...value });
@@ -85,7 +85,7 @@ describe('A file with what the platform keeps of it', () => {
     );
   });
 
-  it('is canonical when it was so before', () => {
+  it('stays canonical', () => {
     const [before, after] = ['a: 1\nb:\n  - x\n', 'a: 1\nb:\n  - "2024-01-01"\nc: 3\n'];
     assert.equal(mergeYaml(before, after), after);
   });
@@ -118,12 +118,12 @@ values:
     );
   });
 
-  it('is what the platform keeps when it cannot be read', () => {
+  it('is the canonical form when the file cannot be parsed', () => {
     for (const mine of ['a: [', '', 'a: &x 1\nb: *x\n', '<<<<<<< HEAD\na: 1\n'])
       assert.equal(mergeYaml(mine, 'a: 1\n'), 'a: 1\n', mine);
   });
 
-  it('is made in time for a large file', () => {
+  it('is computed in bounded time for a large file', () => {
     const values = (count: number, label: string): Mapping => ({
       values: Array.from({ length: count }, (_, i) => ({ value: `v${i}`, label: `${label} ${i}` })),
     });

@@ -53,7 +53,7 @@ const business = [
 ];
 
 describe('erp: a large retrieve', () => {
-  it('comes in parts that make one tree, with the hash of the whole', async () => {
+  it('is assembled from parts into one tree, with the hash of the whole', async () => {
     const { ask, asked } = platformOf(business, () => 7);
     const tree = await retrieve(ask, parseMembers(['CustomObject', 'CustomField', 'Role']), SOURCE, silent);
     assert.equal(tree.components.size, business.length);
@@ -65,14 +65,14 @@ describe('erp: a large retrieve', () => {
     assert.match(project ?? '', new RegExp(`metadataVersion: 7\nmanifestHash: ${tree.manifestHash}\n`));
   });
 
-  it('of members that are named one by one asks for no more than an answer holds', async () => {
+  it('of named members requests no more than fits a response', async () => {
     const { ask, asked } = platformOf(business, () => 7);
     const named = parseMembers(business.map(({ type, fullName }) => `${type}:${fullName}`));
     assert.equal((await retrieve(ask, named, SOURCE, silent)).components.size, business.length);
     assert.deepEqual(asked, [2_000, 2_000, 1_360]);
   });
 
-  it('begins again when the configuration changes between its parts', async () => {
+  it('restarts when the configuration changes between its parts', async () => {
     const versions = [7, 7, 8, 8, 8, 8];
     const { ask } = platformOf(business, () => versions.shift() ?? 8);
     const tree = await retrieve(ask, parseMembers(['CustomField']), SOURCE, silent);
@@ -122,7 +122,7 @@ describe('erp: a plan', () => {
     assert.deepEqual(planLines(none, { terminal, verbose: false }), ['Nothing to change.']);
   });
 
-  it('shows from and to within the width, and what loses data in red', () => {
+  it('shows old and new values within the width, and data loss in red', () => {
     const long = 'x'.repeat(100);
     const updates = [
       change('A__c.B__c', {
@@ -148,7 +148,7 @@ describe('erp: a plan', () => {
     assert.match(plain.at(-1) ?? '', /^0 to create, 1 to update, 0 to delete, 0 unchanged\. 1 change loses data\./);
   });
 
-  it('says of deletions what is kept, and nothing of what holds no data', () => {
+  it('states the retention of deleted data only', () => {
     const deletes = [
       change('A__c.Default', { type: 'Layout', destructive: true }),
       change('A__c.B__c', { destructive: true, impact: { records: 12, dependents: [] } }),
@@ -163,7 +163,7 @@ describe('erp: a plan', () => {
     assert.doesNotMatch(lines.join(), /lose/);
   });
 
-  it('counts the files that it leaves out since they could not be read', () => {
+  it('counts unreadable files that it omits', () => {
     const path = 'objects/A__c/fields/B__c.yaml';
     const blocked = [{ path }, { path }, { path: 'objects/A__c/fields/C__c.yaml' }, { path: 'manifest/package.yaml' }];
     assert.equal(unreadOf({ ...none, noops: [change('A__c.C__c')] }, blocked), 1);
@@ -181,7 +181,7 @@ describe('erp: a plan', () => {
     assert.equal(retrieveAfter({ creates: many, deletes: [] }), "erp metadata retrieve --type 'CustomField'");
   });
 
-  it('writes nothing over the screen, whatever names and values hold', () => {
+  it('escapes control characters in names and values', () => {
     const evil = '\u001b[2J\u0007\u202eabc';
     const updates = [change(evil, { properties: [{ name: evil, from: evil, to: evil }] })];
     const text = planLines(
@@ -197,7 +197,7 @@ describe('erp: a problem', () => {
   const show = (findings: readonly Finding[], text: string, verbose = false): string[] =>
     findingLines(findings, { terminal, severity: 'error', verbose, text: () => text }).map(stripVTControlCharacters);
 
-  it('has its place, the line and a caret below it', () => {
+  it('shows position, line and a caret below it', () => {
     assert.deepEqual(show([finding({ line: 2, column: 4, remedy: 'Do it.' })], 'a: 1\nb: \u00e4\u00f6\nc: 2\n'), [
       'a.yaml:2:4: error: No. X',
       '    2 | b: \u00e4\u00f6',
@@ -207,7 +207,7 @@ describe('erp: a problem', () => {
     ]);
   });
 
-  it('keeps the caret below the place behind tabs and in long lines', () => {
+  it('aligns the caret after tabs and in long lines', () => {
     const [, source = '', caret = ''] = show([finding({ line: 1, column: 4 })], '\t\tx!y');
     assert.equal(source[caret.indexOf('^')], '!');
     const [, , wide] = show([finding({ line: 1, column: 3 })], '中文!');
@@ -218,7 +218,7 @@ describe('erp: a problem', () => {
     assert.ok(part.length <= 62);
   });
 
-  it('is told without a line where the file has none, and many are counted', () => {
+  it('is shown without a line where the file has none, and many are counted', () => {
     assert.deepEqual(show([finding({ line: 9, column: 1 })], 'a: 1\n'), ['a.yaml:9:1: error: No. X', '']);
     const many = Array.from({ length: 25 }, () => finding({ path: null, type: 'Role', fullName: 'R' }));
     const lines = show(many, '');

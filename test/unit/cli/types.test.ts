@@ -21,7 +21,7 @@ const account: ObjectSchemas = {
 };
 
 describe('types of objects', () => {
-  it('has a record with every field, a create with what is required, and an update with neither', () => {
+  it('has a record with all fields, a create with required ones, and an update with optional ones', () => {
     const text = moduleOf([account]);
     const part = (name: string): string => text.match(new RegExp(`export interface ${name} {\\n([^}]*)}`))?.[1] ?? '';
     const stage = "Stage__c: 'new' | 'won\\'t' | null;";
@@ -36,13 +36,13 @@ describe('types of objects', () => {
     assert.match(text, /\/\*\* Account, Customer: Who buys\. \*\/\nexport interface AccountRecord /);
   });
 
-  it('has nothing to send where the connection may not write', () => {
+  it('has no writable types where the connection may not write', () => {
     const text = moduleOf([{ ...account, create: false, update: false }]);
     assert.match(text, /export type AccountCreate = never;/);
     assert.match(text, /export type AccountUpdate = never;/);
   });
 
-  it('is the same whatever the order of objects and fields', () => {
+  it('does not depend on the order of objects and fields', () => {
     const other = { ...account, apiName: 'Invoice__c' };
     const turned = {
       ...account,
@@ -51,7 +51,7 @@ describe('types of objects', () => {
     assert.equal(moduleOf([account, other]), moduleOf([other, turned]));
   });
 
-  it('gives no two objects one name', () => {
+  it('gives objects unique names', () => {
     const names = ['Invoice', 'Invoice__c', 'InvoiceRecord', 'InvoiceCreate', 'InvoiceRecord__c', 'Objects__c'];
     const text = moduleOf(names.map((apiName) => ({ ...account, apiName })));
     const declared = [...text.matchAll(/^(?:export )?(?:interface|type) (\w+)/gm)].map(([, name]) => name);
@@ -72,7 +72,7 @@ describe('types of objects', () => {
     assert.deepEqual(meant, values);
   });
 
-  it('knows every form that a schema of a field has', () => {
+  it('supports every form of a field’s schema', () => {
     const forms: [JsonSchema, string][] = [
       [{}, 'unknown'],
       [{ type: 'integer' }, 'number'],

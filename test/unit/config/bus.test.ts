@@ -37,7 +37,7 @@ describe('the configuration of the bus', () => {
     assert.deepEqual(bus({ NATS_URL: 'nats://a', NATS_CA_FILE: caFile }).tls, { caFile });
   });
 
-  it('has user and password as they are, not as an address writes them', () => {
+  it('decodes user and password of the address', () => {
     const { login } = bus({ NATS_URL: 'tls://erp%40bus:p%2Fa%3As%25s@a:4222' });
     assert.deepEqual(login, { user: 'erp@bus', password: 'p/a:s%s' });
   });
@@ -46,7 +46,7 @@ describe('the configuration of the bus', () => {
     assert.equal(busAddress(bus({ NATS_URL: 'tls://erp:hunter2@a:4222,tls://erp:hunter2@b' })), 'tls://a:4222,tls://b');
   });
 
-  it('gives every process an id that begins with its services', () => {
+  it('gives every process an id that starts with its services', () => {
     const env = { NATS_URL: 'nats://a', SERVICES: 'gateway,data', NODE_ID: 'pod 7.local' };
     assert.equal(readConfig(env).nodeId, 'data+gateway/pod-7-local');
     assert.equal(readConfig(env, { operator: 'repl' }).nodeId, 'operator/repl');
@@ -72,7 +72,7 @@ describe('the configuration of the bus', () => {
     assert.doesNotMatch(problems.join(), /hunter/);
   });
 
-  it('needs a key of every service of the process', () => {
+  it('requires a key for every service of the process', () => {
     const key = Buffer.alloc(32, 7).toString('base64url');
     const env = { NATS_URL: 'nats://a', SERVICES: 'data,metadata' };
     assert.match(problemsOf({ ...env, BUS_KEYS_FILE: file('keys', `data ${key}\n`) })[0]!, /no key of metadata/);
@@ -80,14 +80,14 @@ describe('the configuration of the bus', () => {
     assert.equal(bus({ ...env, BUS_KEYS_FILE: keys }).contextKeys?.get('metadata')?.length, 2);
   });
 
-  it('needs a key of every service for the gateway, which calls all of them', () => {
+  it('requires a key for every service in the gateway, which calls all of them', () => {
     const key = Buffer.alloc(32, 7).toString('base64url');
     const ofEarlierVersion = ['auth', 'data', 'metadata', 'ratelimit'].map((name) => `${name} ${key}\n`).join('');
     const env = { NATS_URL: 'nats://a', SERVICES: 'gateway', BUS_KEYS_FILE: file('keys', ofEarlierVersion) };
     assert.match(problemsOf(env)[0]!, /BUS_KEYS_FILE has no key of analytics, agent, mcp: run `npm run bus-keys`/);
   });
 
-  it('of production has TLS, a sign-in and keys, unless somebody says that it goes without', () => {
+  it('requires TLS, a sign-in and keys in production, unless explicitly disabled', () => {
     const PLATFORM_SECRET = 'kq8-Zr2_vTn5cY9wLx3mBd7hJf1sGa6u';
     const env = {
       NODE_ENV: 'production',

@@ -25,12 +25,12 @@ describe('the configuration', () => {
     assert.match(config.dataDir, /\/\.data$/);
   });
 
-  it('takes an empty variable as not set', () => {
+  it('treats an empty variable as not set', () => {
     const names = ['PORT', 'DATABASE_URL', 'NATS_URL', 'SERVICES', 'BASE_URL', 'PLATFORM_SECRET', 'LOG_LEVEL'];
     assert.deepEqual(readConfig(Object.fromEntries(names.map((name) => [name, '']))), readConfig({}));
   });
 
-  it('knows the logins of services in the database, and misses one where there is nothing to use instead', () => {
+  it('reads the database logins of services, and requires one without a fallback', () => {
     const own = {
       DATABASE_URL_DATA: 'postgres://login_data:x@db/erp',
       DATABASE_URL_AUTH: 'postgres://login_auth:y@db/erp',
@@ -41,7 +41,7 @@ describe('the configuration', () => {
     assert.equal(readConfig({ ...own, DATABASE_URL: 'postgres://owner:z@db/erp' }).databaseUrls.gateway, undefined);
   });
 
-  it('takes hosts of identity providers as addresses have them', () => {
+  it('normalizes hosts of identity providers', () => {
     const hosts = (SSO_PRIVATE_HOSTS: string) => readConfig({ SSO_PRIVATE_HOSTS }).ssoPrivateHosts;
     assert.deepEqual(hosts(''), []);
     assert.deepEqual(hosts('Login.Corp.example, 10.0.0.7:8443,[::1]:9'), [
@@ -53,7 +53,7 @@ describe('the configuration', () => {
       assert.throws(() => hosts(wrong), /SSO_PRIVATE_HOSTS lists hosts/, wrong);
   });
 
-  it('takes a contact that fits a line of security.txt', () => {
+  it('accepts a contact that fits a line of security.txt', () => {
     const contactOf = (SECURITY_CONTACT: string): string | null => readConfig({ SECURITY_CONTACT }).securityContact;
     assert.equal(contactOf(''), null);
     assert.equal(contactOf('mailto:security@erp.example'), 'mailto:security@erp.example');
@@ -62,7 +62,7 @@ describe('the configuration', () => {
       assert.throws(() => contactOf(text), /^ConfigError: SECURITY_CONTACT must be an address/, text);
   });
 
-  it('lets people sign in to the API reference where there is a demo, and where the operator says so', () => {
+  it('enables sign-in in the API reference with the demo, or when the operator sets it', () => {
     const isOffered = (env: Record<string, string>): boolean => readConfig(env).referenceSignIn;
     assert.equal(isOffered({}), true);
     for (const env of [
@@ -80,7 +80,7 @@ describe('the configuration', () => {
     assert.equal(readConfig({ ...SAFE, SEED_DEMO: 'true' }).seedDemo, false);
   });
 
-  it('is that of production, development or tests, and of nothing that is spelled differently', () => {
+  it('accepts only production, development and test as environment', () => {
     assert.equal(readConfig(SAFE).production, true);
     for (const mode of ['', 'development', 'test']) assert.equal(readConfig({ NODE_ENV: mode }).production, false);
     for (const mode of ['Production', 'PRODUCTION', 'prod', 'production ', 'staging'])
@@ -91,12 +91,12 @@ describe('the configuration', () => {
       );
   });
 
-  it('knows which services a process runs, each once', () => {
+  it('lists the services of a process, each once', () => {
     const config = readConfig({ SERVICES: ' data , gateway,data ', NATS_URL: 'nats://localhost:4222' });
     assert.deepEqual(config.services, ['data', 'gateway']);
   });
 
-  it('leaves load balancers time where a gateway is on a bus, within the time to stop', () => {
+  it('sets a drain time for gateways on a bus, within the shutdown time', () => {
     const graceOf = (env: NodeJS.ProcessEnv): number => readConfig(env).shutdownGraceSeconds;
     const bus = { NATS_URL: 'nats://localhost:4222' };
     assert.equal(graceOf({}), 0);
@@ -106,7 +106,7 @@ describe('the configuration', () => {
     assert.equal(graceOf({ ...bus, SHUTDOWN_SECONDS: '40', SHUTDOWN_GRACE_SECONDS: '30' }), 30);
   });
 
-  it('takes a list of NATS servers, and an address without its last slash', () => {
+  it('accepts a list of NATS servers, and removes a trailing slash', () => {
     assert.deepEqual(readConfig({ NATS_URL: 'nats://a:4222,nats://b:4222' }).bus?.servers, ['a:4222', 'b:4222']);
     assert.equal(readConfig({ BASE_URL: 'https://erp.example/' }).baseUrl, 'https://erp.example');
   });
@@ -143,7 +143,7 @@ describe('the configuration', () => {
       );
     });
 
-  it('does not repeat a secret in what it says', () => {
+  it('repeats no secret in its messages', () => {
     for (const variable of ['PLATFORM_SECRET', 'DATABASE_URL'])
       assert.throws(
         () => readConfig({ [variable]: 'hunter2:secret' }),
@@ -151,7 +151,7 @@ describe('the configuration', () => {
       );
   });
 
-  it('needs a bus when only some services run here', () => {
+  it('requires a bus when only some services run here', () => {
     assert.throws(() => readConfig({ SERVICES: 'data' }), /NATS_URL/);
   });
 });
@@ -169,7 +169,7 @@ describe('the configuration of production', () => {
     return [];
   };
 
-  it('is refused with everything that is not safe at once, and no secret is repeated', () => {
+  it('reports all unsafe settings at once, without repeating secrets', () => {
     const problems = problemsOf({
       PLATFORM_SECRET: '',
       DATABASE_URL: 'postgres://erp:postgres@db/erp?password=hunter2',
@@ -193,7 +193,7 @@ describe('the configuration of production', () => {
       assert.match(problemsOf({ PLATFORM_SECRET: secret })[0]!, /PLATFORM_SECRET can be guessed/);
     });
 
-  it('takes random secrets in any alphabet', () => {
+  it('accepts random secrets in any alphabet', () => {
     for (let i = 0; i < 200; i++)
       for (const secret of [
         randomBytes(48).toString('base64'),
@@ -210,14 +210,14 @@ describe('the configuration of production', () => {
       assert.equal(problemsOf({ NATS_URL: `nats://billing:${password}@bus:4222` }).length, 1);
     });
 
-  it('finds them wherever an address may have them, and a secret that is too short with all the rest', () => {
+  it('finds them anywhere in an address, along with too short secrets', () => {
     for (const address of ['postgres://db/erp?user=erp&password=postgres', 'postgresql://erp:Erp@db/erp'])
       assert.equal(problemsOf({ DATABASE_URL: address }).length, 1, address);
     assert.equal(problemsOf({ NATS_URL: 'nats://secret@bus:4222' }).length, 1);
     assert.equal(problemsOf({ PLATFORM_SECRET: 'short', DATABASE_URL: 'postgres://erp:erp@db/erp' }).length, 2);
   });
 
-  it('takes passwords that nobody knows, and addresses without one', () => {
+  it('accepts passwords that are not well known, and addresses without one', () => {
     for (const user of ['erp:Zk3_vQ9-mT', 'erp', ''])
       assert.deepEqual(problemsOf({ DATABASE_URL: `postgres://${user}${user && '@'}db/erp` }), []);
   });
@@ -227,14 +227,14 @@ describe('the configuration of production', () => {
     assert.throws(() => production({ PLATFORM_SECRET_PREVIOUS: SECRET }), /PLATFORM_SECRET_PREVIOUS/);
   });
 
-  it("asks no secret of an operator's command, but a password of its own", () => {
+  it("requires no secret for an operator's command, but its own password", () => {
     const env = { NODE_ENV: 'production', DATABASE_URL: 'postgres://erp:Zk3_vQ9-mT@localhost/erp' };
     assert.equal(readConfig(env, { command: true }).secret, null);
     assert.throws(() => readConfig({ ...env, DATABASE_URL: 'postgres://erp:erp@localhost/erp' }, { command: true }));
     assert.equal(readConfig({ NODE_ENV: 'production' }, { command: true }).databaseUrl, null);
   });
 
-  it('talks to a database elsewhere only over TLS that checks the server', () => {
+  it('requires verified TLS to a remote database', () => {
     const refusals = (DATABASE_URL: string): string[] => problemsOf({ DATABASE_URL, DATABASE_ALLOW_INSECURE: '' });
     for (const query of [
       '',
@@ -265,7 +265,7 @@ describe('the configuration of production', () => {
     assert.match(problemsOf({ DATABASE_URL: '' }).join(), /^- DATABASE_URL is not set: the embedded database/);
   });
 
-  it('gives callers an address with TLS, where the gateway is', () => {
+  it('requires an https address on the gateway', () => {
     assert.match(problemsOf({ BASE_URL: '' }).join(), /^- BASE_URL is not set/);
     assert.match(problemsOf({ BASE_URL: 'http://erp.example' }).join(), /^- BASE_URL must begin with https/);
     for (const here of ['http://localhost:3000', 'http://127.0.0.1', 'http://[::1]:3000'])

@@ -23,7 +23,7 @@ describe('the configuration of mails', () => {
     return config.smtp;
   };
 
-  it('writes files outside production and sends nothing in production, where no server is named', () => {
+  it('without a server writes files outside production and sends nothing in production', () => {
     assert.deepEqual(read({}, false), {
       by: 'folder',
       folder: '/data/mail',
@@ -44,7 +44,7 @@ describe('the configuration of mails', () => {
     });
   });
 
-  it('takes a user from the address, and the password from there or from a file', async () => {
+  it('reads the user from the address, and the password from there or from a file', async () => {
     assert.deepEqual(smtp('smtp://erp%40example.com:p%40ss@mail.example.com').login, {
       user: 'erp@example.com',
       password: 'p@ss',
@@ -63,7 +63,7 @@ describe('the configuration of mails', () => {
     }
   });
 
-  it('names everything that is wrong, and never a password', () => {
+  it('reports all problems, and never a password', () => {
     const cases: [Record<string, string>, RegExp][] = [
       [{ SMTP_URL: 'http://mail.example.com', MAIL_FROM }, /begins with smtp:/],
       [{ SMTP_URL: 'smtp://mail.example.com' }, /needs MAIL_FROM/],

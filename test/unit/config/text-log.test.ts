@@ -18,7 +18,7 @@ describe('the log as text', () => {
     );
   });
 
-  it('escapes what a terminal would execute', () => {
+  it('escapes terminal control sequences', () => {
     const text = readableLines(line({ level: 40, msg: 'x\u001b[2J\ny', path: '\u009b\u202e' }));
     assert.match(text, /WARN x\\u001b\[2J\\u000ay path=\\u009b\\u202e\n$/);
   });

@@ -9,7 +9,7 @@ describe('the settings of tracing', () => {
   const on = (env: Record<string, string> = {}): TracingConfig =>
     read({ OTEL_EXPORTER_OTLP_ENDPOINT: ENDPOINT, ...env })!;
 
-  it('trace nothing without an address, nor where it is switched off', () => {
+  it('disable tracing without an address or when switched off', () => {
     assert.equal(read({}), null);
     for (const off of [{ OTEL_SDK_DISABLED: 'TRUE' }, { OTEL_TRACES_EXPORTER: 'none' }])
       assert.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: ENDPOINT, ...off }), null);

@@ -131,7 +131,7 @@ describe('the types of an operation', () => {
     same<OperationOutput<'me.identity.get'>['users'], never>(true);
   });
 
-  it('fit what the gateway builds for every operation', () => {
+  it('match the parameters that the gateway builds for every operation', () => {
     const asCall = (input: OperationInput<OperationId>): OperationCall => input;
     const row: Operation = changeBook;
     assert.deepEqual([typeof asCall, row.operationId], ['function', 'library.books.update']);
@@ -139,7 +139,7 @@ describe('the types of an operation', () => {
 });
 
 describe('a handler', () => {
-  it('reads nothing that its row does not have', () => {
+  it('reads only parameters of its row', () => {
     const handler: Handler<'data.records.list', null> = async (_, __, { path, query }) => {
       const name: string = path.objectApiName;
       const take: number | undefined = query.take;
@@ -156,7 +156,7 @@ describe('a handler', () => {
 });
 
 describe('a call', () => {
-  it('names a known action and gives it what it takes', () => {
+  it('names a known action and passes its parameters', () => {
     const broker = { call: async () => null };
     const compiledOnly = () => [
       call(broker, 'data.users.get', { tenantId: '', userId: '' }),
@@ -177,7 +177,7 @@ describe('a call', () => {
 });
 
 describe('an event', () => {
-  it('has a known name and carries what its contract says', () => {
+  it('has a known name and the payload of its contract', () => {
     const broker = { emit: async () => {}, broadcast: async () => {} };
     const compiledOnly = () => {
       broadcast(broker, 'metadata.schema.changed', { tenantId: '', metadataVersion: 1 });

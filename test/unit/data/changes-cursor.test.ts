@@ -10,7 +10,7 @@ import {
 } from '../../../services/data/trail/changes-cursor.ts';
 
 describe('the cursor of changes', () => {
-  it('ends a window after a transaction, without those that are still running', () => {
+  it('ends a window after a transaction, excluding running ones', () => {
     assert.equal(snapshotUpTo('110', '100:120:', '90:90:'), '111:111:');
     assert.equal(snapshotUpTo('110', '100:120:100,105,111,118', '90:90:'), '100:111:100,105');
     assert.equal(snapshotUpTo('110', '112:120:112,118', '90:90:'), '111:111:');
@@ -20,7 +20,7 @@ describe('the cursor of changes', () => {
     assert.equal(snapshotUpTo(String(big + 3n), `${big}:${big + 9n}:${big}`, '90:90:'), `${big}:${big + 4n}:${big}`);
   });
 
-  it('carries the position of a caller, and does not grow with what is left to report', () => {
+  it('holds the position of a caller, in constant size', () => {
     const seal: Seal = { keys: [Buffer.alloc(32, 1)], now: 5, tenantId: 't', userId: 'u', clientId: 'c' };
     const position: FeedPosition = {
       object: 'Deal__c',

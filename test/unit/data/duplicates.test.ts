@@ -9,7 +9,7 @@ import type { Write } from '../../../services/data/write/write.ts';
 import { aField } from '../../support/snapshots.ts';
 import { atTime } from '../../support/time.ts';
 
-describe('by what the candidates of a duplicate rule are found', () => {
+describe('candidate search of a duplicate rule', () => {
   const item = fc.record({
     type: fc.constantFrom<FieldTypeName>('text', 'boolean', 'picklist', 'reference', 'integer'),
     method: fc.constantFrom<MatchMethod>('exact', 'normalized', 'fuzzy'),
@@ -62,7 +62,7 @@ describe('by what the candidates of a duplicate rule are found', () => {
     weight,
   });
 
-  it('leaves out what is expensive and cannot make a match without the others', () => {
+  it('omits expensive keys that cannot match alone', () => {
     const [name, code, open] = [of('text', 'fuzzy', 2), of('text', 'exact'), of('boolean', 'exact')];
     const all = [name, code, open];
     const none = { allEqual: [], allSimilar: [] };
@@ -87,7 +87,7 @@ describe('by what the candidates of a duplicate rule are found', () => {
     assert.ok(Math.abs(similarity - 0.8) < 1e-9, String(similarity));
   });
 
-  it('looks by what there is when it is enough but for an error of rounding, however little it weighs', () => {
+  it('uses a key that reaches the threshold within rounding, however small its weight', () => {
     const items = [of('text', 'fuzzy', 0.001), of('boolean', 'exact', 0.001)];
     assert.deepEqual(searchBy(items, items.slice(0, 1), 0.5 + 5e-7), {
       equal: [],
@@ -99,7 +99,7 @@ describe('by what the candidates of a duplicate rule are found', () => {
     assert.equal(searchBy(items, items.slice(0, 1), 0.501), null);
   });
 
-  it('looks for nothing when too little has a value', () => {
+  it('is skipped when too few fields have a value', () => {
     const [name, code] = [of('text', 'fuzzy'), of('text', 'exact')];
     assert.equal(searchBy([name, code], [name], 0.6), null);
     assert.notEqual(searchBy([name, code], [name], 0.5), null);
@@ -143,7 +143,7 @@ describe('a duplicate confirmation', () => {
       what,
     );
 
-  it('is good for the request that it was made for, and for no other', () => {
+  it('is valid for its own request only', () => {
     const { token } = sealConfirmation(write(), SHOWN);
     assert.ok(openConfirmation(write(), token));
     assert.ok(
@@ -165,7 +165,7 @@ describe('a duplicate confirmation', () => {
     for (const [what, changes] of Object.entries(others)) refused(write(changes), token, what);
   });
 
-  it('does not bind a new record to the id that was tried first', () => {
+  it('does not bind a new record to the id of the first attempt', () => {
     const { token } = sealConfirmation(write({ recordVersion: 0, id: 'r1' }), SHOWN);
     assert.ok(openConfirmation(write({ recordVersion: 0, id: 'r9' }), token));
   });
@@ -176,7 +176,7 @@ describe('a duplicate confirmation', () => {
     atTime(expiresAt.getTime(), () => refused(write(), token, 'expired'));
   });
 
-  it('covers what was shown and less, and nothing more', () => {
+  it('covers the shown duplicates or fewer, and no others', () => {
     const { covers } = openConfirmation(write(), sealConfirmation(write(), SHOWN).token);
     assert.equal(covers(SHOWN), true);
     assert.equal(covers([]), true);
@@ -187,7 +187,7 @@ describe('a duplicate confirmation', () => {
     assert.equal(covers([{ ruleApiName: 'Account.B', ids: [], hiddenMatchCount: 3 }]), false, 'one more hidden match');
   });
 
-  it('covers what an earlier one of the same request covered as well', () => {
+  it('includes the duplicates of an earlier one for the same request', () => {
     const earlier = openConfirmation(write(), sealConfirmation(write(), SHOWN).token);
     const made = [{ ruleApiName: 'Contact.D', ids: ['7'], hiddenMatchCount: 0 }];
     const { covers } = openConfirmation(write(), sealConfirmation(write(), made, earlier).token);
@@ -195,7 +195,7 @@ describe('a duplicate confirmation', () => {
     assert.equal(covers([{ ruleApiName: 'Account.A', ids: ['3'], hiddenMatchCount: 0 }]), false);
   });
 
-  it('does not grow with what is hidden', () => {
+  it('does not grow with hidden duplicates', () => {
     const length = (ids: string[], hiddenMatchCount: number): number =>
       sealConfirmation(write(), [{ ruleApiName: 'Account.A', ids, hiddenMatchCount }]).token.length;
     assert.equal(length([], 0), length([], 0));

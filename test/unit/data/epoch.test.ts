@@ -12,13 +12,13 @@ describe('the epoch of a tenant', () => {
     lastTx: '99',
   };
 
-  it('goes on where nothing has changed', () => {
+  it('stays valid without changes', () => {
     assert.equal(hasPassed(row), false);
     assert.equal(hasPassed(row, null, '80:100:80'), false);
     assert.equal(hasPassed({ ...row, txOffset: '5000', lastTx: '5099' }, '5090:5100:'), false);
   });
 
-  it('has passed on another server, in another database or table, and on another timeline', () => {
+  it('ends on another server, database, table or timeline', () => {
     for (const here of [
       '7501234567890123457/16384/16900/00000001',
       '7501234567890123456/16385/16900/00000001',
@@ -28,17 +28,17 @@ describe('the epoch of a tenant', () => {
       assert.equal(hasPassed({ ...row, here }), true, here);
   });
 
-  it('has passed when something lies ahead of the server', () => {
+  it('ends when an entry is ahead of the server', () => {
     assert.equal(hasPassed({ ...row, lastTx: '100' }), true);
     assert.equal(hasPassed(row, '90:101:'), true);
     assert.equal(hasPassed({ ...row, txOffset: '5000', lastTx: '5100' }), true);
   });
 
-  it('is not judged by a replica', () => {
+  it('is not checked on a replica', () => {
     assert.equal(hasPassed({ ...row, here: null, lastTx: '900' }), false);
   });
 
-  it('shifts snapshots beyond what a number of JavaScript holds', () => {
+  it('shifts snapshots beyond the range of JavaScript numbers', () => {
     assert.equal(shifted('90:100:90,95', 0n), '90:100:90,95');
     assert.equal(shifted('90:100:90,95', 1000n), '1090:1100:1090,1095');
     assert.equal(

@@ -62,7 +62,7 @@ function ask(question: Partial<Question>, given: Given = {}) {
 }
 
 describe('an explanation of access', () => {
-  it('passes every layer that has something to say', () => {
+  it('covers every applicable layer', () => {
     const { allowed, step } = ask({ operation: 'update', field: 'Amount__c' });
     assert.equal(allowed, true);
     for (const layer of ['scope', 'publication', 'objectPermission', 'fieldPermission', 'sharing'])
@@ -70,13 +70,13 @@ describe('an explanation of access', () => {
     for (const layer of ['recordState', 'agentPolicy']) assert.equal(step(layer).result, 'notApplicable', layer);
   });
 
-  it('says that the object is not published', () => {
+  it('reports an unpublished object', () => {
     const { denied, step } = ask({}, { object: { published: false } });
     assert.ok(denied.includes('publication'));
     assert.match(step('publication').remedy!, /api\.published: true in CustomObject Bill__c/);
   });
 
-  it('says that the user is deactivated, or may not use the API', () => {
+  it('reports a deactivated user, and one without API access', () => {
     assert.match(ask({}, { principal: { active: false } }).step('objectPermission').remedy!, /Activate the user/);
     assert.match(
       ask({}, { profile: aBundle('Standard', { system: [] }) }).step('objectPermission').remedy!,
@@ -84,7 +84,7 @@ describe('an explanation of access', () => {
     );
   });
 
-  it('names the profile and every permission set that gives the operation', () => {
+  it('names the profile and every permission set that grants the operation', () => {
     const rights = { create: false, read: true, update: true, delete: false, viewAll: false, modifyAll: false };
     const sets = [
       aBundle('Editors', { objects: { Bill__c: rights } }),
@@ -127,7 +127,7 @@ describe('an explanation of access', () => {
     assert.deepEqual(ask({ operation: 'update', field: 'ownerId' }).denied, []);
   });
 
-  it('knows nothing of the scopes of somebody else', () => {
+  it('does not include the scopes of another user', () => {
     assert.equal(ask({ operation: 'delete' }, { scopes: null }).step('scope').result, 'notApplicable');
     assert.deepEqual(ask({ operation: 'delete' }, { scopes: ['data:read'] }).denied, ['scope']);
   });

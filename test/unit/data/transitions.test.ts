@@ -21,7 +21,7 @@ describe('an expression that takes too long', () => {
   const value = checkExpression('record.A__c', SCHEMA, ['number']);
   const inTime = (error: unknown): boolean => error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE';
 
-  it('is a fault of nobody, in guards and in effects', () => {
+  it('is reported as temporary, in guards and in effects', () => {
     assert.throws(() => guardHolds({ guard } as TransitionOrAction, failing('TIME_EXCEEDED')), inTime);
     assert.throws(() => valuesOf([['A__c', value]], failing('TIME_EXCEEDED'), []), inTime);
   });

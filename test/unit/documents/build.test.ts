@@ -29,7 +29,7 @@ describe('The documents', function () {
   const missing = (names: readonly string[]): string[] => names.filter((name) => !files.has(name));
   const pages = (): string[] => [...files.keys()].filter((name) => name.endsWith('.html'));
 
-  it('hold a schema of every kind that names its dialect and stands by itself', () => {
+  it('contain a self-contained schema of every kind, with its dialect', () => {
     for (const type of COMPONENT_TYPES) {
       const text = files.get(`metadata/${type}.schema.json`) ?? '';
       const schema = JSON.parse(text);
@@ -43,7 +43,7 @@ describe('The documents', function () {
     }
   });
 
-  it('say in the list of the pages what each is about', () => {
+  it('describe each page in the page list', () => {
     const list = files.get('index.md') ?? '';
     const said = [...list.matchAll(/^- \[[^\]]+\]\((?:guides|reference)\/[^)]+\): (.+)$/gm)].map(
       ([, text = '']) => text,
@@ -52,7 +52,7 @@ describe('The documents', function () {
     for (const text of said) assert.ok(text.length >= 30 && text.length <= 260, text);
   });
 
-  it('have every guide in the place where somebody who begins reads it', () => {
+  it('list every guide in reading order', () => {
     const guides = readdirSync(new URL('../../../docs/guides/', import.meta.url)).filter((name) =>
       name.endsWith('.md'),
     );
@@ -64,7 +64,7 @@ describe('The documents', function () {
     );
   });
 
-  it('say of a reserved code that nothing answers it', () => {
+  it('state that a reserved code is not used', () => {
     assert.match(files.get('errors/CALENDAR_NOT_FOUND.md') ?? '', /\*\*Reserved:\*\* no operation answers it yet/);
     assert.doesNotMatch(files.get('errors/RECORD_NOT_FOUND.md') ?? '', /Reserved/);
   });
@@ -95,7 +95,7 @@ describe('The documents', function () {
     assert.deepEqual(missing(pages().map((name) => name.replace(/\.html$/, '.md'))), []);
   });
 
-  it('lead nowhere but to what is in the archive, or to pages of every gateway', () => {
+  it('link only to pages in the archive or of every gateway', () => {
     const broken = pages().flatMap((name) =>
       targets(files.get(name)!)
         .filter((target) => !OUTSIDE.test(target))
@@ -105,7 +105,7 @@ describe('The documents', function () {
     assert.deepEqual(broken, []);
   });
 
-  it('lead from Markdown to Markdown', () => {
+  it('link from Markdown to Markdown', () => {
     const broken = [...files]
       .filter(([name]) => name.endsWith('.md'))
       .flatMap(([name, text]) =>
@@ -155,7 +155,7 @@ describe('The documents', function () {
     assert.ok(gunzipSync(packed).length < 64 * 1024 * 1024);
   });
 
-  it('are found by words', () => {
+  it('are found by the search', () => {
     const { options, index } = JSON.parse(files.get('search.json')!);
     const search = MiniSearch.loadJS(index, options);
     const tokenize = MiniSearch.getDefault('tokenize') as (text: string) => string[];
@@ -179,7 +179,7 @@ describe('The documents', function () {
     );
   });
 
-  it('print for the shell the request that was recorded for each operation', () => {
+  it('show the recorded request of each operation as a shell command', () => {
     // In the place of curl, which would send it: what it was called with.
     const curl = 'curl() { printf "%s\\0" "$@"; }; TOKEN="{access_token}"; openssl() { echo a-key; };';
     for (const { operationId, scopes } of OPERATIONS) {
@@ -214,7 +214,7 @@ describe('The documents', function () {
     }
   });
 
-  it('show of each error code a body that the description allows, as the catalogue has it', () => {
+  it('show a valid body of each error code from the catalogue', () => {
     const { components } = JSON.parse(files.get('openapi.json')!);
     const ajv = new Ajv2020({ strict: false, allErrors: true });
     (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
@@ -228,7 +228,7 @@ describe('The documents', function () {
     }
   });
 
-  it('say the version that they are of', () => {
+  it('state their version', () => {
     const { info, servers } = JSON.parse(files.get('openapi.json')!);
     assert.equal(info.version, VERSION);
     assert.equal(servers[0].url, '/api/v1');

@@ -33,7 +33,7 @@ describe('The assistant manifest', function () {
     );
   });
 
-  it('has the scopes of every operation as a list, and says which operations need no token', () => {
+  it('lists the scopes of every operation, and the operations without a token', () => {
     for (const [at, { operationId, scopes, public: open }] of manifest.operations.entries()) {
       const declared = OPERATIONS[at]!.scopes;
       assert.ok(Array.isArray(scopes), operationId);
@@ -42,7 +42,7 @@ describe('The assistant manifest', function () {
     }
   });
 
-  it('names as common only errors that the operation can answer', () => {
+  it('lists only possible errors as common', () => {
     const described = Object.values(description.paths).flatMap((item) => Object.values(item));
     const wrong = Object.entries(GUIDANCE).flatMap(([operationId, { commonErrors }]) => {
       const answers = JSON.stringify(described.find((one) => one.operationId === operationId)?.responses);
@@ -51,7 +51,7 @@ describe('The assistant manifest', function () {
     assert.deepEqual(wrong, []);
   });
 
-  it('has workflows whose steps exist, and take only what operations have and what was given before', () => {
+  it('has workflows of existing operations whose inputs are parameters or earlier outputs', () => {
     const wrong = WORKFLOWS.flatMap(({ id, inputs, steps }) => {
       const ids = new Set(steps.map((step) => step.id));
       const given = new Set([

@@ -106,8 +106,8 @@ function holds(given: Given, ...sources: string[]): void {
   for (const source of sources) assert.equal(run(source, given), true, source);
 }
 
-describe('expressions: what they mean', () => {
-  it('decimals are exact, whatever their size', () => {
+describe('expressions: evaluation', () => {
+  it('decimals of any size are exact', () => {
     holds(
       { record: { Amount__c: '0.30', Paid__c: '12345678901234567890.123456789', Count__c: 9007199254740991 } },
       '0.1 + 0.2 == 0.3',
@@ -134,7 +134,7 @@ describe('expressions: what they mean', () => {
     );
   });
 
-  it('sums and products are those of arithmetic (property)', () => {
+  it('sums and products are exact (property)', () => {
     const cents = fc.bigInt({ min: -(10n ** 15n), max: 10n ** 15n });
     const money = (value: bigint): string => {
       const digits = String(value < 0n ? -value : value).padStart(3, '0');
@@ -256,7 +256,7 @@ describe('expressions: what they mean', () => {
       );
   });
 
-  it('old: null on create; isChanged tells what an update changes', () => {
+  it('old: null on create; isChanged reports changes of an update', () => {
     const onCreate = { record: { Amount__c: '1' }, old: null };
     holds(onCreate, 'old == null', 'old.Amount__c == null', '!isChanged(record.Amount__c)');
     const onUpdate = { record: { Amount__c: '2', name: 'a' }, old: { Amount__c: '1', name: 'a' } };
@@ -274,14 +274,14 @@ describe('expressions: what they mean', () => {
     holds(given, 'hasPermission("manageUsers") && !hasPermission("modifyAllData")');
   });
 
-  it('the second part is not looked at when the first one decides', () => {
+  it('logical operators short-circuit', () => {
     holds({ record: { Count__c: 0 } }, 'record.Count__c == 0 || 1 / record.Count__c > 0');
     holds({ record: { Count__c: 0 } }, '!(record.Count__c != 0 && 1 / record.Count__c > 0)');
     holds({ record: { Count__c: 0 } }, '(record.Count__c == 0 ? 0 : 1 / record.Count__c) == 0');
   });
 });
 
-describe('expressions: what stops them', () => {
+describe('expressions: runtime errors', () => {
   it('a failure, unless the other side decides', () => {
     holds(
       {},
@@ -306,7 +306,7 @@ describe('expressions: what stops them', () => {
       assert.equal(failure(source).reason, 'DIVISION_BY_ZERO', source);
   });
 
-  it('what the record could make too expensive, where nobody counts', () => {
+  it('expressions that a record could make too expensive without a budget', () => {
     const refused = (source: string): string => {
       try {
         checkRecordExpression(source, schema, ['boolean']);
@@ -334,7 +334,7 @@ describe('expressions: what stops them', () => {
       assert.equal(failure(source, { record: { Count__c: 0 } }).reason, 'DIVISION_BY_ZERO', source);
   });
 
-  it('values that no field could hold', () => {
+  it('values beyond any field’s range', () => {
     const square = (times: number): string =>
       times === 0 ? 'record.Paid__c' : `(${square(times - 1)} * ${square(times - 1)})`;
     const record = { Paid__c: '12345678901234567890.123', name: 'x'.repeat(131_072) };
@@ -352,7 +352,7 @@ describe('expressions: what stops them', () => {
       assert.equal(failure(source, { record }).reason, 'VALUE_OUT_OF_RANGE', source);
   });
 
-  it('expressions that are built to run for ever', () => {
+  it('expressions built to run forever', () => {
     const digits = '[0,1,2,3,4,5,6,7,8,9]';
     const nested = (depth: number): string => (depth === 0 ? 'true' : `${digits}.all(v${depth}, ${nested(depth - 1)})`);
     const record = { name: 'a'.repeat(100_000), Tags__c: Array.from({ length: 200 }, (_, i) => `tag ${i}`) };
@@ -393,7 +393,7 @@ describe('expressions: what stops them', () => {
       });
   });
 
-  it('many that are asked about one thing, when they cost too much together', () => {
+  it('several expressions whose total cost is too high', () => {
     const costly = checkExpression('record.Tags__c.all(a, record.Tags__c.all(b, a != "" && b != ""))', schema, [
       'boolean',
     ]);
@@ -419,7 +419,7 @@ describe('expressions: what stops them', () => {
     assert.throws(() => evaluate(formula, stopped), { reason: 'COST_EXCEEDED' });
   });
 
-  it('a clock that says 50 ms are over', () => {
+  it('the time limit of 50 ms', () => {
     let time = 0;
     const slow = checkExpression('record.Tags__c.all(t, t != "")', schema, ['boolean']);
     const record = { Tags__c: Array.from({ length: 200 }, (_, i) => `tag ${i}`) };
@@ -430,8 +430,8 @@ describe('expressions: what stops them', () => {
   });
 });
 
-describe('expressions: what is wrong with them', () => {
-  it('says where and what to do', () => {
+describe('expressions: compile errors', () => {
+  it('have a position and a remedy', () => {
     const table: [source: string, place: string, message: RegExp, remedy?: RegExp][] = [
       ['record.Amount__c = 0', '1:18', /not well-formed/, /==/],
       ['record.Amount__c <= ', '1:20', /not well-formed/],
@@ -493,7 +493,7 @@ describe('expressions: what is wrong with them', () => {
     }
   });
 
-  it('tells every mistake, and each once', () => {
+  it('are all reported, each once', () => {
     const found = mistakes('record.Amout__c > 0 &&\nrecord.Due__c < "x" ||\n  nobody');
     assert.deepEqual(
       found.map((mistake) => mistake.place),
@@ -501,7 +501,7 @@ describe('expressions: what is wrong with them', () => {
     );
   });
 
-  it('stays upright with whatever it is given', () => {
+  it('are reported for arbitrary input', () => {
     for (const source of [
       '!'.repeat(3_999),
       '-'.repeat(3_999),
@@ -518,7 +518,7 @@ describe('expressions: what is wrong with them', () => {
     }
   });
 
-  it('never throws anything else (property)', () => {
+  it('are the only exceptions thrown (property)', () => {
     const words = ['record', '.', 'name', 'Amount__c', '(', ')', '[', ']', '"a"', '1', '+', '==', '<', '&&', '!', 'in'];
     const more = [
       'old',

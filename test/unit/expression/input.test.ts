@@ -29,7 +29,7 @@ const problems = (source: string, input?: Record<string, Type>): string[] => {
 };
 
 describe('expressions: input', () => {
-  it('has the parts that the schema names, typed', () => {
+  it('has the typed properties of its schema', () => {
     const { root, type, fields } = checkExpression(
       'input.day < today && input.reason != ""',
       { ...schema, input: INPUT },
@@ -46,7 +46,7 @@ describe('expressions: input', () => {
     assert.equal(run('!input.urgent', {}), true);
   });
 
-  it('is unknown where nothing is sent, and says what is wrong with its parts', () => {
+  it('is unknown when absent, and reports errors in its properties', () => {
     assert.match(problems('input.reason')[0]!, /There is no variable input; there are record, old, user/);
     assert.deepEqual(problems('input.cause', INPUT), [
       '6 input has no cause. Add cause to the properties of its schema.',

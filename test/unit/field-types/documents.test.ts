@@ -9,7 +9,7 @@ const page = (name: string): string =>
   readFileSync(new URL(`../../../docs/reference/${name}.md`, import.meta.url), 'utf8').replace(/ +/g, ' ');
 
 describe('the reference', () => {
-  it('says for every field type which operators fit, and whether it sorts and is searched', () => {
+  it('lists operators, sorting and search of every field type', () => {
     const text = page('field-types');
     for (const { name, operators, sortable, searchable } of FIELD_TYPES) {
       const list = operators.map((operator) => `\`${operator}\``).join(', ') || 'none';

@@ -45,7 +45,7 @@ for (const { type, accepts = [], refuses } of tables)
   });
 
 describe('field types', () => {
-  it('have the names of the registry, each with cases', () => {
+  it('match the registry, each with cases', () => {
     assert.deepEqual(
       FIELD_TYPES.map((type) => type.name),
       FIELD_TYPE_NAMES,
@@ -73,7 +73,7 @@ describe('field types', () => {
     assert.ok(!read('json', [deep]).ok);
   });
 
-  it('take texts of 131,072 characters and not one more', () => {
+  it('limit texts to 131,072 characters', () => {
     assert.ok(read('longText', '😀'.repeat(TEXT_MAX_CHARS)).ok);
     assert.ok(!read('longText', 'x'.repeat(TEXT_MAX_CHARS + 1)).ok);
   });

@@ -13,7 +13,7 @@ const EXCHANGE = {
 };
 
 describe('the access log', () => {
-  it('has a line for every request, but for those that a limit refused only some in a second, and their number', async () => {
+  it('has a line for every request; rate-limited ones are sampled per second and counted', async () => {
     let text = '';
     const log = new AccessLog('node', 'info', (more) => (text += more));
     const add = (status: number, count: number): void => {
@@ -51,7 +51,7 @@ describe('the access log', () => {
   };
   const STATUSES = [200, 404, 429, 499, 500, 503];
 
-  it('tells failures of the platform at their levels, which LOG_LEVEL keeps', () => {
+  it('logs platform failures at their own levels, respecting LOG_LEVEL', () => {
     const levels = (logLevel: string): unknown[] => written(logLevel, STATUSES).map(({ level }) => level);
     assert.deepEqual(levels('info'), [30, 30, 30, 30, 50, 40]);
     assert.deepEqual(levels('warn'), [50, 40]);
@@ -59,7 +59,7 @@ describe('the access log', () => {
     assert.deepEqual(levels('fatal'), []);
   });
 
-  it('counts what is not carried out beyond some lines in a second, by itself', () => {
+  it('limits lines of failed requests per second, and counts the rest by status', () => {
     const lines = written('info', [...Array(80).fill(503), ...Array(60).fill(429)]);
     assert.equal(lines.filter(({ msg }) => msg === 'request').length, 100);
     assert.deepEqual(

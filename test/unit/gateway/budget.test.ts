@@ -36,7 +36,7 @@ function world(gateways = 1) {
 const refused = (code: string) => (error: unknown) => error instanceof PlatformError && error.code === code;
 
 describe('A budget', () => {
-  it('lets exactly the limit pass, whichever gateway is asked', async () => {
+  it('lets exactly the limit pass across all gateways', async () => {
     const { budgets } = world(3);
     let passed = 0;
     for (let i = 0; i < 150; i++) {
@@ -50,7 +50,7 @@ describe('A budget', () => {
     assert.ok(passed <= 100 && passed >= 94, `${passed} passed`);
   });
 
-  it('says to wait for a window at most, whatever is asked for', async () => {
+  it('reports a wait of at most one window', async () => {
     const { budgets, state } = world();
     const tenant = { connection: null, tenant: null, daily: 1, concurrency: null };
     const connection = budgets[0]!.connection(WHO, { ...GRANT, rateLimits: { ...GRANT.rateLimits, tenant } });
@@ -66,7 +66,7 @@ describe('A budget', () => {
     );
   });
 
-  it('remembers what signed-in callers have in flight, whoever else floods the gateway', () => {
+  it('keeps in-flight counts of signed-in callers during a flood by others', () => {
     const [budgets] = world().budgets;
     const { flight } = budgets!.connection(WHO, GRANT);
     for (let i = 0; i < 120_000; i++) budgets!.anonymous(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
@@ -83,7 +83,7 @@ describe('A budget', () => {
     assert.ok(state.calls - calls <= 1);
   });
 
-  it('takes what a request turned out to cost from the next ones, also beyond what was left', async () => {
+  it('charges the actual cost of a request to later ones, also beyond the remainder', async () => {
     const { budgets, state } = world();
     const connection = budgets[0]!.connection(WHO, GRANT);
     await budgets[0]!.charge(connection, 60);
@@ -98,7 +98,7 @@ describe('A budget', () => {
     await budgets[0]!.charge(connection, 1);
   });
 
-  it('is never behind by more than a window', async () => {
+  it('never owes more than one window', async () => {
     const { budgets, state } = world();
     const connection = budgets[0]!.connection(WHO, GRANT);
     for (let n = 0; n < 50; n++) budgets[0]!.settle(connection, 100);
@@ -108,7 +108,7 @@ describe('A budget', () => {
     await budgets[0]!.charge(connection, 50);
   });
 
-  it('says what is left, to the unit, when it is the only gateway', async () => {
+  it('reports the exact remainder when it is the only gateway', async () => {
     const { budgets, state } = world();
     const connection = budgets[0]!.connection(WHO, GRANT);
     for (let i = 1; i <= 20; i++) {
@@ -127,7 +127,7 @@ describe('A budget', () => {
     await budgets[0]!.charge(connection, 2);
   });
 
-  it('tells a refused caller which policy and how long to wait', async () => {
+  it('gives a refused caller the policy and the wait', async () => {
     const { budgets } = world();
     const connection = budgets[0]!.connection(WHO, GRANT);
     await budgets[0]!.charge(connection, 100);
@@ -142,7 +142,7 @@ describe('A budget', () => {
     );
   });
 
-  it('goes on as soon as a limit that left nothing has been widened, whatever was refused before', async () => {
+  it('allows requests as soon as an exhausted limit is raised', async () => {
     const { budgets, state } = world();
     const [budget] = budgets as [Budgets];
     const narrowed = (limit: number | null): Connection => {
@@ -181,7 +181,7 @@ describe('A budget', () => {
     assert.equal(connection.meters[0]!.isAlone, false);
   });
 
-  it('refuses nobody because the same caller asks what is left', async () => {
+  it('refuses no request because the same caller reads the remainder', async () => {
     const { budgets, state, owner } = world();
     const [one] = budgets as [Budgets];
     const connection = one.connection(WHO, GRANT);
@@ -202,7 +202,7 @@ describe('A budget', () => {
     assert.equal(owner.take('other', { key, limit, windowSeconds, units: 100 }, state.now).granted, 100);
   });
 
-  it('gives unused units back when it is idle', async () => {
+  it('returns unused units when idle', async () => {
     const { budgets, state, owner } = world();
     const connection = budgets[0]!.connection(WHO, GRANT);
     await budgets[0]!.charge(connection, 1);

@@ -10,7 +10,7 @@ describe('the connections of a gateway', () => {
     return socket;
   };
 
-  it('are so many of one network, and of one IPv6 site', () => {
+  it('are limited per network and per IPv6 site', () => {
     const connections = new Connections({ ofNetwork: 2, all: 100 });
     const [, , third] = ['192.0.2.1', '192.0.2.1', '192.0.2.1'].map((address) => open(connections, address));
     assert.ok(third?.destroyed);
@@ -21,7 +21,7 @@ describe('the connections of a gateway', () => {
     );
   });
 
-  it('that are the oldest of the network with most give way when all are taken', () => {
+  it('of the network with most are closed, oldest first, when all are in use', () => {
     const connections = new Connections({ ofNetwork: 4, all: 6 });
     const greedy = Array.from({ length: 4 }, () => open(connections, '192.0.2.1'));
     const modest = [open(connections, '192.0.2.2'), open(connections, '192.0.2.2')];
@@ -33,14 +33,14 @@ describe('the connections of a gateway', () => {
     assert.equal(connections.open, 6);
   });
 
-  it('of the network with most find no room of others', () => {
+  it('of the network with most do not displace those of others', () => {
     const connections = new Connections({ ofNetwork: 10, all: 3 });
     open(connections, '192.0.2.2');
     for (let i = 0; i < 2; i++) open(connections, '192.0.2.1');
     assert.ok(open(connections, '192.0.2.1').destroyed);
   });
 
-  it('make room when they end', async () => {
+  it('free their place when they end', async () => {
     const connections = new Connections({ ofNetwork: 1, all: 1 });
     const first = open(connections, '192.0.2.1');
     first.destroy();

@@ -64,8 +64,8 @@ const widget = (
   options,
 });
 
-describe('what a chart draws of a result', () => {
-  it('takes the currency of amounts from the column that the answer names, not from one that looks like it', () => {
+describe('chart data of a result', () => {
+  it('takes the currency of amounts from the named column only', () => {
     const columns = [dimension('Currency'), dimension('Airport'), amounts];
     const { series } = chartData(
       result(columns, [['EUR', 'HAM', 1]]),
@@ -80,7 +80,7 @@ describe('what a chart draws of a result', () => {
 
   const byMonth = [{ field: 'Day', granularity: 'month' as const }, { field: 'Region' }];
 
-  it('puts time in order, and leaves a gap where a series has no value', () => {
+  it('sorts by time, with gaps for missing values', () => {
     const rows = [
       ['2026-03-01', 'north', 3],
       ['2026-01-01', 'north', 1],
@@ -143,7 +143,7 @@ describe('what a chart draws of a result', () => {
     assert.equal(left, 1);
   });
 
-  it('draws eight series, and tells how many are left', () => {
+  it('draws eight series and reports the number of others', () => {
     const rows = Array.from({ length: 12 }, (_, i) => ['north', `kind ${i}`, i]);
     const { series, left } = chartData(
       result([dimension('Region'), dimension('Kind', 'text'), measure('amount')], rows),
@@ -153,7 +153,7 @@ describe('what a chart draws of a result', () => {
     assert.deepEqual([series.length, left], [8, 4]);
   });
 
-  it('puts small slices together where their sum means something, and only there', () => {
+  it('merges small slices only where they can be summed', () => {
     const rows = Array.from({ length: 12 }, (_, i) => [`kind ${i}`, i]);
     const all = result([dimension('Kind', 'text'), measure('amount')], rows);
     const sums = widget('pie', { dimensions: [{ field: 'Kind' }] });
@@ -164,7 +164,7 @@ describe('what a chart draws of a result', () => {
     assert.equal(slices(chartData(all, averages, PLACE), averages).labels.length, 12);
   });
 
-  it('tells in a sentence what the chart shows', () => {
+  it('describes the chart in a sentence', () => {
     const data = chartData(
       result(
         [dimension('Region'), measure('amount', 'currency', 'EUR')],
@@ -242,7 +242,7 @@ describe('a pivot of a result', () => {
 });
 
 describe('values on the page of dashboards', () => {
-  it('are written as in the place of the person', () => {
+  it('are formatted for the user’s locale', () => {
     const german = { locale: 'de-DE', timezone: 'Europe/Berlin' };
     const euro = measure('amount', 'currency', 'EUR');
     assert.equal(text(1234.5, euro, PLACE), '€1,234.50');
@@ -263,7 +263,7 @@ describe('values on the page of dashboards', () => {
     assert.deepEqual(written, ['Mar 30, 2026', 'Week of Mar 30, 2026', 'Mar 2026', 'Q1 2026', '2026']);
   });
 
-  it('that are none, yes or no, lists or strange are written all the same', () => {
+  it('that are null, boolean, lists or unknown are formatted too', () => {
     const plain = dimension('x', 'text');
     for (const [value, expected] of [
       [null, '–'],
@@ -281,7 +281,7 @@ describe('values on the page of dashboards', () => {
 });
 
 describe('a day', () => {
-  it('begins and ends where the person is, also when clocks change', () => {
+  it('starts and ends in the user’s time zone, also at DST changes', () => {
     const cases: [day: string, timezone: string, start: string, end: string][] = [
       ['2026-11-22', 'UTC', '2026-11-22T00:00:00.000Z', '2026-11-22T23:59:59.999Z'],
       ['2026-11-22', 'Europe/Berlin', '2026-11-21T23:00:00.000Z', '2026-11-22T22:59:59.999Z'],
@@ -296,7 +296,7 @@ describe('a day', () => {
 });
 
 describe('the page of dashboards', () => {
-  it('knows how to show every type of widget that there is', () => {
+  it('renders every widget type', () => {
     assert.deepEqual([...KINDS.keys(), ...WRITTEN_KINDS].sort(), [...WIDGET_TYPES].sort());
   });
 });

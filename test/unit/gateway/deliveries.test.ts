@@ -59,7 +59,7 @@ describe('answers under way', function () {
     active.clear();
   });
 
-  it('count what the system has not taken, and nothing once it has', async () => {
+  it('count bytes until the operating system accepts them', async () => {
     await serve(20 * MIB);
     const socket = ask('GET /');
     await until(() => deliveries.unsentBytes > 0 && deliveries.unsentBytes < 20 * MIB);
@@ -76,7 +76,7 @@ describe('answers under way', function () {
     assert.equal(deliveries.unsentBytes, 0);
   });
 
-  it('wait on one connection up to its limit; beyond it the caller is told to read first', async () => {
+  it('wait on one connection up to its limit, beyond which requests are refused', async () => {
     await serve(6 * MIB, { ofConnectionBytes: 16 * MIB });
     const socket = ask('GET /1', 'GET /2', 'GET /3', 'GET /4');
     await until(() => deliveries.refusals > 0);
@@ -92,7 +92,7 @@ describe('answers under way', function () {
     ]);
   });
 
-  it('end when their client takes nothing, also those behind the first', async () => {
+  it('end when their client reads nothing, including queued ones', async () => {
     await serve(6 * MIB, { stallMs: 200 });
     const stuck = ask('GET /1', 'GET /2');
     await until(() => deliveries.unsentBytes > 6 * MIB);
@@ -103,7 +103,7 @@ describe('answers under way', function () {
     await until(() => stuck.destroyed);
   });
 
-  it('end when their client takes less than the minimum rate, not when it takes more', async () => {
+  it('end only when their client reads below the minimum rate', async () => {
     await serve(20 * MIB, { stallMs: 500, bytesPerSecond: 8 * MIB });
     const [slow, steady] = [ask('GET /slow'), ask('GET /steady')];
     await until(() => active.size === 2);
@@ -121,7 +121,7 @@ describe('answers under way', function () {
     assert.equal(slow.bytesRead < 20 * MIB && steady.bytesRead > 16 * MIB, true);
   });
 
-  it('of the caller that holds most end when all together take too much', async () => {
+  it('of the caller with most bytes end when the total exceeds its limit', async () => {
     await serve(10 * MIB, { allBytes: 24 * MIB });
     for (let i = 0; i < 5; i++) {
       ask('GET /');
@@ -132,7 +132,7 @@ describe('answers under way', function () {
     assert.ok((deliveries.cut.get('memory') ?? 0) >= 2);
   });
 
-  it('are given up at once when the client resets the connection', async () => {
+  it('end at once when the client resets the connection', async () => {
     await serve(6 * MIB);
     const socket = ask('GET /1', 'GET /2', 'GET /3');
     await until(() => deliveries.unsentBytes > 12 * MIB);

@@ -12,7 +12,7 @@ const EXCHANGE = {
   headers: {},
 } as unknown as Call;
 
-describe('refusals on their way to the audit trail', () => {
+describe('audit entries of refusals', () => {
   let now: number;
   let entries: { tenantId: string; userId: string }[];
   let suppressed: Suppressed[];
@@ -39,7 +39,7 @@ describe('refusals on their way to the audit trail', () => {
   };
   const counts = (): [string, number][] => suppressed.map(({ tenantId, count }) => [tenantId, count]);
 
-  it('are so many of a user in a minute; the count of the others is one entry when it is over', async () => {
+  it('are limited per user and minute; the rest is counted in one entry', async () => {
     await flood(100, 'a', () => 'mallory');
     assert.equal(entries.length, OF_ORIGIN_MAX);
     await flood(5, 'a', () => 'sam');
@@ -59,7 +59,7 @@ describe('refusals on their way to the audit trail', () => {
     assert.equal(suppressed.length, 1, 'nothing to tell of a minute in which nothing was left out');
   });
 
-  it('of one tenant, however many users it has, cost another tenant no entry', async () => {
+  it('of one tenant never displace those of another', async () => {
     await flood(2_000, 'a', (i) => `user-${i}`);
     assert.equal(entries.length, OF_TENANT_MAX);
     await flood(OF_ORIGIN_MAX, 'b', () => 'eve');
@@ -82,7 +82,7 @@ describe('refusals on their way to the audit trail', () => {
     assert.deepEqual(counts(), [['a', 10]]);
   });
 
-  it('never have more than some calls under way for a tenant', async () => {
+  it('have a bounded number of calls in flight per tenant', async () => {
     let underWay = 0;
     sink.deny = () => {
       underWay++;
@@ -94,7 +94,7 @@ describe('refusals on their way to the audit trail', () => {
     assert.deepEqual(counts(), [['a', 980]]);
   });
 
-  it('are forgotten early, and told, when ten thousand tenants have some', async () => {
+  it('are evicted, with their count recorded, beyond ten thousand tenants', async () => {
     await flood(OF_ORIGIN_MAX + 1, 'first', () => 'sam');
     for (let i = 0; i < 10_000; i++) await flood(1, `t${i}`, () => 'sam');
     assert.deepEqual(counts(), [['first', 1]]);

@@ -60,7 +60,7 @@ describe('the use of deprecated operations', () => {
     assert.deepEqual(firsts, ['a', 'b']);
   });
 
-  it('tells of a client once a day', () => {
+  it('reports a client once a day', () => {
     uses.note(answered('old', 'a'));
     uses.sweep();
     uses.note(answered('old', 'a'));
@@ -68,7 +68,7 @@ describe('the use of deprecated operations', () => {
     assert.deepEqual(firsts, ['a', 'a']);
   });
 
-  it('writes the rest when the gateway stops, and nothing of what is not deprecated or has no client', async () => {
+  it('writes the rest when the gateway stops, and only deprecated operations of known clients', async () => {
     uses.note(answered('old', 'a'));
     uses.sweep();
     uses.note(answered('old', 'a'));

@@ -74,7 +74,7 @@ describe('the API description', () => {
       assert.equal(at.length, 1, `give it a title: ${text.slice(0, 200)}\n${at.join('\n')}`);
   });
 
-  it('gives no name that a language has already, and none that only a validator knows', () => {
+  it('uses no names reserved by languages or validators', () => {
     for (const name of Object.keys(schemas)) {
       assert.match(name, /^[A-Z][A-Za-z]+$/);
       assert.ok(!TAKEN.has(name), name);
@@ -95,7 +95,7 @@ describe('the API description', () => {
     for (const [text, times] of count) assert.equal(times, 1, text);
   });
 
-  it('says of every operation which errors it has, in words and for programs', () => {
+  it('lists the errors of every operation in text and machine-readably', () => {
     for (const { operationId, responses, 'x-erp-errors': codes } of operations) {
       const words = Object.values(responses).map((one: Loose) => String(one.description ?? ''));
       for (const code of codes)
@@ -110,7 +110,7 @@ describe('the API description', () => {
     }
   });
 
-  it('describes JSON in an address as a text with a schema', () => {
+  it('describes JSON in a query parameter as a string with a schema', () => {
     const list = operations.find((one) => one.operationId === 'data.records.list');
     for (const name of ['where', 'whereIn', 'filters', 'sort']) {
       const { schema, example, content } = list.parameters.find((one: Loose) => one.name === name);
@@ -120,7 +120,7 @@ describe('the API description', () => {
     }
   });
 
-  it('leaves what a request may leave out optional to generators, which take a default for a value that is there', () => {
+  it('omits defaults of optional request properties, which generators would treat as present', () => {
     const seen = new Set<Loose>();
     const visit = (part: Loose, at: string): void =>
       eachSchema(part, at, (schema, here) => {
@@ -132,18 +132,18 @@ describe('the API description', () => {
     for (const { requestBody, operationId } of operations) visit(requestBody?.content, operationId);
   });
 
-  it('gives every record an id, and a cursor the same type in every list, for generators that drop a property of null alone', () => {
+  it('gives every record an id, and cursors one type, for generators that drop null-only properties', () => {
     assert.ok(schemas.DataRecord.required.includes('id'));
     eachSchema(schemas, 'schemas', ({ properties }, at) => {
       if (properties?.nextCursor) assert.deepEqual(properties.nextCursor.type, ['string', 'null'], at);
     });
   });
 
-  it('says of dry runs that their errors are violations', () => {
+  it('documents errors of dry runs as violations', () => {
     assert.deepEqual(schemas.CheckResult.properties.errors.items, { $ref: '#/components/schemas/Violation' });
   });
 
-  it('says which scopes an operation needs, also where one of several is enough', () => {
+  it('lists the scopes of an operation, also where one of several suffices', () => {
     const { security, 'x-erp-errors': errors } = operations.find((one) => one.operationId === 'agent.approvals.get');
     assert.deepEqual(security, [{ oauth2: ['agent:approve'] }, { oauth2: ['agent:run'] }]);
     assert.ok(errors.includes('SCOPE_INSUFFICIENT'));
@@ -162,7 +162,7 @@ describe('the API description', () => {
       assert.ok(description.includes(grant), grant);
   });
 
-  it('declares what the capabilities have', () => {
+  it('matches the capabilities', () => {
     const rates = { connection: 1, tenant: 1, anonymous: 1, daily: 1, concurrency: 1, concurrencyCostly: 1 };
     const validate = new Ajv2020({ strict: false, allErrors: true }).compile(PlatformCapabilities);
     const answer = JSON.parse(JSON.stringify(capabilities(OPERATIONS, 'https://erp.example', rates)));
@@ -175,7 +175,7 @@ describe('the API description', () => {
     declared(PlatformCapabilities.properties.operations.items, answer.operations[0]);
   });
 
-  it('has examples that fit their schemas', () => {
+  it('has examples valid against their schemas', () => {
     const ajv = new Ajv2020({ strict: false, allErrors: true });
     formats.default(ajv);
     ajv.addSchema({ ...document, $id: 'https://erp.example/openapi.json' });

@@ -13,7 +13,7 @@ const PRODUCTION = {
 };
 
 describe('the home page', () => {
-  it('says who can sign in to the demo, and the password that everybody knows from README.md', () => {
+  it('lists the demo users and the public password from README.md', () => {
     const html = page({});
     for (const { username } of DEMO_USERS) assert.ok(html.includes(username), username);
     assert.ok(html.includes('demo-password'));
@@ -25,13 +25,13 @@ describe('the home page', () => {
     assert.ok(page({}).includes('token -- --user sam@demo.example --base-url https://erp.example<'));
   });
 
-  it('keeps a password that somebody has chosen', () => {
+  it('does not show a custom password', () => {
     const html = page({ DEMO_PASSWORD: 'chosen by somebody' });
     assert.ok(html.includes(DEMO_USERS[0].username));
     assert.doesNotMatch(html, /chosen by somebody|demo-password/);
   });
 
-  it('knows no demo in production, on its database, or where it is off, whatever else is set', () => {
+  it('shows no demo in production, on its database, or when disabled', () => {
     for (const env of [
       { SEED_DEMO: 'false' },
       { DATABASE_ALLOW_DEVELOPMENT: 'true' },
@@ -49,7 +49,7 @@ describe('the home page', () => {
     for (const [at, level] of levels.entries()) assert.ok(level <= (levels[at - 1] ?? 0) + 1, levels.join(' '));
   });
 
-  it('names the address at which callers reach it', () => {
+  it('names its public address', () => {
     const html = page(PRODUCTION);
     assert.ok(html.includes('curl -s https://erp.example/api/v1/identity'));
     const commands = [...html.matchAll(/<pre[^>]*><code>([\s\S]*?)<\/code>/g)].flatMap(([, text = '']) =>

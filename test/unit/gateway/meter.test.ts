@@ -4,7 +4,7 @@ import { Meter } from '../../../services/gateway/pipeline/meter.ts';
 const POLICY = { name: 'connection', key: 'c', limit: 3_000, windowSeconds: 60 } as const;
 
 describe('A rate counter on a gateway', () => {
-  it('owes what one window gives at most, also while it is alone', () => {
+  it('owes at most the units of one window, also while disconnected', () => {
     const meter = new Meter(POLICY, 0);
     meter.alone(1, 0);
     for (let i = 0; i < 50; i++) meter.owe(2_475, 0);
@@ -12,7 +12,7 @@ describe('A rate counter on a gateway', () => {
     assert.equal(meter.has(1, 61_000), true);
   });
 
-  it('takes a debt along when it is left alone', () => {
+  it('keeps its debt when disconnected', () => {
     const meter = new Meter(POLICY, 0);
     for (let i = 0; i < 50; i++) meter.owe(2_475, 0);
     meter.ownerRemaining = 0;
@@ -21,7 +21,7 @@ describe('A rate counter on a gateway', () => {
     assert.equal(meter.has(1, 61_000), true);
   });
 
-  it('pays with the next lease what it owes from its time alone', () => {
+  it('pays debt from a disconnection with the next lease', () => {
     const meter = new Meter(POLICY, 0);
     meter.alone(1, 0);
     meter.owe(3_500, 0);

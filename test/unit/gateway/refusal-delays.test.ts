@@ -41,7 +41,7 @@ describe('delayed refusals', () => {
   };
   const pause = (): void => pass(100);
 
-  it('grow for a client that sends on before it should, up to a few seconds', () => {
+  it('grow for a client that ignores Retry-After, up to a few seconds', () => {
     const [who, socket] = [caller(), new Socket()];
     assert.deepEqual(
       Array.from({ length: 12 }, () => refuse(who, socket)),
@@ -49,7 +49,7 @@ describe('delayed refusals', () => {
     );
   });
 
-  it('end when it waits as long as was asked for', () => {
+  it('end when it waits as requested', () => {
     const [who, socket] = [caller(), new Socket()];
     for (let i = 0; i < 7; i++) refuse(who, socket);
     pass(10_000);
@@ -57,14 +57,14 @@ describe('delayed refusals', () => {
     assert.equal(refuse(who, socket), 0);
   });
 
-  it('end after a minute, however long the limit lasts', () => {
+  it('end after a minute even when the limit lasts longer', () => {
     const [who, socket] = [caller(), new Socket()];
     for (let i = 0; i < 7; i++) refuse(who, socket, 80_000);
     pass(60_000);
     assert.equal(refuse(who, socket, 80_000), 0);
   });
 
-  it('do not concern other connections of the caller that were there before, nor other callers', () => {
+  it('do not affect earlier connections of the caller, nor other callers', () => {
     const [who, impatient, patient] = [caller(), new Socket(), new Socket()];
     stateOf(patient);
     for (let i = 0; i < 8; i++) refuse(who, impatient);
@@ -72,7 +72,7 @@ describe('delayed refusals', () => {
     assert.equal(refuse(caller(), new Socket()), 0);
   });
 
-  it('concern a connection whose requests come from one caller and another in turn', () => {
+  it('affect a connection that alternates between callers', () => {
     const [one, other, socket] = [caller(), caller(), new Socket()];
     const waits = Array.from({ length: 8 }, (_, i) => refuse(i % 2 ? other : one, socket));
     assert.deepEqual(waits, [0, 0, 0, 0, 100, 200, 400, 800]);
@@ -84,7 +84,7 @@ describe('delayed refusals', () => {
     return socket;
   };
 
-  it('of others behind one address hold up the first one of a new connection for less than half a second', () => {
+  it('of others at the same address delay a new connection’s first refusal by less than 0.5 s', () => {
     const [address, impatient] = [caller(true), opened()];
     for (let i = 0; i < 15; i++) refuse(address, impatient);
     pass(10);
@@ -95,7 +95,7 @@ describe('delayed refusals', () => {
     assert.equal(refuse(address, neighbour), 0);
   });
 
-  it('of an address whose connections all open anew, or come through proxies, stay at that', () => {
+  it('reach at most 0.4 s for an address that always reconnects or is behind a proxy', () => {
     const waits = (refused: (address: CallerRefusals) => number): number[] => {
       const address = caller(true);
       return Array.from({ length: 9 }, () => {
@@ -116,7 +116,7 @@ describe('delayed refusals', () => {
     );
   });
 
-  it('concern the connections that a caller opens instead', () => {
+  it('affect replacement connections of the caller', () => {
     const who = caller();
     const waits = Array.from({ length: 8 }, () => {
       pass(10);
@@ -127,7 +127,7 @@ describe('delayed refusals', () => {
     assert.equal(refuse(who, opened()), 0);
   });
 
-  it('behind proxies concern a caller on whatever connection, and nobody else on it', () => {
+  it('behind proxies follow the caller, not the connection', () => {
     delays = new RefusalDelays({ proxied: true }, () => now);
     const [impatient, patient] = [caller(), caller()];
     const pool = [new Socket(), new Socket()];
@@ -141,7 +141,7 @@ describe('delayed refusals', () => {
     assert.equal(refuse(patient, pool[1]!), 0);
   });
 
-  it('close the connection of a client that goes on and on', () => {
+  it('close the connection of a persistent client', () => {
     const [who, socket] = [caller(), new Socket()];
     for (let i = 0; i < 20; i++) refuse(who, socket);
     const last = request(socket);
@@ -149,7 +149,7 @@ describe('delayed refusals', () => {
     assert.equal(last.res.shouldKeepAlive, false);
   });
 
-  it('are so many of a caller and in all; beyond, connections are closed without an answer', () => {
+  it('are limited per caller and in total, beyond which connections are closed', () => {
     const impatient = (): [CallerRefusals, Socket] => {
       const [who, socket] = [caller(), new Socket()];
       for (let i = 0; i < 4; i++) refuse(who, socket);
@@ -169,7 +169,7 @@ describe('delayed refusals', () => {
     assert.equal(delays.waiting, 0);
   });
 
-  it('are forgotten when the client goes, and sent at once before a stop', () => {
+  it('are dropped on disconnect, and sent at once before a stop', () => {
     const [who, socket] = [caller(), new Socket()];
     for (let i = 0; i < 4; i++) refuse(who, socket);
     const gone = request(socket);

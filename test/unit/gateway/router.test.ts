@@ -17,7 +17,7 @@ describe('The router', () => {
     op('GET', '/objects/{object}/describe'),
   ]);
 
-  it('knows exactly the addresses of the operation rows', () => {
+  it('has exactly the paths of the operation rows', () => {
     const all = new Router(OPERATIONS);
     for (const operation of OPERATIONS) {
       const match = all.match(operation.path.replaceAll(/\{\w+\}/g, 'x'), NOW);
@@ -27,17 +27,17 @@ describe('The router', () => {
       assert.equal(all.match(path, NOW)?.methods ?? null, null, path);
   });
 
-  it('prefers literal segments and hands parameters over undecoded', () => {
+  it('prefers literal segments and passes parameters undecoded', () => {
     assert.deepEqual(router.match('/data/A%20b/1', NOW)?.values, ['A%20b', '1']);
     const query = router.match('/data/Account/query', NOW)!;
     assert.deepEqual([...query.methods.keys()], ['POST']);
   });
 
-  it('lists what an address allows', () => {
+  it('lists the allowed methods of a path', () => {
     assert.equal(allowed(router.match('/data/Account', NOW)!.methods), 'GET, POST, HEAD, OPTIONS');
   });
 
-  it('knows an operation until its sunset, and the others of its path for ever', () => {
+  it('serves an operation until its sunset, and others of its path afterwards', () => {
     const deprecated = { since: '2026-06-01', sunset: '2027-06-01', replacement: null, documentation: 'guides/x' };
     const ending = new Router([
       { ...op('GET', '/a'), deprecated },
@@ -50,7 +50,7 @@ describe('The router', () => {
     assert.equal(allowed(ending.match('/b', NOW)!.methods), 'POST, OPTIONS');
   });
 
-  it('refuses two operations with one address', () => {
+  it('refuses two operations with the same route', () => {
     assert.throws(() => new Router([op('GET', '/a/{x}'), op('GET', '/a/{y}')]), /share/);
   });
 });

@@ -5,7 +5,7 @@ describe('security.txt', () => {
   const noon = Date.UTC(2026, 0, 1, 12);
   const HOUR_MS = 3_600_000;
 
-  it('is made once a day, and expires in half a year', () => {
+  it('is generated once a day, and expires after half a year', () => {
     const fileAt = securityFile('mailto:security@erp.example', 'https://erp.example');
     const first = fileAt(noon);
     assert.equal(fileAt(noon + 11 * HOUR_MS), first);

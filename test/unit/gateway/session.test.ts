@@ -59,14 +59,14 @@ describe('A session', () => {
       await assert.rejects(open(await token({ ...CLAIMS, iss })), refusedWith('TOKEN_INVALID'));
     });
 
-  it('is not opened by a token for somebody else', async () => {
+  it('is not opened by a token for another audience', async () => {
     const { aud: _, ...nobody } = CLAIMS;
     for (const claims of [nobody, { ...CLAIMS, aud: BASE }, { ...CLAIMS, aud: [`${BASE}/api/v2`] }])
       await assert.rejects(open(await token(claims)), refusedWith('TOKEN_AUDIENCE_INVALID'));
     await open(await token({ ...CLAIMS, aud: ['https://other.example', `${BASE}/api/v1`] }));
   });
 
-  it('is not opened by a token of another kind, another key, or a time that is over or to come', async () => {
+  it('is not opened by a token of another type or key, an expired one, or one from the future', async () => {
     for (const typ of ['JWT', 'dpop+jwt', undefined])
       await assert.rejects(open(await token(CLAIMS, { typ })), refusedWith('TOKEN_INVALID'));
     await assert.rejects(open(await token(CLAIMS, { kid: 'two' })), refusedWith('TOKEN_INVALID'));
@@ -77,7 +77,7 @@ describe('A session', () => {
     await assert.rejects(open(await token({ ...CLAIMS, nbf: SECONDS + 60 })), refusedWith('TOKEN_INVALID'));
   });
 
-  describe('while auth is away', () => {
+  describe('while auth is unavailable', () => {
     const LIVE = { active: true, tenantSuspended: false, clientActive: true, clientName: 'known' };
     const unavailable = (): never => {
       throw new PlatformError('SERVICE_UNAVAILABLE', 'Away.');
@@ -117,7 +117,7 @@ describe('A session', () => {
     });
     const opened = async (claims: JWTPayload = CLAIMS) => known.open(`Bearer ${await token(claims)}`, NOW);
 
-    it('a grant that it has confirmed lives on for a quarter of an hour, when data says so', async () => {
+    it('a confirmed grant stays valid for 15 minutes when data agrees', async () => {
       const session = await opened();
       await known.grant(session);
       present = false;
@@ -135,7 +135,7 @@ describe('A session', () => {
       assert.deepEqual([told, known.authAwayAt], [['away', 'back'], null]);
     });
 
-    it('is noticed to be over, and to go on, without a request', async () => {
+    it('the start and end of the outage are detected without a request', async () => {
       const session = await opened();
       await known.grant(session);
       await known.askAuthAgain();
@@ -162,7 +162,7 @@ describe('A session', () => {
       assert.equal((await known.grant(session)).active, false);
     });
 
-    it('a grant that it has not confirmed is unavailable, and does not hold up the others', async () => {
+    it('an unconfirmed grant is unavailable, and does not delay others', async () => {
       const session = await opened();
       await known.grant(session);
       const other = await opened({ ...CLAIMS, grant_id: 'other' });

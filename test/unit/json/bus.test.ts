@@ -35,7 +35,7 @@ describe('The bus', () => {
     await Promise.all([sender.stop(), receiver.stop()]);
   });
 
-  it('carries a number with more digits than a double keeps, there and back', async () => {
+  it('preserves numbers with more digits than a double in both directions', async () => {
     const n = new ExactNumber('12345678901234567890.123456789');
     const answer = (await sender.call('echo.say', { n, list: [n, 1.5], text: '1' })) as {
       said: { n: ExactNumber; list: unknown[]; text: string };

@@ -14,7 +14,7 @@ const parts = (more: Partial<FingerprintParts> = {}): FingerprintParts => ({
   ...more,
 });
 
-describe('The fingerprint of a request', () => {
+describe('request fingerprint', () => {
   it('does not depend on the order of keys or the way numbers are written', () => {
     const one = fingerprint(parts({ body: parseJson('{"name":"Acme","amount":10.50}', 32) }));
     const two = fingerprint(parts({ body: parseJson('{ "amount": 1.05e1, "name": "Acme" }', 32) }));

@@ -24,7 +24,7 @@ describe('Strict JSON', () => {
     );
   });
 
-  it('refuses the same name twice in one object, however it is written', () => {
+  it('refuses duplicate names in an object, escaped or not', () => {
     for (const text of ['{"a":1,"a":1}', '{"a":1,"\\u0061":2}', '[{"x":{"b":null,"c":1,"b":2}}]', '{"":1,"":2}'])
       refuses(text, /duplicate property name/);
     assert.deepEqual(parseJson('{"a":{"a":1},"b":[{"a":1},{"a":2}]}', 32), { a: { a: 1 }, b: [{ a: 1 }, { a: 2 }] });
@@ -35,7 +35,7 @@ describe('Strict JSON', () => {
     assert.deepEqual(parseJson(JSON.stringify(value), 32), value);
   });
 
-  it('refuses what is not JSON', () => {
+  it('refuses invalid JSON', () => {
     for (const text of [
       '',
       '{',
@@ -52,7 +52,7 @@ describe('Strict JSON', () => {
     refuses('﻿{}', /not well-formed/);
   });
 
-  it('allows 32 levels and refuses 33, saying the limit', () => {
+  it('allows 32 levels and refuses 33, naming the limit', () => {
     assert.ok(parseJson('['.repeat(32) + ']'.repeat(32), 32));
     assert.throws(
       () => parseJson('['.repeat(33) + ']'.repeat(33), 32),
@@ -70,7 +70,7 @@ describe('Strict JSON', () => {
     assert.equal(parseJson('0.0000000000000000000', 32), 0);
   });
 
-  it('keeps decimals exactly: a double when that is the same number, else the literal', () => {
+  it('preserves decimals exactly: as a double if equal, else as the literal', () => {
     assert.equal(parseJson('0.1', 32), 0.1);
     assert.equal(parseJson('1234567890.12', 32), 1234567890.12);
     assert.equal(parseJson('0.30000000000000000', 32), 0.3);
@@ -99,7 +99,7 @@ describe('Strict JSON', () => {
     assert.equal(parseJson(`"${' '.repeat(2_000_000)}"`, 32), ' '.repeat(2_000_000));
   });
 
-  it('takes time in proportion to the text, whatever is in it', () => {
+  it('parses any text in linear time', () => {
     const members = (make: (index: number) => string): string =>
       `{${Array.from({ length: 15_000 }, (_, index) => make(index)).join(',')}}`;
     const texts: [string, string][] = [
@@ -135,7 +135,7 @@ describe('Strict JSON', () => {
     assert.deepEqual(parseJson('{"constructor":1,"toString":2}', 32), JSON.parse('{"constructor":1,"toString":2}'));
   });
 
-  it('refuses U+0000 and half surrogates, which no database stores', () => {
+  it('refuses U+0000 and lone surrogates, which PostgreSQL cannot store', () => {
     refuses('"\\u0000"', /U\+0000/);
     refuses('{"\\ud800":1}', /surrogate/);
     assert.equal(parseJson('"\\ud83d\\ude00"', 32), '😀');

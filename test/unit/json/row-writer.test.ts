@@ -51,7 +51,7 @@ describe('rows from the wire as JSON', () => {
     );
   });
 
-  it('keeps every text, whatever it holds and however long it is', () => {
+  it('preserves texts of any content and length', () => {
     fc.assert(
       fc.property(
         fc.array(fc.array(fc.option(fc.string({ unit: 'binary', maxLength: 300 })), { minLength: 3, maxLength: 3 }), {
@@ -69,7 +69,7 @@ describe('rows from the wire as JSON', () => {
     );
   });
 
-  it('leaves the columns behind the shape to the caller', () => {
+  it('returns the columns after the shape unchanged', () => {
     const row = dataRow(['x', 'key', null, '7']);
     const writer = new RowWriter(new RowShape([{ name: 'a', oid: TEXT }]));
     writer.row(row, 0);
@@ -77,7 +77,7 @@ describe('rows from the wire as JSON', () => {
     assert.deepEqual(rowTexts(row, 0, 1), ['key', null, '7']);
   });
 
-  it('refuses a type that it does not know', () => {
+  it('refuses an unknown type', () => {
     assert.throws(() => new RowShape([{ name: 'a', oid: 1009 }]), /type 1009/);
   });
 });

@@ -7,7 +7,7 @@ describe('a call of a gateway that has just started', () => {
   const unknown = (): Error =>
     new Errors.ServiceNotFoundError({ action: 'gateway.operations.run', nodeID: 'gateway-1' });
 
-  it('is made once the gateway is known', async () => {
+  it('is made once the gateway is discovered', async () => {
     let calls = 0;
     const result = await onceKnown(async () => {
       if (++calls < 4) throw unknown();
@@ -29,7 +29,7 @@ describe('a call of a gateway that has just started', () => {
     assert.equal(calls, 1);
   });
 
-  it('fails when the gateway does not become known', async function () {
+  it('fails when the gateway is not discovered', async function () {
     this.timeout(10_000);
     await assert.rejects(
       onceKnown(() => Promise.reject(unknown())),

@@ -33,7 +33,7 @@ const joined = (pages: readonly { page: Json }[]): Record<string, string> => {
 };
 
 describe('pages of an answer', () => {
-  it('have all of its lists, files and members in their order', () => {
+  it('contain all lists, files and members in order', () => {
     const answer = {
       metadataVersion: 3,
       files: Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`f${i}.yaml`, `label: "${'x"\n'.repeat(i)}"`])),
@@ -63,7 +63,7 @@ describe('pages of an answer', () => {
     for (const { page } of pages) assert.equal(page['metadataVersion'], 3);
   });
 
-  it('begin at once, however many members there are', () => {
+  it('start without delay for any number of members', () => {
     const members = Array.from({ length: 300_000 }, (_, i) => `A${i}`);
     const answer = { package: { version: 1, types: [{ name: 'A', members }] }, components: members };
     const [page, { truncated }, { entry }] = pageOf(answer, positionOf(undefined, MARK), MAX_BYTES);
@@ -72,7 +72,7 @@ describe('pages of an answer', () => {
     assert.deepEqual(type?.members, members.slice(0, entry));
   });
 
-  it('give a long file in pieces that end between characters', () => {
+  it('split a long file at character boundaries', () => {
     const answer = { files: { 'long.yaml': 'ä🙂"\n\\'.repeat(2_000), 'short.yaml': 'x' } };
     const pages = pagesOf(answer);
     assert.deepEqual(joined(pages), answer.files);
@@ -86,7 +86,7 @@ describe('pages of an answer', () => {
     assert.equal(pages[0]!.piece?.offset, 0);
   });
 
-  it('name a change that fits into none', () => {
+  it('name a change that exceeds a page', () => {
     const long = { fullName: 'Big', properties: [{ from: 'x'.repeat(10_000) }], note: 'y'.repeat(10_000) };
     const pages = pagesOf({ updates: [{ fullName: 'Small' }, long, { fullName: 'After' }] });
     const updates = pages.flatMap(({ page }) => page['updates'] as { fullName: string; properties?: unknown[] }[]);
@@ -97,7 +97,7 @@ describe('pages of an answer', () => {
     assert.deepEqual(updates[1]!.properties, []);
   });
 
-  it('go on with the same question alone', () => {
+  it('continue for the same request only', () => {
     const cursor = cursorOf({ entry: 3, offset: 5 }, MARK);
     assert.deepEqual(positionOf(cursor, MARK), { entry: 3, offset: 5 });
     assert.throws(() => positionOf(cursor, markOf('another question')), { code: 'CURSOR_QUERY_MISMATCH' });

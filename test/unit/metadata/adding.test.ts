@@ -23,7 +23,7 @@ const FILES = {
   'glossary/Primer.yaml': 'type: GlossaryTerm\napiName: Primer\nmeaning: The first coat.\n',
 };
 
-describe('adding', () => {
+describe('following CONTRIBUTING', () => {
   let copy = '';
 
   const write = (path: string, text: string): void => writeFileSync(join(copy, path), text);
@@ -47,7 +47,7 @@ describe('adding', () => {
   });
   after(() => rmSync(copy, { recursive: true, force: true }));
 
-  it('a field type and a kind takes an entry, a line and, for a kind, its part of the snapshot', async () => {
+  it('adds a field type and a kind with an entry, a line and, for a kind, its part of the snapshot', async () => {
     write('lib/schema/field-types/color.ts', readFileSync(join(root, 'test/cases/adding/color.txt'), 'utf8'));
     insert('lib/schema/field-types/registry.ts', {
       "import { currency } from './currency.ts';": "import { color } from './color.ts';",

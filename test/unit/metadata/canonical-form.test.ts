@@ -74,7 +74,7 @@ describe('the canonical form of a file', () => {
       );
     });
 
-  it('has the same hash by every way that leads to the same files, and another for anything else', async () => {
+  it('has one hash for equal files, however produced, and another for any difference', async () => {
     const role = (more: string) => `type: Role\napiName: A\nlabel: A\n${more}`;
     const files: Files = { 'roles/A.yaml': role(''), 'roles/B.yaml': 'type: Role\napiName: B\nlabel: B\n' };
     const hash = async (of: Files, pkg: unknown = null) => (await readProject(of, pkg)).manifestHash;
@@ -105,9 +105,9 @@ describe('the canonical form of a file', () => {
   });
 });
 
-describe('the types that a type says it depends on', () => {
+describe('declared dependencies of a type', () => {
   for (const { type, references, dependsOn = [], ...kind } of KINDS)
-    it(`are all that a ${type} can name`, () => {
+    it(`include every type that a ${type} can reference`, () => {
       if (!references) return assert.deepEqual(dependsOn, []);
       fc.assert(
         fc.property(bodyOf({ type, ...kind }), (body) => {

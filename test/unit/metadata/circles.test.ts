@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { cyclesOf } from '../../../services/metadata/kinds/cycles.ts';
 
 describe('metadata: cycles among names', () => {
-  it('are found wherever a way leads back, and nowhere else', () => {
+  it('are found exactly where a path returns to its start', () => {
     const ways = fc.array(fc.tuple(fc.integer({ min: 0, max: 7 }), fc.integer({ min: 0, max: 9 })), { maxLength: 16 });
     fc.assert(
       fc.property(ways, (pairs) => {
@@ -31,7 +31,7 @@ describe('metadata: cycles among names', () => {
     );
   });
 
-  it('are looked for along each way once', () => {
+  it('are searched along each path once', () => {
     let asked = 0;
     const names = Array.from({ length: 1_000 }, (_, n) => String(n));
     const next = (name: string): string[] => {

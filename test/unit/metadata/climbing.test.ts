@@ -6,8 +6,8 @@ import { abilities, beginning, NAMES, step, Tenant } from '../../support/climbin
 const numRuns = Number(process.env['CLIMBING_RUNS'] ?? 60);
 const seed = process.env['CLIMBING_SEED'] ? Number(process.env['CLIMBING_SEED']) : undefined;
 
-describe('climbing', () => {
-  it('no sequence of deployments and changes of users gives anybody what nobody above them gave', async function () {
+describe('privilege escalation', () => {
+  it('no sequence of deployments and user changes grants more than its actors hold', async function () {
     this.timeout(Math.max(60_000, numRuns * 500));
     let taken = 0;
     const steps = fc.array(fc.tuple(step, fc.nat(7)), { minLength: 4, maxLength: 16 });

@@ -14,14 +14,14 @@ describe('metadata: numbers of records in a plan', () => {
       warnings: [],
     }).blocked;
 
-  it('are hidden wherever a message tells them', () => {
+  it('are hidden in every message that contains them', () => {
     const told = tellRecords((records) => `Of them, ${records} stand in the way; ${records} must go first.`, 417);
     assert.match(told.message, /417 records stand .* 417 records must/);
     const message = 'Of them, some records stand in the way; some records must go first.';
     assert.deepEqual(shown(told), [{ code: 'DATA_INCOMPATIBLE', ...WHERE, message }]);
   });
 
-  it('are hidden in what was stored before', () => {
+  it('are hidden in plans stored earlier', () => {
     for (const stored of ['Records share a value. (300 records)', 'The object has 300 records; writes may wait.']) {
       const [problem] = shown(JSON.parse(JSON.stringify({ message: stored, details: { records: 300 } }))) as Problem[];
       assert.match(problem!.message, /some records/);
@@ -29,7 +29,7 @@ describe('metadata: numbers of records in a plan', () => {
     }
   });
 
-  it('are not told by a warning that there are many', () => {
+  it('are not revealed by a warning about large tables', () => {
     const warning = { ...WHERE, ...tellRecords((records) => `The object has ${records}.`, 100_000) };
     const { warnings } = withoutCounts({
       creates: [],

@@ -59,7 +59,7 @@ describe('metadata: an ExternalClient', () => {
       assert.match(first.blocked[0]!.message, message);
     });
 
-  it('may have every key that the authorization server verifies', async () => {
+  it('accepts every key that the authorization server verifies', async () => {
     for (const key of [
       { ...EC, alg: 'ES256', use: 'sig', kid: 'one' },
       publicKey('ed25519'),
@@ -73,7 +73,7 @@ describe('metadata: an ExternalClient', () => {
     assert.deepEqual(found((await plan(new Map(), client({ grantTypes: [DEVICE_CODE], scopes }))).blocked), []);
   });
 
-  it('is warned of when only one half of a refresh is there', async () => {
+  it('gets a warning when only half of the refresh settings is present', async () => {
     for (const [body, message] of [
       [{ grantTypes: [DEVICE_CODE, 'refresh_token'], scopes: ['data:read'] }, /Without the scope offline_access/],
       [{ grantTypes: [DEVICE_CODE], scopes: ['offline_access'] }, /Without the grant refresh_token/],

@@ -13,7 +13,7 @@ describe('generated projects', () => {
     assert.notDeepEqual(one, other);
   });
 
-  it('hold together, stand in the canonical form, and can be changed', async function () {
+  it('are consistent, in canonical form, and can be changed', async function () {
     this.timeout(20_000);
     const core = await readProject(readTemplate(new URL('../../../templates/core', import.meta.url).pathname), null);
     const tenant = makePlan(new Map(), core, OPTIONS).after;
@@ -29,7 +29,7 @@ describe('generated projects', () => {
     assert.deepEqual([changed.blocked, changed.updates.length, changed.noops.length], [[], 300, 0]);
   });
 
-  it('have the size that is asked for', () => {
+  it('have the requested size', () => {
     const types = Map.groupBy(generateProject(BUSINESS, 'a').values(), (body) => String(body['type']));
     const counts = ['CustomObject', 'CustomField', 'ValidationRule', 'StateModel', 'SharingRule'].map(
       (type) => types.get(type)?.length,

@@ -86,7 +86,7 @@ const BOSS = { username: 'boss@x.example', profileApiName: 'Boss' } satisfies Pa
 const ROBOT = { username: 'robot@x.example', profileApiName: 'Everything' } satisfies Partial<Principal>;
 const EQUAL = { username: 'equal@x.example', profileApiName: 'Builder' } satisfies Partial<Principal>;
 
-describe('a deployment', () => {
+describe('permission checks of a deployment', () => {
   let ground: State;
   before(async () => {
     const made = await planBy(new Map(), GROUND, null);
@@ -318,7 +318,7 @@ describe('a deployment', () => {
   ].map((it) => it as unknown as Case);
 
   for (const [what, files, refused, by] of cases)
-    it(`does not give ${what}`, async () => {
+    it(`refuse to grant ${what}`, async () => {
       assert.deepEqual((await problems(files(), by)).sort(), [...refused].sort());
       assert.deepEqual((await plan(files(), BOSS)).blocked, [], 'but for those who manage access');
     });
@@ -505,7 +505,7 @@ describe('a deployment', () => {
   ];
 
   for (const [what, files, refused, why] of indirect)
-    it(`does not give, by what others have built, ${what}`, async () => {
+    it(`refuse to grant, through components of others, ${what}`, async () => {
       const built = await planBy(ground, BUILT, null);
       assert.deepEqual(built.blocked, []);
       const by = (user: Partial<Principal>) => planBy(built.after, files, actingIn(built.after, user));
@@ -518,7 +518,7 @@ describe('a deployment', () => {
       assert.deepEqual((await by(BOSS)).blocked, [], 'but for those who manage access');
     });
 
-  it('leaves to its actor what depends on nothing that they lack', async () => {
+  it('allow components that depend on nothing that the actor lacks', async () => {
     const { after } = await planBy(ground, BUILT, null);
     for (const files of [
       bea('Free__c', formula('record.Amount__c > 3', 'boolean')),
@@ -529,7 +529,7 @@ describe('a deployment', () => {
       assert.deepEqual((await planBy(after, files, actingIn(after, BEA))).blocked, [], JSON.stringify(files));
   });
 
-  it('gives what its actor holds, and leaves what was there', async () => {
+  it('allow granting what the actor holds, and keep existing grants', async () => {
     for (const files of [
       profile(
         'New',
@@ -554,7 +554,7 @@ describe('a deployment', () => {
       assert.deepEqual(await problems(files), [], JSON.stringify(files));
   });
 
-  it('gives to anybody what it creates itself', async () => {
+  it('allow granting access to components that the deployment creates', async () => {
     const files = {
       ...objectFiles('New__c', { Pay__c: 'fieldType: currency' }, 'sharingDefault: readWrite\n'),
       ...fieldFile('Deal__c', 'More__c', 'fieldType: text'),
@@ -581,7 +581,7 @@ describe('a deployment', () => {
     );
   });
 
-  it('does not give a field to whoever takes a transition of it', async () => {
+  it('refuse a transition of a field that the actor cannot edit', async () => {
     const files = {
       'objects/Open__c/stateModels/Life.yaml':
         'type: StateModel\napiName: Life\nobject: Open__c\nfield: Phase__c\ninitial: open\ntransitions:\n  - key: win\n    label: Win\n    from: [open]\n    to: won\n',
@@ -598,7 +598,7 @@ describe('a deployment', () => {
     }
   });
 
-  it('asks the records nothing whose answer would tell its actor of hidden values', async () => {
+  it('block changes whose record checks would reveal hidden values to the actor', async () => {
     const narrower = (field: string): Files =>
       fieldFile('Deal__c', field, 'fieldType: currency\nprecision: 6\nscale: 2');
     const hidden = await plan(narrower('Salary__c'));
@@ -615,7 +615,7 @@ describe('a deployment', () => {
     assert.deepEqual([none.blocked.length, none.dataChecks], [1, []], 'nor whether there are any');
   });
 
-  it('lets a client act as users who hold no more than its actor, and says that it does', async () => {
+  it('allow a client to act as users who hold no more than the actor, with a warning', async () => {
     const dealer = { ...BEA, permissionSetApiNames: ['Clients'] };
     const refused = async (body: string): Promise<string[]> => (await problems(client(body), dealer)).sort();
     assert.deepEqual(await refused('integrationUser: ROBOT@x.example\n'), ['App:6']);

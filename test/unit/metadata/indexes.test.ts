@@ -30,8 +30,8 @@ const FILES: Record<string, string> = {
   'groups/All.yaml': 'type: Group\napiName: All\nlabel: All\n',
 };
 
-describe('metadata: the indexes that a configuration calls for', () => {
-  it('are the same as ever, or the generation is raised', async () => {
+describe('metadata: required indexes of a configuration', () => {
+  it('are unchanged unless the generation is raised', async () => {
     const plan = makePlan(new Map(), await readProject(FILES, null), {
       platform: false,
       allowDestructiveChanges: false,

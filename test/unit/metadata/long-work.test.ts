@@ -10,7 +10,7 @@ type Files = Record<string, string>;
 const planned = async (before: State, files: Files, allowDestructiveChanges = false) =>
   makePlan(before, await readProject(files, null, { template: true }), { platform: true, allowDestructiveChanges });
 
-describe('what a deployment does to records while writers wait', () => {
+describe('record work of a deployment that blocks writers', () => {
   const GROUND: Files = {
     ...objectFiles('Order__c', { Code__c: 'fieldType: text' }),
     ...objectFiles('Line__c', {
@@ -26,7 +26,7 @@ describe('what a deployment does to records while writers wait', () => {
   const work = async (files: Files): Promise<Record<string, string[]>> =>
     Object.fromEntries(longWork(await planned(ground, files), ground));
 
-  it('is nothing for fields, rules and indexes', async () => {
+  it('is none for fields, rules and indexes', async () => {
     assert.deepEqual(
       await work({
         ...objectFiles('New__c', { Number__c: 'fieldType: autoNumber\nformat: "N-{0}"' }),
@@ -38,7 +38,7 @@ describe('what a deployment does to records while writers wait', () => {
     );
   });
 
-  it('is numbering, filling, rewriting, checking and working out', async () => {
+  it('covers numbering, filling, rewriting, checking and computing', async () => {
     assert.deepEqual(
       await work({
         ...fieldFile('Line__c', 'Number__c', 'fieldType: autoNumber\nformat: "L-{0}"'),
@@ -63,7 +63,7 @@ describe('what a deployment does to records while writers wait', () => {
     );
   });
 
-  it('is rewriting, of values that may be lost', async () => {
+  it('covers rewriting values that may be lost', async () => {
     const files = {
       ...fieldFile('Line__c', 'Land__c', 'fieldType: text\nlength: 20'),
       ...destructiveManifest({}, { CustomField: ['Line__c.Land__c'] }),

@@ -153,7 +153,7 @@ const shown = ({ blocked }: Pick<Plan, 'blocked'>): string[] =>
     return [code, type, fullName, ...members.map((member) => member.fullName)].join(' ');
   });
 
-describe('metadata: what a destructive manifest deletes', () => {
+describe('metadata: a component in a destructive manifest', () => {
   let ground: State;
   before(async () => {
     const made = makePlan(new Map(), await readProject(GROUND, null), platform);
@@ -168,7 +168,7 @@ describe('metadata: what a destructive manifest deletes', () => {
     before: State = ground,
   ): Promise<Plan> => makePlan(before, await readProject({ ...files, ...destructiveManifest(types) }, null), options);
 
-  it('is listed, and is in neither the configuration nor the snapshot afterwards', async () => {
+  it('is listed in the plan and removed from configuration and snapshot', async () => {
     const result = await plan({ ValidationRule: ['Deal__c.Paid'], AgentPolicy: ['Careful'] });
     assert.deepEqual(result.blocked, []);
     assert.deepEqual(
@@ -204,12 +204,12 @@ describe('metadata: what a destructive manifest deletes', () => {
     assert.equal(result.after.size, ground.size - 2);
   });
 
-  it('needs the flag', async () => {
+  it('requires the flag', async () => {
     const asked = await plan({ ValidationRule: ['Deal__c.Paid'] }, {}, { ...anybody, allowDestructiveChanges: false });
     assert.deepEqual(shown(asked), ['DESTRUCTIVE_CHANGES_NOT_ALLOWED ValidationRule Deal__c.Paid']);
   });
 
-  it('has to exist', async () => {
+  it('must exist', async () => {
     const result = await plan({ Role: ['Nobody'], Unheard: ['X'] });
     assert.deepEqual(shown(result), ['MEMBER_NOT_FOUND Role Nobody', 'TYPE_UNKNOWN Unheard X']);
     assert.deepEqual(result.deletes, []);
@@ -313,7 +313,7 @@ describe('metadata: what a destructive manifest deletes', () => {
       assert.deepEqual(shown(await plan(types)), problems);
     });
 
-  it('may be in use by what is deleted or changed along with it', async () => {
+  it('may be used by components that the same plan deletes or changes', async () => {
     const seller = GROUND['profiles/Seller.yaml']!.replace('actions: [Deal__c.Remind, Deal__c.win]\n', '');
     const result = await plan(
       { StateModel: ['Deal__c.Life'], CustomAction: ['Deal__c.Remind', 'Deal__c.Nudge'] },
@@ -323,7 +323,7 @@ describe('metadata: what a destructive manifest deletes', () => {
     assert.equal(result.deletes.length, 3);
   });
 
-  it('is not used by a label of something else of its name', async () => {
+  it('is not used by an equally named label', async () => {
     const deleted = async (key: string): Promise<string[]> => {
       const files = {
         ...child('Deal__c', 'layouts', 'Layout', 'Large', 'sections: [{label: Main, columns: [[Free__c]]}]\n'),
@@ -336,7 +336,7 @@ describe('metadata: what a destructive manifest deletes', () => {
     assert.deepEqual(await deleted('RecordType:Deal__c.Large'), ['DEPENDENT_EXISTS RecordType Deal__c.Large fr']);
   });
 
-  it('is never the settings of the tenant, or a part of the platform', async () => {
+  it('cannot be the tenant settings or a platform component', async () => {
     const system = new Map(
       [...ground].map(([key, component]) => [key, { ...component, system: component.type === 'Role' }]),
     );
@@ -347,7 +347,7 @@ describe('metadata: what a destructive manifest deletes', () => {
     assert.deepEqual(shown(result), ['SYSTEM_COMPONENT_READ_ONLY Role Rep']);
   });
 
-  it('is asked of the records that hold it', async () => {
+  it('is checked against the records that hold it', async () => {
     const { dataChecks } = await plan({
       Profile: ['Seller'],
       PermissionSet: ['Free'],
@@ -367,7 +367,7 @@ describe('metadata: what a destructive manifest deletes', () => {
     );
   });
 
-  it('makes another plan hash, and with another version of what it deletes yet another', async () => {
+  it('changes the plan hash, as does another version of the deleted component', async () => {
     const types = { ValidationRule: ['Deal__c.Paid'] };
     const key = componentKey('ValidationRule', 'Deal__c.Paid');
     const newer = new Map(ground).set(key, { ...ground.get(key)!, changedAtVersion: 7 });
@@ -379,7 +379,7 @@ describe('metadata: what a destructive manifest deletes', () => {
     assert.equal(new Set(hashes).size, 3);
   });
 
-  it('has drifted when it changed, and what was deleted meanwhile when it is deployed', async () => {
+  it('is drift when changed meanwhile, as is redeploying a component deleted meanwhile', async () => {
     const names = async (files: Files, before: State, retained: State = new Map()): Promise<string[]> =>
       drift(before, retained, await readProject(files, null), 5).map(({ fullName }) => fullName);
     const key = componentKey('Role', 'Rep');
@@ -394,7 +394,7 @@ describe('metadata: what a destructive manifest deletes', () => {
     assert.deepEqual(await names(file, without, new Map([[key, rep]])), ['Rep']);
   });
 
-  it('comes back with the inverse plan, byte for byte', async () => {
+  it('is restored byte for byte by the inverse plan', async () => {
     const forth = await plan(
       { AgentPolicy: ['Careful'], ExternalClient: ['Robot'] },
       { ...top('roles', 'Role', 'New', 'label: New\n'), ...top('roles', 'Role', 'Lead', 'label: Boss\n') },
@@ -431,7 +431,7 @@ describe('metadata: what a destructive manifest deletes', () => {
       ...sequences.keys(),
     ]);
 
-  it('takes along what belongs to an object, and keeps its table without indexes, keys and constraints', async () => {
+  it('deletes the parts of an object, keeping its table without indexes, keys and constraints', async () => {
     const before = await oldOnes();
     const result = await plan({ CustomObject: ['Old__c'] }, {}, anybody, before);
     assert.deepEqual(shown(result), []);
@@ -454,7 +454,7 @@ describe('metadata: what a destructive manifest deletes', () => {
     assert.doesNotMatch(text, /DROP TABLE|DROP COLUMN/);
   });
 
-  it('keeps the column of a field, and its name for as long', async () => {
+  it('keeps the column of a field, whose name stays reserved as long', async () => {
     const before = await oldOnes();
     const result = await plan({ CustomField: ['Old__c.Code__c'] }, {}, anybody, before);
     assert.deepEqual(shown(result), []);
@@ -494,7 +494,7 @@ describe('metadata: what a destructive manifest deletes', () => {
   const questions = ({ dataChecks }: Plan): string[] =>
     dataChecks.map(({ code, question }) => `${code} ${question.kind}`);
 
-  it('reserves the names of objects that have records, and makes room under those of others', async () => {
+  it('reserves the names of objects with records, and frees those of others', async () => {
     const before = await oldOnes();
     const result = await plan({ CustomObject: ['Old__c'] }, {}, anybody, before);
     const retained = new Map(
@@ -511,7 +511,7 @@ describe('metadata: what a destructive manifest deletes', () => {
     assert.equal(JSON.parse(prepared?.commit.forgotten ?? '[]').length, 4 + again.changed.length);
   });
 
-  it('brings back only what was deleted: another object may have come and gone under its name', async () => {
+  it('restores only the deleted component, not a later one of the same name', async () => {
     const before = await oldOnes();
     const result = await plan({ CustomObject: ['Old__c'] }, {}, anybody, before);
     const retained = new Map(
@@ -525,7 +525,7 @@ describe('metadata: what a destructive manifest deletes', () => {
     assert.deepEqual([shown(another), questions(another)], [[], ['NAME_RESERVED keptRecords']]);
   });
 
-  it('asks those who may not read the records nothing of them', async () => {
+  it('reveals nothing about records to actors who may not read them', async () => {
     const before = await oldOnes();
     const result = await plan({ CustomField: ['Old__c.Code__c'] }, {}, anybody, before);
     const retained = new Map(
@@ -551,7 +551,7 @@ describe('metadata: what a destructive manifest deletes', () => {
 });
 
 /** Bea configures and may do little else. */
-describe('metadata: nobody deletes what they could not change', () => {
+describe('metadata: deleting requires the permission to change', () => {
   const BEA = {
     username: 'bea@x.example',
     profileApiName: 'Builder',
@@ -696,8 +696,8 @@ describe('metadata: nobody deletes what they could not change', () => {
   });
 });
 
-describe('metadata: a project with a file that is wrong', () => {
-  it('has no problems with what names the component of this file', async () => {
+describe('metadata: a project with an invalid file', () => {
+  it('reports no problems for references to the component of this file', async () => {
     const planned = async (files: Files): Promise<string[]> =>
       makePlan(new Map(), await readProject(files, null), platform).blocked.map(
         ({ path, message }) => `${path}: ${message}`,

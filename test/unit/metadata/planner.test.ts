@@ -58,7 +58,7 @@ function turned(value: unknown): unknown {
 }
 
 describe('metadata: the planner', () => {
-  it('refuses a new field of files, which are not available yet, and takes one that was there', async () => {
+  it('refuses a new File field, which is not available yet, and keeps an existing one', async () => {
     const files = { ...objectFiles('Bill__c'), ...fieldFile('Bill__c', 'Scan__c', 'fieldType: url') };
     const { after } = await plan(new Map(), files);
     const scan = fieldFile('Bill__c', 'Scan__c', 'fieldType: file');
@@ -85,7 +85,7 @@ describe('metadata: the planner', () => {
     );
   });
 
-  it('names the leaf that changed, whatever the order of keys', async () => {
+  it('names the changed leaf regardless of key order', async () => {
     const permissions = (update: boolean, order: readonly string[]): Files => ({
       'permissionSets/Field.yaml': [
         'type: PermissionSet\napiName: Field\nlabel: Field\nobjects:\n  Plain__c:\n    create: true\n    read: true',
@@ -112,7 +112,7 @@ describe('metadata: the planner', () => {
     assert.equal(planHash(read!, stored), planHash(fresh!, before));
   });
 
-  it('asks whether a similar name was meant', async () => {
+  it('suggests a similar name', async () => {
     const permissions =
       'type: PermissionSet\napiName: Field\nlabel: Field\nfields:\n  Plain__c.Note__c:\n    read: true\n';
     const files = {
@@ -140,7 +140,7 @@ describe('metadata: the planner', () => {
     assert.deepEqual(updates[0]?.impact.dependents, [{ type: 'ValidationRule', fullName: 'Used__c.R' }]);
   });
 
-  it('refuses default values of an object that are long together', async () => {
+  it('limits the total length of an object’s default values', async () => {
     const fields = (chars: number): Files =>
       objectFiles('Long__c', {
         A__c: `fieldType: longText\nlength: 131072\ndefaultValue: ${'a'.repeat(131_072)}`,
@@ -155,7 +155,7 @@ describe('metadata: the planner', () => {
     );
   });
 
-  it('refuses texts of an object that may be long together', async () => {
+  it('limits the total maximum length of an object’s texts', async () => {
     const fields = (last: string): Files =>
       objectFiles('Long__c', {
         ...Object.fromEntries(
@@ -175,7 +175,7 @@ describe('metadata: the planner', () => {
     );
   });
 
-  it('leads from any configuration to any that contains it; from there to the same is no change', async () => {
+  it('plans from any configuration to any superset; replanning the result is no change', async () => {
     await fc.assert(
       fc.asyncProperty(configuration, configuration, async (one, two) => {
         const first = await plan(core, one);
@@ -194,7 +194,7 @@ describe('metadata: the planner', () => {
     );
   });
 
-  it('knows the way back', async () => {
+  it('computes the inverse plan', async () => {
     await fc.assert(
       fc.asyncProperty(configuration, configuration, async (one, two) => {
         const a = applied(await plan(core, one));
@@ -212,7 +212,7 @@ describe('metadata: the planner', () => {
     );
   });
 
-  it('gives equal plans equal hashes, whatever the order of the files', async () => {
+  it('gives equal plans equal hashes regardless of file order', async () => {
     const files = { ...objectFiles('A__c', { B__c: 'fieldType: text', C__c: 'fieldType: date' }) };
     const reversed = Object.fromEntries(Object.entries(files).reverse());
     const hash = planHash(await plan(core, files), core);
@@ -223,7 +223,7 @@ describe('metadata: the planner', () => {
     );
   });
 
-  it('shows what differs, property by property', async () => {
+  it('shows differences property by property', async () => {
     const a = applied(await plan(core, objectFiles('A__c')));
     const { updates } = await plan(a, objectFiles('A__c', {}, 'description: New\nfeatures:\n  history: false\n'));
     assert.deepEqual(updates[0]?.properties, [
@@ -250,7 +250,7 @@ describe('metadata: the planner', () => {
     'settings/General.yaml': `type: TenantSettings\napiName: General\n${body}`,
   });
 
-  it('an identity provider says of its domains which are not verified', async () => {
+  it('warns of unverified domains of an identity provider', async () => {
     const files = {
       ...role('Seller'),
       ...profile(''),
@@ -285,7 +285,7 @@ describe('metadata: the planner', () => {
     });
   });
 
-  it('an identity provider at another issuer, or with another client id, loses its secret with a warning', async () => {
+  it('drops the secret of an identity provider, with a warning, when issuer or client id changes', async () => {
     const corp = (issuer: string, more = ''): Files => ({
       ...role('Seller'),
       ...profile(''),
@@ -553,7 +553,7 @@ describe('metadata: the planner', () => {
       );
     });
 
-  it('takes time zones by every name that means the same to the database, and by no other', async () => {
+  it('accepts exactly the time zone names that PostgreSQL understands alike', async () => {
     const codes = async (zone: string): Promise<string[]> =>
       (await plan(core, settings(`locale: en\ntimezone: "${zone}"\ncurrency: EUR\n`))).blocked.map((p) => p.code);
     for (const zone of ['UTC', 'Europe/Kyiv', 'Asia/Kolkata', 'America/Argentina/Buenos_Aires', 'Etc/GMT+12'])
@@ -562,7 +562,7 @@ describe('metadata: the planner', () => {
       assert.deepEqual(await codes(zone), ['YAML_SCHEMA_INVALID'], zone);
   });
 
-  it('asks picklists again whose values change elsewhere: in their value set, in the field that controls them', async () => {
+  it('checks picklists again when their value set or controlling field changes', async () => {
     const colour = (more = '') => field(`fieldType: picklist\n${more}picklist: {valueSet: Colours}`, 'Colour__c');
     const shade = fieldFile(
       'A__c',
@@ -583,7 +583,7 @@ describe('metadata: the planner', () => {
     assert.deepEqual(await told(withShade, valueSet('Colours', 'blue', 'red', 'grey')), []);
   });
 
-  it('finds the items of a set where the file has them, whatever order it keeps them in', async () => {
+  it('locates items of a set in the file regardless of their order', async () => {
     const told = async (files: Files): Promise<string[]> =>
       (await plan(core, files)).blocked.map(({ line, column, message }) => `${line}:${column} ${message}`).sort();
     assert.deepEqual(await told(profile('actions:\n  - User.z\n  - User.a\n')), [
@@ -615,7 +615,7 @@ describe('metadata: the planner', () => {
     assert.equal(after.get(componentKey('ValueSet', 'Empty'))!.yaml, text);
   });
 
-  it('lets only holders of manageAccess decide who needs a second factor', async () => {
+  it('requires manageAccess to change the second-factor policy', async () => {
     const settings = (more: string): Record<string, string> => ({
       'settings/General.yaml': `type: TenantSettings\napiName: General\nlocale: en\ntimezone: UTC\ncurrency: EUR\n${more}`,
     });
@@ -633,7 +633,7 @@ describe('metadata: the planner', () => {
     assert.notDeepEqual((await plan(before, settings('secondFactor: sometimes\n'))).blocked, []);
   });
 
-  it('lets only holders of manageAccess decide how long the audit trail is kept', async () => {
+  it('requires manageAccess to change the audit retention', async () => {
     const settings = (more: string): Record<string, string> => ({
       'settings/General.yaml': `type: TenantSettings\napiName: General\nlocale: en\ntimezone: UTC\ncurrency: EUR\n${more}`,
     });
@@ -649,7 +649,7 @@ describe('metadata: the planner', () => {
     }
   });
 
-  it('lets only holders of manageAccess narrow the limits of everybody, and never so far that nothing can be repaired', async () => {
+  it('requires manageAccess to lower the tenant’s limits, which keep a minimum for repairs', async () => {
     const settings = (more: string): Record<string, string> => ({
       'settings/General.yaml': `type: TenantSettings\napiName: General\nlocale: en\ntimezone: UTC\ncurrency: EUR\n${more}`,
     });
@@ -676,7 +676,7 @@ describe('metadata: the planner', () => {
     assert.deepEqual((await plan(core, least)).blocked, []);
   });
 
-  it('lets the platform make standard names, and the tenant change the labels of what it got', async () => {
+  it('reserves standard names to the platform and lets the tenant change their labels', async () => {
     const files = objectFiles('Account', { city: 'fieldType: text' });
     const standard = await plan(core, files, { platform: true });
     assert.deepEqual(standard.blocked, []);
@@ -715,7 +715,7 @@ describe('metadata: the planner', () => {
     ]);
   });
 
-  it('compiles clients and settings as the other services read them', async () => {
+  it('compiles clients and settings into the form that other services read', async () => {
     const files = {
       ...client(
         'grantTypes: [refresh_token, authorization_code]\nredirectUris: ["http://127.0.0.1/callback"]\nscopes: ["data:read"]\norigins: ["https://app.example"]\nrateLimits: {connection: 10}\n',
@@ -740,7 +740,7 @@ describe('metadata: the planner', () => {
     assert.equal(snapshot.tenant.rateLimits.tenant, 500);
   });
 
-  it('answers any project with a plan or an error of the catalogue, never with a crash', async () => {
+  it('answers any project with a plan or a catalogue error', async () => {
     const erp = readTemplate(new URL('../../../templates/erp', import.meta.url).pathname);
     const paths = Object.keys(erp).sort();
     const edit = fc.record({

@@ -22,7 +22,7 @@ const problems = async (files: Record<string, string>, pkg: unknown = wholePacka
   (await readProject(files, pkg)).problems.map((p) => [p.code, p.fullName]);
 
 describe('metadata: bodies and projects', () => {
-  it('refuses what only the platform decides, at every depth, but not in paths and texts of files', () => {
+  it('refuses platform-owned properties at every depth, except in paths and texts of files', () => {
     for (const name of ['operationOverride', 'rollbackOf', 'actor', 'actorId', 'userId']) {
       assert.throws(() => deployBody({ files: {}, [name]: 1 }), fails('BODY_PROPERTY_FORBIDDEN', `/${name}`));
       assert.throws(
@@ -34,7 +34,7 @@ describe('metadata: bodies and projects', () => {
     }
   });
 
-  it('takes one of the three forms of a deployment, and nothing between them', () => {
+  it('accepts exactly one of the three forms of a deployment', () => {
     const id = '0193d3c1-7a20-7c11-8a55-2f0e4b6c9d01';
     const conflicts = (body: object): string[] => {
       try {
@@ -127,7 +127,7 @@ describe('metadata: bodies and projects', () => {
     );
   });
 
-  it('takes relative paths of plain segments only', () => {
+  it('accepts only relative paths of plain segments', () => {
     for (const path of [
       '../a.yaml',
       'a/../b.yaml',
@@ -146,7 +146,7 @@ describe('metadata: bodies and projects', () => {
     checkFiles({ 'objects/A__c/fields/B-1.x.yaml': '' });
   });
 
-  it('bounds the number of files and members and the size of a file', () => {
+  it('limits the number of files and members and the size of a file', () => {
     const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`f${i}.yaml`, '']));
     assert.throws(() => checkFiles(many), fails('TOO_MANY_ITEMS'));
     assert.throws(() => checkFiles({ 'a.yaml': 'ä'.repeat(600_000) }), fails('REQUEST_TOO_LARGE'));
@@ -170,7 +170,7 @@ describe('metadata: bodies and projects', () => {
       assert.throws(() => readPackage(value, '/package'), fails('PACKAGE_INVALID', pointer));
   });
 
-  it('says where YAML is broken, for every broken file', async () => {
+  it('reports the position of invalid YAML for every file', async () => {
     await assert.rejects(
       readProject({ 'a.yaml': 'a: "', 'roles/B.yaml': 'x: 1\nx: 2' }, { version: 1, types: [] }),
       (error: PlatformError) => {
@@ -185,7 +185,7 @@ describe('metadata: bodies and projects', () => {
     );
   });
 
-  it('stops at a hundred broken files and says that there are more', async () => {
+  it('stops at a hundred invalid files and reports that there are more', async () => {
     const broken = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, i) => [`roles/R${i}.yaml`, 'x: "']));
     const refusedFor = (count: number) => readProject(broken(count), null).catch((error: PlatformError) => error);
@@ -196,7 +196,7 @@ describe('metadata: bodies and projects', () => {
     assert.equal(many.errors?.length, 100);
   });
 
-  it('holds the package, the manifest file and the files together', async () => {
+  it('checks package, manifest file and files against each other', async () => {
     const files = objectFiles('A__c', { B__c: 'fieldType: text' });
     const manifest = 'version: 1\ntypes:\n  - name: CustomObject\n    members:\n      - A__c\n';
     await assert.rejects(
@@ -229,7 +229,7 @@ describe('metadata: bodies and projects', () => {
     });
   });
 
-  it('finds what is wrong with a component and where', async () => {
+  it('reports problems of a component with their positions', async () => {
     const path = 'objects/A__c/fields/B__c.yaml';
     const at = async (yaml: string, where = path): Promise<unknown[]> =>
       (await readProject({ [where]: yaml }, wholePackage({ [where]: yaml }))).problems.map((p) => [
@@ -261,7 +261,7 @@ describe('metadata: bodies and projects', () => {
     );
   });
 
-  it('has one canonical form for everything that says the same', async () => {
+  it('has one canonical form for equivalent content', async () => {
     const one = await readProject(
       {
         'profiles/P.yaml':
@@ -280,7 +280,7 @@ describe('metadata: bodies and projects', () => {
     );
   });
 
-  it('keeps null within JSON of its own, and takes it elsewhere for nothing said', async () => {
+  it('keeps null within JSON values and ignores it elsewhere', async () => {
     const yamlOf = async (files: Record<string, string>) => {
       const { drafts, problems: found } = await readProject(files, null);
       return [...drafts.values()].map(({ yaml }) => yaml).join('') || found.map(({ message }) => message).join('\n');
@@ -300,7 +300,7 @@ describe('metadata: bodies and projects', () => {
     );
   });
 
-  it('hashes path, text and package in an order of its own', () => {
+  it('hashes path, text and package in a fixed order', () => {
     const hex = (text: string): string => createHash('sha256').update(text).digest('hex');
     const pkg = { version: 1, types: [{ name: 'Role', members: ['A', 'B'] }] } as const;
     const files = { 'roles/B.yaml': 'b: 1\r\n\n', 'roles/A.yaml': 'a: 1', 'erp-project.yaml': 'anything' };
@@ -314,7 +314,7 @@ describe('metadata: bodies and projects', () => {
 });
 
 describe('metadata: messages about files', () => {
-  it('say that a merge was not finished, and where', async () => {
+  it('report unresolved merge conflicts with their position', async () => {
     const text = 'type: Role\napiName: Rep\n<<<<<<< HEAD\nlabel: Rep\n=======\nlabel: Seller\n>>>>>>> theirs\n';
     await assert.rejects(readProject({ 'roles/Rep.yaml': text }, null), (error) => {
       assert.ok(error instanceof PlatformError);
@@ -325,7 +325,7 @@ describe('metadata: messages about files', () => {
     });
   });
 
-  it('say what a name may be in words, and once', async () => {
+  it('describe valid names in words, once', async () => {
     const text = 'type: Translation\napiName: german_1\nlabels:\n  Account: Konto\n';
     const { problems } = await readProject({ 'translations/german_1.yaml': text }, null);
     assert.deepEqual(

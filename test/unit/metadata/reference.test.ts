@@ -108,7 +108,7 @@ describe('the examples of the reference', () => {
       });
   }
 
-  it('docs/reference/expressions.md: expressions fit an invoice', () => {
+  it('docs/reference/expressions.md: expressions compile for an invoice', () => {
     const { fields } = compileSnapshot(aSnapshot([]).tenant, 1, ground).objects['Invoice__c']!;
     const schema = {
       object: 'Invoice__c',

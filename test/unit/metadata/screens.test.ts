@@ -89,7 +89,7 @@ describe('metadata: layouts, list views and translations', () => {
       );
     });
 
-  it('keep a field that a related list shows, or that makes it one', async () => {
+  it('block the deletion of a field that a related list shows or is based on', async () => {
     for (const name of ['Note__c.Column__c', 'Note__c.ClaimId__c']) {
       const { blocked } = await plan(destructiveManifest({ CustomField: [name] }));
       const layouts = blocked
@@ -99,7 +99,7 @@ describe('metadata: layouts, list views and translations', () => {
     }
   });
 
-  it('stand apart from the objects of a snapshot, where reading and writing records finds none of them', () => {
+  it('are separate from the objects of a snapshot, so record access does not load them', () => {
     const snapshot = compileSnapshot(aSnapshot([]).tenant, 1, ground);
     const objects = JSON.stringify(snapshot.objects);
     for (const text of ['Facts', 'Mine', 'Benannt']) assert.equal(objects.includes(text), false, text);

@@ -58,12 +58,12 @@ describe('metadata: groups', () => {
     });
   });
 
-  it('name roles and groups that exist', async () => {
+  it('must name existing roles and groups', async () => {
     const found = await planOf(new Map(), group('A', 'members:\n  roles:\n    - Nobody\n  groups:\n    - None\n'));
     assert.deepEqual(places(found), ['DEPENDENCY_MISSING A 6:7', 'DEPENDENCY_MISSING A 8:7']);
   });
 
-  it('are not members of themselves, however long the way', async () => {
+  it('are not members of themselves, directly or indirectly', async () => {
     assert.deepEqual(places(await planOf(new Map(), groups('A', ['A']))), ['REFERENCE_INVALID A 6:7']);
     const chain = { ...groups('A', ['X', 'B']), ...group('X'), ...groups('B', ['C']), ...groups('C', ['A']) };
     assert.deepEqual(places(await planOf(new Map(), chain)), [
@@ -81,7 +81,7 @@ describe('metadata: groups', () => {
     ]);
   });
 
-  it(`are ${GROUPS_MAX} at most`, async () => {
+  it(`are limited to ${GROUPS_MAX}`, async () => {
     const many: Files = {};
     for (let i = 0; i < GROUPS_MAX; i++) Object.assign(many, group(`G${i}`));
     const { after, blocked } = await planOf(new Map(), many);
@@ -94,7 +94,7 @@ describe('metadata: groups', () => {
 });
 
 describe('metadata: roles', () => {
-  it('are not above themselves', async () => {
+  it('are not their own ancestors', async () => {
     assert.deepEqual(places(await planOf(new Map(), role('A', 'A'))), ['REFERENCE_INVALID A 4:1']);
     const { after } = await planOf(new Map(), { ...role('A', 'B'), ...role('B', 'C'), ...role('C') });
     assert.deepEqual(places(await planOf(after, role('C', 'A'))), [
@@ -104,7 +104,7 @@ describe('metadata: roles', () => {
     ]);
   });
 
-  it(`are ${ROLES_MAX} at most`, async () => {
+  it(`are limited to ${ROLES_MAX}`, async () => {
     const many: Files = {};
     for (let i = 0; i < ROLES_MAX; i++) Object.assign(many, role(`R${i}`, i > 0 ? `R${i - 1}` : undefined));
     const { after, blocked } = await planOf(new Map(), many);
@@ -128,7 +128,7 @@ describe('metadata: parents', () => {
     ),
   });
 
-  it('are not below their details, so access never follows a cycle', async () => {
+  it('are not children of their details, so access never follows a cycle', async () => {
     const cycle = await planOf(new Map(), { ...detail('A__c', 'B__c'), ...detail('B__c', 'A__c') });
     assert.ok(cycle.blocked.some(({ code, message }) => code === 'REFERENCE_INVALID' && /cycle/.test(message)));
     const self = await planOf(new Map(), detail('A__c', 'A__c'));
@@ -136,7 +136,7 @@ describe('metadata: parents', () => {
     assert.deepEqual((await planOf(new Map(), { ...BILL, ...detail('A__c', 'Bill__c') })).blocked, []);
   });
 
-  it(`are followed over ${PARENTS_MAX} objects at most, and along few ways`, async () => {
+  it(`are followed over at most ${PARENTS_MAX} objects and few paths`, async () => {
     const chain: Files = { ...BILL, ...detail('D2__c', 'Bill__c') };
     for (let n = 3; n <= PARENTS_MAX; n++) Object.assign(chain, detail(`D${n}__c`, `D${n - 1}__c`));
     const { after, blocked } = await planOf(new Map(), chain);
@@ -284,19 +284,19 @@ describe('metadata: sharing rules', () => {
     ['(record.name', /5:2\d It is not well-formed/],
   ];
   for (const [text, expected] of criteria)
-    it(`need criteria that hold together: ${text}`, async () => {
+    it(`require consistent criteria: ${text}`, async () => {
       const { blocked } = await planOf(new Map(), { ...BILL, ...FINANCE, ...byCriteria(text) });
       assert.equal(blocked[0]?.code, 'EXPRESSION_INVALID');
       assert.match(`${blocked[0]!.line}:${blocked[0]!.column} ${blocked[0]!.message}`, expected);
     });
 
-  it('are checked again when a field of theirs changes', async () => {
+  it('are checked again when one of their fields changes', async () => {
     const { after } = await planOf(new Map(), { ...BILL, ...FINANCE, ...byCriteria('record.Status__c == "sent"') });
     const { blocked } = await planOf(after, fieldFile('Bill__c', 'Status__c', 'fieldType: boolean'));
     assert.ok(blocked.some(({ code, fullName }) => code === 'EXPRESSION_INVALID' && fullName === 'Bill__c.Sent'));
   });
 
-  it('share through a reference field, which stays one while they do', async () => {
+  it('share through a reference field, whose type cannot change meanwhile', async () => {
     const files = {
       ...BILL,
       ...fieldFile('Bill__c', 'Agent__c', 'fieldType: reference\nreferenceTo: [Bill__c]'),
@@ -317,7 +317,7 @@ describe('metadata: sharing rules', () => {
     );
   });
 
-  it('are not for records that follow their parent, nor for users', async () => {
+  it('are refused for objects controlled by parent and for users', async () => {
     const line = (shared: string): Files => ({
       ...objectFiles('Line__c', { Bill__c: 'fieldType: masterDetail\nreferenceTo: [Bill__c]' }),
       'objects/Line__c/object.yaml': objectFiles('Line__c')['objects/Line__c/object.yaml']!.replace(
@@ -365,7 +365,7 @@ describe('metadata: groups in validation rules', () => {
   const guarded = (name: string): Files => ({
     'objects/Bill__c/validationRules/R.yaml': `type: ValidationRule\napiName: R\nobject: Bill__c\nactive: true\ncondition: '!inGroup("${name}")'\nmessage: No.\n`,
   });
-  it('are groups that exist, and depend on them', async () => {
+  it('must exist and are dependencies', async () => {
     const { blocked } = await planOf(new Map(), { ...BILL, ...guarded('Finance') });
     assert.deepEqual(
       blocked.map(({ code, line, column, message }) => `${code} ${line}:${column} ${message}`),

@@ -59,7 +59,7 @@ const places = (result: Plan, list: 'blocked' | 'warnings' = 'blocked') =>
 const problems = async (files: Files): Promise<string[]> => places(await plan(new Map(), { ...BILL, ...files }));
 
 describe('metadata: state models and custom actions', () => {
-  it('over what is no picklist are refused, and records are not asked for', async () => {
+  it('over other fields than picklists are refused without counting records', async () => {
     const { after } = await plan(new Map(), { ...BILL, ...fieldFile('Bill__c', 'Data__c', 'fieldType: json') });
     const [path, text] = Object.entries(model())[0]!;
     for (const field of [
@@ -75,7 +75,7 @@ describe('metadata: state models and custom actions', () => {
     }
   });
 
-  it('are of a field, whatever its name says to JavaScript', async () => {
+  it('handle field names that are JavaScript properties', async () => {
     const [path, text] = Object.entries(model())[0]!;
     const type =
       'type: RecordType\napiName: Late\nobject: Bill__c\nlabel: Late\npicklistValues:\n  Status__c:\n    - draft\n';
@@ -86,7 +86,7 @@ describe('metadata: state models and custom actions', () => {
     assert.match((await problems(files)).join(), /^DEPENDENCY_MISSING 4:1 /);
   });
 
-  it('start somewhere', async () => {
+  it('require an initial state', async () => {
     const nowhere = model(transition('', '      []'));
     assert.deepEqual(await problems(nowhere), ['STATE_MODEL_INVALID 10:5 A transition starts in one state at least.']);
   });
@@ -172,7 +172,7 @@ ${PAY}`,
     );
   });
 
-  it('that are switched off govern nothing', async () => {
+  it('have no effect while inactive', async () => {
     const off = Object.fromEntries(
       Object.entries({ ...model(transition() + PAY), ...action() }).map(([path, text]) => [
         path,
@@ -192,7 +192,7 @@ ${PAY}`,
     ]);
   });
 
-  it('name a restricted picklist and values of it; what cannot be reached is a warning', async () => {
+  it('must name a restricted picklist and its values; unreachable states are warnings', async () => {
     const wrongField = model(transition() + PAY);
     wrongField[MODEL] = wrongField[MODEL]!.replace('field: Status__c', 'field: Tag__c');
     assert.deepEqual(await problems(wrongField), [
@@ -220,7 +220,7 @@ ${PAY}`,
     );
   });
 
-  it('have a hundred states at most, named or not', async () => {
+  it('have at most a hundred states, named or not', async () => {
     const values = (count: number) => Array.from({ length: count }, (_, i) => `{value: v${i}}`).join(', ');
     const status = (count: number) =>
       fieldFile(
@@ -236,7 +236,7 @@ ${PAY}`,
     assert.deepEqual(await problems({ ...named, ...status(99) }), []);
   });
 
-  it('have names of their own, also while they are switched off', async () => {
+  it('have unique names, inactive ones included', async () => {
     const [[path, text]] = Object.entries(model(transition() + PAY)) as [[string, string]];
     const small = text
       .replace('Lifecycle', 'lifecycle')
@@ -246,7 +246,7 @@ ${PAY}`,
     ]);
   });
 
-  it('are spoken of when they change, or a field of an object that they name, and not otherwise', async () => {
+  it('are reported only when they, or a field of an object that they name, change', async () => {
     const { after } = await plan(new Map(), { ...BILL, ...model() });
     const told = async (files: Files): Promise<string[]> => places(await plan(after, files), 'warnings');
     const island = ['STATE_MODEL_INVALID null:null No transition leads from draft to paid.'];
@@ -264,7 +264,7 @@ ${PAY}`,
   });
 
   // Source: docs/reference/metadata.md#validate.
-  it('hold up no change of something else by what an earlier version of the platform took', async () => {
+  it('that an earlier version accepted do not block unrelated changes', async () => {
     const nameless = withEffects(
       '      - verb: createRecord\n        object: Note__c\n        fields:\n          Text__c: record.name\n',
     );
@@ -297,7 +297,7 @@ ${PAY}`,
     assert.ok((await told(touched)).blocked.includes(old), 'whoever changes it puts it right');
   });
 
-  it('begin in a state that every record type takes', async () => {
+  it('have an initial state that every record type allows', async () => {
     const type = (values: string[], field = 'Status__c'): Files => ({
       'objects/Bill__c/recordTypes/Late.yaml': `type: RecordType\napiName: Late\nobject: Bill__c\nlabel: Late\nactive: true\npicklistValues:\n  ${field}:\n${values.map((value) => `    - ${value}\n`).join('')}`,
     });
@@ -311,7 +311,7 @@ ${PAY}`,
     assert.deepEqual(await told(type(['paid']), after), refusal, 'the record type comes later');
   });
 
-  it('are where records begin that effects create', async () => {
+  it('set the initial state of records that effects create', async () => {
     const made = (state: string): Files =>
       withEffects(
         `      - verb: createRecord\n        object: Bill__c\n        fields:\n          Status__c: ${state}\n          name: record.name\n`,
@@ -336,7 +336,7 @@ ${PAY}`,
     ]);
   });
 
-  it('have guards that are conditions, and permissions that exist', async () => {
+  it('must have boolean guards and existing permissions', async () => {
     assert.deepEqual(await problems(model(transition('    guard: record.Amount__c\n') + PAY)), [
       'EXPRESSION_INVALID 13:12 It gives number where boolean is needed.',
     ]);
@@ -354,7 +354,7 @@ ${PAY}`,
     ]);
   });
 
-  it('take an input that JSON Schema can describe within bounds', async () => {
+  it('accept a bounded JSON Schema as input', async () => {
     const input = (text: string) => model(transition(`    input:\n${text}`) + PAY);
     const wrong: [string, RegExp][] = [
       ['      type: string\n', /13:5 An input is an object/],
@@ -406,7 +406,7 @@ ${PAY}`,
     );
   });
 
-  it('have effects of the fixed verbs, each with what it needs', async () => {
+  it('accept only known effect verbs with their required properties', async () => {
     const cases: [string, string[]][] = [
       [
         '      - verb: updateFields\n        fields:\n          Twice__c: "1"\n',
@@ -482,7 +482,7 @@ ${PAY}`,
     const asked = async (before: State, files: Files): Promise<string[]> =>
       places(await planOf(before, files)).map((text) => text.replace(/ \d+:\d+/, ''));
 
-    it('are refused in transitions and actions alike, with what to do in their place', async () => {
+    it('are refused in transitions and actions, with an alternative', async () => {
       const { after } = await plan(new Map(), BILL);
       const { blocked } = await planOf(after, { ...withEffects(SEND + EMIT), ...withAction(SEND) });
       assert.deepEqual(blocked.map(({ code, type, message }) => [code, type, message]).toSorted(), [
@@ -493,7 +493,7 @@ ${PAY}`,
       for (const { remedy } of blocked) assert.match(remedy!, /^Remove the effect/);
     });
 
-    it('stay where they are deployed, whatever else of the transition changes, and are refused when they change', async () => {
+    it('stay where already deployed when other parts change, and are refused when changed', async () => {
       const { after, blocked } = await plan(new Map(), { ...BILL, ...withEffects(SEND + EMIT) });
       assert.deepEqual(blocked, [], 'the platform brings back what has been deployed');
       const relabelled = (text: string): Files => {
@@ -524,7 +524,7 @@ ${PAY}`,
     });
   });
 
-  it('stand against a change of what they name, and permissions against the end of a key', async () => {
+  it('block changes of referenced components, as permissions block the removal of a key', async () => {
     const grants = {
       'profiles/Clerk.yaml': 'type: Profile\napiName: Clerk\nlabel: Clerk\nactions:\n  - Bill__c.pay\n',
     };

@@ -28,7 +28,7 @@ describe('metadata: tasks of planning threads', () => {
     return JSON.parse(plan).blocked as { code: string; message: string; details?: { max: number } }[];
   };
 
-  it('hold a tenant to a size that every process can keep in memory', async () => {
+  it('limit a tenant to a size that every process can hold in memory', async () => {
     const large = (fields: number) =>
       Object.assign(
         {},
@@ -46,7 +46,7 @@ describe('metadata: tasks of planning threads', () => {
     assert.deepEqual([problem?.code, problem?.details, others], ['LIMIT_EXCEEDED', { max: 16 * 1024 * 1024 }, []]);
   });
 
-  it('show the first thousand problems and say how many there are', async () => {
+  it('report the first thousand problems and their total', async () => {
     const broken = Object.assign(
       objectFiles('Broken__c'),
       ...Array.from({ length: 1_200 }, (_, i) =>

@@ -21,7 +21,7 @@ const places = (result: Plan) =>
   result.blocked.map(({ code, line, column, message }) => `${code} ${line}:${column} ${message}`);
 
 describe('metadata: validation rules', () => {
-  it('are in the snapshot of their object, the switched-off ones as well', async () => {
+  it('are in the snapshot of their object, inactive ones included', async () => {
     const files = { ...BILL, ...rule('record.Amount__c <= 0'), ...rule('record.Due__c < today', '', 'Late') };
     files[PATH.replace('Positive', 'Late')] = files[PATH.replace('Positive', 'Late')]!.replace(
       'active: true',
@@ -42,7 +42,7 @@ describe('metadata: validation rules', () => {
     assert.equal(after.get(componentKey('ValidationRule', 'Bill__c.Positive'))!.yaml, files[PATH]);
   });
 
-  it('with a mistake block the deployment, with the place in the file', async () => {
+  it('with an error block the deployment and report the position in the file', async () => {
     const one = await planOf(new Map(), { ...BILL, ...rule('record.Amont__c <= 0') });
     assert.deepEqual(places(one), ['EXPRESSION_INVALID 5:19 There is no field Amont__c on Bill__c.']);
     const quoted = await planOf(new Map(), { ...BILL, ...rule("'record.Amount <= 0'") });
@@ -62,7 +62,7 @@ describe('metadata: validation rules', () => {
     assert.match(places(escaped)[0]!, /^EXPRESSION_INVALID 5:37 There is no variable nothing/);
   });
 
-  it('name an object and a field that exist', async () => {
+  it('must name an existing object and field', async () => {
     assert.deepEqual(
       (await planOf(new Map(), rule('record.Amount__c <= 0'))).blocked.map(({ code, line }) => [code, line]),
       [
@@ -84,7 +84,7 @@ describe('metadata: validation rules', () => {
     assert.deepEqual((await planOf(new Map(), { ...BILL, ...rule('1 < 2', 'errorField: name\n') })).blocked, []);
   });
 
-  it('stand against a change of a field that they read', async () => {
+  it('block a change of a field that they read', async () => {
     const before = (
       await planOf(new Map(), {
         ...BILL,
@@ -101,7 +101,7 @@ describe('metadata: validation rules', () => {
     );
   });
 
-  it('have names that differ in more than upper and lower case, and a hundred per object at most', async () => {
+  it('have case-insensitively unique names, at most 100 per object', async () => {
     const twins = await planOf(new Map(), { ...BILL, ...rule('1 < 2', '', 'One'), ...rule('1 < 2', '', 'ONE') });
     assert.deepEqual(
       twins.blocked.map(({ code }) => code),
@@ -115,7 +115,7 @@ describe('metadata: validation rules', () => {
     );
   });
 
-  it('need a condition and a message', async () => {
+  it('require a condition and a message', async () => {
     for (const text of ['', '"  "']) {
       const { blocked } = await planOf(new Map(), { ...BILL, ...rule(text) });
       assert.deepEqual(
@@ -127,8 +127,8 @@ describe('metadata: validation rules', () => {
   });
 });
 
-describe('metadata: places in a text of a file', () => {
-  it('are exact for texts that stand as they are', () => {
+describe('metadata: positions in a text of a file', () => {
+  it('are exact for plain scalars', () => {
     const at = (yaml: string, offset: number): string => {
       const { line, column } = parseYaml(yaml).position('/a', offset);
       return `${line}:${column}`;

@@ -51,7 +51,7 @@ describe('Archives of documents', () => {
     assert.equal((await archives([draft])).latest?.version, '1.10.0');
   });
 
-  it('a version is its files, by name', async () => {
+  it('a version maps names to files', async () => {
     const found = await archives([{ version: '1.0.0', published: null, text: 'here' }]);
     const files = await found.open(found.find('1.0.0')!);
     assert.deepEqual([...files.keys()].sort(), ['checksums.txt', 'index.html']);
@@ -60,7 +60,7 @@ describe('Archives of documents', () => {
     assert.equal(found.find('2.0.0'), undefined);
   });
 
-  it('one with other checksums than the list has is refused, each time', async () => {
+  it('one whose checksums differ from the list is refused each time', async () => {
     const found = await archives([{ version: '1.0.0', published: '2026-01-01', text: 'changed', listed: 'published' }]);
     for (const version of [found.latest!, found.latest!])
       await assert.rejects(found.open(version), /does not have the checksums/);

@@ -68,7 +68,7 @@ const contextIn = ({ payload }: BusPacket): unknown => (payload['meta'] as { req
 const refusedWith = (pattern: RegExp) => (error: unknown) => error instanceof Refused && pattern.test(error.message);
 
 describe('the context of a call on the bus', () => {
-  it('arrives as the gateway has it', () => {
+  it('arrives unchanged', () => {
     const context = fresh();
     const packet = callFrom('gateway', { context, meta: { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` } });
     assert.ok(Buffer.isBuffer(contextIn(packet)));
@@ -77,7 +77,7 @@ describe('the context of a call on the bus', () => {
     assert.ok((packet.payload['meta'] as { traceparent?: string }).traceparent);
   });
 
-  it('is sent by nobody else, and nothing else of meta arrives', () => {
+  it('is accepted from the gateway only, without other meta', () => {
     assert.equal(contextIn(callFrom('data', { action: 'metadata.snapshots.get' })), undefined);
     const packet = callFrom('gateway');
     Object.assign(packet.payload['meta'] as object, { user: 'ada', traceparent: 'x' });
@@ -125,14 +125,14 @@ describe('the context of a call on the bus', () => {
     return packet;
   };
   for (const [what, packet, refusal] of forged)
-    it(`is refused when it is ${what}, and the caller is told`, () => {
+    it(`is refused, with an error to the caller, when it is ${what}`, () => {
       assert.throws(
         () => receive(packet(), 'gateway'),
         (error) => refusedWith(refusal)(error) && (error as Refused).answer?.node === 'gateway/one',
       );
     });
 
-  it('tells clocks that differ from somebody who tries', () => {
+  it('distinguishes clock skew from forgery', () => {
     const typeOf = (packet: BusPacket): string => {
       try {
         receive(packet, 'gateway');
@@ -148,7 +148,7 @@ describe('the context of a call on the bus', () => {
     assert.equal(typeOf(callFrom('gateway', { keys: new Map([['metadata', KEYS.get('data')!]]) })), 'CALL_REFUSED');
   });
 
-  it('is refused at another node, and the second time', () => {
+  it('is refused at another node and when replayed', () => {
     const packet = callFrom('gateway');
     const again = structuredClone(packet);
     (again.payload['meta'] as { request: Buffer }).request = Buffer.from(contextIn(packet) as Buffer);
@@ -179,7 +179,7 @@ describe('a packet from the bus', () => {
     payload: { sender: 'data/evil', ...payload },
   });
 
-  it('of an identity that does not exist is refused', () => {
+  it('of an unknown identity is refused', () => {
     for (const token of ['', 'mail', 'data+auth', 'data+data', 'operator+data', '*', 'data+'])
       assert.equal(admission('auth').knows(token), false, token);
     for (const token of ['data', 'auth+data', 'operator']) assert.equal(admission('auth').knows(token), true, token);
@@ -206,7 +206,7 @@ describe('a packet from the bus', () => {
         );
     });
 
-  it('calls what the identity may call, and nothing else', () => {
+  it('calls only actions allowed for its identity', () => {
     const call = (sender: string, action: string) => () =>
       receive({ type: 'REQ', payload: { id: '1', action, sender: `${sender}/one` } }, sender, {
         by: admission('auth'),
@@ -232,7 +232,7 @@ describe('a packet from the bus', () => {
     );
   });
 
-  it('answers only what was asked of its node, and says nothing beside the answer', () => {
+  it('responds only to requests to its node, without extra fields', () => {
     const answer = (sender: string) => ({ type: 'RES', payload: { id: 'asked', sender, meta: { request: ADA } } });
     assert.throws(() => receive(answer('data/evil'), 'data'), refusedWith(/asked of auth\/one/));
     assert.throws(() => receive(answer('auth/two'), 'auth'), refusedWith(/asked of auth\/one/));
@@ -277,7 +277,7 @@ describe('a packet from the bus', () => {
     );
   });
 
-  it('tells of events only those of its services', () => {
+  it('emits only events of its own services', () => {
     for (const event of ['auth.grants.revoked', 'metadata.schema.changed', '$services.changed', 'data.anything', 7])
       assert.throws(() => receive(data({ event }, 'EVENT'), 'data'), refusedWith(/to send/), String(event));
     receive({ type: 'EVENT', payload: { event: 'auth.keys.rotated', sender: 'auth/one' } }, 'auth');

@@ -6,7 +6,7 @@ import { ConnectionQueues, PLATFORM, WAITING_MAX } from '../../../mixins/databas
 const refused = (code: string) => (error: unknown) => error instanceof PlatformError && error.code === code;
 
 describe('The connections of a pool', () => {
-  it('go to one tenant up to its cap, and to another one at once', () => {
+  it('are given to one tenant up to its cap, and to another without waiting', () => {
     const queues = new ConnectionQueues({ size: 10, perTenant: 5 });
     const [flood, other] = [queues.tenant('flood'), queues.tenant('other')];
     for (let n = 0; n < 5; n++) assert.equal(queues.enter(flood), undefined);
@@ -19,7 +19,7 @@ describe('The connections of a pool', () => {
     assert.equal(queues.held, 6);
   });
 
-  it('are kept for the work of the platform, however many tenants want them', () => {
+  it('include a reserve for platform work', () => {
     const queues = new ConnectionQueues({ size: 10, perTenant: 5 });
     const taken = Array.from({ length: 20 }, (_, n) => queues.enter(queues.tenant(`tenant ${n}`)));
     assert.equal(taken.filter((waiting) => waiting === undefined).length, 8);
@@ -28,7 +28,7 @@ describe('The connections of a pool', () => {
     assert.equal(queues.enter(queues.shared('svc_auth tenant 1')), undefined);
   });
 
-  it('are given in turn to the tenants that wait, not to the one that asks most', async () => {
+  it('are given to waiting tenants in turn, regardless of their number of requests', async () => {
     const queues = new ConnectionQueues({ size: 2, perTenant: 1 });
     const [flood, other, third] = ['flood', 'other', 'third'].map((key) => queues.tenant(key));
     const served: string[] = [];
@@ -53,7 +53,7 @@ describe('The connections of a pool', () => {
     assert.equal(queues.waiting, 0);
   });
 
-  it('are waited for within bounds: a tenant over its cap is told so, and leaves nothing behind', async () => {
+  it('have a bounded wait: a tenant over its cap is refused and leaves no state', async () => {
     const queues = new ConnectionQueues({ size: 4, perTenant: 1 });
     const flood = queues.tenant('flood');
     queues.enter(flood);
@@ -66,7 +66,7 @@ describe('The connections of a pool', () => {
     assert.equal(queues.enter(flood), undefined);
   });
 
-  it('that all are in use answer 503, to whoever is not over a cap', async () => {
+  it('all in use answer 503 to tenants within their cap', async () => {
     const queues = new ConnectionQueues({ size: 1, perTenant: 1 });
     queues.enter(PLATFORM);
     await assert.rejects(async () => queues.enter(queues.tenant('other'), 5), refused('SERVICE_UNAVAILABLE'));

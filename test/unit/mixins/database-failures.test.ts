@@ -91,19 +91,19 @@ describe('failures of the database', () => {
       assert.equal(ofMutation.code, kind === 'contended' ? 'WRITE_CONTENTION' : 'SERVICE_UNAVAILABLE');
     });
 
-  it('of an address with several hosts are those of the first', () => {
+  it('of an address with several hosts are classified by the first', () => {
     const error = new AggregateError([withCode('ECONNREFUSED'), withCode('ENETUNREACH')]);
     assert.equal(failureOf(error)?.kind, 'unreachable');
   });
 
   for (const code of ['23505', '22P02', '42P01', '42501', '42703', 'P0001', '21000', 'XX000', '0A000', '54001'])
-    it(`${code} is one of the statement, and stays what it is`, async () => {
+    it(`${code} is a statement error and passes unchanged`, async () => {
       const error = withCode(code);
       assert.equal(failureOf(error), null);
       assert.equal(await answered(error), error);
     });
 
-  it('are not what else goes wrong', async () => {
+  it('do not include other errors', async () => {
     for (const error of [new Error('Something else.'), new PlatformError('RECORD_NOT_FOUND', 'No.'), 'text', null])
       assert.equal(await answered(error), error);
   });

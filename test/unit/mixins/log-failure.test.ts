@@ -4,7 +4,7 @@ import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { logFailure, warnOf } from '../../../mixins/log-failure.ts';
 import { serviceUnavailable } from '../../../mixins/service-unavailable.ts';
 
-describe('why a request has failed, in the log', () => {
+describe('the log entry of a failed request', () => {
   const logged = (work: (log: Parameters<typeof logFailure>[0]) => void): [level: string, fields: object][] => {
     const lines: [string, object][] = [];
     const at = (level: string) => (fields: object) => lines.push([level, fields]);
@@ -18,7 +18,7 @@ describe('why a request has failed, in the log', () => {
     unreachable: failed('ECONNREFUSED', 'connect ECONNREFUSED'),
     service: new Errors.ServiceNotAvailableError({ action: 'metadata.snapshots.get', nodeID: 'a' }),
   }))
-    it(`has a short line, and one a second, while the cause is away: ${kind}`, () => {
+    it(`is one short line per second during an outage: ${kind}`, () => {
       const lines = logged((log) => {
         for (let n = 0; n < 100; n++) logFailure(log, 'records.list', `req_${n}`, error);
         warnOf(log, error, 'A round failed.');
@@ -27,7 +27,7 @@ describe('why a request has failed, in the log', () => {
       assert.deepEqual(lines, [['warn', { requestId: 'req_0', reason: error.message, outage: kind }]]);
     });
 
-  it('has the error of a bug with its stack, each time', () => {
+  it('contains the stack of an unexpected error, each time', () => {
     const bug = new TypeError('x is not a function');
     const lines = logged((log) => {
       for (const requestId of ['req_1', 'req_2']) logFailure(log, 'records.list', requestId, bug);
@@ -40,7 +40,7 @@ describe('why a request has failed, in the log', () => {
     ]);
   });
 
-  it('has the statement that took too long, and at level info what passes', () => {
+  it('contains the statement that timed out; transient failures are at level info', () => {
     const late = failed('57014', 'canceling statement due to statement timeout');
     const locked = new PlatformError('STATE_CONFLICT', 'Locked.', { cause: failed('55P03', 'lock') });
     const lines = logged((log) => {
@@ -52,7 +52,7 @@ describe('why a request has failed, in the log', () => {
     );
   });
 
-  it('has nothing of an answer that was meant', () => {
+  it('is absent for intended error responses', () => {
     const lines = logged((log) =>
       logFailure(log, 'records.get', 'req_1', new PlatformError('RECORD_NOT_FOUND', 'No.')),
     );

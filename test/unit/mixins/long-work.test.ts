@@ -6,7 +6,7 @@ const busy = (ms: number): void => {
 };
 
 describe('long work in pieces', () => {
-  it('does one piece at a time, of several works in turn, and leaves others more time than it takes', async () => {
+  it('runs one piece at a time, alternating between tasks, and yields more time than it uses', async () => {
     const PIECES = 5;
     const order: string[] = [];
     const turns: number[] = [];
@@ -33,7 +33,7 @@ describe('long work in pieces', () => {
     assert.ok(took >= 2 * 10 * 4 * PIECES, `${took} ms`);
   });
 
-  it('is long only when it has worked for some milliseconds since its last turn', async () => {
+  it('yields only after some milliseconds of work', async () => {
     const work = new LongWork();
     busy(8);
     assert.equal(work.isLong, true);

@@ -3,7 +3,7 @@ import { Errors } from 'moleculer';
 import { platformErrorOf } from '../../../mixins/mutation/errors.ts';
 
 describe('a mutation that calls another service', () => {
-  it('is answered 503 when nobody runs that service, or it does not answer in time', () => {
+  it('is answered 503 when that service is not running or does not answer in time', () => {
     for (const error of [
       new Errors.ServiceNotFoundError({ action: 'data.users.get' }),
       new Errors.ServiceNotAvailableError({ action: 'data.users.get', nodeID: 'data-1' }),

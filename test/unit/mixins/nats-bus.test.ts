@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { Joiner, split } from '../../../mixins/bus/parts.ts';
 
 describe('messages in parts', () => {
-  it('arrive whole, whatever their size and the order of the parts', () => {
+  it('are reassembled for any size and order of parts', () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ minLength: 1, maxLength: 2_000 }),
@@ -29,7 +29,7 @@ describe('messages in parts', () => {
     );
   });
 
-  it('do not mix with those of others', () => {
+  it('do not mix with parts of other messages', () => {
     const joiner = new Joiner();
     const [first, second] = [randomBytes(300), randomBytes(300)];
     const [a, b] = [split(first, 100), split(second, 100)];
@@ -37,7 +37,7 @@ describe('messages in parts', () => {
     assert.deepEqual(answers, [first, second]);
   });
 
-  it('that were never finished are forgotten', () => {
+  it('that stay incomplete are dropped', () => {
     const joiner = new Joiner();
     for (let i = 0; i < 1_000; i++) joiner.add(split(randomBytes(200), 100)[0]!, i);
     assert.ok(joiner.size <= 64);

@@ -10,7 +10,7 @@ describe('the log of an outage', () => {
     return { outage: new Outage({ began, ended: () => lines.push('ended') }, PAUSE_MS), lines };
   };
 
-  it('has one line at its beginning and one at its end', () => {
+  it('has one line at its start and one at its end', () => {
     const { outage, lines } = watched();
     outage.end();
     for (const reason of ['first', 'second']) outage.begin(reason);
@@ -21,7 +21,7 @@ describe('the log of an outage', () => {
     assert.equal(outage.lasts, false);
   });
 
-  it('has no more lines for one that comes and goes, and tells of one that stays', async () => {
+  it('has no further lines for a flapping outage, and reports a lasting one', async () => {
     const { outage, lines } = watched();
     for (let n = 0; n < 1_000; n++) {
       outage.begin(String(n));

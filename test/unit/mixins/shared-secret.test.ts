@@ -32,7 +32,7 @@ describe('processes with secrets', () => {
       assert.equal(meet(one, other), false);
   });
 
-  it('join consoles, and what announces nothing that is understood', () => {
+  it('accept consoles and processes without a readable announcement', () => {
     for (const metadata of [undefined, null, {}, { secrets: [] }, { secrets: 'a' }, { secrets: [1] }])
       assert.equal(shareSecret(a, metadata), true);
   });

@@ -18,7 +18,7 @@ describe('the snapshot cache', () => {
     return { asked, fetch };
   }
 
-  it('asks once for a version, however many want it at the same time or later', async () => {
+  it('loads a version once for concurrent and later readers', async () => {
     const { asked, fetch } = source();
     const cache = new SnapshotCache(fetch);
     const all = await Promise.all([1, 2, 3].map(() => cache.get('a', 3)));
@@ -29,7 +29,7 @@ describe('the snapshot cache', () => {
     assert.notEqual(await cache.get('b', 3), all[0], 'another tenant as well');
   });
 
-  it('asks for the current version every time, and keeps what it was', async () => {
+  it('looks up the current version each time, and caches its content', async () => {
     const { asked, fetch } = source();
     const cache = new SnapshotCache(fetch);
     const current = await cache.get('a');
@@ -38,7 +38,7 @@ describe('the snapshot cache', () => {
     assert.deepEqual(asked, ['a@current', 'a@current']);
   });
 
-  it('does not remember that there was none', async () => {
+  it('does not cache a missing snapshot', async () => {
     const { asked, fetch } = source();
     const cache = new SnapshotCache(fetch);
     assert.equal(await cache.get('none'), null);
@@ -46,7 +46,7 @@ describe('the snapshot cache', () => {
     assert.equal(asked.length, 2);
   });
 
-  it('stays within its bytes and gives up the oldest first', async () => {
+  it('stays within its size and evicts the oldest first', async () => {
     const { asked, fetch } = source(10_000);
     const cache = new SnapshotCache(fetch, 100_000);
     for (let tenant = 0; tenant < 50; tenant++) await cache.get(`t${tenant}`, 1);
@@ -58,7 +58,7 @@ describe('the snapshot cache', () => {
     assert.equal(asked.length, 51);
   });
 
-  it('gives a snapshot that an older version compiled the parts that it lacks', async () => {
+  it('adds missing parts to a snapshot compiled by an older version', async () => {
     const snapshot = await new SnapshotCache(source().fetch).get('a', 1);
     const { apiName, sharingRules, stateModel, actions } = snapshot!.objects['Note']!;
     assert.deepEqual(
@@ -68,7 +68,7 @@ describe('the snapshot cache', () => {
     assert.deepEqual(snapshot!.groups, {});
   });
 
-  it('asks again after a failure', async () => {
+  it('retries after a failure', async () => {
     const { fetch } = source();
     let fails = true;
     const cache = new SnapshotCache((tenantId, version) => {

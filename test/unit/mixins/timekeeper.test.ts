@@ -10,7 +10,7 @@ const HOUR = 3_600_000;
 describe('the time of the platform', () => {
   afterEach(() => correctPlatformTime(Date.now(), Date.now()));
 
-  it('stays when it lies within what was measured, and else moves to the nearer end', () => {
+  it('stays within the measured interval, and else moves to its nearer end', () => {
     const offset = fc.integer({ min: -HOUR, max: HOUR });
     fc.assert(
       fc.property(offset, fc.integer({ min: 0, max: 10_000 }), (from, width) => {
@@ -45,7 +45,7 @@ describe('the timekeeper of a process', () => {
     },
   };
 
-  it('asks the database before anything is stamped, and at once when a call was refused for its time', async () => {
+  it('reads the database time before stamping, and again when a call is refused for its time', async () => {
     const keeper = await Timekeeper.start(source);
     try {
       assert.deepEqual([database.asked, keeper.agrees], [1, true]);
@@ -60,7 +60,7 @@ describe('the timekeeper of a process', () => {
     }
   });
 
-  it('agrees with nobody while the database does not answer', async () => {
+  it('is not synchronized while the database does not answer', async () => {
     const keeper = await Timekeeper.start(source);
     try {
       database.away = true;

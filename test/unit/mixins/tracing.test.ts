@@ -33,11 +33,11 @@ describe('the span of a statement', () => {
     ['', 'SQL', null],
     ['DELETE FROM ONLY x', 'DELETE', 'x'],
   ] as const)
-    it(`says what it does to which table, and nothing of its literals: ${text}`, () => {
+    it(`names operation and table, without literals: ${text}`, () => {
       assert.deepEqual(describeStatement(text), { operation, table });
     });
 
-  it('is found in little time in any text', () => {
+  it('is derived from any text in linear time', () => {
     for (const text of [
       `SELECT ${"'".repeat(100_001)}`,
       `SELECT ${'FROM "'.repeat(50_000)}`,
@@ -51,7 +51,7 @@ describe('the span of a statement', () => {
   });
 });
 
-describe('which requests are traced', () => {
+describe('sampling of requests', () => {
   const CALLERS = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-';
   /** By its id the sampler would keep it at any share. */
   const CHOSEN = '00-00000000000000000000000000000001-00f067aa0ba902b7-01';
@@ -73,7 +73,7 @@ describe('which requests are traced', () => {
   const begin = (tracing: Tracing, parent?: string): Span =>
     tracing.begin({ name: 'x', kind: 'server', ...(parent ? { parent, isFromCaller: true } : {}) });
 
-  it('is what the operator has set, whatever a caller says of the flag or chooses as the id', () => {
+  it('follows the operator’s setting, ignoring flag and id of the caller', () => {
     for (const parent of [`${CALLERS}00`, `${CALLERS}01`, CHOSEN]) {
       assert.equal(isKept(begin(open(1), parent).traceparent), true);
       assert.equal(isKept(begin(open(0), parent).traceparent), false);
@@ -83,12 +83,12 @@ describe('which requests are traced', () => {
     assert.ok(kept > 100 && kept < 320, `${kept} of 2000`);
   });
 
-  it('is what the caller says where a proxy says it', () => {
+  it('follows the caller’s flag when a trusted proxy sets it', () => {
     assert.equal(isKept(begin(open(0, true), `${CALLERS}01`).traceparent), true);
     assert.equal(isKept(begin(open(1, true), `${CALLERS}00`).traceparent), false);
   });
 
-  it('gives the trace the id of the caller, and follows in every part', () => {
+  it('keeps the caller’s trace id and is the same in every span', () => {
     const tracing = open(1);
     const span = begin(tracing, `${CALLERS}00`);
     assert.equal(span.traceparent.slice(0, 36), CALLERS.slice(0, 36));
@@ -98,7 +98,7 @@ describe('which requests are traced', () => {
     assert.equal(isKept(part.traceparent), true);
   });
 
-  it('bounds what waits while nobody takes it', async () => {
+  it('limits the queue while there is no collector', async () => {
     const metrics = new Metrics();
     const tracing = startOtel(
       {
@@ -123,7 +123,7 @@ describe('which requests are traced', () => {
 });
 
 describe('without tracing', () => {
-  it('a statement is sent as it is', async () => {
+  it('a statement is sent unchanged', async () => {
     openTracing(null);
     const answer = Promise.resolve(1);
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';

@@ -30,7 +30,7 @@ describe('turns of tenants', () => {
     );
   const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-  it('do not let work wait for longer than it may, and go on without it', async () => {
+  it('refuse work whose wait exceeds its limit, and continue', async () => {
     const { turns, take, begun, end } = stage({ places: 1, waitMs: 30 });
     const first = take('a', 'a1');
     assert.deepEqual(await Promise.all([codeOf(take('a', 'a2')), codeOf(take('b', 'b1'))]), [
@@ -47,7 +47,7 @@ describe('turns of tenants', () => {
     assert.equal(turns.size, 0);
   });
 
-  it('give a tenant one place at a time, however many are free', async () => {
+  it('give a tenant one place at a time, even when more are free', async () => {
     const { take, begun, end } = stage({ places: 3 });
     void take('a', 'a1');
     void take('a', 'a2');
@@ -58,7 +58,7 @@ describe('turns of tenants', () => {
     assert.deepEqual(begun, ['a1', 'b1', 'a2']);
   });
 
-  it('pass from tenant to tenant, so that a long row of one keeps nobody waiting', async () => {
+  it('alternate between tenants, so that a long queue of one delays no other', async () => {
     const { take, begun, end } = stage({ places: 1 });
     for (const name of ['a1', 'a2', 'a3']) void take('a', name);
     void take('b', 'b1');
@@ -68,7 +68,7 @@ describe('turns of tenants', () => {
     assert.deepEqual(begun, ['a1', 'b1', 'c1', 'a2', 'a3']);
   });
 
-  it('keep nothing of a tenant that was refused', async () => {
+  it('keep no state of a refused tenant', async () => {
     const { turns, take, end } = stage({ places: 1, waiting: 0 });
     const first = take('a', 'a1');
     for (let i = 0; i < 100; i++) assert.equal(await codeOf(take(`t${i}`, 'x')), 'SERVICE_UNAVAILABLE');
@@ -78,7 +78,7 @@ describe('turns of tenants', () => {
     assert.equal(turns.size, 0);
   });
 
-  it('refuse what a tenant wants beyond its row, and what all want beyond theirs', async () => {
+  it('refuse work beyond the queue limit of a tenant and of all', async () => {
     const { take } = stage({ places: 1, waitingPerTenant: 2, waiting: 3 });
     for (const name of ['a1', 'a2', 'a3']) void take('a', name);
     assert.equal(await codeOf(take('a', 'a4')), 'CONCURRENCY_LIMIT_EXCEEDED');
@@ -86,7 +86,7 @@ describe('turns of tenants', () => {
     assert.equal(await codeOf(take('c', 'c1')), 'SERVICE_UNAVAILABLE');
   });
 
-  it('let what holds locks go first, and never refuse it', async () => {
+  it('run work that holds locks first, and never refuse it', async () => {
     const { take, begun, end } = stage({ places: 1, waitingPerTenant: 1 });
     void take('a', 'a1');
     void take('a', 'a2');
@@ -96,7 +96,7 @@ describe('turns of tenants', () => {
     assert.deepEqual(begun, ['a1', 'locked']);
   });
 
-  it('go on after work that failed', async () => {
+  it('continue after failed work', async () => {
     const turns = new Turns({ places: 1, waitingPerTenant: 1, waiting: 1, waitMs: 60_000 });
     await assert.rejects(turns.take('a', () => Promise.reject(new Error('no'))));
     assert.equal(await turns.take('a', async () => 'yes'), 'yes');

@@ -22,7 +22,7 @@ describe('the watchdog of the event loop', () => {
   });
   afterEach(() => watchdog.stop());
 
-  it('names the operation that stopped the loop, also when it went on after a wait', async () => {
+  it('names the operation that blocked the loop, also after an await', async () => {
     const heavy = workOn({ label: 'data.records.list', requestId: 'req_1' }, async () => {
       await pause(30);
       mark();
@@ -50,13 +50,13 @@ describe('the watchdog of the event loop', () => {
     assert.equal(stalls[0]?.operation, 'metadata.deployments.create');
   });
 
-  it('blames nobody when nothing that it knows was at work', async () => {
+  it('names no operation when no known one was running', async () => {
     blockFor(260);
     await pause(60);
     assert.deepEqual([stalls[0]?.operation, stalls[0]?.requestId], ['unknown', null]);
   });
 
-  it('leaves short work alone', async () => {
+  it('ignores short work', async () => {
     // A clock of its own: a machine that is short of processor time may pause the process for as long as a stall.
     const found: Stall[] = [];
     const clock = { ms: 0, reads: 0 };

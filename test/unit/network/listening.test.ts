@@ -30,7 +30,7 @@ describe('the server', () => {
         .on('error', () => resolve(false));
     });
 
-  it('listens on the loopback alone outside production, in both families, and everywhere in production', () => {
+  it('listens on both loopback families outside production, and on all addresses in production', () => {
     for (const mode of ['development', 'test', ''])
       assert.equal(readConfig({ NODE_ENV: mode }).host, 'localhost', mode);
     assert.equal(readConfig({ HOST: '0.0.0.0' }).host, '0.0.0.0');
@@ -39,7 +39,7 @@ describe('the server', () => {
     assert.equal(readConfig(production, { command: true }).host, '0.0.0.0');
   });
 
-  it('is reached at both addresses of the loopback, and at no other one', async () => {
+  it('is reachable at both loopback addresses only', async () => {
     const port = await start('localhost');
     assert.equal(await answers('127.0.0.1', port), true);
     if (hasIpv6) assert.equal(await answers('::1', port), true);
@@ -51,7 +51,7 @@ describe('the server', () => {
       assert.equal(await answers(address, everywhere), true, address);
   });
 
-  it('gives both sockets back', async () => {
+  it('closes both sockets', async () => {
     const port = await start('localhost');
     stopListening(servers[0]!);
     for (const host of ['127.0.0.1', '::1']) assert.equal(await answers(host, port), false, host);

@@ -39,7 +39,7 @@ describe('requests to addresses that tenants name', () => {
     (address: string, options: Parameters<GuardedFetch>[1]): Promise<Response> =>
       fetch(address, options, base);
 
-  it('reach a host that the operator has named, and no other one that is not of the internet', async () => {
+  it('reach private hosts only when the operator has named them', async () => {
     const answer = await allowed()(`${base}/token`, { method: 'POST', body: new URLSearchParams({ a: 'b' }) });
     assert.deepEqual([answer.status, await answer.text()], [200, 'POST a=b']);
     asked.length = 0;
@@ -63,7 +63,7 @@ describe('requests to addresses that tenants name', () => {
     assert.deepEqual(asked, []);
   });
 
-  it('reach no named host for a provider of the internet, which may write any address into what it says of itself', async () => {
+  it('reach no named host for a public provider, whose metadata may contain any address', async () => {
     asked.length = 0;
     const fetch = guardedFetch([new URL(base).host]);
     for (const issuer of [
@@ -75,7 +75,7 @@ describe('requests to addresses that tenants name', () => {
     assert.deepEqual(asked, []);
   });
 
-  it('take nobody else’s place at a host', async () => {
+  it('do not use up the slots of others at a host', async () => {
     const other = 'http://127.0.0.1:1';
     const fetch = guardedFetch([new URL(base).host, new URL(other).host]);
     const stop = new AbortController();
@@ -87,14 +87,14 @@ describe('requests to addresses that tenants name', () => {
     await Promise.all(waiting);
   });
 
-  it('follow no redirect, and take no long answer', async () => {
+  it('follow no redirect, and refuse long responses', async () => {
     asked.length = 0;
     assert.equal((await allowed()(`${base}/elsewhere`, {})).status, 302);
     await assert.rejects(allowed()(`${base}/long`, {}), /longer than/);
     assert.deepEqual(asked, ['/elsewhere', '/long']);
   });
 
-  it('are a few at a time for one host', async () => {
+  it('are limited in concurrency per host', async () => {
     const send = allowed();
     const stop = new AbortController();
     const waiting = Array.from({ length: 20 }, () => send(`${base}/slow`, { signal: stop.signal }).catch(() => null));
@@ -104,7 +104,7 @@ describe('requests to addresses that tenants name', () => {
     assert.equal((await send(`${base}/any`, {})).status, 200);
   });
 
-  it('connect to the address that was checked, however the name is resolved a moment later', async () => {
+  it('connect to the checked address, even when the name resolves differently later', async () => {
     asked.length = 0;
     const { port } = new URL(base);
     const inside = [
@@ -132,7 +132,7 @@ describe('requests to addresses that tenants name', () => {
     assert.deepEqual(asked, []);
   });
 
-  it('know addresses of the internet', () => {
+  it('recognise public addresses', () => {
     const special = [
       ...['0.0.0.0', '10.0.0.1', '100.64.0.1', '127.0.0.1', '169.254.169.254', '172.31.255.255', '192.168.1.1'],
       ...['198.18.0.1', '203.0.113.5', '224.0.0.1', '255.255.255.255', '::', '::1', '::ffff:8.8.8.8', '64:ff9b::1'],

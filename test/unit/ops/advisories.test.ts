@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readAudit } from '../../../scripts/advisories.ts';
 
 describe('known vulnerabilities of dependencies', () => {
-  it('are listed once per advisory, not once per package that brings them along', () => {
+  it('are listed once per advisory, not once per affected package', () => {
     const report = {
       vulnerabilities: {
         leftish: {
@@ -20,11 +20,11 @@ describe('known vulnerabilities of dependencies', () => {
     });
   });
 
-  it('are none when the report has none', () => {
+  it('are empty when the report has none', () => {
     assert.deepEqual(readAudit('{"vulnerabilities":{}}'), { lines: [] });
   });
 
-  it('are not known where the registry does not answer', () => {
+  it('are unknown when the registry does not answer', () => {
     assert.equal(readAudit('{"message":"405 Method Not Allowed","error":{"summary":""}}').lines, null);
     assert.equal(readAudit('').lines, null);
   });

@@ -33,7 +33,7 @@ describe('the keys of the bus', () => {
     return readConfig(env).bus!.contextKeys!;
   };
 
-  it('let each identity sign in as itself, publish in its own name, and hear what is addressed to it', () => {
+  it('let each identity sign in, publish in its own name, and receive messages addressed to it', () => {
     const configuration = read('nats', 'nats.conf');
     assert.deepEqual([...users().keys()].sort(), [...ALL_SERVICES, 'data+gateway', 'operator'].sort());
     for (const [identity, keys] of users()) {
@@ -57,7 +57,7 @@ describe('the keys of the bus', () => {
     assert.throws(() => read('operator', 'context.keys'));
   });
 
-  it('certify the server for its hosts, by an authority whose key nobody else can read', () => {
+  it('certify the server for its hosts, by an authority whose key only the owner can read', () => {
     const [certificate, authority] = [read('nats', 'server.pem'), read('data', 'ca.pem')].map(
       (pem) => new X509Certificate(pem),
     );
@@ -68,7 +68,7 @@ describe('the keys of the bus', () => {
     assert.equal(statSync(join(folder, 'authority', 'ca.key')).mode & 0o777, 0o600);
   });
 
-  it('stay when the command runs again, with the hosts and identities that it had', async () => {
+  it('stay when the command runs again, with hosts and identities', async () => {
     const [before, keys] = [read('nats', 'nats.conf'), contextKeys('gateway')];
     const { changed, absent } = await makeBusKeys({ folder });
     assert.deepEqual([changed, absent], [['nats'], []]);
@@ -77,7 +77,7 @@ describe('the keys of the bus', () => {
     assert.match(new X509Certificate(read('nats', 'server.pem')).subjectAltName!, /nats\.internal/);
   });
 
-  it('of an earlier version gain those of a new service, and it is said who needs new files', async () => {
+  it('of an earlier version gain those of a new service, and the identities that need new files are reported', async () => {
     const [statePath, keysPath] = [join(folder, 'authority', 'state.json'), join(folder, 'gateway', 'context.keys')];
     const { users: of, ...state } = JSON.parse(readFileSync(statePath, 'utf8'));
     const { agent: _, ...earlier } = of;
@@ -89,7 +89,7 @@ describe('the keys of the bus', () => {
     assert.equal(users().get('agent')!.length, 1);
   });
 
-  it('are replaced in two steps, of which the first leaves the previous ones valid', async () => {
+  it('are replaced in two steps, the first of which keeps the previous ones valid', async () => {
     const [user, key] = [users().get('data')![0]!, contextKeys('data').get('data')![0]!];
     await makeBusKeys({ folder, step: 'rotate' });
     assert.equal(users().get('data')!.length, 2);
@@ -102,7 +102,7 @@ describe('the keys of the bus', () => {
     assert.equal(contextKeys('data').get('data')!.length, 1);
   });
 
-  it('stay in use when all folders were taken away but those of the authority, the operator and the gateway', async () => {
+  it('stay valid with only the folders of authority, operator and gateway present', async () => {
     const before = read('nats', 'nats.conf');
     const key = contextKeys('data').get('data')![0];
     for (const name of ['nats', 'data', 'auth', 'metadata', 'analytics', 'ratelimit', 'data+gateway'])
@@ -119,7 +119,7 @@ describe('the keys of the bus', () => {
     assert.deepEqual(contextKeys('data').get('data')![1], key);
   });
 
-  it('are not replaced by others when the command cannot know which are in use', async () => {
+  it('are not replaced when the keys in use are unknown', async () => {
     rmSync(join(folder, 'gateway'), { recursive: true });
     for (const step of [undefined, 'rotate', 'finish'] as const)
       await assert.rejects(makeBusKeys({ folder, ...(step ? { step } : {}) }), /gateway\/context\.keys is missing/);
@@ -127,7 +127,7 @@ describe('the keys of the bus', () => {
     await assert.rejects(makeBusKeys({ folder }), /state\.json is missing/);
   });
 
-  it('are not replaced again before the rotation has ended, which needs the folders that it wrote', async () => {
+  it('are not replaced again before the rotation is finished, which needs its folders', async () => {
     await makeBusKeys({ folder, step: 'rotate' });
     const before = read('nats', 'nats.conf');
     await assert.rejects(makeBusKeys({ folder, step: 'rotate' }), /run --finish/);

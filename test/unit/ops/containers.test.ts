@@ -55,7 +55,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('is brought up by the same commands in the README, where everybody knows the password of the demo', () => {
+  it('starts with the same commands in the README, which publishes the demo password', () => {
     const known = (text: string): string => text.replace(/^(DEMO_PASSWORD)=.*$/m, '$1=demo-password');
     assert.equal(
       exampleNamed('README.md#where-to-go-on'),
@@ -63,7 +63,7 @@ describe('docker-compose.yml', () => {
     );
   });
 
-  it('has the migration give every login the password with which its service signs in', () => {
+  it('sets each login’s password in the migration to the one that its service uses', () => {
     const { migrate } = file.services;
     for (const service of ALL_SERVICES)
       assert.equal(
@@ -94,7 +94,7 @@ describe('docker-compose.yml', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('signs each service in to the database as its own login, and checks whom it talks to', () => {
+  it('connects each service to the database as its own login, verifying the server', () => {
     for (const [name, container] of ours) {
       if (name === 'bus-keys') continue;
       const url = container.environment?.['DATABASE_URL'];
@@ -104,7 +104,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('has no default for a secret or a password, neither for ours nor for the database', () => {
+  it('has no default for any secret or password', () => {
     for (const [name, container] of services)
       for (const [variable, value] of Object.entries(container.environment ?? {})) {
         const passwords = variable.endsWith('_URL')
@@ -123,7 +123,7 @@ describe('docker-compose.yml', () => {
       );
   });
 
-  it('waits only for containers that exist and that can be waited for', () => {
+  it('waits only for existing containers with a health check or an end', () => {
     for (const [name, container] of services)
       for (const [other, { condition }] of Object.entries(container.depends_on ?? {})) {
         assert.ok(file.services[other], `${name} waits for ${other}`);
@@ -134,12 +134,12 @@ describe('docker-compose.yml', () => {
       assert.match(read(path), /pg_isready\W+-h\W+127\.0\.0\.1\b/, path);
   });
 
-  it('starts everything again that goes on, when the machine or a process has ended', () => {
+  it('restarts all long-running containers after a process exit or a reboot', () => {
     for (const [name, container] of services)
       if (!COMMANDS.has(name) && name !== 'bus-keys') assert.equal(container.restart, 'unless-stopped', name);
   });
 
-  it('gives the console to the operator alone, by an image of its own', () => {
+  it('gives the console only to the operator, in a separate image', () => {
     for (const [name, { image, build }] of ours)
       if (name === 'operator')
         assert.deepEqual([image, build], ['erp-platform-console:local', { context: '.', target: 'console' }]);
@@ -159,7 +159,7 @@ describe('the Dockerfile', () => {
     .filter((line) => line.startsWith('!'))
     .map((line) => line.slice(1));
 
-  it('copies only what exists and what .dockerignore lets through', () => {
+  it('copies only existing files that .dockerignore includes', () => {
     const sources = lines
       .filter((line) => line.startsWith('COPY ') && !line.includes('--from'))
       .flatMap((line) => line.split(/\s+/).slice(1, -1));
@@ -202,14 +202,14 @@ describe('the Dockerfile', () => {
     assert.equal(lines.filter((line) => line.includes('--from=console-dependencies')).length, 1);
   });
 
-  it('listens where the list of services says', () => {
+  it('exposes the ports of the service list', () => {
     const text = lines.join('\n');
     assert.ok(text.includes(` PORT=${PUBLIC_PORT} `), 'PORT');
     assert.ok(text.includes(` HEALTH_PORT=${HEALTH_PORT} `), 'HEALTH_PORT');
     assert.ok(lines.includes(`EXPOSE ${PUBLIC_PORT} ${HEALTH_PORT}`), 'EXPOSE');
   });
 
-  it('does not run as root and says how it is', () => {
+  it('does not run as root and has a health check', () => {
     assert.ok(lines.includes('USER node'));
     assert.ok(lines.some((line) => line.startsWith('HEALTHCHECK')));
     assert.ok(lines.includes('CMD ["node", "main.ts"]'));

@@ -49,7 +49,7 @@ describe('the Kubernetes manifests of services', () => {
     assert.deepEqual(written, Object.fromEntries(kubernetesFiles()), 'run `npm run manifests`');
   });
 
-  it('ask PostgreSQL for no more connections than it has, also with all pods at their maximum', () => {
+  it('never exceed PostgreSQL’s connection limit, even with all pods at their maximum', () => {
     const most = ALL_SERVICES.reduce((sum, name) => {
       const { replicas, connections } = SERVICES[name].kubernetes;
       // One more pod while a rollout replaces them.
@@ -71,7 +71,7 @@ describe('the Kubernetes manifests of services', () => {
     for (const overlay of overlays) assert.equal(generator(`overlays/${overlay}`).behavior, 'merge');
   });
 
-  it('have the migration give every login the password with which its service signs in', () => {
+  it('set each login’s password in the migration to the one that its service uses', () => {
     const text = readFileSync(join(root, 'k8s', 'base', 'migrate.yaml'), 'utf8');
     assert.equal(text, migrationFile(text), 'run `npm run manifests`');
     const migration = parseAllDocuments(text)
@@ -86,8 +86,8 @@ describe('the Kubernetes manifests of services', () => {
   });
 });
 
-describe('the way to a collector of traces that its page prints', () => {
-  it('is open for all pods of the platform, at the port of the address that the page gives', () => {
+describe('the documented network policy for a trace collector', () => {
+  it('allows all platform pods to reach the documented port', () => {
     const [policy, ...more] = parseAllDocuments(
       exampleNamed('docs/reference/tracing.md#when-the-collector-is-away'),
     ).map((document): Manifest => document.toJS());
@@ -128,7 +128,7 @@ describe('the Kubernetes manifests', function () {
       assert.equal(spec.template.spec.containers[0].image, images[0]);
   });
 
-  it('take the policies of the pages, for auth to reach the internet and for everybody to reach the collector', () => {
+  it('accept the documented policies: internet for auth, the collector for all pods', () => {
     const policies = { 'auth-internet': `${PAGE} 2`, traces: 'docs/reference/tracing.md#when-the-collector-is-away' };
     const folder = mkdtempSync(join(tmpdir(), 'erp-overlay-'));
     try {
@@ -157,7 +157,7 @@ describe('the Kubernetes manifests', function () {
     }
   });
 
-  it('are worked with by commands that kubectl understands, up to the cluster, which is not here', () => {
+  it('are used by documented kubectl commands that parse, up to the missing cluster', () => {
     const folder = mkdtempSync(join(tmpdir(), 'erp-kubectl-'));
     const prelude = `
       npm() { :; }
@@ -222,7 +222,7 @@ describe('the Kubernetes manifests', function () {
           assert.equal(environment.find((entry) => entry.name === 'SERVICES').value, service);
         });
 
-      it('every selector finds the pods it means', () => {
+      it('every selector matches its intended pods', () => {
         const pods = manifests
           .filter((manifest) => manifest.spec?.template?.metadata?.labels)
           .map((manifest) => ({ name: manifest.metadata.name, labels: manifest.spec.template.metadata.labels }));
@@ -244,7 +244,7 @@ describe('the Kubernetes manifests', function () {
         for (const peer of addressed) assert.ok(found(peer.podSelector).length, JSON.stringify(peer));
       });
 
-      it('nothing may talk to anything by default, and names may be looked up', () => {
+      it('all traffic except DNS is denied by default', () => {
         const policy = find('NetworkPolicy', 'default-deny').spec;
         assert.deepEqual(policy.podSelector, {});
         assert.deepEqual(policy.policyTypes, ['Ingress', 'Egress']);
@@ -252,7 +252,7 @@ describe('the Kubernetes manifests', function () {
         assert.deepEqual(policy.egress[0].to[0].podSelector, { matchLabels: { 'k8s-app': 'kube-dns' } });
       });
 
-      it('only the gateway takes calls from the ingress', () => {
+      it('only the gateway accepts calls from the ingress', () => {
         for (const service of ALL_SERVICES) {
           const peers = find('NetworkPolicy', service).spec.ingress.flatMap((rule: Manifest) => rule.from);
           const namespaces = peers.map(
@@ -271,7 +271,7 @@ describe('the Kubernetes manifests', function () {
         assert.ok(target.spec.ports.some((port: Manifest) => port.name === backend.port.name));
       });
 
-      it('every process is probed where it listens, has limits and no rights it does not need', () => {
+      it('every process is probed on its port, and has limits and minimal privileges', () => {
         for (const deployment of deployments) {
           const name = deployment.metadata.name;
           const pod = deployment.spec.template.spec;
@@ -303,7 +303,7 @@ describe('the Kubernetes manifests', function () {
         }
       });
 
-      it('gives a process the time to stop that it takes, and its probes time to notice', () => {
+      it('allows a process its shutdown time, and its probes time to react', () => {
         const { SHUTDOWN_SECONDS, SHUTDOWN_GRACE_SECONDS } = find('ConfigMap', 'platform').data;
         for (const deployment of deployments) {
           const { name } = deployment.metadata;
@@ -335,7 +335,7 @@ describe('the Kubernetes manifests', function () {
         );
       });
 
-      it('starts the migration, and what waits for it, with what their pods are given', () => {
+      it('starts the migration and its dependents with the environment of their pods', () => {
         const given = find('ConfigMap', 'platform').data;
         for (const workload of [...deployments, find('Job', 'migrate')]) {
           const [container] = workload.spec.template.spec.initContainers ?? [containerOf(workload)];
@@ -373,7 +373,7 @@ describe('the Kubernetes manifests', function () {
         assert.match(find('ConfigMap', 'platform').data.NATS_URL, /^tls:/);
       });
 
-      it('lets the migration run before anything else is applied, with all that it needs', () => {
+      it('runs the migration first, with its requirements', () => {
         const first = manifests.filter(({ metadata }) => metadata.labels?.rollout === 'first');
         assert.deepEqual(first.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort(), [
           'ConfigMap platform',

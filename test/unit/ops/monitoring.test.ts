@@ -48,7 +48,7 @@ const metricsOf = (expr: string): string[] => expr.match(/\b(?:erp|process|nodej
 const OF_TARGETS = ['instance', 'job'];
 
 describe('the alerts for Prometheus', () => {
-  it('ask for metrics that processes serve, by labels that these have', () => {
+  it('query existing metrics and labels', () => {
     for (const { alert, expr } of rules) {
       const names = metricsOf(expr);
       assert.notEqual(names.length, 0, alert);
@@ -63,7 +63,7 @@ describe('the alerts for Prometheus', () => {
     }
   });
 
-  it('have each a severity, a summary, and an entry that says what to do', () => {
+  it('each have a severity, a summary, and a runbook entry', () => {
     const page = read('docs/reference/alerts.md');
     const entries = new Map(
       page
@@ -102,7 +102,7 @@ describe('the alerts for Prometheus', () => {
 });
 
 describe('the dashboard for Grafana', () => {
-  it('asks for metrics that processes serve', () => {
+  it('queries existing metrics', () => {
     assert.ok(queries.length > 50);
     for (const { title, expr } of queries)
       for (const name of metricsOf(expr)) assert.ok(known.has(name), `${title}: ${name}`);
@@ -124,7 +124,7 @@ describe('the dashboard for Grafana', () => {
     }
   });
 
-  it('has its panels beside each other', () => {
+  it('has panels that do not overlap', () => {
     const taken = new Map<string, string>();
     for (const {
       title,

@@ -44,8 +44,8 @@ function refusal(query: Record<string, unknown>): string[] {
   assert.fail('It was not refused.');
 }
 
-describe('a query of groups', () => {
-  it('has the limits that the platform names', () => {
+describe('an aggregate query', () => {
+  it('has the published limits', () => {
     assert.deepEqual(AGGREGATE_LIMITS, {
       dimensions_max: LIMITS.widget_dimensions_max,
       measures_max: LIMITS.widget_measures_max,
@@ -64,7 +64,7 @@ describe('a query of groups', () => {
     assert.ok(!text.includes('DROP') && values.includes("x'); DROP"));
   });
 
-  it('reads them once more to count different values over all groups', () => {
+  it('reads them once more to count distinct values over all groups', () => {
     const measures = [{ key: 'n', aggregation: 'countDistinct', field: 'name' }];
     const { text } = compile({ measures, dimensions: [{ field: 'Status__c' }] });
     assert.equal(text.split('FROM "t_x"."Order__c"').length, 3);
@@ -81,7 +81,7 @@ describe('a query of groups', () => {
     ]);
   });
 
-  it('takes what it does not name from the user', () => {
+  it('takes defaults from the user', () => {
     const { timezone, limit, sort, after } = plan({});
     assert.deepEqual([timezone, limit, sort, after], ['Europe/Berlin', 200, [], null]);
     assert.match(
@@ -90,7 +90,7 @@ describe('a query of groups', () => {
     );
   });
 
-  it('is refused where its form is wrong, whatever it holds', () => {
+  it('is refused when its form is invalid', () => {
     for (const [query, expected] of [
       [{ dimensions: 'Status__c' }, '/dimensions WIDGET_QUERY_INVALID'],
       [{ dimensions: [null] }, '/dimensions/0 WIDGET_QUERY_INVALID'],

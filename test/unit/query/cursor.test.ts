@@ -52,11 +52,11 @@ const refusal = (work: () => unknown): PlatformError => {
 };
 
 describe('a cursor', () => {
-  it('brings back the sort values of the last record, nulls included', () => {
+  it('restores the sort values of the last record, nulls included', () => {
     assert.deepEqual(resume({ ...QUERY, cursor: cursorFor(QUERY) }).after, KEYS);
   });
 
-  it('goes from the address to a body and back', () => {
+  it('is interchangeable between query string and body', () => {
     assert.deepEqual(resume({ ...QUERY, cursor: cursorFor(QUERY) }, seal, order, 'query').after, KEYS);
   });
 
@@ -64,7 +64,7 @@ describe('a cursor', () => {
     assert.equal(resume(QUERY).after, null);
   });
 
-  it('differs each time and shows nothing of what is in it', () => {
+  it('differs each time and reveals nothing of its content', () => {
     const [a, b] = [cursorFor(QUERY), cursorFor(QUERY)];
     assert.match(a, /^c1\.[A-Za-z0-9_-]+$/);
     assert.notEqual(a, b);
@@ -78,7 +78,7 @@ describe('a cursor', () => {
     assert.equal(refusal(() => resume({ ...QUERY, cursor }, at(CURSOR_VALID_MS))).code, 'CURSOR_EXPIRED');
   });
 
-  it('is of no use to another tenant, user or client, or with another key', () => {
+  it('is refused for another tenant, user, client or key', () => {
     const cursor = cursorFor(QUERY);
     const others: Partial<Seal>[] = [
       { tenantId: 'x' },
@@ -123,11 +123,11 @@ describe('a cursor', () => {
     assert.deepEqual(error.details, { changed: ['objectApiName'] });
   });
 
-  it('lets total and ETags be asked for on some pages only', () => {
+  it('allows total and ETags on some pages only', () => {
     assert.ok(resume({ ...QUERY, includeTotal: true, includeEtag: true, cursor: cursorFor(QUERY) }).after);
   });
 
-  it('does not survive a change of the type that it is sorted by', () => {
+  it('is refused after a change of the sort field’s type', () => {
     const cursor = cursorFor(QUERY);
     const changed = anObject('Order', [aField('Amount', 'integer')]);
     const now = aSnapshot([changed, other]);

@@ -30,8 +30,8 @@ const planned = (raw: RawListQuery): readonly [Plan, ListRequest] => {
 };
 const compiled = (raw: RawListQuery): CompiledList => compileList(constrain(planned(raw)[0], access), 't_x');
 
-describe('the objects that a filter leads to', () => {
-  it('are those of in_related, each once, however wrong the rest is', () => {
+describe('related objects of a filter', () => {
+  it('are those of in_related, each once, even in an invalid filter', () => {
     const related = (objectApiName: unknown) => ({ operator: 'in_related', value: { objectApiName } });
     const conditions = [related('A'), { operator: 'eq', value: { objectApiName: 'B' } }, 7, related(8), related('C')];
     for (const filter of [conditions, { logic: 'or', conditions: [...conditions, related('A')] }])
@@ -42,7 +42,7 @@ describe('the objects that a filter leads to', () => {
 });
 
 describe('expand', () => {
-  it('has the limits that the platform names', () => {
+  it('has the published limits', () => {
     assert.deepEqual(EXPAND_LIMITS, { expand_max: LIMITS.expand_max, expand_fields_max: LIMITS.expand_fields_max });
   });
 
@@ -58,7 +58,7 @@ describe('expand', () => {
       assert.deepEqual(parseListQuery(nothing, 'body').expand, []);
   });
 
-  it('takes five references of twenty fields', () => {
+  it('accepts five references of twenty fields', () => {
     const fields = Array.from({ length: 20 }, (_, n) => `f${n}`);
     const names = ['a', 'b', 'c', 'd', 'e'];
     const text = names.map((name) => `${name}(${fields.join()})`).join();
@@ -89,21 +89,21 @@ describe('expand', () => {
     );
   });
 
-  it('is counted before it is checked, up to what is allowed', () => {
+  it('is counted before it is checked, up to its limit', () => {
     assert.deepEqual(referencesIn('a(b),c(d,e)'), ['a', 'c']);
     assert.deepEqual(referencesIn({ a: ['b'], c: 5 }), ['a', 'c']);
     assert.equal(referencesIn('a(b),b(b),c(b),d(b),e(b),f(b),g(b)').length, 5);
     for (const wrong of [undefined, null, 5, '', 'a', 'a(', ['a'], true]) assert.deepEqual(referencesIn(wrong), []);
   });
 
-  it('takes no longer for a text that never ends', () => {
+  it('is parsed in bounded time for any text', () => {
     const started = performance.now();
     for (const text of ['('.repeat(1_000_000), 'a('.repeat(500_000), 'a(b),'.repeat(200_000), ','.repeat(1_000_000)])
       assert.throws(() => parseListQuery({ expand: text }, 'body'), { code: 'PARAMETER_INVALID' });
     assert.ok(performance.now() - started < 500);
   });
 
-  it('answers id and the fields that were asked for, in the order of the object', () => {
+  it('returns id and the requested fields, in the order of the object', () => {
     const [{ expand }] = planned({ expand: { AccountId__c: ['City__c', 'name', 'City__c'] } });
     assert.deepEqual(
       expand.map(({ fields }) => fields.map(({ apiName }) => apiName)),
@@ -111,7 +111,7 @@ describe('expand', () => {
     );
   });
 
-  it('leaves the statement of a list without it as it was', () => {
+  it('does not change the statement of a list without it', () => {
     assert.ok(!compiled({}).text.includes('_expanded'));
     assert.equal(compiled({ expand: {} }).text, compiled({}).text);
     const { shown, marker } = compiled({ fields: ['id'], expand: 'AccountId__c(name)' });
@@ -124,7 +124,7 @@ describe('expand', () => {
     assert.match(text, /q1\."id" = r\."AccountId__c"/);
   });
 
-  it('is under the sharing of the other object', () => {
+  it('applies the sharing of the related object', () => {
     const { text, values } = compiled({ expand: { AccountId__c: ['name'], ParentId__c: ['name'] } });
     assert.match(text, /"Account" q1 WHERE q1\."id" = r\."AccountId__c" AND \(.*q1\."ownerId".*\) IS TRUE\) y\)/);
     assert.match(text, /"Order__c" q2 WHERE q2\."id" = r\."ParentId__c"\) y\) AS "ParentId__c"/);
@@ -135,7 +135,7 @@ describe('expand', () => {
     assert.match(compileGet(constrain(get, access), 't_x').text, /q1\."ownerId".*IS TRUE\) y\)/);
   });
 
-  it('compiles under the record access of somebody alone', () => {
+  it('requires a user’s record access to compile', () => {
     const [plan] = planned({ expand: { AccountId__c: ['name'] } });
     const kept = constrain(plan, access);
     // @ts-expect-error what is expanded without record access does not compile

@@ -63,7 +63,7 @@ describe('a list query is refused when it has', () => {
       if (details) assert.deepEqual(error.details, details);
     });
 
-  it('a text to look for that is longer than 1,000 characters, whose search takes the database its length in each place', () => {
+  it('a search text longer than 1,000 characters, whose cost grows with its length at each position', () => {
     const asking = (operator: string, length: number): RawListQuery => ({
       filters: { logic: 'and', conditions: [{ id: 'a', field: 'name', operator, value: '🙂'.repeat(length) }] },
     });
@@ -77,7 +77,7 @@ describe('a list query is refused when it has', () => {
     assert.ok(parseListQuery(asking('eq', 1_001), 'body'));
   });
 
-  it('several problems: all are named, the first decides the code', () => {
+  it('several problems: all are reported, the first decides the code', () => {
     const error = refusal({ take: 0, includeTotal: 1, sort: 'x' }, 'body');
     assert.equal(error.code, 'PARAMETER_INVALID');
     assert.deepEqual(
@@ -90,7 +90,7 @@ describe('a list query is refused when it has', () => {
 describe('a list query', () => {
   const planned = (raw: RawListQuery) => planList(parseListQuery(raw, 'body'), invoice, view);
 
-  it('takes 50 records from the start in the order of creation, latest first', () => {
+  it('returns the first 50 records by default, newest first', () => {
     const plan = planned({});
     assert.deepEqual([plan.take, plan.skip, plan.includeTotal, plan.includeEtag], [50, 0, false, false]);
     assert.deepEqual(
@@ -102,7 +102,7 @@ describe('a list query', () => {
     );
   });
 
-  it('takes 200 at most, and says that it was asked for more', () => {
+  it('returns at most 200 records, and reports a larger request', () => {
     assert.deepEqual([parseListQuery({ take: '200' }, 'query').takeClamped, planned({ take: 200 }).take], [false, 200]);
     const request = parseListQuery({ take: '201' }, 'query');
     assert.deepEqual([request.take, request.takeClamped], [200, true]);
@@ -125,7 +125,7 @@ describe('a list query', () => {
     assert.equal(planned({ sort: [{ id: 'id', desc: true }, { id: 'name' }] }).sort.length, 1);
   });
 
-  it('answers only the fields asked for, in the order of the object', () => {
+  it('returns only the requested fields, in the order of the object', () => {
     assert.deepEqual(
       planned({ fields: ['Amount__c', 'id', 'Amount__c'] }).fields.map((field) => field.apiName),
       ['id', 'Amount__c'],
@@ -134,20 +134,20 @@ describe('a list query', () => {
     assert.equal(field!.apiName, 'id', 'a record always has its id');
   });
 
-  it('never answers a hidden field', () => {
+  it('never returns a hidden field', () => {
     assert.ok(!planned({}).fields.some((field) => field.apiName === 'Secret__c'));
   });
 
-  it('takes null in a body for "not given"', () => {
+  it('treats null in a body as absent', () => {
     assert.deepEqual(planned({ cursor: null, search: null, filters: null }), planned({}));
   });
 
-  it('accepts conditions in the full shape, with null where an operator takes nothing', () => {
+  it('accepts conditions in full form, with null for operators without a value', () => {
     const condition = { id: 'a', field: 'name', operator: 'is_blank', value: null, valueTo: null };
     assert.ok(planned({ filters: { logic: 'and', conditions: [condition] } }).filter);
   });
 
-  it('keeps to the limits that the platform publishes', () => {
+  it('respects the published limits', () => {
     for (const [name, value] of Object.entries(LIST_LIMITS))
       if (name in LIMITS) assert.equal(value, LIMITS[name as keyof typeof LIMITS], name);
   });

@@ -35,18 +35,18 @@ describe('dates relative to now', () => {
     assert.deepEqual(days('THIS_WEEK', Date.parse('2026-11-23T00:00:00Z')), ['2026-11-23', '2026-11-29']);
   });
 
-  it('follow the asker: it is already tomorrow on Kiritimati and still yesterday in Honolulu', () => {
+  it('follow the caller’s time zone: already tomorrow on Kiritimati, still yesterday in Honolulu', () => {
     const now = Date.parse('2026-11-21T10:30:00Z');
     assert.equal(days('TODAY', now, 'Pacific/Kiritimati')[0], '2026-11-22');
     assert.equal(days('TODAY', Date.parse('2026-11-21T09:30:00Z'), 'Pacific/Honolulu')[0], '2026-11-20');
   });
 
-  it('know nothing else', () => {
+  it('refuse other literals', () => {
     for (const literal of ['today', 'NOW', 'LAST_N_DAYS', 'LAST_N_DAYS:0', 'LAST_N_DAYS:99999', 'NEXT_N_DAYS:-1', ''])
       assert.equal(relativeDays(literal, SATURDAY, 'UTC'), null, literal);
   });
 
-  it('count by UTC when the zone of the user is not known', () => {
+  it('use UTC when the time zone of the user is unknown', () => {
     assert.deepEqual(days('TODAY', SATURDAY, 'Middle/Earth'), ['2026-11-21', '2026-11-21']);
   });
 });
@@ -66,7 +66,7 @@ describe('the first moment of a day', () => {
     it(`${day} in ${timezone} is ${instant}`, () =>
       assert.equal(new Date(startOfDay(dayNumber(day), timezone)).toISOString(), instant));
 
-  it('is one o’clock where midnight is left out', () => {
+  it('is one o’clock where midnight does not exist', () => {
     // Santiago put its clocks forward at midnight.
     assert.equal(
       new Date(startOfDay(dayNumber('2022-09-11'), 'America/Santiago')).toISOString(),

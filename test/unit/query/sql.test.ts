@@ -54,7 +54,7 @@ describe('a compiled list', () => {
     assert.ok(compiled({}).name);
   });
 
-  it('reads the next page, the sort values and the versions from what stands beside the records', () => {
+  it('reads next page, sort values and versions from extra columns', () => {
     const list = compiled({ take: 2, includeTotal: true, orderBy: 'Code' });
     assert.deepEqual(readPage(list, { count: 2, more: true, rest: ['k', 'id', '4', '5', '9'] }), {
       count: 2,

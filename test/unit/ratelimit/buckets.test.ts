@@ -7,7 +7,7 @@ const request = (units: number, more: object = {}) => ({ key: 'k', limit: 60, wi
 const DEFAULTS = { connection: 3000, tenant: 30000, anonymous: 300, daily: 1e7, concurrency: 50, concurrencyCostly: 8 };
 
 describe('A rate counter', () => {
-  it('grants up to the limit, then what flows back: limit per window', () => {
+  it('grants up to the limit, then refills at limit per window', () => {
     const buckets = new Buckets();
     assert.deepEqual(buckets.take('g', request(60), 0), {
       key: 'k',
@@ -29,7 +29,7 @@ describe('A rate counter', () => {
     assert.equal(later.granted, 50, 'ten units are still in the hands of g');
   });
 
-  it('takes back what a gateway returns', () => {
+  it('takes back units that a gateway returns', () => {
     const buckets = new Buckets();
     buckets.take('g', request(60), 0);
     const lease = buckets.take('g', request(0, { returned: 20, held: 40 }), 1);
@@ -89,7 +89,7 @@ describe('A rate counter', () => {
 describe('Rate policies', () => {
   const who = { tenantId: 't', clientId: 'c', userId: 'u' };
 
-  it('are the narrowest of tenant and client, within what the operator or else the deployment allows', () => {
+  it('are the lowest of tenant and client, within the maximum of operator or deployment', () => {
     const overrides = {
       client: { connection: 10_000, concurrency: null },
       tenant: { connection: 20, tenant: 99_999, daily: null, concurrency: null },
@@ -120,7 +120,7 @@ describe('Rate policies', () => {
 });
 
 describe('Counters of networks', () => {
-  it('are bounded, and do not push out those of tenants', () => {
+  it('are bounded, and do not evict those of tenants', () => {
     const buckets = new Buckets();
     const request = (key: string) => ({ key, limit: 10, windowSeconds: 60, units: 5 });
     buckets.take('g', request('tenant:t'), 0);

@@ -27,7 +27,7 @@ const BEFORE = {
 const after = (...operations: object[]) => patched(BEFORE, { Operations: operations }, USER_TABLE);
 
 describe('a patch of a provisioning client', () => {
-  it('reaches every attribute by its path, whatever its case and schema', () => {
+  it('reaches every attribute by its path, ignoring case and schema prefix', () => {
     const { active, locale, manager } = after(
       { op: 'REPLACE', path: 'ACTIVE', value: 'False' },
       { op: 'add', path: `${USER_SCHEMA}:locale`, value: 'de-DE' },
@@ -51,7 +51,7 @@ describe('a patch of a provisioning client', () => {
     assert.deepEqual(after({ op: 'remove', path: 'emails[type eq "work"]' })['emails'], []);
   });
 
-  it('takes names apart as people write them', () => {
+  it('splits names into their parts', () => {
     const parts = (name: string): string => {
       const { givenName, familyName } = nameParts(name);
       return `${givenName} | ${familyName}`;
@@ -67,7 +67,7 @@ describe('a patch of a provisioning client', () => {
     for (const odd of ['', ' ', ',', ', ', 'x,', ',x']) assert.equal(nameParts(odd).formatted, odd);
   });
 
-  it('lets parts of a name that say the same not undo a displayName', () => {
+  it('keeps a displayName when unchanged name parts are sent', () => {
     const named = (displayName: string, givenName: string, familyName: string): string | undefined => {
       const before = { ...BEFORE, displayName, name: nameParts(displayName) };
       const value = { 'name.givenName': givenName, 'name.familyName': familyName };
@@ -84,7 +84,7 @@ describe('a patch of a provisioning client', () => {
     assert.equal(named('Joan Lake', 'Lake', 'Lake'), 'Lake Lake');
   });
 
-  it('lets the part of a name that was changed decide', () => {
+  it('applies the changed part of a name', () => {
     const named = (operation: object) => fieldsOf(BEFORE, after(operation)).displayName;
     assert.equal(named({ op: 'replace', path: 'name.familyName', value: 'Shore' }), 'Joan Shore');
     assert.equal(named({ op: 'replace', path: 'name.formatted', value: 'J. L.' }), 'J. L.');
@@ -107,7 +107,7 @@ describe('a patch of a provisioning client', () => {
     assert.equal(({} as Record<string, unknown>)['active'], undefined);
   });
 
-  it('answers any operations with attributes or a refusal, in little time', () => {
+  it('answers any operations with attributes or an error, in bounded time', () => {
     const part = fc.oneof(
       fc.constantFrom('emails', 'name.familyName', 'active', '[type eq "work"]', '.value', 'urn:', '"', '(', '\\'),
       fc.string(),
@@ -130,7 +130,7 @@ describe('a patch of a provisioning client', () => {
 });
 
 describe('a filter of a provisioning client', () => {
-  it('binds and before or, and not closest', () => {
+  it('gives not the highest precedence, then and, then or', () => {
     const holds = (filter: string, ...names: string[]) =>
       passes(readFilter(filter), ({ path }) => names.includes(path));
     assert.equal(holds('a pr or b pr and c pr', 'a'), true);
@@ -139,7 +139,7 @@ describe('a filter of a provisioning client', () => {
     assert.equal(holds('e[type pr and value pr]', 'e.type', 'e.value'), true);
   });
 
-  it('is refused, and never fails, whatever the text', () => {
+  it('is parsed or refused for any text, and never throws', () => {
     const token = fc.oneof(
       fc.constantFrom('a', 'eq', '"x"', '(', ')', '[', ']', 'not', 'and', 'or', 'pr', '1', 'true', '\\', '"'),
       fc.string({ maxLength: 5 }),

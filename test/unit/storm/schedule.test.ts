@@ -5,12 +5,12 @@ const of = (seed: number, more: { kinds?: readonly FaultKind[]; rate?: number } 
   schedule({ seed, ms: 3_600_000, kinds: FAULT_KINDS, rate: 4, processes: ['data-1', 'data-2'], ...more });
 
 describe('the faults of a storm', () => {
-  it('are the same for the same seed and others for another one', () => {
+  it('depend only on the seed', () => {
     assert.deepEqual(of(42), of(42));
     assert.notDeepEqual(of(42), of(43));
   });
 
-  it('come in the order of their times, about as often as is asked for, and leave calm times', () => {
+  it('are ordered by time, have about the requested rate, and leave calm periods', () => {
     const faults = of(7);
     // Four a minute, but for the 25 seconds of every two minutes that are calm.
     assert.ok(faults.length > 120 && faults.length < 260, `${faults.length} faults in an hour`);
@@ -20,7 +20,7 @@ describe('the faults of a storm', () => {
     }
   });
 
-  it('are of every kind that is asked for and of no other', () => {
+  it('are of exactly the requested kinds', () => {
     assert.deepEqual([...new Set(of(1).map(({ kind }) => kind))].sort(), [...FAULT_KINDS].sort());
     const some = of(1, { kinds: ['kill', 'split'], rate: 10 });
     assert.deepEqual([...new Set(some.map(({ kind }) => kind))].sort(), ['kill', 'split']);

@@ -10,7 +10,7 @@ describe('the ERP template of a tenant with another currency', () => {
   });
   const values = (currency: string): string => inCurrency(erp, currency)['valueSets/Currency.yaml'] ?? '';
 
-  it('has it as the one default of new records, also where the template does not list it', () => {
+  it('uses it as the only default of new records, also where the template does not list it', () => {
     assert.equal(inCurrency(erp, 'EUR'), erp);
     assert.match(values('GBP'), /- value: GBP\n {4}label: Pound sterling\n {4}default: true\n/);
     assert.match(values('JPY'), /- value: JPY\n {4}label: "Japanese Yen"\n {4}default: true\n$/);

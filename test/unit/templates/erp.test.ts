@@ -32,13 +32,13 @@ describe('templates/erp', () => {
     [...state.values()].filter((c) => c.type === 'CustomField' && c.body['object'] === object).map((c) => c.fullName);
   const objects = (): string[] => [...state.values()].filter((c) => c.type === 'CustomObject').map((c) => c.fullName);
 
-  it('can be deployed: nothing is blocked and nothing is warned about', () => {
+  it('deploys without problems or warnings', () => {
     assert.deepEqual(plan.blocked, []);
     assert.deepEqual(plan.warnings, []);
     assert.equal(plan.creates.length, project.drafts.size);
   });
 
-  it('stands in canonical form, file by file', () => {
+  it('is in canonical form, file by file', () => {
     for (const draft of project.drafts.values()) assert.equal(files[draft.path], draft.yaml, draft.path);
   });
 
@@ -50,7 +50,7 @@ describe('templates/erp', () => {
     );
   });
 
-  it('is as large as its README says, and every rule, transition and sharing rule is in there', () => {
+  it('has the size stated in its README, with every rule, transition and sharing rule listed', () => {
     const text = read('templates/erp/README.md');
     const components = [...state.values()];
     const fields = components.filter(({ type }) => type === 'CustomField');
@@ -80,7 +80,7 @@ describe('templates/erp', () => {
     }
   });
 
-  it('has the invoice that the documents talk about', () => {
+  it('contains the invoice of the documentation', () => {
     const field = (name: string) => compileField(findComponent(state, CUSTOM_FIELD, `Invoice__c.${name}`)!, state);
     assert.equal(field('Amount__c').fieldType, 'currency');
     assert.equal(field('Amount__c').currencyField, 'CurrencyIsoCode__c');
@@ -96,7 +96,7 @@ describe('templates/erp', () => {
     assert.equal(field('CurrencyIsoCode__c').defaultValue, 'EUR');
   });
 
-  it('says what every amount and every percentage means and gives each amount its currency', () => {
+  it('describes every amount and percentage and gives each amount its currency', () => {
     for (const component of state.values()) {
       const { fieldType, semantics, currencyField } = component.body;
       if (fieldType === 'currency' || fieldType === 'percent') assert.ok(semantics, component.fullName);
@@ -104,7 +104,7 @@ describe('templates/erp', () => {
     }
   });
 
-  it('lets dependent picklists depend on values that exist', () => {
+  it('has dependent picklists on existing values only', () => {
     for (const component of componentsOf(state, CUSTOM_FIELD)) {
       const field = compileField(component, state);
       if (!field.controllingField) continue;
@@ -148,7 +148,7 @@ describe('templates/erp', () => {
     }
   });
 
-  it('gives the API to the people who work with it, and configuration to none of them', () => {
+  it('grants API access to working profiles, and configuration to none', () => {
     for (const name of ['SalesRep', 'SalesManager', 'Accountant'])
       assert.ok(bundle('Profile', name).system?.includes('apiEnabled'), name);
     for (const component of state.values())

@@ -52,7 +52,7 @@ describe('validation rules of the ERP template', () => {
         .map((rule) => rule.name);
   };
 
-  it('point to a field of their object and say what is wrong', () => {
+  it('point to a field of their object and have a message', () => {
     const rules = Object.values(snapshot.objects).flatMap((object) =>
       object.validationRules.map((rule) => ({ object, rule })),
     );
@@ -64,7 +64,7 @@ describe('validation rules of the ERP template', () => {
     }
   });
 
-  it('let every sample record pass, on the day that it was made and ever after', () => {
+  it('accept every sample record, on its day and later', () => {
     for (const day of ['2026-11-01', '2027-01-02', '2028-02-29'])
       for (const { samples } of DEMO_TENANTS) {
         const at = Date.parse(day);
@@ -80,7 +80,7 @@ describe('validation rules of the ERP template', () => {
       }
   });
 
-  it('refuse what a bookkeeper would refuse', () => {
+  it('refuse accounting errors', () => {
     const check = refusals(snapshot.objects['Invoice__c']!);
     assert.deepEqual(check({ Amount__c: '0.00' }), ['AmountPositive']);
     assert.deepEqual(check({ Amount__c: '0.01' }), []);

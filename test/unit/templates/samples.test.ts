@@ -59,7 +59,7 @@ for (const day of ['2026-11-01', '2027-01-02', '2028-02-29'])
       return groups;
     };
 
-    it('are a business of a fair size: over 500 accounts, 5,000 orders and 20,000 lines', () => {
+    it('include over 500 accounts, 5,000 orders and 20,000 lines', () => {
       assert.ok(demo('Account').length >= 500);
       assert.ok(demo('Contact').length >= 1_000);
       assert.ok(demo('Product').length >= 100);
@@ -70,7 +70,7 @@ for (const day of ['2026-11-01', '2027-01-02', '2028-02-29'])
       assert.ok(sets.get('acme')!.rows.get('Account')!.length < 100);
     });
 
-    it('are the same in every run and all the week', () => {
+    it('are the same in every run of a week', () => {
       const { key, samples } = DEMO_TENANTS.find((tenant) => tenant.key === 'acme')!;
       const made = (at: number): string => JSON.stringify(generateSamples(samples, OWNERS, at));
       const expected = JSON.stringify(sets.get(key)!.tables);
@@ -80,7 +80,7 @@ for (const day of ['2026-11-01', '2027-01-02', '2028-02-29'])
       assert.notEqual(made(end - 1), expected);
     });
 
-    it('are alive: something was sold, sent and paid, is late and is about to be won', () => {
+    it('include sold, sent, paid, overdue and nearly won deals', () => {
       const since = (days: number): string => new Date(end - days * DAY).toISOString().slice(0, 10);
       const found = (object: string, column: string, days: number): number =>
         demo(object).filter((row) => (row[column] as string) > since(days)).length;
@@ -98,7 +98,7 @@ for (const day of ['2026-11-01', '2027-01-02', '2028-02-29'])
         );
     });
 
-    it('give every record an id of its own, over both tenants, that sorts by age', () => {
+    it('have unique ids across both tenants that sort by age', () => {
       const ids = new Set<string>();
       let count = 0;
       for (const { rows } of sets.values())
@@ -116,7 +116,7 @@ for (const day of ['2026-11-01', '2027-01-02', '2028-02-29'])
       assert.equal(ids.size, count);
     });
 
-    it('hold only values that the API would take', () => {
+    it('contain only values that the API accepts', () => {
       for (const [key, { tables }] of sets)
         for (const { objectApiName, columns, rows } of tables) {
           const metas = columns.map((name) =>
@@ -160,7 +160,7 @@ for (const day of ['2026-11-01', '2027-01-02', '2028-02-29'])
           }
     });
 
-    it('repeat no unique value', () => {
+    it('have no duplicate unique values', () => {
       for (const { tables } of sets.values())
         for (const { objectApiName, columns, rows } of tables)
           for (const [i, name] of columns.entries()) {
@@ -197,7 +197,7 @@ for (const day of ['2026-11-01', '2027-01-02', '2028-02-29'])
         assert.deepEqual([...new Set(demo(object).map((row) => row['ownerId']))].sort(), [MIA, SAM, SUE]);
     });
 
-    it('lie before the day on which the sample company stands still', () => {
+    it('have dates before the end of the sample company’s data', () => {
       const last = new Date(end).toISOString();
       for (const [, { rows }] of sets)
         for (const list of rows.values())
@@ -212,7 +212,7 @@ for (const day of ['2026-11-01', '2027-01-02', '2028-02-29'])
     const netOf = (line: Row): bigint => (units(line['UnitPrice__c']) * units(line['Quantity__c']) + 500n) / 1_000n;
     const taxOf = (line: Row): bigint => (netOf(line) * units(line['TaxRate__c']) + 5_000n) / 10_000n;
 
-    it('have orders of two to eight lines that come to the amount that was approved, to the cent', () => {
+    it('have orders of two to eight lines that add up to the approved amount, to the cent', () => {
       const lines = groupBy(demo('SalesOrderLine__c'), 'SalesOrderId__c');
       for (const order of demo('SalesOrder__c')) {
         const own = lines.get(order['id'])!;
@@ -222,7 +222,7 @@ for (const day of ['2026-11-01', '2027-01-02', '2028-02-29'])
       }
     });
 
-    it('have an invoice for every order that was delivered, over the same lines and the same amount', () => {
+    it('have an invoice with the same lines and amount for every delivered order', () => {
       const invoices = new Map(demo('Invoice__c').map((invoice) => [invoice['SalesOrderId__c'], invoice]));
       const lines = groupBy(demo('InvoiceLine__c'), 'InvoiceId__c');
       const orderLines = groupBy(demo('SalesOrderLine__c'), 'SalesOrderId__c');
@@ -240,7 +240,7 @@ for (const day of ['2026-11-01', '2027-01-02', '2028-02-29'])
       }
     });
 
-    it('have payments that explain what is paid, what is open and what is overdue', () => {
+    it('have payments that match the paid, open and overdue amounts', () => {
       const payments = groupBy(demo('Payment__c'), 'InvoiceId__c');
       const lines = groupBy(demo('InvoiceLine__c'), 'InvoiceId__c');
       const today = new Date(end).toISOString().slice(0, 10);
@@ -255,7 +255,7 @@ for (const day of ['2026-11-01', '2027-01-02', '2028-02-29'])
       }
     });
 
-    it('number orders and invoices in the order of time', () => {
+    it('number orders and invoices chronologically', () => {
       for (const object of ['SalesOrder__c', 'Invoice__c', 'Payment__c']) {
         const rows = demo(object);
         for (let i = 1; i < rows.length; i++) {

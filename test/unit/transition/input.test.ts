@@ -34,7 +34,7 @@ describe('inputs of transitions', () => {
     );
   });
 
-  it('are one thing or another, where the schema says so', () => {
+  it('support alternatives of a schema', () => {
     const schema = {
       type: 'object',
       properties: { a: true, b: true },

@@ -15,8 +15,8 @@ function* patternsOf(schema: unknown): Generator<string> {
   }
 }
 
-describe('A pattern in words', () => {
-  it('is there for every pattern of a request and of a file', () => {
+describe('description of a pattern', () => {
+  it('exists for every pattern of requests and files', () => {
     const requests = OPERATIONS.flatMap(({ pathParameters, queryParameters, headerParameters, requestBody }) => [
       ...patternsOf([pathParameters, queryParameters, headerParameters, requestBody]),
     ]);
@@ -29,7 +29,7 @@ describe('A pattern in words', () => {
     );
   });
 
-  it('is what a message says in the place of the expression', () => {
+  it('replaces the expression in messages', () => {
     const widgetKey = Type.String({ pattern: '^[A-Za-z][A-Za-z0-9_-]{0,63}$' });
     assert.equal(
       valueProblem(widgetKey, '1 of 2'),
@@ -38,7 +38,7 @@ describe('A pattern in words', () => {
     assert.match(valueProblem(Type.String({ pattern: '^x$' }), 'y') ?? '', /must match pattern/);
   });
 
-  it('stands beside words for limits and formats', () => {
+  it('is combined with those of limits and formats', () => {
     assert.equal(valueProblem(Type.String({ minLength: 1 }), ''), 'must not be empty');
     assert.equal(valueProblem(Type.String({ minLength: 2 }), 'a'), 'must have at least 2 characters');
     assert.equal(valueProblem(Type.String({ maxLength: 1 }), 'ab'), 'must have at most 1 character');

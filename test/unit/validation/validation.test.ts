@@ -12,12 +12,12 @@ const unknown = (count: number): Record<string, number> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, index]));
 
 describe('The violations of a body', () => {
-  it('are all found, up to as many as an answer shows', () => {
+  it('are all found, up to the limit of a response', () => {
     assert.equal(bodyViolations(schema, unknown(99)).length, 99);
     assert.equal(bodyViolations(schema, unknown(101)).length, 100);
   });
 
-  it('cost no more to find in a body that has as many as it can', () => {
+  it('are found in bounded time in a body with the maximum number', () => {
     assertPrompt('60,000 unknown properties', () => bodyViolations(schema, unknown(60_000)));
     assertPrompt('30,000 empty items', () =>
       bodyViolations(schema, { types: Array.from({ length: 30_000 }, () => ({})) }),

@@ -17,7 +17,7 @@ describe('If-Match', () => {
       assert.equal(strongEtags(header), null, header);
   });
 
-  it('gives back the tags that a client joined', () => {
+  it('splits tags that a client joined', () => {
     const tag = fc.stringMatching(/^"[!#-~]{0,20}"$/);
     fc.assert(
       fc.property(fc.array(tag, { minLength: 1, maxLength: 10 }), fc.constantFrom(',', ', ', ' ,\t'), (tags, by) => {

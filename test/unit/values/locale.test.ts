@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { isLocale, localeOf } from '../../../lib/values/locale.ts';
 
 describe('language tags', () => {
-  it('are brought into their usual spelling, or refused', () => {
+  it('are canonicalized or refused', () => {
     assert.deepEqual(['EN', 'pt-br', 'zh-hant-tw'].map(localeOf), ['en', 'pt-BR', 'zh-Hant-TW']);
     assert.deepEqual(['', 'english language', 'xx_YY', '-'].map(localeOf), [null, null, null, null]);
     assert.deepEqual(['pt-BR', 'pt-br'].map(isLocale), [true, false]);

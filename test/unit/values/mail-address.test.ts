@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { looksLikeName, looksLikeUsername } from '../../../lib/values/mail-address.ts';
 
 describe('names in mails', () => {
-  it('are what people are called, in any script', () => {
+  it('are names of people in any script', () => {
     for (const name of [
       'Sam Keller',
       'Dr. María de la Cruz Fernández García',
@@ -34,7 +34,7 @@ describe('names in mails', () => {
       assert.ok(!looksLikeUsername(name), name);
   });
 
-  it('are looked at in linear time', () => {
+  it('are checked in linear time', () => {
     const started = performance.now();
     for (const text of ['1 '.repeat(40_000), 'a '.repeat(40_000), 'a.'.repeat(40_000), 'w.1:'.repeat(20_000)])
       looksLikeName(text);

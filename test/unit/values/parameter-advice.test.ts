@@ -5,8 +5,8 @@ import { assertPrompt } from '../../support/processor.ts';
 
 const LIST = ['fields', 'expand', 'filters', 'sort', 'search', 'take', 'skip', 'cursor', 'includeTotal'];
 
-describe('The parameter that was meant', () => {
-  it('is the one that other APIs call so', () => {
+describe('suggested parameter', () => {
+  it('is the equivalent of a name from other APIs', () => {
     for (const [name, meant] of Object.entries({
       limit: 'take',
       offset: 'skip',
@@ -25,7 +25,7 @@ describe('The parameter that was meant', () => {
       assert.equal(parameterAdvice(name, LIST), ` Did you mean ${meant}?`, name);
   });
 
-  it('is one that the operation has', () => {
+  it('is a parameter of the operation', () => {
     assert.equal(parameterAdvice('page', ['take', 'cursor']), ' Did you mean cursor?');
     assert.equal(parameterAdvice('limit', ['from', 'to']), '');
   });

@@ -76,7 +76,7 @@ describe('mails over SMTP', () => {
   const outcome = async (config: SmtpConfig): Promise<string> =>
     (await new SmtpTransport(config, FROM, IMPATIENT).send(message({}))).outcome;
 
-  it('arrive whole, with headers that keep machines from answering', async () => {
+  it('arrive complete, with headers that suppress automatic replies', async () => {
     const { port, mails } = await server();
     assert.deepEqual(await send(smtp(port)), { outcome: 'sent' });
     const mail = await mails.next();
@@ -88,7 +88,7 @@ describe('mails over SMTP', () => {
     assert.ok(String(mail.html).includes(LINK));
   });
 
-  it('cannot be given headers or recipients by names and subjects', async () => {
+  it('are safe from header and recipient injection by names and subjects', async () => {
     const { port, mails, raw } = await server();
     const evil = 'Eve\r\nBcc: thief@evil.example\r\nX-Evil: yes';
     await send(smtp(port), { to: { name: evil, address: 'joan@mail.example' }, subject: evil });
@@ -99,7 +99,7 @@ describe('mails over SMTP', () => {
     assert.doesNotMatch(raw[0]!, /^(?:bcc|x-evil):/im);
   });
 
-  it('take names and subjects of any script and length', async () => {
+  it('accept names and subjects of any script and length', async () => {
     const { port, mails, raw } = await server();
     const name = 'Žofie 王小明 "x" <y@z>, Ünal'.repeat(8);
     await send(smtp(port), { to: { name, address: 'joan@xn--bcher-kva.example' }, subject: name });
@@ -112,7 +112,7 @@ describe('mails over SMTP', () => {
     assert.match(raw[0]!, /joan@xn--bcher-kva\.example/);
   });
 
-  it('go over TLS that is checked, and sign in with the password of a file', async () => {
+  it('use verified TLS, and sign in with the password from a file', async () => {
     const secured: SMTPServerOptions = {
       ...certificate,
       disabledCommands: [],
@@ -135,14 +135,14 @@ describe('mails over SMTP', () => {
     assert.equal(await outcome(smtp(implicit.port, { implicitTls: true, caFile, login })), 'sent');
   });
 
-  it('never go to a server that was to turn to TLS and does not', async () => {
+  it('are not sent to a server that does not offer required STARTTLS', async () => {
     const { port, raw } = await server();
     assert.equal(await outcome(smtp(port, { startTls: 'required' })), 'away');
     assert.equal(raw.length, 0);
     assert.equal(await outcome(smtp(port, { startTls: 'optional' })), 'sent');
   });
 
-  it('wait for a server that is not there, says nothing, or speaks without end', async () => {
+  it('are retried when a server is down, silent, or floods the client', async () => {
     const gone = await scripted(() => null);
     await gone.close();
     closers.pop();
@@ -175,7 +175,7 @@ describe('mails over SMTP', () => {
     };
   };
 
-  it('are tried again or not, by what the server says and about what', async () => {
+  it('are retried depending on the server’s code and command', async () => {
     const cases: [Record<string, string>, string][] = [
       [{ RCPT: '450 4.2.0 greylisted' }, 'busy'],
       [{ RCPT: '550 5.1.1 no such user' }, 'refused'],
@@ -194,7 +194,7 @@ describe('mails over SMTP', () => {
     }
   });
 
-  it('are tried again by themselves where a server hangs up in the middle', async () => {
+  it('are retried when a server disconnects in between', async () => {
     const dropping = await scripted(conversation({}, hangingUp));
     assert.equal(await outcome(smtp(dropping.port)), 'busy');
     const early = await scripted((_line, hangUp) => hangingUp(hangUp));
@@ -209,7 +209,7 @@ describe('mails over SMTP', () => {
     closers.pop();
   });
 
-  it('are files for the account of the process alone, where there is no server', async () => {
+  it('are written to owner-only files when there is no server', async () => {
     const transport = new FolderTransport(join(folder, 'mail'), FROM);
     const sent = await transport.send(message());
     assert.ok(sent.outcome === 'sent' && sent.file);
