@@ -66,7 +66,7 @@ describe('certificates of a process', () => {
     return { dates, warnings };
   };
 
-  it('are those of the files that its settings name', () => {
+  it('are read from the configured files', () => {
     const found = certificateFiles(
       { NATS_CA_FILE: '/bus/ca.pem', NATS_CERT_FILE: '/bus/client.pem', SMTP_CA_FILE: '' },
       { DATABASE_URL: 'postgres://db/erp?sslmode=verify-full&sslrootcert=/db/ca.crt&sslcert=/db/client.crt' },

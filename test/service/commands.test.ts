@@ -39,7 +39,7 @@ const COMMANDS = {
 
 describe('a command', () => {
   for (const [script, exitCode] of Object.entries(COMMANDS)) {
-    it(`${script} explains itself, and refuses options that it does not know`, async function () {
+    it(`${script} prints its help, and refuses unknown options`, async function () {
       this.timeout(60_000);
       const [help, wrong] = await Promise.all([run(script, ['--help']), run(script, ['--dry-run'])]);
       assert.deepEqual([help.code, help.stderr], [0, '']);
@@ -51,7 +51,7 @@ describe('a command', () => {
 });
 
 describe('npm run repl', () => {
-  it('says where the console is when it is not installed, as in the image of the services', async function () {
+  it('points to the console when it is not installed, as in the image of the services', async function () {
     this.timeout(60_000);
     const folder = await mkdtemp(join(tmpdir(), 'erp-without-console-'));
     try {
@@ -85,7 +85,7 @@ describe('npm run repl', () => {
 });
 
 describe('npm run tenant', () => {
-  it('explains itself and each of its commands, and does nothing that it does not understand', async function () {
+  it('prints help for itself and each command, and refuses unknown arguments', async function () {
     this.timeout(60_000);
     const tenant = (...args: string[]) => run('scripts/tenant.ts', args);
     const help = await tenant('--help');
@@ -119,7 +119,7 @@ describe('npm run restored', () => {
   });
   after(() => database?.drop());
 
-  it('does nothing to a database that is read-only, and says so', async function () {
+  it('changes nothing in a read-only database, and reports it', async function () {
     this.timeout(30_000);
     const owner = new Database(database.url, { size: 1, applicationName: 'test' });
     const { name } = await owner

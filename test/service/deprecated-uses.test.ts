@@ -32,7 +32,7 @@ describe('the stored use of deprecated operations', () => {
     await platform?.stop();
   });
 
-  it('adds up what several gateways count, by day', async () => {
+  it('sums the counts of several gateways by day', async () => {
     await add(use(one, 'old', 'erp-cli', 2, 3), use(one, 'old', 'erp-cli', 3, 3), use(one, 'old', 'script', 1, 1));
     await add(use(one, 'old', 'erp-cli', 5, 3), use(one, 'older', 'script', 7, 0));
     assert.deepEqual(await list(one, 'old', 'older'), [
@@ -45,7 +45,7 @@ describe('the stored use of deprecated operations', () => {
     assert.equal(rows[0]?.['count'], 3, 'one row per tenant, operation, client and day');
   });
 
-  it('shows no tenant what another does', async () => {
+  it('is visible to its own tenant only', async () => {
     await add(use(other, 'old', 'theirs', 9, 0));
     assert.deepEqual(await list(other, 'old'), [['old', 'theirs', 'theirs', 9]]);
     assert.equal(
@@ -54,7 +54,7 @@ describe('the stored use of deprecated operations', () => {
     );
   });
 
-  it('forgets after 30 days', async () => {
+  it('is deleted after 30 days', async () => {
     await add(use(one, 'ancient', 'script', 1, 30), use(one, 'ancient', 'script', 1, 29));
     assert.deepEqual(await list(one, 'ancient'), [['ancient', 'script', 'script', 1]]);
     await new AuthStore(database).deleteExpired();

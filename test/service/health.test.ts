@@ -35,13 +35,13 @@ describe('health of a process without the gateway', () => {
     await database?.drop();
   });
 
-  it('/healthz says that it lives', async () => {
+  it('/healthz reports liveness', async () => {
     const response = await fetch(`${address}/healthz`);
     assert.equal(response.status, 200);
     assert.deepEqual(await response.json(), { status: 'alive' });
   });
 
-  it('/metrics gives numbers for Prometheus', async () => {
+  it('/metrics serves Prometheus metrics', async () => {
     const response = await fetch(`${address}/metrics`);
     assert.match(response.headers.get('content-type')!, /^text\/plain; version=0\.0\.4/);
     const text = await response.text();
@@ -59,7 +59,7 @@ describe('health of a process without the gateway', () => {
     assert.equal((await fetch(`${address}/healthz`, { method: 'HEAD' })).status, 200);
   });
 
-  it('closes connections that ask nothing, stop within a request or do not wait for an answer', async function () {
+  it('closes idle connections, partial requests and unread responses', async function () {
     this.timeout(30_000);
     const ended = async (text: string): Promise<string> => {
       const socket = connect(Number(new URL(address).port), '127.0.0.1');
@@ -76,7 +76,7 @@ describe('health of a process without the gateway', () => {
     assert.equal(ahead, '', 'none of a thousand is answered');
   });
 
-  it('takes a gateway for ready while analytics and agent are away: only what they do is missing', async () => {
+  it('reports a gateway as ready while only analytics and agent are unavailable', async () => {
     const port = await freePort();
     const SERVICES = 'gateway,auth,data,metadata';
     const own = { SERVICES, NATS_URL: nats.url, HEALTH_PORT: String(port), PORT: '0' };
@@ -88,7 +88,7 @@ describe('health of a process without the gateway', () => {
     }
   });
 
-  it('answers before there is a bus: alive, and not ready', async () => {
+  it('answers before the bus is connected: alive, not ready', async () => {
     const late = await startNats();
     await late.stop();
     const port = await freePort();
@@ -111,7 +111,7 @@ describe('health of a process without the gateway', () => {
     await late.stop();
   });
 
-  it('/readyz names what is missing', async () => {
+  it('/readyz names unavailable dependencies', async () => {
     const ready = async (): Promise<{ status: number; body: unknown }> => {
       const response = await fetch(`${address}/readyz`);
       const body = (await response.json()) as { services: { auth: { awaySeconds?: number } } };
@@ -167,7 +167,7 @@ describe('health of a process with the gateway', () => {
   const statuses = (base: string): Promise<number[]> =>
     Promise.all(['/healthz', '/readyz', '/metrics'].map(async (path) => (await fetch(base + path)).status));
 
-  it('has probes and metrics on the health port; in production the port of callers has no metrics', async () => {
+  it('has probes and metrics on the health port; in production the public port has no metrics', async () => {
     const PLATFORM_SECRET = randomBytes(48).toString('base64');
     await begin({ NODE_ENV: 'production', PLATFORM_SECRET, BASE_URL_ALLOW_INSECURE: 'true' });
     const health = `http://127.0.0.1:${port}`;

@@ -59,7 +59,7 @@ describe('jobs', function () {
       await database.query("DELETE FROM pgboss.job WHERE name = 'test.tick'");
     });
 
-    it('are done by one of several processes, once per period', async () => {
+    it('run in one of several processes, once per period', async () => {
       const rounds: number[] = [];
       let active = 0;
       const round = async (): Promise<void> => {
@@ -75,7 +75,7 @@ describe('jobs', function () {
       for (const period of periods) assert.ok(period >= 900 && period < 4_000, `${periods}`);
     });
 
-    it('go on after a round that failed', async () => {
+    it('continue after a failed round', async () => {
       let rounds = 0;
       await aProcess().repeat(TICK, async () => {
         if (++rounds === 1) throw new Error('a bad round');
@@ -98,7 +98,7 @@ describe('jobs', function () {
       assert.equal((await waiting()).length, 1);
     });
 
-    it('stop within the tenant they are at, and leave the next round to others', async () => {
+    it('stop within the current tenant, and leave the next round to others', async () => {
       const jobs = aProcess();
       const done: string[] = [];
       const failed: string[] = [];

@@ -14,7 +14,7 @@ const EVERY = 'Every process';
 const TRACED = 'Where tracing is on';
 const documented = documentedMetrics().filter(({ section }) => section !== TRACED);
 
-describe('the metrics of', () => {
+describe('metrics', () => {
   const processes = new Map<ServiceName, { platform: TestPlatform; health: string }>();
   let nats: NatsServer;
   let database: TestPlatform['database'];
@@ -59,7 +59,7 @@ describe('the metrics of', () => {
   });
 
   for (const service of ALL_SERVICES)
-    it(`${service} alone are those of every process and its own, with their types and labels`, async () => {
+    it(`of ${service} alone are the common ones and its own, with types and labels`, async () => {
       const served = servedMetrics(await textOf(service));
       const expected = documented.filter(({ section }) => section === EVERY || section === service);
       assert.deepEqual([...served.keys()].sort(), expected.map(({ name }) => name).sort());
@@ -70,14 +70,14 @@ describe('the metrics of', () => {
       }
     });
 
-  it('sections of the page are those of services', () => {
+  it('have a documented section for each service', () => {
     const sections = new Set(documented.map(({ section }) => section));
     sections.delete(EVERY);
     for (const section of sections) assert.ok(ALL_SERVICES.includes(section as ServiceName), section);
     assert.equal(new Set(documented.map(({ name }) => name)).size, documented.length, 'each name stands once');
   });
 
-  it('every service count the calls that it answers, with their outcome and time', async () => {
+  it('of every service count its calls by outcome, with their duration', async () => {
     const counts = async (action: string, outcome: string): Promise<number> => {
       const [service] = action.split('.') as [ServiceName];
       const line = `erp_action_calls_total{service="${service}",action="${action}",outcome="${outcome}"} `;
@@ -100,7 +100,7 @@ describe('the metrics of', () => {
     );
   });
 
-  it('the caches say what they answered', async () => {
+  it('of caches count hits and misses', async () => {
     const text = await textOf('data');
     for (const cache of ['snapshots', 'tenants', 'lists', 'gets'])
       assert.match(text, new RegExp(`^erp_cache_hits_total\\{service="data",cache="${cache}"\\} \\d+$`, 'm'));
@@ -109,13 +109,13 @@ describe('the metrics of', () => {
     assert.match(text, /^erp_cache_hits_total\{service="data",cache="tenants"\} [1-9]/m);
   });
 
-  it('jobs are those queues that the service works on', async () => {
+  it('of jobs cover the queues of the service', async () => {
     const text = await textOf('data');
     assert.match(text, /^erp_job_runs_total\{queue="data\.sweep",outcome="failed"\} 0$/m);
     assert.match(text, /^erp_job_oldest_waiting_seconds\{queue="data\.sweep"\} \d/m);
   });
 
-  it('two readers see the same: no number begins anew with a scrape', async () => {
+  it('are the same for two readers: a scrape resets nothing', async () => {
     const first = servedMetrics(await textOf('gateway'));
     for (const { name, type } of documented) assert.notEqual(type, 'summary', name);
     const numbers = (text: string): Map<string, number> =>
@@ -130,7 +130,7 @@ describe('the metrics of', () => {
     assert.ok(first.size > 0 && before.size > 50);
   });
 
-  it('all services follow the rules of Prometheus for names, units and types', async function () {
+  it('follow the rules of Prometheus for names, units and types', async function () {
     this.timeout(120_000);
     const path = findPromtool();
     if (!path) this.skip();

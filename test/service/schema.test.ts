@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { schemaFiles } from '../support/schema-dump.ts';
 
-describe('the shape of the database', () => {
-  it('is the one in test/schema', async function () {
+describe('database schema', () => {
+  it('matches test/schema', async function () {
     this.timeout(60_000);
     const folder = join(import.meta.dirname, '..', 'schema');
     const written = Object.fromEntries(

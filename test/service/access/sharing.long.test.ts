@@ -64,7 +64,7 @@ describe(`sharing in random worlds (ACCESS_SEED=${seed})`, function () {
     await server.drop();
   });
 
-  it('gives each user exactly the records that a decision allows, at every level and by every way', async () => {
+  it('gives each user exactly the records that a decision allows, at every level and by every path', async () => {
     const seen = { records: 0, hidden: 0, partly: 0 };
     let worlds = 0;
     await fc.assert(

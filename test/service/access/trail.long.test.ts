@@ -96,7 +96,7 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
     hidden: 0,
   };
 
-  it('tells each user of exactly the records that a decision allows, then or now', async () => {
+  it('shows each user exactly the records that a decision allows, then or now', async () => {
     let worlds = 0;
     await fc.assert(
       fc.asyncProperty(fc.gen(), async (g) => {

@@ -30,7 +30,7 @@ describe('the budget of a run', () => {
     await platform?.stop();
   });
 
-  it('is one rule wherever it is asked', async function () {
+  it('is decided alike everywhere', async function () {
     this.timeout(60_000);
     const request = await contextOf(api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam')));
     const { tenantId, userId, clientId } = request;
@@ -71,7 +71,7 @@ describe('the budget of a run', () => {
     assert.deepEqual([cases, admitted], [216, 52]);
   });
 
-  it('of a day is one rule wherever it is asked, and begins anew after 24 hours', async function () {
+  it('per day is decided alike everywhere, and resets after 24 hours', async function () {
     this.timeout(60_000);
     const request = await contextOf(api(platform.baseUrl, await tokenFor(platform.baseUrl, 'mia')));
     const { tenantId, userId, clientId } = request;

@@ -41,7 +41,7 @@ describe('stored dashboards', () => {
     );
   const clear = (): Promise<unknown> => database.query('TRUNCATE analytics.dashboards CASCADE');
 
-  it('are so many of a user and of a tenant, also when several are made at once', async () => {
+  it('are limited per user and tenant, also for concurrent requests', async () => {
     await clear();
     await insert(LIMITS.dashboards_per_user_max - 2, samId);
     const replies = await Promise.all(
@@ -62,7 +62,7 @@ describe('stored dashboards', () => {
     );
   });
 
-  it('are removed with everything that belongs to them when they were deleted long ago', async () => {
+  it('are purged with all their parts after their retention', async () => {
     await clear();
     const ids: string[] = [];
     for (const name of ['kept', 'deleted', 'gone']) {

@@ -7,7 +7,7 @@ import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 
 const body = (name: string): string => JSON.stringify({ name, visibility: 'shared', sharedWith: [] });
 
-describe('taking over deployed dashboards', () => {
+describe('importing deployed dashboards', () => {
   let platform: TestPlatform;
   let database: Database;
   before(async function () {
@@ -52,7 +52,7 @@ describe('taking over deployed dashboards', () => {
     return rows.map(({ name }) => name);
   };
 
-  it('comes to the version that is asked for when another process was faster with an earlier one', async () => {
+  it('reaches the requested version when another process imports an earlier one', async () => {
     const tenantId = randomUUID();
     const [slow, fast] = [process(), process()];
     const late = held(at(5));
@@ -64,7 +64,7 @@ describe('taking over deployed dashboards', () => {
     assert.deepEqual(await names(tenantId), ['Version 5']);
   });
 
-  it('does not go on with an earlier version because that was under way', async () => {
+  it('does not continue an earlier version already in progress', async () => {
     const tenantId = randomUUID();
     const dashboards = process();
     const early = held(at(4));
@@ -76,7 +76,7 @@ describe('taking over deployed dashboards', () => {
     assert.deepEqual(await names(tenantId), ['Version 5']);
   });
 
-  it('is not tried anew by each request when it has failed, and requests go on without it', async () => {
+  it('is not retried by each request after a failure, and requests continue without it', async () => {
     const tenantId = randomUUID();
     const failures: unknown[] = [];
     const dashboards = process(failures);

@@ -75,7 +75,7 @@ describe('the outbox of mails', () => {
     for (const end = performance.now() + 10_000; !(await isSo()); await pause(10)) assert.ok(performance.now() < end);
   };
 
-  it('gives the mail of a process that died while it sent to another one, once its time is over', async () => {
+  it('hands over the mail of a process that died while sending, after its lease', async () => {
     await put();
     let dying = 0;
     process(() => {
@@ -97,7 +97,7 @@ describe('the outbox of mails', () => {
     assert.deepEqual(await states(), [{ outcome: 'sent', attempts: 2, address: null }]);
   });
 
-  it('hears nothing more of a mail from a process that took longer than its time', async () => {
+  it('ignores the result of a process that exceeded its lease', async () => {
     await put();
     const [slow] = await outbox.take(1, 60);
     await pool.query('UPDATE auth.mails SET due_at = now()');
@@ -110,7 +110,7 @@ describe('the outbox of mails', () => {
     assert.deepEqual(await states(), [{ outcome: 'sent', attempts: 2, address: null }]);
   });
 
-  it('lets no two processes send the same mail', async () => {
+  it('never lets two processes send the same mail', async () => {
     await put(40);
     const seen: string[] = [];
     const send = async (to: string): Promise<Delivery> => {
@@ -124,7 +124,7 @@ describe('the outbox of mails', () => {
     assert.equal(new Set(seen).size, 40);
   });
 
-  it('waits for what is being sent when a process ends, and begins nothing more', async () => {
+  it('finishes the current mail on shutdown, and starts no other', async () => {
     await put(8);
     let begun = 0;
     const release: (() => void)[] = [];

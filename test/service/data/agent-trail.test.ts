@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { call } from '../../../contracts/call.ts';
 import { createWorld, type Person, refusal, type World } from './world.ts';
 
-describe('what an agent run leaves behind', () => {
+describe('trail of an agent run', () => {
   let world: World;
   before(async function () {
     this.timeout(60_000);
@@ -55,7 +55,7 @@ describe('what an agent run leaves behind', () => {
     assert.equal((await world.clerk.send('data.history.list', path)).body.records.length, 3);
   });
 
-  it('is read on by a cursor of the same run only', async () => {
+  it('is continued by a cursor of the same run only', async () => {
     const agentRunId = randomUUID();
     const { id } = (await world.clerk.create('Company__c', { name: 'Acme' }, { agentRunId })).body;
     for (const [etag, Amount__c] of [
@@ -74,7 +74,7 @@ describe('what an agent run leaves behind', () => {
     assert.deepEqual([mixed.code, mixed.details], ['CURSOR_QUERY_MISMATCH', { changed: ['agentRunId'] }]);
   });
 
-  it('tells which records each request has changed, deleted ones and those deleted with them included', async () => {
+  it('lists the records that each request changed, including cascaded deletions', async () => {
     const agentRunId = randomUUID();
     const { id } = (await world.clerk.create('Company__c', { name: 'Acme' }, { agentRunId })).body;
     const { id: item } = (await world.clerk.create('Item__c', { name: 'One', CompanyId__c: id })).body;
@@ -93,7 +93,7 @@ describe('what an agent run leaves behind', () => {
     assert.deepEqual(Object.keys(found).sort(), requests.toSorted());
   });
 
-  it('tells nobody of records that they cannot see, and nothing about another run or tenant', async () => {
+  it('omits invisible records, and other runs and tenants', async () => {
     const agentRunId = randomUUID();
     const { id } = (await world.clerk.create('Company__c', { name: 'Acme' }, { agentRunId })).body;
     await world.clerk.create('Item__c', { name: 'One', CompanyId__c: id }, { agentRunId });

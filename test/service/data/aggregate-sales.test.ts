@@ -72,7 +72,7 @@ const PRICE: AggregateQuery['measures'] = [
   { key: 'price', aggregation: 'sum', field: 'Price__c' },
 ];
 
-describe('groups of records with amounts', () => {
+describe('aggregates with amounts', () => {
   let world: World;
   const people: Record<string, Person> = {};
   const buyers: Record<string, string> = {};
@@ -135,7 +135,7 @@ describe('groups of records with amounts', () => {
   const currencies = (result: AggregateResult): (string | null)[] => result.columns.map(({ currency }) => currency);
   const notes = (result: AggregateResult): string[] => result.accessNotes.map(({ code, field: of }) => `${code} ${of}`);
 
-  it('counts the records that each user sees, and says that there may be others', async () => {
+  it('counts visible records, and reports that others may exist', async () => {
     for (const [by, count] of [
       ['seller', 4],
       ['other', 3],
@@ -148,7 +148,7 @@ describe('groups of records with amounts', () => {
     }
   });
 
-  it('adds up amounts of one currency, and says which', async () => {
+  it('sums amounts of one currency, and names it', async () => {
     const result = await ask('seller', { measures: [...PRICE, { key: 'fee', aggregation: 'avg', field: 'Fee__c' }] });
     assert.deepEqual(keys(result), ['count', 'price', 'fee']);
     assert.deepEqual(currencies(result), [null, 'EUR', 'EUR']);
@@ -156,7 +156,7 @@ describe('groups of records with amounts', () => {
     assert.equal(result.totalsJson, '{"count":4,"price":15.01,"fee":0.5}');
   });
 
-  it('splits the rows where there are several currencies, and has no total over them', async () => {
+  it('splits rows by currency, without a total over currencies', async () => {
     const result = await ask('other', {
       dimensions: [{ field: 'Buyer__c' }],
       measures: [
@@ -192,7 +192,7 @@ describe('groups of records with amounts', () => {
     );
   });
 
-  it('does not add up amounts for somebody who cannot read their currency', async () => {
+  it('does not sum amounts when the caller cannot read their currency', async () => {
     const measures: AggregateQuery['measures'] = [
       ...PRICE,
       { key: 'fee', aggregation: 'sum', field: 'Fee__c' },
@@ -225,7 +225,7 @@ describe('groups of records with amounts', () => {
     assert.deepEqual(catalog.limits, { maxDimensions: 3, maxMeasures: 10, maxRows: 2_000 });
   });
 
-  it('counts days where they begin for who asks, also when the clocks change', async () => {
+  it('uses days in the caller’s time zone, also at DST changes', async () => {
     const measures: AggregateQuery['measures'] = [{ key: 'n', aggregation: 'count' }];
     const days = async (timezone?: string) =>
       (
@@ -277,14 +277,14 @@ describe('groups of records with amounts', () => {
     ]);
   });
 
-  it('says that a sum does not fit its type', async () => {
+  it('reports a sum beyond the range of its type', async () => {
     const measures: AggregateQuery['measures'] = [{ key: 'length', aggregation: 'sum', field: 'Length__c' }];
     await world.rows(`UPDATE $schema."Sale__c" SET "Length__c" = '178000000 years'`);
     const error = await refusal(ask('admin', { measures }));
     assert.equal(error.code, 'WIDGET_QUERY_INVALID');
   });
 
-  it('names everything that is wrong with a query at once', async () => {
+  it('reports all problems of a query at once', async () => {
     const wrong = {
       dimensions: [
         { field: 'Price__c' },
@@ -329,7 +329,7 @@ describe('groups of records with amounts', () => {
     assert.deepEqual(codes(none), ['/measures WIDGET_QUERY_INVALID']);
   });
 
-  it('says aloud that 2,001 groups are more than a page, and gives the rest with the cursor', async () => {
+  it('reports that 2,001 groups exceed a page, and returns the rest with the cursor', async () => {
     const rows = Array.from({ length: 2_001 }, (_, n) => [
       `01939f6e-0000-7000-8000-${String(n).padStart(12, '0')}`,
       `Many ${n}`,

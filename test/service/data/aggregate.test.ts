@@ -8,7 +8,7 @@ import { codes, createWorld, type Person, refusal, type World } from './world.ts
 
 const COUNT = { key: 'count', aggregation: 'count' } as const;
 
-describe('groups of records', () => {
+describe('aggregates of records', () => {
   let world: World;
   before(async function () {
     this.timeout(60_000);
@@ -33,7 +33,7 @@ describe('groups of records', () => {
     });
   const rows = (result: AggregateResult): unknown => JSON.parse(result.rowsJson);
 
-  it('adds up, with null as a group of its own, and totals over all', async () => {
+  it('sums per group, with a null group, and totals', async () => {
     const result = await ask(world.clerk, {
       dimensions: [{ field: 'Kind__c' }],
       measures: [
@@ -123,7 +123,7 @@ describe('groups of records', () => {
     assert.equal(told(result).replaceAll('Secret__c', 'Absent__c'), told(await measured('Absent__c')));
   });
 
-  it('takes workers of the database only while it is the only query of its kind', async () => {
+  it('uses parallel workers only while it is the only query of its kind', async () => {
     const { tenantTransaction } = Database.prototype;
     const allowed: string[] = [];
     let began = (): void => {};
@@ -163,7 +163,7 @@ describe('groups of records', () => {
     assert.deepEqual(allowed, ['2', '2', '0', '0', '2']);
   });
 
-  it('does not know an object that the user cannot read', async () => {
+  it('does not find an object that the user cannot read', async () => {
     for (const objectApiName of ['Vault__c', 'Draft__c', 'Absent__c', 'toString', ''])
       assert.equal((await refusal(ask(world.clerk, { objectApiName }))).code, 'OBJECT_NOT_FOUND', objectApiName);
     assert.equal((await refusal(ask(world.nobody, {}))).code, 'API_ACCESS_DISABLED');

@@ -68,7 +68,7 @@ describe('the chain over the audit trail', () => {
   };
   const at = (position: number): string => `(SELECT audit_id FROM $schema._audit_chain WHERE position = ${position})`;
 
-  it('seals every row once, however many processes seal', async () => {
+  it('seals every row once with concurrent sealers', async () => {
     await write(5);
     assert.ok((await verify()).unsealed >= 5);
     const sealed = await Promise.all([seal(), seal(), seal()]);
@@ -115,7 +115,7 @@ describe('the chain over the audit trail', () => {
     assert.equal((await verify()).broken, null);
   });
 
-  it('never forks under writers and sealers at once, and takes in what commits late', async function () {
+  it('never forks with concurrent writers and sealers, and includes late commits', async function () {
     this.timeout(30_000);
     const slow = new Database(world.platform.database.url, { size: 1, applicationName: 'slow writer' });
     let release: () => void = () => {};
@@ -157,7 +157,7 @@ describe('the chain over the audit trail', () => {
     assert.deepEqual([broken, unsealed], [null, 0]);
   });
 
-  it('tells when a row or a link is changed, removed, put in or swapped', async () => {
+  it('detects a changed, removed, inserted or swapped row or link', async () => {
     await write(3);
     await seal();
     const { position: last } = await verify();
@@ -271,7 +271,7 @@ describe('the chain over the audit trail', () => {
     assert.equal((await verify()).broken, null, 'all of it was undone');
   });
 
-  it('tells a row that claims to be older than those before it', async () => {
+  it('detects a backdated row', async () => {
     await world.rows(
       `INSERT INTO $schema._audit (audit_id, at, channel, operation_id, outcome, request_id)
         VALUES (gen_random_uuid(), now() - interval '2 days', 'job', 'test.backdated', 'committed', 'req_back')`,
@@ -288,7 +288,7 @@ describe('the chain over the audit trail', () => {
     assert.equal((await verify()).broken, null);
   });
 
-  it('proves that it is still the chain that was noted down', async () => {
+  it('proves that it extends a recorded head', async () => {
     const { position, hash } = await verify();
     await write(2);
     await seal();
@@ -298,7 +298,7 @@ describe('the chain over the audit trail', () => {
     assert.equal((await verify({ expect: { position: position + 1_000, hash } })).broken?.problem, 'endMissing');
   });
 
-  it('starts over behind a restore, when numbers of transactions mean something else', async () => {
+  it('starts over after a restore, when transaction ids change their meaning', async () => {
     await seal();
     await world.rows(`UPDATE $schema._audit_head SET snapshot = '9000000000000:9000000000000:'::pg_snapshot`);
     await write(3);
@@ -308,7 +308,7 @@ describe('the chain over the audit trail', () => {
     assert.deepEqual([broken, unsealed], [null, 0]);
   });
 
-  it('stays whole when the oldest rows have reached their age, and keeps what was tampered with', async () => {
+  it('stays intact when the oldest rows expire, and keeps tampered rows', async () => {
     // In one go: the chain that grew beside writers may hold its first rows in another order.
     await rechain();
     const before = await verify();
@@ -360,7 +360,7 @@ describe('the chain over the audit trail', () => {
     await seal();
   }
 
-  it('can be added to by the tenant, and neither changed nor removed', async () => {
+  it('is append-only for the tenant', async () => {
     const refused = (text: string) =>
       assert.rejects(
         database.tenant(world.tenantId, (tx) => tx.query(text.replaceAll('$schema', tx.schema))),
@@ -384,7 +384,7 @@ describe('the chain over the audit trail', () => {
     assert.match(hash, /^[0-9a-f]{64}$/);
   });
 
-  it('is whole wherever the connection is lost: nothing is sealed twice, nothing left out', async function () {
+  it('stays intact when the connection is lost: nothing is sealed twice or omitted', async function () {
     this.timeout(60_000);
     await seal();
     const unsealed = async (): Promise<number> =>

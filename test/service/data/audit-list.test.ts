@@ -29,7 +29,7 @@ describe('the audit trail', () => {
   const audit = (person: Person, query: Record<string, unknown> = {}) => person.send('data.audit.list', {}, query);
   const about = async (recordId: string, person = world.admin) => (await audit(person, { recordId })).body.records;
 
-  it('has every mutation with its client, key and address, and is sealed a little later', async () => {
+  it('contains every mutation with client, key and address, and is sealed shortly after', async () => {
     const { id } = (await world.clerk.create('Company__c', { name: 'Acme', Amount__c: '0.10' })).body;
     await world.clerk.update('Company__c', id, { Amount__c: 7 }, { etag: '"1"' });
     await world.clerk.delete('Company__c', id, { etag: '"2"' });
@@ -68,7 +68,7 @@ describe('the audit trail', () => {
     assert.equal(last.position, middle.position + 1);
   });
 
-  it('has every refused mutation: denied for want of a right, failed for anything else', async () => {
+  it('contains every refused mutation: denied for a missing permission, failed otherwise', async () => {
     const { id } = (await world.admin.create('Company__c', { name: 'Acme' })).body;
     const refused = async (promise: Promise<unknown>) => (await refusal(promise)).code;
     await refused(world.reader.update('Company__c', id, { Code__c: 'x' }, { etag: '"1"' }));
@@ -92,7 +92,7 @@ describe('the audit trail', () => {
     assert.deepEqual([missing.code, missing.changes], ['RECORD_NOT_FOUND', []]);
   });
 
-  it('keeps the use of one key for two requests', async () => {
+  it('records the reuse of a key for another request', async () => {
     const key = randomUUID();
     const { id } = (await world.clerk.create('Company__c', { name: 'One' }, { key })).body;
     const code = (await refusal(world.clerk.update('Company__c', id, { name: 'Two' }, { key, etag: '"1"' }))).code;
@@ -101,7 +101,7 @@ describe('the audit trail', () => {
     assert.deepEqual([refused.outcome, refused.code], ['failed', 'IDEMPOTENCY_KEY_REUSED']);
   });
 
-  it('is for those with viewAudit alone, who see the fields they can read', async () => {
+  it('requires viewAudit, and shows readable fields only', async () => {
     const { id } = (await world.admin.create('Company__c', { name: 'Acme', Code__c: randomUUID(), Secret__c: 's' }))
       .body;
     const error = await refusal(audit(world.clerk));
@@ -154,7 +154,7 @@ describe('the audit trail', () => {
     assert.equal((await refusal(audit(world.admin, { from: '+275760-09-13T00:00:00Z' }))).code, 'PARAMETER_INVALID');
   });
 
-  it('looks through a long trail page by page for what no index finds, and at once for what one does', async function () {
+  it('scans a long trail page by page without an index, and at once with one', async function () {
     this.timeout(60_000);
     const { body } = await world.admin.create('Vault__c', { name: 'far back' });
     await world.rows(
@@ -177,7 +177,7 @@ describe('the audit trail', () => {
     assert.equal((await audit(world.admin, { operationId: 'test.filler', take: 3 })).body.records.length, 3);
   });
 
-  it('lists changes in the order in which they were made, whatever time a process believes in', async () => {
+  it('lists changes in commit order, regardless of process clocks', async () => {
     const since = new Date(Date.now() - 1_000).toISOString();
     const { id } = (await world.clerk.create('Company__c', { name: 'Before' })).body;
     const setTime = (ahead: number): void => correctPlatformTime(Date.now() + ahead, Date.now() + ahead);
@@ -195,7 +195,7 @@ describe('the audit trail', () => {
     assert.deepEqual(operations, ['delete', 'delete', 'create', 'update', 'create']);
   });
 
-  it('reads a page by the index of the ids, however long the trail is', async () => {
+  it('reads a page by the id index in a trail of any length', async () => {
     await world.rows('ANALYZE $schema._audit');
     for (const condition of ['true', `audit_id < '${firstUuidv7(Date.now())}'`]) {
       const text = `EXPLAIN SELECT * FROM $schema._audit WHERE ${condition} ORDER BY audit_id DESC LIMIT 50`;
@@ -205,7 +205,7 @@ describe('the audit trail', () => {
     }
   });
 
-  it('has what the platform does to users, too', async () => {
+  it('contains actions of the platform on users', async () => {
     const [row] = await about(world.clerk.userId);
     assert.deepEqual([row.operationId, row.channel, row.outcome], ['data.users.provision', 'job', 'committed']);
   });

@@ -37,7 +37,7 @@ describe('the schema of bodies', () => {
   });
   after(() => world?.stop());
 
-  it('takes what a create takes, and refuses what it refuses', async () => {
+  it('accepts exactly the bodies that a create accepts', async () => {
     const bodies: [taken: boolean, body: Record<string, unknown>][] = [
       ...[12.5, '12.50', 0, -1].map((value): [boolean, Record<string, unknown>] => [true, { Amount__c: value }]),
       ...['abc', true, [1]].map((value): [boolean, Record<string, unknown>] => [false, { Amount__c: value }]),
@@ -96,7 +96,7 @@ describe('the schema of bodies', () => {
     assert.equal(compiled('update')({}), false, 'nothing to change');
   });
 
-  it('says that null is stored only where it can be', async () => {
+  it('allows null only for nullable fields', async () => {
     const { body } = await world.clerk.send('schema.objects.describe', { objectApiName: 'Company__c' });
     const never = body.fields
       .map(({ apiName }: { apiName: string }) => apiName)
@@ -108,14 +108,14 @@ describe('the schema of bodies', () => {
     for (const record of page.records) assert.ok(validate(record), JSON.stringify(validate.errors));
   });
 
-  it('lets a record hold what no body takes any more', () => {
+  it('allows stored values in records that bodies no longer accept', () => {
     assert.deepEqual(schema.$defs.read.properties.Kind__c.anyOf[0].enum, ['a', 'old', 'b']);
     assert.deepEqual(schema.$defs.create.properties.Kind__c.anyOf[0].enum, ['a', 'b']);
     assert.equal(schema.$defs.read.properties.Quantity__c.anyOf[0].minimum, undefined);
     assert.equal(schema.$defs.create.properties.Quantity__c.anyOf[0].minimum, 0);
   });
 
-  it('tells people what a reference and an amount are', () => {
+  it('describes references and amounts', () => {
     assert.equal(schema.$defs.read.properties.ParentId__c.description, 'Id of a record of Company__c.');
     assert.match(
       schema.$defs.create.properties.Amount__c.description,

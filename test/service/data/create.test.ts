@@ -55,14 +55,14 @@ describe('creating records', () => {
     assert.match(read.text, /"Amount__c":1234567890123456\.78[,}]/);
   });
 
-  it('gives automatic numbers in their format', async () => {
+  it('assigns automatic numbers in their format', async () => {
     const first = await world.clerk.create('Ticket__c', {});
     const second = await world.clerk.create('Ticket__c', {});
     assert.match(first.body.name, /^TIC-\d{5}$/);
     assert.ok(second.body.name > first.body.name);
   });
 
-  it('finds referred records by id and by external id', async () => {
+  it('resolves references by id and by external id', async () => {
     const company = await world.clerk.create('Company__c', { name: 'Parent', Code__c: 'PARENT' });
     const byId = await world.clerk.create('Ticket__c', { CompanyId__c: company.body.id });
     assert.equal(byId.body.CompanyId__c, company.body.id);
@@ -70,7 +70,7 @@ describe('creating records', () => {
     assert.equal(byCode.body.CompanyId__c, company.body.id);
   });
 
-  it('leaves history, audit and an event in the same transaction', async () => {
+  it('writes history, audit and an event in the same transaction', async () => {
     const { body } = await world.clerk.create('Company__c', { name: 'Trail', Amount__c: 1 }, { key: 'trail-create' });
     const [history] = await world.rows('SELECT * FROM $schema._history WHERE record_id = $1', [body.id]);
     assert.equal(history!['operation'], 'create');
@@ -90,7 +90,7 @@ describe('creating records', () => {
     assert.match(transactionId, /^[0-9a-f-]{36}$/);
   });
 
-  it('adds to tables without a CHECK, which every statement would read and plan anew', async () => {
+  it('uses tables without CHECK constraints, which slow down planning', async () => {
     const rows = await world.rows(
       `SELECT conrelid::regclass::text AS on FROM pg_constraint WHERE contype = 'c' AND conrelid = ANY(ARRAY[
         '$schema._idempotency', '$schema._history', '$schema._audit', '$schema._outbox', '$schema."Company__c"']::regclass[])`,
@@ -98,7 +98,7 @@ describe('creating records', () => {
     assert.deepEqual(rows, []);
   });
 
-  it('names every problem at once', async () => {
+  it('reports all problems at once', async () => {
     const error = await refusal(
       world.clerk.create('Company__c', {
         Amount__c: 1.234,
@@ -131,7 +131,7 @@ describe('creating records', () => {
     ]);
   });
 
-  it('refuses what a body may not be', async () => {
+  it('refuses invalid bodies', async () => {
     for (const body of [[], 'text', 5, null, true])
       assert.match((await refusal(world.clerk.create('Company__c', body))).code, /^(BODY_REQUIRED|REQUEST_MALFORMED)$/);
   });
@@ -148,7 +148,7 @@ describe('creating records', () => {
     assert.equal(fine.status, 201);
   });
 
-  it('refuses references that are not one', async () => {
+  it('refuses invalid references', async () => {
     for (const value of [5, [], {}, { Code__c: 'a', name: 'b' }, { Nope__c: 1 }, { name: 'Acme' }, { Secret__c: 'x' }])
       assert.deepEqual(
         codes(await refusal(world.clerk.create('Ticket__c', { CompanyId__c: value }))),
@@ -161,7 +161,7 @@ describe('creating records', () => {
       ]);
   });
 
-  it('gives a record only to an active user', async () => {
+  it('accepts only active users as owner', async () => {
     assert.deepEqual(codes(await refusal(world.clerk.create('Company__c', { name: 'O', ownerId: randomUUID() }))), [
       '/ownerId REFERENCE_NOT_FOUND',
     ]);
@@ -197,7 +197,7 @@ describe('creating records', () => {
     }
   });
 
-  it('knows no field or object that only JavaScript knows', async () => {
+  it('refuses JavaScript property names as fields or objects', async () => {
     for (const name of ['constructor', 'toString', 'hasOwnProperty', '__proto__']) {
       const body = JSON.parse(`{"name":"x",${JSON.stringify(name)}:1}`);
       assert.deepEqual(codes(await refusal(world.clerk.create('Company__c', body))), [`/${name} FIELD_UNKNOWN`]);
@@ -207,7 +207,7 @@ describe('creating records', () => {
     assert.deepEqual(codes(error), ['/a~1b~0c FIELD_UNKNOWN']);
   });
 
-  it('tells a field that may not be edited from one that is not there', async () => {
+  it('distinguishes a read-only field from an absent one', async () => {
     const error = await refusal(world.clerk.create('Company__c', { name: 'x', Fixed__c: 'y', Count__c: 'bad' }));
     assert.equal(error.code, 'FIELD_PERMISSION_DENIED');
     assert.deepEqual(codes(error), ['/Fixed__c FIELD_PERMISSION_DENIED']);
@@ -217,7 +217,7 @@ describe('creating records', () => {
     assert.equal((await refusal(world.nobody.create('Company__c', { name: 'x' }))).code, 'API_ACCESS_DISABLED');
   });
 
-  it('audits what it refuses', async () => {
+  it('audits refusals', async () => {
     await refusal(world.reader.create('Company__c', { name: 'x' }, { key: 'denied-one' }));
     await refusal(world.clerk.create('Company__c', {}, { key: 'failed-one' }));
     const rows = await world.rows(

@@ -36,7 +36,7 @@ describe('deleting records', () => {
     assert.ok(event);
   });
 
-  it('takes details along, on every level', async () => {
+  it('deletes details on every level', async () => {
     const root = await make('Company__c');
     const items = await Promise.all([1, 2].map(() => make('Item__c', { CompanyId__c: root.id })));
     for (const item of items) for (let i = 0; i < 2; i++) await make('Part__c', { ItemId__c: item.id });
@@ -71,7 +71,7 @@ describe('deleting records', () => {
     assert.deepEqual(history!['changes'], { ParentId__c: { from: parent.id, to: null } });
   });
 
-  it('is refused while restricting records depend on it, also on one that would go along', async () => {
+  it('is refused while restricting references to it or its details exist', async () => {
     const company = await make('Company__c');
     const tickets = [
       await make('Ticket__c', { CompanyId__c: company.id }),

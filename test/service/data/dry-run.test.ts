@@ -39,7 +39,7 @@ describe('dry runs', () => {
     return world.rows(text.join(' UNION ALL '));
   };
 
-  it('shows what a create would store, and stores nothing', async () => {
+  it('shows the record of a create without storing it', async () => {
     const before = await picture();
     const reply = await check('create', { objectApiName: 'Company__c' }, { name: 'Acme', Amount__c: 10.5 });
     assert.equal(reply.status, 200);
@@ -65,7 +65,7 @@ describe('dry runs', () => {
     assert.deepEqual(await picture(), before);
   });
 
-  it('takes no automatic number', async () => {
+  it('consumes no automatic number', async () => {
     const first = await clerk.create('Ticket__c', {});
     for (let i = 0; i < 3; i++) {
       const { body } = await check('create', { objectApiName: 'Ticket__c' }, {});
@@ -77,7 +77,7 @@ describe('dry runs', () => {
     assert.equal(number(second), number(first) + 1);
   });
 
-  it('shows what an update would change', async () => {
+  it('shows the changes of an update', async () => {
     const made = await clerk.create('Company__c', { name: 'Before', Count__c: 1 });
     const path = { objectApiName: 'Company__c', id: made.body.id };
     const before = await picture();
@@ -96,7 +96,7 @@ describe('dry runs', () => {
     assert.deepEqual(await picture(), before);
   });
 
-  it('lists what a delete would take along and clear', async () => {
+  it('lists the cascaded deletions and cleared references of a delete', async () => {
     const { id } = (await clerk.create('Company__c', { name: 'Root' })).body;
     const item = (await clerk.create('Item__c', { name: 'Item', CompanyId__c: id })).body;
     for (const name of ['a', 'b']) await clerk.create('Part__c', { name, ItemId__c: item.id });
@@ -143,7 +143,7 @@ describe('dry runs', () => {
     );
   });
 
-  it('leaves refusals of form and permission what they are, with pointers into the check', async () => {
+  it('keeps errors of form and permission, with pointers into the check', async () => {
     const { id } = (await clerk.create('Company__c', { name: 'x' })).body;
     const path = { objectApiName: 'Company__c', id };
     const before = await picture();
@@ -186,7 +186,7 @@ describe('dry runs', () => {
     assert.deepEqual(await picture(), before);
   });
 
-  it('lets dry runs of one unique value pass each other', async () => {
+  it('does not block dry runs with the same unique value', async () => {
     const fields = { name: 'x', Code__c: 'DRY-TWIN' };
     const replies = await Promise.all(
       Array.from({ length: 6 }, () => check('create', { objectApiName: 'Company__c' }, fields)),
@@ -194,7 +194,7 @@ describe('dry runs', () => {
     for (const reply of replies) assert.equal(reply.body.valid, true, reply.text);
   });
 
-  it('creates and changes no user, and tells auth nothing', async () => {
+  it('creates and changes no user, and does not call auth', async () => {
     const before = await picture();
     const body = {
       name: 'New',
@@ -213,7 +213,7 @@ describe('dry runs', () => {
     assert.equal((await world.reader.list('Company__c')).status, 200);
   });
 
-  it(`says of any body what the write then says (seed ${seed})`, async function () {
+  it(`predicts the result of the write for any body (seed ${seed})`, async function () {
     this.timeout(120_000);
     await clerk.create('Company__c', { name: 'Owner of codes', Code__c: 'c1' });
     const target = (await clerk.create('Company__c', { name: 'Target' })).body;

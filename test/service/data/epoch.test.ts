@@ -72,7 +72,7 @@ describe('epochs of a tenant', () => {
     return { id, begun: steps[0]!.promise, write: steps[1]!.resolve, commit: steps[2]!.resolve, done };
   };
 
-  it('begins anew where an entry lies ahead, and tells what is written from then on, each once', async () => {
+  it('is renewed when an entry is ahead, and later changes are reported once each', async () => {
     const before = await begin();
     await restoreEntry();
     await assert.rejects(
@@ -85,7 +85,7 @@ describe('epochs of a tenant', () => {
     assert.deepEqual((await toldSince(cursor)).sort(), made.sort());
   });
 
-  it('is renewed once by many who find out at the same time, under writers', async function () {
+  it('is renewed once by concurrent readers, during writes', async function () {
     this.timeout(60_000);
     const { epoch: seen, place } = await epoch();
     await restoreEntry();
@@ -106,7 +106,7 @@ describe('epochs of a tenant', () => {
     for (const id of made) assert.ok(already.has(id) || told.includes(id), 'and nothing is missed');
   });
 
-  it('tells what was under way while it was renewed', async function () {
+  it('reports changes in flight during its renewal', async function () {
     this.timeout(60_000);
     const late = held();
     await late.begun;
@@ -134,7 +134,7 @@ describe('epochs of a tenant', () => {
     assert.deepEqual((await toldSince(cursor)).sort(), [late.id, after].sort());
   });
 
-  it('leaves the chain whole, which is read once and then only where it is new', async () => {
+  it('keeps the chain intact, which is read once and then incrementally', async () => {
     const { tenantId } = world;
     await restoreEntry();
     await make('In the wrong epoch');

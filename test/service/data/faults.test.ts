@@ -73,7 +73,7 @@ describe('records under faults and concurrency', () => {
     assert.equal(history!['count'], 2);
   });
 
-  it('answers what the database gives up as a service that is busy, and changes nothing', async () => {
+  it('answers 503 for a canceled statement, without a change', async () => {
     const lock = `LOCK TABLE ${schema()}."Company__c" IN ACCESS EXCLUSIVE MODE`;
     const { body } = await world.clerk.create('Company__c', { name: 'Slow' });
     const given = (work: () => Promise<unknown>) =>
@@ -90,7 +90,7 @@ describe('records under faults and concurrency', () => {
     assert.equal((await change()).headers['ETag'], '"2"', 'the same key may be sent again');
   });
 
-  it('waits for a deployment that changes the table, however long another writer would be waited for', async () => {
+  it('waits for a deployment that changes the table, beyond the limit for other writers', async () => {
     const { body } = await world.clerk.create('Company__c', { name: 'Waiting' });
     const client = new pg.Client(world.platform.database.url);
     await client.connect();
@@ -121,7 +121,7 @@ describe('records under faults and concurrency', () => {
     assert.equal((await world.clerk.update('Company__c', body.id, { Count__c: 1 }, { etag: '"1"' })).status, 200);
   });
 
-  it('says that it is contention when a record stays locked', async function () {
+  it('reports contention when a record stays locked', async function () {
     this.timeout(15_000);
     const { body } = await world.clerk.create('Company__c', { name: 'Held' });
     const client = new pg.Client(world.platform.database.url);
@@ -201,7 +201,7 @@ describe('records under faults and concurrency', () => {
     }
   });
 
-  it('leaves no child behind when its parent is deleted at the same moment', async () => {
+  it('leaves no orphan when the parent is deleted concurrently', async () => {
     for (let round = 0; round < 5; round++) {
       const { body } = await world.clerk.create('Company__c', { name: 'Parent' });
       const results = await Promise.allSettled([
@@ -222,7 +222,7 @@ describe('records under faults and concurrency', () => {
     }
   });
 
-  it('loses no update among twenty writers who read again when they were too late', async function () {
+  it('loses no update among twenty writers that retry on conflict', async function () {
     this.timeout(30_000);
     const { body } = await world.clerk.create('Company__c', { name: 'Counter', Count__c: 0 });
     const increment = async (person: Person): Promise<void> => {

@@ -18,7 +18,7 @@ describe('the history of a record', () => {
   const change = (id: string, version: number, body: Record<string, unknown>) =>
     world.admin.update('Company__c', id, body, { etag: `"${version.toString(36)}"` });
 
-  it('tells who changed what, newest first, with every digit', async () => {
+  it('lists actor and changes, newest first, with every digit', async () => {
     const id = await company({ Amount__c: '9007199254740993.10', Note__c: 'a' });
     const changed = await change(id, 1, { Amount__c: '0.10', Tags__c: ['x'] });
     assert.equal(changed.status, 200);
@@ -42,7 +42,7 @@ describe('the history of a record', () => {
     assert.match(exact.text, /"from":"9007199254740993\.10","to":"0\.10"/);
   });
 
-  it('shows a reader the fields the reader can read, and no entry about others alone', async () => {
+  it('shows only readable fields, and omits entries without any', async () => {
     const id = await company({ Code__c: `C${randomUUID()}`, Amount__c: 1, Secret__c: 's' });
     await change(id, 1, { Amount__c: 2 });
     await change(id, 2, { Secret__c: 't' });
@@ -62,7 +62,7 @@ describe('the history of a record', () => {
     assert.equal((await history(world.admin, id)).body.records.length, 4);
   });
 
-  it('is walked with take and cursor, which belong to it alone', async () => {
+  it('is paged with take and cursor, which are valid for it only', async () => {
     const id = await company({ Count__c: 0 });
     for (let n = 1; n <= 6; n++) await change(id, n, n % 2 ? { Count__c: n, Secret__c: `${n}` } : { Count__c: n });
     const whole = (await history(world.clerk, id)).body.records;
@@ -89,7 +89,7 @@ describe('the history of a record', () => {
     assert.equal((await history(world.clerk, id, { take: 1_000 })).headers['X-Effective-Take'], '200');
   });
 
-  it('is that of a record the caller can see, and of no other', async () => {
+  it('is available for visible records only', async () => {
     const id = await company();
     for (const [person, object, record] of [
       [world.clerk, 'Company__c', randomUUID()],
@@ -104,7 +104,7 @@ describe('the history of a record', () => {
     assert.equal((await refusal(history(world.admin, id))).code, 'RECORD_NOT_FOUND');
   });
 
-  it('is empty where no history is kept, and forgets fields that are gone', async () => {
+  it('is empty without history tracking, and omits deleted fields', async () => {
     const silent = {
       'objects/Silent__c/object.yaml': [
         'type: CustomObject',

@@ -57,7 +57,7 @@ describe('idempotency of record mutations', () => {
     );
   });
 
-  it('executes a failed key anew', async () => {
+  it('executes a failed key again', async () => {
     const conflict = { name: 'Anew', Code__c: 'ANEW' };
     const holder = await world.clerk.create('Company__c', { name: 'Holder', Code__c: 'ANEW' });
     assert.equal(
@@ -80,7 +80,7 @@ describe('idempotency of record mutations', () => {
     assert.equal(error.details!['firstRequestId'], first!['request_id']);
   });
 
-  it('has a key of its own for every user and client', async () => {
+  it('scopes keys to user and client', async () => {
     const other = world.person(world.tenantId, world.clerk.userId, 'another client');
     await world.clerk.create('Company__c', { name: 'Own' }, { key: 'shared-key' });
     await world.admin.create('Company__c', { name: 'Own' }, { key: 'shared-key' });
@@ -137,7 +137,7 @@ describe('idempotency of record mutations', () => {
     }
   });
 
-  it('takes a key as new after its retention', async () => {
+  it('treats a key as new after its retention', async () => {
     await world.clerk.create('Company__c', { name: 'Expired' }, { key: 'expired-key' });
     await world.rows(
       `UPDATE $schema._idempotency SET expires_at = now() - interval '1 second' WHERE key = 'expired-key'`,
@@ -147,7 +147,7 @@ describe('idempotency of record mutations', () => {
     assert.equal(await count('Expired'), 2);
   });
 
-  it('does not hand the stored body to a user who lost the object', async () => {
+  it('does not return the stored body to a user who lost access to the object', async () => {
     const { userIds } = (await world.platform.broker.call('data.users.provision', {
       tenantId: world.tenantId,
       users: [

@@ -13,7 +13,7 @@ import { sweepTenant } from '../../../services/data/maintenance/sweep.ts';
 import type { UserSync } from '../../../services/data/users/sync.ts';
 import { createWorld, type World } from './world.ts';
 
-describe('what the platform does with records by itself', () => {
+describe('background work on records', () => {
   let world: World;
   before(async function () {
     this.timeout(60_000);
@@ -23,7 +23,7 @@ describe('what the platform does with records by itself', () => {
   const sweep = (sync: UserSync = { send: async () => {}, failed: () => {} }, mayGoOn = () => true) =>
     sweepTenant(world.database, world.tenantId, sync, mayGoOn);
 
-  it('provisions users twice without making them twice', async () => {
+  it('provisions users idempotently', async () => {
     const users = [
       { username: 'boss@one.example', email: 'boss@one.example', displayName: 'Boss', profileApiName: 'Administrator' },
       {
@@ -49,7 +49,7 @@ describe('what the platform does with records by itself', () => {
     assert.equal(aide.name, 'Aide');
   });
 
-  it('loads sample records once and goes on counting behind them', async () => {
+  it('loads sample records once and continues automatic numbers after them', async () => {
     const rows = Array.from({ length: 1_500 }, (_, n) => [
       randomUUID(),
       `TIC-${String(n + 1).padStart(5, '0')}`,
@@ -123,7 +123,7 @@ describe('what the platform does with records by itself', () => {
     assert.equal((await world.rows('SELECT FROM $schema._revoked_shares')).length, 1);
   });
 
-  it('removes events after seven days, however many there are, and no user that auth has not been informed of', async () => {
+  it('removes events after seven days in any number, except users not yet synced to auth', async () => {
     const refused: string[] = [];
     const auth: UserSync = {
       send: async () => {
@@ -160,7 +160,7 @@ describe('what the platform does with records by itself', () => {
     assert.deepEqual(await left(), [['data.record.updated', 3]]);
   });
 
-  it('tells how much is stored, what was removed, and what is left', async () => {
+  it('reports stored, removed and remaining amounts', async () => {
     const metrics = new Metrics();
     const numbers = new RetentionNumbers();
     numbers.register(metrics, world.database);
@@ -194,7 +194,7 @@ describe('what the platform does with records by itself', () => {
     assert.ok((await metricOf('erp_retention_last_swept_timestamp_seconds')) > Date.now() / 1_000 - 60);
   });
 
-  it('finds what has expired by an index, also in tables that have been used for long', async () => {
+  it('finds expired rows by an index, also in long-used tables', async () => {
     const schema = `"t_${world.tenantId.replaceAll('-', '')}"`;
     const scans = ({ text, values }: Statement): Promise<string> =>
       world.database.transaction(async (tx) => {

@@ -17,7 +17,7 @@ describe('reading objects and records', () => {
   });
   after(() => world?.stop());
 
-  it('lists the objects a user can read, with what the connection may do', async () => {
+  it('lists readable objects with the capabilities of the connection', async () => {
     const { body } = await world.clerk.send('schema.objects.list', {});
     assert.deepEqual(
       body.records.map((item: { apiName: string }) => item.apiName),
@@ -83,7 +83,7 @@ describe('reading objects and records', () => {
     assert.notEqual(clerk.headers['ETag'], etag, 'another user, another description');
   });
 
-  it('gives JSON Schemas of the bodies', async () => {
+  it('serves JSON Schemas of the bodies', async () => {
     const { body } = await world.clerk.send('schema.objects.getSchema', { objectApiName: 'Company__c' });
     assert.equal(body.$schema, 'https://json-schema.org/draft/2020-12/schema');
     assert.deepEqual(body.$defs.create.required, ['name']);
@@ -112,7 +112,7 @@ describe('reading objects and records', () => {
     assert.deepEqual(seen, [6, 5, 4, 3, 2, 1, 0]);
   });
 
-  it('takes the same query as a body', async () => {
+  it('accepts the same query as a body', async () => {
     const query = {
       filters: { logic: 'and', conditions: [{ id: '1', field: 'Kind__c', operator: 'eq', value: 'a' }] },
       sort: [{ id: 'name' }],
@@ -131,7 +131,7 @@ describe('reading objects and records', () => {
     );
   });
 
-  it('says when it answers fewer records than asked for', async () => {
+  it('reports when it returns fewer records than requested', async () => {
     const reply = await world.clerk.list('Company__c', { take: 1_000 });
     assert.equal(reply.headers['X-Effective-Take'], '200');
     assert.equal((await world.clerk.list('Company__c', { take: 200 })).headers['X-Effective-Take'], undefined);
@@ -159,7 +159,7 @@ describe('reading objects and records', () => {
     assert.ok('Code__c' in reader.body && !('Count__c' in reader.body));
   });
 
-  it('answers 404 alike for what is absent, deleted, hidden or malformed', async () => {
+  it('answers 404 alike for absent, deleted, hidden and malformed ids', async () => {
     const { body } = await world.clerk.create('Company__c', { name: 'Gone' });
     await world.clerk.delete('Company__c', body.id, { etag: '"1"' });
     const messages = new Set<string>();
@@ -195,7 +195,7 @@ describe('reading objects and records', () => {
     );
   });
 
-  it('shows everybody who the users are, and no more', async () => {
+  it('shows only basic fields of users to every user', async () => {
     const { body } = await world.reader.list('User', { sort: [{ id: 'displayName' }] });
     assert.deepEqual(
       body.records.map((user: { displayName: string }) => user.displayName),
@@ -204,7 +204,7 @@ describe('reading objects and records', () => {
     assert.deepEqual(Object.keys(body.records[0]).sort(), ['displayName', 'id', 'name']);
   });
 
-  it('notices a deployment at once, whichever process made it', async () => {
+  it('uses a new configuration at once, deployed by any process', async () => {
     await world.clerk.list('Company__c', { take: 1 });
     await world.deploy(world.tenantId, {
       'objects/Company__c/fields/Fresh__c.yaml':
@@ -217,7 +217,7 @@ describe('reading objects and records', () => {
     assert.equal(created.body.Fresh__c, 'x');
   });
 
-  it('notices at once that a user lost a permission', async () => {
+  it('applies the loss of a permission at once', async () => {
     const { headers } = await world.admin.get('User', world.reader.userId);
     assert.equal((await world.reader.list('Company__c', { take: 1 })).status, 200);
     const changed = await world.admin.update(

@@ -18,7 +18,7 @@ describe('restoring records', () => {
     (options.by ?? world.clerk).send('data.records.restore', { objectApiName: object, id }, {}, undefined, options);
   const code = async (promise: Promise<Reply>): Promise<string> => (await refusal(promise)).code;
 
-  it('brings the record back as it was, one version on', async () => {
+  it('restores the record unchanged, with the next version', async () => {
     const parent = await make('Company__c');
     const made = await make('Company__c', {
       Code__c: 'BACK-1',
@@ -67,7 +67,7 @@ describe('restoring records', () => {
     assert.equal(on.headers['ETag'], '"3"');
   });
 
-  it('brings back what was deleted along with it, and nothing that was deleted before', async () => {
+  it('restores records deleted with it, and none deleted before', async () => {
     const root = await make('Company__c');
     const items = await Promise.all([1, 2, 3].map(() => make('Item__c', { CompanyId__c: root.id })));
     const parts = await Promise.all(items.map((item) => make('Part__c', { ItemId__c: item.id })));
@@ -100,7 +100,7 @@ describe('restoring records', () => {
     assert.equal((await world.clerk.get('Part__c', parts[2].id)).status, 200);
   });
 
-  it('brings a detail back only to a master that is there', async () => {
+  it('restores a detail only to an existing master', async () => {
     const root = await make('Company__c');
     const item = await make('Item__c', { CompanyId__c: root.id });
     const part = await make('Part__c', { ItemId__c: item.id });
@@ -117,7 +117,7 @@ describe('restoring records', () => {
     assert.equal((await world.clerk.get('Part__c', part.id)).status, 200);
   });
 
-  it('clears a reference to what is gone meanwhile, and says so in the history', async () => {
+  it('clears a reference to a record deleted meanwhile, with a history entry', async () => {
     const parent = await make('Company__c');
     const child = await make('Company__c', { ParentId__c: parent.id });
     await remove('Company__c', child.id);
@@ -153,7 +153,7 @@ describe('restoring records', () => {
     assert.equal((await restore('Company__c', id)).status, 201);
   });
 
-  it('answers what is not there, not deleted or no longer kept alike', async () => {
+  it('answers alike for absent, undeleted and purged records', async () => {
     const live = await make('Company__c');
     const old = await make('Company__c');
     const gone = await make('Company__c');
@@ -180,7 +180,7 @@ describe('restoring records', () => {
     assert.equal(await code(restore('Company__c', gone.id, { by: world.reader })), 'OBJECT_PERMISSION_DENIED');
   });
 
-  it('is done once, however many ask', async () => {
+  it('happens once for concurrent requests', async () => {
     const { id } = await make('Company__c');
     await remove('Company__c', id);
     const key = randomUUID();
@@ -211,7 +211,7 @@ describe('restoring records', () => {
     assert.equal((await restore('Ticket__c', ticket.id)).body.name, ticket.name);
   });
 
-  it('fits the record into the fields of today', async () => {
+  it('adapts the record to the current fields', async () => {
     const made = await make('Company__c', { Amount__c: 123456.78, Tags__c: ['y'], Note__c: 'x' });
     await remove('Company__c', made.id);
     const path = 'objects/Company__c/fields';

@@ -144,7 +144,7 @@ interface Answer {
   remaining: number;
 }
 
-describe('reverting an agent run under the rights of who reverts', () => {
+describe('permissions for reverting an agent run', () => {
   let world: World;
   let admin: Person;
   let overseer: Person;
@@ -173,7 +173,7 @@ describe('reverting an agent run under the rights of who reverts', () => {
     (await admin.create('Company__c', { name: 'Acme', ...body })).body.id;
   const reasons = ({ skipped }: Answer) => Object.fromEntries(skipped.map(({ id, reason }) => [id, reason]));
 
-  it('reverts what they may edit, and nothing else of a record that they see', async () => {
+  it('limit the revert to editable fields of visible records', async () => {
     const agentRunId = randomUUID();
     const [note, amount, secret, both, gone] = [
       await company({ Note__c: 'before' }),
@@ -205,7 +205,7 @@ describe('reverting an agent run under the rights of who reverts', () => {
     assert.deepEqual([rest.reverted.length, rest.skipped], [6, []]);
   });
 
-  it('does not name records that they cannot see, whatever became of these', async () => {
+  it('hide invisible records in any state', async () => {
     const agentRunId = randomUUID();
     const id = await company({ Note__c: 'before' });
     const order = (await admin.create('Order__c', { name: 'Hidden' }, { agentRunId })).body.id;
@@ -222,7 +222,7 @@ describe('reverting an agent run under the rights of who reverts', () => {
     assert.equal((await admin.get('Order__c', order)).status, 200);
   });
 
-  it('keeps validation rules and unique values', async () => {
+  it('include validation rules and unique values', async () => {
     const agentRunId = randomUUID();
     const code = randomUUID();
     const [ruled, taken] = [await company({ Amount__c: 5 }), await company({ Code__c: code })];
@@ -235,7 +235,7 @@ describe('reverting an agent run under the rights of who reverts', () => {
     assert.deepEqual(reasons(answer), { [ruled]: 'VALIDATION_FAILED', [taken]: 'UNIQUE_VALUE_CONFLICT' });
   });
 
-  it('leaves records whose unique values stand in the way of each other, until one is free', async () => {
+  it('skip records with conflicting unique values until one is free', async () => {
     const agentRunId = randomUUID();
     const [one, two] = [randomUUID(), randomUUID()];
     const [first, second] = [await company({ Code__c: one }), await company({ Code__c: two })];
@@ -251,7 +251,7 @@ describe('reverting an agent run under the rights of who reverts', () => {
     assert.deepEqual((await revert(agentRunId)).reverted, [{ objectApiName: 'Company__c', id: second }]);
   });
 
-  it('leaves what a transition has done, and rollups follow the records below', async () => {
+  it('exclude transitions; rollups follow their child records', async () => {
     const agentRunId = randomUUID();
     const order = (await admin.create('Order__c', { name: 'Plain' })).body.id;
     const line = (await admin.create('Line__c', { name: 'One', OrderId__c: order, Price__c: 10 })).body.id;
@@ -283,7 +283,7 @@ describe('reverting an agent run under the rights of who reverts', () => {
     assert.deepEqual((await revert(agentRunId)).reverted.length, 3);
   });
 
-  it('says where the run has changed who reaches a record', async () => {
+  it('report changes of record access by the run', async () => {
     const agentRunId = randomUUID();
     const order = (await admin.create('Order__c', { name: 'Shared' })).body.id;
     await admin.send(
@@ -300,7 +300,7 @@ describe('reverting an agent run under the rights of who reverts', () => {
     });
   });
 
-  it('gives users back what they held, under the rules for users', async () => {
+  it('restore permissions of users, under the rules for users', async () => {
     const agentRunId = randomUUID();
     const { body } = await admin.get('User', world.clerk.userId);
     await admin.update(
@@ -315,7 +315,7 @@ describe('reverting an agent run under the rights of who reverts', () => {
     assert.deepEqual([user.permissionSetApiNames ?? [], user.displayName], [[], 'clerk']);
   });
 
-  it('passes over fields that are no more, and objects', async () => {
+  it('skip deleted fields and objects', async () => {
     const agentRunId = randomUUID();
     const id = await company({ Note__c: 'before', Website__c: 'https://example.com' });
     await admin.update('Company__c', id, { Note__c: 'after', Website__c: null }, { etag: '"1"', agentRunId });

@@ -29,7 +29,7 @@ describe('reverting an agent run', () => {
   const isGone = async (id: string, objectApiName = 'Company__c') =>
     (await refusal(admin.get(objectApiName, id))).code === 'RECORD_NOT_FOUND';
 
-  it('gives changed fields of every type their values from before the run, several changes at once', async () => {
+  it('restores fields of every type to their values before the run, over several changes', async () => {
     const agentRunId = randomUUID();
     const other = await company();
     const values = {
@@ -74,7 +74,7 @@ describe('reverting an agent run', () => {
     assert.equal(JSON.parse(after).updatedById, admin.userId);
   });
 
-  it('deletes created records and restores deleted ones with what was deleted with them', async () => {
+  it('deletes created records and restores deleted ones with their cascaded deletions', async () => {
     const agentRunId = randomUUID();
     const kept = await company();
     const { id: item } = (await clerk.create('Item__c', { name: 'One', CompanyId__c: kept })).body;
@@ -94,7 +94,7 @@ describe('reverting an agent run', () => {
     assert.equal((await clerk.get('Part__c', part)).status, 200);
   });
 
-  it('deletes again what the run had restored, and takes created and deleted records for reverted', async () => {
+  it('deletes restored records again, and counts created and deleted records as reverted', async () => {
     const agentRunId = randomUUID();
     const [restored, passing] = [await company({ Amount__c: 1 }), await company({}, { agentRunId })];
     const { id: item } = (await clerk.create('Item__c', { name: 'One', CompanyId__c: restored })).body;
@@ -115,7 +115,7 @@ describe('reverting an agent run', () => {
     assert.equal(bin?.['amount'], '1.00');
   });
 
-  it('brings back to where it belonged what the run had moved below a record that stays gone', async () => {
+  it('moves records back that the run had moved below a record that stays deleted', async () => {
     const agentRunId = randomUUID();
     const kept = await company();
     const { id: item } = (await clerk.create('Item__c', { name: 'One', CompanyId__c: kept })).body;
@@ -134,7 +134,7 @@ describe('reverting an agent run', () => {
     assert.deepEqual((await revert(agentRunId)).skipped, []);
   });
 
-  it('brings back deleted records that refer to each other, whatever the run has made of the references', async () => {
+  it('restores deleted records that refer to each other, regardless of changed references', async () => {
     for (const cleared of [false, true]) {
       const agentRunId = randomUUID();
       const one = await company();
@@ -158,7 +158,7 @@ describe('reverting an agent run', () => {
     }
   });
 
-  it('says so when a record is back without a reference to what somebody else has deleted', async () => {
+  it('reports a restored record that lost a reference to a deleted one', async () => {
     const agentRunId = randomUUID();
     const gone = await company();
     const id = await company({ ParentId__c: gone, Amount__c: 1 });
@@ -176,7 +176,7 @@ describe('reverting an agent run', () => {
     assert.equal((await clerk.get('Company__c', id)).body.ParentId__c, gone);
   });
 
-  it('puts back into the recycle bin what the run has restored, also when what it belonged to is gone', async () => {
+  it('moves restored records back to the recycle bin, also when their parent is deleted', async () => {
     const agentRunId = randomUUID();
     const [kept, former] = [await company(), await company()];
     const { id: item } = (await clerk.create('Item__c', { name: 'One', CompanyId__c: former })).body;
@@ -191,7 +191,7 @@ describe('reverting an agent run', () => {
     assert.ok((await isGone(former)) && (await isGone(item, 'Item__c')));
   });
 
-  it('leaves out what would come back below a record that somebody else has deleted', async () => {
+  it('skips records whose parent was deleted by another user', async () => {
     const agentRunId = randomUUID();
     const gone = await company();
     const { id: item } = (await clerk.create('Item__c', { name: 'One', CompanyId__c: gone })).body;
@@ -207,7 +207,7 @@ describe('reverting an agent run', () => {
     assert.equal((await clerk.get('Item__c', item)).body.CompanyId__c, gone);
   });
 
-  it('leaves alone what somebody else has changed, deleted or built on since', async () => {
+  it('skips records changed, deleted or referenced by others since', async () => {
     const agentRunId = randomUUID();
     const [changed, deleted, between, created, free] = [
       await company(),
@@ -245,7 +245,7 @@ describe('reverting an agent run', () => {
     assert.equal((await clerk.get('Company__c', created)).status, 200);
   });
 
-  it('answers the same key with the same answer, and another one with what is true by now', async () => {
+  it('replays the response for the same key, and reports the current state for another', async () => {
     const agentRunId = randomUUID();
     const [first, second] = [await company(), await company()];
     for (const id of [first, second])
@@ -268,7 +268,7 @@ describe('reverting an agent run', () => {
     assert.equal(reused.code, 'IDEMPOTENCY_KEY_REUSED');
   });
 
-  it('reverts once when several ask at once', async () => {
+  it('reverts once for concurrent requests', async () => {
     const agentRunId = randomUUID();
     const ids = await Promise.all(Array.from({ length: 5 }, () => company()));
     for (const id of ids) await clerk.update('Company__c', id, { Amount__c: 1 }, { etag: etag(1), agentRunId });
@@ -283,7 +283,7 @@ describe('reverting an agent run', () => {
     for (const id of ids) assert.equal((await clerk.get('Company__c', id)).body.recordVersion, 3);
   });
 
-  it('is in the trail and in the history with the run, in the name of who reverts', async () => {
+  it('is in trail and history with the run and the reverting user', async () => {
     const agentRunId = randomUUID();
     const id = await company();
     const skipped = await company();
@@ -310,7 +310,7 @@ describe('reverting an agent run', () => {
     );
   });
 
-  it('takes up a revert that died between two records, and answers for all of it', async () => {
+  it('resumes a revert that died between two records, with a complete response', async () => {
     const agentRunId = randomUUID();
     const ids = [await company(), await company(), await company()];
     for (const id of ids) await clerk.update('Company__c', id, { Amount__c: 1 }, { etag: etag(1), agentRunId });
@@ -331,7 +331,7 @@ describe('reverting an agent run', () => {
     assert.deepEqual((await revert(agentRunId)).reverted, [named(newest), named(middle), named(oldest)]);
   });
 
-  it('stops when the time is up, and goes on under the same key without doing anything twice', async function () {
+  it('stops at its time limit, and continues under the same key without repetition', async function () {
     this.timeout(60_000);
     const agentRunId = randomUUID();
     const ids = await Promise.all(Array.from({ length: 60 }, () => company()));
@@ -365,7 +365,7 @@ describe('reverting an agent run', () => {
     assert.equal(noted?.['n'], 1);
   });
 
-  it('says that records remain which it had no time to try again', async function () {
+  it('reports remaining records when time runs out', async function () {
     this.timeout(60_000);
     const agentRunId = randomUUID();
     const [code, taken] = [`C-${randomUUID()}`, `C-${randomUUID()}`];
@@ -390,7 +390,7 @@ describe('reverting an agent run', () => {
     assert.equal((await clerk.get('Company__c', first)).body.Code__c, code);
   });
 
-  it('is for people who approve actions of agents, outside of runs', async () => {
+  it('requires the permission to approve agent actions, outside of runs', async () => {
     const agentRunId = randomUUID();
     const send = (person: Person, options: CallOptions = {}) =>
       refusal(person.send('agent.runs.revert', { runId: agentRunId }, {}, undefined, options));

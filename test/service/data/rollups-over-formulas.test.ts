@@ -219,7 +219,7 @@ describe(`rollups over formulas (ROLLUP_SEED=${seed})`, function () {
     return figures;
   }
 
-  it('are what their formulas say, whatever happens to records and formulas', async () => {
+  it('match their formulas after any change of records and formulas', async () => {
     await deployTemplate(database, tenantId, stored());
     for (const id of PARENTS)
       await database.query(

@@ -128,7 +128,7 @@ describe('rollups under load', () => {
     else await remove('Deal__c', pick(deals));
   }
 
-  it('are right in the end, and few mutations had to be repeated', async function () {
+  it('are correct in the end, with few retried mutations', async function () {
     this.timeout(120_000);
     for (let i = 0; i < 2; i++) await send('create', 'Firm__c', null, {});
     for (let i = 0; i < 3; i++) await send('create', 'Item__c', null, {});

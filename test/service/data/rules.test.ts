@@ -62,7 +62,7 @@ describe('validation rules', () => {
     who.create('Company__c', { name: 'Acme', ...body });
   const company = async (body: Record<string, unknown> = {}) => (await create(body)).body;
 
-  it('refuse a new record and a change with the error that the contract shows', async () => {
+  it('refuse a create and an update with the documented error', async () => {
     const expected = {
       pointer: '/Amount__c',
       field: 'Amount__c',
@@ -104,7 +104,7 @@ describe('validation rules', () => {
     ]);
   });
 
-  it('say nothing about a value that is none', async () => {
+  it('are skipped for an invalid value', async () => {
     assert.deepEqual(codes(await refusal(create({ Amount__c: 'much' }))), ['/Amount__c FIELD_TYPE_INVALID']);
   });
 
@@ -130,7 +130,7 @@ describe('validation rules', () => {
     ]);
   });
 
-  it('that cannot be evaluated let nothing through, and say why', async () => {
+  it('that cannot be evaluated refuse the write, with the reason', async () => {
     const { errors } = await refusal(create({ Amount__c: 5, Quantity__c: 0 }));
     assert.deepEqual(errors, [
       {
@@ -175,7 +175,7 @@ describe('validation rules', () => {
     );
   });
 
-  it('know who is asking and which day it is', async () => {
+  it('can use the current user and date', async () => {
     assert.deepEqual(codes(await refusal(create({ name: 'forbidden' }))), [' VALIDATION_RULE']);
     assert.equal((await create({ name: 'forbidden' }, world.admin)).status, 201);
     assert.deepEqual(codes(await refusal(create({ name: 'reviewed' }))), [' VALIDATION_RULE'], 'a member');
@@ -193,7 +193,7 @@ describe('validation rules', () => {
     assert.ok(codes(lost).includes('/CompanyId__c REFERENCE_NOT_FOUND'));
   });
 
-  it('come and go with a deployment, which no write slips past', async () => {
+  it('apply from their deployment on, to concurrent writes as well', async () => {
     const { id } = await company({});
     await world.deploy(world.tenantId, rule('NoGamma', 'record.name == "gamma"'));
     assert.deepEqual(codes(await refusal(world.clerk.update('Company__c', id, { name: 'gamma' }, { etag: '"1"' }))), [

@@ -97,7 +97,7 @@ const FILES: Record<string, string> = {
   ),
 };
 
-describe('records that are shared with some', () => {
+describe('shared records', () => {
   let world: World;
   const people: Record<string, Person> = {};
   const person = (name: string): Person => people[name]!;
@@ -126,7 +126,7 @@ describe('records that are shared with some', () => {
   const names = async (who: string): Promise<string[]> =>
     (await person(who).list('Deal__c')).body.records.map((record: { id: string }) => record.id);
 
-  it('are read by the owner and those above, and are not there for others', async () => {
+  it('are visible to the owner and higher roles, and absent for others', async () => {
     const id = await deal();
     for (const who of ['rep', 'boss', 'editor']) {
       assert.equal((await person(who).get('Deal__c', id)).status, 200, who);
@@ -140,7 +140,7 @@ describe('records that are shared with some', () => {
     }
   });
 
-  it('are changed by those who may edit, and given away or deleted by those who reach them fully', async () => {
+  it('are changed with edit access, and transferred or deleted with full access', async () => {
     const id = await deal('open to the desk');
     const owner = { ownerId: person('boss').userId };
     for (const attempt of [
@@ -170,7 +170,7 @@ describe('records that are shared with some', () => {
     assert.equal((await person('boss').delete('Deal__c', id, { etag: '"3"' })).status, 200);
   });
 
-  it('are named in references by those who can read them', async () => {
+  it('can be referenced by their readers', async () => {
     const id = await deal('open to the desk');
     assert.equal((await person('desk').create('DealTask__c', { name: 't', DealId__c: id })).status, 201);
     const refused = await refusal(person('colleague').create('DealTask__c', { name: 't', DealId__c: id }));
@@ -204,7 +204,7 @@ describe('records that are shared with some', () => {
     );
   });
 
-  it('are not counted for those who cannot see them, and are in the way all the same', async () => {
+  it('are not counted when invisible, but still conflict', async () => {
     const id = await deal('open to the desk');
     await person('desk').create('DealTask__c', { name: 'hidden from the representative', DealId__c: id });
     const first = await refusal(person('rep').delete('Deal__c', id, { etag: '"1"' }));
@@ -215,7 +215,7 @@ describe('records that are shared with some', () => {
     assert.deepEqual(second.details, { dependents: [{ objectApiName: 'DealTask__c', count: 1 }] });
   });
 
-  it('of a new user are seen by those above at once, and of a deactivated one for ever', async () => {
+  it('of new users are visible to higher roles at once, and of deactivated users permanently', async () => {
     const made = await world.admin.create('User', {
       displayName: 'newcomer',
       username: 'newcomer@one.example',

@@ -172,7 +172,7 @@ describe('state models: the state of a record', () => {
   });
   after(() => world?.stop());
 
-  it('begins as the model says, whatever the default of the picklist', async () => {
+  it('starts with the initial state, overriding the picklist default', async () => {
     const { worker } = people as { worker: Person };
     assert.equal((await worker.create('Task__c', { name: 'one' })).body.Stage__c, 'new');
     assert.equal((await worker.create('Task__c', { name: 'one', Stage__c: 'new' })).body.Stage__c, 'new');
@@ -209,7 +209,7 @@ describe('state models: the state of a record', () => {
     assert.deepEqual(codes(await refusal(touched)), ['/Stage__c FIELD_UNKNOWN']);
   });
 
-  it('lists what can be done and why the rest cannot', async () => {
+  it('lists available transitions, and the reason for others', async () => {
     const { worker, watcher, blind, mate } = people as Record<string, Person>;
     const { body } = await worker!.create('Task__c', { name: 'three' });
     const list = async (person: Person, options = {}) =>
@@ -274,7 +274,7 @@ describe('state models: the state of a record', () => {
     assert.deepEqual((await reasons(world.admin))['Nudge'], 'TRANSITION_NOT_ALLOWED');
   });
 
-  it('that is none of the model has no way out, and says from where there would be one', async () => {
+  it('outside the model has no transition, and lists the states that have', async () => {
     const { worker } = people as { worker: Person };
     const { body } = await worker.create('Task__c', { name: 'four', Effort__c: 1 });
     for (const stage of ['NULL', "'lost'"]) {
@@ -373,7 +373,7 @@ describe('transitions: executing them', () => {
     assert.deepEqual(event!['data'].transition, { key: 'start', fromState: 'new', toState: 'going' });
   });
 
-  it('do all their effects in one transaction', async () => {
+  it('execute all effects in one transaction', async () => {
     const id = await task();
     await act(id, 'start');
     const body = { input: { rate: 10.5, day: '2026-03-04', note: 'well done' }, comment: 'Finished.' };
@@ -414,7 +414,7 @@ describe('transitions: executing them', () => {
     );
   });
 
-  it('fail as a whole when a part fails, and point to nothing that was not sent', async () => {
+  it('fail as a whole when a part fails, with pointers to sent values only', async () => {
     const id = await task();
     await act(id, 'start');
     const before = [await count('"Entry__c"'), await count('_outbox'), await count('_history')];
@@ -444,7 +444,7 @@ describe('transitions: executing them', () => {
     assert.equal(stage.body.Stage__c, 'going');
   });
 
-  it('take an input that fits, a comment where one is needed, and tell all that is wrong', async () => {
+  it('accept a valid input, require a comment where configured, and report all problems', async () => {
     const id = await task();
     await act(id, 'start');
     const wrong = await refusal(
@@ -469,7 +469,7 @@ describe('transitions: executing them', () => {
     assert.equal((await act(id, 'hold', undefined, { etag: '"2"' })).status, 201);
   });
 
-  it('are refused with what stands against them, in the order of the checks', async () => {
+  it('are refused with the first failing check, in order', async () => {
     const id = await task();
     const code = async (promise: Promise<unknown>) => {
       const { code: name, details } = await refusal(promise);
@@ -543,7 +543,7 @@ describe('transitions: executing them', () => {
     );
   });
 
-  it('need what a created record needs: its object and fields as the caller has them', async () => {
+  it('require create permission on object and fields of created records', async () => {
     const id = await task();
     await act(id, 'start');
     const finish = { input: { rate: 1 }, comment: 'x' };
@@ -576,7 +576,7 @@ describe('transitions: executing them', () => {
     assert.equal((await act(id, 'finish', finish, { etag: '"2"' })).status, 201);
   });
 
-  it('happen once per key: the stored answer is the answer, also when the transition is gone', async () => {
+  it('execute once per key, and replay the outcome even when the transition was removed', async () => {
     const id = await task();
     const first = await act(id, 'start', {}, { key: 'start-just-once' });
     const again = await act(id, 'start', {}, { key: 'start-just-once' });
@@ -592,7 +592,7 @@ describe('transitions: executing them', () => {
     await world.deploy(world.tenantId, { 'objects/Task__c/stateModels/Lifecycle.yaml': MODEL });
   });
 
-  it('are raced by many and won by one; the others see that the record has changed', async () => {
+  it('succeed for one of several concurrent requests; others get a version conflict', async () => {
     for (let round = 0; round < 5; round++) {
       const id = await task();
       const outcomes = await Promise.all(
@@ -608,7 +608,7 @@ describe('transitions: executing them', () => {
     }
   });
 
-  it('can be tried out: the verdict and the effects, and nothing has happened', async () => {
+  it('support a dry run with verdict and effects, without a change', async () => {
     const id = await task();
     await act(id, 'start');
     const before = [await count('"Entry__c"'), await count('_outbox'), await count('_history')];
@@ -633,7 +633,7 @@ describe('transitions: executing them', () => {
     assert.deepEqual([refused.body.valid, refused.body.errors[0].code], [false, 'STATE_CONFLICT']);
   });
 
-  it('tell of duplicates, their own and those of what they create, until all are confirmed', async () => {
+  it('report duplicates of changed and created records until all are confirmed', async () => {
     const rule = (of: string, name: string, on: string): Record<string, string> => ({
       [`objects/${of}/duplicateRules/${name}.yaml`]: `type: DuplicateRule\napiName: ${name}\nobject: ${of}\nmatch:\n  - field: ${on}\n`,
     });
@@ -706,7 +706,7 @@ describe('transitions: executing them', () => {
     });
   });
 
-  it('leave the state to people as well where the model says so', async () => {
+  it('allow direct changes of the state where the model permits them', async () => {
     await world.deploy(world.tenantId, {
       'objects/Task__c/stateModels/Lifecycle.yaml': MODEL.replace('allowDirectEdit: false', 'allowDirectEdit: true'),
     });
@@ -794,7 +794,7 @@ describe('transitions: concurrent with other writers', () => {
     assert.equal(await deadlocks(), before);
   };
 
-  it('lock what they make records under in the order of everybody', async function () {
+  it('lock the parents of created records in the common order', async function () {
     this.timeout(60_000);
     const { admin } = world;
     const desks = (await Promise.all([1, 2].map(() => admin.create('Desk__c', { name: 'desk' })))).map(
@@ -828,7 +828,7 @@ describe('transitions: concurrent with other writers', () => {
     }
   });
 
-  it('and creates that look for duplicates hold the parent before they look', async function () {
+  it('lock the parent before searching duplicates, as creates do', async function () {
     this.timeout(60_000);
     const { admin } = world;
     const desk = (await admin.create('Desk__c', { name: 'desk' })).body.id;

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { createWorld, refusal, type World } from './world.ts';
 
-describe('changing records by one statement', () => {
+describe('updates by a single statement', () => {
   let world: World;
   let schema: string;
   before(async function () {
@@ -56,7 +56,7 @@ describe('changing records by one statement', () => {
     }
   }
 
-  it('needs one statement where nothing depends on what is stored', async () => {
+  it('use one statement when nothing depends on stored values', async () => {
     const id = await company({ Amount__c: 5 });
     const change = (etag: string) => () =>
       world.clerk.update('Company__c', id, { Amount__c: 6, Count__c: 1 }, { etag });
@@ -65,7 +65,7 @@ describe('changing records by one statement', () => {
     assert.deepEqual(equal, ['WITH', 'WITH', 'WITH'], 'nothing differs: the longer way keeps the key');
   });
 
-  it('needs one statement beside the look-up where the record is addressed by an external id', async () => {
+  it('use one statement and a look-up when addressed by an external id', async () => {
     const id = await company({ Code__c: 'BY-CODE' });
     const upsert = (body: Record<string, unknown>, options = {}) =>
       world.clerk.send(
@@ -83,7 +83,7 @@ describe('changing records by one statement', () => {
     assert.equal((await world.clerk.get('Company__c', id)).body.Count__c, 2);
   });
 
-  it('tells only the fields that differ, and stores what it answers', async () => {
+  it('report only changed fields, and store the response', async () => {
     const id = await company({ Amount__c: 5, Note__c: 'keep', Tags__c: ['x'], Data__c: { a: 1 } });
     const reply = await world.clerk.update(
       'Company__c',
@@ -119,7 +119,7 @@ describe('changing records by one statement', () => {
     ]);
   });
 
-  it('waits for whoever holds the record, and then goes by its version', async () => {
+  it('wait for a lock on the record, then check its version', async () => {
     const touched = await company();
     const reply = await whileHeld(touched, `"Note__c" = 'theirs'`, () =>
       world.clerk.update('Company__c', touched, { Count__c: 1 }, { etag: '"1"' }),
@@ -133,7 +133,7 @@ describe('changing records by one statement', () => {
     assert.equal(error.code, 'ETAG_MISMATCH');
   });
 
-  it('changes the record as it is by then, when it had to wait for a deployment before', async () => {
+  it('change the current record after waiting for a deployment', async () => {
     const id = await company({ Amount__c: 5 });
     let reply: Awaited<ReturnType<typeof world.clerk.update>> | undefined;
     const sent = await sentDuring(async () => {
@@ -155,7 +155,7 @@ describe('changing records by one statement', () => {
     assert.deepEqual(history!['changes'], { Count__c: { from: null, to: 1 } });
   });
 
-  it('gives twins that wait for the same record one outcome', async () => {
+  it('give duplicate requests that wait for the same record one outcome', async () => {
     const id = await company();
     const twin = () => world.clerk.update('Company__c', id, { Count__c: 1 }, { etag: '"1"', key: 'waiting-twins' });
     const replies = await whileHeld(id, `"Note__c" = 'held'`, () => Promise.all([twin(), twin(), twin()]));
@@ -165,7 +165,7 @@ describe('changing records by one statement', () => {
     assert.equal(rows.length, 2, 'the create and one update');
   });
 
-  it('lets go of the record while somebody else has the key, who may wait for it', async () => {
+  it('release the record while another request holds the key, which may wait for it', async () => {
     const id = await company();
     const other = new pg.Client(world.platform.database.url);
     await other.connect();
@@ -194,7 +194,7 @@ describe('changing records by one statement', () => {
     }
   });
 
-  it('changes nothing under a key that stands for something else, whatever version it names', async () => {
+  it('change nothing under the key of another request, with any version', async () => {
     const id = await company({ Count__c: 1 });
     const other = await company();
     await world.clerk.update('Company__c', other, { Count__c: 7 }, { etag: '"1"', key: 'key-of-another' });
@@ -213,7 +213,7 @@ describe('changing records by one statement', () => {
     assert.equal((await world.clerk.get('Company__c', id)).body.Count__c, 4);
   });
 
-  it('takes a key again whose request failed', async () => {
+  it('accept the key of a failed request again', async () => {
     const id = await company();
     const holder = await company({ Code__c: 'AT-ONCE' });
     const change = () =>

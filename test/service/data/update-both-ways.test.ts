@@ -333,7 +333,7 @@ describe('an update by one statement and one step by step', () => {
     }
   }
 
-  it('take for a change what is shown differently, also where it counts as equal', async () => {
+  it('treat differently formatted equal values as changed', async () => {
     for (const twin of TWINS) {
       const object = `${twin}Plain__c`;
       const one = { a: new ExactNumber('1.0') };

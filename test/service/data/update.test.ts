@@ -33,7 +33,7 @@ describe('changing records', () => {
     assert.deepEqual(cleared.body.Tags__c, ['y'], 'a list is replaced as a whole');
   });
 
-  it('keeps the changed fields as history, and tells them', async () => {
+  it('records the changed fields in history and event', async () => {
     const { id } = await company({ Amount__c: 5 });
     await world.clerk.update('Company__c', id, { Amount__c: 7.5, name: 'Acme' }, { etag: '"1"', key: 'update-trail' });
     const [history] = await world.rows(`SELECT * FROM $schema._history WHERE record_id = $1 AND operation = 'update'`, [
@@ -97,7 +97,7 @@ describe('changing records', () => {
     for (const result of results) if (result.status === 'rejected') assert.equal(result.reason.code, 'ETAG_MISMATCH');
   });
 
-  it('answers 404 alike for what is absent, hidden or malformed', async () => {
+  it('answers 404 alike for absent, hidden and malformed ids', async () => {
     const { id } = await company();
     for (const [object, other] of [
       ['Company__c', randomUUID()],
@@ -155,7 +155,7 @@ describe('changing records', () => {
     ]);
   });
 
-  it('holds a dependent picklist to what is stored, too', async () => {
+  it('checks a dependent picklist against stored values as well', async () => {
     const { id } = await company({ Kind__c: 'a', Sub__c: 'a1' });
     assert.deepEqual(codes(await refusal(world.clerk.update('Company__c', id, { Kind__c: 'b' }, { etag: '"1"' }))), [
       '/Sub__c DEPENDENT_PICKLIST_INVALID',
@@ -184,7 +184,7 @@ describe('changing records', () => {
     assert.equal(cleared.body.ParentId__c, null);
   });
 
-  it('answers only what the writer may read, and changes the ETag for everybody', async () => {
+  it('returns only readable fields, and changes the ETag for all readers', async () => {
     const { id } = await company();
     const reply = await world.admin.update(
       'Company__c',

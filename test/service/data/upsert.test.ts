@@ -48,7 +48,7 @@ describe('upserts', () => {
     assert.equal(audit!['count'], 2);
   });
 
-  it('takes a body that says the same and refuses one that says otherwise', async () => {
+  it('accepts a body with the same external id and refuses another', async () => {
     const { body } = await upsert('SAME-1', { name: 'x', Code__c: 'SAME-1' });
     const renamed = await upsert('SAME-1', { Code__c: 'same-1' });
     assert.deepEqual([renamed.body.id, renamed.body.Code__c], [body.id, 'same-1']);
@@ -72,7 +72,7 @@ describe('upserts', () => {
     assert.equal(await code(upsert('COND-1', {}, { etag: '"2"', ifNoneMatch: '*' })), 'PARAMETER_CONFLICT');
   });
 
-  it('tells who may not create or update so before it looks at the version', async () => {
+  it('checks create and update permission before the version', async () => {
     await upsert('COND-2', { name: 'x' });
     const by = world.reader;
     const denied = async (value: string, options: CallOptions, operation: string) => {
@@ -94,12 +94,12 @@ describe('upserts', () => {
     for (const field of ['Secret__c', 'name', 'constructor']) assert.deepEqual(await shape(field), unknown);
   });
 
-  it('refuses a blank value: those without a key would write one record together', async () => {
+  it('refuses a blank external id, which would merge unrelated records', async () => {
     for (const value of ['', ' ', '\u3000'])
       assert.equal(await code(upsert(value, { name: 'x' })), 'PARAMETER_INVALID', JSON.stringify(value));
   });
 
-  it('asks for the permission of what it does', async () => {
+  it('requires the permission for the executed operation', async () => {
     await upsert('PERM-1', { name: 'x' });
     const by = world.reader;
     assert.equal(await code(upsert('PERM-1', { name: 'y' }, { by })), 'OBJECT_PERMISSION_DENIED');
@@ -109,7 +109,7 @@ describe('upserts', () => {
     assert.deepEqual(codes(await refusal(upsert('x'.repeat(41), { name: 'y' }))), ['/Code__c FIELD_TOO_LONG']);
   });
 
-  it('is tried out by a dry run', async () => {
+  it('supports a dry run', async () => {
     const dry = await tryOut('DRY-1', { name: 'x' });
     assert.deepEqual([dry.status, dry.body.valid, dry.body.effects[0].kind], [200, true, 'create']);
     const { id } = (await upsert('DRY-1', { name: 'x' })).body;
@@ -120,7 +120,7 @@ describe('upserts', () => {
     );
   });
 
-  it('answers the stored outcome to a retry, whatever became of the record', async () => {
+  it('answers the stored outcome to a retry, regardless of later changes', async () => {
     const key = randomUUID();
     const first = await upsert('RETRY-1', { name: 'x' }, { key, ifNoneMatch: '*' });
     const again = await upsert('RETRY-1', { name: 'x' }, { key, ifNoneMatch: '*' });
@@ -132,7 +132,7 @@ describe('upserts', () => {
     assert.equal(await code(upsert('RETRY-1', { name: 'other' }, { key })), 'IDEMPOTENCY_KEY_REUSED');
   });
 
-  it('creates one record when many ask at once', async () => {
+  it('creates one record for concurrent requests', async () => {
     for (let round = 0; round < 5; round++) {
       const replies = await Promise.all(
         Array.from({ length: 8 }, (_, i) => upsert(`RACE-${round}`, { name: 'x', Count__c: i })),
@@ -142,7 +142,7 @@ describe('upserts', () => {
     }
   });
 
-  it('creates one record when many ask at once, also where that would be a duplicate', async () => {
+  it('creates one record for concurrent requests with a duplicate rule', async () => {
     const path = 'objects/Company__c/duplicateRules/SameName.yaml';
     const object = 'objects/Company__c/object.yaml';
     const rule = (active: boolean) => ({
@@ -167,7 +167,7 @@ describe('upserts', () => {
     }
   });
 
-  it('creates again what is deleted meanwhile', async () => {
+  it('creates a record again that was deleted meanwhile', async () => {
     await upsert('GONE-1', { name: 'x' });
     const remove = async (): Promise<void> => {
       const { body } = await upsert('GONE-1', { name: 'x' });
@@ -209,7 +209,7 @@ describe('upserts by an external id that is not unique', () => {
     assert.equal((await refusal(upsert('4x'))).code, 'PARAMETER_INVALID');
   });
 
-  it('creates one record when many ask at once, and refuses to choose', async () => {
+  it('creates one record for concurrent requests, and refuses ambiguous matches', async () => {
     const replies = await Promise.all(Array.from({ length: 6 }, () => upsert('7')));
     assert.equal(new Set(replies.map(({ body }) => body.id)).size, 1);
     await world.admin.create('Company__c', { name: 'Twin', Loose__c: 7 });

@@ -66,7 +66,7 @@ describe('users are records', () => {
     );
   });
 
-  it('lets only those who manage users write them', async () => {
+  it('requires user management to write them', async () => {
     const user = await make('target');
     const body = { displayName: 'x', username: 'x@one.example', profileApiName: 'Clerk' };
     assert.equal((await refusal(world.clerk.create('User', body))).code, 'OBJECT_PERMISSION_DENIED');
@@ -80,7 +80,7 @@ describe('users are records', () => {
     );
   });
 
-  it('lets nobody give away, or take, a system permission that they do not hold', async () => {
+  it('refuses to grant or revoke a system permission that the caller lacks', async () => {
     const helper = await make('helper', { permissionSetApiNames: ['UserAdmin'] });
     const helpdesk = world.person(world.tenantId, helper.id);
     const user = await make('helped');
@@ -106,7 +106,7 @@ describe('users are records', () => {
       assert.equal((await world.admin.update('User', id, { active: false }, { etag })).status, 200);
   });
 
-  it('keeps languages and time zones that there are, and describes them by such ones', async () => {
+  it('accepts only existing languages and time zones', async () => {
     const user = await make('traveller', { locale: 'pt-BR', timezone: 'America/Sao_Paulo' });
     for (const locale of ['en_US', 'xx-yy-zz', 'no language', 'EN-us']) {
       const error = await refusal(world.admin.update('User', user.id, { locale, timezone: 'Mars' }, { etag: '"1"' }));
@@ -122,7 +122,7 @@ describe('users are records', () => {
     assert.match(username, /@/);
   });
 
-  it('lets nobody change or deactivate a user who holds more, in whatever way', async () => {
+  it('refuses any change or deactivation of a user who holds more than the caller', async () => {
     const helper = await make('aide', { permissionSetApiNames: ['UserAdmin'] });
     const aide = world.person(world.tenantId, helper.id);
     const higher = [
@@ -156,7 +156,7 @@ describe('users are records', () => {
     }
   });
 
-  it('lets nobody give a permission, a role or a membership that they do not hold', async () => {
+  it('refuses to grant a permission, role or membership that the caller lacks', async () => {
     const helper = await make('giver', { permissionSetApiNames: ['UserAdmin'], roleApiName: 'Rep' });
     const giver = world.person(world.tenantId, helper.id);
     const user = await make('taker');
@@ -204,7 +204,7 @@ describe('users are records', () => {
     }
   });
 
-  it('takes only profiles, roles and permission sets that exist', async () => {
+  it('accepts only existing profiles, roles and permission sets', async () => {
     const error = await refusal(
       make('bad', {
         profileApiName: 'Nope',
@@ -221,7 +221,7 @@ describe('users are records', () => {
     ]);
   });
 
-  it('keeps usernames unique within the tenant, and tells nothing of those of others', async () => {
+  it('keeps usernames unique within the tenant, without revealing those of others', async () => {
     await make('taken');
     const error = await refusal(make('again', { username: 'Taken@one.example' }));
     assert.equal(error.code, 'UNIQUE_VALUE_CONFLICT');
@@ -237,7 +237,7 @@ describe('users are records', () => {
     assert.equal((await credentials(other.id))!['username'], 'admin@two.example');
   });
 
-  it('refuses a username that none can be as a value of its field, without asking auth', async () => {
+  it('refuses an invalid username as a field error, without calling auth', async () => {
     for (const username of ['x'.repeat(300), 'x'.repeat(100_000), 'sam\0@one.example']) {
       const error = await refusal(make('unusual', { username }));
       assert.deepEqual([error.status, error.code], [422, 'VALIDATION_FAILED']);
@@ -248,7 +248,7 @@ describe('users are records', () => {
     }
   });
 
-  it('takes no name that could be taken for another one, and leaves those that there are', async () => {
+  it('refuses confusable names, and keeps existing ones', async () => {
     for (const [username, character] of [
       ['ad\u0430@one.example', 'U+0430'],
       ['ad\u200Ba@one.example', 'U+200B'],
@@ -278,7 +278,7 @@ describe('users are records', () => {
     assert.equal(kept.status, 200);
   });
 
-  it('gives and takes rights at once, with history', async () => {
+  it('applies permission changes at once, with history', async () => {
     const user = await make('riser', { profileApiName: 'Standard' });
     const person = world.person(world.tenantId, user.id);
     assert.equal((await refusal(person.list('Company__c'))).code, 'OBJECT_NOT_FOUND');
@@ -306,7 +306,7 @@ describe('users are records', () => {
     assert.equal(identity.apiEnabled, false);
   });
 
-  it('never leaves a tenant without somebody who manages users, access and configuration', async () => {
+  it('never leaves a tenant without a manager of users, access and configuration', async () => {
     const own = await world.admin.get('User', world.admin.userId);
     const etag = own.headers['ETag']!;
     assert.deepEqual(
@@ -380,7 +380,7 @@ describe('users are records', () => {
       ]);
     });
 
-    it('never conflicts with a change of the user that is made at the same moment', async () => {
+    it('never conflicts with a concurrent change of the user', async () => {
       const user = await make('busy');
       let { headers } = await world.admin.get('User', user.id);
       for (let round = 10; round < 30; round++) {
@@ -399,7 +399,7 @@ describe('users are records', () => {
       assert.equal(stored!['recordVersion'], 21, 'one for each change by a person');
     });
 
-    it('is noted by the platform alone', async () => {
+    it('is recorded by the platform only', async () => {
       const user = await make('forger');
       const at = { lastSignInAt: '2026-01-01T00:00:00Z' };
       const refused = await refusal(world.admin.update('User', user.id, at, { etag: '"1"' }));
@@ -408,7 +408,7 @@ describe('users are records', () => {
     });
   });
 
-  it('looks for users that auth has not heard of among them only, not among all events', async () => {
+  it('finds users not yet synced to auth without reading all events', async () => {
     await world.rows(
       `INSERT INTO $schema._outbox (type, data) SELECT 'data.record.updated', '{}' FROM generate_series(1, 5000)`,
     );

@@ -8,7 +8,7 @@ import { Database, isConnectionError } from '../../../mixins/database/database.t
 import { type BreakingProxy, STAGES, startBreakingProxy } from '../../support/breaking-proxy.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 
-describe('new connections that break', function () {
+describe('connections that break during set-up', function () {
   this.timeout(60_000);
   let server: TestDatabase;
   let proxy: BreakingProxy;
@@ -32,7 +32,7 @@ describe('new connections that break', function () {
 
   for (const stage of STAGES)
     for (const how of ['reset', 'end'] as const)
-      it(`fail what asked for them, and nothing else (${how} when ${stage})`, async () => {
+      it(`fail only their own request (${how} when ${stage})`, async () => {
         const database = new Database(proxy.url, { size: 4, applicationName: 'breaking test' });
         try {
           proxy.breakBy(() => ({ stage, how }));

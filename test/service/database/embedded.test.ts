@@ -34,7 +34,7 @@ describe('the embedded database', function () {
     await second.stop();
   });
 
-  it('goes on with a folder from before passwords were its own', async () => {
+  it('accepts a folder from before generated passwords', async () => {
     await rm(file());
     const server = await startEmbeddedDatabase(folder);
     await on(server.url, 'SELECT 1');

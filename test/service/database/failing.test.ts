@@ -11,7 +11,7 @@ import { createTenantOverHttp } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { SmallDisk } from '../../support/small-disk.ts';
 
-describe('a database that answers and takes no changes', function () {
+describe('a database that refuses writes', function () {
   this.timeout(120_000);
   let server: Awaited<ReturnType<typeof startTestServer>>;
   let platform: TestPlatform;
@@ -66,7 +66,7 @@ describe('a database that answers and takes no changes', function () {
     assert.match(await (await fetch(`${health}/metrics`)).text(), line);
   };
 
-  it('read-only: reads go on, changes are 503, readiness says so, and changes go on when it ends', async () => {
+  it('read-only: reads succeed, writes are 503, readiness reports it, and writes succeed afterwards', async () => {
     assert.equal((await write()).status, 200);
     const before = await name();
     await superuser.query('ALTER SYSTEM SET default_transaction_read_only = on');
@@ -114,7 +114,7 @@ describe('a database that answers and takes no changes', function () {
     await metric(/^erp_database_read_only 0$/m);
   });
 
-  it('leaves the connections to a server that takes no changes, because the address may lead to another', async () => {
+  it('closes connections to a read-only server, because the address may lead to another', async () => {
     const backends = async (): Promise<Set<number>> => {
       const { rows } = await superuser.query(
         "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'erp data %'",
@@ -140,7 +140,7 @@ describe('a database that answers and takes no changes', function () {
     for (const { pid } of used.rows) assert.ok(!before.has(pid), 'A connection of before is still in use.');
   });
 
-  it('leaves them where nothing is written and nobody asks whether it is ready, too', async () => {
+  it('closes them also without writes and readiness probes', async () => {
     const lines: string[] = [];
     const reader = new Database(server.server.url, {
       size: 1,
@@ -177,7 +177,7 @@ describe('a database that answers and takes no changes', function () {
     }
   });
 
-  it('does not keep a process from ending when a connection hangs', async () => {
+  it('does not block shutdown when a connection hangs', async () => {
     const database = new Database(server.server.url, { size: 1, applicationName: 'hangs' });
     let goOn = (): void => {};
     const hanging = database.login(() => new Promise<void>((resolve) => (goOn = resolve)));
@@ -189,7 +189,7 @@ describe('a database that answers and takes no changes', function () {
     await hanging;
   });
 
-  it('out of space: reads go on, changes are 503 and leave nothing, and go on when there is room', async function () {
+  it('out of space: reads succeed, writes are 503 without partial changes, and succeed once there is space', async function () {
     const disk = await SmallDisk.mount(superuser);
     if (!disk) return this.skip();
     const { rows: tables } = await superuser.query<{ name: string }>(

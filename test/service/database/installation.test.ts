@@ -47,7 +47,7 @@ describe('the database of an installation', function () {
   const tables = async (): Promise<number> =>
     (await owner.query<{ n: number }>('SELECT count(*)::int AS n FROM pg_tables')).rows[0]!.n;
 
-  it('of production is left alone by a process of development, which is given the reason', async () => {
+  it('of production refuses a development process, with the reason', async () => {
     await beginProduction();
     await owner.query('DROP TABLE data.secrets CASCADE');
     await owner.query("DELETE FROM data.migrations WHERE name = '0001-data.sql'");
@@ -60,7 +60,7 @@ describe('the database of an installation', function () {
     await assert.rejects(once({ NODE_ENV: 'test' }, { logins: true }), /used in production/);
   });
 
-  it('of production gets no demo tenants, even when a process of development is let in', async () => {
+  it('of production gets no demo tenants, even when a development process is allowed', async () => {
     const { PLATFORM_SECRET } = production;
     await beginProduction();
     await once({ PLATFORM_SECRET, DATABASE_ALLOW_DEVELOPMENT: 'true', SEED_DEMO: 'true' });
@@ -74,7 +74,7 @@ describe('the database of an installation', function () {
     await assert.rejects(once({ PLATFORM_SECRET: production.PLATFORM_SECRET }), /used in production/);
   });
 
-  it('lets in only processes with the secret of the others, whatever they run', async () => {
+  it('accepts only processes with the shared secret, in any environment', async () => {
     const [shared, other] = [secret(), secret()];
     await once({ PLATFORM_SECRET: shared });
     for (const services of ['data', 'auth', 'gateway,metadata', 'ratelimit']) {
@@ -107,20 +107,20 @@ describe('the database of an installation', function () {
     }
   };
 
-  it('lets no process with a secret join one that has none, and remembers nothing of it', async () => {
+  it('refuses a process with a secret beside one without, and stores nothing of it', async () => {
     await once({});
     await keepsOut({}, { PLATFORM_SECRET: secret() });
     await once({});
   });
 
-  it('lets no two processes replace the shared secret by different ones', async () => {
+  it('refuses two different replacements of the shared secret', async () => {
     const [shared, one, other] = [secret(), secret(), secret()];
     await once({ PLATFORM_SECRET: shared });
     const replacing = (PLATFORM_SECRET: string) => ({ PLATFORM_SECRET, PLATFORM_SECRET_PREVIOUS: shared });
     await keepsOut(replacing(one), replacing(other));
   });
 
-  it('lets processes join while the secret is replaced, in either order', async () => {
+  it('accepts processes while the secret is replaced, in either order', async () => {
     const [old, fresh] = [secret(), secret()];
     const common = { SEED_DEMO: 'false', NATS_URL: nats.url };
     await once({ PLATFORM_SECRET: old });

@@ -48,7 +48,7 @@ describe('the login role of a service', function () {
     await platform?.stop();
   });
 
-  it('is the one that the platform signs in as, for each of its services', async () => {
+  it('is used by each service to sign in', async () => {
     const { rows } = await owner.query<{ usename: string }>(
       "SELECT DISTINCT usename FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'erp %'",
     );
@@ -57,7 +57,7 @@ describe('the login role of a service', function () {
     for (const name of names) assert.match(name, /^login_/);
   });
 
-  it('is no superuser, makes neither roles nor databases, and inherits nothing', async () => {
+  it('is no superuser, cannot create roles or databases, and inherits nothing', async () => {
     const { rows } = await owner.query(
       `SELECT rolname FROM pg_roles WHERE rolname = ANY($1)
          AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls OR rolinherit)`,
@@ -66,7 +66,7 @@ describe('the login role of a service', function () {
     assert.deepEqual(rows, []);
   });
 
-  it('makes no temporary tables, large objects, schemas, or anything in the public schema', async () => {
+  it('cannot create temporary tables, large objects, schemas, or objects in the public schema', async () => {
     for (const service of ALL_SERVICES) {
       await refuses(service, 'CREATE TEMPORARY TABLE hidden (id integer)');
       await refuses(service, 'SELECT lo_create(0)');
@@ -80,7 +80,7 @@ describe('the login role of a service', function () {
     await as('data', 'RESET ROLE');
   });
 
-  it('of data reaches the records of tenants, and neither credentials, configuration nor the definition of tables', async () => {
+  it('of data accesses the records of tenants, but no credentials, configuration or table definitions', async () => {
     for (const text of [
       'SELECT * FROM auth.credentials',
       'SELECT * FROM auth.keys',
@@ -102,7 +102,7 @@ describe('the login role of a service', function () {
     await as('data', 'RESET ROLE');
   });
 
-  it('of auth reaches no records', async () => {
+  it('of auth cannot access records', async () => {
     for (const text of [
       `SELECT FROM ${records}."Account"`,
       `SET ROLE ${records}`,
@@ -116,7 +116,7 @@ describe('the login role of a service', function () {
     assert.ok((await as('auth', 'SELECT FROM auth.credentials')).rowCount! > 0, 'a sign-in finds its tenant');
   });
 
-  it('of metadata reaches no credentials', async () => {
+  it('of metadata cannot access credentials', async () => {
     for (const text of ['SELECT * FROM auth.credentials', 'SET ROLE svc_auth', 'SET ROLE svc_data'])
       await refuses('metadata', text);
     assert.equal(
@@ -126,7 +126,7 @@ describe('the login role of a service', function () {
     );
   });
 
-  it('of gateway, mcp and ratelimit reaches nothing that is stored', async () => {
+  it('of gateway, mcp and ratelimit cannot access stored data', async () => {
     for (const service of ['gateway', 'mcp', 'ratelimit'] as const)
       for (const text of [
         'SELECT * FROM auth.credentials',
@@ -139,7 +139,7 @@ describe('the login role of a service', function () {
         await refuses(service, text);
   });
 
-  it('removes an audit row only when it has reached its retention', async () => {
+  it('deletes an audit row only after its retention', async () => {
     await as('data', `SET ROLE ${records}`);
     await owner.query(
       `INSERT INTO ${records}._audit_chain (position, audit_id, prev_hash, hash)
@@ -153,7 +153,7 @@ describe('the login role of a service', function () {
     await as('data', 'RESET ROLE');
   });
 
-  it('is all that a process needs once the owner has migrated, and not before', async () => {
+  it('suffices for a process once the owner has migrated, and not before', async () => {
     const empty = await createPlatformDatabase({ seed: false });
     const variables = Object.fromEntries(
       ALL_SERVICES.map((service) => [databaseVariable(service), derivedUrl(empty.url, service)!]),
@@ -226,7 +226,7 @@ describe('the password of a login', function () {
     if (server) await rm(server.folder, { recursive: true, force: true });
   });
 
-  it('is derived from that of the owner as long as no operator gives another, and follows it', async () => {
+  it('is derived from the owner’s, and follows it, until an operator sets another', async () => {
     assert.equal((await migrate({})).stderr, '');
     await (await startAsOwner()).stop();
     // The owner gets another password, and the login still has what was derived from the one before.
@@ -234,7 +234,7 @@ describe('the password of a login', function () {
     await (await startAsOwner()).stop();
   });
 
-  it('is told to be missing by a migration that gives other logins theirs', async () => {
+  it('is reported as missing by a migration that sets those of other logins', async () => {
     const { [databaseVariable('agent')]: _, ...most } = variables();
     const { stderr } = await migrate(most);
     assert.match(stderr, /^login_agent cannot sign in .* set DATABASE_URL_AGENT and migrate again/);
@@ -242,7 +242,7 @@ describe('the password of a login', function () {
     assert.equal((await migrate(most)).stderr, '');
   });
 
-  it('is the one of its address, and stays when the owner migrates or starts a service without that', async () => {
+  it('is that of its address, and stays when the owner migrates or starts a service without it', async () => {
     await migrate(variables());
     await chosenFit();
     await migrate({});
@@ -256,7 +256,7 @@ describe('the password of a login', function () {
     await chosenFit();
   });
 
-  it('that no longer fits makes a process unready and its operations unavailable, until it fits again', async () => {
+  it('that becomes wrong makes a process unready and its operations unavailable until corrected', async () => {
     const running = await start(readConfig(testEnvironment('', variables())));
     try {
       const sam = api(running.baseUrl!, await tokenFor(running.baseUrl!, 'sam'));
@@ -276,7 +276,7 @@ describe('the password of a login', function () {
     }
   });
 
-  it('that is wrong is told with the variable that has it, and so are another login and a certificate', async () => {
+  it('that is wrong is reported with its variable, as are a wrong login and certificate', async () => {
     const refusal = async (service: ServiceName, change: (url: URL) => void): Promise<string> => {
       const url = new URL(chosen.get(service)!);
       change(url);

@@ -17,7 +17,7 @@ const WAITING = `SELECT count(DISTINCT application_name)::integer AS count
 /** Those of data, analytics, agent and metadata wait at the same time. */
 const SERVICES_THAT_WAIT = 4;
 
-describe('a database that is lost under requests', function () {
+describe('a database lost during requests', function () {
   this.timeout(120_000);
   let server: Awaited<ReturnType<typeof startTestServer>>;
   let link: Link;
@@ -100,7 +100,7 @@ describe('a database that is lost under requests', function () {
     }
   }
 
-  it('whose connections are reset: all are 503 at once, and go on when it is back', async () => {
+  it('connections reset: all requests are 503 at once, and succeed when it is back', async () => {
     try {
       assert.deepEqual(await losing(() => link.set('reset')), []);
     } finally {
@@ -115,7 +115,7 @@ describe('a database that is lost under requests', function () {
     }
   });
 
-  it('that is stopped: all are 503 at once', async () => {
+  it('server stopped: all requests are 503 at once', async () => {
     assert.deepEqual(await losing(() => server.server.stop()), []);
   });
 });

@@ -114,7 +114,7 @@ describe('models on the database door', () => {
     assert.deepEqual(await database.login(usernames), ['ann', 'bob']);
   });
 
-  it('gives rows as plain objects, with columns as the database door reads them', async () => {
+  it('returns rows as plain objects, with columns parsed by the database door', async () => {
     const where = { tenantId: A };
     const row = await database.shared('auth', A, (tx) => CredentialModel.findOne({ where, ...on(tx) }));
     assert.ok(row);

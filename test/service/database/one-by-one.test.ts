@@ -5,7 +5,7 @@ import { Database } from '../../../mixins/database/database.ts';
 import { oneByOne } from '../../../mixins/database/migrate.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 
-describe('work that one process does at a time', () => {
+describe('work serialized between processes', () => {
   const role = `one_by_one_${process.pid}`;
   const databases: TestDatabase[] = [];
   const pools: Database[] = [];
@@ -23,7 +23,7 @@ describe('work that one process does at a time', () => {
     for (const database of databases) await database.drop();
   });
 
-  it('is done again where another installation changed the same role at the same moment', async () => {
+  it('is retried when another installation changed the same role concurrently', async () => {
     const [first, second] = pools as [Database, Database];
     let attempts = 0;
     let late: Promise<void> | undefined;
@@ -42,7 +42,7 @@ describe('work that one process does at a time', () => {
     assert.deepEqual(rows, [{ most: 2 }]);
   });
 
-  it('is not done again for any other reason', async () => {
+  it('is not retried for any other reason', async () => {
     let attempts = 0;
     const failing = oneByOne(pools[0]!, async (tx) => {
       attempts++;

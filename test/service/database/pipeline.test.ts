@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Database, isConnectionError } from '../../../mixins/database/database.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 
-describe('statements that travel together', () => {
+describe('pipelined statements', () => {
   let server: TestDatabase;
   let database: Database;
   before(async () => {
@@ -17,7 +17,7 @@ describe('statements that travel together', () => {
   });
 
   for (const kind of ['query', 'arrays'] as const)
-    it(`fail together when the connection goes, and the process goes on (${kind})`, async () => {
+    it(`fail together when the connection is lost, and the process continues (${kind})`, async () => {
       const unhandled: unknown[] = [];
       const note = (reason: unknown): void => void unhandled.push(reason);
       // Mocha would report them for whatever test runs by then.
@@ -81,7 +81,7 @@ describe('statements that travel together', () => {
     );
   });
 
-  it('are not committed when one of them failed that nobody waited for', async () => {
+  it('are not committed when one that was not awaited failed', async () => {
     await assert.rejects(
       database.transaction(async (tx) => {
         tx.query('SELECT 1/0');

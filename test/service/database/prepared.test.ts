@@ -17,7 +17,7 @@ describe('prepared statements', () => {
     await database?.drop();
   });
 
-  it('are given up when there are many, whatever their names, and the transaction goes on', async () => {
+  it('are deallocated when there are many, without affecting the transaction', async () => {
     for (let round = 0; round < 3; round++)
       await pool.transaction(async (tx) => {
         for (let n = 0; n < 500; n++) {
@@ -27,7 +27,7 @@ describe('prepared statements', () => {
       });
   });
 
-  it('are made ready anew when a column has got another type, also one of a row that they only name', async () => {
+  it('are prepared again when a column type changes, also of a whole-row reference', async () => {
     await pool.query('CREATE TABLE made (id integer, what date)');
     const statement = {
       name: 'row type',
@@ -46,7 +46,7 @@ describe('prepared statements', () => {
     }
   });
 
-  it('take no more of the memory of the database than it can spare, however long they are', async () => {
+  it('use bounded memory of the database for any length', async () => {
     await pool.transaction(async (tx) => {
       const kept = async (): Promise<{ count: number; longest: number; chars: number }> =>
         (

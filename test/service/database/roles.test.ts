@@ -124,7 +124,7 @@ describe('roles of the database', () => {
     },
   };
 
-  it('belong to one loan each, whatever happened on the connection before', async function () {
+  it('apply to one use of a connection, regardless of earlier ones', async function () {
     this.timeout(60_000);
     const step = fc.record({ what: fc.constantFrom(...Object.keys(happenings)), tenant: fc.constantFrom(A, B) });
     await fc.assert(
@@ -136,7 +136,7 @@ describe('roles of the database', () => {
     );
   });
 
-  it('that cannot be taken let nothing run as somebody else', async () => {
+  it('that cannot be set prevent any statement under another role', async () => {
     await database.tenant(A, (tx) => tx.query('SELECT 1'));
     const write = { text: 'INSERT INTO public.open VALUES (current_user) RETURNING who' };
     for (const work of [
@@ -147,7 +147,7 @@ describe('roles of the database', () => {
     assert.deepEqual((await database.query('SELECT * FROM public.open')).rows, []);
   });
 
-  it('that somebody else made for a service are named when the platform may not act as them', async () => {
+  it('created by another role are reported when the platform cannot use them', async () => {
     await database.query(`DO $$ BEGIN CREATE ROLE outsider LOGIN PASSWORD 'outsider';
       EXCEPTION WHEN duplicate_object THEN NULL; END $$`);
     const url = Object.assign(new URL(server.url), { username: 'outsider', password: 'outsider' }).toString();
@@ -160,7 +160,7 @@ describe('roles of the database', () => {
     }
   });
 
-  it('of a service are made by any number of processes that start at once', async () => {
+  it('of a service are created once by concurrently starting processes', async () => {
     await database.query('CREATE SCHEMA roles; CREATE TABLE roles.one (id int); CREATE TABLE roles.two (id serial)');
     const processes = [1, 2, 3, 4].map(() => new Database(server.url, { size: 1, applicationName: 'roles test' }));
     try {

@@ -4,7 +4,7 @@ import { Database } from '../../../mixins/database/database.ts';
 import { type DatabaseUse, measured } from '../../../mixins/database/use.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 
-describe('database: the time that a request is charged for', function () {
+describe('database: the time charged to a request', function () {
   this.timeout(30_000);
   let test: TestDatabase;
   let database: Database;
@@ -18,7 +18,7 @@ describe('database: the time that a request is charged for', function () {
     await test?.drop();
   });
 
-  it('is not that of waiting for a lock in vain', async () => {
+  it('excludes a lock wait that times out', async () => {
     const use: DatabaseUse = { deadline: Date.now() + 20_000, statementTimeoutMs: 10_000, heldMs: 0, ended: false };
     const holder = await database.pool.connect();
     try {

@@ -167,7 +167,7 @@ describe(`expressions in SQL against evaluate() (EXPRESSION_SEED=${seed})`, func
     assert.ok(failing < COUNT, `${failing} expressions were no expressions`);
   });
 
-  it('give every letter the same other case', async () => {
+  it('convert case alike for every letter', async () => {
     // All that have one, and some that have none.
     const letters: string[] = [];
     for (let code = 33; code <= 0x10ffff; code++) {
@@ -195,7 +195,7 @@ describe(`expressions in SQL against evaluate() (EXPRESSION_SEED=${seed})`, func
     assert.equal(whole.rows[0]!.lower, text.replaceAll('Σ', 'σ').toLowerCase());
   });
 
-  it('take a time zone that the database has not heard of for UTC', async () => {
+  it('treat a time zone unknown to the database as UTC', async () => {
     await store([{ ...randomRow(new Random(1)), At: '2026-11-21T23:30:00.000Z' }]);
     const expression = checkExpression('date(record.At)', schema, ['date']);
     const dayIn = async (zone: string): Promise<unknown> =>
@@ -205,7 +205,7 @@ describe(`expressions in SQL against evaluate() (EXPRESSION_SEED=${seed})`, func
     await query([expressionSql(checkExpression('today', schema, ['date']), contextOf('Mars/Olympus', NOWS[0]!)).sql]);
   });
 
-  it('take no text that a field can hold for a failure', async () => {
+  it('mistake no field value for a failure', async () => {
     const texts = ['\uffff', '\uFFFFfailed', '\u{10ffff}', '\u0958'.normalize('NFC'), 'NaN', 'infinity'];
     await store(texts.map((text) => ({ ...randomRow(new Random(1)), Name: text, Tags: [text] })));
     const sqlOf = (source: string): string =>
@@ -220,7 +220,7 @@ describe(`expressions in SQL against evaluate() (EXPRESSION_SEED=${seed})`, func
     );
   });
 
-  it('do not stall the database, however deep they nest', async () => {
+  it('do not stall the database at any nesting depth', async () => {
     await store([randomRow(new Random(1))]);
     const list = (test: string): string =>
       Array.from({ length: 60 }, (_, i) => i).reduceRight(
@@ -246,7 +246,7 @@ describe(`expressions in SQL against evaluate() (EXPRESSION_SEED=${seed})`, func
     assert.ok(performance.now() - began < 10_000);
   });
 
-  it('take no longer than their price allows, however hostile a text is', async () => {
+  it('stay within the time of their cost for hostile texts', async () => {
     const chains: [string, (inner: string) => string][] = [
       ['upper and lower', (inner) => `${inner}.upper().lower()`],
       ['contains', (inner) => `(${inner}.contains("b" + ${inner}) ? "a" : record.Name)`],

@@ -65,7 +65,7 @@ describe('The edge: authentication', () => {
     isError(await withToken(confused), 401, 'TOKEN_INVALID');
   });
 
-  it('verifies a token once and then remembers it until it expires', async () => {
+  it('verifies a token once and caches it until it expires', async () => {
     const token = await stage.token({}, { expiresIn: 2 });
     assert.equal((await withToken(token)).status, 200);
     assert.equal((await withToken(token)).status, 200);
@@ -73,7 +73,7 @@ describe('The edge: authentication', () => {
     isError(await withToken(token), 401, 'TOKEN_EXPIRED');
   });
 
-  it('learns a new signing key by itself, and asks for unknown ones once a second at most', async () => {
+  it('discovers a new signing key, and looks up unknown ones at most once a second', async () => {
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     await stage.rotateKeys();
     assert.equal((await withToken(await stage.token())).status, 200);
@@ -92,7 +92,7 @@ describe('The edge: authentication', () => {
     assert.equal(stage.calls['grants.check']! - before, 1);
   });
 
-  it('refuses a token the moment its grant is revoked, whatever an answer under way says', async () => {
+  it('refuses a token as soon as its grant is revoked, even with a lookup in flight', async () => {
     const claims = freshGrant();
     const token = await stage.token(claims);
     assert.equal((await withToken(token)).status, 200);
@@ -102,7 +102,7 @@ describe('The edge: authentication', () => {
     assert.match(String(answer.headers['www-authenticate']), /error="invalid_token"/);
   });
 
-  it('reads a grant again after five seconds at most, should the event be lost', async function () {
+  it('reads a grant again within five seconds if the event is lost', async function () {
     this.timeout(15_000);
     const token = await stage.token(freshGrant());
     assert.equal((await withToken(token)).status, 200);
@@ -122,13 +122,13 @@ describe('The edge: authentication', () => {
     assert.equal((await withToken(await stage.token(freshGrant()))).status, 200);
   });
 
-  it('refuses users without the API permission, except where they ask who they are', async () => {
+  it('refuses users without the API permission, except for their own identity', async () => {
     stage.apiEnabled = false;
     const token = await stage.token({ ...freshGrant(), sub: '01939c3e-8f00-7a3b-9c52-6d1f2a7b4c10' });
     isError(await withToken(token), 403, 'API_ACCESS_DISABLED');
   });
 
-  it('lets no origin read answers by default, and those of a client when it lists them', async () => {
+  it('allows no origin by default, and those that a client lists', async () => {
     const origin = 'https://app.example';
     const refused = await stage.send('GET', '/stub/A', { headers: { origin } });
     assert.equal(refused.headers['access-control-allow-origin'], undefined);
@@ -156,7 +156,7 @@ describe('The edge: authentication', () => {
     assert.equal(unauthorized.headers['access-control-allow-origin'], 'https://good.example');
   });
 
-  it('hands sign-in and token requests to auth as they came, with the true address of caller and platform', async () => {
+  it('forwards sign-in and token requests to auth unchanged, with the real addresses of caller and platform', async () => {
     let seen: Record<string, unknown> = {};
     stage.authAnswer = (request) => {
       seen = { ...request, body: request.body?.toString() };

@@ -27,7 +27,7 @@ describe('The edge: order and form of checks', () => {
   });
 
   describe('headers', () => {
-    it('stand on every response, error or not', async () => {
+    it('are on every response, error or not', async () => {
       const answers = [
         await stage.send('GET', '/stub/Account'),
         await stage.send('GET', '/nope'),
@@ -71,7 +71,7 @@ describe('The edge: order and form of checks', () => {
   });
 
   describe('route and method', () => {
-    it('answers 404 for an address that no operation has', async () => {
+    it('answers 404 for an unknown path', async () => {
       for (const path of ['/nope', '/stub', '/stub/', '/stub/a/b/c', '/stub//x'])
         isError(await stage.send('GET', path), 404, 'ROUTE_NOT_FOUND');
     });
@@ -101,7 +101,7 @@ describe('The edge: order and form of checks', () => {
   });
 
   describe('scope', () => {
-    it('answers 403 with what is required and granted, and the challenge', async () => {
+    it('answers 403 with required and granted scopes, and the challenge', async () => {
       const token = await stage.token({ scope: 'data:read' });
       const answer = await stage.send('POST', '/stub/Account', { token, body: 'not json' });
       isError(answer, 403, 'SCOPE_INSUFFICIENT');
@@ -114,7 +114,7 @@ describe('The edge: order and form of checks', () => {
     const check = async (scope: string, body: unknown): Promise<Answer> =>
       stage.send('POST', '/stub/Account/check', { token: await stage.token({ scope }), body });
 
-    it('asks for the scope of what it tries out, and for one of them before the body is read', async () => {
+    it('requires the scope of the checked operation, and one of them before the body is read', async () => {
       const none = await check('data:read', 'not json');
       isError(none, 403, 'SCOPE_INSUFFICIENT');
       assert.deepEqual(none.json.details.required, ['data:write', 'data:delete']);
@@ -124,7 +124,7 @@ describe('The edge: order and form of checks', () => {
       assert.equal((await check('data:delete', { operation: 'delete' })).status, 200);
     });
 
-    it('says which operations there are', async () => {
+    it('lists the possible operations', async () => {
       for (const [operation, code] of [
         [undefined, 'PARAMETER_REQUIRED'],
         ['toString', 'PARAMETER_INVALID'],
@@ -139,7 +139,7 @@ describe('The edge: order and form of checks', () => {
       }
     });
 
-    it('takes no longer body and no lower price than the operation itself', async () => {
+    it('has the body limit and cost of the operation itself', async () => {
       const long = await check('data:delete', { operation: 'delete', id: 'x'.repeat(64 * 1024) });
       isError(long, 413, 'REQUEST_TOO_LARGE');
       const left = async (operation: string): Promise<number> => {
@@ -206,7 +206,7 @@ describe('The edge: order and form of checks', () => {
       }
     });
 
-    it('is not asked of those who may not write users: the service tells them so', async () => {
+    it('is not required of callers who may not write users: the service refuses them', async () => {
       stage.permissions = ['apiEnabled'];
       assert.equal((await send({})).status, 200, 'the service answers');
       isError(await send({}, { path: '/access' }), 401, 'AUTHENTICATION_INSUFFICIENT');
@@ -214,13 +214,13 @@ describe('The edge: order and form of checks', () => {
       isError(await send({}), 401, 'AUTHENTICATION_INSUFFICIENT');
     });
 
-    it('is not asked for a dry run', async () => {
+    it('is not required for a dry run', async () => {
       const check = { method: 'POST', path: '/stub/User/check', body: { operation: 'access' } };
       assert.equal((await send({}, check)).status, 200);
       isError(await send({}, { path: '/access/User?checkOnly=true' }), 401, 'AUTHENTICATION_INSUFFICIENT');
     });
 
-    it('does not concern other objects, other operations, and grants that need none', async () => {
+    it('does not apply to other objects, operations, and exempt grants', async () => {
       assert.equal((await send({}, { path: '/access/Account' })).status, 200);
       assert.equal((await send({}, { required: false })).status, 200);
       stage.grant = { stepUp: true };
@@ -235,7 +235,7 @@ describe('The edge: order and form of checks', () => {
       assert.deepEqual(answer.json.details, { layer: 'objectPermission', permission: 'metadataRead' });
     };
 
-    it('is asked for before the body is received, whatever the body is', async () => {
+    it('is required before any body is received', async () => {
       stage.permissions = ['apiEnabled', 'viewAudit'];
       denied(await stage.send('POST', '/configuration', { body: ']'.repeat(1024 * 1024) }));
       denied(await stage.send('POST', '/configuration', { body: 'not json', headers: { 'content-type': 'x/y' } }));
@@ -245,7 +245,7 @@ describe('The edge: order and form of checks', () => {
       assert.match(answer, /^HTTP\/1.1 403 .*"METADATA_PERMISSION_DENIED"/s);
     });
 
-    it('that was given a moment ago counts, and one that includes it does', async () => {
+    it('is satisfied by a recent grant, or one that implies it', async () => {
       stage.permissions = [];
       denied(await stage.send('POST', '/configuration', { body: {} }));
       stage.permissions = ['metadataManage'];
@@ -288,7 +288,7 @@ describe('The edge: order and form of checks', () => {
       );
     });
 
-    it('are refused one by one with the code of what is wrong', async () => {
+    it('are refused individually with the matching code', async () => {
       isError(await stage.send('GET', '/stub/A?x=1'), 400, 'PARAMETER_UNKNOWN');
       for (const query of [
         'take=0',
@@ -312,7 +312,7 @@ describe('The edge: order and form of checks', () => {
       assert.deepEqual(answer.json.call.path, { objectApiName: 'A"; DROP TABLE', id: 'x/y' });
     });
 
-    it('that are no text are 400', async () => {
+    it('that are not UTF-8 are 400', async () => {
       for (const raw of ['%', '%zz', '%ff', '%00'])
         isError(await stage.send('GET', `/stub/${raw}`), 400, 'PARAMETER_INVALID');
     });
@@ -372,7 +372,7 @@ describe('The edge: order and form of checks', () => {
       assert.equal((await publish('', { 'x-expected-revision': '4' })).json.call.headers.expectedRevision, 4);
     });
 
-    it('show every violation of the form at once', async () => {
+    it('report all violations of the form at once', async () => {
       const answer = await stage.send('PATCH', '/stub/A/1?x=1', { body: '[1]', headers: { 'x-agent-run-id': 'no' } });
       assert.deepEqual(answer.json.errors.map((one: { code: string }) => one.code).sort(), [
         'IDEMPOTENCY_KEY_REQUIRED',
@@ -426,7 +426,7 @@ describe('The edge: order and form of checks', () => {
       for (const text of ['[]', '1', 'null', '"x"']) isError(await post(text), 400, 'PARAMETER_INVALID');
     });
 
-    it('are held against the schema of the operation, all violations at once with pointers', async () => {
+    it('are validated against the schema of the operation, all violations at once with pointers', async () => {
       isError(await query({ name: 'x', more: 1 }), 400, 'BODY_PROPERTY_UNKNOWN');
       isError(await query({}), 400, 'PARAMETER_REQUIRED');
       isError(await query({ name: 1 }), 400, 'PARAMETER_INVALID');
@@ -471,13 +471,13 @@ describe('The edge: order and form of checks', () => {
       assert.equal((await post(JSON.stringify({ a: 'x'.repeat(1024 * 1024 - 8) }))).status, 201, 'exactly the limit');
     });
 
-    it('may be compressed with gzip; what is not gzip is 400', async () => {
+    it('may be compressed with gzip; invalid gzip is 400', async () => {
       const answer = await post(gzipSync('{"a":1}'), { 'content-encoding': 'gzip' });
       assert.deepEqual(answer.json.call.body, { a: 1 });
       isError(await post('{"a":1}', { 'content-encoding': 'gzip' }), 400, 'REQUEST_MALFORMED');
     });
 
-    it('that are small until they are unpacked are 413', async () => {
+    it('that exceed the limit when decompressed are 413', async () => {
       stage.permissions = ['metadataRead'];
       const gzip = { 'content-encoding': 'gzip' };
       const bomb = gzipSync(JSON.stringify({ a: 'x'.repeat(7 * 1024 * 1024) }));
@@ -498,7 +498,7 @@ describe('The edge: order and form of checks', () => {
       assert.match(await stage.raw(`${head('x')}{"a":1}`), /^HTTP\/1\.1 401/);
     });
 
-    it('of answers are compressed when they are large and the client asks', async () => {
+    it('of responses are compressed when large and the client accepts it', async () => {
       stage.answer = () => ({ body: { text: 'x'.repeat(5_000) }, headers: { ETag: '"k7"' } });
       const answer = await stage.send('GET', '/stub/A/1', { headers: { 'accept-encoding': 'gzip, br' } });
       assert.equal(answer.headers['content-encoding'], 'gzip');
@@ -518,8 +518,8 @@ describe('The edge: order and form of checks', () => {
     });
   });
 
-  describe('what services get and answer', () => {
-    it('the request context says who asks, and nothing of it comes from the caller', async () => {
+  describe('requests to services', () => {
+    it('the request context identifies the caller, with no part taken from the request', async () => {
       stage.answer = (_call, context) => ({ body: context as object });
       const { json } = await stage.send('GET', '/stub/A', { headers: { 'x-tenant-id': 'evil', 'x-user-id': 'evil' } });
       assert.equal(json.tenantId, TENANT);
@@ -528,7 +528,7 @@ describe('The edge: order and form of checks', () => {
       assert.ok(json.deadline > Date.now());
     });
 
-    it('bytes are written as they are, with the headers of the service', async () => {
+    it('bytes are written unchanged, with the headers of the service', async () => {
       stage.answer = () => ({ body: Buffer.from('{"a":1.10}'), headers: { ETag: '"1"', Location: '/api/v1/x' } });
       const answer = await stage.send('POST', '/stub/A', { body: {}, headers: KEY });
       assert.equal(answer.status, 201);
@@ -566,7 +566,7 @@ describe('The edge: order and form of checks', () => {
       assert.deepEqual(answer.json.details, { a: 1 });
     });
 
-    it('that nobody expected are 500 without any detail', async () => {
+    it('that are unexpected are 500 without details', async () => {
       stage.answer = () => {
         throw new TypeError('secret internals at /srv/platform/x.ts');
       };
@@ -594,7 +594,7 @@ describe('The edge: order and form of checks', () => {
       }
     });
 
-    it('of a service that nobody runs are 503 with Retry-After, at once', async () => {
+    it('of an unavailable service are 503 with Retry-After, at once', async () => {
       const started = Date.now();
       const answer = await stage.send('GET', '/gone');
       isError(answer, 503, 'SERVICE_UNAVAILABLE');

@@ -3,7 +3,7 @@ import { type Answer, type Stage, startStage } from './stage.ts';
 
 const ID = '0193d3b1-2c40-7e0a-9b7e-5f1d7a2c8e44';
 
-describe('The page of dashboards', () => {
+describe('dashboards page', () => {
   let stage: Stage;
   before(async () => {
     stage = await startStage();
@@ -16,7 +16,7 @@ describe('The page of dashboards', () => {
     ...new Set([...text.matchAll(/(?:href|src)="(\/dashboards\/assets\/[^"]+)"/g)].map(([, path]) => path!)),
   ];
 
-  it('is one document for everybody, at the list and at each dashboard', async () => {
+  it('is one public document, for the list and each dashboard', async () => {
     const list = await open('/dashboards');
     const one = await open(`/dashboards/${ID}`);
     assert.deepEqual([list.status, one.status], [200, 200]);
@@ -26,7 +26,7 @@ describe('The page of dashboards', () => {
     assert.equal((await open('/dashboards', 'HEAD')).text, '');
   });
 
-  it('allows its own files and nothing else: nothing inline, no eval, no frame, no markup made of text', async () => {
+  it('allows only its own files: no inline code, eval, frames, or markup from text', async () => {
     const { headers, text } = await open('/dashboards');
     const policy = new Map(
       String(headers['content-security-policy'])
@@ -50,7 +50,7 @@ describe('The page of dashboards', () => {
     assert.doesNotMatch(text, /<script(?![^>]* src=)|<style| style=| on[a-z]+=/, 'nothing inline');
   });
 
-  it('loads files of this version, which browsers keep', async () => {
+  it('loads files of this version, cached by browsers', async () => {
     const assets = assetsOf(await open('/dashboards'));
     assert.ok(assets.some((path) => path.endsWith('/chart-library.js')));
     assert.ok(assets.length > 10);
@@ -76,12 +76,12 @@ describe('The page of dashboards', () => {
         );
   });
 
-  it('answers the addresses of another version with what it has, and lets nobody keep that', async () => {
+  it('serves the paths of another version with current files, uncached', async () => {
     const { status, headers } = await open('/dashboards/assets/0123456789abcdef/main.js');
     assert.deepEqual([status, headers['cache-control']], [200, 'no-store']);
   });
 
-  it('is at no other address, and takes nothing', async () => {
+  it('is at no other path, and accepts no input', async () => {
     const [asset = ''] = assetsOf(await open('/dashboards'));
     const folder = asset.slice(0, asset.lastIndexOf('/'));
     for (const path of [

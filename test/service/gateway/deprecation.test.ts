@@ -63,7 +63,7 @@ describe('a deprecated operation', () => {
     ]);
   };
 
-  it('says so in every answer, errors included', async () => {
+  it('is announced in every response, errors included', async () => {
     const ok = await stage.send('GET', '/old');
     assert.equal(ok.status, 200);
     announces(ok);
@@ -90,7 +90,7 @@ describe('a deprecated operation', () => {
       for (const name of ['deprecation', 'sunset', 'link']) assert.equal(other.headers[name], undefined);
   });
 
-  it('lets pages of other origins read it', async () => {
+  it('exposes the headers to other origins', async () => {
     stage.origins = ['https://app.example'];
     const { headers } = await stage.send('GET', '/old', { headers: { origin: 'https://app.example' } });
     for (const name of ['Deprecation', 'Sunset', 'Link'])
@@ -113,7 +113,7 @@ describe('a deprecated operation', () => {
     assert.equal(found('stub.old.create'), null);
   });
 
-  it('tells administrators which clients call it, and operators how often', async () => {
+  it('reports its clients to administrators, and its calls to operators', async () => {
     const asAdministrator = async () => ({ token: await stage.token({ scope: 'setup:read' }) });
     assert.equal((await stage.send('GET', '/deprecations')).json.code, 'SCOPE_INSUFFICIENT');
     stage.permissions = [];
@@ -145,7 +145,7 @@ describe('a deprecated operation', () => {
     assert.ok(counted > stage.used.length, 'those without a sign-in as well');
   });
 
-  it('is gone from its sunset on, like an operation that there never was', async () => {
+  it('is 404 from its sunset on, like an unknown operation', async () => {
     const now = platformTime();
     const token = await stage.token({}, { expiresIn: 2 * 365 * 86_400 });
     const sunset = Date.parse(deprecated.sunset);

@@ -64,7 +64,7 @@ describe('Versioned documents', function () {
     assert.deepEqual(start.body, (await get(`${ADDRESSES[0]}/index.html`)).body);
   });
 
-  it('have headers that a cache honours, and none that splits what it keeps by caller', async () => {
+  it('have caching headers, and none that vary by caller', async () => {
     const { headers } = await get(`${ADDRESSES[0]}/style.css`, { Origin: 'https://elsewhere.example' });
     assert.equal(headers['etag'], `"${(await checksums()).get('style.css')}"`);
     assert.equal(headers['cache-control'], 'no-cache', 'a draft is asked for again');
@@ -73,7 +73,7 @@ describe('Versioned documents', function () {
     assert.equal(headers['x-content-type-options'], 'nosniff');
   });
 
-  it('are not sent again to who has them, and HEAD is answered without a body', async () => {
+  it('answer 304 to a matching ETag, and HEAD without a body', async () => {
     const address = `${ADDRESSES[0]}/guides/first-request.html`;
     const head = await get(address, {}, 'HEAD');
     const whole = await get(address);

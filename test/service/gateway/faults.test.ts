@@ -8,7 +8,7 @@ import { type Answer, type Stage, startStage } from './stage.ts';
 
 const URGENT_MS = 1_000;
 
-describe('The edge: services that die', function () {
+describe('The edge: failing services', function () {
   this.timeout(60_000);
   let nats: NatsServer;
   let stage: Stage;
@@ -68,7 +68,7 @@ describe('The edge: services that die', function () {
     await isUnavailableSoon(get);
   });
 
-  it('the gateway finds it again by itself', async () => {
+  it('the gateway rediscovers it automatically', async () => {
     await startNode();
     await untilWorking();
     assert.equal(((await get()).json as RemoteAnswer).pid, node!.pid);
@@ -81,7 +81,7 @@ describe('The edge: services that die', function () {
     await untilWorking();
   });
 
-  it('a bus that is gone answers 503 within a second, and heals without a restart', async () => {
+  it('a lost bus is answered 503 within a second, and recovers without a restart', async () => {
     await nats.stop();
     await isUnavailableSoon(get);
     await nats.start();

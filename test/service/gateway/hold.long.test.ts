@@ -7,7 +7,7 @@ import { runInNewContext } from 'node:vm';
 import { LIMITS } from '../../../config/limits.ts';
 import { type Stage, startStage } from './stage.ts';
 
-describe('The edge: what callers can make it hold', function () {
+describe('The edge: limits of held resources', function () {
   this.timeout(60_000);
   let stage: Stage;
   const sockets: Socket[] = [];
@@ -54,7 +54,7 @@ describe('The edge: what callers can make it hold', function () {
     await until(async () => (await stage.send('GET', '/stub/B')).status === 200, 5);
   });
 
-  it('counts the work of a caller who leaves as in flight until it is done', async () => {
+  it('counts requests of a disconnected caller as in flight until done', async () => {
     stage = await startStage({ CONCURRENCY: '1' });
     let release: () => void = () => {};
     stage.answer = () =>
@@ -88,7 +88,7 @@ describe('The edge: what callers can make it hold', function () {
     await Promise.all(ended);
   });
 
-  it('tells a caller for whom too much waits to receive it first, and serves others and small answers', async () => {
+  it('refuses a caller with too many unread bytes, but serves others and small responses', async () => {
     stage = await startStage();
     const big = Buffer.alloc(7 * 1024 * 1024, 'x');
     stage.answer = ({ path }) => ({ body: path['objectApiName'] === 'A' ? big : {} });
@@ -122,7 +122,7 @@ describe('The edge: what callers can make it hold', function () {
     await until(async () => (await metric('erp_http_unsent_bytes')) === 0, 5);
   });
 
-  it('does the same for addresses of callers who are not signed in', async () => {
+  it('applies the same per address to unauthenticated callers', async () => {
     stage = await startStage();
     stage.authAnswer = () => ({ status: 200, headers: {}, body: Buffer.alloc(7 * 1024 * 1024, 'x') });
     for (let i = 0; i < 20; i++) (await open()).pause().write('GET /.well-known/x HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -130,7 +130,7 @@ describe('The edge: what callers can make it hold', function () {
     assert.ok((await metric('erp_http_unsent_bytes')) <= LIMITS.unsent_of_caller_max_bytes);
   });
 
-  it('tells what a write has done, however much waits for its caller', async () => {
+  it('always answers a write, regardless of unread bytes', async () => {
     stage = await startStage();
     const big = Buffer.alloc(7 * 1024 * 1024, 'x');
     stage.answer = () => ({ body: big });
@@ -177,7 +177,7 @@ describe('The edge: what callers can make it hold', function () {
     assert.ok((await metric('erp_http_refusals_waiting')) > 10);
   });
 
-  it('drops the oldest answers that nobody reads when they take too much memory', async () => {
+  it('drops the oldest unread responses when they take too much memory', async () => {
     stage = await startStage({ CONCURRENCY: '100' });
     const big = Buffer.alloc(48 * 1024 * 1024, 'x');
     stage.answer = () => ({ body: big });
@@ -196,7 +196,7 @@ describe('The edge: what callers can make it hold', function () {
     assert.equal((await stage.send('GET', '/stub/B')).status, 200);
   });
 
-  it('drops those of the tenant that holds most, not those of others', async () => {
+  it('drops those of the tenant with most bytes, not those of others', async () => {
     stage = await startStage({ CONCURRENCY: '100' });
     const big = Buffer.alloc(48 * 1024 * 1024, 'x');
     stage.answer = () => ({ body: big });
@@ -215,7 +215,7 @@ describe('The edge: what callers can make it hold', function () {
     await until(() => received > big.length, 20);
   });
 
-  describe('of clients that send on before the Retry-After of a 429 is over', () => {
+  describe('clients that ignore the Retry-After of a 429', () => {
     /** Sends requests one after the other on one connection; resolves with the milliseconds that each took. */
     const impatient = async (requests: number, token: string): Promise<number[]> => {
       const socket = await open();
@@ -235,7 +235,7 @@ describe('The edge: what callers can make it hold', function () {
       return token;
     };
 
-    it('delays the answers more and more, those of nobody else', async () => {
+    it('get increasing delays, without affecting others', async () => {
       const token = await spent();
       const waiting = impatient(8, token);
       await until(async () => (await metric('erp_http_refusals_waiting')) === 1, 5);
@@ -252,7 +252,7 @@ describe('The edge: what callers can make it hold', function () {
       assert.ok((await metric('erp_http_refusals_delayed_total')) >= 4);
     });
 
-    it('counts none of them as in flight', async () => {
+    it('do not count as in flight', async () => {
       const token = await spent({ CONCURRENCY: '1' });
       const waiting = impatient(8, token);
       await until(async () => (await metric('erp_http_refusals_waiting')) === 1, 5);
@@ -260,7 +260,7 @@ describe('The edge: what callers can make it hold', function () {
       await waiting;
     });
 
-    it('forgets them when the client goes', async () => {
+    it('are forgotten on disconnect', async () => {
       const token = await spent();
       impatient(8, token).catch(() => {});
       await until(async () => (await metric('erp_http_refusals_waiting')) === 1, 5);
@@ -269,7 +269,7 @@ describe('The edge: what callers can make it hold', function () {
     });
   });
 
-  it('closes connections of an address beyond its number, and takes new ones when others end', async () => {
+  it('closes connections of an address beyond its limit, and accepts new ones when others end', async () => {
     stage = await startStage();
     for (let i = 0; i < LIMITS.connections_of_network_max; i++) await open();
     const surplus = await open();
@@ -283,7 +283,7 @@ describe('The edge: what callers can make it hold', function () {
     }, 5);
   });
 
-  it('receives one body of many megabytes of a tenant at a time, and small ones meanwhile', async () => {
+  it('receives one large body per tenant at a time, and small ones meanwhile', async () => {
     stage = await startStage();
     stage.permissions = ['metadataRead'];
     let [busy, most] = [0, 0];
@@ -307,7 +307,7 @@ describe('The edge: what callers can make it hold', function () {
     assert.equal(refused.length, 2, 'one is answered and twenty wait');
   });
 
-  it('takes what a proxy wrote for an address only when it is one, with or without a port', async () => {
+  it('accepts only valid addresses from a proxy, with or without a port', async () => {
     stage = await startStage({ TRUSTED_PROXIES: '1', RATE_ANONYMOUS_REQUESTS: '2' });
     const status = async (entry: string): Promise<number> =>
       (await stage.send('GET', '/scopes', { token: null, headers: { 'x-forwarded-for': `9.9.9.9, ${entry}` } })).status;
@@ -321,7 +321,7 @@ describe('The edge: what callers can make it hold', function () {
     assert.deepEqual(await two('unknown', `x${'y'.repeat(50_000)}`, 'z'), [200, 200, 429], 'the proxy pays');
   });
 
-  it('takes no other method from a header, and no other path from an encoding of an encoding', async () => {
+  it('ignores method override headers and double encoding of paths', async () => {
     stage = await startStage();
     const methods: string[] = [];
     stage.answer = ({ operationId }) => {

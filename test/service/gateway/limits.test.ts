@@ -25,7 +25,7 @@ describe('The edge: limits', () => {
   let stage: Stage;
   afterEach(() => stage.stop());
 
-  it('lets the limit of a connection pass and answers 429 with policy and Retry-After beyond it', async () => {
+  it('answers 429 with policy and Retry-After beyond the limit of a connection', async () => {
     stage = await startStage({ RATE_CONNECTION_UNITS: '60' });
     const start = Date.now();
     const { passed, refused } = await untilRefused(() => stage.send('GET', '/stub/A'), 100);
@@ -44,7 +44,7 @@ describe('The edge: limits', () => {
     assert.equal((await stage.send('GET', '/stub/A')).status, 200, 'after the wait it passes');
   });
 
-  it('counts documents apart from everything else of an address, each bounded', async () => {
+  it('counts documents separately from other requests of an address', async () => {
     stage = await startStage({ RATE_ANONYMOUS_REQUESTS: '20' });
     const read = (): Promise<Response> => fetch(`${stage.baseUrl}/versions/latest/docs/index.html`);
     const signIn = (): Promise<Response> => fetch(`${stage.baseUrl}/oauth2/authorize`);
@@ -58,7 +58,7 @@ describe('The edge: limits', () => {
     assert.equal(status, 429, 'so are sign-ins');
   });
 
-  it('spends the cost of the operation and shows what is left', async () => {
+  it('charges the cost of the operation and shows the remainder', async () => {
     stage = await startStage({ RATE_DAILY_UNITS: '1000' });
     const left = async (method: string, path: string, body?: object): Promise<number> => {
       const headers = { 'idempotency-key': 'cost-test-1' };
@@ -70,7 +70,7 @@ describe('The edge: limits', () => {
     assert.equal(await left('GET', '/me/limits'), 992, 'costs nothing');
   });
 
-  it('takes the narrowest of deployment, tenant and client, and from the operator alone more', async () => {
+  it('applies the lowest of deployment, tenant and client; only the operator can raise it', async () => {
     stage = await startStage({ RATE_CONNECTION_UNITS: '5', CONCURRENCY: '3' });
     const none = { connection: null, tenant: null, daily: null, concurrency: null };
     const passed = async (rateLimits: GrantState['rateLimits']): Promise<number> => {
@@ -103,7 +103,7 @@ describe('The edge: limits', () => {
     );
   });
 
-  it('guards the day of a tenant', async () => {
+  it('enforces the daily limit of a tenant', async () => {
     stage = await startStage({ RATE_DAILY_UNITS: '10' });
     const { passed, refused } = await untilRefused(() => stage.send('GET', '/stub/A'), 50);
     assert.equal(passed, 10);
@@ -121,7 +121,7 @@ describe('The edge: limits', () => {
     assert.equal((await stage.send('GET', '/stub/A')).status, 200);
   });
 
-  it('tells a browser at the limit of its address how long to wait, on a page', async () => {
+  it('shows browsers at the limit of their address a page with the wait', async () => {
     stage = await startStage({ RATE_ANONYMOUS_REQUESTS: '5' });
     const headers = { accept: 'text/html,*/*;q=0.8' };
     const { refused } = await untilRefused(() => stage.send('GET', '//account', { token: null, headers }), 20);
@@ -134,7 +134,7 @@ describe('The edge: limits', () => {
     isError(program, 429, 'RATE_LIMIT_EXCEEDED');
   });
 
-  it('charges every page, preflight, unknown route and endpoint of OAuth to the address, whatever it answers', async () => {
+  it('charges every page, preflight, unknown route and OAuth endpoint to the address', async () => {
     stage = await startStage({ RATE_ANONYMOUS_REQUESTS: '4', TRUSTED_PROXIES: '1' });
     stage.authAnswer = ({ url }) => ({ status: url.includes('bad') ? 400 : 200, headers: {}, body: Buffer.from('{}') });
     const everything: [method: string, path: string][] = [
@@ -281,7 +281,7 @@ describe('The edge: limits', () => {
     }
   });
 
-  it('me.limits.get shows all policies, what is left of them, and the costs', async () => {
+  it('me.limits.get shows all policies, their remainder, and the costs', async () => {
     stage = await startStage({ RATE_CONNECTION_UNITS: '600', RATE_DAILY_UNITS: '86400' });
     const start = Date.now();
     for (let i = 0; i < 5; i++) await stage.send('POST', '/costly');

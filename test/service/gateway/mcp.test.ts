@@ -21,7 +21,7 @@ const ROWS: readonly Operation[] = [...MCP_OPERATIONS.values()]
   .filter(({ operationId }) => operationId !== 'schema.openapi.get')
   .map((row) => ({ ...row, action: 'stub.answer' }));
 
-describe('The door for assistants', () => {
+describe('MCP requests at the gateway', () => {
   let stage: Stage;
   /** The mcp service's handling of a request. */
   let handle: (request: McpRequest, run: (asked: Run) => Promise<McpOutcome>) => Promise<unknown> | unknown;
@@ -76,7 +76,7 @@ describe('The door for assistants', () => {
   const refusedTo = (asked: () => PromiseLike<unknown>): Promise<void> =>
     assert.rejects(async () => asked(), { code: 'INTERNAL_ERROR' });
 
-  it('answers tokens that do not count as the API does, and hands nothing on', async () => {
+  it('refuses invalid tokens as the API does, without forwarding', async () => {
     const metadata = `resource_metadata="${stage.baseUrl}/.well-known/oauth-protected-resource/mcp"`;
     for (const [answer, code] of [
       [await post({}, await stage.token(claims(), { expiresIn: -60 })), 'TOKEN_EXPIRED'],
@@ -105,7 +105,7 @@ describe('The door for assistants', () => {
     assert.deepEqual(handled, []);
   });
 
-  it('remembers a token for the door that it is for, and until it expires', async () => {
+  it('caches a token for its own audience, until it expires', async () => {
     const token = await stage.token(claims(), { expiresIn: 2 });
     assert.equal((await post({}, token)).status, 200);
     isError(await stage.send('GET', '/who', { token }), 401, 'TOKEN_AUDIENCE_INVALID');
@@ -113,7 +113,7 @@ describe('The door for assistants', () => {
     isError(await post({}, token), 401, 'TOKEN_EXPIRED');
   });
 
-  it('lets in pages that a client lists, and no others', async () => {
+  it('accepts only origins that a client lists', async () => {
     const origin = 'https://app.example';
     isError(await post({}, undefined, { origin }), 403, 'ORIGIN_NOT_ALLOWED');
     isError(await post({}, undefined, { origin: 'null' }), 403, 'ORIGIN_NOT_ALLOWED');
@@ -124,7 +124,7 @@ describe('The door for assistants', () => {
     assert.deepEqual([answer.status, answer.headers['access-control-allow-origin']], [200, listed]);
   });
 
-  it('hands on the message and what the protocol says in headers, and no token', async () => {
+  it('forwards the message and protocol headers, without the token', async () => {
     const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'ping', cookie: 'c=1', 'x-other': 'x' };
     assert.equal((await post({}, undefined, headers)).status, 200);
     const [request] = handled;
@@ -147,7 +147,7 @@ describe('The door for assistants', () => {
     );
   });
 
-  it('asks an agent for its run, but not for what is public', async () => {
+  it('requires a run of an agent, except for public operations', async () => {
     stage.grant = { agent: true };
     run({ operationId: 'schema.openapi.get' });
     const described = await post();
@@ -156,13 +156,13 @@ describe('The door for assistants', () => {
     assert.equal((await post()).json.error.code, 'AGENT_POLICY_DENIED');
   });
 
-  it('answers for itself where a scope is missing, whatever mcp makes of it', async () => {
+  it('answers a missing scope itself, regardless of mcp', async () => {
     run({ operationId: 'metadata.components.validate', body: Buffer.from('{}') });
     const challenge = isError(await post({ scope: 'setup:read' }), 403, 'SCOPE_INSUFFICIENT');
     assert.match(challenge, /error="insufficient_scope".*scope="setup:read metadata:deploy"/);
   });
 
-  it('answers for itself when the grant ends while mcp is at work', async () => {
+  it('answers itself when the grant ends while mcp is working', async () => {
     const given = claims();
     let answered = 0;
     stage.answer = () => {
@@ -187,7 +187,7 @@ describe('The door for assistants', () => {
     assert.equal(answer.json.error.requestId, answer.headers['x-request-id']);
   });
 
-  it('runs operations that read and stand in the contract, and no others', async () => {
+  it('runs only read operations of the contract', async () => {
     let answered = 0;
     stage.answer = () => {
       answered++;
@@ -239,7 +239,7 @@ describe('The door for assistants', () => {
     }
   });
 
-  it('lets a request run an operation three times at most, and only until it is answered', async () => {
+  it('lets a request run an operation at most three times, and only until its response', async () => {
     handle = async (_request, runs) => {
       for (let i = 0; i < 3; i++) await runs({ operationId: TYPES });
       await refusedTo(() => runs({ operationId: TYPES }));
@@ -253,7 +253,7 @@ describe('The door for assistants', () => {
     for (const given of [ticket, '', 'x'.repeat(32)]) await refusedTo(() => late(given));
   });
 
-  it('charges a request, and what it runs besides', async () => {
+  it('charges a request and the operations that it runs', async () => {
     const connection = claims();
     const remaining = (answer: Answer): number => Number(answer.headers['x-ratelimit-remaining']);
     const token = await stage.token(connection);
@@ -264,7 +264,7 @@ describe('The door for assistants', () => {
     assert.equal(remaining(await post({}, token)), first - 2 - cost);
   });
 
-  it('says when there are no units left, to mcp where the request itself was paid for', async () => {
+  it('reports an exhausted limit, to mcp when the request itself was charged', async () => {
     const token = await stage.token({ ...claims(), sub: '01939c3e-8f00-7a3b-9c52-6d1f2a7b4c13' });
     const fill = async (left: number): Promise<void> => {
       const answer = await post({}, token);
@@ -280,7 +280,7 @@ describe('The door for assistants', () => {
     isError(await post({}, token), 429, 'RATE_LIMIT_EXCEEDED');
   });
 
-  it('answers 503 while mcp is away, and the API goes on', async () => {
+  it('answers 503 while mcp is unavailable, without affecting the API', async () => {
     await stage.broker.destroyService('mcp');
     isError(await post(), 503, 'SERVICE_UNAVAILABLE');
     assert.equal((await stage.send('GET', '/who')).status, 200);

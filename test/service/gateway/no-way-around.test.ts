@@ -30,7 +30,7 @@ const INTERNAL = [
 
 const OTHER_SPELLINGS = ['/API/V1/who', '//api/v1/who', '/api/v1/WHO', '/api/v1/who/', '/api//v1/who', '/api%2fv1/who'];
 
-describe('The edge: what is not in the rows', () => {
+describe('The edge: routes outside the operation rows', () => {
   let stage: Stage;
   let answered = 0;
   before(async () => {
@@ -49,7 +49,7 @@ describe('The edge: what is not in the rows', () => {
     assert.equal(answer.json.code, 'ROUTE_NOT_FOUND', `${method} ${path}`);
   };
 
-  it('is 404 for every method, inside the API and outside, and calls nothing', async () => {
+  it('are 404 for every method, inside and outside the API, without a call', async () => {
     await stage.send('GET', '/who');
     const calls = { ...stage.calls };
     answered = 0;
@@ -62,7 +62,7 @@ describe('The edge: what is not in the rows', () => {
     assert.equal(answered, 0);
   });
 
-  it('includes other spellings of an operation or a page', async () => {
+  it('include other spellings of an operation or a page', async () => {
     answered = 0;
     for (const path of OTHER_SPELLINGS) await notFound('GET', `/${path}`);
     for (const path of ['/HEALTHZ', '/Metrics', '/healthz/', '/readyz/', '/healthz.', '/~healthz'])
@@ -70,7 +70,7 @@ describe('The edge: what is not in the rows', () => {
     assert.equal(answered, 0);
   });
 
-  it('a page has no other method than those that read it, also when a preflight announces another one', async () => {
+  it('a page accepts only read methods, also after a preflight for another one', async () => {
     const preflight = { origin: 'https://a.example', 'access-control-request-method': 'GET' };
     for (const path of ['/', '/healthz', '/readyz', '/metrics'])
       for (const [method, headers] of [
@@ -87,7 +87,7 @@ describe('The edge: what is not in the rows', () => {
       }
   });
 
-  it('stays so for whoever is on the bus: routes cannot be added', async () => {
+  it('cannot be added over the bus', async () => {
     for (const action of ['gateway.addRoute', 'gateway.removeRoute', 'gateway.rest'])
       await assert.rejects(stage.broker.call(action, { route: { path: '/open' } }), { name: 'ServiceNotFoundError' });
     await notFound('GET', '//open/data/users/get');
@@ -113,7 +113,7 @@ describe('The edge: what is not in the rows', () => {
     assert.ok(seen('/oauth2/…'));
   });
 
-  it('a page answers HEAD without a body, and a request that names us in full', async () => {
+  it('a page answers HEAD without a body, and absolute-form requests', async () => {
     const head = await stage.send('HEAD', '//healthz');
     assert.deepEqual([head.status, head.text, head.headers['content-length']], [200, '', '15']);
     const { host } = new URL(stage.baseUrl);

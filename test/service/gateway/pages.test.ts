@@ -18,7 +18,7 @@ describe('Pages of the gateway', () => {
     stage.send(method, `/${path}`, { token: null, headers });
   const browse = (path: string, method = 'GET'): Promise<Answer> => get(path, { accept: BROWSER }, method);
 
-  it('the home page is a page for people and JSON for programs, and caches can tell them apart', async () => {
+  it('the home page is HTML for browsers and JSON for programs, with Vary', async () => {
     const page = await browse('/');
     assert.match(String(page.headers['content-type']), /^text\/html/);
     for (const accept of ['*/*', 'application/json', 'application/json, text/html;q=0.5', '']) {
@@ -30,7 +30,7 @@ describe('Pages of the gateway', () => {
     assert.match(String(page.headers.vary), /\bAccept\b/);
   });
 
-  it('what is the same for everybody is kept by caches, and asked for again with its ETag', async () => {
+  it('public pages are cacheable and revalidated by ETag', async () => {
     const kept = ['/', '/favicon.svg', '/favicon.ico', '/robots.txt', '/.well-known/security.txt'];
     for (const path of kept) {
       const first = await browse(path);
@@ -59,7 +59,7 @@ describe('Pages of the gateway', () => {
     }
   });
 
-  it('the icon is there for who reads the page and for who guesses its address', async () => {
+  it('the icon is served at its linked and its well-known path', async () => {
     for (const path of ['/favicon.svg', '/favicon.ico']) {
       const { headers, text } = await get(path);
       assert.equal(headers['content-type'], 'image/svg+xml');
@@ -67,7 +67,7 @@ describe('Pages of the gateway', () => {
     }
   });
 
-  it('crawlers are kept from what they have no business with, and not from the home page', async () => {
+  it('robots.txt excludes everything but the public pages', async () => {
     const { headers, text } = await get('/robots.txt');
     assert.match(String(headers['content-type']), /^text\/plain/);
     const disallowed = text.split('\n').flatMap((line) => (line.startsWith('Disallow: ') ? [line.slice(10)] : []));
@@ -88,7 +88,7 @@ describe('Pages of the gateway', () => {
     assert.ok(days > 170 && days <= 180, `${days} days`);
   });
 
-  it('security.txt is not there where nobody has said whom to tell', async () => {
+  it('security.txt is 404 without a configured contact', async () => {
     const other = await startStage();
     try {
       const { status } = await other.send('GET', '//.well-known/security.txt', { token: null });
@@ -128,7 +128,7 @@ describe('Pages of the gateway', () => {
   });
 
   describe('errors in a browser', () => {
-    it('say what happened, what to do, which request it was, and where to go on', async () => {
+    it('state the problem, the remedy, the request id, and a link', async () => {
       const { status, headers, text } = await browse('/nothing/here');
       assert.equal(status, 404);
       assert.match(text, /<title>Page not found · ERP platform<\/title>/);
@@ -138,7 +138,7 @@ describe('Pages of the gateway', () => {
       assert.doesNotMatch(text, /Try again/, 'it would not help');
     });
 
-    it('never repeat what was asked for', async () => {
+    it('never echo the request', async () => {
       const { text } = await browse('/<script>alert(1)</script>"\'&amp;?x=<b>marker</b>');
       assert.doesNotMatch(text, /alert|marker/);
     });

@@ -33,7 +33,7 @@ describe('The public documents', () => {
     }
   });
 
-  it('are compressed once for all, and charged by length beyond a megabyte to whoever asks', async () => {
+  it('are compressed once, and charged by length beyond a megabyte', async () => {
     const answer = await get('/openapi.json', { 'accept-encoding': 'gzip' });
     assert.equal(answer.headers['content-encoding'], 'gzip');
     assert.equal(gunzipSync(answer.body).toString(), (await get('/openapi.json')).text);
@@ -53,7 +53,7 @@ describe('The public documents', () => {
     assert.ok(short <= 1 && long >= 26 && long <= 31, `${short} and ${long} units`);
   });
 
-  it('a preference beyond 1 KiB counts as not said', async () => {
+  it('a preference beyond 1 KiB is ignored', async () => {
     const long = (wanted: string, piece: string) => `${piece.repeat(200)}${wanted}`;
     const refused = (accept: string) => get('/nothing', { accept });
     assert.equal((await refused('application/problem+json')).headers['content-type'], 'application/problem+json');
@@ -113,7 +113,7 @@ describe('The public documents', () => {
       );
     });
 
-    it('tells 304 of what answers it, which takes If-None-Match, and not of what only names an ETag', () => {
+    it('documents 304 only for operations that accept If-None-Match', () => {
       const of = (has: (operation: Loose) => boolean) =>
         described.filter(({ operation }) => has(operation)).map(({ operation }) => operation.operationId);
       const takes = (name: string) => (operation: Loose) =>
@@ -131,7 +131,7 @@ describe('The public documents', () => {
       assert.deepEqual(of(takes('If-None-Match')).sort(), [...answering, 'data.records.upsert'].sort());
     });
 
-    it('says version, server, both OAuth addresses and all scopes', () => {
+    it('states version, server, both OAuth addresses and all scopes', () => {
       assert.equal(document.openapi, '3.1.0');
       assert.equal(document.info.version, '1.0.0');
       assert.equal(document.servers[0].url, 'https://erp.example/api/v1');
@@ -161,7 +161,7 @@ describe('The public documents', () => {
       }
     });
 
-    it('says where an answer tells how long to wait', () => {
+    it('documents Retry-After', () => {
       const { responses } = document.paths['/data/{objectApiName}/{id}'].patch;
       const waiting = Object.keys(responses).filter((status) => 'Retry-After' in named(responses[status]).headers);
       assert.deepEqual(waiting, ['409', '429', '503']);
@@ -182,7 +182,7 @@ describe('The public documents', () => {
   });
 
   describe('outside the API', () => {
-    it('/readyz says when nobody answers for auth, and stays ready', async () => {
+    it('/readyz reports an unavailable auth, and stays ready', async () => {
       const other = await startStage();
       const ready = async () => JSON.parse((await other.send('GET', '//readyz', { token: null })).text);
       const missing = async (): Promise<string[]> => (await ready()).degraded;
@@ -226,7 +226,7 @@ describe('The public documents', () => {
       assert.match(page.text, /<h1>ERP platform<\/h1>/);
     });
 
-    it('nothing else is there: a browser is told so by a page, everybody else by the Error body', async () => {
+    it('other paths are 404: a page for browsers, the Error body for others', async () => {
       const browser = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
       const page = await get('//nope', browser);
       assert.equal(page.status, 404);
@@ -245,7 +245,7 @@ describe('The public documents', () => {
       assert.equal((await get('/nope', browser)).json.code, 'ROUTE_NOT_FOUND', 'the API answers JSON');
     });
 
-    it('nothing else is there', async () => {
+    it('other paths are 404', async () => {
       assert.equal((await get('//nope')).json.code, 'ROUTE_NOT_FOUND');
       assert.equal((await get('//api/v2/scopes')).json.code, 'ROUTE_NOT_FOUND');
     });
@@ -253,7 +253,7 @@ describe('The public documents', () => {
 });
 
 describe('Behind https', () => {
-  it('every answer tells browsers to come back over https alone, and over http none does', async () => {
+  it('every response over https has Strict-Transport-Security, and none over http', async () => {
     for (const env of [{ BASE_URL: 'https://erp.example' }, {}]) {
       const PORT = String(await freePort());
       const stage = await startStage({ PORT, ...env });

@@ -13,7 +13,7 @@ describe('The API reference', () => {
   const get = (path: string, headers: Record<string, string> = {}) =>
     stage.send('GET', `//${path.slice(1)}`, { token: null, headers });
 
-  it('loads what this gateway serves, compressed and kept by browsers', async () => {
+  it('loads files of this gateway, compressed and cacheable', async () => {
     const page = await get('/api-reference');
     assert.equal(page.status, 200);
     const addresses = [
@@ -31,7 +31,7 @@ describe('The API reference', () => {
     assert.doesNotMatch(page.text, /(?:src|href)="(?:https?:)?\/\//);
   });
 
-  it('may run no script and take no style but its own', async () => {
+  it('allows only its own scripts and styles', async () => {
     const { headers, text } = await get('/api-reference');
     const policy = String(headers['content-security-policy']);
     assert.match(policy, /default-src 'none'; script-src 'self'; style-src 'self'/);
@@ -39,12 +39,12 @@ describe('The API reference', () => {
     assert.doesNotMatch(text, /<style|<script(?! (?:defer|type="module") src=)|\sstyle=/);
   });
 
-  it('is at its address alone', async () => {
+  it('is at its path only', async () => {
     for (const path of ['/api-reference/', '/api-reference/assets/x/reference.js', '/api-reference/other'])
       assert.equal((await get(path)).status, 404, path);
   });
 
-  it('says nothing of signing in where the operator does not want it', async () => {
+  it('omits sign-in when the operator disables it', async () => {
     assert.match((await get('/api-reference')).text, / data-client="erp-api-reference"[\s\S]* id="enter"/);
     const other = await startStage({ SEED_DEMO: 'false' });
     try {

@@ -89,7 +89,7 @@ describe('The edge: calls under a run', () => {
     assert.deepEqual(await heard(), [['settle', { stepId: STEP, status: 412 }]]);
   });
 
-  it('ask with what an approval is bound to, and carry the approval to the change', async () => {
+  it('send the binding of an approval, and pass the approval to the change', async () => {
     stage.admit = (admission) => {
       asked.push(admission);
       return { ...admitted, approvalId: APPROVAL };
@@ -212,7 +212,7 @@ describe('The edge: calls under a run', () => {
       ]);
     });
 
-    it('answer what the dry run is refused for, and nobody is asked', async () => {
+    it('answer the error of the dry run, without requesting approval', async () => {
       for (const [code, status] of [
         ['RECORD_NOT_FOUND', 404],
         ['OBJECT_PERMISSION_DENIED', 403],
@@ -280,7 +280,7 @@ describe('The edge: calls under a run', () => {
     });
   });
 
-  it('are judged as what they try out, and hear whether that would need an approval', async () => {
+  it('are evaluated as the checked operation, and report whether it needs an approval', async () => {
     stage.admit = (admission) => {
       asked.push(admission);
       return { ...admitted, approvalRequired: true };
@@ -327,7 +327,7 @@ describe('The edge: calls under a run', () => {
     });
   });
 
-  it('cost calls without a run nothing: nobody is asked', async () => {
+  it('add no call for requests without a run', async () => {
     const before = stage.calls['runs.admit'] ?? 0;
     assert.equal((await stage.send('GET', '/stub/Account')).status, 200);
     assert.equal(stage.calls['runs.admit'] ?? 0, before);

@@ -47,7 +47,7 @@ async function hidden(database: Database, tenantId: string): Promise<string[]> {
   return rows.map(({ name }) => name).sort();
 }
 
-describe('metadata: what is made ahead of a deployment', () => {
+describe('metadata: indexes built ahead of a deployment', () => {
   let test: TestDatabase;
   let database: Database;
   let tenants = 0;
@@ -83,7 +83,7 @@ describe('metadata: what is made ahead of a deployment', () => {
     return steps.length;
   };
 
-  it('leads to the same schema as a deployment without it', async function () {
+  it('lead to the same schema as a deployment without them', async function () {
     this.timeout(120_000);
     let made = 0;
     await fc.assert(
@@ -95,7 +95,7 @@ describe('metadata: what is made ahead of a deployment', () => {
     assert.ok(made > 0, 'something was made ahead');
   });
 
-  it('makes indexes and keys of new columns, with names in constants left alone', async function () {
+  it('include indexes and keys of new columns, without changing names in constants', async function () {
     this.timeout(30_000);
     const deal = (more: Files = {}, head = ''): Files => ({
       ...objectFiles('Firm__c'),
@@ -115,7 +115,7 @@ describe('metadata: what is made ahead of a deployment', () => {
     assert.ok((await compared(deal(), deal(more, 'sharingDefault: private\n'))) >= 8);
   });
 
-  it('keeps a unique index out when values have come to be equal meanwhile, and no half of it stays', async () => {
+  it('omit a unique index whose values are no longer distinct, leaving no partial index', async () => {
     const files = objectFiles('Pair__c', { Code__c: 'fieldType: text' });
     const tenantId = await tenantWith(files);
     await database.tenant(tenantId, (tx) =>
@@ -134,7 +134,7 @@ describe('metadata: what is made ahead of a deployment', () => {
     assert.deepEqual(await hidden(database, tenantId), []);
   });
 
-  it('drops what another deployment has left', async () => {
+  it('replace leftovers of another deployment', async () => {
     const tenantId = await tenantWith(objectFiles('Left__c', { Code__c: 'fieldType: text' }));
     const more = {
       ...fieldFile('Left__c', 'Code__c', 'fieldType: text\nunique: true'),
@@ -167,7 +167,7 @@ describe('metadata: deployments of large tables', () => {
   const UNIQUE = fieldFile('Big__c', 'Code__c', 'fieldType: text\nunique: true');
   const CODE_INDEX = /^_n[0-9a-f]{8}_u_[0-9a-f]{8}_Code__c$/;
 
-  it('leave nothing of it when they fail', async function () {
+  it('leave no index when they fail', async function () {
     this.timeout(30_000);
     await t.database.query(`ALTER TABLE ${t.schema}."Big__c" ADD COLUMN "Clash__c" text`);
     const failed = await t.deploy({ ...UNIQUE, ...fieldFile('Big__c', 'Clash__c', 'fieldType: text') });
@@ -237,7 +237,7 @@ describe('metadata: deployments of large tables', () => {
   const set = (deploymentId: string, sql: string): Promise<unknown> =>
     t.database.query(`UPDATE metadata.deployments SET ${sql} WHERE deployment_id = $1`, [deploymentId]);
 
-  it('leave nothing of it when they are canceled while they are planned again', async function () {
+  it('leave no index when canceled while replanning', async function () {
     this.timeout(30_000);
     const deploymentId = await insertQuietly(t, UNIQUE);
     let plans = 0;
@@ -256,7 +256,7 @@ describe('metadata: deployments of large tables', () => {
     ['was lost while it canceled', "status = 'CANCELING', cancel_requested = true", 'CANCELED'],
     ['was lost too often', 'takes = 3', 'FAILED'],
   ] as const)
-    it(`leave nothing of it when their worker ${how}`, async function () {
+    it(`leave no index when their worker ${how}`, async function () {
       this.timeout(30_000);
       const deploymentId = await killed(UNIQUE);
       assert.equal((await hidden(t.database, t.tenantId)).length, 1);
@@ -266,7 +266,7 @@ describe('metadata: deployments of large tables', () => {
       assert.deepEqual(await hidden(t.database, t.tenantId), []);
     });
 
-  it('go on with what a worker that was killed had made', async function () {
+  it('reuse the indexes of a killed worker', async function () {
     this.timeout(30_000);
     const deploymentId = await killed(UNIQUE);
     const [name, ...more] = await hidden(t.database, t.tenantId);
@@ -285,7 +285,7 @@ describe('metadata: deployments of large tables', () => {
     assert.equal(await fileOf('^_u_[0-9a-f]{8}_Code__c$'), file, 'the index was not made again');
   });
 
-  it('drop what one that came to nothing had made', async function () {
+  it('drop the indexes of an unfinished deployment', async function () {
     this.timeout(30_000);
     const files = {
       ...fieldFile('Big__c', 'Up__c', 'fieldType: reference\nreferenceTo: [Big__c]'),

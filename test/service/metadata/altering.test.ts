@@ -47,7 +47,7 @@ describe('metadata: altering fields', () => {
   const codes = ({ blocked }: { blocked: { code: string; details?: object }[] }): unknown[] =>
     blocked.map((problem) => [problem.code, problem.details]);
 
-  it('cuts texts that are listed, and nothing else', async () => {
+  it('truncates listed texts only', async () => {
     await t.deployed(objectFiles('Cut__c', { Text__c: 'fieldType: text\nlength: 10', Free__c: 'fieldType: text' }));
     const long = await insert('Cut__c', { name: '1', Text__c: 'abcdef', Free__c: 'abcdef' });
     await insert('Cut__c', { name: '2', Text__c: 'ab' });
@@ -85,7 +85,7 @@ describe('metadata: altering fields', () => {
     );
   });
 
-  it('rounds numbers, and empties those that do not fit', async () => {
+  it('rounds numbers, and clears those that do not fit', async () => {
     const field = 'fieldType: decimal\nprecision: 8\nscale: 3';
     const sum =
       'fieldType: rollup\nrollup: {childObject: Fee__c, referenceField: Bill__c, function: sum, field: Sum__c}';
@@ -106,7 +106,7 @@ describe('metadata: altering fields', () => {
     assert.deepEqual(await values('Bill__c', 'Total__c'), ['1.26'], 'what is computed over them follows');
   });
 
-  it('keeps what is required filled, and what is unique different', async () => {
+  it('keeps required fields filled and unique values distinct', async () => {
     const unique = 'fieldType: text\nunique: true\nrequired: true\nlength: 9';
     await t.deployed(objectFiles('Held__c', { Text__c: unique }));
     for (const Text__c of ['abc1', 'abc2', '12']) await insert('Held__c', { name: Text__c, Text__c });
@@ -119,7 +119,7 @@ describe('metadata: altering fields', () => {
     assert.deepEqual(await values('Held__c', 'Text__c'), [12, null, null]);
   });
 
-  it('takes values from picklists, and with a value set from all that use it', async () => {
+  it('removes values from picklists, and of a value set from all its users', async () => {
     const choices = (kind: string, ...of: string[]): string =>
       `fieldType: ${kind}\npicklist: {values: [${of.map((value) => `{value: ${value}}`).join(', ')}]}`;
     const sizes = (...of: string[]): Files => ({
@@ -154,7 +154,7 @@ describe('metadata: altering fields', () => {
     assert.deepEqual(await values('Pick__c', 'Size__c'), [null, 's']);
   });
 
-  it('changes the type of a field with indexes on it, of an empty one without being asked', async () => {
+  it('changes the type of an indexed field, of an empty one without confirmation', async () => {
     await t.deployed(
       objectFiles(
         'Typed__c',
@@ -180,7 +180,7 @@ describe('metadata: altering fields', () => {
     assert.equal(rows.length, 1);
   });
 
-  it('lets records come back that were deleted before, without what no longer converts', async () => {
+  it('lets records deleted before be restored, without values that no longer convert', async () => {
     const picklist = 'fieldType: picklist\npicklist: {values: [{value: a}]}';
     await t.deployed(objectFiles('Back__c', { One__c: picklist, Text__c: 'fieldType: text' }));
     const { rows } = await t.database.query(
@@ -213,7 +213,7 @@ describe('metadata: altering fields', () => {
     assert.deepEqual(await values('Back__c', 'One__c'), [null]);
   });
 
-  it('makes no value that its field would refuse, whatever it converts', async () => {
+  it('converts no value to one that its field refuses', async () => {
     const types: FieldTypeName[] = ['text', 'longText', 'integer', 'decimal', 'currency', 'percent', 'boolean', 'date'];
     types.push('dateTime', 'picklist', 'multiPicklist', 'email', 'richText');
     const texts = fc.oneof(

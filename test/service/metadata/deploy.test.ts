@@ -82,7 +82,7 @@ describe('metadata: deploying', () => {
       [randomUUID(), t.users['admin'], ...Object.values(values)],
     );
 
-  it('makes a table with the right columns from fields of every type, which are in the snapshot at once', async () => {
+  it('creates a table with correct columns from fields of every type, and updates the snapshot', async () => {
     const files = {
       ...valueSet,
       ...objectFiles('Parent__c'),
@@ -135,7 +135,7 @@ describe('metadata: deploying', () => {
     ]);
   });
 
-  it('gives back byte for byte what it took, and takes it again as no change at all', async () => {
+  it('retrieves deployed files byte for byte; redeploying them is no change', async () => {
     const shared = await t.deploy({
       ...objectFiles('Shared__c'),
       'roles/Rep.yaml': 'type: Role\napiName: Rep\nlabel: Rep\n',
@@ -221,7 +221,7 @@ describe('metadata: deploying', () => {
     assert.deepEqual(await columns('Good__c'), {});
   });
 
-  it('leaves nothing behind when the database refuses the DDL', async () => {
+  it('leaves no change when the database refuses the DDL', async () => {
     const before = await version();
     await t.database.query(`CREATE TABLE ${t.schema}."InTheWay__c" ()`);
     const deployment = await t.deploy({ ...objectFiles('AAA__c'), ...objectFiles('InTheWay__c') });
@@ -235,7 +235,7 @@ describe('metadata: deploying', () => {
     await t.database.query(`DROP TABLE ${t.schema}."InTheWay__c"`);
   });
 
-  it('with checkOnly does everything and keeps nothing', async () => {
+  it('with checkOnly runs everything and rolls back', async () => {
     const before = await version();
     const deployment = await t.deploy(objectFiles('Checked__c', { A__c: 'fieldType: text' }), { checkOnly: true });
     assert.deepEqual([deployment.status, deployment.kind, deployment.checkOnly], ['SUCCEEDED', 'validation', true]);
@@ -245,7 +245,7 @@ describe('metadata: deploying', () => {
     assert.deepEqual(await columns('Checked__c'), {});
   });
 
-  it('refuses to overwrite what somebody changed since it was retrieved', async () => {
+  it('refuses to overwrite changes made since the retrieve', async () => {
     await t.deploy(objectFiles('Drift__c', { A__c: 'fieldType: text\nlength: 10' }));
     const mine = await t.retrieve({ CustomField: ['Drift__c.*'] });
     await t.deploy(fieldFile('Drift__c', 'A__c', 'fieldType: text\nlength: 20'));
@@ -263,7 +263,7 @@ describe('metadata: deploying', () => {
     assert.equal(fine.status, 'SUCCEEDED');
   });
 
-  it('applies the plan that was reviewed or none', async () => {
+  it('applies only the reviewed plan', async () => {
     const files = objectFiles('Planned__c', { A__c: 'fieldType: text' });
     const reviewed = await t.validate(files);
     assert.equal(reviewed.valid, true);
@@ -294,7 +294,7 @@ describe('metadata: deploying', () => {
     assert.match(files['objects/Queue__c/object.yaml'], /^description: n 5$/m);
   });
 
-  it('plans again when its plan is outdated before it has the lock', async () => {
+  it('replans when its plan is outdated before it holds the lock', async () => {
     const holder = await t.database.pool.connect();
     try {
       await holder.query('BEGIN');
@@ -319,7 +319,7 @@ describe('metadata: deploying', () => {
     }
   });
 
-  it('ends although its plan is outdated all the time', async () => {
+  it('terminates although its plan is always outdated', async () => {
     let goesOn = true;
     const changes = (async () => {
       while (goesOn) await t.database.query(`UPDATE ${t.schema}._state SET access_version = access_version + 1`);
@@ -332,7 +332,7 @@ describe('metadata: deploying', () => {
     }
   });
 
-  it('makes one deployment of one key, and tells a repeated request the same', async () => {
+  it('creates one deployment per key, and repeats the response', async () => {
     const files = objectFiles('Once__c');
     const body = { files, package: { version: 1, types: [{ name: 'CustomObject', members: ['Once__c'] }] } };
     const headers = { idempotencyKey: 'once-0001' };
@@ -350,7 +350,7 @@ describe('metadata: deploying', () => {
     await t.finished(a.json.deploymentId);
   });
 
-  it('lets through what the records allow and blocks what they do not', async () => {
+  it('allows or blocks changes depending on the records', async () => {
     await t.deploy(objectFiles('Rows__c', { Code__c: 'fieldType: text\nlength: 20', Amount__c: 'fieldType: decimal' }));
     await insert('Rows__c', { Code__c: 'same', Amount__c: '1.25' });
     await insert('Rows__c', { Code__c: 'SAME', Amount__c: '2.50' });
@@ -394,7 +394,7 @@ describe('metadata: deploying', () => {
     await assert.rejects(insert('Rows__c', { Code__c: 'same' }), { code: '23505' });
   });
 
-  it('takes what writes would refuse as blank for blank, where a field becomes required', async () => {
+  it('counts values that writes refuse as blank when a field becomes required', async () => {
     const choice = 'fieldType: multiPicklist\npicklist: {values: [{value: a}, {value: b}]}';
     await t.deploy(objectFiles('Blank__c', { Text__c: 'fieldType: text', List__c: choice }));
     await insert('Blank__c', { Text__c: ' \u00a0\n', List__c: '{}' });
@@ -421,7 +421,7 @@ describe('metadata: deploying', () => {
     ]);
   });
 
-  it('takes values from a picklist that no record holds, whatever went before', async () => {
+  it('removes unused values from a picklist, regardless of earlier changes', async () => {
     const picklist = (type: string, values: string[]): string =>
       `fieldType: ${type}\npicklist: {values: [${values.map((value) => `{value: ${value}}`).join(', ')}]}`;
     const fields = (...values: string[]): Record<string, string> => ({
@@ -439,7 +439,7 @@ describe('metadata: deploying', () => {
     assert.deepEqual(await blocked('b'), ['Closed__c.Many__c: Records hold values that would be gone: a. (1 record)']);
   });
 
-  it('closes an open picklist when its records hold none but the values', async () => {
+  it('restricts an open picklist when its records hold only listed values', async () => {
     const picklist = (type: string, values: string): string => `fieldType: ${type}\npicklist: ${values}`;
     const open = '{restricted: false}';
     await t.deploy(
@@ -463,7 +463,7 @@ describe('metadata: deploying', () => {
     assert.deepEqual(await close('{values: [{value: a}, {value: b, active: false}]}'), []);
   });
 
-  it('warns of records that a state model leaves without a way out', async () => {
+  it('warns of records in states without a transition', async () => {
     const stage = (values: string[], retired: string[] = []): string =>
       `fieldType: picklist\npicklist:\n  restricted: true\n  values:\n${[...values, ...retired].map((value) => `    - value: ${value}\n${retired.includes(value) ? '      active: false\n' : ''}`).join('')}`.trimEnd();
     const model = (states: string[], direct = false): Record<string, string> => ({
@@ -503,7 +503,7 @@ describe('metadata: deploying', () => {
     assert.deepEqual(await warned(fieldFile('Trip__c', 'More__c', 'fieldType: text')), []);
   });
 
-  it('blocks a value set without a value that records hold, and counts the records that a sharing rule is about', async () => {
+  it('blocks removing a used value from a value set, and counts the records of a sharing rule', async () => {
     const sizes = (...values: string[]): Record<string, string> => ({
       'valueSets/Sizes.yaml': `type: ValueSet\napiName: Sizes\nvalues:\n${values.map((value) => `  - value: ${value}\n`).join('')}`,
     });
@@ -523,7 +523,7 @@ describe('metadata: deploying', () => {
     assert.equal(made.impact.records, 1, JSON.stringify(plan.blocked));
   });
 
-  it('keeps what the platform ships as it is, and lets the tenant add to it', async () => {
+  it('protects platform components, and lets the tenant extend them', async () => {
     const { files } = await t.retrieve({ CustomField: ['User.email'], CustomObject: ['User'] });
     const changed = files['objects/User/fields/email.yaml'].replace('label: Email', 'label: Mail');
     const { blocked } = await t.validate({ 'objects/User/fields/email.yaml': changed });
@@ -534,7 +534,7 @@ describe('metadata: deploying', () => {
     assert.equal((await t.deploy(fieldFile('User', 'Shoe__c', 'fieldType: integer'))).status, 'SUCCEEDED');
   });
 
-  it('asks for the permission to read or to manage configuration', async () => {
+  it('requires the permission to read or manage configuration', async () => {
     const body = { package: { version: 1, types: [] } };
     await assert.rejects(
       t.call('metadata.components.retrieve', { body }, 'nobody'),
@@ -548,7 +548,7 @@ describe('metadata: deploying', () => {
     await assert.rejects(t.call('metadata.deployments.create', deploy, 'reader'), code('METADATA_PERMISSION_DENIED'));
   });
 
-  it('shows the plan of a deployment only to those who may read configuration', async () => {
+  it('shows the plan of a deployment only with the permission to read configuration', async () => {
     const { deploymentId } = await t.deploy(objectFiles('Secret__c'));
     const path = { deploymentId };
     const { json: seen } = await t.call('metadata.deployments.get', { path }, 'reader');
@@ -558,7 +558,7 @@ describe('metadata: deploying', () => {
     assert.ok(!JSON.stringify(hidden).includes('Secret__c'));
   });
 
-  it("does not know another tenant's deployments", async () => {
+  it("does not find another tenant's deployments", async () => {
     const other = await createMetadataTenant(t.platform);
     try {
       const { deploymentId } = await other.deploy(objectFiles('Theirs__c'));
@@ -599,7 +599,7 @@ describe('metadata: deploying', () => {
     await assert.rejects(t.call('metadata.deployments.list', { query }, 'reader'), code('CURSOR_INVALID'));
   });
 
-  it('keeps what a quick deploy takes for 10 days, and what a rollback takes for 30', async () => {
+  it('keeps the data of a quick deploy for 10 days, and of a rollback for 30', async () => {
     const { rows: inserted } = await t.database.query<{ deployment_id: string }>(
       `INSERT INTO metadata.deployments (tenant_id, deployment_id, kind, check_only, allow_destructive_changes,
           manifest_hash, package, files, inverse_plan, status, finished_at, plan, created_by_user_id,

@@ -34,7 +34,7 @@ describe('metadata: the queue of deployments', function () {
     await platform?.stop();
   });
 
-  it('leaves a tenant alone for a while whose deployments only newer workers may take', async () => {
+  it('skips for a while a tenant whose deployments only newer workers may take', async () => {
     const { rows } = await t.database.query<{ fence: string }>(
       "SELECT pg_get_functiondef('metadata.fence_workers'::regproc) AS fence",
     );
@@ -59,7 +59,7 @@ describe('metadata: the queue of deployments', function () {
     assert.equal((await t.finished(deploymentId)).status, 'SUCCEEDED');
   });
 
-  it('takes what was begun and is under no lease at all', async () => {
+  it('takes started deployments without a lease', async () => {
     const deploymentId = await insertQuietly(t, objectFiles('Leaseless__c'));
     await setDeployment(
       deploymentId,
@@ -68,7 +68,7 @@ describe('metadata: the queue of deployments', function () {
     assert.equal((await t.finished(deploymentId)).status, 'SUCCEEDED');
   });
 
-  it('gives back what is under way at the beginning of a stop, while requests are still answered', async () => {
+  it('releases running deployments at the start of a stop, while requests are still answered', async () => {
     const database = await createPlatformDatabase({ seed: false });
     const stopping = await startPlatform({ seed: false, database });
     const tenant = await createMetadataTenant(stopping);

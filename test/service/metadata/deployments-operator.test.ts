@@ -4,7 +4,7 @@ import { createMetadataTenant, fieldFile, type MetadataTenant } from '../../supp
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { insertQuietly } from '../../support/quiet-deployment.ts';
 
-describe('metadata: deployments as an operator sees them', function () {
+describe('metadata: operator view of deployments', function () {
   this.timeout(60_000);
   let platform: TestPlatform;
   let metrics: string;
@@ -31,7 +31,7 @@ describe('metadata: deployments as an operator sees them', function () {
       ({ tenantId, deploymentId, status }) => [tenantId, deploymentId, status],
     );
 
-  it('are listed for a tenant or for all, and one is canceled with an entry in the trail', async () => {
+  it('lists them for one tenant or all, and audits a cancellation', async () => {
     assert.deepEqual(await listed(), []);
     const first = await insertQuietly(one, fieldFile('User', 'One__c', 'fieldType: text'));
     const second = await insertQuietly(two, fieldFile('User', 'Two__c', 'fieldType: text'));
@@ -57,7 +57,7 @@ describe('metadata: deployments as an operator sees them', function () {
     assert.deepEqual(await listed(), []);
   });
 
-  it('have numbers: how many wait, for how long, how they end, and which workers were lost', async () => {
+  it('has metrics of queue length, wait, outcome, and lost workers', async () => {
     assert.equal((await one.deploy(fieldFile('User', 'Told__c', 'fieldType: text'))).status, 'SUCCEEDED');
     const waits = await insertQuietly(one, fieldFile('User', 'Waits__c', 'fieldType: text'));
     const read = async (): Promise<string> => (await fetch(metrics)).text();

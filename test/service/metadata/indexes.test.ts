@@ -30,7 +30,7 @@ const mark = (object: string): string => createHash('sha256').update(object).dig
 const DEAL = mark('Deal__c');
 const UNIQUE = `_u_${mark('Account__c')}_Tax__c`;
 
-describe('metadata: indexes of tenants that are there already', () => {
+describe('metadata: indexes of existing tenants', () => {
   let test: TestDatabase;
   let database: Database;
   let tenants = 0;
@@ -76,13 +76,13 @@ describe('metadata: indexes of tenants that are there already', () => {
     `INSERT INTO "${schema}"."Deal__c" (id, "ownerId", "createdAt", "createdById", "updatedAt", "updatedById", name, "Stage__c")
       SELECT gen_random_uuid(), u, now(), u, now(), u, 'x', '${stage}' FROM gen_random_uuid() u`;
 
-  it('need nothing when they are new', async () => {
+  it('need no maintenance in new tenants', async () => {
     const { id } = await newTenant();
     assert.equal(await generation(id), INDEX_GENERATION);
     assert.deepEqual(await upkeep().run(), { done: 0, left: 0 });
   });
 
-  it('come back where they are missing, and go where nothing calls for them', async () => {
+  it('are created where missing, and dropped where not required', async () => {
     const { id, schema } = await newTenant();
     const whole = await indexes(schema);
     await drop(
@@ -117,7 +117,7 @@ describe('metadata: indexes of tenants that are there already', () => {
     assert.deepEqual(await indexes(schema), whole);
   });
 
-  it('do not stand in the way of a deployment while they are missing', async () => {
+  it('do not block a deployment while missing', async () => {
     const { id, schema } = await newTenant();
     await drop(schema, `_i_${DEAL}_ownerId`, `_r_${DEAL}_Won`);
     await age(id);
@@ -134,7 +134,7 @@ describe('metadata: indexes of tenants that are there already', () => {
     assert.deepEqual(await upkeep().run(), { done: 1, left: 0 });
   });
 
-  it('are made next to writers, and again when whoever made them died', async function () {
+  it('are built concurrently with writers, and rebuilt when their builder died', async function () {
     this.timeout(30_000);
     const { id, schema } = await newTenant();
     const whole = await indexes(schema);
@@ -180,7 +180,7 @@ describe('metadata: indexes of tenants that are there already', () => {
     assert.deepEqual(failures.length, 1, String(failures));
   });
 
-  it('of one tenant that cannot be made do not keep those of others away', async () => {
+  it('that fail for one tenant do not block those of others', async () => {
     const [one, other] = [await newTenant(), await newTenant()];
     await drop(one.schema, UNIQUE);
     await drop(other.schema, `_r_${DEAL}_Won`);

@@ -13,7 +13,7 @@ import { startProxy, type TcpProxy } from '../../support/proxy.ts';
 const TAKEN_MS = 5_000;
 const AWAY_MS = 20_000;
 
-describe('metadata: a deployment under way', function () {
+describe('metadata: a running deployment', function () {
   this.timeout(120_000);
   let server: Awaited<ReturnType<typeof startTestServer>>;
   let proxy: TcpProxy;
@@ -75,7 +75,7 @@ describe('metadata: a deployment under way', function () {
     assert.deepEqual([done.status, done.metadataVersionAfter], ['SUCCEEDED', done.metadataVersionBefore + 1]);
   };
 
-  it('goes on within 5 s when every connection was cut', async () => {
+  it('resumes within 5 s after every connection was cut', async () => {
     const client = await connected();
     const deploymentId = await underWay(client, 'Cut__c');
     await client.query(
@@ -87,7 +87,7 @@ describe('metadata: a deployment under way', function () {
     await succeeded(deploymentId);
   });
 
-  it('goes on within 5 s of a restart of PostgreSQL', async () => {
+  it('resumes within 5 s of a restart of PostgreSQL', async () => {
     const client = await connected();
     const deploymentId = await underWay(client, 'Restart__c');
     const { pid } = server.server;
@@ -98,7 +98,7 @@ describe('metadata: a deployment under way', function () {
     await succeeded(deploymentId);
   });
 
-  it('goes on within 5 s after PostgreSQL was away for 20 s', async () => {
+  it('resumes within 5 s after a 20 s outage of PostgreSQL', async () => {
     const client = await connected();
     const deploymentId = await underWay(client, 'Away__c');
     await proxy.away();
@@ -110,7 +110,7 @@ describe('metadata: a deployment under way', function () {
     await succeeded(deploymentId);
   });
 
-  it('does not notice that NATS is away', async () => {
+  it('is not affected by an outage of NATS', async () => {
     const client = await connected();
     const deploymentId = await underWay(client, 'Bus__c');
     await nats.stop();

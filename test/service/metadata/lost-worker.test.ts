@@ -7,7 +7,7 @@ import { Planning } from '../../../services/metadata/planning/planning.ts';
 import { fieldFile, objectFiles, type StartedTenant, startMetadataTenant } from '../../support/metadata-tenant.ts';
 import { insertQuietly } from '../../support/quiet-deployment.ts';
 
-describe('metadata: a worker that is lost', () => {
+describe('metadata: a lost worker', () => {
   let t: StartedTenant;
   before(async function () {
     this.timeout(60_000);
@@ -25,7 +25,7 @@ describe('metadata: a worker that is lost', () => {
       )
     ).rowCount;
 
-  it('leaves nothing behind when it is killed while applying, and another one takes over after the lease', async function () {
+  it('leaves no partial change when killed while applying, and another takes over after the lease', async function () {
     this.timeout(30_000);
     const files = { ...objectFiles('First__c'), ...fieldFile('User', 'Half__c', 'fieldType: text') };
     const deploymentId = await insertQuietly(t, files);
@@ -69,7 +69,7 @@ describe('metadata: a worker that is lost', () => {
     assert.equal(await column(), 1);
   });
 
-  it('takes what is leased from before the clock of the database was set back', async () => {
+  it('takes over leases from before the database clock was set back', async () => {
     const deploymentId = await insertQuietly(t, objectFiles('Yesterday__c'));
     await setLease(
       deploymentId,
@@ -86,7 +86,7 @@ describe('metadata: a worker that is lost', () => {
     assert.deepEqual([given.status, given.error.code], ['FAILED', 'WORKER_LOST']);
   });
 
-  it('makes the ones behind wait while a worker has the first', async () => {
+  it('keeps later deployments waiting while a worker holds the first', async () => {
     const deploymentId = await insertQuietly(t, objectFiles('Held__c'));
     const lease = `lease_token = '${uuidv7()}', lease_until = now() + interval '2 s'`;
     await setLease(deploymentId, `status = 'APPLYING', ${lease}`);
@@ -131,7 +131,7 @@ describe('metadata: a worker that is lost', () => {
     await setLease(deploymentId, "status = 'FAILED', lease_token = NULL, finished_at = now()");
   });
 
-  it('gives back what it is applying when it stops, and does not count as lost', async () => {
+  it('releases its deployment when it stops, and does not count as lost', async () => {
     const deploymentId = await insertQuietly(t, fieldFile('User', 'Stopped__c', 'fieldType: text'));
     const blocker = await t.database.pool.connect();
     await blocker.query('BEGIN');
@@ -162,7 +162,7 @@ describe('metadata: a worker that is lost', () => {
     assert.equal((await t.finished(deploymentId)).status, 'SUCCEEDED');
   });
 
-  it('leaves to this version what a worker of an older one would take or end during a roll-out', async () => {
+  it('of an older version does not take or end deployments of this version during a roll-out', async () => {
     const deploymentId = await insertQuietly(t, objectFiles('Fence__c'));
     const token = uuidv7();
     const asOlder = (text: string): Promise<number> =>

@@ -45,7 +45,7 @@ describe('metadata: tables, columns and indexes', () => {
     return rows.map(({ line }) => line.replaceAll(schema, 'T')).sort();
   };
 
-  it('are the same whether a configuration came at once or step by step', async function () {
+  it('are the same for a configuration deployed at once or step by step', async function () {
     this.timeout(60_000);
     await fc.assert(
       fc.asyncProperty(configuration, configuration, async (one, two) => {
@@ -60,7 +60,7 @@ describe('metadata: tables, columns and indexes', () => {
     );
   });
 
-  it('are the same when a rollup that they stand on gets another type', async () => {
+  it('are the same when a rollup that they depend on changes its type', async () => {
     const files = (scale: number): Record<string, string> => ({
       ...objectFiles('Bill__c'),
       'objects/Bill__c/object.yaml': objectFiles('Bill__c')['objects/Bill__c/object.yaml']!.replace(
@@ -88,7 +88,7 @@ describe('metadata: tables, columns and indexes', () => {
     assert.ok((await shape(atOnce)).some((line) => line.includes('_Big')));
   });
 
-  it("belong to the tenant's own role, which sees no other tenant's and makes none", async () => {
+  it("belong to the tenant's own role, which has no access to other tenants and creates none", async () => {
     const [mine, theirs] = [await newTenant(), await newTenant()];
     const other = `t_${theirs.replaceAll('-', '')}`;
     await database.tenant(mine, async (tx) => {
@@ -107,7 +107,7 @@ describe('metadata: tables, columns and indexes', () => {
     assert.equal(none.rowCount, 0);
   });
 
-  it('are made by a login role that is no superuser as well', async () => {
+  it('can be created by a login role that is not a superuser', async () => {
     const role = `plain_${process.pid}_${Date.now()}`;
     const plain = await createDatabase();
     await database.query(`CREATE ROLE ${role} LOGIN CREATEROLE PASSWORD 'plain'`);
@@ -150,7 +150,7 @@ describe('metadata: tables, columns and indexes', () => {
     }
   });
 
-  it('keep the name of a user and the display name the same text', async () => {
+  it('keep name and display name of a user equal', async () => {
     const tenantId = await newTenant();
     await database.tenant(tenantId, async (tx) => {
       const read = async (): Promise<unknown> =>

@@ -29,20 +29,20 @@ describe('metadata: planning threads', function () {
     return error;
   };
 
-  it('hand on what a task refuses, with its violations', async () => {
+  it('pass on the error of a task, with its violations', async () => {
     withLimits({});
     const error = await refusalOf(accept(bodyOf({ 'roles/A.yaml': 'a: "' })));
     assert.deepEqual([error.code, error.errors?.[0]?.pointer], ['YAML_INVALID', '/files/roles~1A.yaml']);
   });
 
-  it('end with a task that takes too much processor time, and a new one takes the next', async () => {
+  it('are replaced after a task that takes too much CPU time', async () => {
     withLimits({ threads: 1, processorMs: 200 });
     const error = await refusalOf(accept(heavy()));
     assert.deepEqual([error.code, error.details], ['TOO_MANY_ITEMS', { maxSeconds: 0.2 }]);
     assert.equal((await accept(bodyOf({}))).form, 'project');
   });
 
-  it('do not take a project for too large because others have the processors', async function () {
+  it('do not count time without a processor against a project', async function () {
     this.timeout(180_000);
     const busy = 'const end = Date.now() + 120_000; while (Date.now() < end) Math.sqrt(end);';
     const others = Array.from({ length: availableParallelism() }, () => spawn(process.execPath, ['-e', busy]));
@@ -63,7 +63,7 @@ describe('metadata: planning threads', function () {
     }
   });
 
-  it('refuse a task whose turn does not come, so that the request is answered in time', async () => {
+  it('refuse a task that waits too long, so that the request is answered in time', async () => {
     withLimits({ threads: 1, waitMs: 300 });
     await accept(bodyOf({}));
     const never = new Promise<never>(() => {});
@@ -81,7 +81,7 @@ describe('metadata: planning threads', function () {
     await assert.rejects(holding, /The test ends it/);
   });
 
-  it('end with a task that does not end while its request can be answered, and a new one takes the next', async () => {
+  it('are replaced after a task that outlives its request', async () => {
     withLimits({ threads: 1, taskMs: 5_000 });
     await accept(bodyOf({}));
     const body = Buffer.from('{"package":{"version":1,"types":[]}}');
@@ -93,7 +93,7 @@ describe('metadata: planning threads', function () {
     assert.equal((await accept(bodyOf({}))).form, 'project');
   });
 
-  it('end with a task that takes too much memory', async () => {
+  it('are replaced after a task that takes too much memory', async () => {
     withLimits({ memoryMb: 32, taskMs: 55_000 });
     const values = Array.from({ length: 8_000 }, (_, i) => `  - value: v${i}\n    label: v${i}`).join('\n');
     const set = (name: string): string => `type: ValueSet\napiName: ${name}\nlabel: ${name}\nvalues:\n${values}\n`;
@@ -102,7 +102,7 @@ describe('metadata: planning threads', function () {
     assert.deepEqual([error.code, error.details], ['TOO_MANY_ITEMS', { maxMb: 32 }]);
   });
 
-  it('end with a task whose question cannot be answered', async () => {
+  it('are replaced after a task whose query cannot be answered', async () => {
     withLimits({ threads: 1 });
     const lost = Promise.reject(new Error('The database is lost.'));
     lost.catch(() => {});
@@ -113,7 +113,7 @@ describe('metadata: planning threads', function () {
     assert.equal((await accept(bodyOf({}))).form, 'project');
   });
 
-  it('leave the thread that asked free', async () => {
+  it('do not block the calling thread', async () => {
     withLimits({ taskMs: 55_000 });
     const body = heavy();
     await accept(bodyOf({}));

@@ -47,7 +47,7 @@ describe('metadata: deleted objects and fields after their retention', () => {
       [t.tenantId, names],
     );
 
-  it('stay until it is over', async () => {
+  it('are kept until its end', async () => {
     assert.equal(await purgeDeleted(t.database, t.tenantId), 0);
     assert.deepEqual(await physical(), [
       'Kept__c.Gone__c',
@@ -58,7 +58,7 @@ describe('metadata: deleted objects and fields after their retention', () => {
     ]);
   });
 
-  it('are removed then, with their sequences and what is kept about records; their names are free', async () => {
+  it('are then removed with sequences and record data, which frees their names', async () => {
     const names = ['Old__c', 'Old__c.Number__c', 'Kept__c.Gone__c'];
     await expire(names);
     assert.equal(await purgeDeleted(t.database, t.tenantId), 2);
@@ -87,7 +87,7 @@ describe('metadata: deleted objects and fields after their retention', () => {
     );
   });
 
-  it('do not wait for one that cannot be removed', async () => {
+  it('are removed even when another one cannot be', async () => {
     await t.deployed(objectFiles('Stuck__c'));
     const manifest = destructiveManifest({ CustomObject: ['Stuck__c'] });
     assert.equal((await t.deploy(manifest, { allowDestructiveChanges: true })).status, 'SUCCEEDED');

@@ -121,7 +121,7 @@ describe('metadata: the roles of a deployment', () => {
   const rolesOf = (seen: readonly Seen[]): string[] => [...new Set(seen.map(({ role }) => role))].sort();
   const all = () => ['svc_metadata', tenantRole(mine.tenantId).name, ownerRole(mine.tenantId).name];
 
-  it('let no statement reach another tenant, from accepting a deployment to its outcome', async () => {
+  it('confine every statement of a deployment to its tenant', async () => {
     const files = {
       ...objectFiles('Order__c', { Number__c: 'fieldType: autoNumber\nformat: "O-{0000}"' }),
       ...fieldFile('User', 'Half__c', 'fieldType: text'),
@@ -134,7 +134,7 @@ describe('metadata: the roles of a deployment', () => {
     assertRefused(seen);
   });
 
-  it('let no statement of a validation, of a template or of a refused deployment do so', async () => {
+  it('confine every statement of a validation, a template, and a refused deployment', async () => {
     const validated = await watched(() => mine.deploy(objectFiles('Never__c'), { checkOnly: true }));
     assert.deepEqual(rolesOf(validated), all());
     assertRefused(validated);
@@ -151,7 +151,7 @@ describe('metadata: the roles of a deployment', () => {
     assertRefused(refused);
   });
 
-  it('let no statement of the upkeep of indexes do so', async () => {
+  it('confine every statement of index maintenance', async () => {
     await mine.database.query('UPDATE metadata.tenants SET index_generation = 0 WHERE id = $1', [mine.tenantId]);
     const upkeep = new IndexUpkeep(mine.database, (_, error) => assert.fail(String(error)));
     const seen = await watched(async () => assert.deepEqual(await upkeep.run(), { done: 1, left: 0 }));
@@ -159,7 +159,7 @@ describe('metadata: the roles of a deployment', () => {
     assertRefused(seen);
   });
 
-  it('keep the definitions of tables from those who write records', async () => {
+  it('do not let record writers change table definitions', async () => {
     for (const text of ['DROP TABLE', 'ALTER TABLE', 'CREATE INDEX ON'] as const) {
       const rest = text === 'DROP TABLE' ? '' : text === 'ALTER TABLE' ? ' ADD COLUMN x text' : ' (name)';
       const done = mine.database.tenantTransaction(mine.tenantId, (tx) =>
@@ -169,7 +169,7 @@ describe('metadata: the roles of a deployment', () => {
     }
   });
 
-  it('change within a transaction only, and one that cannot be taken fails it with the reason', async () => {
+  it('are set within a transaction only, which fails with the reason when one cannot be set', async () => {
     const { database } = mine;
     const nobody = tenantRole('01990000-0000-7000-8000-00000000ccc3');
     await assert.rejects(

@@ -19,7 +19,7 @@ describe('metadata: deployments of several tenants', function () {
     await platform?.stop();
   });
 
-  it('take turns: one comes soon, however long the queues of the others are', async () => {
+  it('are interleaved fairly, regardless of the queues of other tenants', async () => {
     const [one, two, three] = tenants as [MetadataTenant, MetadataTenant, MetadataTenant];
     const field = (n: number) => fieldFile('Turn__c', `Field${n}__c`, 'fieldType: text');
     await one.database.query(`CREATE FUNCTION metadata.slow() RETURNS event_trigger LANGUAGE plpgsql AS $$

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { fieldFile, objectFiles, type StartedTenant, startMetadataTenant } from '../../support/metadata-tenant.ts';
 
-describe('metadata: a recorded validation next to writers', function () {
+describe('metadata: a recorded validation during writes', function () {
   this.timeout(60_000);
   let t: StartedTenant;
   before(async function () {
@@ -33,7 +33,7 @@ describe('metadata: a recorded validation next to writers', function () {
     }
   };
 
-  it('does not ask for the lock of the configuration when a table that changes is large', async () => {
+  it('does not take the configuration lock when a changed table is large', async () => {
     const seen = await whileWriting(async () => [
       await validated(fieldFile('Big__c', 'Number__c', 'fieldType: autoNumber\nformat: "N-{0000}"')),
       await validated(fieldFile('Big__c', 'Code__c', 'fieldType: text\nunique: true')),
@@ -48,7 +48,7 @@ describe('metadata: a recorded validation next to writers', function () {
     assert.equal(seen[0].changes.creates[0].impact.records, 10_000);
   });
 
-  it('asks the records all the same', async () => {
+  it('checks the records nevertheless', async () => {
     const refused = await whileWriting(() =>
       validated(fieldFile('Big__c', 'Word__c', 'fieldType: text\nunique: true')),
     );
@@ -56,7 +56,7 @@ describe('metadata: a recorded validation next to writers', function () {
     assert.equal(refused.blocked[0].details.records, 10_000);
   });
 
-  it('finds out what the database refuses', async () => {
+  it('reports errors of the database', async () => {
     await t.database.query(`CREATE TABLE ${t.schema}."Taken__c" ()`);
     const refused = await validated({
       ...objectFiles('Taken__c'),
@@ -66,7 +66,7 @@ describe('metadata: a recorded validation next to writers', function () {
     await t.database.query(`DROP TABLE ${t.schema}."Taken__c"`);
   });
 
-  it('keeps writers waiting for a moment only', async () => {
+  it('blocks writers only briefly', async () => {
     await t.database.query(`CREATE FUNCTION metadata.slow() RETURNS event_trigger LANGUAGE plpgsql AS $$
       BEGIN PERFORM pg_sleep(0.3); END $$`);
     await t.database.query('CREATE EVENT TRIGGER slow_ddl ON ddl_command_end EXECUTE FUNCTION metadata.slow()');

@@ -13,7 +13,7 @@ const TAKEN_MS = 5_000;
 
 const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-describe('metadata: a worker that is killed in any state', function () {
+describe('metadata: a worker killed in any state', function () {
   this.timeout(60_000);
   let platform: TestPlatform;
   let t: MetadataTenant;
@@ -121,7 +121,7 @@ describe('metadata: a worker that is killed in any state', function () {
     assert.deepEqual([status, await hasField('Checked__c')], ['SUCCEEDED', false]);
   });
 
-  it('APPLYING: nothing is left behind, and the next one applies it once', async () => {
+  it('APPLYING: no partial change remains, and the next one applies it once', async () => {
     const applied = await insertQuietly(t, fieldFile('User', 'Applying__c', 'fieldType: text'));
     const lost = await whileLocked('ACCESS SHARE', async () => {
       const worker = startWorker();
@@ -156,7 +156,7 @@ describe('metadata: a worker that is killed in any state', function () {
     assert.equal((await t.deploy(objectFiles('AfterCancel__c'))).status, 'SUCCEEDED');
   });
 
-  it('a worker that hangs loses the lease and its locks, and cannot commit when it goes on', async () => {
+  it('a hanging worker loses its lease and locks, and cannot commit afterwards', async () => {
     const taken = await insertQuietly(t, fieldFile('User', 'Taken__c', 'fieldType: text'));
     let worker: ChildProcess | undefined;
     const lost = await whileLocked('ACCESS SHARE', async () => {
@@ -190,7 +190,7 @@ describe('metadata: a worker that is killed in any state', function () {
     assert.equal((await t.deploy(objectFiles('AfterLost__c'))).status, 'SUCCEEDED');
   });
 
-  it('a connection that is cut in mid-apply: it is applied all the same, without waiting for the lease', async () => {
+  it('a connection cut while applying: it is still applied, without waiting for the lease', async () => {
     const began = performance.now();
     let accepted: { deploymentId: string } | undefined;
     await whileLocked('ACCESS SHARE', async () => {
@@ -210,7 +210,7 @@ describe('metadata: a worker that is killed in any state', function () {
     assert.ok(performance.now() - began < TAKEN_MS);
   });
 
-  it('is canceled or has succeeded, however close the two come', async function () {
+  it('is either canceled or succeeded when both race', async function () {
     const outcomes: Record<string, number> = {};
     for (let i = 0; i < 40; i++) {
       const name = `Race${i}__c`;

@@ -115,7 +115,7 @@ describe('the frame of mutations', () => {
     assert.equal((await names()).filter((name) => name === 'raced').length, 1);
   });
 
-  it('records a refusal, and executes the same request anew', async () => {
+  it('records a refusal, and executes the same request again', async () => {
     await create('taken');
     const key = 'frame-key-3';
     assert.equal((await refusal(create('taken', key))).code, 'UNIQUE_VALUE_CONFLICT');
@@ -125,7 +125,7 @@ describe('the frame of mutations', () => {
     assert.equal((await create('taken', key)).status, 201);
   });
 
-  it('answers a refusal as final only when the database has said that the key has no outcome', async () => {
+  it('answers a refusal as final only when the database confirms that the key has no outcome', async () => {
     const key = 'frame-key-lost';
     const first = await create('lost', key);
     // The answer of the first attempt was lost, and the second one meets what the first has stored.
@@ -144,11 +144,11 @@ describe('the frame of mutations', () => {
     assert.deepEqual([code, retryAfterSeconds], ['SERVICE_UNAVAILABLE', 1]);
   });
 
-  describe('tries a mutation out where the context says so', () => {
+  describe('dry run of a mutation', () => {
     const tryOut = (name: string, key: string = randomUUID(), more: Partial<Mutation> = {}): Promise<OperationReply> =>
       mutate(world.database, { ...requestOf(), dryRun: true }, callOf(name, key), creating(name, more));
 
-    it('and answers a verdict, with nothing left behind but an audit entry', async () => {
+    it('answers a verdict, leaving only an audit entry', async () => {
       const key = randomUUID();
       const before = await events();
       const reply = await tryOut('thought of', key);
@@ -161,7 +161,7 @@ describe('the frame of mutations', () => {
       assert.equal((await create('really made', key)).headers?.['Idempotency-Replayed'], undefined);
     });
 
-    it('and answers what stands against the content', async () => {
+    it('answers violations of the content', async () => {
       await create('thought of before');
       const { valid, errors } = JSON.parse(textOf(await tryOut('thought of before')));
       assert.equal(valid, false);
@@ -171,7 +171,7 @@ describe('the frame of mutations', () => {
       );
     });
 
-    it('and answers the outcome of the same request when it was carried out before', async () => {
+    it('answers the outcome of the same request when already executed', async () => {
       const key = 'frame-key-6';
       const first = await create('carried out', key);
       for (const more of [{}, { work: () => Promise.reject(new PlatformError('ETAG_MISMATCH', 'It has changed.')) }]) {
@@ -310,7 +310,7 @@ describe('the frame of mutations', () => {
       assert.equal(await recordsOf(runId), 0);
     });
 
-    it('never changes more records than the budget of the run', async () => {
+    it('never exceeds the record budget of the run', async () => {
       const runId = await beginRun({ maxRecords: 5 });
       const outcomes = await Promise.allSettled(Array.from({ length: 12 }, (_, i) => createUnder(`c${i}`, runId)));
       const refusals = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason.code] : []));
@@ -330,7 +330,7 @@ describe('the frame of mutations', () => {
       assert.equal((await createUnder('d', other, null, randomUUID(), many(5))).status, 200);
     });
 
-    it('uses an approval up together with the change, once', async () => {
+    it('consumes an approval together with the change, once', async () => {
       const runId = await beginRun();
       const id = await approve(runId);
       const outcomes = await Promise.allSettled(
@@ -343,7 +343,7 @@ describe('the frame of mutations', () => {
       assert.equal(await recordsOf(runId), 1);
     });
 
-    it('uses nothing up when the change fails, and replays the outcome afterwards', async () => {
+    it('consumes nothing when the change fails, and replays the outcome afterwards', async () => {
       const runId = await beginRun();
       const approval = { id: await approve(runId), fingerprint: FINGERPRINT, basis };
       const key = randomUUID();
@@ -356,7 +356,7 @@ describe('the frame of mutations', () => {
       assert.equal(await recordsOf(runId), 1);
     });
 
-    it('does nothing but what the approval is for, and ends an approval that is for something else', async () => {
+    it('executes only the approved request, and ends an approval for another one', async () => {
       const runId = await beginRun();
       const other: Partial<Mutation> = {
         work: async (unit) => {
@@ -375,7 +375,7 @@ describe('the frame of mutations', () => {
       assert.equal(await recordsOf(runId), 0);
     });
 
-    it('takes no approval that is not for this request, run and moment', async () => {
+    it('refuses an approval of another request, run or time', async () => {
       const runId = await beginRun();
       const use = async (id: string, fingerprint = FINGERPRINT, run = runId) =>
         (await refusal(createUnder('g', run, { id, fingerprint }))).code;
@@ -390,7 +390,7 @@ describe('the frame of mutations', () => {
       assert.equal(await use(await approve(runId, 'APPROVED', '-1 second')), 'APPROVAL_EXPIRED');
     });
 
-    it('lets no service ask for another tenant', async () => {
+    it('refuses access for another tenant', async () => {
       const runId = await beginRun();
       for (const text of [
         `SELECT agent.continue_run('${world.otherTenantId}', '${runId}', 1)`,
@@ -408,7 +408,7 @@ describe('the frame of mutations', () => {
     });
   });
 
-  it('gives work and hooks no tables but those of their role', async () => {
+  it('limits work and hooks to the tables of their role', async () => {
     const reading = (text: string): Partial<Mutation> => ({
       work: async (unit) => {
         await unit.tx.query(text);

@@ -26,7 +26,7 @@ interface Asked extends GroupQuery {
   ieee754Compatible: boolean;
 }
 
-describe(`queries of groups against a brute-force evaluation (QUERY_SEED=${seed})`, function () {
+describe(`aggregate queries against a brute-force evaluation (QUERY_SEED=${seed})`, function () {
   this.timeout(600_000);
   const database = suiteDatabase();
 

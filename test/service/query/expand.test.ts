@@ -75,7 +75,7 @@ describe('the plan of a list with expanded references', function () {
   };
   const expand = { AccountId__c: ['name'], LineId__c: ['name'] };
 
-  it('reads each record by the index of the ids, under the sharing of its object', async () => {
+  it('reads each record by the id index, under the sharing of its object', async () => {
     const request = parseListQuery({ take: 200, fields: ['name'], expand }, 'body');
     const compiled = compileList(constrain(planList(request, order, view), access), SCHEMA);
     const found = await scans(compiled.text, compiled.values);

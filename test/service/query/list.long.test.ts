@@ -79,7 +79,7 @@ describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, f
     assert.ok(matched > WORLDS, 'the queries find something');
   });
 
-  it('skips as many records as asked', async () => {
+  it('skips the requested number of records', async () => {
     await inRandomWorlds(database(), Math.ceil(WORLDS / 10), async (world, g) => {
       const query = randomQuery(g, world.objects['Order__c']!, world);
       const expected = evaluate(query, world.objects['Order__c']!, world);
@@ -92,7 +92,7 @@ describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, f
     });
   });
 
-  it('gets each record as the list shows it', async () => {
+  it('gets each record as in the list', async () => {
     await inRandomWorlds(database(), Math.ceil(WORLDS / 10), async (world) => {
       const object = world.objects['Order__c']!;
       const { records } = await list(world, { take: 200 }, 'Order__c');
@@ -114,7 +114,7 @@ describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, f
     });
   });
 
-  it('expands a reference to what getting the other record answers, or null', async () => {
+  it('expands a reference to the record as read separately, or null', async () => {
     const seen = { found: 0, missing: 0 };
     await inRandomWorlds(database(), Math.ceil(WORLDS / 4), async (world, g) => {
       const [order, account] = [world.objects['Order__c']!, world.objects['Account']!];
