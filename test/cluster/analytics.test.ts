@@ -95,7 +95,7 @@ describe('analytics apart from data', function () {
     assert.equal(body.total, 1);
   });
 
-  it('that is gone is 503, and nothing else is', async () => {
+  it('when stopped is 503, without affecting other services', async () => {
     const at = platforms.findIndex(({ config }) => config.services.includes('analytics'));
     await platforms.splice(at, 1)[0]!.stop();
     await pause(100);

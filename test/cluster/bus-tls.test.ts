@@ -149,7 +149,7 @@ describe('the connection to NATS', function () {
     return files;
   }
 
-  it('signs in with a password as it is, from the address and from a file', async () => {
+  it('signs in with an unescaped password, from the address and from a file', async () => {
     const password = 'p/a:s%s@word';
     const { url } = await serve(`${TLS}\nauthorization { user: "erp@bus", password: ${JSON.stringify(password)} }`);
     const inUrl = (text: string): string => url.replace('//', `//erp%40bus:${encodeURIComponent(text)}@`);
@@ -174,7 +174,7 @@ describe('the connection to NATS', function () {
     assert.match(said!, /refuses the credentials/);
   });
 
-  it('does not count as standing when the seed is that of another identity', async () => {
+  it('is refused with the seed of another identity', async () => {
     const configuration = await readFile(join(folder, 'nats', 'nats.conf'), 'utf8');
     const { url } = await serve(configuration);
     const seed = join(folder, 'auth', 'user.nk');
@@ -191,7 +191,7 @@ describe('the connection to NATS', function () {
     }
   });
 
-  it('that cannot be made ends a command with the reason, after ten seconds', async () => {
+  it('that fails ends a command with the reason after ten seconds', async () => {
     const { url } = await serve(`${TLS}\nauthorization { user: a, password: b }`);
     const seed = join(folder, 'operator', 'user.nk');
     const env = { PATH: process.env['PATH']!, NATS_URL: url, NATS_NKEY_FILE: seed, ...certificates() };
@@ -230,7 +230,7 @@ describe('the connection to NATS', function () {
     assert.equal(user.verify(new TextEncoder().encode(nonce), Buffer.from(sig, 'base64url')), true);
   });
 
-  it('takes the next server when one is away', async () => {
+  it('uses the next server when one is unavailable', async () => {
     const { url } = await serve(TLS);
     assert.equal(await refusal({ NATS_URL: `tls://127.0.0.1:1,${url}`, ...certificates() }), null);
   });

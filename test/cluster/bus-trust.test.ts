@@ -122,7 +122,7 @@ describe("a process with data's credentials", function () {
     return { ...ADA, userId: user.id, tenantId: tenant.id, deadline: Date.now() + 20_000 };
   };
 
-  it("calls no operator's action, whoever it claims to be", async () => {
+  it("cannot call an operator's action under any name", async () => {
     const broker = await brokerAs('data');
     for (const [action, params] of [
       ['auth.users.createLink', { username: 'ada@demo.example' }],
@@ -147,7 +147,7 @@ describe("a process with data's credentials", function () {
     assert.match(url, /^http/);
   });
 
-  it('runs no operation for those who are at the door for assistants', async () => {
+  it('cannot run an operation for MCP callers', async () => {
     const params = { ticket: 'x'.repeat(32), operationId: 'metadata.types.list', path: {}, body: null };
     for (const identity of ['data', OTHERS, OPERATOR]) {
       const broker = await brokerAs(identity);
@@ -159,7 +159,7 @@ describe("a process with data's credentials", function () {
     }
   });
 
-  it('acts for no user', async () => {
+  it('cannot act for a user', async () => {
     const broker = await brokerAs('data', { BUS_KEYS_FILE: '' });
     const meta = { request: await ada() };
     for (const action of ['metadata.deployments.list', 'auth.identity.get', 'data.records.list', 'data.audit.deny'])
@@ -170,7 +170,7 @@ describe("a process with data's credentials", function () {
       );
   });
 
-  it('learns nothing from what the gateway sends to data that works anywhere else', async () => {
+  it('receives nothing from the gateway that is valid elsewhere', async () => {
     const sealed: Buffer[] = [];
     const inbox = wire.subscribe('MOL-erp.*.*.data.>', {
       callback: (_, message) => {
@@ -189,7 +189,7 @@ describe("a process with data's credentials", function () {
     assert.match(denied.join(), /permissions.violation/i);
   });
 
-  it('hears nothing that is addressed to others', async () => {
+  it('receives no messages addressed to others', async () => {
     denied.length = 0;
     let heard = 0;
     const subjects = ['>', 'MOL-erp.>', `MOL-erp.*.REQ.${OTHERS}.>`, 'MOL-erp.*.RES.gateway.>', 'MOL-erp.*.*.*.>'];
@@ -201,7 +201,7 @@ describe("a process with data's credentials", function () {
     assert.equal(heard, 0);
   });
 
-  it('is not taken for auth, whatever it announces', async () => {
+  it('cannot impersonate auth by an announcement', async () => {
     const service = { name: 'auth', fullName: 'auth', actions: { 'auth.http.handle': { name: 'auth.http.handle' } } };
     const info = { instanceID: 'x', seq: 9, services: [service], config: {}, client: {}, ipList: [], hostname: 'x' };
     await send('MOL-erp.data.INFO.all', info);
@@ -216,7 +216,7 @@ describe("a process with data's credentials", function () {
     assert.deepEqual(offering, [node(others)]);
   });
 
-  it('takes nobody off the bus, and ends no session', async () => {
+  it('cannot disconnect other processes or end sessions', async () => {
     await send('MOL-erp.data.DISCONNECT.all', { sender: node(others) });
     const { grantId } = (await sam.get('/identity')).body.connection;
     const revoked = { id: randomUUID(), event: 'auth.grants.revoked', data: { grantIds: [grantId] }, broadcast: true };

@@ -54,7 +54,7 @@ describe('the bus', () => {
     await nats?.stop();
   });
 
-  it('knows a process within a moment after it is ready, not with its next heartbeat', async () => {
+  it('discovers a process as soon as it is ready, not with its next heartbeat', async () => {
     const late = broker('late');
     late.createService({ name: 'agent', actions: { here: () => true } });
     await late.start();
@@ -75,7 +75,7 @@ describe('the bus', () => {
     }
   });
 
-  it('counts the packets that it refuses, and not what fails while an admitted one is handled', async () => {
+  it('counts refused packets, but not failures in handling admitted ones', async () => {
     const { tx } = answerer.transit as unknown as {
       tx: { refused: number; messageHandler(command: string, packet: unknown): unknown };
     };
@@ -96,7 +96,7 @@ describe('the bus', () => {
     await until('the packet is refused', () => tx.refused === 1, 2_000);
   });
 
-  it('says in the log how many packets it refused, those of a burst after it', async () => {
+  it('logs the number of refused packets, those of a burst after it', async () => {
     const transporter = answerer.transit!.tx as unknown as { logger: { warn(line: string): void } };
     const { logger } = transporter;
     const lines: string[] = [];
@@ -110,13 +110,13 @@ describe('the bus', () => {
     assert.deepEqual(counts, [1, 19]);
   });
 
-  it('takes nobody for lost because it was busy itself, and could not hear them', async () => {
+  it('does not treat others as lost because it was too busy to receive heartbeats', async () => {
     // Caller and answerer share a thread here: longer than an answer to a ping is waited for, and longer than heartbeats are.
     for (const milliseconds of [1_500, 7_000])
       assert.deepEqual(await caller.call('data.busy', { milliseconds }), { done: true }, `busy for ${milliseconds} ms`);
   });
 
-  it('knows at once that NATS is gone, and heals by itself when it is back', async () => {
+  it('detects the loss of NATS at once, and recovers when it is back', async () => {
     assert.equal(busConnected(caller), true);
     const transporter = caller.transit!.tx as unknown as { logger: object };
     const { logger } = transporter;
@@ -142,7 +142,7 @@ describe('the bus', () => {
     );
   });
 
-  it('leaves no connection behind that tries for ever, when a process ends without NATS', async () => {
+  it('leaves no reconnecting connection when a process ends without NATS', async () => {
     const one = broker('one');
     await one.start();
     const { client } = (one.transit as unknown as { tx: { client: { isClosed(): boolean } } }).tx;

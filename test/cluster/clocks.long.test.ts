@@ -17,7 +17,7 @@ const HOUR = 60 * MINUTE;
 const OTHERS = 'agent+analytics+metadata';
 const ANONYMOUS_REQUESTS = 240;
 
-describe('machines whose clocks are wrong', function () {
+describe('machines with wrong clocks', function () {
   this.timeout(180_000);
   let nats: Awaited<ReturnType<typeof startSecureNats>>;
   let database: TestDatabase;
@@ -82,7 +82,7 @@ describe('machines whose clocks are wrong', function () {
   const create = (name: string): Promise<Answer> => sam.post('/data/Account', { name });
   const minutesFromNow = (time: string): number => Math.abs(Date.parse(time) - Date.now()) / MINUTE;
 
-  it('serve people as if their clocks were right', async () => {
+  it('serve users as with correct clocks', async () => {
     for (let i = 0; i < 8; i++) {
       const created = await create(`Account ${i}`);
       assert.equal(created.status, 201, created.text);
@@ -99,14 +99,14 @@ describe('machines whose clocks are wrong', function () {
     assert.equal((await sam.get('/data/Account')).status, 200);
   });
 
-  it('are ready, and show in a metric how wrong their clocks are', async () => {
+  it('are ready, and report their clock offset in a metric', async () => {
     const ready = await fetch(`${gateway.health}/readyz`);
     assert.equal(ready.status, 200, await ready.text());
     const metrics = await (await fetch(`${gateway.health}/metrics`)).text();
     assert.match(metrics, /^erp_clock_offset_seconds -(3599|3600)(\.\d+)?$/m);
   });
 
-  it('leave the audit trail in the order of the changes, and no entry out of any page', async () => {
+  it('keep the audit trail in commit order and complete over pages', async () => {
     const since = new Date(Date.now() - 1_000).toISOString();
     const written: string[] = [];
     const pages: string[] = [];
@@ -134,7 +134,7 @@ describe('machines whose clocks are wrong', function () {
     );
   });
 
-  it('go on when their clocks are set under traffic', async () => {
+  it('keep working when their clocks are set under traffic', async () => {
     const answers: Answer[] = [];
     let over = false;
     const work = async (): Promise<void> => {
@@ -162,7 +162,7 @@ describe('machines whose clocks are wrong', function () {
     );
   });
 
-  it('sign people in when the clock of auth is set, and take the tokens from before', async () => {
+  it('sign users in after the clock of auth is set, and accept earlier tokens', async () => {
     auth.set(-10 * MINUTE);
     await pause(100);
     forgetTokens(gateway.baseUrl);
@@ -171,7 +171,7 @@ describe('machines whose clocks are wrong', function () {
     assert.equal((await sam.get('/identity')).status, 200);
   });
 
-  it('lock nobody out for longer than the limit says when they are set back', async () => {
+  it('extend no lockout beyond its limit when set back', async () => {
     gateway.clock.set(HOUR);
     ratelimit.set(HOUR);
     await pause(100);

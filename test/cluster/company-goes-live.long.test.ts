@@ -206,7 +206,7 @@ describe('a company goes live', function () {
       assert.equal(code, 0, stderr);
     });
 
-    it('somebody who is invited by mail, chooses a password and creates a record', async () => {
+    it('a user invited by mail, who chooses a password and creates a record', async () => {
       const own = (text: string): string => text.replaceAll('demo.example', 'lakeside.example');
       const blocks = ['', '#1-create-the-user', '#2-send-the-invitation-again', '#3-hand-over-a-link-yourself'];
       const text = [`${INVITE}#invite-people`, ...blocks.slice(1).map((name) => INVITE + name)].map(exampleNamed);
@@ -225,7 +225,7 @@ describe('a company goes live', function () {
       record = created.body;
     });
 
-    it('somebody who signs in at the company’s own provider, and has no user before', async () => {
+    it('a new user from the company’s own identity provider', async () => {
       await production.provider.serve(`${production.baseUrl}/oauth2/sso/callback/lakeside/CorporateLogin`);
       const blocks = [
         'sign-in-with-the-account-of-your-company',
@@ -392,7 +392,7 @@ describe('a company goes live', function () {
       assert.match(await inPod(command.replace('tenant.ts list', 'rotate-secret.ts')), /^Sealed anew: [1-9]/);
     });
 
-    it('the old secret is forgotten by the rollout of an upgrade, after which everybody is still signed in', async () => {
+    it('the old secret is removed by the rollout of an upgrade, which keeps all sessions', async () => {
       const [functions = ''] = exampleNamed(SECRET).split(/^old=/m);
       await production.shell(functions.replace(/^.*rollout.*\n/gm, '') + exampleNamed(`${SECRET} 2`));
       const address = production.secret('platform', 'DATABASE_URL_AGENT').replace('postgres://login_agent:', '');

@@ -52,7 +52,7 @@ describe('the platform by docker-compose.yml', function () {
     );
   });
 
-  it('is brought up, and people of the demo tenant work', async () => {
+  it('starts and serves the demo tenant', async () => {
     await run('docker-compose');
     assert.equal(statSync(join(installation.folder, '.env')).mode & 0o077, 0);
     await until('all see each other', complete, 20_000);
@@ -70,7 +70,7 @@ describe('the platform by docker-compose.yml', function () {
     record = created.body;
   });
 
-  it('its operator has a console, and commands that read whole tenants', async () => {
+  it('provides the console, and commands that read whole tenants', async () => {
     const printed = await run('docker-compose 2', 'health\n');
     for (const service of ALL_SERVICES)
       assert.match(printed, new RegExp(`\\b${service}/.* \\(${service}\\): ready$`, 'm'));
@@ -79,7 +79,7 @@ describe('the platform by docker-compose.yml', function () {
     assert.ok(size > 100_000, `${size} bytes`);
   });
 
-  it('it is upgraded, while the keys of the bus are replaced', async () => {
+  it('can be upgraded while the keys of the bus are replaced', async () => {
     assert.match(await run('keys-of-the-bus'), /^New or changed in this run: nats\.$/m);
     assert.match(await run('keys-of-the-bus 2'), /New or changed in this run: nats, gateway, /);
     const pids = (): (number | undefined)[] =>

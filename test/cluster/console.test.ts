@@ -70,7 +70,7 @@ describe('the console on a cluster', function () {
     await database?.drop();
   });
 
-  it('runs every line that documents show as printed', async () => {
+  it('runs every documented line as printed', async () => {
     assert.ok(printed.length > 15);
     const idOf = async (key: string): Promise<string | undefined> => {
       const answer = await operator.type(`call metadata.tenants.get '{"key":"${key}"}'`);
@@ -109,7 +109,7 @@ describe('the console on a cluster', function () {
     }
   });
 
-  it('says how every process is, and its numbers', async () => {
+  it('shows state and metrics of every process', async () => {
     const health = await operator.type('health');
     assert.match(health, /^gateway\/\S+ \(gateway\): ready$/m);
     assert.match(health, /^\S+ \(agent, analytics, auth, data, mcp, metadata, ratelimit\): ready$/m);
@@ -120,7 +120,7 @@ describe('the console on a cluster', function () {
     assert.match(await operator.type('metrics nowhere'), /^There is no process nowhere; there are /);
   });
 
-  it('shows parameters and an example, and refuses what is wrong with the reason', async () => {
+  it('shows parameters and an example, and refuses invalid calls with the reason', async () => {
     const shown = await operator.type('actions auth.domains.add');
     assert.match(
       shown,
@@ -178,7 +178,7 @@ describe('the console on a cluster', function () {
     }
   });
 
-  it('works off lines that are piped in, in their order and to the last', async () => {
+  it('executes all piped lines in order', async () => {
     const add = `call auth.domains.add '{"tenantId":"demo","domain":"piped.example"}'`;
     const list = `call auth.domains.list '{"tenantId":"demo"}'`;
     const said = await operator.end([add, list, add.replace('.add', '.remove'), list]);

@@ -64,7 +64,7 @@ describe('documents of two builds in two processes', function () {
     assert.ok(first && second && first.equals(second));
   });
 
-  it('are served with the checksums that the list says, at both addresses, packed in whatever way', async () => {
+  it('are served with the listed checksums, at both addresses, in any encoding', async () => {
     const lists = new Set<string>();
     const wrong: string[] = [];
     let files = 0;

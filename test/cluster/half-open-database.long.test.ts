@@ -155,7 +155,7 @@ describe('a database link that is half open', function () {
       assert.deepEqual(await namesOf(prefix), made.sort());
     });
 
-  it('answers 503 at once while both links are silent, and is back with the first that works', async () => {
+  it('answers 503 at once while both links are silent, and recovers with the first working one', async () => {
     const writeOne = async (): Promise<{ status: number; hasRetryAfter: boolean; took: number }> => {
       const began = performance.now();
       const name = `Silent ${randomUUID()}`;

@@ -31,7 +31,7 @@ interface Ready {
   services: Record<string, State>;
 }
 
-describe('what operators see of a cluster', function () {
+describe('operator view of a cluster', function () {
   this.timeout(120_000);
   const PROCESSES: readonly (readonly ServiceName[])[] = [
     ['gateway'],
@@ -125,7 +125,7 @@ describe('what operators see of a cluster', function () {
     });
     const newTrace = (): string => `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`;
 
-    it('say `ready` as a line of JSON, and as the one plain line that scripts wait for', () => {
+    it('contain `ready` as a line of JSON, and as one plain line for scripts', () => {
       for (const process of processes.values()) {
         const lines = process.output().split('\n');
         const [plain, ...more] = lines.filter((line) => line.startsWith('ready '));
@@ -151,7 +151,7 @@ describe('what operators see of a cluster', function () {
       };
 
     for (const [service, ask] of Object.entries(requests))
-      it(`have request and trace in the line of ${service} that says why it failed, and of the gateway`, async () => {
+      it(`have request and trace in the failure lines of ${service} and the gateway`, async () => {
         const traceparent = newTrace();
         const hidden = service === 'data' ? { schema: records, table: '"Account"' } : { schema: service };
         const answer = await without(hidden, () => ask({ traceparent }));
@@ -168,7 +168,7 @@ describe('what operators see of a cluster', function () {
         }
       });
 
-    it('keep both through a service that calls others: assistants, data, and what data asks', async () => {
+    it('keep both across nested calls: mcp, data, and services called by data', async () => {
       const token = (await assistantTokens(baseUrl, 'ada')).access_token;
       const traceparent = newTrace();
       const answer = await without({ schema: 'metadata' }, () =>
@@ -204,7 +204,7 @@ describe('what operators see of a cluster', function () {
       );
     });
 
-    it('have a 503 at level warn, with its request, and few lines of why', async () => {
+    it('have a 503 at level warn, with its request, and few lines with the cause', async () => {
       await end('analytics');
       await until('it is missed', async () => (await ready()).services['analytics']?.status === 'away', 5_000);
       const before = linesOf('gateway').length;
@@ -259,7 +259,7 @@ describe('what operators see of a cluster', function () {
       ]);
     });
 
-    it('says which service is away, for how long, and what is not done meanwhile; the gateway stays ready', async () => {
+    it('names the unavailable service, the duration, and the affected work; the gateway stays ready', async () => {
       await end('analytics');
       await until('it is missed', async () => (await ready()).services['analytics']?.status === 'away', 5_000);
       const before = (await ready()).services['analytics']!.awaySeconds!;
@@ -290,7 +290,7 @@ describe('what operators see of a cluster', function () {
       await until('metrics', async () => (await metric('erp_service_processes{service="analytics"}')) === 1, 5_000);
     });
 
-    it('without NATS does not know of the others, and blames none of them', async () => {
+    it('without NATS reports the other services as unknown, not as missing', async () => {
       await nats.stop();
       try {
         await until('the gateway is not ready', async () => (await ready()).code === 503, 5_000);

@@ -131,7 +131,7 @@ describe('a cluster', function () {
     assert.equal(configuration.status, 200, configuration.text.slice(0, 500));
   });
 
-  it('ends a connection that its person revokes, before the answer is there', async () => {
+  it('ends a connection that its user revokes, before the response', async () => {
     const scope = 'me:read me:write';
     const [kept, ended] = [await stage.as('sue', scope), await stage.as('sue', `${scope} data:read`)];
     const connectionId = (await ended.get('/identity')).body.connection.grantId;
@@ -227,7 +227,7 @@ describe('a cluster', function () {
     }
   });
 
-  it('shows in probes and metrics how every process is', async () => {
+  it('shows the state of every process in probes and metrics', async () => {
     for (const path of ['/healthz', '/readyz', '/metrics'])
       assert.equal((await fetch(`${stage.baseUrl}${path}`)).status, 200, path);
   });
@@ -290,7 +290,7 @@ describe('a cluster', function () {
     assert.notEqual(stage.database.pid, before);
   });
 
-  it('killed PostgreSQL after changes were read: what is written with the numbers of lost transactions is told', async () => {
+  it('killed PostgreSQL after changes were read: changes that reuse lost transaction ids are reported', async () => {
     const client = new Client({ connectionString: stage.database.url });
     client.on('error', () => {});
     await client.connect();
@@ -440,7 +440,7 @@ describe('a cluster', function () {
       assert.equal(stage.processes.get('gateway')!.pid, gateway);
     });
 
-  it('without ratelimit goes on', async () => {
+  it('without ratelimit continues', async () => {
     await stage.processes.get('ratelimit')!.kill();
     await pause(500);
     for (let i = 0; i < 20; i++) {
@@ -450,7 +450,7 @@ describe('a cluster', function () {
     await stage.restart('ratelimit');
   });
 
-  it('without NATS answers 503, and heals when it is back, without a restart', async () => {
+  it('without NATS answers 503, and recovers without a restart', async () => {
     const pids = [...stage.processes.values()].map(({ pid }) => pid);
     await stage.nats.stop();
     await until('the gateway is not ready', async () => (await fetch(`${stage.baseUrl}/readyz`)).status === 503, 3_000);
@@ -477,7 +477,7 @@ describe('a cluster', function () {
     });
   });
 
-  it('with two copies of data, one killed for good, goes on with the other', async () => {
+  it('with two copies of data, one killed, continues with the other', async () => {
     const second = await stage.startCopy('data');
     await writesThrough('Two copies', () => second.kill());
     const began = performance.now();
@@ -485,7 +485,7 @@ describe('a cluster', function () {
     assert.ok(performance.now() - began < 1_000);
   });
 
-  it('has an audit trail that is whole after all of this', async () => {
+  it('has an intact audit trail afterwards', async () => {
     assert.ok((await trailIsWhole()) > 500);
   });
 

@@ -78,7 +78,7 @@ describe('a connection pooler', function () {
     }
   });
 
-  it('gives a login the settings of its sessions without a statement of ours', async () => {
+  it('applies session settings of a login without a statement', async () => {
     const owner = opened(server.url);
     await migrateServices(owner, ['data']);
     const url = new URL(derivedUrl(await pooled(), 'data')!);
@@ -97,14 +97,14 @@ describe('a connection pooler', function () {
   });
 
   for (const mode of ['transaction', 'statement'])
-    it(`in ${mode} mode is refused, and the reason says what to do`, async () => {
+    it(`in ${mode} mode is refused, with a remedy`, async () => {
       const database = opened(await pooled(mode));
       for (let attempt = 1; attempt <= 3; attempt++)
         await assert.rejects(database.query('SELECT 1'), /set pool_mode = session for this database/);
       assert.equal(database.failures.get('pooler'), 3);
     });
 
-  it('that comes back in transaction mode is refused, too', async () => {
+  it('restarted in transaction mode is refused as well', async () => {
     const url = await pooled();
     const database = opened(url);
     await database.query('SELECT 1');

@@ -35,7 +35,7 @@ features:
   search: true
 `;
 
-describe('a tenant that is restored from a backup', function () {
+describe('a tenant restored from a backup', function () {
   this.timeout(120_000);
   let servers: Servers;
   let nats: NatsServer;
@@ -121,7 +121,7 @@ describe('a tenant that is restored from a backup', function () {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('has what it had then, beside the one of today and in its place', async () => {
+  it('has its earlier content, beside the current one and in its place', async () => {
     const [one, two] = [people.get('lakeside')!, people.get('other')!];
     const then = await crates(one);
     await server.query(exampleNamed('docs/guides/operators.md#backup'), 'postgres');

@@ -285,7 +285,7 @@ describe('a database that is a copy', function () {
     await recovered.stop('SIGINT');
   });
 
-  it('put back with its disk as it was, which the operator says', async () => {
+  it('put back with its old disk, as declared by the operator', async () => {
     await stopPlatform();
     await first.stop('SIGINT');
     servers.copy('first', 'disk');
@@ -304,7 +304,7 @@ describe('a database that is a copy', function () {
     await disk.stop('SIGINT');
   });
 
-  it('put back with its disk as it was, and asked from a position that lies ahead', async () => {
+  it('put back with its old disk, and read from a position ahead of it', async () => {
     await stopPlatform();
     await first.stop('SIGINT');
     servers.copy('first', 'behind');

@@ -109,7 +109,7 @@ describe('one process on its own database', function () {
     assert.equal(alive(server), false);
   });
 
-  it('starts, is looked into and ends with Ctrl-C as the pages print it, in a folder without packages', async () => {
+  it('starts, is inspected and ends with Ctrl-C as documented, in a folder without packages', async () => {
     const clone = await mkdtemp(join(tmpdir(), 'erp-clone-'));
     for (const name of await readdir(root))
       if (!/^(?:node_modules|\.git|\.data)$/.test(name)) await symlink(join(root, name), join(clone, name));
@@ -176,7 +176,7 @@ describe('one process on its own database', function () {
       await rm(other, { recursive: true, force: true });
     });
 
-  it('prints its steps with their times at a terminal, then the address, and JSON where that is wanted', async () => {
+  it('prints its steps with times and then the address on a terminal, and JSON when configured', async () => {
     const atTerminal = async (env: string): Promise<string> => {
       const command = `env ${env} '${process.execPath}' main.ts`;
       const settings = { DATA_DIR: folder, PORT: '0', HOST: '127.0.0.1', SEED_DEMO: 'false' };
@@ -207,7 +207,7 @@ describe('one process on its own database', function () {
     assert.match(json, /^ready http:\/\/\S+$/m);
   });
 
-  it('is not disturbed by a second start, which says in one sentence what is wrong', async () => {
+  it('is not affected by a second start, which explains the error in one sentence', async () => {
     const first = await start();
     const second = launch();
     let said = '';
@@ -225,7 +225,7 @@ describe('one process on its own database', function () {
   ];
   let taken = 0;
   for (const [what, env, says] of mistakes)
-    it(`says in one sentence what to do about ${what}`, async () => {
+    it(`states in one sentence the remedy for ${what}`, async () => {
       const other = createServer();
       await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
       taken = (other.address() as AddressInfo).port;
@@ -273,7 +273,7 @@ describe('one process on its own database', function () {
     assert.equal(await ended(child), 0);
   });
 
-  it('lets an operator attach over the control socket, and nobody else', async () => {
+  it('lets only an operator attach over the control socket', async () => {
     const { child } = await start();
     let closed = false;
     const control = await connectToPlatform(folder, () => {

@@ -93,7 +93,7 @@ describe('a gateway that gets SIGTERM', function () {
   };
   afterEach(() => platform?.kill());
 
-  it('is not ready at once, answers for the time of grace, and loses no request that it has taken', async () => {
+  it('is unready at once, answers during the grace period, and loses no accepted request', async () => {
     await startGateway();
     const post = (body: string): string =>
       `POST /api/v1/data/Account HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${token}\r\n` +
@@ -155,7 +155,7 @@ describe('a gateway that gets SIGTERM', function () {
     assert.doesNotMatch(platform.output(), /cut off/);
   });
 
-  it('answers or refuses who connects meanwhile, and resets nobody', async () => {
+  it('answers or refuses new connections, without a reset', async () => {
     await startGateway({ SHUTDOWN_GRACE_SECONDS: '1' });
     const outcomes = { answered: 0, refused: 0, lost: [] as string[] };
     let going = true;
@@ -179,7 +179,7 @@ describe('a gateway that gets SIGTERM', function () {
     assert.deepEqual(outcomes.lost, []);
   });
 
-  it('resets no busy caller, even without a time of grace', async () => {
+  it('resets no busy connection, even without a grace period', async () => {
     await startGateway({ SHUTDOWN_GRACE_SECONDS: '0' });
     const outcomes = { answered: 0, refused: 0, lost: [] as string[] };
     const call = async (): Promise<void> => {
@@ -200,7 +200,7 @@ describe('a gateway that gets SIGTERM', function () {
     assert.equal(outcomes.refused, 20);
   });
 
-  it('ends in time although a client does not read, and says what it has cut off', async () => {
+  it('ends in time although a client does not read, and logs closed connections', async () => {
     await startGateway({ SHUTDOWN_SECONDS: '6', SHUTDOWN_GRACE_SECONDS: '0' });
     const line = await Line.open(port);
     line.socket.pause();

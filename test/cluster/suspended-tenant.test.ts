@@ -7,7 +7,7 @@ import type { TestDatabase } from '../support/database.ts';
 import { type NatsServer, startNats } from '../support/nats.ts';
 import { createPlatformDatabase, startPlatform, type TestPlatform } from '../support/platform.ts';
 
-describe('a tenant that is suspended on a cluster', function () {
+describe('suspended tenant on a cluster', function () {
   this.timeout(60_000);
   let nats: NatsServer;
   let database: TestDatabase;
@@ -27,7 +27,7 @@ describe('a tenant that is suspended on a cluster', function () {
     await nats?.stop();
   });
 
-  it('answers at no gateway within five seconds, and at both again when it is resumed', async () => {
+  it('is refused at every gateway within five seconds, and served again when resumed', async () => {
     const sams = await Promise.all(gateways.map(async ({ baseUrl }) => api(baseUrl, await tokenFor(baseUrl, 'sam'))));
     const both = async (status: number): Promise<void> => {
       for (const end = performance.now() + 5_000; ; await new Promise((resolve) => setTimeout(resolve, 50))) {

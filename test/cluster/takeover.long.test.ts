@@ -36,7 +36,7 @@ interface Traffic {
   stop(): Promise<void>;
 }
 
-describe('processes that are lost under traffic', function () {
+describe('processes lost under traffic', function () {
   this.timeout(300_000);
   let nats: Awaited<ReturnType<typeof startSecureNats>>;
   let database: Awaited<ReturnType<typeof createPlatformDatabase>>;
@@ -156,7 +156,7 @@ describe('processes that are lost under traffic', function () {
       .map(({ what, status, text }) => `${what}: ${status} ${text}`);
   const slowest = (sent: readonly Sent[]): number => Math.max(...sent.map(({ took }) => took));
 
-  it('repeats what a killed process worked on: no caller sees a failure, and every write is done once', async () => {
+  it('repeats calls of a killed process: no caller sees a failure, and every write happens once', async () => {
     const prefix = `Crash ${randomUUID().slice(0, 8)}`;
     const flow = traffic(prefix);
     const pauses: number[] = [];
@@ -181,7 +181,7 @@ describe('processes that are lost under traffic', function () {
     assert.ok((await metric('erp_bus_nodes_lost_total{detection="unsubscribed"}')) >= CRASHES);
   });
 
-  it('repeats what a stopped process holds, which does nothing twice when it goes on', async () => {
+  it('repeats calls of a frozen process, which repeats nothing when it continues', async () => {
     const prefix = `Stopped ${randomUUID().slice(0, 8)}`;
     const flow = traffic(prefix);
     const [victim] = data;
@@ -206,7 +206,7 @@ describe('processes that are lost under traffic', function () {
     assert.ok((await metric('erp_bus_nodes_lost_total{detection="silent"}')) > 0);
   });
 
-  it('goes on without auth, metadata and ratelimit, while revocations act, and recovers by itself', async () => {
+  it('continues without auth, metadata and ratelimit, applies revocations, and recovers by itself', async () => {
     const [mia, ada] = [api(baseUrl, await tokenFor(baseUrl, 'mia')), api(baseUrl, await tokenFor(baseUrl, 'ada'))];
     const sue = api(baseUrl, await tokenFor(baseUrl, 'sue'));
     for (const known of [mia, ada, sue]) assert.equal((await known.get('/data/Account?take=1')).status, 200);

@@ -140,7 +140,7 @@ describe('traces of a cluster', function () {
     assert.equal((JSON.parse(line()!) as { traceparent: string }).traceparent, `00-${traceId}-${request.spanId}-01`);
   });
 
-  it('name no value, body, token or address of a person', async () => {
+  it('contain no value, body, token or address of a user', async () => {
     await sam.get('/data/Account?take=1&search=Needle');
     await fetch(`${baseUrl}/oauth2/authorize?client_id=Needle&login_hint=needle@demo.example`);
     await traceOf(({ attributes }) => attributes['erp.operation_id'] === 'data.records.list');
@@ -149,7 +149,7 @@ describe('traces of a cluster', function () {
       assert.equal(text.includes(secret), false, secret);
   });
 
-  it('find by its id where a slow request has spent its time, in the trace and in the logs of each service', async () => {
+  it('show by request id where a slow request spent its time, in the trace and in the logs of each service', async () => {
     const schema = tenantSchema((await sam.get('/identity')).body.tenant.id);
     const blocker = new Client(database.url);
     await blocker.connect();
@@ -176,7 +176,7 @@ describe('traces of a cluster', function () {
     assert.ok(lasted(slowest!) > 0.8 * lasted(request), `${lasted(slowest!)} of ${lasted(request)} ms`);
   });
 
-  it('follow assistants back through the gateway, in one trace', async () => {
+  it('follow MCP requests back through the gateway, in one trace', async () => {
     const { assistantTokens, ONE_FIELD } = await import('../support/mcp.ts');
     const { access_token } = await assistantTokens(baseUrl, 'ada');
     const answer = await fetch(`${baseUrl}/mcp`, {
@@ -202,7 +202,7 @@ describe('traces of a cluster', function () {
       );
   });
 
-  it('have failures by their codes', async () => {
+  it('contain failures with their codes', async () => {
     const answer = await sam.get('/data/Account/00000000-0000-7000-8000-000000000000');
     assert.equal(answer.status, 404);
     const spans = await traceOf(ofRequest(answer.headers.get('x-request-id')!));
@@ -214,7 +214,7 @@ describe('traces of a cluster', function () {
     );
   });
 
-  it('begin with a deployment, which names the request that it was accepted with', async () => {
+  it('start with a deployment, which links to its accepting request', async () => {
     const ada = api(baseUrl, await tokenFor(baseUrl, 'ada'));
     const { headers, status } = await ada.post('/metadata/deploy', {
       files: {},
@@ -235,7 +235,7 @@ describe('traces of a cluster', function () {
     );
   });
 
-  it('are sent as the variables say, without probes', async () => {
+  it('are sent as configured, without probes', async () => {
     assert.equal(collector.headers[0]!['x-key'], 'of the collector');
     assert.equal(collector.headers[0]!['content-type'], 'application/x-protobuf');
     assert.deepEqual(
@@ -246,7 +246,7 @@ describe('traces of a cluster', function () {
     assert.match(await metrics(), /erp_trace_spans_total\{outcome="sent"\} [1-9]/);
   });
 
-  it('are dropped while the collector is away, with one line, and a stop waits for nobody', async () => {
+  it('are dropped while the collector is unavailable, with one log line, without delaying shutdown', async () => {
     const port = Number(new URL(collector.url).port);
     await collector.stop();
     const [gateway] = processes as [ServiceProcess];

@@ -127,7 +127,7 @@ describe('a process that starts before its database', function () {
     }
   });
 
-  it('ends with a sentence about what waiting does not mend: a wrong password', async () => {
+  it('exits with a message for an error that waiting cannot fix: a wrong password', async () => {
     await proxy.back();
     const wrong = new URL(proxy.url);
     wrong.password = 'wrong';

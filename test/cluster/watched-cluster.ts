@@ -20,7 +20,7 @@ interface ServiceSeen {
   readonly awaySeconds?: number;
 }
 
-/** What `/readyz` answers. */
+/** Response of `/readyz`. */
 interface Ready {
   readonly code: number;
   readonly status: string;

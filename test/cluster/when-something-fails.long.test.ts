@@ -313,7 +313,7 @@ describe('when something fails', function () {
     },
   });
 
-  it('nothing yet: everything is answered, and every process is ready', async () => {
+  it('no failure: every request succeeds, and every process is ready', async () => {
     await untilUsual();
     assert.deepEqual((await cluster.ready()).degraded, []);
   });
@@ -330,7 +330,7 @@ describe('when something fails', function () {
       assert.deepEqual([level, code], [WARN, 'SERVICE_UNAVAILABLE']);
   });
 
-  it('metadata and auth away: who was known goes on, on configurations that were read', async () => {
+  it('metadata and auth away: known sessions continue on cached configurations', async () => {
     const said = await through(
       'auth and metadata',
       killed(['auth', 'metadata'], ['token', 'identity', 'connections', 'limits', 'retrieve', 'deployments'], {
@@ -402,7 +402,7 @@ describe('when something fails', function () {
     latest = undefined;
   });
 
-  it('the identity provider of a company away: its people read so, and whoever is in goes on', async () => {
+  it('the identity provider of a company away: sign-in reports it, and existing sessions continue', async () => {
     await deployOverHttp(ada, {
       'identityProviders/Corp.yaml': `type: IdentityProvider
 apiName: Corp
@@ -428,7 +428,7 @@ passwordSignIn: true
     refusedAt = performance.now();
   });
 
-  it('the mail server away: a mail waits, and nobody else does', async () => {
+  it('the mail server away: mails are queued, and nothing else waits', async () => {
     toMails.set('reset');
     const user = {
       username: 'new@demo.example',
@@ -446,7 +446,7 @@ passwordSignIn: true
     assert.deepEqual([code, degraded], [200, []]);
   });
 
-  it('the disk of PostgreSQL full: reads go on, and what had no room left nothing behind', async function () {
+  it('the disk of PostgreSQL full: reads succeed, and failed writes leave no partial change', async function () {
     const disk = await SmallDisk.mount(superuser);
     if (!disk) return this.skip();
     try {
@@ -482,7 +482,7 @@ passwordSignIn: true
     }
   });
 
-  it('mails that wait are told of in numbers', async () => {
+  it('queued mails are shown in metrics', async () => {
     // Metrics from the database are up to ten seconds old, and appear in the next scrape.
     await cluster.shows('auth', 'erp_mails_waiting', (value) => value! > 0, 15_000);
     assert.ok((await cluster.metric('auth', 'erp_mails_oldest_seconds'))! > 0);
@@ -490,7 +490,7 @@ passwordSignIn: true
     mailsBackAt = performance.now();
   });
 
-  it('the gateway away: nobody answers, and the others say so', async () => {
+  it('the gateway away: requests fail, and the other processes report it', async () => {
     const before = (latest ??= await cluster.scrape());
     await cluster.kill('gateway');
     await assert.rejects(sam.get('/identity'));
@@ -507,7 +507,7 @@ passwordSignIn: true
     recorded.set('gateway', { before, during, after: latest });
   });
 
-  it('auth there, and its database away: the gateway says that auth does not answer', async () => {
+  it('the database of auth away: the gateway reports that auth does not answer', async () => {
     const said = await through('the database of auth', {
       begin: () => cluster.setWays('reset', ['auth']),
       seen: async () => {
@@ -571,7 +571,7 @@ passwordSignIn: true
     latest = undefined;
   });
 
-  it('the disk was full: 30 s after the last change that found it so, nothing is said of it any more', async function () {
+  it('the disk was full: 30 s after the last failed write, it is no longer reported', async function () {
     if (diskWasFull === undefined) return this.skip();
     const ms = await cluster.untilReady('all is well', ({ degraded }) => degraded.length === 0, {
       service: 'data',
@@ -580,7 +580,7 @@ passwordSignIn: true
     say('waited', ms);
   });
 
-  it('mails leave by themselves within a minute after the mail server is back', async () => {
+  it('mails are sent within a minute after the mail server is back', async () => {
     await until(
       'the mail has come',
       async () => (await mails.mails.all({ to: 'new@demo.example' })).length === 1,
@@ -592,7 +592,7 @@ passwordSignIn: true
     has(cluster.lines('auth'), /^Mails can be sent again, after \d+ s\.$/);
   });
 
-  it('NATS away: no process is ready, and a change of the configuration meanwhile is there afterwards', async () => {
+  it('NATS away: no process is ready, and a configuration change meanwhile takes effect afterwards', async () => {
     const files = fieldFile('Account', 'WithoutBus__c', 'fieldType: text\nlength: 40');
     const field = (): Promise<Answer> => ada.post('/data/Account', { name: 'After NATS', WithoutBus__c: 'stored' });
     let deploymentId = '';
@@ -654,7 +654,7 @@ passwordSignIn: true
     }
   });
 
-  it('PostgreSQL without changes, as in a failover: reads go on, and processes stay ready', async () => {
+  it('PostgreSQL read-only, as in a failover: reads succeed, and processes stay ready', async () => {
     const { name } = cluster.database;
     const said = await through('read-only', {
       begin: async () => {
@@ -685,7 +685,7 @@ passwordSignIn: true
     }
   });
 
-  it('the identity provider was away: people are sent there again, ten seconds after its failure', async () => {
+  it('the identity provider was away: sign-in redirects there again ten seconds after its failure', async () => {
     idp.gone = false;
     idp.people.set('sam', { sub: 'sam', email: 'sam@demo.example', email_verified: true, name: 'Sam' });
     await until(
@@ -743,7 +743,7 @@ passwordSignIn: true
   const CONSEQUENCES = /^Erp(?:ActionsFail|Jobs\w+|DatabaseFails|ProcessesLost|EventLoop\w+|RequestsSlow)\b/;
   const HISTORY = /^Erp(?:ProcessesLost|EventLoop\w+|RequestsSlow)\b/;
 
-  it('every failure that lasts has its alerts, and no others; none before, and none when it is over', function () {
+  it('every lasting failure fires exactly its alerts, none before and none afterwards', function () {
     const path = findPromtool();
     if (!path) this.skip();
     for (const [name, series] of recorded) {

@@ -7,7 +7,7 @@ import { type Answer, type CallOptions, type Client, isFinal } from './client.ts
 import type { Random } from './random.ts';
 import type { Violations } from './violations.ts';
 
-/** One mutation that somebody wants. */
+/** One intended mutation. */
 interface Intention {
   readonly what: string;
   readonly client: Client;

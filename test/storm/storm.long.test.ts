@@ -16,7 +16,7 @@ const OTHERWISE_SECONDS = 420;
 describe('a storm', function () {
   this.timeout((SECONDS + OTHERWISE_SECONDS) * 1_000);
 
-  it('loses nothing, does nothing twice and leaves nothing half done', async () => {
+  it('loses, repeats and half-completes no request', async () => {
     const seed = randomInt(2 ** 31);
     const again = `npm run storm -- --seed ${seed} --minutes ${SECONDS / 60} --rate ${RATE} --faults ${KINDS}`;
     console.log(again);

@@ -10,7 +10,7 @@ interface Held {
   counter: number;
 }
 
-/** What a test lets it do wrong. */
+/** Errors that a test injects. */
 interface Misbehaviour {
   origin?: string;
   rpId?: string;

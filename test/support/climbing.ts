@@ -30,7 +30,7 @@ export const NAMES = ['root', 'attacker', 'vera', 'vito', 'vlad'] as const;
 const DOMAIN = 'climb.example';
 const usernameOf = (name: string): string => `${name}@${DOMAIN}`;
 
-/** What a profile or permission set gives, in the words of the model. */
+/** Grants of a profile or permission set, in terms of the model. */
 type Atom = string;
 const ATOMS: readonly Atom[] = [
   ...SYSTEM_PERMISSIONS.filter((name) => name !== 'manageAccess').map((name) => `system ${name}`),
@@ -96,7 +96,7 @@ const clientFile = (username: string): Files => ({
 const formulaFile = (object: string, name: string, expression: string): Files =>
   fieldFile(object, name, `fieldType: formula\nformula:\n  expression: ${expression}\n  resultType: text`);
 
-/** What every tenant of the model has, besides its profiles and permission sets. */
+/** Common part of every tenant of the model, besides its profiles and permission sets. */
 const GROUND: Files = {
   ...objectFiles('Alpha__c', { One__c: 'fieldType: text', Two__c: 'fieldType: text' }, 'sharingDefault: private\n'),
   ...objectFiles('Beta__c', { Three__c: 'fieldType: text' }, 'sharingDefault: read\n'),

@@ -9,7 +9,7 @@ import type { Certificate } from './certificates.ts';
 export const CLIENT_ID = 'erp-platform';
 export const CLIENT_SECRET = 'a-secret-of-the-company';
 
-/** What the provider says of somebody who signs in with this login. */
+/** The provider's claims about a user who signs in with this login. */
 type Claims = Record<string, unknown> & { sub: string };
 
 export class IdentityProvider {

@@ -50,7 +50,7 @@ export interface Manifest {
 
 /** The person at the program: opens an address in a browser and comes back with the redirect's parameters. */
 export type Person = (address: URL, redirectUri: string) => Promise<URLSearchParams>;
-/** What is decided after a step, where it asks for that and elsewhere, or before it is left because of an error. */
+/** Decision after a step, where it asks for one and elsewhere, or before it ends with an error. */
 type Decide = (at: string, values: Values) => unknown;
 
 interface Answer {

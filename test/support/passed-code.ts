@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url';
 
 const ROUNDS = 6;
 const WARM_UP = 30;
-/** What follows the answer, such as its line in the log, belongs to the request. */
+/** Work after the answer, such as its line in the log, belongs to the request. */
 const SETTLE_MS = 20;
 
 export interface PassedCode {

@@ -63,12 +63,12 @@ describe('the clock of the machine', function () {
     }
   });
 
-  it('is read only where this test says why', () => {
+  it('is read only in listed places with a reason', () => {
     const places = [...found].filter(([path]) => !(path in ALLOWED)).map(([path, lines]) => `${path}:${lines}`);
     assert.deepEqual(places, []);
   });
 
-  it('is still read by all who may', () => {
+  it('is still read in every listed place', () => {
     assert.deepEqual(
       Object.keys(ALLOWED).filter((path) => !found.has(path)),
       [],

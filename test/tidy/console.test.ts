@@ -14,8 +14,8 @@ const commands = repositoryFiles()
     ),
   );
 
-describe('the commands that documents show for the console', () => {
-  it('call what an operator may call', () => {
+describe('documented console commands', () => {
+  it('call actions available to operators', () => {
     assert.ok(commands.length > 10, `only ${commands.length} commands were found`);
     assert.deepEqual(
       commands.filter(({ action }) => !BUS_POLICY.mayCall([OPERATOR], action)).map(({ where }) => where),
@@ -32,22 +32,22 @@ describe('the commands that documents show for the console', () => {
     }
   });
 
-  it('have parameters that the actions take', () => {
+  it('have parameters of the actions', () => {
     for (const { where, action, params } of commands)
       assert.deepEqual(problemsOf(OPERATOR_HELP.get(action)!, JSON.parse(params?.slice(1, -1) ?? '{}')), [], where);
   });
 });
 
-describe('what the console says of the actions for operators', () => {
-  it('is about those that an operator may call', () => {
+describe('operator actions listed by the console', () => {
+  it('are those that an operator may call', () => {
     for (const action of OPERATOR_HELP.keys()) assert.ok(BUS_POLICY.mayCall([OPERATOR], action), action);
   });
 
-  it('has examples that it would take itself', () => {
+  it('have examples that the console accepts', () => {
     for (const [action, help] of OPERATOR_HELP) assert.deepEqual(problemsOf(help, help.example), [], action);
   });
 
-  it('names every action and every parameter', () => {
+  it('include every action and every parameter', () => {
     const list = describeActions();
     for (const [action, { parameters }] of OPERATOR_HELP) {
       assert.match(list, new RegExp(`^  ${action} +\\S`, 'm'));

@@ -20,7 +20,7 @@ describe('an example of the documents', () => {
   const isWalked = ({ name, file, language }: { name: string; file: string; language: string }): boolean =>
     language === 'sh' && (WALKED.has(file) || WALK_OF_README.test(name));
 
-  it('is tried out by a test, or there is a reason why not', () => {
+  it('is executed by a test, or has a reason why not', () => {
     assert.ok(WALKED.size > 10);
     const known = [TRIED, ELSEWHERE, NOT_TRIED].flatMap(Object.keys);
     assert.deepEqual(
@@ -40,7 +40,7 @@ describe('an example of the documents', () => {
     }
   });
 
-  it('and each sentence run scripts and tests that there are', () => {
+  it('and each sentence name existing scripts and tests', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
     const files = repositoryFiles();
     for (const path of files.filter((one) => /^(?:README|CONTRIBUTING|docs\/.+)\.md$/.test(one))) {
@@ -57,7 +57,7 @@ describe('an example of the documents', () => {
       if (language === 'json') assert.doesNotThrow(() => JSON.parse(text), name);
   });
 
-  it('is a script that the shell can read where it is not tried out', () => {
+  it('is valid shell syntax where it is not executed', () => {
     for (const { name, language, text } of examples)
       if (language === 'sh' && name in NOT_TRIED)
         assert.doesNotThrow(() => execFileSync('bash', ['-n'], { input: text, stdio: 'pipe' }), name);

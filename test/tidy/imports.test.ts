@@ -182,7 +182,7 @@ describe('cycles of imports', () => {
     assert.deepEqual(cyclesOf(new Map(Object.entries(graph))), [['b', 'c'], ['e']]);
   });
 
-  it('do not exist, not of types either', () => {
+  it('do not exist, including type imports', () => {
     const paths = ['contracts', 'lib', 'mixins', 'config', 'services', 'web', 'cli', 'client'].flatMap(below);
     const graph = new Map(
       paths.map((path) => [path, importsOf(path).flatMap((found) => (found.path === null ? [] : [found.path]))]),
@@ -207,7 +207,7 @@ describe('the environment', () => {
 });
 
 describe('lib', () => {
-  it('asks neither a clock nor chance: both are arguments', () => {
+  it('uses neither clock nor randomness except as arguments', () => {
     // ids.ts makes identifiers and time.ts names the present moment; everything else is a function of its arguments.
     const impure = below('lib').filter(
       (path) => !/^lib\/values\/(ids|time)\.ts$/.test(path) && /\b(Math\.random|Date\.now)\(/.test(read(path)),

@@ -182,7 +182,7 @@ describe('the reference', () => {
     ]),
   );
 
-  it('has the figures of the configuration in its tables', () => {
+  it('states the configured figures in its tables', () => {
     const wrong = Object.entries(ROWS).flatMap(([row, parts]) =>
       parts
         .filter((part) => !new RegExp(`(?<![\\d,.])${part.replaceAll('.', '\\.')}(?!,?\\d)`).test(cells.get(row) ?? ''))
@@ -191,7 +191,7 @@ describe('the reference', () => {
     assert.deepEqual(wrong, []);
   });
 
-  it('has them in its sentences', () => {
+  it('states them in its sentences', () => {
     const wrong = Object.entries(SENTENCES).flatMap(([page, sentences]) => {
       const text = read(`docs/reference/${page}`).replace(/\s+/g, ' ');
       return sentences.filter((sentence) => !text.includes(sentence)).map((sentence) => `${page}: ${sentence}`);

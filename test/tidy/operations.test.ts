@@ -66,13 +66,13 @@ describe('the operation rows', () => {
     assert.deepEqual(addresses(new Router(OPERATIONS).routes.map((route) => route.operation)), expected);
   });
 
-  it('ask for every scope that is not called reserved', () => {
+  it('use every scope that is not reserved', () => {
     const asked = new Set<string>(OPERATIONS.flatMap(({ scopes }) => scopes));
     for (const [scope, description] of Object.entries(SCOPES))
       if (scope !== 'offline_access') assert.equal(/ Reserved: /.test(description), !asked.has(scope), scope);
   });
 
-  it('answer every code that is not called reserved', () => {
+  it('can answer every code that is not reserved', () => {
     const sources = repositoryFiles()
       .filter(
         (path) => /^(?:services|lib|mixins|contracts|web)\/.*\.ts$/.test(path) && path !== 'lib/errors/catalogue.ts',

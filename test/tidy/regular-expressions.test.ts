@@ -88,7 +88,7 @@ describe('regular expressions', () => {
     assert.deepEqual(slow, []);
   });
 
-  it('are made of fixed texts only', () => {
+  it('are built from fixed texts only', () => {
     assert.deepEqual(
       [...made].filter((path) => !(path in MADE_OF)),
       [],

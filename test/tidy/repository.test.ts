@@ -76,7 +76,7 @@ describe('every source file', () => {
     );
   });
 
-  it('says at its top what it is for', () => {
+  it('states its purpose at the top', () => {
     const silent = sources.filter(
       (path) =>
         /^(lib|contracts|services|mixins|config|scripts|templates|cli|web)\//.test(path) &&
@@ -114,7 +114,7 @@ describe('every document', () => {
   const target = (from: string, link: string): string =>
     posix.normalize(posix.join(dirname(from), link.split('#')[0]!));
 
-  it('links only to what exists', () => {
+  it('links only to existing files', () => {
     const broken = documents.flatMap((path) =>
       linksOf(path)
         .filter((link) => !/^(https?:|mailto:|#)/.test(link) && !present(target(path, link)))
@@ -123,7 +123,7 @@ describe('every document', () => {
     assert.deepEqual(broken, []);
   });
 
-  it('links to headings that exist', () => {
+  it('links only to existing headings', () => {
     const anchors = (path: string): Set<string> =>
       new Set(
         [...read(path).matchAll(/^#+ (.+)$/gm)].map((match) =>
@@ -166,7 +166,7 @@ describe('every document', () => {
     );
   });
 
-  it('names only files and folders that exist', () => {
+  it('names only existing files and folders', () => {
     const folders = files.flatMap((path) => path.split('/').map((_, i, parts) => parts.slice(0, i).join('/')));
     const known = [...new Set([...files, ...folders])].map((path) => `/${path}`).join('\n');
     const described = documents.filter((path) =>
@@ -301,7 +301,7 @@ describe('dependencies', () => {
     assert.ok(development.includes('moleculer-repl'));
   });
 
-  it('of what is published beside the program are those of the program, in its version, and nothing runs at an install', () => {
+  it('of published packages match the version in the program, without install scripts', () => {
     for (const path of ['cli/package.json', 'client/package.json']) {
       const published = JSON.parse(read(path)) as Record<string, Record<string, string>>;
       assert.equal(published['version'], packageFile['version'], path);
@@ -317,7 +317,7 @@ describe('dependencies', () => {
         assert.match(version, /^(npm:[\w-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/, name);
   });
 
-  it('report nothing to anybody when they are installed', () => {
+  it('send no telemetry when installed', () => {
     const { packages } = JSON.parse(read('package-lock.json')) as {
       packages: Record<string, { name?: string; hasInstallScript?: boolean; dev?: boolean }>;
     };
@@ -363,7 +363,7 @@ describe('no file', () => {
         return match ? [`${path}: ${match[0]}`] : [];
       });
 
-  it('holds a path of somebody’s machine', () => {
+  it('contains a machine-specific path', () => {
     assert.deepEqual(found(/(?<![\w.$}])\/(?:work|home\/[a-z]+|Users\/[A-Za-z]+|root)\/[\w.-]+\//), []);
   });
 
@@ -378,7 +378,7 @@ describe('no file', () => {
     assert.deepEqual(found(/-----BEGIN [A-Z ]*PRIVATE KEY-----\n[A-Za-z0-9+/=\n]{40,}/), []);
   });
 
-  it('is left to do later', () => {
+  it('contains a TODO', () => {
     assert.deepEqual(
       files
         .filter((path) => path.endsWith('.ts') && path !== 'test/tidy/repository.test.ts')

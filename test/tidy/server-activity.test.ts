@@ -12,8 +12,8 @@ const hasOwnServer = (path: string): boolean => read(path).includes('startTestSe
 const OWN = /current_database\(\)|pg_blocking_pids/;
 const STATEMENT_MAX = 300;
 
-describe('what a test waits for in the server', () => {
-  it('happens in its own database, or in a server of its own', () => {
+describe('server activity that a test waits for', () => {
+  it('is limited to its own database or server', () => {
     const asked = repositoryFiles()
       .filter((path) => TESTS.test(path) && !hasOwnServer(path))
       .flatMap((path) =>

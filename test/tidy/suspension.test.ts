@@ -12,8 +12,8 @@ const SAYS: readonly string[] = [
   'services/data/connections/confirm.sql.ts',
 ];
 
-describe('what a suspended tenant may not do', () => {
-  it('is decided in the places that the reference names, and in no others', () => {
+describe('suspended tenant', () => {
+  it('is checked exactly in the places that the reference lists', () => {
     const page = read('docs/reference/tenants.md');
     const section = page.slice(page.indexOf('\n## Suspended\n'), page.indexOf('\n## Deleted\n'));
     const named = [...section.matchAll(/`((?:services|mixins)\/[^`]+)`/g)].map(([, path]) => path!);

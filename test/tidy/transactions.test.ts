@@ -11,10 +11,10 @@ const SOURCES = /^(?:lib|mixins|scripts|services|web)\/.*\.(?:ts|sql)$/;
 const ALLOWED = /^services\/(?:data\/trail|metadata\/tenant-schema)\//;
 const NUMBERS = /\b(?:pg_current_(?:xact_id|snapshot)\w*|pg_visible_in_snapshot|pg_snapshot|txid_\w+|xid8|pg_lsn)\b/;
 
-describe('numbers of transactions', () => {
+describe('transaction ids', () => {
   const users = repositoryFiles().filter((path) => SOURCES.test(path) && NUMBERS.test(read(path)));
 
-  it('are kept and compared by the trail alone, within an epoch', () => {
+  it('are stored and compared only by the trail, within an epoch', () => {
     assert.deepEqual(
       users.filter((path) => !ALLOWED.test(path)),
       [],

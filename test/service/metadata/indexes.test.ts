@@ -105,7 +105,7 @@ describe('metadata: indexes of existing tenants', () => {
     assert.deepEqual(failures, []);
   });
 
-  it('become those of this version where they were others, which serve until then', async () => {
+  it('replace those of other versions, which serve until then', async () => {
     const { id, schema } = await newTenant();
     const whole = await indexes(schema);
     await drop(schema, `_r_${DEAL}_Won`, UNIQUE);

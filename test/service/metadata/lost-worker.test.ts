@@ -194,7 +194,7 @@ describe('metadata: a lost worker', () => {
     assert.equal(await t.state(deploymentId), 'CANCELED');
   });
 
-  it('goes on after the database has dropped every connection', async () => {
+  it('continues after the database has dropped every connection', async () => {
     await t.database.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name <> 'metadata test'`,
