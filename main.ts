@@ -286,7 +286,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
     );
     certificates.register(metrics);
     // From now on, since nobody waits for a process that starts, and loading its modules stops the event loop.
-    watchdog = new Watchdog((stall) => log.warn(stall, 'The event loop was stopped.'));
+    watchdog = new Watchdog((stall) => log.warn(stall, 'The event loop was blocked.'));
     watchdog.register(shared.metrics);
     return { broker, config, baseUrl: gatewayService()?.baseUrl ?? null, stop };
   } catch (error) {
@@ -362,7 +362,7 @@ async function run(): Promise<void> {
     }
     signalledAt = now;
     if (config)
-      processLog(config).info({ signal, seconds: config.shutdownSeconds }, 'The process stops: it was asked to.');
+      processLog(config).info({ signal, seconds: config.shutdownSeconds }, `Received ${signal}, shutting down.`);
     // A person at a terminal has no load balancer.
     if (signal !== 'SIGTERM') times = { ...times, graceMs: 0 };
     setTimeout(() => abandon(`The process did not end within ${times.totalMs / 1_000} s`), times.totalMs - EXIT_MS);

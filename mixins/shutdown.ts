@@ -70,7 +70,7 @@ export async function endWork(
   await attempt(edge?.drain(end - AFTER_REQUESTS_MS));
   step('jobs');
   if (!(await endsBefore(jobsEnded, end - AFTER_JOBS_MS)))
-    broker.logger.warn('Jobs did not end in the time to stop; another process begins them again.');
+    broker.logger.warn('Jobs did not finish within the shutdown timeout; another process will start them again.');
   step('calls of other processes');
   await callsEnd(broker, end - AFTER_CALLS_MS);
   step('the services to stop');
@@ -96,5 +96,5 @@ async function callsEnd(broker: ServiceBroker, until: number): Promise<void> {
   const left = running();
   if (left.length === 0) return;
   const calls = left.slice(0, NAMED_MAX).map(({ action, eventName }) => action?.name ?? eventName ?? 'unknown');
-  broker.logger.warn({ count: left.length, calls }, 'Calls were cut off: they did not end in the time to stop.');
+  broker.logger.warn({ count: left.length, calls }, 'Aborted calls that did not finish within the shutdown timeout.');
 }

@@ -19,7 +19,7 @@ export async function upgradeTenantsAloud(owner: Database, out: Pick<Console, 'l
       out.log(`${done} of ${all} tenants have been worked on.`);
     },
   });
-  if (upgraded > 0) out.log(`Brought the tables of ${upgraded} tenants up to date.`);
+  if (upgraded > 0) out.log(`Upgraded the tables of ${upgraded} tenants.`);
   if (failed > 0)
     out.error(
       `The tables of ${failed} tenants are not up to date: processes of this version answer some of their requests with ` +

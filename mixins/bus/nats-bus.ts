@@ -97,9 +97,9 @@ class NatsBus extends Transporters.NATS {
   /** NATS lets this connection not send or not hear what is its own. */
   #denied = false;
   readonly #lost = new Outage({
-    began: () => this.logger.warn('The connection to NATS is lost; it is made again as soon as NATS answers.'),
+    began: () => this.logger.warn('Lost the connection to NATS; reconnecting.'),
     // At the same level, so that a log with the beginning has the end, too.
-    ended: (seconds) => this.logger.warn({ seconds }, 'The connection to NATS is back.'),
+    ended: (seconds) => this.logger.warn({ seconds }, 'Reconnected to NATS.'),
   });
   /** Announced fingerprints of this process's secret; null: it seals nothing, as a console. */
   readonly #secret: SecretMetadata | null;
@@ -157,14 +157,14 @@ class NatsBus extends Transporters.NATS {
   /** Tries until NATS is there and accepts this process; the log says why it does not. */
   override async connect(): Promise<void> {
     if (!this.#bus.contextKeys && this.#bus.identity !== OPERATOR)
-      this.logger.info('BUS_KEYS_FILE is not set: contexts of requests travel on the bus without a seal.');
+      this.logger.info('BUS_KEYS_FILE is not set: request contexts on the bus are not sealed.');
     while (!this.#left) {
       try {
         this.#connection = await connect(this.#options());
         break;
       } catch (error) {
         const reason = reasonOf(error);
-        if (reason !== this.trouble) this.logger.warn(`NATS does not take this process: ${reason}`);
+        if (reason !== this.trouble) this.logger.warn(`NATS refused the connection: ${reason}`);
         this.trouble = reason;
         await pause(CONNECT_AGAIN_MS);
       }
@@ -207,7 +207,7 @@ class NatsBus extends Transporters.NATS {
     const { identity, login } = this.#bus;
     const proof = login && 'nkeyFile' in login ? `the seed in ${login.nkeyFile}` : 'what it signs in with';
     this.trouble = `its user may not send or hear as ${identity}: ${proof} is of another identity, or NATS has old permissions.`;
-    this.logger.error(`NATS does not let this process work: ${this.trouble}`);
+    this.logger.error(`NATS denied access to the subjects of this process: ${this.trouble}`);
   }
 
   /**
@@ -284,7 +284,7 @@ class NatsBus extends Transporters.NATS {
     try {
       messageHandler(command, packet);
     } catch (error) {
-      this.logger.error(`A packet (${command} of ${sender}) was admitted, and failed.`, error);
+      this.logger.error(`Handling an admitted packet (${command} of ${sender}) failed.`, error);
     }
   }
 
@@ -326,7 +326,9 @@ class NatsBus extends Transporters.NATS {
 
   #noteClocks(sender: string): void {
     if (this.#timekeeper?.differs())
-      this.logger.warn(`A call between this process and ${sender} was refused for its time: the database is asked.`);
+      this.logger.warn(
+        `A call between this process and ${sender} was refused for clock skew; reading the database time.`,
+      );
   }
 
   #answerRefused({ message, type }: Refused, { node, id }: NonNullable<Refused['answer']>): void {
@@ -346,7 +348,7 @@ class NatsBus extends Transporters.NATS {
     const count = this.refused - this.#refusalsLogged;
     this.#refusalsLogged = this.refused;
     this.#refusalsPause = count === 0 ? undefined : setTimeout(() => this.#tellRefusals(), REFUSALS_LOGGED_MS).unref();
-    if (count > 0) this.logger.warn(`Packets of the bus refused: ${count}; the last: ${this.#lastRefusal}`);
+    if (count > 0) this.logger.warn(`Refused packets from the bus: ${count}; last: ${this.#lastRefusal}`);
   }
 
   override publish(packet: Parameters<Transporters.Base['publish']>[0]): Promise<void> {

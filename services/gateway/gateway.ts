@@ -129,7 +129,7 @@ export class Gateway implements Edge, PageSources {
     this.#deprecatedUses = new DeprecatedUses({
       add: (uses) => call(broker, 'auth.deprecatedUses.add', { uses: [...uses] }),
       firstOfDay: ({ tenantId, clientId, operationId }) =>
-        service.logger.info({ tenantId, clientId, operationId }, 'A client calls an operation that is deprecated.'),
+        service.logger.info({ tenantId, clientId, operationId }, 'A client called a deprecated operation.'),
     });
     this.#edge = new HttpEdge({
       baseUrl,

@@ -131,7 +131,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
         changed,
         failed: ({ id }, error) => this.logger.error({ err: error, tenantId: id }, NOT_UPGRADED),
       });
-      if (upgraded > 0) this.logger.info(`Brought the schemas of ${upgraded} tenants up to date.`);
+      if (upgraded > 0) this.logger.info(`Upgraded the schemas of ${upgraded} tenants.`);
       indexes.start();
       // At the beginning of a stop, so that another process has them while this one still answers.
       platform.jobs.onLeave(leaveDeployments);

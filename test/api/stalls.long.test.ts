@@ -80,7 +80,7 @@ describe('the event loop of a process under hostile input', function () {
     await pause(NOTICED_MS);
     const lines = platform.output().slice(read);
     read += lines.length;
-    const turns = [...lines.matchAll(/^\{.*"cpuMs":(\d+).*"The event loop was stopped\."\}$/gm)];
+    const turns = [...lines.matchAll(/^\{.*"cpuMs":(\d+).*"The event loop was blocked\."\}$/gm)];
     return Math.max(0, ...turns.map(([, ms]) => Number(ms)));
   }
 

@@ -106,7 +106,7 @@ describe('the bus', () => {
     for (let i = 0; i < 20; i++) wire.publish('MOL-erp.nobody.HEARTBEAT.all', Buffer.from('x'));
     await until('the second line', () => lines.length === 2, 3_000);
     transporter.logger = logger;
-    const counts = lines.map((line) => Number(/^Packets of the bus refused: (\d+); the last: /.exec(line)?.[1]));
+    const counts = lines.map((line) => Number(/^Refused packets from the bus: (\d+); last: /.exec(line)?.[1]));
     assert.deepEqual(counts, [1, 19]);
   });
 
@@ -137,8 +137,8 @@ describe('the bus', () => {
     assert.ok(Date.now() - began < 3_000);
     transporter.logger = logger;
     assert.deepEqual(
-      lines.filter((line) => line.includes('The connection to NATS')),
-      ['The connection to NATS is lost; it is made again as soon as NATS answers.', 'The connection to NATS is back.'],
+      lines.filter((line) => /(the connection|Reconnected) to NATS/.test(line)),
+      ['Lost the connection to NATS; reconnecting.', 'Reconnected to NATS.'],
     );
   });
 

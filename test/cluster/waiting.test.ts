@@ -83,7 +83,7 @@ describe('a process that starts before its database', function () {
     const asked = performance.now();
     child.kill('SIGTERM');
     assert.deepEqual(await once(child, 'exit'), [0, null]);
-    const stops = /^\{.*"signal":"SIGTERM".*"msg":"The process stops: it was asked to\."\}$/m;
+    const stops = /^\{.*"signal":"SIGTERM".*"msg":"Received SIGTERM, shutting down\."\}$/m;
     assert.match(said(), stops, 'the log says so at the beginning');
     assert.ok(performance.now() - asked < 2_000);
   });

@@ -439,9 +439,9 @@ passwordSignIn: true
     };
     const made = await ada.post('/data/User', user);
     assert.equal(made.status, 201, made.text);
-    const said = (): boolean => cluster.lines('auth').some(({ msg }) => msg.startsWith('No mails can be sent'));
+    const said = (): boolean => cluster.lines('auth').some(({ msg }) => msg.startsWith('Mails cannot be sent'));
     await until('it is tried', async () => said(), 5_000);
-    has(cluster.lines('auth'), /^No mails can be sent; it is tried again\.$/);
+    has(cluster.lines('auth'), /^Mails cannot be sent; retrying\.$/);
     const { code, degraded } = await cluster.ready('auth');
     assert.deepEqual([code, degraded], [200, []]);
   });
@@ -546,7 +546,7 @@ passwordSignIn: true
     await superuser.query(`BEGIN; LOCK TABLE ${schema}."Account" IN ACCESS SHARE MODE`);
     const deploymentId = await accepted(fieldFile('Account', 'Worker__c', 'fieldType: text\nlength: 40'));
     await waitsForLock('erp metadata %');
-    const has = (text: string): boolean => text.includes(deploymentId) && text.includes('A deployment has begun.');
+    const has = (text: string): boolean => text.includes(deploymentId) && text.includes('A deployment has started.');
     const isCopy = has(copy.output().slice(other));
     const metrics = async (): Promise<string> =>
       isCopy
@@ -589,7 +589,7 @@ passwordSignIn: true
     say('a mail came within', Math.round(performance.now() - mailsBackAt));
     const said = (): boolean => cluster.lines('auth').some(({ msg }) => msg.startsWith('Mails can be sent again'));
     await until('it is said', async () => said(), 2_000);
-    has(cluster.lines('auth'), /^Mails can be sent again, after \d+ s\.$/);
+    has(cluster.lines('auth'), /^Mails can be sent again after \d+ s\.$/);
   });
 
   it('NATS away: no process is ready, and a configuration change meanwhile takes effect afterwards', async () => {
@@ -621,8 +621,8 @@ passwordSignIn: true
       end: () => cluster.nats.start(),
     });
     for (const service of ALL_SERVICES) {
-      has(said(service), /^The connection to NATS is lost; it is made again as soon as NATS answers\.$/);
-      has(said(service), /^The connection to NATS is back\.$/);
+      has(said(service), /^Lost the connection to NATS; reconnecting\.$/);
+      has(said(service), /^Reconnected to NATS\.$/);
     }
     const made = await field();
     assert.deepEqual([made.status, made.body.WithoutBus__c], [201, 'stored'], made.text);

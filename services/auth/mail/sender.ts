@@ -148,7 +148,7 @@ export class MailSender {
       case 'refused':
         await outbox.end(mail, 'refused');
         this.#count('refused', mail.kind);
-        this.#parts.log().warn({ ...fields, reason: delivery.reason }, 'A mail was refused for good.');
+        this.#parts.log().warn({ ...fields, reason: delivery.reason }, 'A mail was permanently rejected.');
         break;
       case 'busy':
         await outbox.postpone(mail, secondsUntilAgain(mail.attempts), { untried: false });
@@ -162,7 +162,7 @@ export class MailSender {
       case 'away':
         // Logged once, and not for each of them.
         if (this.#awaySince === null)
-          this.#parts.log().warn({ reason: delivery.reason }, 'No mails can be sent; it is tried again.');
+          this.#parts.log().warn({ reason: delivery.reason }, 'Mails cannot be sent; retrying.');
         this.#awaySince ??= performance.now();
         await outbox.postpone(mail, AWAY_FIRST_MS / 1_000, { untried: true });
     }
@@ -178,7 +178,7 @@ export class MailSender {
   #back(): void {
     if (this.#awaySince !== null) {
       const seconds = Math.round((performance.now() - this.#awaySince) / 1_000);
-      this.#parts.log().warn(`Mails can be sent again, after ${seconds} s.`);
+      this.#parts.log().warn(`Mails can be sent again after ${seconds} s.`);
     }
     this.#awaySince = null;
     this.#awayMs = 0;
@@ -189,7 +189,7 @@ export class MailSender {
     this.#gaveUpAt = performance.now();
     for (const { kind, count } of await this.#parts.outbox.giveUp()) {
       this.#count('gaveUp', kind, count);
-      this.#parts.log().warn({ kind, count }, 'Mails were given up: they could not be sent for too long.');
+      this.#parts.log().warn({ kind, count }, 'Gave up on mails that could not be sent in time.');
     }
   }
 

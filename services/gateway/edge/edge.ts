@@ -272,7 +272,7 @@ export class HttpEdge {
   #noteCut(): void {
     const operations: Record<string, number> = {};
     for (const { label } of this.#active) operations[label] = (operations[label] ?? 0) + 1;
-    this.#options.logger.warn({ operations }, 'Requests were cut off: they did not end in the time to stop.');
+    this.#options.logger.warn({ operations }, 'Aborted requests that did not finish within the shutdown timeout.');
   }
 
   #abortLate(): void {

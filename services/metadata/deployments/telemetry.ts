@@ -60,7 +60,7 @@ export class Telemetry {
 
   taken(deployment: Taken): void {
     this.#taken += 1;
-    if (deployment.takes === 1) this.#log().info(deployment, 'A deployment has begun.');
+    if (deployment.takes === 1) this.#log().info(deployment, 'A deployment has started.');
     else {
       this.#lost += 1;
       this.#log().warn(deployment, 'A deployment was taken over: its worker was lost.');

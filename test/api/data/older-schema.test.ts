@@ -69,7 +69,7 @@ describe('a tenant whose tables are of an older version', function () {
     for (const tenant of tenants) await showEpoch(tenant.id);
     const migrated = await script('migrate');
     assert.equal(migrated.code, 0, migrated.stderr);
-    assert.match(migrated.stdout, new RegExp(`the tables of ${tenants.length} tenants up to date`));
+    assert.match(migrated.stdout, new RegExp(`Upgraded the tables of ${tenants.length} tenants`));
     assert.deepEqual(await versions(), [{ version: TENANT_SCHEMA_VERSION }]);
     assert.equal((await user.get('/data/Account/changes')).status, 200);
     const again = await script('migrate');
