@@ -123,7 +123,7 @@ export async function listenForOperators(dataDir: string): Promise<ControlSocket
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const owner = await lstat(folder);
   if (!owner.isDirectory() || (process.getuid && owner.uid !== process.getuid()))
-    throw new FolderInUse(`${folder} belongs to somebody else: choose another folder with DATA_DIR.`);
+    throw new FolderInUse(`${folder} belongs to another user: choose another folder with DATA_DIR.`);
   await chmod(folder, 0o700);
 
   const nodes = new Set<Socket>();

@@ -17,7 +17,7 @@ export function addAccess(program: Program): void {
     .option('--transition <key>', 'the transition, with --op transition')
     .option(
       '--user <user>',
-      'for somebody else, by username, address or id; needs the scope setup:read and the permission metadataRead',
+      'for another user, by username, address or id; needs the scope setup:read and the permission metadataRead',
     )
     .action(
       act(async (run, objectApiName, id, { op, field, transition, user }) => {

@@ -121,7 +121,7 @@ function addChanges(dashboards: Group): void {
     );
   dashboards
     .command('publish')
-    .description('make the draft what everybody sees')
+    .description('publish the draft')
     .argument('<id>')
     .option('--comment <text>', 'why')
     .option('--revision <number>', 'publish this revision only (default: the present one)', wholeNumber)

@@ -159,7 +159,7 @@ function addWrites(data: Group): void {
     );
   data
     .command('update')
-    .description('change fields of a record; never over a change of somebody else')
+    .description('change fields of a record; never over a concurrent change')
     .argument('<object>')
     .argument('<id>')
     .argument('[assignments...]', ASSIGNMENTS)

@@ -193,7 +193,7 @@ function nameFor({ profiles }: Config, { baseUrl, user, tenant }: Profile): stri
 /** A printed token acts as the person: on a terminal, where others may see it, a warning says so. */
 async function printToken({ output, session }: Run): Promise<void> {
   const accessToken = await (await session()).token();
-  if (process.stdout.isTTY) output.warn('Who has this token acts as you until it ends. Show it to nobody.');
+  if (process.stdout.isTTY) output.warn('This token acts as you until it expires. Keep it secret.');
   output.value({ accessToken }, () => output.line(accessToken));
 }
 

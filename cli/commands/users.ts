@@ -78,7 +78,7 @@ function addInvitations(users: Group): void {
     .option('--role <role>', 'apiName of the role')
     .option('--permission-set <set>', 'apiName of a permission set; can be repeated', collect)
     .option('--manager <user>', USER)
-    .option('--inactive', 'invite nobody yet: users reactivate does')
+    .option('--inactive', 'send no invitation yet: users reactivate does')
     .action(
       act(async (run, username, { name, userProfile, email, role, permissionSet, manager, inactive }) => {
         const api = await run.api();
@@ -105,7 +105,7 @@ function addInvitations(users: Group): void {
     );
   users
     .command('resend')
-    .description('send the invitation again, to somebody who has not chosen a password yet')
+    .description('send the invitation again to a user without a password')
     .argument('<user>', USER)
     .action(
       act(async (run, user) => {
@@ -120,7 +120,7 @@ function addInvitations(users: Group): void {
 function addActivity(users: Group): void {
   users
     .command('deactivate')
-    .description('end all that somebody has open, and let them in no more')
+    .description('end all sessions of a user and disable sign-in')
     .argument('<user>', USER)
     .option('--yes', 'do not ask')
     .action(
@@ -134,7 +134,7 @@ function addActivity(users: Group): void {
     );
   users
     .command('reactivate')
-    .description('let somebody in again; who has no password yet is invited')
+    .description('enable sign-in again; a user without a password is invited')
     .argument('<user>', USER)
     .action(
       act((run, user) =>

@@ -39,7 +39,7 @@ export function readConditions(
   fieldOf: (apiName: string) => Field | undefined,
 ): Filters {
   if (texts.length > LIMITS.filter_conditions_max)
-    throw usage(`--where can be given ${LIMITS.filter_conditions_max} times at most.`);
+    throw usage(`--where may be given at most ${LIMITS.filter_conditions_max} times.`);
   const conditions = texts.map((text, at) => ({ id: `where${at + 1}`, ...readCondition(text, fieldOf) }));
   return { logic: any ? 'or' : 'and', conditions };
 }

@@ -112,7 +112,7 @@ export class Store {
         EXIT.authentication,
         `${path} can be read by other users of this machine, so its tokens are not used.`,
         {
-          hint: `If nobody has seen it: chmod 600 ${path}. Otherwise delete it, sign in anew and revoke the old sign-in.`,
+          hint: `If no one else has read it: chmod 600 ${path}. Otherwise delete it, sign in again and revoke the old sign-in.`,
         },
       );
     return (await this.#read('credentials.json')) ?? {};
