@@ -50,7 +50,7 @@ export const KEY_PATTERN = '^[A-Za-z][A-Za-z0-9_-]{0,63}$';
 
 const Visibility = Type.Enum([...VISIBILITIES], {
   title: 'DashboardVisibility',
-  description: 'Who sees it beside its owner: nobody (private, the default), those it is shared with, or everybody.',
+  description: 'Users besides the owner who can see it: none (private, the default), those it is shared with, or all.',
 });
 const Version = Type.Enum([...DASHBOARD_VERSIONS], { title: 'DashboardVersion' });
 const DateGranularity = Type.Enum([...GRANULARITIES], { title: 'DateGranularity' });

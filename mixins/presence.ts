@@ -78,7 +78,7 @@ export class Presence {
     gauge('erp_service_processes', 'Processes that offer the service.', ({ processes }) => processes);
     gauge(
       'erp_service_away_seconds',
-      'For how long nobody has offered the service; 0 when somebody does.',
+      'Time since the last process offered the service; 0 while one does.',
       ({ awaySeconds = 0 }) => awaySeconds,
     );
   }

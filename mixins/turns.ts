@@ -81,10 +81,14 @@ export class Turns {
     return working
       ? new PlatformError(
           'CONCURRENCY_LIMIT_EXCEEDED',
-          `Another request of the tenant of this kind is in progress, and has not ended within ${seconds} s.`,
+          `Another such request of the tenant is in progress and did not finish within ${seconds} s.`,
           { ...options, details: { max: 1 } },
         )
-      : new PlatformError('SERVICE_UNAVAILABLE', `Other work of this kind has not ended within ${seconds} s.`, options);
+      : new PlatformError(
+          'SERVICE_UNAVAILABLE',
+          `Other work of this kind did not finish within ${seconds} s.`,
+          options,
+        );
   }
 
   /** Tenants that work or wait. */
@@ -96,12 +100,16 @@ export class Turns {
     const { waitingPerTenant: max } = this.#limits;
     const options = { retryAfterSeconds: 1 };
     if (waiting.length >= max)
-      throw new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', `${max} requests of the tenant wait already.`, {
-        ...options,
-        details: { max },
-      });
+      throw new PlatformError(
+        'CONCURRENCY_LIMIT_EXCEEDED',
+        `The tenant already has ${max} waiting requests, the maximum.`,
+        {
+          ...options,
+          details: { max },
+        },
+      );
     if (this.#waiting >= this.#limits.waiting)
-      throw new PlatformError('SERVICE_UNAVAILABLE', 'Too much work of this kind waits already.', options);
+      throw new PlatformError('SERVICE_UNAVAILABLE', 'The queue for this kind of work is full.', options);
   }
 
   #begin(row: Row): void {

@@ -94,7 +94,7 @@ function filterCountProblems(filters: readonly Filter[], add: AddProblem): void 
     if (count > FILTER_CONDITIONS_MAX)
       add(
         `/filters/${at}`,
-        `Filters on one object have ${FILTER_CONDITIONS_MAX} conditions at most, including those inside in_related.`,
+        `Filters on one object may have at most ${FILTER_CONDITIONS_MAX} conditions, including those inside in_related.`,
       );
   });
 }

@@ -332,7 +332,7 @@ export const CATALOGUE = {
     403,
     'The transition is not allowed',
     'The user lacks the permission that the transition or action names.',
-    'Ask an administrator, or have somebody act who holds `details.permission`.',
+    'Ask an administrator, or have a user with `details.permission` do it.',
   ),
   METADATA_PERMISSION_DENIED: e(
     403,
@@ -343,7 +343,7 @@ export const CATALOGUE = {
   APPROVAL_REQUIRED: e(
     403,
     'Approval is required',
-    'A policy makes this call of an agent wait for a person. Nothing was executed; an approval was asked for.',
+    'A policy requires approval of this call by a person. Nothing was executed; an approval was requested.',
     'Keep the request. When the approval `details.approvalId` is `APPROVED`, send exactly the same request with the same key.',
   ),
   APPROVAL_PENDING: e(
@@ -361,7 +361,7 @@ export const CATALOGUE = {
   APPROVAL_EXPIRED: e(
     403,
     'Approval has expired',
-    'Nobody decided in time, or the approval was not used in time.',
+    'The approval was not decided, or not used, in time.',
     'If it is still wanted, send the request with a new `Idempotency-Key`: a new approval is asked for.',
   ),
   APPROVAL_SELF_NOT_ALLOWED: e(
@@ -637,19 +637,19 @@ export const CATALOGUE = {
   ETAG_MISMATCH: e(
     412,
     'The record has changed since it was read',
-    'Somebody changed the record since it was read.',
+    'The record was changed after it was read.',
     'Read the record again, compare, reconcile your change with it, and send it with the new `ETag` and a new `Idempotency-Key`. Never leave `If-Match` out.',
   ),
   REVISION_MISMATCH: e(
     412,
     'The revision is outdated',
-    'Somebody changed the resource since it was read; `details.currentRevision` is its revision now.',
+    'The resource was changed after it was read; `details.currentRevision` is its current revision.',
     'Read it again, reconcile, and send the change with the new revision and a new `Idempotency-Key`.',
   ),
   APPROVAL_TOO_LARGE: e(
     413,
     'The request is too large to be approved',
-    'People approve only what they can be shown whole, and the request or its preview exceeds the limit. Nobody was asked.',
+    'An approval shows the complete request, and the request or its preview exceeds the limit. No approval was requested.',
     'Split the request into smaller ones, within `details.maxBytes`.',
   ),
   REQUEST_TOO_LARGE: e(

@@ -121,7 +121,7 @@ function walk(schema: unknown, at: string, depth: number, problems: InputProblem
     else if (keyword === 'format' && !(typeof value === 'string' && Object.hasOwn(FORMATS, value)))
       wrong(here, `There are the formats ${Object.keys(FORMATS).join(', ')}.`);
     else if (keyword === 'uniqueItems' && value === true && !(Number(schema['maxItems']) <= UNIQUE_ITEMS_MAX))
-      wrong(here, `uniqueItems needs maxItems of ${UNIQUE_ITEMS_MAX} at most.`);
+      wrong(here, `uniqueItems needs maxItems of at most ${UNIQUE_ITEMS_MAX}.`);
     else if (keyword === '$schema' && value !== 'https://json-schema.org/draft/2020-12/schema')
       wrong(here, 'The schema is one of https://json-schema.org/draft/2020-12/schema.');
     else if (!KEYWORDS.has(keyword) && !LISTS_OF_SCHEMAS.has(keyword) && !MAPS_OF_SCHEMAS.has(keyword))

@@ -191,7 +191,7 @@ export class ConditionReader {
       return this.valueList(value, `${pointer}/value`, field, id) ? { ...condition, value } : null;
     const { pattern_max_chars: max } = CONDITION_LIMITS;
     if (SEEKING.has(operator) && typeof value === 'string' && countChars(value) > max)
-      return wrong('value', `The operator ${operator} takes a text of ${max} characters at most.`, { max });
+      return wrong('value', `The operator ${operator} takes a text of at most ${max} characters.`, { max });
     if (operator !== 'in_related') return { ...condition, value };
     if (!outer) {
       this.#problems.add(pointer, 'FILTER_NESTED_GROUP', 'in_related conditions cannot be nested.', {

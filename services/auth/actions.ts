@@ -33,7 +33,7 @@ export function authActions(server: () => AuthServer) {
     'users.sync': async (ctx) => {
       const errors = bodyViolations(UsersToSync, ctx.params);
       if (errors.length > 0)
-        throw new PlatformError('PARAMETER_INVALID', 'The users are not in form.', { errors: [...errors] });
+        throw new PlatformError('PARAMETER_INVALID', 'The list of users is invalid.', { errors: [...errors] });
       const { tenantId, users, checkOnly } = ctx.params;
       return { signInNames: await server().users.sync(tenantId, users, checkOnly) };
     },

@@ -102,14 +102,18 @@ export async function roomRefusal(tx: Tx, { request, call }: AdmittedCall): Prom
   const { ofRun, ofUser, ofTenant } = await tx.one<OpenApprovals>(pendingStatement(tenantId, userId, call.runId));
   const max = LIMITS.agent_approvals_of_run_max;
   if (ofRun >= max)
-    return new PlatformError('AGENT_BUDGET_EXCEEDED', `${max} requests of the run wait for a decision already.`, {
+    return new PlatformError('AGENT_BUDGET_EXCEEDED', `The run already has ${max} pending approvals, the maximum.`, {
       details: { budget: 'maxPendingApprovals', used: ofRun, max },
     });
   const full = (whose: string, most: number): PlatformError =>
-    new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', `${most} requests of agents of ${whose} wait for a decision.`, {
-      retryAfterSeconds: 60,
-      details: { max: most },
-    });
+    new PlatformError(
+      'CONCURRENCY_LIMIT_EXCEEDED',
+      `The agents of ${whose} already have ${most} pending approvals, the maximum.`,
+      {
+        retryAfterSeconds: 60,
+        details: { max: most },
+      },
+    );
   if (ofUser >= LIMITS.agent_approvals_of_user_max) return full('the user', LIMITS.agent_approvals_of_user_max);
   if (ofTenant >= LIMITS.agent_approvals_of_tenant_max) return full('the tenant', LIMITS.agent_approvals_of_tenant_max);
   return null;

@@ -89,12 +89,12 @@ function requireComment({ decision, comment }: Decision): void {
 
 function requirePerson({ person, agentRunId }: RequestContext): void {
   if (person && agentRunId === null) return;
-  throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide: sign in as one, and under no run.');
+  throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide: sign in as one, outside of a run.');
 }
 
 function requireOtherEyes({ userId, allowSelfApproval }: ApprovalRow, request: RequestContext): void {
   if (userId !== request.userId || allowSelfApproval) return;
-  throw new PlatformError('APPROVAL_SELF_NOT_ALLOWED', 'The agent acts in your name: somebody else must decide.');
+  throw new PlatformError('APPROVAL_SELF_NOT_ALLOWED', 'The agent acts in your name: another user must decide.');
 }
 
 /**
@@ -104,7 +104,7 @@ function requireOtherEyes({ userId, allowSelfApproval }: ApprovalRow, request: R
 function requireOtherClient({ userId, clientId }: ApprovalRow, request: RequestContext): void {
   if (clientId !== request.clientId) return;
   if (clientId === CLI_CLIENT_ID && userId !== request.userId) return;
-  throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'The client that asked cannot decide: use another one.');
+  throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'The requesting client cannot decide: use another one.');
 }
 
 function requireOpen({ approvalId, status, decisions }: ApprovalRow, { userId }: RequestContext): void {
@@ -116,7 +116,7 @@ function requireOpen({ approvalId, status, decisions }: ApprovalRow, { userId }:
 }
 
 const otherFingerprint = (): PlatformError =>
-  new PlatformError('APPROVAL_FINGERPRINT_MISMATCH', 'fingerprint is not that of the approval: read it again.');
+  new PlatformError('APPROVAL_FINGERPRINT_MISMATCH', '`fingerprint` does not match the approval: read it again.');
 
 /** The last approval that is needed, and any rejection, settles it. */
 async function store(unit: Unit, row: ApprovalRow, { decision, comment }: Decision): Promise<void> {

@@ -84,7 +84,7 @@ function requireKnownObject({ objects }: Access, context: CreateRun['context']):
 
 function overBudget(excess: readonly Excess[]): PlatformError {
   const errors = excess.map(({ name, max, policy }) =>
-    violation(`/budget/${name}`, 'AGENT_POLICY_DENIED', `${policy} allows ${max} at most.`, {
+    violation(`/budget/${name}`, 'AGENT_POLICY_DENIED', `${policy} allows at most ${max}.`, {
       ruleApiName: policy,
       params: { max },
     }),
@@ -100,7 +100,7 @@ async function requireRoom(tx: Tx, { tenantId, userId }: RequestContext): Promis
   await tx.query(lockActiveRunsStatement(tenantId));
   const { ofUser, ofTenant } = await tx.one<ActiveRuns>(activeRunsStatement(tenantId, userId));
   const refuse = (whose: string, max: number): PlatformError =>
-    new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', `${whose} has ${max} active runs, which is the most.`, {
+    new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', `${whose} already has ${max} active runs, the maximum.`, {
       retryAfterSeconds: 60,
       details: { max },
     });

@@ -77,7 +77,7 @@ export const updateDashboardDraft: Handler<'analytics.dashboards.update', Analyt
     refuseSharing(before, content, former);
     requireRevision(expectedRevision, before.revision);
     if (Object.keys(given).length === 0)
-      throw new PlatformError('VALIDATION_FAILED', 'The body changes nothing.', {
+      throw new PlatformError('VALIDATION_FAILED', 'The body contains no change.', {
         errors: [violation('', 'FIELD_REQUIRED', 'Name what to change.')],
       });
     refuseContent(content, former, await asked);
@@ -316,7 +316,7 @@ const unknownPrincipal = ({ principalType, principalId }: DashboardShare): strin
 
 function refuseTooMany(count: number, max: number, whose: string): void {
   if (count >= max)
-    throw new PlatformError('TOO_MANY_ITEMS', `${whose} has ${max} dashboards at most.`, { details: { max } });
+    throw new PlatformError('TOO_MANY_ITEMS', `${whose} may have at most ${max} dashboards.`, { details: { max } });
 }
 
 /** Audit entry of a change: values of short properties, and the names of other changed ones. */

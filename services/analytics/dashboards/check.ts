@@ -50,4 +50,4 @@ async function requireAccess(
 }
 
 const bodyMissing = (): PlatformError =>
-  new PlatformError('RECORD_ACCESS_DENIED', 'What the dashboard becomes is not known: nobody can be asked about it.');
+  new PlatformError('RECORD_ACCESS_DENIED', 'Approval cannot be requested: the request has no complete dashboard.');

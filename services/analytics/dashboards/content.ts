@@ -71,7 +71,7 @@ function codeOf(problems: readonly Violation[]): ErrorCode {
 /** 413 for a dashboard that takes more room than one may. */
 export function refuseSize(content: Content): void {
   if (Buffer.byteLength(JSON.stringify(content)) > LIMITS.dashboard_max_bytes)
-    throw new PlatformError('REQUEST_TOO_LARGE', `A dashboard has ${LIMITS.dashboard_max_bytes} bytes at most.`, {
+    throw new PlatformError('REQUEST_TOO_LARGE', `A dashboard may have at most ${LIMITS.dashboard_max_bytes} bytes.`, {
       details: { maxBytes: LIMITS.dashboard_max_bytes },
     });
 }

@@ -84,7 +84,7 @@ async function authorize({ tenants, runState }: RevertDeps, caller: RequestConte
   const { tenantId, userId } = caller;
   requireOverseer(await tenants.view(tenantId, userId));
   if (!caller.person || caller.agentRunId !== null)
-    throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'A run is reverted by a person, and not in a run itself.');
+    throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can revert a run, outside of a run.');
   const run = isUuid(runId) ? await runState(tenantId, runId) : null;
   if (!run) throw new PlatformError('RUN_NOT_FOUND', 'The run does not exist, or you have no access to it.');
   if (!ENDED.includes(run.status))

@@ -24,7 +24,7 @@ export type FilterNode =
 /** Throws FILTER_INVALID (invalidFilter). */
 export function readFilter(text: string): FilterNode {
   if (text.length > LIMITS.scim_filter_max_chars)
-    throw scimError('invalidFilter', `A filter has ${LIMITS.scim_filter_max_chars} characters at most.`);
+    throw scimError('invalidFilter', `A filter may have at most ${LIMITS.scim_filter_max_chars} characters.`);
   if (nestingOf(text) > LIMITS.scim_filter_depth_max) throw tooDeep();
   let parsed: Filter;
   try {
@@ -48,7 +48,10 @@ export function readFilter(text: string): FilterNode {
         return convert(filter.valFilter, `${prefix}${localPath(filter.attrPath)}.`, depth + 1);
       default:
         if (++leaves > LIMITS.scim_filter_conditions_max)
-          throw scimError('invalidFilter', `A filter has ${LIMITS.scim_filter_conditions_max} conditions at most.`);
+          throw scimError(
+            'invalidFilter',
+            `A filter may have at most ${LIMITS.scim_filter_conditions_max} conditions.`,
+          );
         return {
           kind: 'leaf',
           path: prefix + localPath(filter.attrPath),
@@ -61,7 +64,7 @@ export function readFilter(text: string): FilterNode {
 }
 
 const tooDeep = (): Error =>
-  scimError('invalidFilter', `A filter is nested ${LIMITS.scim_filter_depth_max} levels deep at most.`);
+  scimError('invalidFilter', `A filter may be nested at most ${LIMITS.scim_filter_depth_max} levels deep.`);
 
 /** Parentheses, brackets and `not` outside of texts: the parser goes down one level for each that is open. */
 function nestingOf(text: string): number {

@@ -53,7 +53,7 @@ const list =
 /** Discovery is not filtered: RFC 7644 section 4 wants 403, lest a client believe it were. */
 function refuseFilter(query: ScimCall['query']): void {
   if (member(query, 'filter') !== undefined)
-    throw new PlatformError('OBJECT_PERMISSION_DENIED', 'There is no filter here: the answer is always whole.', {
+    throw new PlatformError('OBJECT_PERMISSION_DENIED', 'SCIM discovery does not support filters.', {
       details: { layer: 'objectPermission' },
     });
 }

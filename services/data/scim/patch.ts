@@ -49,7 +49,7 @@ export function* changesOf(body: Json, table: readonly Attribute[]): Generator<C
   if (!Array.isArray(operations) || operations.length === 0)
     throw scimError('invalidSyntax', 'The body needs Operations: a list of {op, path, value}.');
   if (operations.length > LIMITS.scim_patch_operations_max)
-    throw scimError('invalidValue', `A request has ${LIMITS.scim_patch_operations_max} operations at most.`);
+    throw scimError('invalidValue', `A request may have at most ${LIMITS.scim_patch_operations_max} operations.`);
   for (const operation of operations) yield* changesOfOne(operation, table);
 }
 
@@ -78,7 +78,7 @@ function* changesOfOne(operation: unknown, table: readonly Attribute[]): Generat
     return;
   }
   if (typeof path !== 'string' || path.length > PATH_MAX_CHARS)
-    throw scimError('invalidPath', `A path is a text of ${PATH_MAX_CHARS} characters at most.`);
+    throw scimError('invalidPath', `A path may have at most ${PATH_MAX_CHARS} characters.`);
   if (path.toLowerCase() === ENTERPRISE_SCHEMA.toLowerCase()) {
     if (isObject(value)) yield* valueChanges(op, value, table);
     else if (op === 'remove') yield* removalsOf(table);
@@ -182,7 +182,7 @@ function appliedToList(before: readonly unknown[], change: Change): unknown {
 }
 
 function bounded(items: Json[], { name }: Attribute): Json[] {
-  if (items.length > VALUES_MAX) throw scimError('invalidValue', `${name} has ${VALUES_MAX} values at most.`);
+  if (items.length > VALUES_MAX) throw scimError('invalidValue', `${name} may have at most ${VALUES_MAX} values.`);
   return items;
 }
 
@@ -246,7 +246,8 @@ function item(given: unknown, { name, subAttributes = [] }: Attribute): Json {
 
 function listOf(value: unknown, attribute: Attribute): Json[] {
   const given = Array.isArray(value) ? value : [value];
-  if (given.length > VALUES_MAX) throw scimError('invalidValue', `${attribute.name} has ${VALUES_MAX} values at most.`);
+  if (given.length > VALUES_MAX)
+    throw scimError('invalidValue', `${attribute.name} may have at most ${VALUES_MAX} values.`);
   const items = given.map((one) => item(one, attribute));
   const byValue = new Map(items.map((one) => [one['value'], one]));
   return [...byValue.values()];

@@ -173,7 +173,7 @@ function oneOf(value: unknown, name: string, type: string): string | null {
 export function externalIdOf(attributes: Attributes): string | null {
   const value = textOf(attributes['externalId']);
   if (value !== null && value.length > EXTERNAL_ID_MAX_CHARS)
-    throw scimError('invalidValue', `externalId has ${EXTERNAL_ID_MAX_CHARS} characters at most.`);
+    throw scimError('invalidValue', `externalId may have at most ${EXTERNAL_ID_MAX_CHARS} characters.`);
   return value;
 }
 

@@ -180,7 +180,7 @@ async function assign(
 ): Promise<void> {
   const ids = [...added, ...removed];
   if (ids.length > LIMITS.scim_members_changed_max)
-    throw scimError('tooMany', `A request changes ${LIMITS.scim_members_changed_max} members at most.`);
+    throw scimError('tooMany', `A request may change at most ${LIMITS.scim_members_changed_max} members.`);
   if (ids.length === 0) return;
   const { unit } = change;
   const users = await unit.tx.all<StoredUser>(storedUsersSql(unit.schema, clientId, ids));

@@ -60,7 +60,7 @@ async function share(write: Write): Promise<void> {
   );
   refuseContent(write, given, isUser);
   if (others >= LIMITS.record_shares_max)
-    throw new PlatformError('TOO_MANY_ITEMS', `A record has ${LIMITS.record_shares_max} shares at most.`, {
+    throw new PlatformError('TOO_MANY_ITEMS', `A record may have at most ${LIMITS.record_shares_max} shares.`, {
       details: { max: LIMITS.record_shares_max },
     });
   const { body } = await write.unit.commit<{ body: string }>(

@@ -59,7 +59,7 @@ export function epochOf(row: EpochRow, ...seen: (string | null)[]): Epoch {
 
 /** It cannot know which timeline it will be on. */
 export const replicaError = (): PlatformError =>
-  new PlatformError('SERVICE_UNAVAILABLE', 'The database is a replica, on which changes cannot be followed.', {
+  new PlatformError('SERVICE_UNAVAILABLE', 'The database is a replica, which cannot serve the change feed.', {
     retryAfterSeconds: 5,
   });
 
@@ -107,7 +107,7 @@ export async function renewEpoch(database: Database, tenantId: string, seen: str
 const beingRestored = (): PlatformError =>
   new PlatformError(
     'SERVICE_UNAVAILABLE',
-    'The database was restored, and changes cannot be followed yet; try again.',
+    'The database was restored, and the change feed is not available yet; try again.',
     {
       retryAfterSeconds: 2,
     },

@@ -178,7 +178,7 @@ async function ofAuth<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
-    throw new PlatformError('SERVICE_UNAVAILABLE', 'Nobody can be let in at the moment.', {
+    throw new PlatformError('SERVICE_UNAVAILABLE', 'The sign-in service is temporarily unavailable.', {
       retryAfterSeconds: 1,
       cause: error,
     });

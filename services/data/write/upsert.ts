@@ -158,7 +158,7 @@ async function find(
   if (!row) throw new PlatformError('INTERNAL_ERROR', 'The tenant has no state.');
   assertFresh(view, row.metadataVersion, row.accessVersion);
   if (row.contradicts)
-    throw new PlatformError('PARAMETER_CONFLICT', 'The body gives the record another external id than the address.', {
+    throw new PlatformError('PARAMETER_CONFLICT', 'The external id in the body differs from the one in the path.', {
       errors: [
         violation(pointerTo(field.apiName), 'PARAMETER_CONFLICT', 'The address says otherwise.', {
           field: field.apiName,

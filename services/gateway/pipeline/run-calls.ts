@@ -35,7 +35,7 @@ export function runOf({ session, headers, route: { operation } }: Call): string 
   if (!session) return null;
   const runId = headers['x-agent-run-id'];
   if (operation.runs === 'refused' && runId !== undefined)
-    throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide, and under no run.');
+    throw new PlatformError('APPROVAL_ACTOR_NOT_HUMAN', 'Only a person can decide, outside of a run.');
   if (!belongsToRuns(operation)) return null;
   if (typeof runId === 'string') return runId.toLowerCase();
   if (!isAgent(session)) return null;

@@ -51,10 +51,14 @@ const OPEN_MAX = 50;
 export async function insertDeployment(tx: Tx, deployment: NewDeployment): Promise<void> {
   const { rowCount } = await tx.query(insertDeploymentStatement(deployment, OPEN_MAX));
   if (rowCount === 0)
-    throw new PlatformError('CONCURRENCY_LIMIT_EXCEEDED', `${OPEN_MAX} deployments of the tenant have not ended yet.`, {
-      retryAfterSeconds: 5,
-      details: { max: OPEN_MAX },
-    });
+    throw new PlatformError(
+      'CONCURRENCY_LIMIT_EXCEEDED',
+      `The tenant already has ${OPEN_MAX} unfinished deployments, the maximum.`,
+      {
+        retryAfterSeconds: 5,
+        details: { max: OPEN_MAX },
+      },
+    );
 }
 
 export async function findDeployment(

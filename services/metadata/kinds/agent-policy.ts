@@ -41,7 +41,7 @@ const RULE = group(
     risk: optional(Type.Enum(['low', 'medium', 'high'], { description: 'Operations of this risk.' })),
     objects: optional(setOf(Type.String({ pattern: API_NAME }), 'Operations on these objects.', 500)),
     decision: Type.Enum(['allow', 'approve', 'deny'], { description: 'What happens to a call that fits.' }),
-    approvers: approvers('approve: who decides; everybody who may approve actions of agents when there are none.'),
+    approvers: approvers('approve: the approvers; every user who may approve actions of agents when there are none.'),
     requiredApprovals: optional(
       Type.Integer({ minimum: 1, maximum: 10, description: 'approve: how many people; default 1.' }),
     ),
@@ -136,7 +136,7 @@ export const agentPolicy = defineKind({
     const policies = componentsOf(context.after, AGENT_POLICY);
     const last = policies.at(-1);
     if (last && policies.length > AGENT_POLICIES_MAX)
-      context.problem('LIMIT_EXCEEDED', last, '', `A tenant has ${AGENT_POLICIES_MAX} agent policies at most.`, {
+      context.problem('LIMIT_EXCEEDED', last, '', `A tenant may have at most ${AGENT_POLICIES_MAX} agent policies.`, {
         details: { max: AGENT_POLICIES_MAX },
       });
   },

@@ -126,7 +126,7 @@ function checkMasterDetails(context: CheckContext): void {
     const masters = list.filter(({ body }) => isMasterDetail(body));
     const last = masters.at(-1);
     if (last && masters.length > MASTER_DETAILS_MAX)
-      context.problem('LIMIT_EXCEEDED', last, '/fieldType', 'An object has two masterDetail fields at most.', {
+      context.problem('LIMIT_EXCEEDED', last, '/fieldType', 'An object may have at most two masterDetail fields.', {
         details: { max: MASTER_DETAILS_MAX },
       });
   }
@@ -160,7 +160,7 @@ function checkChars(
       const before = chars;
       chars += charsOf(field.body);
       if (before > max || chars <= max) continue;
-      const message = `The ${plural} of an object have ${max} characters together at most.`;
+      const message = `The ${plural} of an object may have at most ${max} characters together.`;
       context.problem('LIMIT_EXCEEDED', field, pointer, message, { details: { max } });
     }
   }
@@ -181,7 +181,7 @@ function checkName(component: FieldComponent, context: CheckContext): void {
       'NAME_INVALID',
       component,
       '/apiName',
-      'The names of the object and of an autoNumber field have 57 characters together at most.',
+      'The names of the object and of an autoNumber field may have at most 57 characters together.',
     );
 }
 
@@ -199,7 +199,7 @@ function checkAttributes(component: FieldComponent, context: CheckContext): void
   if (isFormula(body)) checkFormulaAttributes(body, invalid);
 
   if (chars && (body.length ?? 0) > chars.max)
-    invalid('/length', `A field of type ${type} holds ${chars.max} characters at most.`, 'Use longText for more.');
+    invalid('/length', `A field of type ${type} may hold at most ${chars.max} characters.`, 'Use longText for more.');
   const digits = digitsOf(fieldType(type), body);
   if (digits && digits.scale > digits.precision)
     invalid('/scale', `scale ${digits.scale} is greater than precision ${digits.precision}.`);

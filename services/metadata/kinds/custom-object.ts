@@ -54,7 +54,7 @@ export const customObject = defineKind({
     const objects = componentsOf(context.after, CUSTOM_OBJECT);
     const last = objects.at(-1);
     if (last && objects.length > OBJECTS_MAX)
-      context.problem('LIMIT_EXCEEDED', last, '', `A tenant has ${OBJECTS_MAX} objects at most.`, {
+      context.problem('LIMIT_EXCEEDED', last, '', `A tenant may have at most ${OBJECTS_MAX} objects.`, {
         details: { max: OBJECTS_MAX },
       });
     checkParents(context);

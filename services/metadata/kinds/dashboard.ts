@@ -102,11 +102,7 @@ const DASHBOARD = componentType('Dashboard', {
     description: 'As people see it.',
   }),
   description: optional(text('What it is for.', DASHBOARD_BOUNDS.descriptionChars)),
-  visibility: shownChoice(
-    VISIBILITIES,
-    'private',
-    'Who sees it: administrators, those it is shared with, or everybody.',
-  ),
+  visibility: shownChoice(VISIBILITIES, 'private', 'Visible to administrators, those it is shared with, or all users.'),
   sharedWith: optional(
     listOf(
       group(
@@ -206,16 +202,24 @@ export const dashboard = defineKind({
     contentProblems(content, (pointer, message) => context.problem('YAML_SCHEMA_INVALID', component, pointer, message));
     const max = LIMITS.dashboard_max_bytes;
     if (Buffer.byteLength(JSON.stringify(content)) > max)
-      context.problem('LIMIT_EXCEEDED', component, '', `A dashboard has ${max} bytes at most.`, { details: { max } });
+      context.problem('LIMIT_EXCEEDED', component, '', `A dashboard may have at most ${max} bytes.`, {
+        details: { max },
+      });
   },
 
   checkAll(context: CheckContext) {
     const all = componentsOf(context.after, DASHBOARD);
     const last = all.at(-1);
     if (last && all.length > DASHBOARDS_MAX)
-      context.problem('LIMIT_EXCEEDED', last, '', `A tenant has ${DASHBOARDS_MAX} components of this type at most.`, {
-        details: { max: DASHBOARDS_MAX },
-      });
+      context.problem(
+        'LIMIT_EXCEEDED',
+        last,
+        '',
+        `A tenant may have at most ${DASHBOARDS_MAX} components of this type.`,
+        {
+          details: { max: DASHBOARDS_MAX },
+        },
+      );
   },
 });
 

@@ -143,13 +143,13 @@ class Formulas {
         this.#exceeds(
           name,
           OBJECT_COST_MAX,
-          `The formulas of an object cost ${OBJECT_COST_MAX} units for one record together at most.`,
+          `The formulas of an object may cost at most ${OBJECT_COST_MAX} units together for one record.`,
         );
       if (isWithin && parts > OBJECT_PARTS_MAX)
         this.#exceeds(
           name,
           OBJECT_PARTS_MAX,
-          `The formulas of an object have ${OBJECT_PARTS_MAX} parts together at most.`,
+          `The formulas of an object may have at most ${OBJECT_PARTS_MAX} parts together.`,
         );
     }
   }
@@ -196,7 +196,7 @@ class Formulas {
 
   #bounded(name: string, sized: Sized): Sized | null {
     const limits: readonly [number, number, string][] = [
-      [sized.levels, FORMULA_LEVELS_MAX, `Formulas over formulas have ${FORMULA_LEVELS_MAX} levels at most.`],
+      [sized.levels, FORMULA_LEVELS_MAX, `Formulas over formulas may have at most ${FORMULA_LEVELS_MAX} levels.`],
       [
         sized.parts,
         FORMULA_PARTS_MAX,

@@ -17,9 +17,7 @@ export const GROUP = componentType('Group', {
           setOf(Type.String({ pattern: API_NAME }), 'Roles: their users, and those of the roles above them.'),
         ),
         groups: optional(setOf(Type.String({ pattern: API_NAME }), 'Groups whose members are members here, too.')),
-        users: optional(
-          setOf(Type.String({ minLength: 1, maxLength: 255 }), 'Usernames; one that nobody has is nobody.'),
-        ),
+        users: optional(setOf(Type.String({ minLength: 1, maxLength: 255 }), 'Usernames; unknown ones are ignored.')),
       },
       'Who belongs to it.',
     ),
@@ -46,7 +44,7 @@ export const group = defineKind({
     checkCircles(groups, context);
     const last = groups.at(-1);
     if (last && groups.length > GROUPS_MAX)
-      context.problem('LIMIT_EXCEEDED', last, '', `A tenant has ${GROUPS_MAX} groups at most.`, {
+      context.problem('LIMIT_EXCEEDED', last, '', `A tenant may have at most ${GROUPS_MAX} groups.`, {
         details: { max: GROUPS_MAX },
       });
   },

@@ -39,7 +39,7 @@ export const IDENTITY_PROVIDER = componentType('IdentityProvider', {
         profileApiName: Type.String({ pattern: API_NAME, description: 'Profile of a created user.' }),
         roleApiName: optional(Type.String({ pattern: API_NAME, description: 'Role of a created user.' })),
       },
-      'What a user gets who signs in for the first time and is not there yet; without it nobody is created.',
+      'Defaults for users created at their first sign-in; without it none are created.',
     ),
   ),
   passwordSignIn: shownFlag(true, 'Users of the domains may also sign in without the provider.'),
@@ -98,7 +98,7 @@ export const identityProvider = defineKind({
           'DOMAIN_NOT_VERIFIED',
           component,
           `/domains/${i}`,
-          `${domain} is not verified for this tenant: nobody signs in with the provider there until the operator of the platform adds it.`,
+          `${domain} is not verified for this tenant: its users cannot sign in with the provider until the operator of the platform adds it.`,
         );
     }
   },
@@ -116,7 +116,7 @@ export const identityProvider = defineKind({
     }
     const last = providers.at(-1);
     if (last && providers.length > PROVIDERS_MAX)
-      context.problem('LIMIT_EXCEEDED', last, '', `A tenant has ${PROVIDERS_MAX} identity providers at most.`, {
+      context.problem('LIMIT_EXCEEDED', last, '', `A tenant may have at most ${PROVIDERS_MAX} identity providers.`, {
         details: { max: PROVIDERS_MAX },
       });
   },

@@ -101,7 +101,7 @@ function checkFilters(component: ListViewComponent, context: CheckContext): void
   const { object: name, filters } = component.body;
   if (filters === undefined) return;
   if (Buffer.byteLength(JSON.stringify(filters)) > FILTERS_MAX_BYTES) {
-    const message = `The filters of a list view have ${FILTERS_MAX_BYTES} bytes of JSON at most.`;
+    const message = `The filters of a list view may have at most ${FILTERS_MAX_BYTES} bytes of JSON.`;
     context.problem('LIMIT_EXCEEDED', component, '/filters', message, { details: { max: FILTERS_MAX_BYTES } });
     return;
   }

@@ -25,9 +25,9 @@ export function checkParents(context: CheckContext): void {
     const exceeded = (message: string, max: number): void =>
       context.problem('LIMIT_EXCEEDED', component, '/sharingDefault', message, { details: { max } });
     if (objects > PARENTS_MAX)
-      exceeded(`Records follow parents over ${PARENTS_MAX} objects at most, and here it is ${objects}.`, PARENTS_MAX);
+      exceeded(`Records may follow parents over at most ${PARENTS_MAX} objects, not ${objects}.`, PARENTS_MAX);
     else if (ways > PARENT_WAYS_MAX)
-      exceeded(`A record follows ${PARENT_WAYS_MAX} parents at most, and here it is ${ways}.`, PARENT_WAYS_MAX);
+      exceeded(`A record may follow at most ${PARENT_WAYS_MAX} parents, not ${ways}.`, PARENT_WAYS_MAX);
   }
 }
 

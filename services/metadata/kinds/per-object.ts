@@ -7,6 +7,6 @@ export function checkPerObject(context: CheckContext, type: ComponentType, plura
   for (const list of componentsByObject(context.after, type).values()) {
     const last = list.at(-1);
     if (last && list.length > max)
-      context.problem('LIMIT_EXCEEDED', last, '', `An object has ${max} ${plural} at most.`, { details: { max } });
+      context.problem('LIMIT_EXCEEDED', last, '', `An object may have at most ${max} ${plural}.`, { details: { max } });
   }
 }

@@ -24,7 +24,7 @@ export const role = defineKind({
     const roles = componentsOf(context.after, ROLE);
     const last = roles.at(-1);
     if (last && roles.length > ROLES_MAX) {
-      context.problem('LIMIT_EXCEEDED', last, '', `A tenant has ${ROLES_MAX} roles at most.`, {
+      context.problem('LIMIT_EXCEEDED', last, '', `A tenant may have at most ${ROLES_MAX} roles.`, {
         details: { max: ROLES_MAX },
       });
       return;

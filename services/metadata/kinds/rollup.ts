@@ -151,7 +151,7 @@ export function checkRollups(context: CheckContext): void {
         'LIMIT_EXCEEDED',
         last,
         '/fieldType',
-        `An object has ${ROLLUPS_PER_OBJECT_MAX} rollups at most.`,
+        `An object may have at most ${ROLLUPS_PER_OBJECT_MAX} rollups.`,
         { details: { max: ROLLUPS_PER_OBJECT_MAX } },
       );
   }
@@ -168,7 +168,7 @@ export function checkRollups(context: CheckContext): void {
           'LIMIT_EXCEEDED',
           component,
           '/rollup',
-          `Rollups over rollups have ${ROLLUP_LEVELS_MAX} levels at most.`,
+          `Rollups over rollups may have at most ${ROLLUP_LEVELS_MAX} levels.`,
           { details: { max: ROLLUP_LEVELS_MAX } },
         );
     }

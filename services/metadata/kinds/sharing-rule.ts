@@ -126,7 +126,7 @@ function checkCosts(context: CheckContext): void {
         if (!(error instanceof ExpressionError)) throw error; // its own check reports it
       }
       if (before > OBJECT_COST_MAX || cost <= OBJECT_COST_MAX) continue;
-      const message = `The criteria of an object cost ${OBJECT_COST_MAX} units for one record together at most.`;
+      const message = `The criteria of an object may cost at most ${OBJECT_COST_MAX} units together for one record.`;
       context.problem('LIMIT_EXCEEDED', rule, '/criteria', message, { details: { max: OBJECT_COST_MAX } });
     }
   }

@@ -122,7 +122,7 @@ function checkStates(component: Component, context: CheckContext, body: StateMod
   }
   const states = new Set(declared ?? active);
   if (states.size > STATES_MAX)
-    context.problem('LIMIT_EXCEEDED', component, '/field', `An object has ${STATES_MAX} states at most.`, {
+    context.problem('LIMIT_EXCEEDED', component, '/field', `An object may have at most ${STATES_MAX} states.`, {
       remedy: 'Name those of the values that are states.',
       details: { max: STATES_MAX },
     });

@@ -38,7 +38,7 @@ export const TENANT_SETTINGS = componentType('TenantSettings', {
   secondFactor: optional(
     Type.Enum([...SECOND_FACTOR_POLICIES], {
       description:
-        'Who must sign in with a second factor: nobody, administrators of users or configuration, or everyone.',
+        'Users who must sign in with a second factor: none, administrators of users or configuration, or all.',
     }),
   ),
 });

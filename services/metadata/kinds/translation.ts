@@ -138,7 +138,7 @@ export const translation = defineKind({
     const all = componentsOf(context.after, TRANSLATION);
     const last = all.at(-1);
     if (last && all.length > TRANSLATIONS_MAX)
-      context.problem('LIMIT_EXCEEDED', last, '', `A tenant has ${TRANSLATIONS_MAX} translations at most.`, {
+      context.problem('LIMIT_EXCEEDED', last, '', `A tenant may have at most ${TRANSLATIONS_MAX} translations.`, {
         details: { max: TRANSLATIONS_MAX },
       });
   },

@@ -106,7 +106,7 @@ function readBy({ component, object, question }: DataCheck, known: State): Permi
   ];
 }
 
-const ASK = 'Ask somebody who holds it, or who holds manageAccess.';
+const ASK = 'Ask a user who holds it or manageAccess.';
 
 type Body = Component['body'];
 

@@ -318,7 +318,7 @@ const NO_LONGER_MANAGING: Problem = {
   ...ABOUT_ALL,
   code: 'COMPONENT_PERMISSION_DENIED',
   message: 'The user who asked for the deployment may not manage configuration any more.',
-  remedy: 'Let somebody deploy who holds metadataManage.',
+  remedy: 'Have a user with metadataManage deploy it.',
 };
 
 /** The records of the tenant through the door. */

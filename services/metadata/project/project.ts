@@ -86,7 +86,7 @@ export function refuseAll(found: readonly Violation<ErrorCode>[]): void {
 export function checkFiles(files: Readonly<Record<string, unknown>>): asserts files is Record<string, string> {
   const paths = Object.keys(files);
   if (paths.length > LIMITS.metadata_files_max)
-    throw new PlatformError('TOO_MANY_ITEMS', `A project has ${LIMITS.metadata_files_max} files at most.`, {
+    throw new PlatformError('TOO_MANY_ITEMS', `A project may have at most ${LIMITS.metadata_files_max} files.`, {
       details: { max: LIMITS.metadata_files_max },
     });
   const found: Violation<ErrorCode>[] = [];
@@ -207,7 +207,7 @@ function readTypes(
 }
 
 export const tooManyMembers = (max: number): PlatformError =>
-  new PlatformError('TOO_MANY_ITEMS', `A package has ${max} members at most.`, { details: { max } });
+  new PlatformError('TOO_MANY_ITEMS', `A package may have at most ${max} members.`, { details: { max } });
 
 interface ReadFile {
   readonly draft: Draft | null;

@@ -92,7 +92,7 @@ describe("deciders of agents' requests", function () {
       const miaThere = await at('mia', 'Desk');
       const answer = await decide(miaThere, asked);
       refused(answer, 403, 'APPROVAL_ACTOR_NOT_HUMAN');
-      assert.equal(answer.body.message, 'The client that asked cannot decide: use another one.');
+      assert.equal(answer.body.message, 'The requesting client cannot decide: use another one.');
       refused(await decide(miaThere, asked, 'reject'), 403, 'APPROVAL_ACTOR_NOT_HUMAN');
       assert.equal((await decide(mia, asked)).status, 201);
     });

@@ -121,7 +121,7 @@ describe('bad input: work', function () {
     const files = Object.assign({}, ...[1, 2, 3].map((i) => formula(`Each${i}__c`, 'record.Text__c.lower()')));
     assert.match(
       (await problemsOf(files)).join(),
-      /The formulas of an object cost 10000 units for one record together/,
+      /The formulas of an object may cost at most 10000 units together for one record/,
     );
   });
 });

@@ -526,7 +526,7 @@ describe('rollup fields', () => {
       ...Array.from({ length: 26 }, (_, n) => fieldFile('Item__c', `R${n}__c`, rollup('Item__c', 'Up__c', 'count'))),
       objectFiles('Item__c', { Up__c: 'fieldType: reference\nreferenceTo:\n  - Item__c' }),
     );
-    assert.match((await problems(several)).join(), /LIMIT_EXCEEDED \d+ An object has 25 rollups at most/);
+    assert.match((await problems(several)).join(), /LIMIT_EXCEEDED \d+ An object may have at most 25 rollups/);
   });
 
   it('refuse a child that makes them exceed their range', async () => {

@@ -230,7 +230,7 @@ ${PAY}`,
       );
     assert.deepEqual(await problems({ ...model(), ...status(98) }), []);
     assert.deepEqual(await problems({ ...model(), ...status(99) }), [
-      'LIMIT_EXCEEDED 4:1 An object has 100 states at most.',
+      'LIMIT_EXCEEDED 4:1 An object may have at most 100 states.',
     ]);
     const named = model(transition(), 'states:\n  - value: draft\n  - value: sent\n');
     assert.deepEqual(await problems({ ...named, ...status(99) }), []);

@@ -51,7 +51,7 @@ export const LIST_VIEW = componentType('ListView', {
         roles: optional(setOf(field('A role.'), 'The users of these roles and of those above them.', 200)),
         groups: optional(setOf(field('A group.'), 'The members of these groups.', 200)),
       },
-      'Who is offered it; without roles and groups everybody. It opens no records.',
+      'Users who are offered it; all users without roles and groups. It grants no access to records.',
     ),
   ),
 });
