@@ -416,7 +416,7 @@ describe('calls under a run over HTTP', () => {
     refused(denied, 403, 'AGENT_POLICY_DENIED');
   });
 
-  describe('and its budget', () => {
+  describe('within a budget', () => {
     const name = (): string => `Budget ${randomUUID()}`;
 
     it('never exceed the budget of mutations, however many come at once', async () => {

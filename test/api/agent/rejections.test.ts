@@ -16,7 +16,7 @@ const FILES = {
   }),
 };
 
-describe('a rejection by people', function () {
+describe('a rejected request', function () {
   this.timeout(180_000);
   let deals: Deals;
   let ada: Api;
@@ -70,7 +70,7 @@ describe('a rejection by people', function () {
     return { id: reply.body.id, etag: reply.headers.get('etag') ?? '' };
   };
 
-  it('holds for every spelling of a path and of If-Match', async () => {
+  it('stays rejected in every spelling of a path and of If-Match', async () => {
     const { id, etag } = await newDeal();
     const runId = await begin(ada);
     const asked = await send(runId, ['DELETE', `/data/Deal__c/${id}`, undefined, etag]);
@@ -100,7 +100,7 @@ describe('a rejection by people', function () {
     refused(await send(later, ['DELETE', `/data/Deal__c/${id}`, undefined, etag]), 403, 'APPROVAL_REJECTED');
   });
 
-  it('holds for every spelling of a body', async () => {
+  it('stays rejected in every spelling of a body', async () => {
     const runId = await begin(ada);
     const { id } = await newDeal();
     const create = (body: string): Promise<Answer> => send(runId, ['POST', '/data/DealLine__c', body]);
@@ -115,7 +115,7 @@ describe('a rejection by people', function () {
     refused(await create(`{"name":"line","Deal__c":"${id}"}`), 403, 'APPROVAL_REQUIRED');
   });
 
-  it('holds for a creation that states the defaults explicitly', async () => {
+  it('stays rejected as a creation that states the defaults explicitly', async () => {
     const runId = await begin(ada);
     const create = (body: object): Promise<Answer> => send(runId, ['POST', '/data/Deal__c', JSON.stringify(body)]);
     await decide(await create({ name: 'Deal' }), 'reject');
@@ -125,7 +125,7 @@ describe('a rejection by people', function () {
       refused(await create({ name: 'Deal', ...more }), 403, 'APPROVAL_REQUIRED');
   });
 
-  it('holds for every spelling of a transition', async () => {
+  it('stays rejected in every spelling of a transition', async () => {
     await deals.deploy({
       'objects/Deal__c/actions/note.yaml': JSON.stringify({
         type: 'CustomAction',
@@ -157,7 +157,7 @@ describe('a rejection by people', function () {
       refused(await note(body), 403, 'APPROVAL_REQUIRED');
   });
 
-  it('holds for every spelling of a deployment with the same plan', async () => {
+  it('stays rejected in every spelling of a deployment with the same plan', async () => {
     const runId = await begin(ada);
     const deploy = (files: Record<string, string>): Promise<Answer> => {
       const body = { files, package: { version: 1, types: [{ name: 'Group', members: ['Tried'] }] } };

@@ -420,12 +420,12 @@ describe('the end of agent runs', function () {
         const { code, details } = await admit(platform, context, approved.admission).catch((error) => error);
         return [code, details?.status];
       },
-      'a look at it': async ({ runId }) => (await sam.get(`/agent/runs/${runId}`)).body.status,
+      'a read of it': async ({ runId }) => (await sam.get(`/agent/runs/${runId}`)).body.status,
       'a list': async ({ runId }) => {
         const { records } = (await sam.get('/agent/runs?agentKey=dunning&take=200')).body;
         return records.find((one: { runId: string }) => one.runId === runId).status;
       },
-      'a look at what waits': async ({ pending }) =>
+      'a read of a pending approval': async ({ pending }) =>
         (await ada.get(`/agent/approvals/${pending.approvalId}`)).body.status,
     };
     const seen: Readonly<Record<string, unknown>> = {
