@@ -154,10 +154,9 @@ export function ask(
   ended?: (status: number) => void,
 ): Promise<OperationReply> {
   const { traceparent } = x;
-  const meta: object & DatabaseTimeMeta = {
-    ...(request ? { request } : {}),
-    ...(traceparent ? { traceparent } : {}),
-  };
+  const meta: DatabaseTimeMeta & { request?: RequestContext; traceparent?: string } = {};
+  if (request) meta.request = request;
+  if (traceparent) meta.traceparent = traceparent;
   return new Promise((resolve, reject) => {
     x.abort = reject;
     broker.call<OperationReply, unknown>(action, asked, { meta, requestID: x.requestId }).then(
@@ -208,7 +207,7 @@ export async function chargeAddress(
 export function requestContextOf(x: Call): RequestContext | undefined {
   const { session, run } = x;
   if (!session) return undefined;
-  const context: RequestContext = {
+  const context: RequestContext & { lacksStepUp?: boolean } = {
     requestId: x.requestId,
     clientRequestId: x.clientRequestId,
     tenantId: session.tenantId,
@@ -218,13 +217,13 @@ export function requestContextOf(x: Call): RequestContext | undefined {
     scopes: session.scopes,
     agent: isAgent(session),
     person: session.signedIn !== null && !isAgent(session),
-    ...(lacksStepUp(session, platformTime()) ? { lacksStepUp: true } : {}),
     agentRunId: run?.runId ?? x.refusedByRun,
     tokenExpiresAt: session.tokenExpiresAt,
     ip: x.ip,
     channel: x.door === 'mcp' ? 'mcp' : session.clientId === CLI_CLIENT_ID ? 'cli' : 'api',
     deadline: x.startedAt + LIMITS.request_timeout_ms,
   };
+  if (lacksStepUp(session, platformTime())) context.lacksStepUp = true;
   if (!run) return context;
   const { dryRun, approvalRequired, approval, deniedObjects } = run;
   return {
