@@ -35,6 +35,7 @@ const SOURCES = [
   'mixins',
   'scripts',
   'services',
+  'web',
 ];
 
 function sourcesHash(): string {
