@@ -1,6 +1,6 @@
 /**
  * Random worlds that change: the history of a record answers exactly those who can read the record, and the changes that a
- * user is told are exactly those of records in the user's sight, then or now, by what is decided of the world before
+ * user sees are exactly those of records in the user's sight, then or now, by what is decided of the world before
  * and after. ACCESS_WORLDS sets how many worlds are tried, ACCESS_SEED replays one run.
  */
 
