@@ -115,6 +115,7 @@ const OWN_PAGES: ReadonlyMap<string, readonly string[]> = new Map<string, readon
 async function ownPageGrant(provider: Provider, clientId: string, accountId: string): Promise<Grant> {
   const scopes = OWN_PAGES.get(clientId) ?? [];
   const grant = new provider.Grant({ accountId, clientId });
+  grant.clientMarks = marksOf({ meta: null });
   grant.addOIDCScope(['openid', ...scopes].join(' '));
   if (scopes.length > 0) grant.addResourceScope(apiResource(provider.issuer), scopes.join(' '));
   await grant.save();

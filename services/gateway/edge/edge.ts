@@ -151,6 +151,8 @@ export class HttpEdge {
       checkUri(x);
       await this.#doors![x.door].answer(x);
     } catch (error) {
+      // The parser reads on first: it refuses malformed framing itself, and a request gets one answer.
+      await undefined;
       this.fail(x, error);
     } finally {
       x.worked = true;
