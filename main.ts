@@ -65,7 +65,7 @@ export interface Running {
   readonly broker: ServiceBroker;
   readonly config: Config;
   readonly baseUrl: string | null;
-  /** Ends in order; without `times` nobody is given time to notice. */
+  /** Ends in order; without `times` callers get no notice. */
   stop(times?: ShutdownTimes): Promise<void>;
 }
 
@@ -285,7 +285,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
       log.warn(message),
     );
     certificates.register(metrics);
-    // From now on, since nobody waits for a process that starts, and loading its modules stops the event loop.
+    // From now on: no request waits for a starting process, and loading its modules blocks the event loop.
     watchdog = new Watchdog((stall) => log.warn(stall, 'The event loop was blocked.'));
     watchdog.register(shared.metrics);
     return { broker, config, baseUrl: gatewayService()?.baseUrl ?? null, stop };
@@ -295,7 +295,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
   }
 }
 
-/** What the service that listens for callers tells of itself. */
+/** The part of the gateway's service that the process uses. */
 interface GatewayService {
   readonly baseUrl: string;
   readonly readiness: () => Promise<Record<string, boolean>>;

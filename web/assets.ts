@@ -1,4 +1,4 @@
-/** What our pages load: files that are made once, at addresses that say which version of them it is. */
+/** Assets of our pages: files that are made once, at versioned addresses. */
 import { hash } from 'node:crypto';
 import { strongEtag } from '../lib/values/etags.ts';
 import type { SharedAnswer } from './kept.ts';
@@ -54,12 +54,12 @@ export class Assets {
     this.#version = hash('sha256', Buffer.concat(files.map(([, body]) => body))).slice(0, 16);
   }
 
-  /** Where the page finds a file of its version. */
+  /** Address of a file of this version. */
   address(name: string): string {
     return `${this.#folder}${this.#version}/${name}`;
   }
 
-  /** The file at a path; of another version, while two of the gateway run, what there is, and for nobody to keep. */
+  /** The file at a path; for another version, while two versions of the gateway run, the present one, uncacheable. */
   at(path: string): SharedAnswer | undefined {
     if (!path.startsWith(this.#folder)) return undefined;
     const [, version, name = ''] = /^([0-9a-f]{16})\/([^/]+)$/.exec(path.slice(this.#folder.length)) ?? [];

@@ -1,7 +1,7 @@
-/** Answers that are made once and the same for everybody: with a strong ETag, and for caches to keep. */
+/** Public answers that are made once: with a strong ETag, cacheable. */
 import { strongEtag } from '../lib/values/etags.ts';
 
-/** An answer that is the same for everybody, whatever is asked with. */
+/** An answer that is the same for all requests. */
 export interface SharedAnswer {
   readonly body: Uint8Array;
   readonly contentType: string;

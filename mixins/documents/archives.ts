@@ -102,7 +102,7 @@ export class Archives {
     if (!archive) {
       archive = this.#read(one);
       this.#kept.set(version, archive);
-      // What could not be read is read again by the next one who asks.
+      // A failed read is retried by the next request.
       archive.catch(() => this.#kept.delete(version));
     }
     return archive;

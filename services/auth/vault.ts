@@ -40,7 +40,7 @@ export class Vault {
     throw new Error('The keys in the database were sealed with another PLATFORM_SECRET.');
   }
 
-  /** Whether it is kept the way that `seal` would keep it now. */
+  /** True when it is sealed the way that `seal` seals now. */
   isCurrent(id: string, { sealed }: Kept): boolean {
     const [key] = this.#keys;
     if (!key || !sealed) return !key && !sealed;

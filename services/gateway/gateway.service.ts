@@ -27,7 +27,7 @@ import { PublicDocuments } from './public/documents.ts';
  */
 const { started: _listens, events: _regeneratesAliases, ...apiGateway } = ApiGateway;
 
-/** How long a stop waits for requests when nobody has asked for it before. */
+/** Time that an unannounced stop waits for requests. */
 const DRAIN_MS = 8_000;
 
 /** The Moleculer schema of gateway: it declares and delegates. */
@@ -68,7 +68,7 @@ export default function gatewayService(
     settings,
     actions: {
       ...documentActions,
-      // Routes are what pages.ts says, and nobody on the bus adds one.
+      // Routes are those of pages.ts; none is added over the bus.
       addRoute: false,
       removeRoute: false,
       /** For operators: the public operations and pages. Operations are not routed through aliases. */

@@ -96,7 +96,7 @@ export class Gateway implements Edge, PageSources {
   readonly #deprecatedUses: DeprecatedUses;
   readonly #databaseReady: () => Promise<boolean>;
   readonly #askAuthAgain: () => Promise<void>;
-  /** What the last look at readiness found: a gateway without bus or database finds out nothing about others. */
+  /** Result of the last readiness check: a gateway without bus or database learns nothing about others. */
   #able = true;
   /** When it last was not so, on the clock of `performance.now()`. */
   #unableAt = Number.NEGATIVE_INFINITY;
@@ -176,7 +176,7 @@ export class Gateway implements Edge, PageSources {
     this.#edge.fail(x, error);
   }
 
-  /** What must work before requests should come here. */
+  /** Conditions for receiving requests. */
   async readiness(): Promise<Record<string, boolean>> {
     const database = await this.#databaseReady();
     const bus = busConnected(this.broker);
@@ -195,9 +195,9 @@ export class Gateway implements Edge, PageSources {
     };
   }
 
-  /** What a ready gateway does not do at the moment. */
+  /** Functions that a ready gateway lacks at the moment. */
   get degraded(): readonly Degradation[] {
-    // That nobody offers a service is known before somebody asks.
+    // A missing service is known before the first call.
     const { away } = this.#presence;
     const missing = ALL_SERVICES.filter((name) => away.includes(name) || (name === 'auth' && this.#authFails));
     return missing.map((name): Degradation => `${name}Unavailable`);
@@ -220,7 +220,7 @@ export class Gateway implements Edge, PageSources {
     return config.production ? null : { contentType: metrics.contentType, text: await this.#scrape() };
   }
 
-  /** Whom to tell of a security problem; null: the operator has not said. */
+  /** Contact for security problems; null: not configured. */
   securityFile(): SharedAnswer | null {
     return this.#securityFile?.(platformTime()) ?? null;
   }

@@ -5,7 +5,7 @@ import { ICON } from '../../lib/values/page-design.ts';
 import { ICON_PATH } from '../../lib/values/page-frame.ts';
 import { DAY_SECONDS, kept, PLAIN, type SharedAnswer } from '../kept.ts';
 
-/** What search engines have nothing to find at. */
+/** Paths without content for search engines. */
 const UNLISTED = [
   `${API_PREFIX}/`,
   DASHBOARDS_PATH,

@@ -1,7 +1,7 @@
 /**
  * The home page: what this is, what to do first, and where everything else is. A page for people, JSON for programs;
- * made once, and the same for everybody. Of tenants it knows nothing. With the demo on it says who can sign in; the
- * password only while it is the one that everybody knows from README.md. Production has no demo.
+ * made once, and the same for all. It knows nothing of tenants. With the demo on it lists the demo users; the
+ * password only while it is the public one of README.md. Production has no demo.
  */
 
 import { type Config, DEFAULT_DEMO_PASSWORD } from '../../config/env.ts';

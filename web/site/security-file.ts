@@ -2,7 +2,7 @@
 import { DAY_SECONDS, kept, PLAIN, type SharedAnswer } from '../kept.ts';
 
 const DAY_MS = DAY_SECONDS * 1_000;
-/** The RFC asks for less than a year; what somebody has kept should be asked for again well before. */
+/** The RFC asks for less than a year; cached copies should be renewed well before. */
 const VALID_DAYS = 180;
 export const SECURITY_PATH = '/.well-known/security.txt';
 

@@ -1,4 +1,4 @@
-/** What it takes to execute an operation oneself: pure. Those who decide about it must be able to. */
+/** Requirements for executing an operation: pure. Approvers must meet them. */
 import { LIMITS } from '../../../config/limits.ts';
 import type { AskedRecord } from '../../../contracts/data.ts';
 import { operationRow } from '../../../contracts/operations.ts';
@@ -15,7 +15,7 @@ import type { ApprovalRow } from './approval.sql.ts';
 export const permissionOf = ({ operationId }: Pick<ApprovalRow, 'operationId'>): Operation['permission'] | null =>
   operationRow(operationId)?.permission ?? null;
 
-/** Whether the operation asks people for a recent sign-in with two factors. */
+/** True when the operation requires a recent sign-in with two factors. */
 export function needsStepUp({
   operationId,
   pathParameters,
@@ -24,10 +24,10 @@ export function needsStepUp({
   return stepUp === true || stepUp.includes(pathParameters['objectApiName'] ?? '');
 }
 
-/** Whether the body of the operation is not read before it reaches its service. */
+/** True when the operation's body is parsed by its service only. */
 export const hasRawBody = (operationId: string): boolean => operationRow(operationId)?.requestBody?.kind === 'raw';
 
-/** What is done with a record, and with which; null: the operation is on no record. */
+/** The change and its record; null: the operation is on no record. */
 export function recordQuestionOf({
   operationId,
   pathParameters,
@@ -48,11 +48,11 @@ export function recordQuestionOf({
   return { ...question, record: change.deleted ? { deletedId: id } : { id } };
 }
 
-/** Whether the operation executes transitions, with the `input` of its body. */
+/** True when the operation executes transitions, with the `input` of its body. */
 export const executesTransitions = (operationId: string): boolean =>
   recordChangeOf(operationRow(operationId))?.needs.includes('transition') === true;
 
-/** Whether the properties of the body are fields of the object. */
+/** True when the properties of the body are fields of the object. */
 export const bodyHasFields = ({ operationId }: Pick<ApprovalRow, 'operationId'>): boolean =>
   recordChangeOf(operationRow(operationId))?.setsFields === true;
 
@@ -68,7 +68,7 @@ export function fieldsSetBy(row: ApprovalRow): readonly string[] | null {
 export const valuesSetBy = (row: ApprovalRow): Readonly<Record<string, unknown>> =>
   bodyHasFields(row) ? { ...bodyOf(row) } : {};
 
-/** What a transition is executed with; empty for other operations. */
+/** Parameters of a transition; empty for other operations. */
 export function inputOf(row: ApprovalRow): Readonly<Record<string, unknown>> {
   if (!executesTransitions(row.operationId)) return {};
   const input = Object.entries(bodyOf(row)).find(([name]) => name === 'input')?.[1];

@@ -1,5 +1,5 @@
 /**
- * Whether a person could execute a request themselves, asked of the service that owns the operation: what they could
+ * Checks with the service that owns the operation whether a person could execute a request themselves: what they could
  * not send, they cannot approve, and of what is done by an operation that has no rule here they see nothing. Source:
  * docs/reference/agents.md#approvals.
  */
@@ -59,7 +59,7 @@ const undecidable = ({ operationId }: ApprovalRow): PlatformError =>
   new PlatformError('RECORD_ACCESS_DENIED', `You could not execute this ${operationId} yourself.`);
 
 /**
- * Whether somebody holds what each part of a plan takes is known to metadata alone: those who manage access always do.
+ * Only metadata knows whether a user holds the rights for each part of a plan: users with manageAccess always do.
  */
 function deploymentRefusal({ system }: Access, { preview }: ApprovalRow): PlatformError | null {
   if (system.has('manageAccess') || (preview !== null && handsOutNothing(preview))) return null;
@@ -131,7 +131,7 @@ async function fieldsOf(
   );
 }
 
-/** Giving a record to somebody else needs more of its sharing than other changes. */
+/** A change of owner needs a higher level of sharing than other changes. */
 const withOwner = (operations: readonly RecordOperation[]): readonly RecordOperation[] =>
   operations.map((operation) => (operation === 'update' ? 'changeOwner' : operation));
 

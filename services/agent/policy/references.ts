@@ -14,7 +14,7 @@ export function fieldsGiven({ operationId, body, checked }: Admission): string[]
   return given(checked ? isObject(body) && body['fields'] : bodyHasFields({ operationId }) && body);
 }
 
-/** Whether the call, or what it tries out, sends the input of a transition. */
+/** True when the call, or its dry run, sends the input of a transition. */
 export const sendsInput = (call: Admission): boolean => inputsGiven(call).length > 0;
 
 const inputsGiven = ({ operationId, body, checked }: Admission): string[] =>

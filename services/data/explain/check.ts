@@ -149,7 +149,7 @@ function referencesOf(
   }));
 }
 
-/** What refers to nothing is no reference. */
+/** Null and unresolved values are no references. */
 function givenReferences(
   view: View,
   object: ObjectMeta,

@@ -1,5 +1,5 @@
 /**
- * What operators see with `listAliases`: the public operations and the pages, in the form in which moleculer-web lists
+ * Output of `listAliases` for operators: the public operations and the pages, in the form in which moleculer-web lists
  * its own aliases. They are for reading only: an alias with an action would let requests past the pipeline.
  */
 import { AUTH_ROOTS } from '../../../contracts/auth.ts';

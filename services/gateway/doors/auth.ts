@@ -28,7 +28,7 @@ const NOT_FORWARDED = new Set([
   // Which form of an answer the caller has is known here.
   'if-none-match',
 ]);
-/** Of an answer that everybody gets, what the gateway writes by itself. */
+/** Headers of a public answer that the gateway sets itself. */
 const OF_SHARED = new Set(['etag', 'content-type', 'vary', 'access-control-allow-origin', 'x-content-type-options']);
 
 export const belongsToAuth = (path: string): boolean => AUTH_PATHS.test(path);

@@ -1,4 +1,4 @@
-/** The door of the versioned documents, which anybody reads on a budget of their own. */
+/** The door of the versioned documents, which are public and have a budget of their own. */
 import type { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { DoorKeeper, HttpEdge } from '../edge/edge.ts';
 import type { Exchange } from '../edge/exchange.ts';

@@ -27,14 +27,14 @@ type Run = McpDoorActions['gateway.operations.run'];
 interface OpenRequest {
   readonly x: Exchange;
   runs: number;
-  /** What keeps the caller from an operation until it has another token: the answer to the request. */
+  /** Refusals that need another token, which answer the HTTP request itself. */
   refusal: PlatformError | null;
 }
 
 /** A request runs one operation; its call may be repeated when a process is lost. */
 const RUNS_MAX = 3;
 const ALLOW = 'POST, OPTIONS';
-/** What the protocol says in headers, and how the client wants its answer. */
+/** The protocol's headers, and the client's accepted media types. */
 const HANDED_ON = ['accept', 'content-type', 'mcp-protocol-version', 'mcp-method', 'mcp-name'] as const;
 
 export class McpDoor implements DoorKeeper {

@@ -1,5 +1,5 @@
 /**
- * What is found outside the API: the home page, health, readiness and metrics for operators, the files that every host
+ * Paths outside the API: the home page, health, readiness and metrics for operators, the files that every host
  * has, the page of dashboards and auth's pages.
  * moleculer-web routes to them; each handler answers by itself, also its errors, because the router would wrap them.
  */
@@ -25,12 +25,12 @@ import { methodNotAllowed, pageNotFound } from '../pipeline/failures.ts';
 import { chargeAddress } from '../pipeline/index.ts';
 import { belongsToAuth, passToAuth } from './auth.ts';
 
-/** What moleculer-web hands to a handler; `exchange` is our own parameter of its action `rest`. */
+/** Parameters of a moleculer-web handler; `exchange` is our own parameter of its action `rest`. */
 export interface PageRequest {
   readonly $ctx: { readonly params: { readonly exchange: Exchange } };
 }
 
-/** What the pages use of their gateway. */
+/** The part of the gateway that the pages use. */
 export interface PageSources {
   readonly baseUrl: string;
   readonly broker: ServiceBroker;

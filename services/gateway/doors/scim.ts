@@ -94,7 +94,7 @@ const BAD_REQUEST = 400;
 const UNPROCESSABLE = 422;
 const DETAIL_MAX_CHARS = 2_000;
 
-/** What SCIM calls the errors whose details do not say. */
+/** SCIM types of errors whose details name none. */
 const SCIM_TYPES: Partial<Record<ErrorCode, string>> = {
   BODY_REQUIRED: 'invalidSyntax',
   REQUEST_MALFORMED: 'invalidSyntax',

@@ -1,4 +1,4 @@
-/** What a process tells about the requests that it has answered: a line of the log, and numbers for Prometheus. */
+/** Reports answered requests: a log line each, and metrics for Prometheus. */
 import { Durations } from '../../../mixins/metrics/durations.ts';
 import type { DurationsSample, Metrics, Sample } from '../../../mixins/metrics/metrics.ts';
 import type { Deliveries } from './deliveries.ts';

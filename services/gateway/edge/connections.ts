@@ -1,5 +1,5 @@
 /**
- * Bounds the connections that a gateway holds, so that nobody shuts others out by opening many: so many of one network,
+ * Bounds the connections that a gateway holds, so that no network shuts others out by opening many: so many of one network,
  * and when all are taken, the network that holds most gives up its oldest.
  */
 import type { Socket } from 'node:net';

@@ -54,7 +54,7 @@ export interface Delivery {
   movedAt: number;
 }
 
-/** What is asked of a request about its answer. */
+/** The part of a request that deliveries need. */
 interface Recipient {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -145,7 +145,7 @@ export class Deliveries {
     this.#cut.set(reason, (this.#cut.get(reason) ?? 0) + 1);
   }
 
-  /** What a client must have taken after so long. */
+  /** Bytes that a client must have read after this time. */
   #owedBytes(milliseconds: number): number {
     return ((milliseconds - this.#limits.stallMs) * this.#limits.bytesPerSecond) / 1_000;
   }
@@ -174,7 +174,7 @@ export class Deliveries {
   }
 
   /**
-   * Who asks for much and does not read must not take the memory of all: of the tenant that holds most, the answers
+   * A client that requests much and does not read must not exhaust memory: of the tenant that holds most, the answers
    * that have not moved for longest end.
    */
   #makeRoom(): void {
@@ -198,7 +198,7 @@ export class Deliveries {
   }
 }
 
-/** What a write has answered was done, and is told. */
+/** An executed write must get its answer. */
 const isRepeatable = ({ method, routeIfKnown }: Recipient): boolean =>
   routeIfKnown ? !routeIfKnown.operation.mutation : method === 'GET';
 
@@ -213,7 +213,7 @@ export interface RefusalState {
   retryAt: number;
 }
 
-/** What a gateway remembers about a TCP connection between its requests. */
+/** State of a TCP connection between its requests. */
 export interface SocketState {
   /** When its first request came, in the time of performance.now(). */
   readonly openedAt: number;

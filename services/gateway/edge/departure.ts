@@ -74,10 +74,10 @@ export class Departure {
 
   /** Takes nothing new, and waits for what is under way; what is left at `until` is `late`, and cut off. */
   async end(until: number, late: () => void = () => {}): Promise<void> {
-    // Callers that have to open a new connection still find somebody.
+    // New connections are still accepted meanwhile.
     const used = performance.now() + USED_MS;
     while (this.#endIdle() && performance.now() < used) await pause(LOOK_MS);
-    // What waits in the kernel to be accepted is reset with the listening socket. Each turn of the event loop accepts
+    // Connections in the kernel's accept queue are reset with the listening socket. Each turn of the event loop accepts
     // all of it, so the socket is closed right behind a turn in which nothing came.
     await this.#quietTurn();
     stopListening(this.#server);

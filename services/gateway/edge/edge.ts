@@ -187,7 +187,7 @@ export class HttpEdge {
     const { baseUrl, budgets } = this.#options;
     const budget = budgets.anonymous(socketAddress(socket));
     const { remaining } = tightest(budget, performance.now());
-    // Who has used up the limit of its address by such requests gets no answer: writing one is work.
+    // A network that has used up its limit by such requests gets no answer: writing one is work.
     if (remaining === 0) socket.destroy();
     else if (refuseMalformed(error, socket, { baseUrl, remaining })) this.#metrics.observe('malformed', 400, 0);
     budgets.charge(budget, 1)?.catch(() => {});
@@ -229,7 +229,7 @@ export class HttpEdge {
   }
 
   /**
-   * A refused request costs a unit: of the connection, or of the address where nobody is signed in. What was charged
+   * A refused request costs a unit: of the connection, or of the address of an anonymous caller. What was charged
    * before, a 429 and a failure of ours cost nothing more.
    */
   #chargeRefusal(x: Exchange, { status }: PlatformError): Promise<void> | undefined {

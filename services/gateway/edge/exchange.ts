@@ -113,7 +113,7 @@ export function checkHead(x: Exchange): void {
 const PREFERENCE_MAX_CHARS = 1_024;
 const PREFERENCES = ['accept', 'accept-encoding', 'accept-language'] as const;
 
-/** What a client prefers counts as not said where it is longer than any client needs; before anything reads it. */
+/** Drops preference headers longer than any client needs, before they are parsed. */
 export function dropLongPreferences({ headers }: IncomingMessage): void {
   for (const name of PREFERENCES) if ((headers[name]?.length ?? 0) > PREFERENCE_MAX_CHARS) delete headers[name];
 }

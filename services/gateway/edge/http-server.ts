@@ -34,7 +34,7 @@ export function createHttpServer({ trustedProxies }: { trustedProxies: number })
   return server;
 }
 
-/** Answers 400 on the socket and closes it. Returns false when nobody is there to read the answer. */
+/** Answers 400 on the socket and closes it. Returns false when the peer is gone. */
 export function refuseMalformed(
   error: NodeJS.ErrnoException,
   socket: Socket,

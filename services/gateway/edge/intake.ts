@@ -64,12 +64,12 @@ function joined(chunks: readonly Buffer[], size: number): Buffer | null {
   return chunks.length === 1 ? first : Buffer.concat(chunks, size);
 }
 
-/** The client closed the connection; there is nobody to answer. */
+/** The client closed the connection; no answer is possible. */
 export class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
-/** What the largest body may have. */
+/** Maximum size of any body. */
 const DISCARD_MAX_BYTES = 32 * 1024 * 1024;
 const DISCARD_BYTES_PER_MS = 32 * 1024;
 

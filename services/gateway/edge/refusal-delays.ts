@@ -21,7 +21,7 @@ const CLOSE_FROM = 20;
 /** A limit of a day may ask to wait for hours; who comes back earlier than that is not always watched. */
 const WATCHED_MS = 60_000;
 
-/** What is remembered of a caller's refusals. */
+/** A caller's recent refusals. */
 export interface CallerRefusals extends RefusalState {
   /** Since when its requests are refused, without a pause as long as was asked for. */
   refusedSince: number;
@@ -29,7 +29,7 @@ export interface CallerRefusals extends RefusalState {
   readonly shared: boolean;
 }
 
-/** What is asked of a refused request. */
+/** The part of a refused request that delays need. */
 export interface Refused {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -115,7 +115,7 @@ export class RefusalDelays {
   }
 
   /**
-   * A connection answers for itself, whoever its requests come from; a new one that was opened to get around that
+   * Refusals count per connection, for all its callers; a new one that was opened to get around that
    * continues what the others did; of an address only up to a point. The connections of a proxy say nothing about whose
    * request comes next.
    */
@@ -145,7 +145,7 @@ export class RefusalDelays {
   }
 }
 
-/** What all connections of a caller did: the next refusal counts one more. */
+/** Refusals on all connections of a caller: the next one counts one more. */
 const ofAll = ({ ignored, retryAt, shared }: CallerRefusals): RefusalState => ({
   ignored: shared ? Math.min(ignored, OF_OTHERS_MAX - 1) : ignored,
   retryAt,

@@ -75,7 +75,7 @@ export function sendReply(x: Exchange, reply: OperationReply, options: ReplyOpti
 }
 
 /**
- * Sends what is the same for everybody as caches of many callers need it, or 304 to who has it. Returns how many bytes
+ * Sends a public resource with headers for shared caches, or 304 when the ETag matches. Returns how many bytes
  * the answer has before compression.
  */
 export function sendShared(
@@ -152,14 +152,14 @@ export function errorHeaders(x: Exchange, error: PlatformError, options: ReplyOp
   return headers;
 }
 
-/** What RFC 9457 has besides. */
+/** Additional properties of RFC 9457. */
 const problemMembers = ({ code, message }: PlatformError, requestId: string): object => ({
   title: CATALOGUE[code].title,
   detail: message,
   instance: `urn:request:${requestId}`,
 });
 
-/** What is the same for everybody is kept once for each encoding, for all callers. */
+/** Public resources are compressed once for each encoding, for all callers. */
 export const sharedVary = (variesOn: readonly string[] = []): string => [...variesOn, 'Accept-Encoding'].join(', ');
 
 /**
@@ -211,7 +211,7 @@ export function commonHeaders(
 const compressedForms = new WeakMap<Uint8Array, Uint8Array>();
 const compressing = new WeakMap<Uint8Array, Promise<void>>();
 
-/** Compresses a body that is sent again and again, once: whoever asks for it costs no processor time then. */
+/** Compresses a shared body once, so that later requests cost no processor time. */
 export function precompress(body: Uint8Array): void {
   if (body.length >= COMPRESS_FROM_BYTES) compressedForms.set(body, gzipSync(body));
 }

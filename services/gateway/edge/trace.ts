@@ -3,7 +3,7 @@ import { API_PREFIX } from '../../../lib/addresses.ts';
 import { type Span, tracing } from '../../../mixins/tracing/tracing.ts';
 import type { Exchange } from './exchange.ts';
 
-/** What probes and Prometheus ask all the time tells nobody anything. */
+/** Periodic requests of probes and Prometheus are not traced. */
 const UNTRACED: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 /** null: nothing is traced. Of a trace that is not kept, the id goes along nevertheless. */

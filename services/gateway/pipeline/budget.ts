@@ -1,5 +1,5 @@
 /**
- * What a caller may still spend: the meters of its policies and its requests in flight. A request that a limit refuses
+ * Budget of a caller: the meters of its policies and its requests in flight. A request that a limit refuses
  * costs nothing. Source: docs/reference/limits.md.
  */
 import { LRUCache } from 'lru-cache';
@@ -28,7 +28,7 @@ export interface Budget {
   readonly flight: Flight;
 }
 
-/** What a caller holds in this gateway. */
+/** A caller's state in this gateway. */
 interface Flight {
   /** Requests in flight, and those of them that cost much. */
   all: number;
@@ -75,7 +75,7 @@ export class Budgets {
   readonly #flightsOfNetworks = new LRUCache<string, Flight>({ max: NETWORKS_MAX });
   readonly #polls = new LRUCache<string, number>({ max: POLLS_MAX });
   #asking: { meter: Meter; request: LeaseRequest | null; done: () => void }[] = [];
-  /** Who sends on gets the same one again: most of what a refusal costs is its stack. */
+  /** Reused for further requests: most of a refusal's cost is its stack trace. */
   readonly #lastRefusal = new WeakMap<Meter, PlatformError>();
   #aloneUntil = 0;
   refusals = 0;
@@ -111,7 +111,7 @@ export class Budgets {
     return this.#ofNetwork(anonymousPolicy(this.#defaults, ip));
   }
 
-  /** For documents, which anybody may read. */
+  /** For public documents. */
   documents(ip: string): Budget {
     return this.#ofNetwork(documentsPolicy(this.#defaults, ip));
   }

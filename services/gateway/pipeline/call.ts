@@ -9,7 +9,7 @@ import type { Route } from './router.ts';
 import type { Door } from './session.ts';
 import type { Session } from './tokens.ts';
 
-/** Whose scripts may read what everybody may. */
+/** Allowed origin of public resources. */
 export const ANY_ORIGIN = '*';
 
 /** A call that was admitted to a run. */
@@ -19,7 +19,7 @@ interface AdmittedCall {
   /** A mutation is tried out. */
   readonly dryRun: boolean;
   readonly approvalRequired: boolean;
-  /** What the change uses up; null: it needs no approval. */
+  /** The approval that the change uses up; null: it needs none. */
   readonly approval: UsedApproval | null;
   /** Objects that the operation must not read; absent: a policy denies none. */
   readonly deniedObjects?: readonly string[];
@@ -56,7 +56,7 @@ export class Call {
   /** Name in log and metrics: the operationId, or what else was asked for. */
   label = 'none';
   session: Session | null = null;
-  /** What is charged for this call; null until known. */
+  /** The budget that pays for this call; null until known. */
   budget: Budget | null = null;
   /** The call has paid, or is about to: nothing more is charged when it is refused. */
   charged = false;
@@ -73,7 +73,7 @@ export class Call {
   run: AdmittedCall | null = null;
   /** The run of the caller that did not admit the call: the trail names it. */
   refusedByRun: string | null = null;
-  /** What the call was answered when it was carried out before. */
+  /** Stored answer of an earlier execution. */
   outcome: OperationReply | null = null;
   /** Ends the wait for the answer. */
   abort: ((error: Error) => void) | null = null;

@@ -1,5 +1,5 @@
 /**
- * What the caller of an operation has to pass: token, grant, API permission, scopes, permission, sign-in, and the units
+ * Checks of an operation's caller: token, grant, API permission, scopes, permission, sign-in, and the units
  * that the call costs. Source: docs/reference/http.md, "Order of checks".
  */
 import { type GrantState, STEP_UP_MAX_AGE_SECONDS } from '../../../contracts/auth.ts';
@@ -224,7 +224,7 @@ function freeOncePerSecond(x: Call, tenantId: string, connectionKey: string): st
 }
 
 /**
- * What a check tries out is known when its body has been read: its scope and its price are those of that operation, and
+ * The operation of a dry run is known when the body has been read: its scope and its price are those of that operation, and
  * so is how long a body may be.
  */
 export function chooseChecked(gate: Gate, x: Call): void {
@@ -241,7 +241,7 @@ export function chooseChecked(gate: Gate, x: Call): void {
   if (x.session?.connection && more > 0) gate.budgets.settle(x.session.connection, more);
 }
 
-/** Whether a call gives access may depend on its body. */
+/** Rechecked with the body, which may decide whether the call gives access. */
 export function checkAccessScope(gate: Gate, x: Call): void {
   requireAccessScope(gate, x, x.route.operation, x.asked?.body);
 }

@@ -7,7 +7,7 @@ import type { Scope } from '../../../lib/operation.ts';
 import type { Call } from './call.ts';
 import type { Gate } from './gate.ts';
 
-/** What a client of the endpoint for assistants asks for first; each tool says what it needs besides. */
+/** First scope for clients of the assistants' endpoint; each tool names further ones. */
 const MCP_FIRST_SCOPE: Scope = 'setup:read';
 
 /** A failed authentication is charged to the caller's network, and says where to get a token. */
@@ -35,7 +35,7 @@ function challenge(gate: Gate, x: Call, error: PlatformError): PlatformError {
 const bearerError = (gate: Gate, x: Call, error: string, description: string, more: readonly string[] = []): string =>
   `Bearer ${[`error="${error}"`, `error_description="${description}"`, ...more, resourceMetadata(gate, x)].join(', ')}`;
 
-/** Where a client finds out how to get a token (RFC 9728). */
+/** URL of the metadata for getting a token (RFC 9728). */
 const resourceMetadata = ({ baseUrl }: Gate, { door }: Call): string =>
   `resource_metadata="${protectedResourceUrl(baseUrl, door === 'mcp' ? MCP_PATH : API_PREFIX)}"`;
 
@@ -48,7 +48,7 @@ export function scopeInsufficient(gate: Gate, x: Call, required: readonly Scope[
 
 function scopeChallenge(gate: Gate, x: Call, required: readonly Scope[], message: string): string {
   if (x.door !== 'mcp') return `Bearer error="insufficient_scope", scope="${required.join(' ')}"`;
-  // Who authorizes again for these alone would lose the others.
+  // Includes the present scopes: a new authorization would otherwise lose them.
   const kept = MCP_SCOPES.filter((scope) => required.includes(scope) || x.session?.scopes.includes(scope));
   return bearerError(gate, x, 'insufficient_scope', message, [`scope="${kept.join(' ')}"`]);
 }

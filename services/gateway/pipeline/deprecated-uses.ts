@@ -70,7 +70,7 @@ export class DeprecatedUses {
     return this.#write(() => true);
   }
 
-  /** What auth does not take is lost: the next hour tells of the same clients. */
+  /** Uses that auth does not accept are lost: the next hour reports the same clients. */
   async #write(isDue: (entry: [string, Noted]) => boolean): Promise<void> {
     const due = [...this.#counted].filter(isDue);
     for (const [key] of due) {

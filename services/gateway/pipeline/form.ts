@@ -27,7 +27,7 @@ import type { Route } from './router.ts';
 
 const NAME_SHOWN_MAX = 100;
 
-/** What is wrong with a request, in the order in which it was found. */
+/** Violations of a request, in the order in which they were found. */
 class Problems {
   readonly #violations = new ViolationList<ErrorCode>();
   /** Of the first violation: the answer has its code. */
@@ -38,7 +38,7 @@ class Problems {
     this.#violations.add(() => violation(pointer, code, message));
   }
 
-  /** What is wrong with a body. */
+  /** Adds the violations of a body. */
   addBody(schema: TSchema, body: unknown): void {
     collectBodyViolations(schema, body, this.#violations);
   }
@@ -113,7 +113,7 @@ function readPath(x: Call, route: Route, problems: Problems): Record<string, str
   return path;
 }
 
-/** Whether a parameter is a UUID, which is the same in upper and lower case. */
+/** True for a UUID parameter; UUIDs compare case-insensitively. */
 const isId = (schema: TSchema & { format?: string }): boolean => schema.format === 'uuid';
 
 /** Percent-encoded text decoded; null when it is malformed. */

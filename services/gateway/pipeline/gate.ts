@@ -1,4 +1,4 @@
-/** What the steps use of their gateway. */
+/** The part of the gateway that the steps use. */
 import type { ServiceBroker } from 'moleculer';
 import type { Turns } from '../../../mixins/turns.ts';
 import type { Budgets } from './budget.ts';

@@ -38,7 +38,7 @@ import { allowed } from './router.ts';
 import { enterRun, runOf } from './run-calls.ts';
 import { isAgent } from './session.ts';
 
-/** What the caller of an operation has to pass, whichever way the call comes. */
+/** Checks of an operation's caller, for every door. */
 const OF_CALLER: readonly Step[] = [
   checkGrant,
   checkApiPermission,
@@ -97,7 +97,7 @@ async function check(gate: Gate, x: Call, steps: readonly Step[]): Promise<void>
   }
 }
 
-/** Whether the body may take much memory; a compressed one does not say. */
+/** True when the body may take much memory; the size of a compressed one is unknown. */
 function mayBeHuge({ route, headers }: Call): boolean {
   if ((route.operation.requestBody?.maxBytes ?? 0) <= LIMITS.body_max_bytes) return false;
   const { 'content-length': length, 'content-encoding': encoding } = headers;

@@ -9,7 +9,7 @@ const ANSWERS_MAX = 10_000;
 export class Origins {
   readonly #ask: (origin: string, clientId?: string) => Promise<boolean>;
   readonly #known = new LRUCache<string, { allowed: boolean }>({ max: ANSWERS_MAX, ttl: MAX_AGE_MS });
-  /** What holds while auth is away. */
+  /** Answers used while auth is away. */
   readonly #last = new LRUCache<string, { allowed: boolean }>({
     max: ANSWERS_MAX,
     ttl: LIMITS.auth_absence_seconds * 1_000,

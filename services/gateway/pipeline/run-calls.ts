@@ -16,7 +16,7 @@ import type { Call } from './call.ts';
 import { toPlatformError } from './failures.ts';
 import { isAgent } from './session.ts';
 
-/** What is asked of other services in the name of the caller. */
+/** Calls to other services in the caller's name. */
 export interface RunCalls {
   /** Throws the refusal of agent. */
   readonly admit: (x: Call, admission: Admission) => Promise<Admitted>;
@@ -220,7 +220,7 @@ async function recordBefore(runs: RunCalls, x: Call, { path }: OperationCall): P
   }
 }
 
-/** The object that a reply holds. 413 for one that is too long to be shown: nobody is asked about what they cannot see. */
+/** The object that a reply holds. 413 for one that is too long to be shown: approvers must see all of it. */
 function contentOf({ body }: OperationReply): Record<string, unknown> {
   const text = body instanceof Uint8Array ? Buffer.from(body).toString() : JSON.stringify(body ?? null);
   if (Buffer.byteLength(text) > LIMITS.agent_preview_max_bytes)

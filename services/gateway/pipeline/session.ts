@@ -1,5 +1,5 @@
 /**
- * Who is calling: access tokens (RFC 9068) are verified once and then remembered by their SHA-256 until they expire;
+ * Sessions of callers: access tokens (RFC 9068) are verified once and then remembered by their SHA-256 until they expire;
  * whether the grant behind one still lives, and what its user may do as a whole, is believed for five seconds. While auth
  * is away, grants that it has confirmed before are confirmed by data instead, for a bounded time.
  */
@@ -19,7 +19,7 @@ import { isServiceUnavailable } from '../../../mixins/service-unavailable.ts';
 import type { Connection } from './budget.ts';
 import { type Session, Tokens } from './tokens.ts';
 
-/** What callers come to. */
+/** Endpoints of callers. */
 export type Door = 'api' | 'mcp' | 'scim' | 'documents' | 'pages';
 
 interface GrantOfSession {
@@ -41,7 +41,7 @@ interface SessionSources {
   authChanged: (away: Error | null) => void;
 }
 
-/** What the gateway knows about the user of a session. */
+/** Rights of a session's user as known to the gateway. */
 export interface UserRights {
   /** The user exists, is active and may use the API. */
   readonly apiEnabled: boolean;
@@ -49,7 +49,7 @@ export interface UserRights {
 }
 
 const TOKEN_MAX_CHARS = 8_192;
-/** Without requests and probes nobody asks, so that nobody hears that auth is back. */
+/** Idle gateways don't poll auth. */
 const AWAY_KNOWN_MS = 30_000;
 
 export class Sessions {
@@ -61,7 +61,7 @@ export class Sessions {
   readonly #users: RefreshingCache<Session, UserRights>;
   /** Grants that ended: final, so the event always wins over an answer that was under way. */
   readonly #revoked = new LRUCache<string, true>({ max: 100_000, ttl: 2 * 3_600_000 });
-  /** What auth said last about a grant that lives, and when. */
+  /** Auth's last answer about a live grant, and its time. */
   readonly #confirmed = new LRUCache<string, { state: GrantState; at: number }>({ max: 50_000 });
   /** When auth was last found not to answer, and about what; null: it answers. */
   #authAway: { foundAt: number; about: Session } | null = null;
@@ -87,13 +87,13 @@ export class Sessions {
     metrics.cache('gateway', 'users', this.#users);
   }
 
-  /** When a question about grants found nobody, or no answer, on the clock of `performance.now()`; null: not lately. */
+  /** Time of the last unanswered question about grants, on the clock of `performance.now()`; null: none lately. */
   get authAwayAt(): number | null {
     const foundAt = this.#authAway?.foundAt ?? Number.NEGATIVE_INFINITY;
     return performance.now() - foundAt < AWAY_KNOWN_MS ? foundAt : null;
   }
 
-  /** Asks an auth that did not answer once more: without requests nobody would hear that it is back, or still away. */
+  /** Asks an unresponsive auth once more: without requests its return would go unnoticed. */
   async askAuthAgain(): Promise<void> {
     const { about } = this.#authAway ?? {};
     if (!about || this.#askingAgain) return;
@@ -160,7 +160,7 @@ export class Sessions {
       : state;
   }
 
-  /** What the user may do as a whole; up to five seconds old. */
+  /** The user's rights; up to five seconds old. */
   user(session: Session): UserRights | Promise<UserRights> {
     return this.#users.get(userKey(session), session);
   }

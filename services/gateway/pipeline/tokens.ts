@@ -8,7 +8,7 @@ import type { Connection } from './budget.ts';
 
 /** One remembered access token. */
 export interface Session {
-  /** What the token may be used for. */
+  /** Audience of the token. */
   readonly audience: readonly string[];
   readonly tenantId: string;
   readonly userId: string;

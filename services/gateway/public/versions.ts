@@ -30,7 +30,7 @@ export const DOCUMENT_PAGES: readonly string[] = [
   `${API_PREFIX}${VERSIONS_ROOT}{version}/docs/…`,
 ];
 
-/** What was asked for: a file under its name, and whether its representation was negotiated. */
+/** The requested file, and whether its representation was negotiated. */
 interface Asked {
   readonly name: string;
   readonly negotiated: boolean;

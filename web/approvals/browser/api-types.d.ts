@@ -1,4 +1,4 @@
-/** What the page reads of the public API (docs/reference/agents.md#approvals). */
+/** Types of the public API that the page reads (docs/reference/agents.md#approvals). */
 
 export interface ApprovalSummary {
   approvalId: string;

@@ -1,4 +1,4 @@
-/** What waits for the person, and one request of an agent with the decision about it. */
+/** The list of open approvals, and one request of an agent with the decision about it. */
 import { CallFailed, call } from './api.js';
 import { announce, button, byId, element, fill, foreign, problem } from './elements.js';
 import { knownLocale, knownTimezone, moment } from './format.js';

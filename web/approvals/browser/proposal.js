@@ -6,7 +6,7 @@ import { text } from './format.js';
 /** @import { Approval, ApprovalSummary, Description, DescribedField, PlanChange, PlanProblem, Preview } from './api-types.d.ts' */
 /** @import { Place } from './types.d.ts' */
 
-/** What is not there, or not for this person, is left out of the view. */
+/** Absent or hidden parts are left out of the view. */
 const orNothing = (/** @type {Promise<any>} */ asked) =>
   asked.catch((error) => {
     if (error instanceof CallFailed) return null;

@@ -24,7 +24,7 @@ export class CallFailed extends Error {
     this.errors = errors;
   }
 
-  /** The same question may be answered later, without anybody changing anything. */
+  /** The same request may succeed later without a change. */
   get passes() {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }

@@ -35,7 +35,7 @@ const seriesColour = (index) => colour(`--series-${(index % SERIES_MAX) + 1}`);
 const shortened = (label, max = LABEL_MAX) => (label.length > max ? `${label.slice(0, max - 1)}…` : label);
 
 /**
- * What a chart is made of, before anything is drawn.
+ * Data of a chart before drawing.
  * @param {Widget} widget
  * @param {WidgetResult} result
  * @param {Place} place

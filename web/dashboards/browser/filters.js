@@ -59,7 +59,7 @@ export async function filterFields(filters, signal) {
 const ENDS = new Set(['gt', 'lte']);
 
 /**
- * A value of the filter's kind from what somebody typed or chose.
+ * A value of the filter's kind from typed or chosen text.
  * @param {string} typed
  * @param {DashboardFilter} filter
  * @param {FilterField | undefined} field
@@ -75,7 +75,7 @@ function parsed(typed, { operator }, field, timezone, upper = false) {
     if (fieldType === 'boolean') return one === 'true';
     if (fieldType === 'dateTime' && DATE.test(one))
       return upper || ENDS.has(operator) ? dayEnd(one, timezone) : dayStart(one, timezone);
-    // What the charts call a value is what people type.
+    // People type values by their labels in the charts.
     return choices?.find(({ label }) => label.toLowerCase() === one.toLowerCase())?.value ?? one;
   };
   if (!LISTS.has(operator)) return single(typed);

@@ -140,7 +140,7 @@ export function moment(at, { locale, timezone }) {
 }
 
 /**
- * What the clocks of the time zone are ahead of UTC at a moment, in milliseconds.
+ * Offset of the time zone from UTC at a moment, in milliseconds.
  * @param {number} at
  * @param {string} timezone
  */
@@ -165,7 +165,7 @@ function ahead(at, timezone) {
  */
 function beginning(day, timezone) {
   const utc = Date.parse(`${day}T00:00:00Z`);
-  // Where clocks change in between, the second look is the right one.
+  // When clocks change in between, the second pass is right.
   const near = utc - ahead(utc, timezone);
   return utc - ahead(near, timezone);
 }

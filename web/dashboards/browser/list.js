@@ -1,4 +1,4 @@
-/** The dashboards that somebody may see. */
+/** The dashboards that the user may see. */
 import { call } from './api.js';
 import { element, fill, foreign } from './elements.js';
 import { moment } from './format.js';

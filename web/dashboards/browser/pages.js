@@ -1,4 +1,4 @@
-/** Shows what the address names to somebody who has signed in, and follows links without leaving the page. */
+/** Shows the page of the address to a signed-in user, and follows links without leaving the page. */
 import { CallFailed, call } from './api.js';
 import { showDashboard } from './dashboard.js';
 import { announce, button, byId, element, fill, foreign, problem } from './elements.js';

@@ -7,7 +7,7 @@ import { announce } from './elements.js';
 /** @import { Chart } from 'chart.js' */
 
 /**
- * Where a key leads to among so many points; at -1 is none.
+ * Index that a key moves to among so many points; -1: none.
  * @type {Record<string, (at: number, last: number) => number>}
  */
 const STEPS = {
@@ -45,7 +45,7 @@ export function readByKeyboard(canvas, chart) {
 }
 
 /**
- * What is drawn at each place of the chart: of all series, without those that the legend has switched off.
+ * Points at each place of the chart: of all series, without those that the legend has switched off.
  * @param {Chart} chart
  * @returns {{ datasetIndex: number, index: number }[][]}
  */

@@ -1,5 +1,5 @@
 /**
- * What a chart draws of a result: the first dimension makes the categories, further dimensions and the measures make
+ * Chart of a result: the first dimension makes the categories, further dimensions and the measures make
  * the series. Rows of several currencies stay apart, for the API gives each a row of its own.
  */
 import { numeric, text } from './format.js';
@@ -40,7 +40,7 @@ function granularityOf({ key }, { query }) {
 }
 
 /**
- * Where the column of a currency is that nobody asked for, and that the amounts beside it say themselves; -1: nowhere.
+ * Index of an implicit currency column, which the amounts beside it already show; -1: none.
  * @param {WidgetResult} result
  * @param {Widget} widget
  */

@@ -1,4 +1,4 @@
-/** What the page reads of the public API (docs/reference/analytics.md), and the global of the chart library. */
+/** Types of the public API that the page reads (docs/reference/analytics.md), and the global of the chart library. */
 
 export interface Identity {
   tenant: { name: string };
@@ -91,7 +91,7 @@ export interface WidgetResult {
   dataAsOf: string;
   fromCache: boolean;
   accessNotes: { code: string; field: string | null; message: string }[];
-  /** What people call the values of a dimension, by its key and the value: names of records, labels of choices. */
+  /** Display names of a dimension's values, by its key and the value: names of records, labels of choices. */
   labels?: Record<string, Record<string, string>>;
 }
 
@@ -108,7 +108,7 @@ export interface Choice {
   label: string;
 }
 
-/** What a filter takes. */
+/** Type of a filter's value. */
 export interface FilterField {
   fieldType: string;
   /** Of a picklist; else null. */
@@ -140,7 +140,7 @@ export interface ChartData {
   series: Series[];
 }
 
-/** What the page shows at an address. */
+/** View of an address. */
 export interface View {
   title: string;
   /** Until everything is there. */

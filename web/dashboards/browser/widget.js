@@ -32,9 +32,9 @@ export class WidgetView {
   #drawn = null;
   /** @type {WidgetResult | null} */
   #result = null;
-  /** What the result answers. @type {Asked | null} */
+  /** The query of the result. @type {Asked | null} */
   #asked = null;
-  /** What happened to the rows; empty: nothing to tell. */
+  /** Announcement about the rows; empty: none. */
   #news = '';
   /** The person has asked for the table. */
   #asTable = false;
@@ -196,7 +196,7 @@ export class WidgetView {
     this.#tell();
   }
 
-  /** What has become of the rows, to a screen reader. */
+  /** Announces the rows to a screen reader. */
   #tell() {
     const parts = [this.#result ? `${shownOf(this.#result)}.` : 'this widget cannot be shown.', this.#news];
     if (!this.#more.hidden && this.#news === '') parts.push('Further rows can be added.');
@@ -220,7 +220,7 @@ export class WidgetView {
 
   #wait() {
     this.section.setAttribute('aria-busy', 'true');
-    // What is there stays until it is replaced.
+    // The present rows stay until they are replaced.
     if (this.#result) return;
     fill(this.#body, element('p', { class: 'waiting' }, 'Loading…'));
   }

@@ -1,5 +1,5 @@
 /**
- * Shows the description of this API with Swagger UI. Who has signed in tries operations out; for everybody else what
+ * Shows the description of this API with Swagger UI. Signed-in users try operations out; for all others what
  * belongs to that is left away. The token is held in memory alone (sign-in.js), and never shown.
  */
 import { completeSignIn, heldToken, leaveForSignIn, moveHome, revoke, SignInFailed } from './sign-in.js';
@@ -51,7 +51,7 @@ function mend() {
 }
 new MutationObserver(mend).observe(document.body, { childList: true, subtree: true });
 
-/** A key that nobody has chosen is another one for each request. */
+/** Each request gets a new key unless the user has set one. */
 const EXAMPLE_KEY = crypto.randomUUID();
 
 /**
@@ -91,7 +91,7 @@ function forTrying(found) {
 /** @param {string} id */
 const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
-/** Whether somebody has signed in; where this platform lets them. */
+/** Sign-in state, when trying out is enabled. */
 async function prepareSignIn() {
   if (!document.getElementById('trying')) return false;
   part('trying').hidden = false;
