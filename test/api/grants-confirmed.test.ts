@@ -132,10 +132,4 @@ describe('a grant that auth and data confirm', function () {
     await setActive(true);
     assert.deepEqual(await of(mine), [true, true]);
   });
-
-  it('continues when it was created by a version without marks', async () => {
-    const grantId = await granted(CLI_CLIENT_ID);
-    await database.query("UPDATE auth.grants SET payload = '{}' WHERE id = $1", [grantId]);
-    assert.deepEqual(await asked(grantId, CLI_CLIENT_ID), [true, true]);
-  });
 });
