@@ -120,6 +120,8 @@ describe('every page in Chromium', function () {
       await page.click('#operations-tag-Data');
       await page.locator('.opblock-post .opblock-summary-control').first().click();
       await page.waitForSelector('.opblock-post .responses-wrapper');
+      // Swagger UI draws parts of an operation later, greyed out until then.
+      await page.waitForSelector('.loading-container, .opblock-loading-animation', { state: 'detached' });
     }
   };
 
