@@ -95,7 +95,7 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
    * `values` are those of its fields as a body has them: of a standard object the user must be allowed to make that change.
    * `references` are those of them that name other records, which must be such as the user can read, and `input` is that of
    * the transition, whose effects are held to the same. A parent that controls the record must be one that the user may
-   * change. `readsRecord`: they see the record, or nobody who asks for it does. Throws OBJECT_NOT_FOUND for an object that
+   * change. `readsRecord`: they see the record, or no record is named. Throws OBJECT_NOT_FOUND for an object that
    * the user cannot read.
    */
   'data.access.check': {

@@ -7,7 +7,7 @@ export const API_PREFIX = '/api/v1';
 /** The documents of each version are below. */
 export const VERSIONS_ROOT = '/versions/';
 
-/** Where language models begin to read (llmstxt.org): a file of the latest version, at the root. */
+/** Entry point for language models (llmstxt.org): a file of the latest version, at the root. */
 export const LLMS_PATH = '/llms.txt';
 
 /** The documents of the newest version. */

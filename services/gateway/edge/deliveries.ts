@@ -207,7 +207,7 @@ const lastMoved = ({ delivery }: Recipient): number => (delivery?.seenAt == null
 
 /** Refused requests in a row. The times are those of performance.now(). */
 export interface RefusalState {
-  /** How many of them came before the `Retry-After` of the one before was over. */
+  /** Refusals of requests sent before the previous `Retry-After` had passed. */
   ignored: number;
   /** When the last one allows another attempt; 0: there was none. */
   retryAt: number;

@@ -252,7 +252,7 @@ function checkUnknown(names: readonly string[], named: unknown): PlatformError {
   return new PlatformError(code, message, { errors: [violation('/operation', code, message)] });
 }
 
-/** How many references a request expands is known when its form has been read. */
+/** Charges the expanded references, whose number is known once the form has been read. */
 export function spendExpansions(gate: Gate, x: Call): void {
   const { asked, session } = x;
   if (!x.route.operation.expands || !asked) return;
