@@ -147,12 +147,14 @@ async function succeeded(answer: Promise<Reply>, status = 200): Promise<string> 
 
 /** Waits for the end of a deployment; looks at the list, whose answers are short. */
 async function follow(configure: Call, accepted: string): Promise<void> {
-  const { deploymentId } = JSON.parse(accepted) as { deploymentId: string };
+  const { deploymentId }: { deploymentId: string } = JSON.parse(accepted);
   for (;;) {
     await pause(100);
-    const { records } = JSON.parse(await succeeded(configure('GET', '/metadata/deployments?take=1'))) as {
+    const {
+      records,
+    }: {
       records: { deploymentId: string; status: string; error: unknown }[];
-    };
+    } = JSON.parse(await succeeded(configure('GET', '/metadata/deployments?take=1')));
     const found = records.find((one) => one.deploymentId === deploymentId);
     if (found?.status === 'SUCCEEDED') return;
     if (found && ['FAILED', 'CANCELED'].includes(found.status)) throw new Error(JSON.stringify(found.error));
@@ -231,15 +233,15 @@ try {
   const deploy = async (body: object): Promise<{ deploymentId: string; gave: string }> => {
     const accepted = await succeeded(configure('POST', '/metadata/deploy', body), 202);
     await follow(configure, accepted);
-    const { deploymentId } = JSON.parse(accepted) as { deploymentId: string };
+    const { deploymentId }: { deploymentId: string } = JSON.parse(accepted);
     const answer = await succeeded(configure('GET', `/metadata/deployments/${deploymentId}`));
-    const { creates, updates, noops } = (JSON.parse(answer) as { changes: Record<string, unknown[]> }).changes;
+    const { creates, updates, noops } = JSON.parse(answer).changes;
     const counts = `${creates?.length} created, ${updates?.length} changed, ${noops?.length} as they were`;
     return { deploymentId, gave: `${counts}; deployment ${mib(answer.length)} MiB` };
   };
   const validate = async (given: Record<string, string>): Promise<string> => {
     const answer = await succeeded(configure('POST', '/metadata/validate', requestOf(given)));
-    const { valid, blocked } = JSON.parse(answer) as { valid: boolean; blocked: unknown[] };
+    const { valid, blocked }: { valid: boolean; blocked: unknown[] } = JSON.parse(answer);
     if (!valid) throw new Error(JSON.stringify(blocked.slice(0, 3)));
     return `answer ${mib(answer.length)} MiB`;
   };
@@ -256,7 +258,7 @@ try {
     for (let from = 0; from < all.length; from += PART, parts++) {
       const part = Object.fromEntries(all.slice(from, from + PART));
       const answer = await succeeded(configure('POST', '/metadata/retrieve', { package: wholePackage(part) }));
-      const retrieved = (JSON.parse(answer) as { files: Record<string, string> }).files;
+      const retrieved = JSON.parse(answer).files;
       for (const [path, text] of Object.entries(part))
         if (retrieved[path] !== text) throw new Error(`${path} is not as it was deployed.`);
     }

@@ -2,6 +2,8 @@
  * The benchmark's data: plain tables for the limit server in schema `bench`, and the same rows as records of a tenant.
  * Every value comes from integer arithmetic on the row number, so that all runs and all machines see the same rows.
  */
+
+import { membersOf } from '../lib/json/objects.ts';
 import type { Database } from '../mixins/database/database.ts';
 
 const ACCOUNTS = 10_000;
@@ -14,7 +16,8 @@ const HASH = `CREATE OR REPLACE FUNCTION bench.h(i bigint, salt bigint) RETURNS 
 const pick = (salt: number, values: readonly string[]): string =>
   `(ARRAY[${values.map((v) => `'${v}'`).join(',')}])[1 + bench.h(i, ${salt}) % ${values.length}]`;
 
-const PLAIN = [
+/** The statements that make the first `invoices` rows. */
+const plain = (invoices: number): string[] => [
   'CREATE SCHEMA IF NOT EXISTS bench',
   HASH,
   `CREATE TABLE bench.account (
@@ -38,11 +41,11 @@ const PLAIN = [
      ${pick(26, ['north', 'south', 'east', 'west', 'central'])},
      'Delivery note ' || bench.h(i, 27) || ' for order ' || bench.h(i, 28) || ', checked by the back office and filed.',
      'user-' || (1 + bench.h(i, 29) % 50), 'team', timestamptz '2022-01-01 00:00:00+00' + ((i * 600) || ' seconds')::interval
-   FROM generate_series(1, ${INVOICES}) i,
+   FROM generate_series(1, ${invoices}) i,
      LATERAL (SELECT ${pick(22, ['draft', 'sent', 'paid', 'overdue', 'disputed', 'cancelled'])} AS status) s,
      LATERAL (SELECT (100 + bench.h(i, 24) % 1000000)::numeric / 100 AS amount) a,
      LATERAL (SELECT date '2022-01-01' + (bench.h(i, 25) % 1460)::int AS issue_date) d`,
-  `SELECT setval(pg_get_serial_sequence('bench.invoice', 'id'), ${INVOICES})`,
+  `SELECT setval(pg_get_serial_sequence('bench.invoice', 'id'), ${invoices})`,
   ...['account_id', 'status', 'amount', 'issue_date'].map((column) => `CREATE INDEX ON bench.invoice (${column})`),
 ];
 
@@ -55,10 +58,10 @@ export const rowId = (i: number): string => {
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${i.toString(16).padStart(12, '0')}`;
 };
 
-export async function loadPlain(database: Database): Promise<void> {
+export async function loadPlain(database: Database, invoices = INVOICES): Promise<void> {
   await database.transaction(async (tx) => {
     await tx.query('SET LOCAL statement_timeout = 0');
-    for (const statement of PLAIN) await tx.query(statement);
+    for (const statement of plain(invoices)) await tx.query(statement);
   });
 }
 
@@ -98,12 +101,11 @@ function yaml(value: Record<string, unknown>, indent = ''): string {
         return `${indent}${key}:\n${v
           .map((item) =>
             typeof item === 'object'
-              ? `${indent}  - ${yaml(item as Record<string, unknown>, `${indent}    `).trimStart()}`
+              ? `${indent}  - ${yaml(membersOf(item), `${indent}    `).trimStart()}`
               : `${indent}  - ${item}\n`,
           )
           .join('')}`;
-      if (typeof v === 'object' && v !== null)
-        return `${indent}${key}:\n${yaml(v as Record<string, unknown>, `${indent}  `)}`;
+      if (typeof v === 'object' && v !== null) return `${indent}${key}:\n${yaml(membersOf(v), `${indent}  `)}`;
       return `${indent}${key}: ${v}\n`;
     })
     .join('');

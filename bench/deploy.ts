@@ -155,7 +155,9 @@ function packageOf(files: Files): unknown {
   const members = new Map<string, string[]>();
   for (const text of Object.values(files)) {
     const read = (key: string): string | undefined => new RegExp(`^${key}: (.+)$`, 'm').exec(text)?.[1];
-    const [type, name, parent] = [read('type')!, read('apiName')!, read('object')];
+    const [type, name, parent] = [read('type'), read('apiName'), read('object')];
+    if (type === undefined || name === undefined)
+      throw new Error(`A file has no type or apiName: ${text.slice(0, 100)}`);
     members.set(type, [...(members.get(type) ?? []), parent ? `${parent}.${name}` : name]);
   }
   return { version: 1, types: [...members].map(([name, list]) => ({ name, members: list })) };
@@ -208,7 +210,7 @@ class Client {
       ...(destructive ? { allowDestructiveChanges: true } : {}),
     });
     if (answer.status !== 202) return { outcome: `${answer.status} ${answer.text.slice(0, 300)}`, tookMs: 0 };
-    const { deploymentId } = JSON.parse(answer.text) as { deploymentId: string };
+    const { deploymentId }: { deploymentId: string } = JSON.parse(answer.text);
     while (performance.now() - began < DEPLOYMENT_MAX_MS) {
       const { status, text } = await this.send('GET', `/metadata/deployments/${deploymentId}`);
       const found = status === 200 ? (JSON.parse(text) as Record<string, unknown>) : {};
@@ -438,14 +440,12 @@ function line({ name, version, outcome, tookMs, before, during }: Measured): str
 }
 
 console.log(
-  `${new Date().toISOString().slice(0, 10)}, ${cpus().length} x ${cpus()[0]!.model.trim()}, Node ${process.version}; ` +
+  `${new Date().toISOString().slice(0, 10)}, ${cpus().length} x ${cpus()[0]?.model.trim()}, Node ${process.version}; ` +
     `${ROWS.toLocaleString('en')} invoices of ${PARENTS.toLocaleString('en')} customers, ${WRITERS} writers.\n`,
 );
 console.log(HEAD);
-const versions: [folder: string, name: string][] = [
-  ...(options.beside ? [[resolve(options.beside), 'beside'] as [string, string]] : []),
-  [root, 'this'],
-];
+const versions: [folder: string, name: string][] = [[root, 'this']];
+if (options.beside) versions.unshift([resolve(options.beside), 'beside']);
 const all: Measured[] = [];
 for (const [folder, name] of versions) all.push(...(await measure(folder, name)));
 if (options.out)

@@ -22,7 +22,7 @@ const SQL: Record<string, string> = {
   W9: `SELECT '{"total":' || (SELECT count(*) FROM bench.invoice) || ',"records":' || (${page(first(50))}) || '}'`,
 };
 
-const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL']!, max: 10, min: 10, idleTimeoutMillis: 0 });
+const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 10, min: 10, idleTimeoutMillis: 0 });
 
 const bodyOf = (request: http.IncomingMessage): Promise<string> =>
   new Promise((resolve, reject) => {
@@ -36,13 +36,13 @@ const bodyOf = (request: http.IncomingMessage): Promise<string> =>
   });
 
 async function answer(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
-  const [, name = '', id] = request.url!.split('/');
+  const [, name = '', id] = request.url?.split('/') ?? [];
   const text = SQL[name];
   if (!text) return void response.writeHead(404).end();
   const values =
     name === 'W4' ? [id] : name === 'W5' ? [await bodyOf(request)] : name === 'W6' ? [id, await bodyOf(request)] : [];
-  const result = await pool.query({ name, text, values, rowMode: 'array' });
-  const json = (result.rows[0] as string[] | undefined)?.[0];
+  const result = await pool.query<string[]>({ name, text, values, rowMode: 'array' });
+  const json = result.rows[0]?.[0];
   if (json === undefined) return void response.writeHead(404).end();
   response.writeHead(200, {
     'content-type': 'application/json; charset=utf-8',

@@ -1,8 +1,15 @@
 /** One bounded run of wrk over a set of requests, and CPU time of process trees from /proc. */
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { codeOf } from '../lib/errors/thrown.ts';
+
+/** The id of a process that was started. Throws when it could not be. */
+export function pidOf({ pid, spawnfile }: ChildProcess): number {
+  if (pid === undefined) throw new Error(`${spawnfile} could not be started.`);
+  return pid;
+}
 
 export interface LoadRequest {
   method?: string;
@@ -10,6 +17,17 @@ export interface LoadRequest {
   headers?: Record<string, string>;
   /** `__N__` in path, headers or body becomes a number that is unique in the run. */
   body?: string;
+}
+
+/** A request as it is sent, with `n` as its number. */
+export function numbered({ method = 'GET', path, headers = {}, body }: LoadRequest, n: number) {
+  const withNumber = (text: string): string => text.replaceAll('__N__', String(n));
+  return {
+    method,
+    path: withNumber(path),
+    headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, withNumber(value)])),
+    ...(body === undefined ? {} : { body: withNumber(body) }),
+  };
 }
 
 export interface LoadResult {
@@ -25,7 +43,7 @@ export function ensureWrk(): void {
   try {
     execFileSync('wrk', ['--version'], { stdio: 'ignore' });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return; // wrk answers --version with exit code 1
+    if (codeOf(error) !== 'ENOENT') return; // wrk answers --version with exit code 1
     if (process.getuid?.() !== 0) throw new Error('Install wrk first (Debian: apt-get install wrk).');
     execFileSync('apt-get', ['install', '-y', '-qq', 'wrk'], { stdio: 'ignore' });
   }
@@ -83,16 +101,16 @@ end`,
       child.on('exit', resolve);
       child.on('error', reject);
     });
-    const match = /@@(\{.*\})/.exec(text);
-    if (!match) throw new Error(`wrk gave no result: ${text.slice(0, 400)}`);
-    const raw = JSON.parse(match[1]!) as {
+    const [, found] = /@@(\{.*\})/.exec(text) ?? [];
+    if (found === undefined) throw new Error(`wrk gave no result: ${text.slice(0, 400)}`);
+    const raw: {
       requests: number;
       us: number;
       bytes: number;
       p50: number;
       p99: number;
       errors: number;
-    };
+    } = JSON.parse(found);
     return {
       requests: raw.requests,
       rps: raw.requests / (raw.us / 1e6),

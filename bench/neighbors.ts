@@ -44,7 +44,7 @@ async function attack(): Promise<void> {
       const status = await fetch(`${BASE_URL}/api/v1${request.path}`, {
         method: request.method,
         headers: { authorization, ...request.headers },
-        body: request.body as Uint8Array<ArrayBuffer> | null,
+        body: request.body,
       }).then(
         async (response) => {
           await response.arrayBuffer();

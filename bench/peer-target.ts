@@ -9,9 +9,10 @@ import { join } from 'node:path';
 import { tenantSchema } from '../lib/context.ts';
 import { Database } from '../mixins/database/database.ts';
 import { INVOICES, loadTenant, rowId } from './dataset.ts';
-import type { LoadRequest } from './load.ts';
+import { type LoadRequest, pidOf } from './load.ts';
+import { invoiceSchema } from './platform.ts';
 import { createBenchTenant, root, tokenFor } from './tenant.ts';
-import { platformTarget } from './workloads.ts';
+import { platformTarget, WORKLOADS } from './workloads.ts';
 
 const PORT = 18_131;
 const DATABASE = 'bench_platform';
@@ -54,7 +55,7 @@ const shapeOf = (rows: Row[], total?: number): unknown => ({
     (row, k) =>
       row['Status__c'] === 'overdue' &&
       Number(row['Amount__c']) >= 5000 &&
-      (k === 0 || Number(rows[k - 1]!['Amount__c']) >= Number(row['Amount__c'])),
+      (k === 0 || Number(rows[k - 1]?.['Amount__c']) >= Number(row['Amount__c'])),
   ),
   total,
 });
@@ -93,10 +94,10 @@ export default {
       stdio: ['ignore', 'pipe', openSync(logFile, 'a')],
     });
     await new Promise<void>((resolve, reject) => {
-      child!.once('exit', (code) => reject(new Error(`the platform ended with ${code}; see ${logFile}`)));
-      child!.stdout!.on('data', (chunk: Buffer) => chunk.includes('ready ') && resolve());
+      child?.once('exit', (code) => reject(new Error(`the platform ended with ${code}; see ${logFile}`)));
+      child?.stdout?.on('data', (chunk: Buffer) => chunk.includes('ready ') && resolve());
     });
-    const { requests } = await platformTarget('platform', baseUrl, [], await tokenFor(baseUrl));
+    const { requests } = await platformTarget('platform', baseUrl, [], await tokenFor(baseUrl), Object.keys(WORKLOADS));
     for (const [name, list] of Object.entries(requests))
       workloads[name] = {
         // The harness numbers paths and bodies, not headers: a write gets new keys each time it is asked for.
@@ -107,25 +108,22 @@ export default {
           const answer = body as Row & { records?: Row[]; total?: number };
           if (name === 'W5') return { ok: answer['Account__c'] === rowId(4711) };
           if (name === 'W6') return { ok: String(answer['Notes__c']).startsWith('changed') };
-          return name === 'W4' ? shapeOf([answer]) : shapeOf(answer.records!, answer.total);
+          return name === 'W4' ? shapeOf([answer]) : shapeOf(answer.records ?? [], answer.total);
         },
       };
-    return { baseUrl, pid: child.pid! };
+    return { baseUrl, pid: pidOf(child) };
   },
 
   async stop(): Promise<void> {
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
     child.kill('SIGTERM');
-    await new Promise((resolve) => child!.once('exit', resolve));
+    await new Promise((resolve) => child?.once('exit', resolve));
   },
 
   /** The rows that a run made go away again, and what it left behind. */
   cleanup: (): Promise<void> =>
     onDatabase(DATABASE_URL, async (database) => {
-      const { rows } = await database.query<{ schema: string }>(
-        `SELECT table_schema AS schema FROM information_schema.tables WHERE table_name = 'BenchInvoice__c'`,
-      );
-      const schema = `"${rows[0]!.schema}"`;
+      const schema = await invoiceSchema(database);
       await database.query(`DELETE FROM ${schema}."BenchInvoice__c" WHERE id > $1`, [rowId(INVOICES)]);
       await database.query(`UPDATE ${schema}."BenchInvoice__c" SET "recordVersion" = 1 WHERE "recordVersion" > 1`);
       await database.query(`TRUNCATE ${schema}._history, ${schema}._audit, ${schema}._outbox, ${schema}._idempotency`);

@@ -19,6 +19,7 @@ import { parseListQuery } from '../lib/query/parse.ts';
 import { planList } from '../lib/query/plan.ts';
 import { compileList } from '../lib/query/sql.ts';
 import type { Snapshot } from '../lib/schema/snapshot.ts';
+import { required } from '../lib/values/required.ts';
 import { start } from '../main.ts';
 import { Database } from '../mixins/database/database.ts';
 import { startEmbeddedDatabase } from '../mixins/database/embedded.ts';
@@ -54,6 +55,7 @@ const ASKERS = {
   top: 'user0.0@bench.example',
 } as const;
 type Asker = keyof typeof ASKERS;
+const USERNAMES: ReadonlySet<string> = new Set(Object.values(ASKERS));
 
 const lists: Readonly<Record<string, Record<string, unknown>>> = {
   'newest first': {},
@@ -147,7 +149,7 @@ async function setUp(broker: ServiceBroker, database: Database): Promise<string>
     displayName: username,
     profileApiName,
     roleApiName,
-    ...(Object.values(ASKERS).includes(username as never) ? { password: PASSWORD } : {}),
+    ...(USERNAMES.has(username) ? { password: PASSWORD } : {}),
   });
   const users = [person(ASKERS['view all'], 'Auditor', null)];
   for (const [level, { roles, users: each }] of LEVELS.entries())
@@ -176,7 +178,8 @@ async function setUp(broker: ServiceBroker, database: Database): Promise<string>
   return tenantId;
 }
 
-const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
+const median = (values: readonly number[]): number =>
+  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
 const work = options.work ?? mkdtempSync(join(tmpdir(), 'sharing-'));
 const embedded = await startEmbeddedDatabase(work);
@@ -223,46 +226,49 @@ try {
   const lines: string[] = [];
   const plans: string[] = [];
   for (const [name, query] of Object.entries(lists)) {
-    const http = new Map(askers.map((asker) => [asker, [] as number[]]));
-    const inside = new Map(askers.map((asker) => [asker, [] as number[]]));
+    const http = new Map<Asker, number[]>(askers.map((asker) => [asker, []]));
+    const inside = new Map<Asker, number[]>(askers.map((asker) => [asker, []]));
     let seen: Record<string, number> = {};
     for (let round = -10; round < ROUNDS; round++)
       for (const asker of askers) {
-        const took = await overHttp(baseUrl, tokens.get(asker)!, query);
-        const own = await inDatabase(accesses.get(asker)!, query, tenantId);
+        const took = await overHttp(baseUrl, required(tokens, asker), query);
+        const own = await inDatabase(required(accesses, asker), query, tenantId);
         if (round < 0) {
           seen = { ...seen, [asker]: took.records };
           continue;
         }
-        http.get(asker)!.push(took.ms);
-        inside.get(asker)!.push(own);
+        required(http, asker).push(took.ms);
+        required(inside, asker).push(own);
       }
     for (const asker of askers) {
       const cell = (times: Map<Asker, number[]>): string => {
-        const own = median(times.get(asker)!);
-        return `${own.toFixed(2)} | ${(own / median(times.get('view all')!)).toFixed(2)}`;
+        const own = median(required(times, asker));
+        return `${own.toFixed(2)} | ${(own / median(required(times, 'view all'))).toFixed(2)}`;
       };
       lines.push(`| ${name} | ${asker} | ${seen[asker]} | ${cell(http)} | ${cell(inside)} |`);
       console.log(lines.at(-1));
       if (options.plans && name === 'newest first')
-        plans.push(`## ${name}, ${asker}\n\n\`\`\`\n${await explain(accesses.get(asker)!, query, tenantId)}\n\`\`\`\n`);
+        plans.push(
+          `## ${name}, ${asker}\n\n\`\`\`\n${await explain(required(accesses, asker), query, tenantId)}\n\`\`\`\n`,
+        );
     }
   }
   const load: string[] = [];
   ensureWrk();
   for (const connections of [1, 32]) {
-    const runs = new Map(askers.map((asker) => [asker, [] as LoadRun[]]));
+    const runs = new Map<Asker, LoadRun[]>(askers.map((asker) => [asker, []]));
     for (let round = 0; round < LOAD_ROUNDS; round++)
-      for (const asker of askers) runs.get(asker)!.push(await underLoad(baseUrl, tokens.get(asker)!, connections));
+      for (const asker of askers)
+        required(runs, asker).push(await underLoad(baseUrl, required(tokens, asker), connections));
     for (const asker of askers) {
       const cell = (value: (run: LoadRun) => number, digits: number, turned = false): string => {
-        const own = median(runs.get(asker)!.map(value));
-        const all = median(runs.get('view all')!.map(value));
+        const own = median(required(runs, asker).map(value));
+        const all = median(required(runs, 'view all').map(value));
         return `${own.toFixed(digits)} | ${(turned ? all / own : own / all).toFixed(2)}`;
       };
       const [server, inDatabase] = [
-        median(runs.get(asker)!.map((run) => run.serverMs)),
-        median(runs.get(asker)!.map((run) => run.databaseMs)),
+        median(required(runs, asker).map((run) => run.serverMs)),
+        median(required(runs, asker).map((run) => run.databaseMs)),
       ];
       load.push(
         `| ${connections} | ${asker} | ${cell((run) => run.rps, 0, true)} | ${cell((run) => run.p50, 2)} | ${server.toFixed(3)} | ${inDatabase.toFixed(3)} | ${cell((run) => run.serverMs + run.databaseMs, 3).split(' | ')[1]} |`,
@@ -271,7 +277,7 @@ try {
     }
   }
   const report = [
-    `${new Date().toISOString().slice(0, 10)}, ${cpus().length} x ${cpus()[0]!.model.trim()}, Node ${process.version}; ${INVOICES} invoices, ${people.length} users, 20 sharing rules; medians of ${ROUNDS} lists of 50, asked in turn.`,
+    `${new Date().toISOString().slice(0, 10)}, ${cpus().length} x ${cpus()[0]?.model.trim()}, Node ${process.version}; ${INVOICES} invoices, ${people.length} users, 20 sharing rules; medians of ${ROUNDS} lists of 50, asked in turn.`,
     '',
     '| list | who | records | HTTP ms | ratio | database ms | ratio |',
     '|---|---|--:|--:|--:|--:|--:|',
@@ -314,7 +320,7 @@ async function underLoad(baseUrl: string, token: string, connections: number): P
 
 async function snapshotOf(tenantId: string): Promise<Snapshot> {
   const found = await call(running.broker, 'metadata.snapshots.get', { tenantId });
-  return JSON.parse(Buffer.from(found!.snapshot).toString()) as Snapshot;
+  return JSON.parse(Buffer.from(found!.snapshot).toString());
 }
 
 async function peopleOf(tenantId: string) {
@@ -340,7 +346,7 @@ async function overHttp(
   const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
   const text = await response.text();
   const ms = performance.now() - started;
-  const page = JSON.parse(text) as { records?: unknown[] };
+  const page: { records?: unknown[] } = JSON.parse(text);
   if (!page.records) throw new Error(`${response.status} ${text.slice(0, 300)}`);
   return { ms, records: page.records.length };
 }

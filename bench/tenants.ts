@@ -19,7 +19,7 @@ import { uuidv7 } from '../lib/values/ids.ts';
 import { natsBus } from '../mixins/bus/nats-bus.ts';
 import { freePort, startEmbeddedDatabase } from '../mixins/database/embedded.ts';
 import { templateFiles } from '../templates/seed.ts';
-import { ensureWrk, runLoad } from './load.ts';
+import { ensureWrk, pidOf, runLoad } from './load.ts';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const { values: options } = parseArgs({
@@ -30,15 +30,15 @@ const PASSWORD = 'bench-password';
 const children = new Map<string, ChildProcess>();
 
 const rssMiB = (pid: number): number =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 const memory = (): Record<string, string> =>
   Object.fromEntries(
     [...children]
       .filter(([name]) => name !== 'nats')
-      .map(([name, child]) => [name, `${rssMiB(child.pid!).toFixed(0)} MiB`]),
+      .map(([name, child]) => [name, `${rssMiB(pidOf(child)).toFixed(0)} MiB`]),
   );
 const quantile = (values: number[], q: number): number =>
-  values.sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * q))]!;
+  values.sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * q))] ?? Number.NaN;
 
 ensureWrk();
 const work = mkdtempSync(join(tmpdir(), 'tenants-'));
@@ -71,7 +71,7 @@ try {
     children.set(name, child);
     await new Promise<void>((resolve, reject) => {
       child.once('exit', (code) => reject(new Error(`${name} ended with ${code}`)));
-      child.stdout!.on('data', (chunk: Buffer) => chunk.includes('ready ') && resolve());
+      child.stdout?.on('data', (chunk: Buffer) => chunk.includes('ready ') && resolve());
     });
   }
   const config = readConfig({ NATS_URL: env.NATS_URL, LOG_LEVEL: 'silent' }, { operator: 'bench' });
@@ -113,7 +113,7 @@ try {
     if (i % 20 === 0) console.log(`${i} tenants, ${quantile(took.slice(-20), 0.5).toFixed(0)} ms each`);
   }
   console.log(
-    `provisioning: first ${took[0]!.toFixed(0)} ms, p50 ${quantile([...took], 0.5).toFixed(0)} ms, p99 ${quantile([...took], 0.99).toFixed(0)} ms`,
+    `provisioning: first ${took[0]?.toFixed(0)} ms, p50 ${quantile([...took], 0.5).toFixed(0)} ms, p99 ${quantile([...took], 0.99).toFixed(0)} ms`,
   );
   const requests = [];
   const first: number[] = [];

@@ -130,7 +130,7 @@ export function act<Args extends unknown[]>(
     const command = args.findLast((argument) => argument instanceof Command);
     if (!command) throw new Error('commander gives the command last.');
     // The global options are declared in createProgram, whose types a command of any depth no longer shows.
-    const run = openRun(command.optsWithGlobals() as unknown as GlobalOptions);
+    const run = openRun(command.optsWithGlobals() as GlobalOptions);
     await work(run, ...args).catch(async (error: unknown) => {
       // Readers of --json want the answer alone.
       throw run.output.json ? error : await withNames(run.api, error, args[0]);

@@ -9,7 +9,7 @@ export const environment = {
   token: (): string | undefined => read('ERP_TOKEN'),
   baseUrl: (): string | undefined => read('ERP_BASE_URL'),
   profile: (): string | undefined => read('ERP_PROFILE'),
-  /** Nobody looks on: no browser, no questions, no moving progress. */
+  /** Unattended: no browser, no questions, no moving progress. */
   unattended: (): boolean => read('CI') !== undefined && read('CI') !== 'false',
   /** For a program that is started, with more variables. */
   inherited: (more: Readonly<Record<string, string>>): NodeJS.ProcessEnv => ({ ...process.env, ...more }),

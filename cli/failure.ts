@@ -47,7 +47,7 @@ export class Failure extends Error {
 export const usage = (message: string, hint?: string): Failure =>
   new Failure('CLIENT_USAGE', EXIT.usage, message, { hint });
 
-/** Nobody is signed in, or the sign-in did not work. */
+/** No user is signed in, or the sign-in did not work. */
 export const signInNeeded = (message: string, hint?: string): Failure =>
   new Failure('CLIENT_SIGN_IN', EXIT.authentication, message, { hint });
 

@@ -58,7 +58,7 @@ export class ErpError extends Error {
 /** A violation names its field; where it does not, the first step of a pointer into the body does. */
 const fieldOf = ({ field, pointer }: Violation): string => field ?? /^\/([A-Za-z]\w*)(?:\/|$)/.exec(pointer)?.[1] ?? '';
 
-/** Somebody else has changed the record since it was read (412). Nothing was written. */
+/** The record was changed since it was read (412). Nothing was written. */
 export class ConflictError<Base, Changes, Current> extends ErpError {
   override readonly name = 'ConflictError';
   /** The record from which the change started. */
@@ -81,7 +81,7 @@ export class NetworkError extends Error {
   override readonly name = 'NetworkError';
 }
 
-/** Somebody has to sign in (again). `code` is that of the authorization server, such as `access_denied`. */
+/** The user has to sign in (again). `code` is that of the authorization server, such as `access_denied`. */
 export class SignInError extends Error {
   override readonly name = 'SignInError';
   readonly code: string;

@@ -5,24 +5,25 @@
 import { createRequire } from 'node:module';
 import { type BrokerOptions, Errors } from 'moleculer';
 import { type Logger, type LoggerOptions, pino } from 'pino';
-import { PlatformError, type PlatformErrorWire } from '../lib/errors/platform-error.ts';
+import { PlatformError } from '../lib/errors/platform-error.ts';
 import { ExactNumber } from '../lib/json/exact-number.ts';
+import { membersOf } from '../lib/json/objects.ts';
+import { LIMITS } from '../lib/limits.ts';
 import type { Config } from './env.ts';
-import { LIMITS } from './limits.ts';
 import { readableLines } from './text-log.ts';
 
 /** Rebuilds a PlatformError from what the bus carried; every other error keeps Moleculer's own treatment. */
 class CatalogueRegenerator extends Errors.Regenerator {
   override extractPlainError(error: Error): Errors.PlainMoleculerError {
-    const plain = super.extractPlainError(error as Errors.MoleculerError);
+    const plain = super.extractPlainError(error);
     if (error instanceof PlatformError) plain.data = error.toWire();
     return plain;
   }
 
   // Not restoreCustomError: after that hook Moleculer writes fields into the error, and ours are read-only.
   override restore(plain: Errors.PlainMoleculerError, payload: Record<string, unknown>): Error {
-    if (plain.name === 'PlatformError') return PlatformError.fromWire(plain.data as unknown as PlatformErrorWire);
-    return super.restore(plain as never, payload);
+    if (plain.name === 'PlatformError') return PlatformError.fromWire(plain.data);
+    return super.restore(plain, payload);
   }
 }
 
@@ -35,7 +36,7 @@ const EXACT_NUMBER_TAG = 46_301;
   tag: EXACT_NUMBER_TAG,
   encode: (value: ExactNumber, encode: (part: unknown) => Buffer) => encode(value.text),
   decode: (text: string) => new ExactNumber(text),
-} as never);
+});
 
 /** Log fields that may carry a secret are cut out wherever they stand. */
 const REDACTED = [
@@ -55,7 +56,8 @@ const REDACTED = [
 /** Fields of an error in the log. Never the whole object: a driver's error carries its connection. */
 function loggedError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
-  const { name, message, stack, code, cause } = error as Error & { code?: unknown };
+  const { name, message, stack, cause } = error;
+  const { code } = membersOf(error);
   return {
     name,
     message,
@@ -86,6 +88,14 @@ export const processLog = (config: Config, fields?: LogFields): Logger => {
 const destinationOf = ({ logFormat }: Config): { write(lines: string): void } | null =>
   logFormat === 'json' ? null : { write: (lines) => void process.stdout.write(readableLines(lines)) };
 
+const TRANSIT = {
+  maxQueueSize: 20_000,
+  disableReconnect: false,
+  disableVersionCheck: true,
+  // A process that says it is ready is known to the others at once, not after a second. Missing in Moleculer's types.
+  serviceChangedDebounceTime: 0,
+};
+
 /** Without a transporter: a process on a bus adds the one of mixins/bus/nats-bus.ts or mixins/control-socket.ts. */
 export function brokerOptions(config: Config, fields?: LogFields): BrokerOptions {
   return {
@@ -103,7 +113,9 @@ export function brokerOptions(config: Config, fields?: LogFields): BrokerOptions
             },
           },
     logLevel: config.logLevel === 'silent' ? 'fatal' : config.logLevel,
-    requestTimeout: LIMITS.bus_timeout_ms,
+    // A process without a bus calls itself alone: the limits of statements and of requests bound it, and a timer for
+    // each call would cost more than the rest of it.
+    requestTimeout: config.bus ? LIMITS.bus_timeout_ms : 0,
     heartbeatInterval: 1,
     heartbeatTimeout: 4,
     contextParamsCloning: false,
@@ -114,15 +126,9 @@ export function brokerOptions(config: Config, fields?: LogFields): BrokerOptions
     metrics: false,
     validator: false,
     cacher: false,
-    transit: {
-      maxQueueSize: 20_000,
-      disableReconnect: false,
-      disableVersionCheck: true,
-      // A process that says it is ready is known to the others at once, not after a second.
-      serviceChangedDebounceTime: 0,
-    },
+    transit: TRANSIT,
     skipProcessEventRegistration: true,
     // They would tell every node on the bus about this process: its options, its machine.
     internalServices: false,
-  } as BrokerOptions;
+  };
 }

@@ -4,10 +4,7 @@
  * Source: docs/reference/configuration.md, "The bus".
  */
 import { accessSync, constants, readFileSync } from 'node:fs';
-import { ALL_SERVICES, type ServiceName } from './services.ts';
-
-/** The identity of consoles and commands of an operator. It hosts no service. */
-export const OPERATOR = 'operator';
+import { ALL_SERVICES, OPERATOR, type ServiceName } from './services.ts';
 
 /** How a process proves to NATS who it is. Files are read at every connection, so a renewed one needs no restart. */
 export type BusLogin =

@@ -6,9 +6,10 @@ import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { type BusConfig, busNodeId, readBus } from './bus.ts';
 import { type CertificateFile, certificateFiles } from './certificates.ts';
+import { type FilesConfig, readFiles } from './files.ts';
 import { type MailConfig, readMail } from './mail.ts';
 import { productionProblems } from './production.ts';
-import { ALL_SERVICES, isServiceName, PUBLIC_PORT, type ServiceName } from './services.ts';
+import { ALL_SERVICES, isServiceName, PUBLIC_PORT, SERVICES, type ServiceName } from './services.ts';
 import { readTracing, type TracingConfig } from './tracing.ts';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -24,6 +25,7 @@ export interface Config {
   /** Public address without a trailing slash; null: http://localhost:<port>. */
   baseUrl: string | null;
   dataDir: string;
+  files: FilesConfig;
   /** null: embedded PostgreSQL below dataDir, unless every service has an address of its own. */
   databaseUrl: string | null;
   /** Addresses of the services' own logins, by service; a service without one uses that of `databaseUrl`. */
@@ -35,7 +37,7 @@ export interface Config {
   bus: BusConfig | null;
   /** Read by processes that have auth; others send none. */
   mail: MailConfig;
-  services: readonly ServiceName[];
+  services: readonly [ServiceName, ...ServiceName[]];
   logLevel: (typeof LOG_LEVELS)[number];
   /** text: for a person at a terminal; json: one object per line. */
   logFormat: 'text' | 'json';
@@ -183,11 +185,13 @@ function refused(problems: readonly string[], production: boolean): ConfigError 
 }
 
 /** The services that are named; all of them when none is. */
-function servicesOf(names: readonly string[]): readonly ServiceName[] {
+function servicesOf(names: readonly string[]): Config['services'] {
   for (const name of names)
     if (!isServiceName(name))
       throw new ConfigError(`SERVICES names ${JSON.stringify(name)}; there are: ${ALL_SERVICES.join(', ')}.`);
-  return names.length ? [...new Set(names.filter(isServiceName))] : ALL_SERVICES;
+  const [first, ...others] = new Set(names.length ? names.filter(isServiceName) : ALL_SERVICES);
+  if (first === undefined) throw new Error('Assertion failed: each name is that of a service');
+  return [first, ...others];
 }
 
 /** A person who stops the one process of a trial waits for nothing; that of a cluster leaves its load balancers time. */
@@ -203,20 +207,14 @@ function shutdownOf(
 
 /** Addresses of the services' own logins. When there is no DATABASE_URL, all services have one or none. */
 function databaseUrlsOf(env: NodeJS.ProcessEnv, services: readonly ServiceName[]): Config['databaseUrls'] {
-  const given: Record<ServiceName, string | null> = {
-    gateway: databaseAddress(env, 'DATABASE_URL_GATEWAY'),
-    auth: databaseAddress(env, 'DATABASE_URL_AUTH'),
-    data: databaseAddress(env, 'DATABASE_URL_DATA'),
-    metadata: databaseAddress(env, 'DATABASE_URL_METADATA'),
-    analytics: databaseAddress(env, 'DATABASE_URL_ANALYTICS'),
-    ratelimit: databaseAddress(env, 'DATABASE_URL_RATELIMIT'),
-    agent: databaseAddress(env, 'DATABASE_URL_AGENT'),
-    mcp: databaseAddress(env, 'DATABASE_URL_MCP'),
-  };
-  const lacking = services.filter((service) => given[service] === null);
-  if (!env['DATABASE_URL'] && lacking.length > 0 && lacking.length < services.length)
-    throw new ConfigError(`${databaseVariable(lacking[0]!)} is not set, and there is no DATABASE_URL to use instead.`);
-  return Object.fromEntries(Object.entries(given).flatMap(([service, url]) => (url === null ? [] : [[service, url]])));
+  const given = new Map<ServiceName, string | null>(
+    ALL_SERVICES.map((service) => [service, databaseAddress(env, databaseVariable(service))]),
+  );
+  const lacking = services.filter((service) => given.get(service) === null);
+  const [first] = lacking;
+  if (!env['DATABASE_URL'] && first && lacking.length < services.length)
+    throw new ConfigError(`${databaseVariable(first)} is not set, and there is no DATABASE_URL to use instead.`);
+  return Object.fromEntries([...given].flatMap(([service, url]) => (url === null ? [] : [[service, url]])));
 }
 
 /** The variable with the address of a service's own login. */
@@ -267,8 +265,9 @@ export function readConfig(
   // In development there are demo users with a known password.
   const byDefault = production ? '0.0.0.0' : 'localhost';
   const dataDir = resolve(env['DATA_DIR'] || '.data');
-  const sendsMail = !command && services.includes('auth');
+  const sendsMail = !command && services.some((service) => SERVICES[service].sendsMail);
   const mail: MailConfig = sendsMail ? readMail(env, { production, dataDir }, problems) : { by: 'nothing' };
+  const files = readFiles(env, dataDir, problems);
   const tracing = command ? null : readTracing(env, services, problems);
   if (problems.length > 0) throw refused(problems, production);
   const secrets = { secret: secret(env, 'PLATFORM_SECRET'), previousSecret: secret(env, 'PLATFORM_SECRET_PREVIOUS') };
@@ -287,9 +286,10 @@ export function readConfig(
     healthHost: env['HEALTH_HOST'] || env['HOST'] || byDefault,
     baseUrl: address(env, 'BASE_URL', ['http', 'https'])?.replace(/(?<!\/)\/+$/, '') ?? null,
     dataDir,
+    files,
     databaseUrl,
     databaseUrls,
-    databasePoolSize: integer(env, 'DATABASE_POOL_SIZE', 10, 1, 500),
+    databasePoolSize: integer(env, 'DATABASE_POOL_SIZE', 16, 1, 500),
     databaseTenantConnections: env['DATABASE_TENANT_CONNECTIONS']
       ? integer(env, 'DATABASE_TENANT_CONNECTIONS', 0, 1, 500)
       : null,

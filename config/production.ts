@@ -1,5 +1,5 @@
 /**
- * What must not be in production: no secret or a guessable one, passwords that are public because they stand in
+ * Settings that are refused in production: no secret or a guessable one, passwords that are public because they stand in
  * documentation, images or lists, and connections that others can read.
  * Source: docs/reference/configuration.md#in-production.
  */

@@ -1,3 +1,5 @@
+import { membersOf } from '../lib/json/objects.ts';
+
 /** The log for a person at a terminal: lines of JSON in, readable ones out. */
 
 const LEVELS: Readonly<Record<number, string>> = {
@@ -19,7 +21,7 @@ export const readableLines = (lines: string): string =>
     .join('\n');
 
 function readable(line: string): string {
-  const entry = JSON.parse(line) as Record<string, unknown>;
+  const entry: Record<string, unknown> = JSON.parse(line);
   const fields = Object.entries(entry)
     .filter(([name]) => !LEFT_OUT.has(name))
     .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
@@ -30,7 +32,7 @@ function readable(line: string): string {
 /** Of errors: the stack with its causes, indented. */
 function stackOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return '';
-  const { stack, name, message, cause } = error as Record<string, unknown>;
+  const { stack, name, message, cause } = membersOf(error);
   const text = String(stack ?? `${name}: ${message}`).split('\n');
   return text.map((line) => `\n    ${printable(line.trim())}`).join('') + stackOf(cause);
 }

@@ -3,10 +3,12 @@
  * Source: docs/reference/agents.md.
  */
 import { type Static, Type } from 'typebox';
-import { LIMITS } from '../config/limits.ts';
 import { API_PREFIX } from '../lib/addresses.ts';
+import { LIMITS } from '../lib/limits.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable, type Operation } from '../lib/operation.ts';
 import { cursor, effectiveTake, KEY_ERRORS, nextCursor, take } from './data/rows.ts';
+import type { ServiceDeclaration } from './declaration.ts';
+import { AGENT_GUIDANCE } from './guidance/agent.ts';
 
 const RUN_STATUSES = ['RUNNING', 'WAITING_APPROVAL', 'COMPLETED', 'FAILED', 'CANCELED', 'EXPIRED'] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
@@ -149,7 +151,7 @@ const Budget = Type.Object(
       description: 'Records that calls change; a change that does not fit into what is left is refused as a whole.',
     }),
   },
-  { title: 'AgentRunBudget', description: 'What the calls of the run may cost and change together.' },
+  { title: 'AgentRunBudget', description: 'Limits on cost and changes of all calls of the run together.' },
 );
 
 const Usage = Type.Object(
@@ -159,10 +161,10 @@ const Usage = Type.Object(
     mutations: Type.Integer({ description: 'Admitted mutations; a repetition under the same key counts once.' }),
     recordsChanged: Type.Integer({ description: 'Records that mutations have changed.' }),
   },
-  { title: 'AgentRunUsage', description: 'What the run has used of its budget.' },
+  { title: 'AgentRunUsage', description: 'Used part of the budget.' },
 );
 
-const agentKey = Type.String({ pattern: '^[a-z][a-z0-9._-]{1,63}$', description: 'Which agent; a stable name.' });
+const agentKey = Type.String({ pattern: '^[a-z][a-z0-9._-]{1,63}$', description: 'Stable name of the agent.' });
 const context = Type.Object(
   {
     objectApiName: Type.String({ pattern: '^[A-Za-z][A-Za-z0-9_]{0,39}$', description: 'apiName of an object.' }),
@@ -179,15 +181,15 @@ const plan = Type.Array(
     {
       stepKey: text(64, 'Name of the step within the plan.'),
       operationId: text(100, 'The operation that the step calls.'),
-      summary: text(500, 'What the step is for, in a sentence.', 0),
+      summary: text(500, 'Purpose of the step, in a sentence.', 0),
     },
     { ...closed, title: 'AgentPlanStep' },
   ),
-  { maxItems: 100, description: 'What the agent intends, for people who look at it. It permits nothing.' },
+  { maxItems: 100, description: 'Plan of the agent, for readers. It grants nothing.' },
 );
 const modelUsage = Type.Object(
   {
-    provider: text(100, 'Who runs the model.'),
+    provider: text(100, 'Provider of the model.'),
     model: text(200, 'Name of the model.'),
     inputTokens: Type.Integer({ minimum: 0, maximum: 1_000_000_000_000, description: 'Tokens read.' }),
     outputTokens: Type.Integer({ minimum: 0, maximum: 1_000_000_000_000, description: 'Tokens written.' }),
@@ -207,7 +209,7 @@ const Run = Type.Object(
     startedAt: timestamp(),
     completedAt: nullable(timestamp('When it ended, in whatever way.')),
     expiresAt: timestamp(),
-    userId: uuid('In whose name it acts.'),
+    userId: uuid('User in whose name it acts.'),
     clientId: Type.String(),
     context: nullable(context),
     plan: nullable(plan),
@@ -223,7 +225,7 @@ const Run = Type.Object(
         },
         { title: 'PendingApproval' },
       ),
-      { description: 'What waits for a decision, oldest first.' },
+      { description: 'Pending approvals, oldest first.' },
     ),
     outcome: nullable(RunOutcomeSchema),
     summary: nullable(Type.String()),
@@ -242,7 +244,7 @@ const RunSummary = Type.Object(summaryProperties, { title: 'AgentRunSummary' });
 const CreateRunBody = Type.Object(
   {
     agentKey,
-    goal: text(4_000, 'What the run is for.'),
+    goal: text(4_000, 'Purpose of the run.'),
     agentVersion: Type.Optional(text(64, 'Version of the agent.')),
     context: Type.Optional(context),
     plan: Type.Optional(plan),
@@ -281,7 +283,7 @@ export type CreateRun = Static<typeof CreateRunBody>;
 const CompleteRunBody = Type.Object(
   {
     outcome: RunOutcomeSchema,
-    summary: text(8_000, 'What was done, for people.', 0),
+    summary: text(8_000, 'Summary of the work, for readers.', 0),
     output: Type.Optional(
       Type.Object(
         {},
@@ -337,7 +339,10 @@ const Approval = Type.Object(
     request: Type.Object(
       {
         query: Type.Object({}, { additionalProperties: true }),
-        headers: Type.Object({}, { additionalProperties: true, description: 'Those that belong to the fingerprint.' }),
+        headers: Type.Object(
+          {},
+          { additionalProperties: true, description: 'Headers that are part of the fingerprint.' },
+        ),
         body: Type.Unknown({
           description: 'Without fields that the reader may not read; "[hidden]" where they do not see the record.',
         }),
@@ -345,14 +350,14 @@ const Approval = Type.Object(
           description: `The body is longer than ${LIMITS.agent_request_max_bytes / 1024} KiB and was not kept.`,
         }),
       },
-      { title: 'ApprovalRequest', description: 'What is to be executed.' },
+      { title: 'ApprovalRequest', description: 'Request to execute.' },
     ),
     preview: nullable(
       Type.Object(
         {},
         {
           additionalProperties: true,
-          description: 'What a dry run of the request answered, as far as the reader may see it.',
+          description: 'Result of a dry run of the request, as far as the reader may see it.',
         },
       ),
     ),
@@ -515,7 +520,7 @@ const BODY_ERRORS = [
 const READ = { method: 'GET', tag: 'agent', runs: 'outside' } as const;
 const CHANGE = { method: 'POST', tag: 'agent', runs: 'outside', agentApproval: 'never' } as const;
 
-export const AGENT_OPERATIONS = [
+const AGENT_OPERATIONS = [
   defineOperation({
     ...CHANGE,
     operationId: 'agent.runs.create',
@@ -697,7 +702,7 @@ export const AGENT_OPERATIONS = [
     path: '/agent/approvals',
     summary: 'List approvals',
     description:
-      'What the user may decide or could have decided, and what was asked for in their name; newest first, without request and preview.',
+      'Approvals that the user may decide or could have decided, or that runs of the user requested; newest first, without request and preview.',
     scopes: ['agent:approve'],
     queryParameters: [
       {
@@ -793,3 +798,60 @@ export const AGENT_OPERATIONS = [
     action: 'agent.approvals.decide',
   }),
 ] as const;
+
+export const SERVICE = {
+  purpose: 'Runs of agents: what they may do, what waits for a person, and what they did.',
+  listens: 'health',
+  awaitedByGateway: false,
+  kubernetes: {
+    replicas: { min: 2, max: 4 },
+    connections: 5,
+    requests: { cpu: '100m', memory: '256Mi' },
+    limits: { cpu: '1', memory: '512Mi' },
+  },
+  database: { tenants: 'records', jobs: true },
+  operations: AGENT_OPERATIONS,
+  guidance: AGENT_GUIDANCE,
+  calls: [
+    'analytics.access.check',
+    'auth.grants.check',
+    'auth.mails.askApprovers',
+    'data.access.check',
+    'data.records.seen',
+    'data.trail.ofRequests',
+    'data.users.get',
+    'data.users.holding',
+    'metadata.snapshots.get',
+  ],
+  forOperators: ['agent.tenants.cancelRuns', 'agent.tenants.listRuns'],
+  repeatable: ['agent.runs.state', 'agent.tenants.listRuns', 'agent.transitions.judge'],
+  hears: ['auth.grants.revoked'],
+  consent: {
+    'agent:run': { area: 'agents', text: 'Work as an agent, step by step and recorded.' },
+    'agent:approve': { area: 'agents', text: 'Approve what agents want to do, and undo what they did.' },
+  },
+  moving: {
+    parts: [
+      {
+        name: 'agents/runs',
+        table: 'agent.runs',
+        group: 'trail',
+        // Its grant stays behind.
+        stored: {
+          status: "CASE WHEN r.status = 'RUNNING' THEN 'CANCELED' ELSE r.status END",
+          outcome: "CASE WHEN r.status = 'RUNNING' THEN 'canceled' ELSE r.outcome END",
+          ended_at: 'coalesce(r.ended_at, now())',
+        },
+      },
+      { name: 'agents/steps', table: 'agent.steps', group: 'trail' },
+      {
+        name: 'agents/approvals',
+        table: 'agent.approvals',
+        group: 'trail',
+        stored: { status: "CASE WHEN r.status IN ('PENDING', 'APPROVED') THEN 'CANCELED' ELSE r.status END" },
+      },
+      { name: 'agents/decisions', table: 'agent.decisions', group: 'trail' },
+    ],
+    leftBehind: ['agent.days'],
+  },
+} as const satisfies ServiceDeclaration<typeof AGENT_OPERATIONS>;

@@ -1,15 +1,17 @@
 /** Public operations of analytics: dashboards and the results of their widgets. */
 import { type Static, Type } from 'typebox';
-import { LIMITS } from '../config/limits.ts';
 import { PRINCIPAL_TYPES } from '../lib/access/sharing.ts';
 import type { Asker } from '../lib/context.ts';
 import type { PlatformErrorWire } from '../lib/errors/platform-error.ts';
+import { LIMITS } from '../lib/limits.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
 import { GRANULARITIES } from '../lib/query/types.ts';
 import { AGGREGATIONS } from '../lib/schema/field-types/types.ts';
 import { TRIED } from './data/mutations.ts';
 import { Aggregation, ConditionSchema, FieldTypeSchema, FiltersSchema, Operator } from './data/query.ts';
 import { acceptLanguage, contentLanguage, KEY_ERRORS, objectApiName } from './data/rows.ts';
+import type { ServiceDeclaration } from './declaration.ts';
+import { ANALYTICS_GUIDANCE } from './guidance/analytics.ts';
 
 export interface AnalyticsActions extends ActionsOf<typeof ANALYTICS_OPERATIONS> {
   /**
@@ -373,7 +375,7 @@ const Catalog = Type.Object(
         label: Type.String(),
         fieldType: FieldTypeSchema,
         aggregations: Type.Array(Aggregation),
-        semantics: nullable(Type.String({ description: 'What the values mean, and what they do not.' })),
+        semantics: nullable(Type.String({ description: 'Meaning of the values.' })),
       }),
     ),
     relationships: Type.Array(Type.Object({ relationshipName: Type.String(), objectApiName: Type.String() })),
@@ -494,7 +496,7 @@ const CONTENT_ERRORS = [
   'TOO_MANY_ITEMS',
 ] as const;
 
-export const ANALYTICS_OPERATIONS = [
+const ANALYTICS_OPERATIONS = [
   defineOperation({
     ...READ,
     operationId: 'analytics.catalog.get',
@@ -521,7 +523,7 @@ export const ANALYTICS_OPERATIONS = [
     path: '/analytics/dashboards',
     summary: 'Create a dashboard',
     description:
-      'A draft that belongs to the caller. Sharing a dashboard never shares records: who looks at it sees their own.',
+      'The draft belongs to the caller. Sharing a dashboard does not share records: viewers see those that they may read.',
     risk: 'medium',
     givesAccess: SHARING,
     changes: { kind: 'dashboard', needs: 'create' },
@@ -644,7 +646,7 @@ export const ANALYTICS_OPERATIONS = [
     path: '/analytics/dashboards/{dashboardId}',
     summary: 'Change the draft of a dashboard',
     description:
-      'What the body does not name stays; lists are replaced as a whole. Who looks goes on seeing the published ' +
+      'Properties that the body omits stay; lists are replaced as a whole. Viewers keep seeing the published ' +
       'version, while visibility and sharing, which the owner sets, take effect at once.',
     risk: 'medium',
     givesAccess: SHARING,
@@ -697,7 +699,7 @@ export const ANALYTICS_OPERATIONS = [
     path: '/analytics/dashboards/{dashboardId}/publish',
     summary: 'Publish a dashboard',
     description:
-      'Makes the draft at the expected revision what everybody sees, and writes `analytics.dashboard.published` with it.',
+      'Publishes the draft at the expected revision to all viewers, and writes `analytics.dashboard.published` with it.',
     risk: 'medium',
     changes: { kind: 'dashboard', needs: 'publish' },
     precondition: 'expectedRevision',
@@ -792,3 +794,39 @@ export const ANALYTICS_OPERATIONS = [
     action: 'analytics.dashboards.widgets.run',
   }),
 ] as const;
+
+export const SERVICE = {
+  purpose: 'Dashboards. Results of their widgets stay in memory for a while.',
+  listens: 'health',
+  awaitedByGateway: false,
+  kubernetes: {
+    replicas: { min: 2, max: 4 },
+    connections: 4,
+    requests: { cpu: '100m', memory: '192Mi' },
+    limits: { cpu: '1', memory: '512Mi' },
+  },
+  database: { tenants: 'records', jobs: true },
+  operations: ANALYTICS_OPERATIONS,
+  guidance: ANALYTICS_GUIDANCE,
+  calls: [
+    'data.objects.catalog',
+    'data.principals.check',
+    'data.records.aggregate',
+    'data.users.access',
+    'metadata.dashboards.list',
+    'metadata.tenants.list',
+  ],
+  repeatable: ['analytics.access.check'],
+  consent: {
+    'analytics:read': { area: 'dashboards', text: 'Read dashboards.' },
+    'analytics:run': { area: 'dashboards', text: 'Show figures, and create, change and delete dashboards.' },
+  },
+  moving: {
+    parts: [
+      { name: 'dashboards', table: 'analytics.dashboards', group: 'setup' },
+      { name: 'dashboard-versions', table: 'analytics.dashboard_versions', group: 'setup' },
+      { name: 'dashboard-shares', table: 'analytics.dashboard_shares', group: 'setup' },
+      { name: 'dashboards-deployed', table: 'analytics.deployed', group: 'setup' },
+    ],
+  },
+} as const satisfies ServiceDeclaration<typeof ANALYTICS_OPERATIONS>;

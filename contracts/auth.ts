@@ -3,6 +3,8 @@ import { type Static, Type } from 'typebox';
 import { type ActionsOf, defineOperation, nullable, type Scope } from '../lib/operation.ts';
 import type { RateLimitOverrides } from '../lib/schema/snapshot.ts';
 import { cursor, effectiveTake, nextCursor, take } from './data/rows.ts';
+import type { ServiceDeclaration } from './declaration.ts';
+import { AUTH_GUIDANCE } from './guidance/auth.ts';
 
 export interface HttpRequest {
   method: string;
@@ -26,16 +28,33 @@ export const AUTH_ROOTS: readonly string[] = ['oauth2', '.well-known', 'device',
 export const CLI_CLIENT_ID = 'erp-cli';
 /** The account page, which is no application: it uses the browser's session and gets no token. */
 export const ACCOUNT_CLIENT_ID = 'erp-account';
-/** The page on which dashboards are drawn: a public client in the browser, for users of every tenant. */
-export const DASHBOARDS_CLIENT_ID = 'erp-dashboards';
-export const DASHBOARDS_PATH = '/dashboards';
-/** All that this page may do, no matter who has signed in. */
-export const DASHBOARDS_SCOPES = ['analytics:read', 'analytics:run'] as const;
-/** The page on which people decide about requests of agents: a client of its own, since the one that asked cannot decide. */
-export const APPROVALS_CLIENT_ID = 'erp-approvals';
-export const APPROVALS_PATH = '/approvals';
-/** `data:read` names records, `setup:read` reads plans of deployments. */
-export const APPROVALS_SCOPES = ['agent:approve', 'data:read', 'setup:read'] as const;
+
+/** A page of the platform that is a public client in the browser, for users of every tenant. */
+export interface AppClient {
+  readonly clientId: string;
+  /** Of the page, and of links to it: a plural. */
+  readonly title: string;
+  readonly path: string;
+  /** All that the page may do, whoever signs in. Users are not asked for consent. */
+  readonly scopes: readonly Scope[];
+}
+
+export const DASHBOARDS: AppClient = {
+  clientId: 'erp-dashboards',
+  title: 'Dashboards',
+  path: '/dashboards',
+  scopes: ['analytics:read', 'analytics:run'],
+};
+/** A client of its own, since the one that asked cannot decide. */
+export const APPROVALS: AppClient = {
+  clientId: 'erp-approvals',
+  title: 'Approvals',
+  path: '/approvals',
+  // data:read names records, setup:read reads plans of deployments.
+  scopes: ['agent:approve', 'data:read', 'setup:read'],
+};
+export const APP_CLIENTS: readonly AppClient[] = [DASHBOARDS, APPROVALS];
+
 /** The API reference, where operations can be tried out: a public client in the browser, where the operator wants it. */
 export const REFERENCE_CLIENT_ID = 'erp-api-reference';
 /** To look around. */
@@ -303,7 +322,7 @@ const Identity = Type.Object(
     tenant: Type.Object({
       id: Type.String({ format: 'uuid' }),
       name: Type.String(),
-      region: Type.String({ description: 'Where the data of the tenant is kept.' }),
+      region: Type.String({ description: "Region of the tenant's data." }),
       defaultLocale: Type.String({ description: 'BCP 47 language tag.' }),
       defaultTimezone: Type.String({ description: 'IANA time zone.' }),
       defaultCurrency: Type.String({ description: 'ISO 4217 code.' }),
@@ -326,7 +345,7 @@ const Identity = Type.Object(
       clientId: Type.String(),
       clientName: Type.String(),
       grantId: Type.String({ description: 'The authorization behind the token; it ends when it is revoked.' }),
-      scopes: Type.Array(Type.String(), { description: 'What the token may do, at most.' }),
+      scopes: Type.Array(Type.String(), { description: 'Scopes of the token.' }),
       agent: Type.Boolean({ description: 'The client is an AI agent.' }),
       actingFor: nullable(Type.Object({ userId: Type.String({ format: 'uuid' }) })),
       tokenExpiresAt: nullable(Type.String({ format: 'date-time' })),
@@ -341,7 +360,7 @@ const Connection = Type.Object(
     connectionId: Type.String({ description: 'The authorization that the person gave; `grantId` of the identity.' }),
     clientId: Type.String(),
     clientName: Type.String({ description: 'The client id where the application does not exist any more.' }),
-    scopes: Type.Array(Type.String(), { description: 'What the person allowed, at most.' }),
+    scopes: Type.Array(Type.String(), { description: 'Scopes that the user allowed.' }),
     createdAt: Type.String({ format: 'date-time' }),
     lastUsedAt: nullable(Type.String({ format: 'date-time', description: 'To the minute; null: not used yet.' })),
     agent: Type.Boolean({ description: 'The application is an AI agent.' }),
@@ -438,3 +457,95 @@ export const AUTH_OPERATIONS = [
     action: 'auth.connections.list',
   }),
 ] as const;
+
+export const SERVICE = {
+  purpose: 'Sign-in and tokens. It needs its processors for password hashing.',
+  listens: 'health',
+  awaitedByGateway: true,
+  sendsMail: true,
+  kubernetes: {
+    replicas: { min: 2, max: 6 },
+    connections: 6,
+    requests: { cpu: '250m', memory: '256Mi' },
+    limits: { cpu: '1', memory: '512Mi' },
+  },
+  database: {
+    // It counts mails to an address over all tenants, and no tenant's work may see those of another.
+    roleRoutines: ['auth.queue_mail(uuid, uuid, text, text, jsonb, integer)'],
+  },
+  operations: AUTH_OPERATIONS,
+  guidance: AUTH_GUIDANCE,
+  calls: [
+    'data.audit.denySignIn',
+    'data.audit.note',
+    'data.audit.suppress',
+    'data.users.find',
+    'data.users.get',
+    'data.users.mayLetIn',
+    'data.users.provision',
+    'metadata.snapshots.get',
+    'metadata.tenants.get',
+    'metadata.tenants.list',
+  ],
+  forOperators: [
+    'auth.clients.rotateSecret',
+    'auth.domains.add',
+    'auth.domains.check',
+    'auth.domains.list',
+    'auth.domains.remove',
+    'auth.factors.reset',
+    'auth.identities.remove',
+    'auth.identityProviders.check',
+    'auth.identityProviders.setSecret',
+    'auth.keys.rotate',
+    'auth.secrets.reseal',
+    'auth.users.createLink',
+    'auth.users.revoke',
+  ],
+  repeatable: [
+    'auth.deprecatedUses.list',
+    'auth.domains.check',
+    'auth.domains.list',
+    'auth.grants.check',
+    'auth.identityProviders.check',
+    'auth.keys.list',
+    'auth.mails.askApprovers',
+    'auth.origins.check',
+    'auth.users.mayInvite',
+  ],
+  emits: ['auth.grants.revoked', 'auth.keys.rotated', 'auth.user.signedIn'],
+  hears: ['auth.keys.rotated', 'metadata.schema.changed', 'metadata.tenant.changed'],
+  consent: {
+    openid: { area: 'you', text: 'Know who you are.' },
+    profile: { area: 'you', text: 'Know your name, username, language and time zone.' },
+    email: { area: 'you', text: 'Know your e-mail address.' },
+    'me:read': { area: 'you', text: 'See your profile, and which applications you have connected.' },
+    'me:write': { area: 'you', text: 'Change your preferences, and disconnect applications.' },
+    offline_access: {
+      area: 'away',
+      text: 'Stay connected while you are away, until you or an administrator end it.',
+    },
+  },
+  moving: {
+    parts: [
+      // Subject at an OpenID provider: no secret, and it prevents confusion with others of the same address.
+      { name: 'identities', table: 'auth.identities', group: 'trail', ofCredentials: true },
+    ],
+    made: ['auth.domains', 'auth.credentials'],
+    leftBehind: [
+      'auth.address_links',
+      'auth.audit_entries',
+      'auth.authenticators',
+      'auth.client_secrets',
+      'auth.deprecated_uses',
+      'auth.grants',
+      'auth.known_origins',
+      'auth.mails',
+      'auth.passkeys',
+      'auth.password_links',
+      'auth.provider_secrets',
+      'auth.recovery_codes',
+      'auth.tenant_origins',
+    ],
+  },
+} as const satisfies ServiceDeclaration<typeof AUTH_OPERATIONS>;

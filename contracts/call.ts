@@ -2,32 +2,17 @@
  * Every action and event of the services, with the types of what they carry. Services import contracts and never each
  * other; a misspelt action or event does not compile, neither where it is called or emitted nor where it is handled.
  */
-import type { AgentActions } from './agent.ts';
-import type { AnalyticsActions } from './analytics.ts';
-import type { AuthActions, AuthEvents } from './auth.ts';
-import type { DataActions } from './data.ts';
-import type { GatewayActions } from './gateway.ts';
-import type { McpActions, McpDoorActions } from './mcp.ts';
-import type { MetadataActions, MetadataEvents } from './metadata.ts';
+import type { RequestMeta } from '../lib/context.ts';
 import type { ProcessActions } from './process.ts';
-import type { RatelimitActions } from './ratelimit.ts';
+import type { ServiceActions, ServiceEvents } from './services.ts';
 
-export type ActionMap = AgentActions &
-  AnalyticsActions &
-  AuthActions &
-  DataActions &
-  GatewayActions &
-  McpActions &
-  McpDoorActions &
-  MetadataActions &
-  ProcessActions &
-  RatelimitActions;
+export type ActionMap = ServiceActions & ProcessActions;
 
-export type EventMap = AuthEvents & MetadataEvents;
+export type EventMap = ServiceEvents;
 
 export interface Caller {
   // biome-ignore lint/suspicious/noExplicitAny: Moleculer's own signature
-  call(action: string, params?: any, options?: any): PromiseLike<any>;
+  call(action: string, params?: any, options?: any): Promise<any>;
 }
 
 interface Emitter {
@@ -42,7 +27,7 @@ export function call<K extends keyof ActionMap>(
   params: ActionMap[K]['params'],
   options?: { timeout?: number; meta?: object; nodeID?: string },
 ): Promise<ActionMap[K]['result']> {
-  return caller.call(action, params, options) as Promise<ActionMap[K]['result']>;
+  return caller.call(action, params, options);
 }
 
 /** Sends an event to one node of each service that handles it. */
@@ -58,7 +43,7 @@ export function broadcast<K extends keyof EventMap>(emitter: Emitter, event: K, 
 /** The part of a Moleculer Context that handlers use. */
 export interface ActionContext<Params> extends Caller {
   readonly params: Params;
-  readonly meta: unknown;
+  readonly meta: RequestMeta;
 }
 
 /** The handlers of a service by the names of its actions: all that its contract promises. */

@@ -16,6 +16,8 @@ import { SHARE_OPERATIONS } from './data/shares.ts';
 import { TRAIL_OPERATIONS, type Verification, type VerifyRequest } from './data/trail.ts';
 import { TRANSITION_OPERATIONS } from './data/transitions.ts';
 import { USER_OPERATIONS } from './data/users.ts';
+import type { ServiceDeclaration } from './declaration.ts';
+import { DATA_GUIDANCE } from './guidance/data.ts';
 import type { ScimActions } from './scim.ts';
 
 export const DATA_OPERATIONS = [
@@ -76,6 +78,20 @@ export type AskedRecord =
   | { readonly id: string }
   | { readonly deletedId: string }
   | { readonly externalIdField: string; readonly value: string; readonly foundBy: string };
+
+/** Why a sign-in was refused, for administrators of the tenant; the page shows less. Source: docs/reference/audit.md. */
+export type SignInRefusalCode =
+  | 'USER_UNKNOWN'
+  | 'PASSWORD_WRONG'
+  | 'PASSWORD_NOT_SET'
+  | 'USER_INACTIVE'
+  | 'CLIENT_NOT_ALLOWED'
+  | 'SECOND_FACTOR_WRONG'
+  | 'SINGLE_SIGN_ON_REQUIRED'
+  | 'SINGLE_SIGN_ON_FAILED'
+  | 'IDENTITY_NOT_VERIFIED'
+  | 'IDENTITY_OF_ANOTHER'
+  | 'SIGN_IN_BLOCKED';
 
 export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActions {
   /** The ids of those grants that live now, and whose client is active: for gateways that cannot ask auth. */
@@ -193,14 +209,14 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
     result: null;
   };
   /**
-   * Records a refused sign-in: the user, if one matched; never the typed name. `code` is one of
-   * those of docs/reference/audit.md, `clientId` the application, `ip` the caller's address.
+   * Records a refused sign-in: the user, if one matched; never the typed name. `clientId` is the application, `ip` the
+   * caller's address.
    */
   'data.audit.denySignIn': {
     params: {
       tenantId: string;
       userId: string | null;
-      code: string;
+      code: SignInRefusalCode;
       clientId: string;
       ip: string;
       requestId: string;
@@ -241,3 +257,94 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
   /** Checks a part of a tenant's audit trail against its chain; `next` of the result is `from` of the next part. */
   'data.audit.verify': { params: VerifyRequest; result: Verification };
 }
+
+const OF_OBJECTS = 't.object = ANY ({objects})';
+
+export const SERVICE = {
+  purpose: 'Records of tenants. Snapshots of the tenants it serves stay in memory.',
+  listens: 'health',
+  awaitedByGateway: true,
+  kubernetes: {
+    replicas: { min: 2, max: 10 },
+    connections: 10,
+    requests: { cpu: '500m', memory: '384Mi' },
+    limits: { cpu: '2', memory: '1Gi' },
+  },
+  database: {
+    tenants: 'records',
+    jobs: true,
+    roleRoutines: [
+      'auth.end_grant(uuid, uuid, text)',
+      'auth.living_grants(uuid, text[])',
+      'auth.queue_invitation(uuid, uuid)',
+      'auth.add_password_link(uuid, uuid, uuid, bytea, integer)',
+      'metadata.tenant_schema_version(uuid)',
+      'metadata.tenant_suspended(uuid)',
+    ],
+  },
+  operations: DATA_OPERATIONS,
+  guidance: DATA_GUIDANCE,
+  calls: [
+    'agent.runs.state',
+    'agent.transitions.judge',
+    'auth.grants.noteEnded',
+    'auth.users.mayInvite',
+    'auth.users.prepareLink',
+    'auth.users.sync',
+    'metadata.snapshots.get',
+    'metadata.tenants.list',
+  ],
+  forOperators: ['data.audit.seal', 'data.audit.verify', 'data.users.find', 'data.users.get', 'data.users.provision'],
+  repeatable: [
+    'data.access.check',
+    'data.audit.verify',
+    'data.grants.confirm',
+    'data.objects.catalog',
+    'data.principals.check',
+    'data.records.aggregate',
+    'data.records.seen',
+    'data.scim.handle',
+    'data.trail.ofRequests',
+    'data.users.access',
+    'data.users.find',
+    'data.users.get',
+    'data.users.holding',
+    'data.users.mayLetIn',
+  ],
+  hears: ['auth.user.signedIn'],
+  consent: {
+    'data:read': { area: 'records', text: 'Read the records that you can see.' },
+    'data:write': { area: 'records', text: 'Create and change records.' },
+    'data:delete': { area: 'records', text: 'Delete records, and restore deleted ones.' },
+    'actions:read': { area: 'records', text: 'See which steps and actions records allow.' },
+    'actions:execute': { area: 'records', text: 'Take records to their next step, and run their actions.' },
+    'users:manage': {
+      area: 'users',
+      text: 'Give people access: create, invite and change users and what they may do, make links that set their passwords, and share records and dashboards.',
+    },
+    'audit:read': { area: 'audit', text: 'Read who changed what, and when.' },
+  },
+  moving: {
+    parts: [
+      { name: 'shares', table: '_shares', group: 'records', omit: ['tx'], where: OF_OBJECTS },
+      { name: 'recycle-bin', table: '_recycle_bin', group: 'trail', where: OF_OBJECTS },
+      { name: 'trail/history', table: '_history', group: 'trail' },
+      { name: 'trail/audit', table: '_audit', group: 'trail', omit: ['tx'] },
+      { name: 'trail/chain', table: '_audit_chain', group: 'trail', sealed: true },
+      // The snapshot and the server belong to the database in which it was sealed.
+      {
+        name: 'trail/head',
+        table: '_audit_head',
+        group: 'trail',
+        omit: ['snapshot', 'server'],
+        replaces: true,
+        sealed: true,
+      },
+      // A copy is not provisioned by the clients of the original.
+      { name: 'provisioning/external-ids', table: '_external_ids', group: 'trail' },
+      { name: 'provisioning/deleted-users', table: '_deprovisioned_users', group: 'trail' },
+    ],
+    made: ['_state', '_epoch'],
+    leftBehind: ['_confirmations', '_idempotency', '_outbox', '_revoked_shares'],
+  },
+} as const satisfies ServiceDeclaration<typeof DATA_OPERATIONS>;

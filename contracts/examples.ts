@@ -3,7 +3,8 @@
  * `npm run examples`, never written by hand. Source: docs/reference/assistant-manifest.md.
  */
 import { errorUrl } from '../lib/addresses.ts';
-import { CATALOGUE, type ErrorCode, isRetryable, saysWhenToRetry } from '../lib/errors/catalogue.ts';
+import { CATALOGUE, type ErrorCode, isErrorCode, isRetryable, saysWhenToRetry } from '../lib/errors/catalogue.ts';
+import { isObject } from '../lib/json/objects.ts';
 import agent from './examples/agent.json' with { type: 'json' };
 import analytics from './examples/analytics.json' with { type: 'json' };
 import auth from './examples/auth.json' with { type: 'json' };
@@ -53,7 +54,9 @@ export const EXAMPLES: RecordedExamples = {
 /** Bodies of the errors that were recorded with an operation, one for each code. */
 const RECORDED_ERRORS: ReadonlyMap<ErrorCode, object> = new Map(
   Object.values(EXAMPLES).flatMap(({ errors = {} }) =>
-    Object.entries(errors).map(([code, { response }]) => [code as ErrorCode, response.body as object] as const),
+    Object.entries(errors).flatMap(([code, { response }]) =>
+      isErrorCode(code) && isObject(response.body) ? [[code, response.body] as const] : [],
+    ),
   ),
 );
 

@@ -3,6 +3,8 @@ import { Type } from 'typebox';
 import { documentsUrl } from '../lib/addresses.ts';
 import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
 import { ifNoneMatch } from './data/rows.ts';
+import type { ServiceDeclaration } from './declaration.ts';
+import { GATEWAY_GUIDANCE } from './guidance/gateway.ts';
 
 /** Common to the rows of these documents. */
 const DOCUMENT = {
@@ -22,7 +24,7 @@ const DeprecatedOperation = Type.Object(
     since: Type.String({ format: 'date', description: 'Day of the notice.' }),
     sunset: Type.String({ format: 'date', description: 'The first day without it.' }),
     replacement: nullable(Type.String({ description: 'operationId of what takes its place.' })),
-    documentation: Type.String({ format: 'uri', description: 'How to do without it.' }),
+    documentation: Type.String({ format: 'uri', description: 'Page about the replacement.' }),
     clients: Type.Array(
       Type.Object({
         clientId: Type.String(),
@@ -30,7 +32,7 @@ const DeprecatedOperation = Type.Object(
         requests: Type.Integer({ description: 'In the last 30 days; those of the last hour may be missing.' }),
         lastUsedAt: Type.String({ format: 'date-time' }),
       }),
-      { description: 'Those of the last call first; 1,000 at most over all operations.' },
+      { description: 'Most recent callers first; at most 1,000 over all operations.' },
     ),
   },
   { title: 'DeprecatedOperation' },
@@ -56,9 +58,9 @@ const DescribedOperation = Type.Object(
               description: 'Calls whose body has one of these, except with this value; absent: all.',
             }),
           ),
-          scope: Type.String({ description: 'What every client needs for such a call besides.' }),
+          scope: Type.String({ description: 'Additional scope that every client needs for such a call.' }),
         },
-        { title: 'AccessGiven', description: 'Which calls give people access, and are of high risk.' },
+        { title: 'AccessGiven', description: 'Calls that give access, and are of high risk.' },
       ),
     ),
     cost: Type.Integer(),
@@ -136,7 +138,7 @@ export const PlatformCapabilities = Type.Object(
   { title: 'PlatformCapabilities', additionalProperties: true },
 );
 
-export const GATEWAY_OPERATIONS = [
+const GATEWAY_OPERATIONS = [
   defineOperation({
     ...DOCUMENT,
     operationId: 'schema.openapi.get',
@@ -192,7 +194,7 @@ export const GATEWAY_OPERATIONS = [
     tag: 'schema',
     summary: 'List what is deprecated, and who uses it',
     description:
-      'The operations that are going to be gone, with the clients of the tenant that have called them in the last 30 days: those must be changed before the sunset.',
+      'Deprecated operations, with the clients of the tenant that called them in the last 30 days and must be changed before the sunset.',
     scopes: ['setup:read'],
     permission: 'metadataRead',
     response: {
@@ -226,4 +228,42 @@ export const GATEWAY_OPERATIONS = [
   }),
 ] as const;
 
+/** Broadcast event: streams of events with one of these topics have more to read. */
+export interface GatewayEvents {
+  'gateway.streams.wake': { topics: readonly string[] };
+}
+
 export interface GatewayActions extends ActionsOf<typeof GATEWAY_OPERATIONS> {}
+
+export const SERVICE = {
+  purpose: 'The HTTP edge: the only service that listens for callers.',
+  listens: 'public',
+  awaitedByGateway: false,
+  kubernetes: {
+    replicas: { min: 2, max: 10 },
+    connections: 2,
+    requests: { cpu: '500m', memory: '256Mi' },
+    limits: { cpu: '2', memory: '768Mi' },
+  },
+  operations: GATEWAY_OPERATIONS,
+  guidance: GATEWAY_GUIDANCE,
+  calls: [
+    'agent.approvals.request',
+    'agent.runs.admit',
+    'agent.steps.settle',
+    'auth.deprecatedUses.add',
+    'auth.deprecatedUses.list',
+    'auth.grants.check',
+    'auth.http.handle',
+    'auth.keys.list',
+    'auth.origins.check',
+    'data.audit.deny',
+    'data.audit.suppress',
+    'data.grants.confirm',
+    'data.scim.handle',
+    'data.users.get',
+    'mcp.http.handle',
+    'ratelimit.leases.take',
+  ],
+  hears: ['auth.grants.revoked', 'auth.keys.rotated', 'gateway.streams.wake', 'metadata.tenant.changed'],
+} as const satisfies ServiceDeclaration<typeof GATEWAY_OPERATIONS>;

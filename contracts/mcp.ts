@@ -1,26 +1,15 @@
 /**
- * The Model Context Protocol for assistants: the tools, by the rows of the operations that they run, and
- * the actions by which gateway and mcp work together. Source: docs/reference/mcp.md.
+ * The Model Context Protocol for assistants: its endpoint, and the actions by which gateway and mcp work together. Its
+ * tools are those of mcp-offers.ts. Source: docs/reference/mcp.md.
  */
 import type { ErrorBody } from '../lib/errors/error-body.ts';
-import type { Operation, Scope } from '../lib/operation.ts';
-import { OPERATIONS } from './operations.ts';
+import type { ServiceDeclaration } from './declaration.ts';
 
 /** Path of the endpoint below the public address; its tokens are for this address. */
 export const MCP_PATH = '/mcp';
 
 /** Revisions of the protocol, the one that programs should use first. */
 export const MCP_VERSIONS = ['2026-07-28', '2025-11-25', '2025-06-18'] as const;
-
-/** A tool that runs one operation. */
-export interface OperationTool {
-  readonly name: string;
-  readonly operation: Operation;
-}
-
-export const OPERATION_TOOLS: readonly OperationTool[] = OPERATIONS.flatMap((operation) =>
-  operation.mcp && 'tool' in operation.mcp ? [{ name: operation.mcp.tool, operation }] : [],
-);
 
 /** Tools over the published documents, which are the same for everyone. */
 export const DOCUMENT_TOOLS = {
@@ -33,29 +22,6 @@ export const DOCUMENT_TOOLS = {
     description: 'A page of the guides or the reference as Markdown, such as reference/limits.md or index.md.',
   },
 } as const;
-
-/** A resource that is the answer of an operation without parameters. */
-export interface OperationResource {
-  readonly uri: string;
-  readonly name: string;
-  readonly operation: Operation;
-}
-
-export const OPERATION_RESOURCES: readonly OperationResource[] = OPERATIONS.flatMap((operation) =>
-  operation.mcp && 'resource' in operation.mcp
-    ? [{ uri: operation.mcp.resource, name: operation.mcp.name, operation }]
-    : [],
-);
-
-/** Every operation that the endpoint runs; all of them read. */
-export const MCP_OPERATIONS: ReadonlyMap<string, Operation> = new Map(
-  [...OPERATION_TOOLS, ...OPERATION_RESOURCES].map(({ operation }) => [operation.operationId, operation]),
-);
-
-/** The scopes that tokens for the endpoint can have, in the order in which a client comes to need them. */
-export const MCP_SCOPES: readonly Scope[] = [
-  ...new Set([...MCP_OPERATIONS.values()].flatMap(({ scopes }) => (typeof scopes === 'string' ? [] : [...scopes]))),
-];
 
 /** A request to the endpoint, as the gateway hands it over. */
 export interface McpRequest {
@@ -99,3 +65,19 @@ export interface McpDoorActions {
     result: McpOutcome;
   };
 }
+
+export const SERVICE = {
+  purpose: 'Tools for assistants (MCP): reads alone, through the operations of the API.',
+  listens: 'health',
+  awaitedByGateway: false,
+  kubernetes: {
+    replicas: { min: 2, max: 4 },
+    connections: 2,
+    requests: { cpu: '100m', memory: '256Mi' },
+    limits: { cpu: '1', memory: '512Mi' },
+  },
+  operations: [],
+  guidance: {},
+  calls: ['gateway.operations.run'],
+  repeatable: ['mcp.http.handle'],
+} as const satisfies ServiceDeclaration<readonly []>;

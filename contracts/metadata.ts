@@ -1,11 +1,13 @@
 /** Public operations and internal actions of metadata. */
 import { type Static, Type } from 'typebox';
-import { LIMITS } from '../config/limits.ts';
 import { API_PREFIX } from '../lib/addresses.ts';
+import { LIMITS } from '../lib/limits.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
 import type { RateLimitOverrides, Snapshot, TenantInfo } from '../lib/schema/snapshot.ts';
 import { TRIED } from './data/mutations.ts';
 import { cursor, nextCursor, take } from './data/rows.ts';
+import type { ServiceDeclaration } from './declaration.ts';
+import { METADATA_GUIDANCE } from './guidance/metadata.ts';
 
 /** The version of tenants' schemas that processes of this version need: the newest file of tenant-schema. */
 export const TENANT_SCHEMA_VERSION = 2;
@@ -52,6 +54,16 @@ export interface TenantDeletion {
   readonly tablesChecked: number | null;
   /** Rows that still held it, by table; empty: nothing is left. */
   readonly remaining: Readonly<Record<string, number>> | null;
+}
+
+/** A job whose last attempt failed. */
+interface DeadJob {
+  readonly queue: string;
+  readonly tenantId: string;
+  readonly payload: object;
+  /** Name of the last failure; the log has the rest. */
+  readonly failure: string | null;
+  readonly failedAt: string;
 }
 
 /** A deployment that has not ended, as an operator sees it: nothing of what it holds. */
@@ -109,6 +121,10 @@ export interface MetadataActions extends ActionsOf<typeof METADATA_OPERATIONS> {
     params: { tenantId: string; deploymentId: string; reason?: string };
     result: { deploymentId: string; status: 'CANCELING' | 'CANCELED' };
   };
+  /** For operators: the oldest 200 jobs of all services whose last attempt failed. */
+  'metadata.jobs.listDead': { params: Record<string, never>; result: { jobs: DeadJob[] } };
+  /** For operators: the dead jobs of a queue are tried again, as if they were new. */
+  'metadata.jobs.sendDeadAgain': { params: { queue: string }; result: { sent: number } };
   /** For operators: one tenant, or all in the order of their ids. */
   'metadata.tenants.describe': {
     params: { key?: string; after?: string; take?: number };
@@ -317,9 +333,11 @@ const Validation = Type.Object(
     handsOutRights: Type.Optional(
       Type.Boolean({
         description:
-          'Of a deployment under an agent run: it gives or takes rights, so that only those who manage access approve it.',
+          'Under an agent run: the deployment gives or takes rights, so only users with `manageAccess` approve it.',
       }),
     ),
+    revertsDeploymentId: Type.Optional(uuid('Of a rollback: the deployment that it takes back.')),
+    validationId: Type.Optional(uuid('Of a quick deploy: the validation whose files it deploys.')),
   },
   { title: 'MetadataValidation' },
 );
@@ -400,12 +418,10 @@ const deploymentFields = {
   metadataVersionAfter: nullable(Type.Integer()),
   error: nullable(DeploymentError),
   cancelRequested: Type.Boolean({
-    description: 'Somebody asked to cancel it; SUCCEEDED all the same when its last step had begun by then.',
+    description: 'Cancellation was requested. The deployment is SUCCEEDED all the same if its last step had begun.',
   }),
   canceledBy: nullable(uuid('User who asked to cancel it.')),
-  cancelReason: nullable(
-    Type.String({ description: 'What they gave as the reason, to those who may read configuration.' }),
-  ),
+  cancelReason: nullable(Type.String({ description: 'Given reason, for users who may read configuration.' })),
 };
 
 const DeploymentSummary = Type.Object(deploymentFields, { title: 'DeploymentSummary' });
@@ -434,7 +450,7 @@ const RollbackState = Type.Object(
   {
     eligible: Type.Boolean(),
     blockers: Type.Array(RollbackBlocker, {
-      description: 'What stands against rolling it back. Components are named to users who may read metadata.',
+      description: 'Problems that block a rollback. Users who may read metadata see the components.',
     }),
     revertedByDeploymentId: nullable(uuid('The rollback in effect that took this deployment back.')),
     revertsDeploymentId: nullable(uuid('Of a rollback: the deployment that it takes back.')),
@@ -527,7 +543,7 @@ const projectFields = {
       minimum: 0,
       maximum: 2_147_483_647,
       description:
-        'metadataVersion of the retrieve that the files come from: later changes of others are not overwritten.',
+        'metadataVersion of the retrieve that the files come from. A component of the package that has changed since is 409, or fails the deployment.',
     }),
   ),
 };
@@ -602,7 +618,7 @@ const PROJECT_ERRORS = [
   'TOO_MANY_ITEMS',
 ] as const;
 
-export const METADATA_OPERATIONS = [
+const METADATA_OPERATIONS = [
   defineOperation({
     tag: 'metadata',
     operationId: 'metadata.components.retrieve',
@@ -611,7 +627,7 @@ export const METADATA_OPERATIONS = [
     path: '/metadata/retrieve',
     summary: 'Retrieve configuration as files',
     description:
-      'Gives the named components as canonical YAML with their manifest. Send the whole tree back to validate or deploy; unchanged, it is a plan without changes. Components that the package does not select, dependencies included, are not part of it.',
+      'Returns the selected components as canonical YAML with their manifest, without dependencies that are not selected. Validate or deploy the whole tree; an unchanged tree is a plan without changes.',
     scopes: ['setup:read'],
     permission: 'metadataRead',
     cost: 5,
@@ -666,7 +682,7 @@ export const METADATA_OPERATIONS = [
     path: '/metadata/validate',
     summary: 'Plan a deployment without applying it',
     description:
-      'Answers what a deployment of the project would change and what stands against it. `valid: true` means that the plan holds, not that it was applied.',
+      'Returns the changes that a deployment of the project would make, and its problems. `valid: true` does not mean that it was applied.',
     scopes: ['metadata:deploy'],
     permission: 'metadataRead',
     cost: 5,
@@ -697,7 +713,7 @@ export const METADATA_OPERATIONS = [
     path: '/metadata/deploy',
     summary: 'Deploy configuration',
     description:
-      'Queues a deployment. It is applied in one transaction, all or nothing, after the earlier deployments of the tenant; a client that stops waiting does not stop it. With `checkOnly: true` it is a recorded validation. The body is one of three forms: a project, `quickDeploy` (what a recorded validation has validated), or `rollback` (what takes a deployment back).',
+      'Queues a deployment, which is applied in one transaction after the earlier ones of the tenant, even if the client stops waiting. `checkOnly: true` records a validation instead. The body is a project, `quickDeploy` (of a recorded validation) or `rollback` (of a deployment).',
     scopes: ['metadata:deploy'],
     permission: 'metadataManage',
     risk: 'high',
@@ -797,7 +813,7 @@ export const METADATA_OPERATIONS = [
     path: '/metadata/deployments/{deploymentId}',
     summary: 'Read a deployment',
     description:
-      'State, plan and outcome of one deployment. Its plan (changes, blocked, warnings) is shown to users who may read metadata; for others these lists are empty.',
+      'State, plan and outcome of one deployment. The lists of the plan (changes, blocked, warnings) are empty for users who may not read metadata.',
     scopes: ['setup:read'],
     freePoll: true,
     mcp: { tool: 'metadata_deployment_get' },
@@ -823,7 +839,7 @@ export const METADATA_OPERATIONS = [
     path: '/metadata/deployments/{deploymentId}/cancel',
     summary: 'Cancel a deployment',
     description:
-      'Takes having asked for the deployment, or `manageAccess`. A deployment that waits is CANCELED at once; one that is under way is CANCELING until its transaction is rolled back. When its last step has begun, it is SUCCEEDED with `cancelRequested: true`: never both.',
+      'For the user who requested the deployment, and users with `manageAccess`. A waiting deployment is CANCELED at once; a running one is CANCELING until its transaction is rolled back, or SUCCEEDED with `cancelRequested: true` if its last step has begun.',
     scopes: ['metadata:deploy'],
     permission: 'metadataManage',
     risk: 'medium',
@@ -868,7 +884,7 @@ export const METADATA_OPERATIONS = [
     method: 'GET',
     path: '/metadata/types',
     summary: 'List types of components',
-    description: 'What can be retrieved and deployed: names, paths and the JSON Schema of the files.',
+    description: 'Component types that can be retrieved and deployed: names, paths and the JSON Schema of the files.',
     scopes: ['setup:read'],
     mcp: { resource: 'erp://metadata/types', name: 'Types of components' },
     response: {
@@ -912,3 +928,93 @@ export const METADATA_OPERATIONS = [
     action: 'metadata.types.list',
   }),
 ] as const;
+
+export const SERVICE = {
+  purpose: 'Tenants, their shape, and deployments.',
+  listens: 'health',
+  awaitedByGateway: true,
+  kubernetes: {
+    replicas: { min: 2, max: 4 },
+    connections: 4,
+    requests: { cpu: '250m', memory: '256Mi' },
+    limits: { cpu: '1', memory: '1Gi' },
+  },
+  database: {
+    tenants: 'owner',
+    jobs: true,
+    schemas: ['seed'],
+    routines: ['metadata.create_tenant_schema', 'metadata.erase_rows', 'metadata.erase_tenant', 'metadata.find_traces'],
+  },
+  operations: METADATA_OPERATIONS,
+  guidance: METADATA_GUIDANCE,
+  calls: [
+    'auth.domains.list',
+    'data.users.get',
+    // The demo tenants are made by the process that has metadata.
+    'auth.domains.add',
+    'data.samples.load',
+    'data.users.provision',
+  ],
+  forOperators: [
+    'metadata.jobs.listDead',
+    'metadata.jobs.sendDeadAgain',
+    'metadata.templates.deploy',
+    'metadata.tenants.cancelDeployment',
+    'metadata.tenants.create',
+    'metadata.tenants.delete',
+    'metadata.tenants.describe',
+    'metadata.tenants.findTraces',
+    'metadata.tenants.get',
+    'metadata.tenants.list',
+    'metadata.tenants.listDeletions',
+    'metadata.tenants.listDeployments',
+    'metadata.tenants.listLimits',
+    'metadata.tenants.rename',
+    'metadata.tenants.resume',
+    'metadata.tenants.setLimits',
+    'metadata.tenants.suspend',
+    'metadata.tenants.undelete',
+  ],
+  repeatable: [
+    'metadata.dashboards.list',
+    'metadata.snapshots.get',
+    'metadata.tenants.describe',
+    'metadata.tenants.findTraces',
+    'metadata.tenants.get',
+    'metadata.tenants.list',
+    'metadata.tenants.listDeletions',
+    'metadata.tenants.listLimits',
+  ],
+  emits: ['metadata.schema.changed', 'metadata.tenant.changed'],
+  consent: {
+    'setup:read': { area: 'configuration', text: 'Read the configuration of the company.' },
+    'metadata:deploy': {
+      area: 'configuration',
+      text: 'Change the configuration of the company.',
+      forAssistants: 'Check changes of the configuration. It cannot deploy them.',
+    },
+  },
+  moving: {
+    parts: [
+      {
+        name: 'versions',
+        table: 'metadata.versions',
+        group: 'trail',
+        // The present one is made by the import.
+        where: 't.version < (SELECT metadata_version FROM metadata.tenants WHERE id = t.tenant_id)',
+      },
+      {
+        name: 'deployments',
+        table: 'metadata.deployments',
+        group: 'trail',
+        omit: ['queue_number', 'lease_token', 'lease_until', 'worker'],
+        where: "t.status IN ('SUCCEEDED', 'FAILED', 'CANCELED')",
+        order: 't.queue_number',
+        // They are shown, and cannot be rolled back: what they have deleted does not travel.
+        stored: { forgotten: 'true', files: "'{}'::json", inverse_plan: 'NULL' },
+      },
+    ],
+    made: ['metadata.tenants', 'metadata.components', 'metadata.snapshots'],
+    leftBehind: ['metadata.deleted_components', 'metadata.version_components'],
+  },
+} as const satisfies ServiceDeclaration<typeof METADATA_OPERATIONS>;

@@ -1,28 +1,18 @@
 /** The rows of all public operations: routes, documents, checks and the types of handlers are made from these. */
-import { LIMITS } from '../config/limits.ts';
+
 import { API_PREFIX } from '../lib/addresses.ts';
 import type { RequestContext } from '../lib/context.ts';
+import { LIMITS } from '../lib/limits.ts';
 import type { InputOf, Operation, OperationReply, OutputOf } from '../lib/operation.ts';
-import { AGENT_OPERATIONS } from './agent.ts';
-import { ANALYTICS_OPERATIONS } from './analytics.ts';
-import { AUTH_OPERATIONS } from './auth.ts';
-import { DATA_OPERATIONS } from './data.ts';
-import { GATEWAY_OPERATIONS } from './gateway.ts';
-import { METADATA_OPERATIONS } from './metadata.ts';
-import { RATELIMIT_OPERATIONS } from './ratelimit.ts';
+import type { ServiceDeclaration } from './declaration.ts';
+import { SERVICES, type ServiceName } from './services.ts';
 
-const ROWS = [
-  ...GATEWAY_OPERATIONS,
-  ...AUTH_OPERATIONS,
-  ...RATELIMIT_OPERATIONS,
-  ...DATA_OPERATIONS,
-  ...ANALYTICS_OPERATIONS,
-  ...METADATA_OPERATIONS,
-  ...AGENT_OPERATIONS,
-] as const;
+type Row = (typeof SERVICES)[ServiceName]['operations'][number];
 
 /** The rows of all public operations, in the order of the documents. */
-export const OPERATIONS: readonly Operation[] = ROWS;
+export const OPERATIONS: readonly Operation[] = Object.values<ServiceDeclaration>(SERVICES).flatMap(
+  ({ operations }) => operations,
+);
 
 const BY_ID: ReadonlyMap<string, Operation> = new Map(OPERATIONS.map((row) => [row.operationId, row]));
 
@@ -43,8 +33,6 @@ const STATEMENT_TIMEOUTS = new Map<string, number>([
 
 /** Milliseconds that one statement of the action may take; undefined where the limit is that of every statement. */
 export const statementTimeoutOf = (action: string): number | undefined => STATEMENT_TIMEOUTS.get(action);
-
-type Row = (typeof ROWS)[number];
 
 export type OperationId = Row['operationId'];
 

@@ -1,9 +1,16 @@
 /** State that every process reports to the operator, under the names of the services that it hosts. */
-import type { ServiceName } from '../config/services.ts';
+import type { ServiceName } from './services.ts';
+
+/** Body of `/readyz`. */
+interface Readiness {
+  readonly status: string;
+  readonly checks: Readonly<Record<string, boolean>>;
+  readonly degraded?: readonly string[];
+  readonly services?: Readonly<Record<string, { readonly status: string; readonly awaySeconds?: number }>>;
+}
 
 export interface ProcessState {
-  /** As `/readyz` answers. */
-  readonly readiness: object;
+  readonly readiness: Readiness;
   /** As `/metrics` answers: the text format of Prometheus. */
   readonly metrics: string;
 }

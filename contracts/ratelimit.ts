@@ -4,11 +4,13 @@
  */
 import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
-import { LIMITS } from '../config/limits.ts';
+import { LIMITS } from '../lib/limits.ts';
 import { type ActionsOf, defineOperation } from '../lib/operation.ts';
 import type { RateLimitOverrides } from '../lib/schema/snapshot.ts';
 import { networkOf } from '../lib/values/network.ts';
 import type { GrantState } from './auth.ts';
+import type { ServiceDeclaration } from './declaration.ts';
+import { RATELIMIT_GUIDANCE } from './guidance/ratelimit.ts';
 
 export interface LeaseRequest {
   /**
@@ -131,7 +133,7 @@ export function connectionPolicies(
   ];
 }
 
-/** The policy of callers without a valid token, per network (IPv6: the first 64 bits). */
+/** The policy of callers without a valid token, per network (IPv6: the first 48 bits). */
 export function anonymousPolicy(defaults: RateDefaults, ip: string): RatePolicy {
   return { name: 'anonymous', key: `anonymous:${networkOf(ip)}`, limit: defaults.anonymous, windowSeconds: 60 };
 }
@@ -207,7 +209,7 @@ const LimitsSchema = Type.Object(
   { title: 'ConnectionLimits' },
 );
 
-export const RATELIMIT_OPERATIONS = [
+const RATELIMIT_OPERATIONS = [
   defineOperation({
     operationId: 'me.limits.get',
     method: 'GET',
@@ -238,3 +240,19 @@ export const RATELIMIT_OPERATIONS = [
     action: 'ratelimit.limits.get',
   }),
 ] as const;
+
+export const SERVICE = {
+  purpose: 'Counters of all gateways: every counter lives in one process, chosen by its key.',
+  listens: 'health',
+  awaitedByGateway: false,
+  kubernetes: {
+    replicas: { min: 2, max: 3 },
+    connections: 2,
+    requests: { cpu: '100m', memory: '192Mi' },
+    limits: { cpu: '1', memory: '256Mi' },
+  },
+  operations: RATELIMIT_OPERATIONS,
+  guidance: RATELIMIT_GUIDANCE,
+  calls: ['auth.grants.check', 'ratelimit.leases.read'],
+  repeatable: ['ratelimit.leases.read'],
+} as const satisfies ServiceDeclaration<typeof RATELIMIT_OPERATIONS>;

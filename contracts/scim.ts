@@ -44,7 +44,7 @@ const row = (
 
 /** Paths below SCIM_PREFIX. */
 export const SCIM_ROUTES: readonly Operation[] = [
-  row('scim.config.get', 'GET', '/ServiceProviderConfig', 1, false, 'What the endpoint supports'),
+  row('scim.config.get', 'GET', '/ServiceProviderConfig', 1, false, 'Read the capabilities of the endpoint'),
   row('scim.resourceTypes.list', 'GET', '/ResourceTypes', 1, false, 'List the types of resources'),
   row('scim.resourceTypes.get', 'GET', '/ResourceTypes/{id}', 1, false, 'Read a type of resource'),
   row('scim.schemas.list', 'GET', '/Schemas', 1, false, 'List the schemas'),

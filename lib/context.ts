@@ -63,13 +63,13 @@ export interface DatabaseTimeMeta {
   databaseMs?: number;
 }
 
-interface RequestMeta {
+export interface RequestMeta {
   request?: RequestContext;
 }
 
 /** The request context of a call; a call without one is a bug and is refused. */
-export function requestContext(ctx: { meta: unknown }): RequestContext {
-  const context = (ctx.meta as RequestMeta).request;
+export function requestContext(ctx: { readonly meta: RequestMeta }): RequestContext {
+  const context = ctx.meta.request;
   if (!context?.tenantId) throw new PlatformError('INTERNAL_ERROR', 'The call carries no request context.');
   return context;
 }

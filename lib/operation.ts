@@ -6,6 +6,7 @@
  */
 import { type Static, type TSchema, Type } from 'typebox';
 import type { ErrorCode } from './errors/catalogue.ts';
+import type { EventPage, FileContent, ReceiveOrder, StreamedBody } from './streams.ts';
 
 /** Every OAuth scope with its public description. */
 export const SCOPES = {
@@ -48,19 +49,23 @@ export const IDENTITY_SCOPES = {
 
 export type IdentityScope = keyof typeof IDENTITY_SCOPES;
 
-export type Tag =
-  | 'schema'
-  | 'data'
-  | 'composite'
-  | 'files'
-  | 'analytics'
-  | 'bulk'
-  | 'events'
-  | 'me'
-  | 'notifications'
-  | 'calendar'
-  | 'agent'
-  | 'metadata';
+/** Areas of the API: their names and descriptions in the documents. */
+export const TAGS = {
+  schema: { name: 'Schema', description: 'What the API offers and which objects the caller can see.' },
+  data: { name: 'Data', description: 'Records of the objects of a tenant.' },
+  composite: { name: 'Composite', description: 'Several requests in one.' },
+  files: { name: 'Files', description: 'Files and their contents.' },
+  analytics: { name: 'Analytics', description: 'Dashboards and their widgets.' },
+  bulk: { name: 'Bulk', description: 'Import and export of many records.' },
+  events: { name: 'Events', description: 'What happened, and subscriptions to it.' },
+  me: { name: 'Me', description: 'The caller, its limits and connections.' },
+  notifications: { name: 'Notifications', description: 'Notifications of the caller.' },
+  calendar: { name: 'Calendar', description: 'Calendars and their events.' },
+  agent: { name: 'Agent', description: 'Runs of agents and the approval of what they want to do.' },
+  metadata: { name: 'Metadata', description: 'The configuration of a tenant as files.' },
+} as const;
+
+type Tag = keyof typeof TAGS;
 
 /** System permissions without which an operation is of no use to a user. */
 type NeededPermission = 'metadataRead' | 'metadataManage' | 'viewAudit' | 'approveAgentActions' | 'manageUsers';
@@ -94,7 +99,7 @@ interface RecordChange {
 /** MCP's offer to assistants: a tool that runs the operation, or a resource that is its answer. */
 type McpOffer = { readonly tool: string } | { readonly resource: string; readonly name: string };
 
-/** Which calls of an operation give access: change who may see or do what. */
+/** Calls of an operation that give access: they change who may see or do what. */
 interface AccessGiven {
   /** Calls on these objects; absent: on every object. */
   readonly objects?: readonly string[];
@@ -178,9 +183,10 @@ interface RequestBody {
   /**
    * `json` (default): the gateway parses the body. `raw`: it hands on the bytes, and the service parses them, where a
    * body is so large that parsing it would hold up everything else; `fingerprint` is then that of `fingerprintHead`,
-   * which the service completes.
+   * which the service completes. `stream`: bytes that the gateway puts into the store of blobs (lib/streams.ts); without
+   * `contentTypes` of any media type. The fingerprint covers the digest that the client declares.
    */
-  kind?: 'json' | 'raw';
+  kind?: 'json' | 'raw' | 'stream';
 }
 
 export interface Operation {
@@ -222,6 +228,13 @@ export interface Operation {
   expands?: true;
   /** Milliseconds that one statement of it may take in the database; default: 5,000 for reads, 25,000 for mutations. */
   statementTimeoutMs?: number;
+  /** Milliseconds until a call is answered, with the time that its body takes to arrive; default: 30,000. */
+  timeLimitMs?: number;
+  /**
+   * Milliseconds in which a caller may take nothing of an answer, and send nothing of a streamed body; default: 60,000.
+   * Beyond them the minimum rates of lib/limits.ts count.
+   */
+  idleMs?: number;
   /**
    * A mutation that can be tried out: with `dryRun` in its context it answers what it would do, and changes nothing.
    */
@@ -264,6 +277,11 @@ export interface Operation {
     description: string;
     schema?: TSchema;
     contentType?: string;
+    /**
+     * `file`: the content of blobs, of which clients may ask for a part. `events`: a stream of server-sent events, which
+     * ends with the access token or after `timeLimitMs` and costs `cost` for each page. Default: what the service has answered.
+     */
+    kind?: 'file' | 'events';
     headers?: Record<string, { description: string; schema: TSchema }>;
     example?: unknown;
   };
@@ -333,6 +351,7 @@ export const HEADERS = {
   'X-Expected-Revision': 'expectedRevision',
   'X-Duplicate-Confirmation': 'duplicateConfirmation',
   'Accept-Language': 'acceptLanguage',
+  'Last-Event-ID': 'lastEventId',
 } as const satisfies Record<string, keyof OperationHeaders>;
 
 /** Request headers that the gateway has checked. */
@@ -343,6 +362,7 @@ export interface OperationHeaders {
   expectedRevision?: number;
   duplicateConfirmation?: string;
   acceptLanguage?: string;
+  lastEventId?: string;
 }
 
 /** Parameters of the action of any operation. The request context travels in ctx.meta. */
@@ -403,9 +423,11 @@ type BodyOf<Body> = Body extends RequestBody
 
 type ContentOf<Body extends RequestBody> = Body extends { kind: 'raw' }
   ? Uint8Array
-  : Body extends { validate: false }
-    ? Record<string, unknown>
-    : Static<Body['schema']>;
+  : Body extends { kind: 'stream' }
+    ? StreamedBody
+    : Body extends { validate: false }
+      ? Record<string, unknown>
+      : Static<Body['schema']>;
 
 /** Body of the successful answer, by the schema of the row. */
 export type OutputOf<Row extends Operation> = Row['response'] extends { schema: infer Schema extends TSchema }
@@ -424,6 +446,12 @@ export interface OperationReply {
   changesNothing?: boolean;
   /** Stored under a mutation's key instead of a long body, and answered to a repetition. */
   kept?: object;
+  /** Instead of an answer, to the first call about a streamed body: where the bytes go. */
+  receive?: ReceiveOrder;
+  /** Instead of a body, of an operation whose response is `file`. */
+  file?: FileContent;
+  /** The same where it is `events`: the first page of a stream, or the next one. */
+  events?: EventPage;
   /** Of a dry run under a run: the effects for which alone an approval is good. */
   basis?: string;
 }

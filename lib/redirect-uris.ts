@@ -1,4 +1,4 @@
-/** Which addresses the answer of an authorization may go to, whether the configuration or a client's document names them. */
+/** Checks redirect URIs, whether the configuration or a client's document names them. */
 const LOOPBACK_HOSTS: readonly string[] = ['127.0.0.1', '[::1]', 'localhost'];
 
 const isLoopback = ({ hostname }: URL): boolean => LOOPBACK_HOSTS.includes(hostname);

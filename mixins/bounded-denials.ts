@@ -5,6 +5,7 @@
  */
 import { platformTime } from '../lib/values/clock.ts';
 import { formatTimestamp } from '../lib/values/time.ts';
+import { endsBefore } from './ends-before.ts';
 
 const WINDOW_MS = 60_000;
 /** Of one user, or of one network for anonymous callers. */
@@ -85,13 +86,8 @@ export class BoundedDenials<Entry> {
 
   /** Ends all minutes, so that a stop loses no count. Waits for the database for a while. */
   async close(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, CLOSE_MAX_MS);
-    });
     const ended = [...this.#minutes].map(([tenantId, minute]) => this.#end(tenantId, minute));
-    await Promise.race([Promise.all(ended), late]);
-    clearTimeout(timer);
+    await endsBefore(Promise.all(ended), performance.now() + CLOSE_MAX_MS);
   }
 
   #minute(tenantId: string): Minute {

@@ -118,8 +118,8 @@ export class CertificateExpiries {
 }
 
 const certificatesIn = (pem: string): X509Certificate[] =>
-  (pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []).map(
-    (text) => new X509Certificate(text),
+  [...pem.matchAll(/BEGIN CERTIFICATE-----([^-]+)/g)].map(
+    ([, base64 = '']) => new X509Certificate(Buffer.from(base64, 'base64')),
   );
 
 /** The earliest end in a verified chain; null: the peer showed no certificate. */

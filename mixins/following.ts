@@ -3,7 +3,8 @@
  * while it is worked on, and travel with every call and event that it causes.
  * Source: docs/reference/tracing.md.
  */
-import type { Context, Middleware } from 'moleculer';
+import type { Context } from 'moleculer';
+import { middleware } from './moleculer.ts';
 import { currentWork, workWithin } from './watchdog/work.ts';
 
 /** A call without a request has an id of its own, unknown to any client. */
@@ -34,6 +35,7 @@ function followed(options: Options): Options {
   const work = currentWork();
   if (!work || (work.requestId === null && !work.traceparent)) return options;
   const { requestID = work.requestId, meta } = options;
+  if (options.requestID !== undefined && !work.traceparent) return options;
   // The caller may read what an answer adds to its own object.
   const { traceparent } = work;
   if (traceparent && meta && !('traceparent' in meta)) Object.assign(meta, { traceparent });
@@ -51,17 +53,19 @@ const sent = (next: Send): Send =>
     return next.call(this, name, params, followed(options));
   };
 
+type Called = Context<unknown, { traceparent?: string }>;
+
 const taken =
-  (next: (ctx: Context) => Promise<unknown>, { name = 'unknown' }: { name?: string }) =>
-  (ctx: Context<unknown, { traceparent?: string }>): Promise<unknown> =>
+  (next: (ctx: Called) => Promise<unknown>, { name = 'unknown' }: { name?: string }) =>
+  (ctx: Called): Promise<unknown> =>
     workWithin({ label: name, requestId: ctx.requestID, traceparent: ctx.meta.traceparent }, () => next(ctx));
 
 /** Middleware of a broker: what comes in is a work with the id of its request, and what goes out carries it. */
-export const following = {
+export const following = middleware({
   name: 'Following',
   call: sent,
   emit: sent,
   broadcast: sent,
   localAction: taken,
   localEvent: taken,
-} as unknown as Middleware;
+});

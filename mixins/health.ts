@@ -11,6 +11,7 @@ import { availableNodes, lostNodes } from './bus/lost-nodes.ts';
 import { repeats } from './bus/takeover.ts';
 import { type BusTraffic, NO_TRAFFIC } from './bus/traffic.ts';
 import type { Database, Degradation as DatabaseDegradation } from './database/database.ts';
+import { listeningPort } from './listening-port.ts';
 import { PRODUCT_VERSION } from './metrics/build.ts';
 import type { Metrics, Sample } from './metrics/metrics.ts';
 import { registerOwnMetrics } from './metrics/own-process.ts';
@@ -40,13 +41,15 @@ export type Degradation = DatabaseDegradation | `${ServiceName}Unavailable`;
 
 /** Traffic of the connection to NATS; empty without NATS. */
 function busTraffic(broker: ServiceBroker): BusTraffic {
-  const transit = broker.transit as unknown as { tx: { traffic?: BusTraffic } } | null | undefined;
-  return transit?.tx.traffic ?? NO_TRAFFIC;
+  const tx: object = broker.transit?.tx ?? {};
+  const { traffic = NO_TRAFFIC }: { traffic?: BusTraffic } = tx;
+  return traffic;
 }
 
 function refusedPackets(broker: ServiceBroker): number {
-  const transit = broker.transit as unknown as { tx: { refused?: number } } | null | undefined;
-  return transit?.tx.refused ?? 0;
+  const tx: object = broker.transit?.tx ?? {};
+  const { refused = 0 }: { refused?: number } = tx;
+  return refused;
 }
 
 /** True when the database answers all services of the process within the time limit. */
@@ -165,11 +168,7 @@ function registerDatabaseUse(metrics: Metrics, databases: Platform['databases'])
       [{ service, state: 'idle' }, pool.idleCount],
     ]),
   );
-  gauge(
-    'erp_database_connections_max',
-    'Connections that the pool of a service may have.',
-    ({ queues }) => queues.size,
-  );
+  gauge('erp_database_connections_max', 'Connections that the pool of a service may have.', ({ queue }) => queue.size);
   metrics.gauge('erp_database_read_only', '1 when the database takes no changes.', () =>
     databases.values().some(({ degraded }) => degraded.includes('databaseReadOnly')) ? 1 : 0,
   );
@@ -180,17 +179,18 @@ function registerDatabaseUse(metrics: Metrics, databases: Platform['databases'])
         failures.entries().map(([kind, count]): Sample => [{ service, kind }, count]),
       ),
   );
-  gauge('erp_database_waiting', 'Requests for a connection that wait.', ({ queues }) => queues.waiting);
+  gauge('erp_database_waiting', 'Requests for a connection that wait.', ({ queue }) => queue.waiting);
   const counter = (name: string, help: string, read: (database: Database) => number): void =>
     metrics.counters(name, help, ['service'], samples(read));
+  counter('erp_database_statements_total', 'Statements sent to the database.', ({ statements }) => statements);
   counter('erp_database_seconds_total', 'Time that connections were held.', ({ heldMs }) => heldMs / 1_000);
-  counter('erp_database_waits_total', 'Requests that waited for a connection.', ({ queues }) => queues.totals.waits);
+  counter('erp_database_waits_total', 'Requests that waited for a connection.', ({ queue }) => queue.totals.waits);
   counter(
     'erp_database_wait_seconds_total',
     'Time waited for connections.',
-    ({ queues }) => queues.totals.waitedMs / 1_000,
+    ({ queue }) => queue.totals.waitedMs / 1_000,
   );
-  counter('erp_database_refusals_total', 'Requests that got no connection.', ({ queues }) => queues.totals.refused);
+  counter('erp_database_refusals_total', 'Requests that got no connection.', ({ queue }) => queue.totals.refused);
 }
 
 /** Body of /readyz. */
@@ -253,7 +253,7 @@ export async function startHealthServer(
     server.listen(listen.port, listen.host, resolve);
   });
   return {
-    port: (server.address() as { port: number }).port,
+    port: listeningPort(server),
     drain: () => {
       draining = true;
     },

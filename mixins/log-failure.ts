@@ -5,7 +5,9 @@
  */
 import type { Middleware, ServiceBroker } from 'moleculer';
 import { PlatformError } from '../lib/errors/platform-error.ts';
+import { messageOf } from '../lib/errors/thrown.ts';
 import { type FailureKind, failureOf } from './database/failures.ts';
+import { middleware } from './moleculer.ts';
 import { isServiceUnavailable } from './service-unavailable.ts';
 
 type Log = Pick<ServiceBroker['logger'], 'info' | 'warn' | 'error'>;
@@ -36,7 +38,7 @@ export function logFailure(log: Log, name: string, requestId: string | null, err
   const fields = { ...(requestId === null ? {} : { requestId }), ...(known ? { code: error.code } : {}) };
   const message = `${name} failed.`;
   const kind = outageOf(error);
-  if (kind !== null) logOutage(log, kind, { ...fields, reason: reasonOf(cause) }, message);
+  if (kind !== null) logOutage(log, kind, { ...fields, reason: messageOf(cause) }, message);
   else if (known && error.status < 500) log.info({ err: cause, ...fields }, message);
   else if (failureOf(cause)) log.warn({ err: cause, ...fields }, message);
   else log.error({ err: cause, ...fields }, message);
@@ -46,7 +48,7 @@ export function logFailure(log: Log, name: string, requestId: string | null, err
 export function warnOf(log: Log, error: unknown, message: string, fields: object = {}): void {
   const kind = outageOf(error);
   if (kind === null) log.warn({ err: error, ...fields }, message);
-  else logOutage(log, kind, { ...fields, reason: reasonOf(error) }, message);
+  else logOutage(log, kind, { ...fields, reason: messageOf(error) }, message);
 }
 
 /** The unavailable part: the kind of database failure, or another service; null: the work itself failed. */
@@ -63,7 +65,7 @@ function outageOf(error: unknown): string | null {
 const NOBODY = /^Service '.{1,200}' is not (?:available|found|registered)/;
 
 /** Middleware of a broker: its own lines about calls without a provider are limited like those about other outages. */
-export const brokerWarnings: Middleware = {
+export const brokerWarnings: Middleware = middleware({
   name: 'BrokerWarnings',
   created(broker: ServiceBroker) {
     const { logger } = broker;
@@ -74,7 +76,7 @@ export const brokerWarnings: Middleware = {
       else logOutage(logger, 'service', { reason: message }, 'A call failed.');
     };
   },
-} as unknown as Middleware;
+});
 
 interface Called {
   readonly requestID: string | null;
@@ -83,7 +85,7 @@ interface Called {
 /** Middleware of a broker: an action that fails for no fault of its caller has a line in the service where it did. */
 export function failedActions(): Middleware {
   let log: Log;
-  return {
+  return middleware({
     name: 'FailedActions',
     created(broker: ServiceBroker) {
       log = broker.logger;
@@ -95,7 +97,7 @@ export function failedActions(): Middleware {
           throw error;
         });
     },
-  } as unknown as Middleware;
+  });
 }
 
 function logOutage(log: Log, kind: string, fields: object, message: string): void {
@@ -110,5 +112,3 @@ function logOutage(log: Log, kind: string, fields: object, message: string): voi
   kinds.set(kind, { at: now, untold: 0 });
   log.warn({ ...fields, outage: kind, ...(before?.untold ? { untold: before.untold } : {}) }, message);
 }
-
-export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -9,6 +9,7 @@ import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns';
 import { type IncomingMessage, request as requestInClear } from 'node:http';
 import { request as requestByTls } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
+import { codeOf } from '../lib/errors/thrown.ts';
 import { isPublicAddress } from './public-addresses.ts';
 
 export const ANSWER_MAX_BYTES = 256 * 1024;
@@ -57,7 +58,7 @@ export function guardedFetch(privateHosts: readonly string[], resolve: Lookup = 
       throw new OutboundError('the address is not https');
     const literal = url.hostname.replace(/^\[|\]$/g, '');
     if (!isAllowed && isIP(literal) !== 0 && !isPublicAddress(literal)) throw new OutboundError(NOT_PUBLIC);
-    // Nobody takes the place of another one by naming its host.
+    // A caller cannot displace another one by naming its host.
     const way = `${namer.host} ${url.host}`;
     const count = underWay.get(way) ?? 0;
     if (count >= AT_ONCE_PER_HOST) throw new OutboundError('too many requests to the host are under way');
@@ -106,7 +107,7 @@ async function send(
   } catch (error) {
     if (error instanceof OutboundError) throw error;
     if (timeout.aborted) throw new OutboundError(`no answer within ${ANSWER_MAX_SECONDS} s`);
-    const { code } = error as { code?: unknown };
+    const code = codeOf(error);
     throw new OutboundError(typeof code === 'string' ? `not reached (${code})` : 'not reached');
   }
 }

@@ -1,6 +1,9 @@
 /** Passed by main.ts to every service of this process. */
 
+import type { ServiceBroker } from 'moleculer';
 import type { Config } from '../config/env.ts';
+import type { ServiceName } from '../config/services.ts';
+import type { Blobs } from './blobs/blobs.ts';
 import type { Database } from './database/database.ts';
 import type { Timekeeper } from './database/timekeeper.ts';
 import type { Jobs } from './jobs/jobs.ts';
@@ -8,6 +11,7 @@ import type { Metrics } from './metrics/metrics.ts';
 import type { GuardedFetch } from './outbound.ts';
 
 export interface Platform {
+  readonly service: ServiceName;
   readonly config: Config;
   /** The door of one service: signed in as its own login. */
   readonly database: Database;
@@ -15,7 +19,11 @@ export interface Platform {
   readonly databases: ReadonlyMap<string, Database>;
   readonly timekeeper: Pick<Timekeeper, 'agrees'>;
   readonly jobs: Jobs;
+  readonly blobs: Blobs;
   readonly metrics: Metrics;
+  readonly broker: ServiceBroker;
+  /** Names the service in its lines. */
+  readonly log: ServiceBroker['logger'];
   /** Requests to addresses that tenants name. */
   readonly outbound: GuardedFetch;
 }

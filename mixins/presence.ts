@@ -1,5 +1,5 @@
 /**
- * Which services a process sees on the bus now, and for how long it has not seen the others, by the monotonic clock. It
+ * The services that a process sees on the bus now, and for how long it has not seen the others, by the monotonic clock. It
  * is what operators are shown: nothing decides by it whether a call is made.
  * Source: docs/reference/operations-cluster.md#services-that-are-away.
  */
@@ -38,8 +38,8 @@ export class Presence {
       this.#nodes = null;
       this.#note();
     };
-    const { localBus } = broker as unknown as { localBus: { on(event: string, heard: () => void): void } };
-    for (const event of ['$services.changed', '$node.connected', '$node.disconnected']) localBus.on(event, changed);
+    for (const event of ['$services.changed', '$node.connected', '$node.disconnected'])
+      broker.localBus.on(event, changed);
     this.#note();
   }
 

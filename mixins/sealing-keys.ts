@@ -10,10 +10,10 @@ import type { Platform } from './platform.ts';
 /** Its name in the table; the first thing that was sealed were cursors. */
 const NAME = 'cursor';
 
-/** The same in every process of the deployment. `service` has a table of secrets. */
+/** The same in every process of the deployment. The service has a table of secrets. */
 export async function sealingKeys(
-  { config, database }: Pick<Platform, 'config' | 'database'>,
-  { service, purpose }: { readonly service: 'agent' | 'auth' | 'data' | 'metadata'; readonly purpose: string },
+  { config, database, service }: Pick<Platform, 'config' | 'database' | 'service'>,
+  purpose: string,
 ): Promise<SealingKeys> {
   const [newest, ...older] = derivedKeys(config, purpose);
   if (newest) return [newest, ...older];

@@ -6,8 +6,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Context, ServiceBroker } from 'moleculer';
 import { announceLeaving } from './bus/leaving.ts';
+import { endsBefore } from './ends-before.ts';
 import type { HealthServer } from './health.ts';
 import type { Jobs } from './jobs/jobs.ts';
+import { trackedContexts } from './moleculer.ts';
 
 export interface ShutdownTimes {
   /** For load balancers to notice; requests are still answered. */
@@ -83,15 +85,9 @@ export async function endWork(
   if (failures.length > 0) throw failures[0];
 }
 
-async function endsBefore(work: Promise<void>, until: number): Promise<boolean> {
-  const late = pause(Math.max(0, until - performance.now()), false, { ref: false });
-  return Promise.race([work.then(() => true), late]);
-}
-
 /** Waits until no call is under way in this process, up to a limit; what is left then is named in the log. */
 async function callsEnd(broker: ServiceBroker, until: number): Promise<void> {
-  const lists = [broker, ...broker.services] as unknown as { _trackedContexts?: Context[] }[];
-  const running = (): Context[] => lists.flatMap(({ _trackedContexts }) => _trackedContexts ?? []);
+  const running = (): Context[] => [broker, ...broker.services].flatMap(trackedContexts);
   while (running().length > 0 && performance.now() < until) await pause(LOOK_MS);
   const left = running();
   if (left.length === 0) return;

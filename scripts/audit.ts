@@ -43,10 +43,10 @@ function whatIsAsked(): Asked {
   });
   if (positionals.length !== 1 || positionals[0] !== 'verify') refuse(COMMAND, 'The only command is verify.');
   if (values.expect === undefined) return { tenant: values.tenant, expect: null };
-  const match = /^(\d{1,15}):([0-9a-f]{64})$/.exec(values.expect);
-  if (!match) return refuse(COMMAND, '--expect must be POSITION:HASH, as an earlier check printed it.');
+  const [, position, hash] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(values.expect) ?? [];
+  if (hash === undefined) return refuse(COMMAND, '--expect must be POSITION:HASH, as an earlier check printed it.');
   if (values.tenant === undefined) refuse(COMMAND, '--expect applies to one tenant: add --tenant.');
-  return { tenant: values.tenant, expect: { position: Number(match[1]), hash: match[2]! } };
+  return { tenant: values.tenant, expect: { position: Number(position), hash } };
 }
 
 async function tenantsOf(broker: ServiceBroker, key: string | undefined): Promise<TenantInfo[]> {

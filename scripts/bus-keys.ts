@@ -26,8 +26,8 @@ import {
   X509CertificateGenerator,
 } from '@peculiar/x509';
 import { nkeys } from 'nats';
-import { identityOf, OPERATOR } from '../config/bus.ts';
-import { ALL_SERVICES, isServiceName } from '../config/services.ts';
+import { identityOf } from '../config/bus.ts';
+import { ALL_SERVICES, isServiceName, OPERATOR } from '../config/services.ts';
 import { readArguments, refuse } from './arguments.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
@@ -117,7 +117,7 @@ const contextKeysPath = (folder: string): string => join(folder, 'gateway', 'con
 
 /** null: the folder is new. */
 function readState(folder: string): State | null {
-  if (existsSync(statePath(folder))) return JSON.parse(readFileSync(statePath(folder), 'utf8')) as State;
+  if (existsSync(statePath(folder))) return JSON.parse(readFileSync(statePath(folder), 'utf8'));
   if (!existsSync(join(folder, 'authority', 'ca.pem'))) return null;
   throw new Error(
     `${statePath(folder)} is missing, which says whose keys are in use: restore it, or begin anew in another folder.`,
@@ -139,7 +139,7 @@ function checkStep(folder: string, { users }: State, step: BusKeysOptions['step'
 
 /** The server's certificate and key. Answers the certificate of the authority. */
 async function makeServer(folder: string, hosts: readonly string[]): Promise<string> {
-  const [authority, nats] = ['authority', 'nats'].map((name) => join(folder, name)) as [string, string];
+  const [authority, nats] = [join(folder, 'authority'), join(folder, 'nats')];
   mkdirSync(authority, { recursive: true, mode: 0o700 });
   mkdirSync(nats, { recursive: true });
   const [certificatePath, keyPath] = [join(authority, 'ca.pem'), join(authority, 'ca.key')];
@@ -215,10 +215,10 @@ function makeUser(folder: string, known: readonly string[], step: BusKeysOptions
 function makeContextKeys(folder: string, step: BusKeysOptions['step']): Map<string, string[]> {
   const path = contextKeysPath(folder);
   const lines = existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : [];
-  const known = Map.groupBy(lines, (line) => line.split(' ')[0]!);
+  const known = Map.groupBy(lines, (line) => line.replace(/ .*/s, ''));
   return new Map(
     ALL_SERVICES.filter((service) => service !== 'gateway').map((service) => {
-      const keys = (known.get(service) ?? []).map((line) => line.split(' ')[1]!);
+      const keys = (known.get(service) ?? []).flatMap((line) => line.split(' ').slice(1, 2));
       const fresh = (): string => randomBytes(CONTEXT_KEY_BYTES).toString('base64url');
       if (step === 'rotate' || keys.length === 0) return [service, [fresh(), ...keys.slice(0, 1)]];
       return [service, step === 'finish' ? keys.slice(0, 1) : keys];
@@ -240,7 +240,7 @@ ${users.flatMap(([identity, keys]) => keys.map((key) => userOf(identity, key))).
 }
 `;
 
-/** Nobody publishes in another's name or receives what is sent to others. */
+/** No service publishes in another's name or receives what is sent to others. */
 const userOf = (identity: string, key: string): string => `\
     # ${identity}
     {

@@ -8,6 +8,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import writeFileAtomic from 'write-file-atomic';
 import { API_VERSION as VERSION } from '../lib/addresses.ts';
+import { codeOf } from '../lib/errors/thrown.ts';
+import { required } from '../lib/values/required.ts';
 import { CHECKSUMS, publishedVersions } from '../mixins/documents/archives.ts';
 import { readArguments, refuse } from './arguments.ts';
 
@@ -54,7 +56,7 @@ function contentOf(file: URL): Buffer | null {
   try {
     return readFileSync(file);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EISDIR') return null;
+    if (codeOf(error) === 'EISDIR') return null;
     throw error;
   }
 }
@@ -73,7 +75,7 @@ async function built(): Promise<{ archive: Buffer; checksums: string; count: num
     import('./documents/archive.ts'),
   ]);
   const files = build();
-  return { archive: await archive(files), checksums: hash('sha256', files.get(CHECKSUMS)!), count: files.size };
+  return { archive: await archive(files), checksums: hash('sha256', required(files, CHECKSUMS)), count: files.size };
 }
 
 const { values } = readArguments(COMMAND, { options: { publish: { type: 'string' } } });

@@ -60,7 +60,7 @@ export async function joinPlatform(
     replOptions: { delimiter: 'erp $', customCommands: options.commands ?? [] },
   } as BrokerOptions);
   const late = setTimeout(() => {
-    fail(`Nobody could be joined within ${JOIN_MS / 1_000} s: ${bus?.trouble ?? SILENT}`);
+    fail(`No process could be joined within ${JOIN_MS / 1_000} s: ${bus?.trouble ?? SILENT}`);
   }, JOIN_MS);
   await broker.start();
   clearTimeout(late);
@@ -87,7 +87,7 @@ export async function requireServices(broker: ServiceBroker, ...services: Servic
   const missing = absent.flat().join(' and ');
   if (missing)
     throw new Error(
-      `Nobody offers ${missing} within ${JOIN_MS / 1_000} s: its process does not run, or waits for its database or for ` +
+      `No process offers ${missing} within ${JOIN_MS / 1_000} s: its process does not run, or waits for its database or for ` +
         'NATS, as its log and /readyz on its HEALTH_PORT say. Run this again when it is ready.',
     );
 }

@@ -1,5 +1,5 @@
 /**
- * `npm run manifests`: writes what each service needs on a cluster, from the one list in config/services.ts: a file per
+ * `npm run manifests`: writes what each service needs on a cluster, from what contracts/<service>.ts declares: a file per
  * service below k8s/base/services, the services' part of docker-compose.yml, and the logins that the migration gives
  * their passwords; and k8s/monitoring/prometheus-rule.yaml from rules.yaml beside it. A test holds all of them to their
  * sources.
@@ -8,20 +8,14 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { databaseVariable } from '../config/env.ts';
-import {
-  ALL_SERVICES,
-  HEALTH_PORT,
-  PUBLIC_PORT,
-  SERVICES,
-  type ServiceDescription,
-  type ServiceName,
-} from '../config/services.ts';
+import { ALL_SERVICES, HEALTH_PORT, PUBLIC_PORT, SERVICES, type ServiceName } from '../config/services.ts';
+import type { ServiceDeclaration } from '../contracts/declaration.ts';
 import { loginOf } from '../mixins/database/logins.ts';
 
 const root = join(import.meta.dirname, '..');
 const FOLDER = 'k8s/base/services';
 const COMPOSE = 'docker-compose.yml';
-const WRITTEN = '# Written by `npm run manifests` from config/services.ts: change it there.';
+const WRITTEN = '# Written by `npm run manifests` from contracts/<service>.ts: change it there.';
 const COMPOSE_PART = /( {2}# The services: .*\n)[\s\S]*?(?=\nvolumes:)/;
 const MIGRATION = 'k8s/base/migrate.yaml';
 const RULES = 'k8s/monitoring/rules.yaml';
@@ -30,7 +24,7 @@ const PROMETHEUS_RULE = 'k8s/monitoring/prometheus-rule.yaml';
 const loginsPart = (indent: number): RegExp =>
   new RegExp(`^( {${indent}}# The logins: .*\\n)(?: {${indent}}.*\\n)*`, 'm');
 
-const isPublic = ({ listens }: ServiceDescription): boolean => listens === 'public';
+const isPublic = ({ listens }: ServiceDeclaration): boolean => listens === 'public';
 
 /** The port of callers, and the one of probes and metrics, as manifests name them. */
 const PORTS = { http: PUBLIC_PORT, health: HEALTH_PORT } as const;
@@ -56,7 +50,7 @@ const MAIL_SERVER = `            - name: SMTP_URL
                   optional: true
 `;
 
-function deployment(name: ServiceName, service: ServiceDescription): string {
+function deployment(name: ServiceName, service: ServiceDeclaration): string {
   const ports = (isPublic(service) ? (['http', 'health'] as const) : (['health'] as const))
     .map((port) => `            - name: ${port}\n              containerPort: ${PORTS[port]}\n`)
     .join('');
@@ -110,7 +104,7 @@ ${address}      containers:
               value: ${name}
             - name: DATABASE_POOL_SIZE
               value: "${connections}"
-${address}${name === 'auth' ? MAIL_SERVER : ''}          ports:
+${address}${service.sendsMail ? MAIL_SERVER : ''}          ports:
 ${ports}          volumeMounts:
             - name: bus
               mountPath: /run/bus
@@ -140,7 +134,7 @@ ${ports}          volumeMounts:
 }
 
 /** Objects that keep enough replicas running. */
-function scaling(name: ServiceName, { kubernetes: { replicas } }: ServiceDescription): string {
+function scaling(name: ServiceName, { kubernetes: { replicas } }: ServiceDeclaration): string {
   return `apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
 metadata:
@@ -185,7 +179,7 @@ spec:
       targetPort: http
 `;
 
-function networkPolicy(name: ServiceName, service: ServiceDescription): string {
+function networkPolicy(name: ServiceName, service: ServiceDeclaration): string {
   const from = (namespace: string, port: keyof typeof PORTS): string => `    - from:
         - namespaceSelector:
             matchLabels:
@@ -218,7 +212,7 @@ ${to('nats', 4222)}${to('postgres', 5432)}`;
 }
 
 function serviceFile(name: ServiceName): string {
-  const service: ServiceDescription = SERVICES[name];
+  const service: ServiceDeclaration = SERVICES[name];
   const documents = [
     deployment(name, service),
     ...(isPublic(service) ? [callersService(name)] : []),
@@ -263,7 +257,7 @@ const composeService = (name: ServiceName): string => `  ${name}:
       <<: [*environment, *bus]
       SERVICES: ${name}
       DATABASE_URL: ${composeLogin(name)}
-${name === 'auth' ? COMPOSE_MAIL : ''}    volumes:
+${SERVICES[name].sendsMail ? COMPOSE_MAIL : ''}    volumes:
       - certificates:/certificates:ro
       - ./.bus/${name}:/run/bus:ro
 ${isPublic(SERVICES[name]) ? PUBLISHED : ''}`;

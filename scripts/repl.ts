@@ -60,7 +60,7 @@ try {
   process.exit(1);
 }
 const COMMANDS = [...PLATFORM_COMMANDS, LIMITS_COMMAND, TENANT_COMMAND];
-replaceCommands(COMMANDS.map(({ command }) => command.split(' ', 1)[0]!));
+replaceCommands(COMMANDS.map(({ command }) => command.replace(/ .*/s, '')));
 const { broker } = await joinPlatform('repl', {
   onJoin: (text) => console.log(text),
   commands: COMMANDS,

@@ -4,6 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { CLI_CLIENT_ID } from '../contracts/auth.ts';
+import { membersOf } from '../lib/json/objects.ts';
 import { IDENTITY_SCOPES } from '../lib/operation.ts';
 
 /** No server listens here: the flow ends when the authorization server redirects to it. */
@@ -138,7 +139,12 @@ async function discover(baseUrl: string): Promise<ServerMetadata> {
   });
   if (!response.ok)
     throw new SignInFailure(`${baseUrl} is not an authorization server: its metadata answered ${response.status}.`);
-  return (await response.json()) as ServerMetadata;
+  const { authorization_endpoint, token_endpoint, scopes_supported } = membersOf(await response.json());
+  return {
+    authorization_endpoint: String(authorization_endpoint),
+    token_endpoint: String(token_endpoint),
+    scopes_supported: Array.isArray(scopes_supported) ? scopes_supported.map(String) : [],
+  };
 }
 
 /** Follows redirects and fills in forms until the server redirects to the client; returns the parameters it sends there. */

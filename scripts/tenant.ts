@@ -8,7 +8,7 @@ import { joinPlatform } from './join.ts';
 import { tenantProgram } from './tenant/program.ts';
 import { Session, sentences } from './tenant/session.ts';
 
-let leave: (() => Promise<void>) | null = null;
+let leave = async (): Promise<void> => {};
 const session = new Session(
   async () => {
     const joined = await joinPlatform('tenant');
@@ -29,5 +29,5 @@ try {
     exitCode = 1;
   }
 }
-await (leave as (() => Promise<void>) | null)?.();
+await leave();
 process.exit(exitCode);

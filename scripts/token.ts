@@ -6,6 +6,8 @@
  * without JavaScript would, and prints the access token alone on stdout. Without --scope: all scopes of the client.
  * The password is in DEMO_PASSWORD (default: that of the demo tenants), the code of an authenticator app in --code. Problems go to stderr, with exit code 1.
  */
+
+import { codeOf } from '../lib/errors/thrown.ts';
 import { readArguments, refuse } from './arguments.ts';
 import { signIn } from './sign-in.ts';
 
@@ -41,7 +43,7 @@ try {
   });
   console.log(access_token);
 } catch (error) {
-  const cause = (error as { cause?: { code?: string } }).cause?.code;
+  const cause = error instanceof Error ? codeOf(error.cause) : undefined;
   console.error(`token: ${error instanceof Error ? error.message : error}${cause ? ` (${cause})` : ''}`);
   process.exitCode = 1;
 }

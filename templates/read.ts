@@ -14,8 +14,11 @@ export async function templateFiles(name: string): Promise<Record<string, string
     .filter((entry) => entry.isFile() && entry.name.endsWith('.yaml'))
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
-  const texts = await Promise.all(paths.map((path) => readFile(path, 'utf8')));
-  return Object.fromEntries(paths.map((path, i) => [relative(directory, path).split(sep).join('/'), texts[i]!]));
+  const files = paths.map(async (path) => [
+    relative(directory, path).split(sep).join('/'),
+    await readFile(path, 'utf8'),
+  ]);
+  return Object.fromEntries(await Promise.all(files));
 }
 
 /** Changes when any file of the template does. */

@@ -12,7 +12,8 @@ import type { ServiceBroker } from 'moleculer';
 import type { Config } from '../config/env.ts';
 import { type ActionMap, call } from '../contracts/call.ts';
 import { tenantSchema } from '../lib/context.ts';
-import type { PlatformError } from '../lib/errors/platform-error.ts';
+import { messageOf } from '../lib/errors/thrown.ts';
+import { membersOf } from '../lib/json/objects.ts';
 import { identifier } from '../lib/values/sql-text.ts';
 import { Database } from '../mixins/database/database.ts';
 import { usedInProduction } from '../mixins/database/installation.ts';
@@ -217,9 +218,10 @@ async function seedTenant(
 
 /** Conflicts of a tenant's own components with the template; null for any other failure. */
 function blockedBy(error: unknown): string | null {
-  const { code, details } = error as Partial<PlatformError>;
+  const { code, details } = membersOf(error);
   if (code !== 'METADATA_INVALID') return null;
-  const problems = (details?.['blocked'] ?? []) as { type: string; fullName: string; message: string }[];
+  const { blocked } = membersOf(details);
+  const problems = Array.isArray(blocked) ? blocked.map(membersOf) : [];
   return problems.map(({ type, fullName, message }) => `${type} ${fullName}: ${message}`).join(' ');
 }
 
@@ -270,9 +272,8 @@ async function insist<K extends keyof ActionMap>(
     try {
       return await call(broker, action, params, { timeout: CALL_TIMEOUT_MS });
     } catch (error) {
-      const { message, retryable } = error as Error & { retryable?: boolean };
-      if (!retryable || attempt === ATTEMPTS_MAX) throw error;
-      broker.logger.warn(`A step of the demo tenants failed and is tried again: ${message}`);
+      if (!membersOf(error)['retryable'] || attempt === ATTEMPTS_MAX) throw error;
+      broker.logger.warn(`A step of the demo tenants failed and is tried again: ${messageOf(error)}`);
       await pause(AGAIN_AFTER_MS);
       await broker.waitForServices(SERVICES, SERVICES_WAIT_MS);
     }

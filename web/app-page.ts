@@ -1,5 +1,9 @@
 /** A page that is one document without data at each of its addresses, with the files that it loads. */
-import { type Assets, pagePolicy } from './assets.ts';
+import { APP_CLIENTS, type AppClient } from '../contracts/auth.ts';
+import { escapeHtml } from '../lib/values/html.ts';
+import { DESIGN, FORMS, TABLES } from '../lib/values/page-design.ts';
+import { framed, ICON_LINK } from '../lib/values/page-frame.ts';
+import { Assets, pagePolicy, webFile } from './assets.ts';
 
 export interface AppPage {
   /** Name in log and metrics. */
@@ -10,6 +14,62 @@ export interface AppPage {
   /** Addresses of the document. */
   readonly view: RegExp;
   readonly html: (baseUrl: string) => string;
+}
+
+interface AppPageParts {
+  /** Name in log and metrics, and of its folder in `web/`. */
+  readonly label: string;
+  /** As which users sign in. */
+  readonly client: AppClient;
+  /** Its own modules, in the order in which they need each other; `main.js`, which starts, is not among them. */
+  readonly modules: readonly string[];
+  /** Script that is no module. */
+  readonly library?: readonly [name: string, body: Buffer];
+  /** Text for browsers without scripts. */
+  readonly withoutScripts: string;
+}
+
+/** Modules of all such pages, in the order in which they need each other. */
+const SHARED = ['sign-in.js', 'navigation.js', 'api.js', 'format.js', 'elements.js'].map((name) => `shared/${name}`);
+
+/** Scripts import each other by relative paths, so they are served at the paths they have in `web/`. */
+export function appPage({ label, client, modules, library, withoutScripts }: AppPageParts): AppPage {
+  const { clientId, path: root, scopes, title } = client;
+  const others = APP_CLIENTS.filter((page) => page !== client)
+    .map(({ path, title: other }) => `<a href="${path}">${other}</a>`)
+    .join('');
+  const own = (name: string): string => `${label}/browser/${name}`;
+  const scripts = [...SHARED, ...['main.js', ...modules].map(own)];
+  const stylesheet = `${label}.css`;
+  const assets = new Assets(root, [
+    [stylesheet, Buffer.concat([Buffer.from(`${DESIGN}${FORMS}${TABLES}`), webFile(own(stylesheet))])],
+    ...scripts.map((path): [string, Buffer] => [path, webFile(path)]),
+    ...(library ? [library] : []),
+  ]);
+  const head = `${ICON_LINK}
+<link rel="stylesheet" href="${assets.address(stylesheet)}">
+${scripts.map((path) => `<link rel="modulepreload" href="${assets.address(path)}">`).join('\n')}
+<script type="module" src="${assets.address(own('main.js'))}"></script>${
+    library ? `\n<script defer src="${assets.address(library[0])}"></script>` : ''
+  }`;
+  return {
+    label,
+    root,
+    assets,
+    view: new RegExp(`^${root}(?:/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?$`, 'i'),
+    html: (baseUrl) =>
+      framed({
+        title,
+        head,
+        bodyAttributes: `data-base="${escapeHtml(baseUrl)}" data-client="${clientId}" data-scope="${scopes.join(' ')}" data-home="${root}"`,
+        // Not the home page: leaving the page gives up its token.
+        home: root,
+        nav: `<span id="who"></span><a href="/">Home</a>${others}<a href="/account">Account</a><a id="leave" href="/oauth2/logout">Sign out</a>`,
+        main: `<p class="lead" id="starting">Loading…</p>
+<noscript><p>${withoutScripts}</p></noscript>`,
+        afterwards: '<p class="visually-hidden" id="announcements" role="status"></p>\n',
+      }),
+  };
 }
 
 export const APP_PAGE_HEADERS: Readonly<Record<string, string>> = {

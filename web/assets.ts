@@ -1,5 +1,6 @@
 /** Assets of our pages: files that are made once, at versioned addresses. */
 import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { strongEtag } from '../lib/values/etags.ts';
 import type { SharedAnswer } from './kept.ts';
 
@@ -40,6 +41,9 @@ export const pagePolicy = ({ images = "'self'", trustedTypes = true } = {}): str
 
 type Asset = Omit<SharedAnswer, 'headers'>;
 
+/** A file below `web/`. */
+export const webFile = (path: string): Buffer => readFileSync(new URL(path, import.meta.url));
+
 /** The files of a page, at `<root>/assets/<version>/<name>`. */
 export class Assets {
   readonly #folder: string;
@@ -62,7 +66,7 @@ export class Assets {
   /** The file at a path; for another version, while two versions of the gateway run, the present one, uncacheable. */
   at(path: string): SharedAnswer | undefined {
     if (!path.startsWith(this.#folder)) return undefined;
-    const [, version, name = ''] = /^([0-9a-f]{16})\/([^/]+)$/.exec(path.slice(this.#folder.length)) ?? [];
+    const [, version, name = ''] = /^([0-9a-f]{16})\/(.+)$/.exec(path.slice(this.#folder.length)) ?? [];
     const file = this.#files.get(name);
     return file && { ...file, headers: { 'Cache-Control': version === this.#version ? IMMUTABLE : 'no-store' } };
   }

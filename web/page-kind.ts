@@ -1,9 +1,9 @@
 /** The pages that the gateway itself answers: one stylesheet in each, allowed by its hash, and no script. */
-import { DASHBOARDS_PATH } from '../contracts/auth.ts';
+import { DASHBOARDS } from '../contracts/auth.ts';
 import { LATEST_DOCUMENTS_PATH } from '../lib/addresses.ts';
 import { framed, ICON_LINK, inlineStyle } from '../lib/values/page-frame.ts';
 
-const NAV = `<a href="${LATEST_DOCUMENTS_PATH}">Documents</a><a href="${DASHBOARDS_PATH}">Dashboards</a><a href="/account">Account</a>`;
+const NAV = `<a href="${LATEST_DOCUMENTS_PATH}">Documents</a><a href="${DASHBOARDS.path}">${DASHBOARDS.title}</a><a href="/account">Account</a>`;
 
 /** Pages with one stylesheet. */
 interface PageKind {

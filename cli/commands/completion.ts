@@ -12,7 +12,7 @@ import { Store } from '../profiles/store.ts';
 
 type Completed = ReturnType<typeof tab>;
 
-/** Somebody waits at the prompt. */
+/** Short: a person waits at the prompt. */
 const TIMEOUT_MS = 2_000;
 
 /** Values that are known only when they are asked for. */
@@ -24,7 +24,7 @@ interface Known {
 /** Call it when all commands are there: they are what is completed. */
 export function addCompletion(program: Program): void {
   // The same class at run time; only its declared types differ, which @commander-js/extra-typings refines.
-  const completed = tab(program as unknown as Parameters<typeof tab>[0], { completionCommandName: 'completion' });
+  const completed = tab(program as Parameters<typeof tab>[0], { completionCommandName: 'completion' });
   const known: Known = { profiles: [], objects: [] };
   const command = (name: string) => program.commands.find((one) => one.name() === name);
   command('completion')?.description('print a script that completes commands, options and values in a shell');
@@ -108,6 +108,6 @@ async function objectsOf(options: SessionOptions, store: Store): Promise<string[
     timeoutMs: TIMEOUT_MS,
   });
   if (status !== 200) return [];
-  const { records } = JSON.parse(text) as OperationOutput<'schema.objects.list'>;
+  const { records }: OperationOutput<'schema.objects.list'> = JSON.parse(text);
   return records.map(({ apiName }) => apiName);
 }

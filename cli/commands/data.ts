@@ -1,5 +1,5 @@
 /** `data`: the records of an object. */
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { act, addGroup, type Group, type Program, type Run } from '../command.ts';
 import { assignedTexts, needsTypes, readBody, wholeNumber } from '../data/assignments.ts';
 import { agreed, readRecord, showChange, withDuplicates } from '../data/change.ts';

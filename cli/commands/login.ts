@@ -199,7 +199,7 @@ async function printToken({ output, session }: Run): Promise<void> {
 
 async function logout(run: Run, local: boolean): Promise<void> {
   const name = chosenProfile(run.options, await run.store.config());
-  if (name === null) throw signInNeeded('Nobody is signed in.');
+  if (name === null) throw signInNeeded('You are not signed in.');
   await signOut(run, name, local);
   run.output.note(`Profile ${name} is signed out.`);
 }

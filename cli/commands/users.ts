@@ -1,5 +1,5 @@
 /** `users`: the people of the tenant, for administrators. They are records of `User`, and named by username or id. */
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { act, addGroup, type Group, type Program, type Run } from '../command.ts';
 import { wholeNumber } from '../data/assignments.ts';
 import { agreed, showChange } from '../data/change.ts';

@@ -1,5 +1,5 @@
 /** `--where 'creditLimit >= 1000'`: conditions as people write them, as the filters of the API. */
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { usage } from '../failure.ts';
 import { typed } from './assignments.ts';
 import type { Field } from './objects.ts';

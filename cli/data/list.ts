@@ -1,8 +1,8 @@
 /** `data list`: pages of records, one or all of them. */
 
 import { pages } from '../../client/pages.ts';
-import { LIMITS } from '../../config/limits.ts';
 import type { OperationOutput } from '../../contracts/operations.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import type { Run } from '../command.ts';
 import { usage } from '../failure.ts';
 import type { Answer, Api, CallInput } from '../http/api.ts';

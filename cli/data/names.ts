@@ -1,5 +1,5 @@
 /** Names in the place of ids: users by their usernames on the way in, records by their names on the way out. */
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { isUuid } from '../../lib/values/ids.ts';
 import { ApiFailure, EXIT, Failure } from '../failure.ts';
 import type { Api } from '../http/api.ts';

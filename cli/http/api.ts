@@ -117,7 +117,7 @@ export class Api {
     input: CallInput<Id>,
     options: CallOptions = {},
   ): Promise<Answer<OperationOutput<Id>>> {
-    const { row, input: sent } = this.#toSend(operationRow(id), input as LooseInput);
+    const { row, input: sent } = this.#toSend(operationRow(id), input);
     const request = this.#prepare(row, sent, options);
     const reply = row.mutation ? await this.#change(request, options) : await this.#send(request);
     // The contract tests hold every answer against the schema of its row, from which this type comes.

@@ -7,7 +7,8 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Intention } from '../../client/attempts.ts';
-import { LIMITS } from '../../config/limits.ts';
+import { isObject } from '../../lib/json/objects.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { type Store, writePrivately } from '../profiles/store.ts';
 
@@ -170,10 +171,18 @@ async function forgetOld(folder: string): Promise<void> {
 const remembered = (headers: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => REMEMBERED.includes(name)));
 
+const isKept = (value: unknown): value is Kept =>
+  isObject(value) &&
+  typeof value['key'] === 'string' &&
+  typeof value['startedAt'] === 'string' &&
+  typeof value['pid'] === 'number' &&
+  typeof value['request'] === 'string' &&
+  isObject(value['headers']);
+
 function parseKept(text: string): Kept | null {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && 'key' in value && 'pid' in value ? (value as Kept) : null;
+    return isKept(value) ? value : null;
   } catch {
     return null;
   }

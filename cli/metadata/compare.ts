@@ -26,10 +26,10 @@ export async function diff(run: Run, options: DiffOptions): Promise<void> {
   const real = found.filter(({ formattingOnly }) => !formattingOnly);
   const value = {
     metadataVersion: tree.metadataVersion,
-    differences: found.map(({ platform: _, local: __, ...difference }, i) => ({
-      ...difference,
-      patch: patchOf(found[i]!),
-    })),
+    differences: found.map((difference) => {
+      const { platform: _, local: __, ...shown } = difference;
+      return { ...shown, patch: patchOf(difference) };
+    }),
     toDelete: project.destructive.types,
   };
   run.output.value(value, () => {

@@ -19,7 +19,7 @@ export interface Difference extends Member {
   readonly local: string | null;
   /** The files say the same in other words: comments, order of keys, quotes. */
   readonly formattingOnly: boolean;
-  /** Somebody has changed the component on the platform after it was retrieved. */
+  /** The component was changed on the platform after it was retrieved. */
   readonly changedOnPlatform: boolean;
 }
 

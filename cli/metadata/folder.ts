@@ -5,7 +5,7 @@
  */
 import { constants, lstat, open, readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import {
   DESTRUCTIVE_PATH,
   MANIFEST_PATH,
@@ -118,7 +118,8 @@ function describe(
   findings: Finding[],
 ): Project {
   const deleted = deletedBy(destructive);
-  const [components, doomed] = [new Map<string, Location>(), [] as string[]];
+  const components = new Map<string, Location>();
+  const doomed: string[] = [];
   for (const path of files.keys()) {
     const location = locate(path);
     if (!location) continue;
@@ -147,7 +148,7 @@ function describe(
   };
 }
 
-/** Which components a destructive manifest deletes: those it names, and all that belongs to an object it names. */
+/** Components that a destructive manifest deletes: those it names, and all that belongs to an object it names. */
 function deletedBy(destructive: Destructive | null): (member: Member) => boolean {
   const named = new Set(membersOf(destructive?.types ?? []).map(memberKey));
   return (member) => {
@@ -156,7 +157,7 @@ function deletedBy(destructive: Destructive | null): (member: Member) => boolean
   };
 }
 
-/** Which of the files the manifest names, and what it names without a file. */
+/** Files that the manifest names, and names without a file. */
 function namedMembers(
   types: readonly PackageType[],
   components: ReadonlyMap<string, Location>,
@@ -347,9 +348,8 @@ async function readTexts(root: string, paths: readonly string[], findings: Findi
   let bytes = 0;
   for (let at = 0; at < paths.length; at += READ_AT_ONCE) {
     const batch = paths.slice(at, at + READ_AT_ONCE);
-    const read = await Promise.all(batch.map((path) => readText(join(root, path))));
-    for (const [i, path] of batch.entries()) {
-      const found = read[i]!;
+    const read = await Promise.all(batch.map(async (path) => ({ path, found: await readText(join(root, path)) })));
+    for (const { path, found } of read) {
       if (typeof found !== 'string') findings.push({ code: 'CLIENT_FILE', path, ...found });
       else {
         texts.set(path, found);

@@ -17,6 +17,7 @@ import {
   type YAMLSeq,
 } from 'yaml';
 import { jcs } from '../../lib/metadata/manifest.ts';
+import { required } from '../../lib/values/required.ts';
 import { emitYaml } from '../../lib/yaml/emit.ts';
 import { parseYaml, YamlError, type YamlValue } from '../../lib/yaml/parse.ts';
 
@@ -53,7 +54,7 @@ const isMapping = (value: YamlValue): value is { [key: string]: YamlValue } =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const parse = (text: string): Document<Node> =>
-  parseDocument(text, { version: '1.2', schema: 'core', uniqueKeys: false, logLevel: 'silent' }) as Document<Node>;
+  parseDocument<Node>(text, { version: '1.2', schema: 'core', uniqueKeys: false, logLevel: 'silent' });
 
 const STYLES = [2, 4].flatMap((indent) =>
   [true, false].flatMap((indentSeq) =>
@@ -64,14 +65,14 @@ const STYLES = [2, 4].flatMap((indent) =>
 /** How the file is written: the style in which the document gives it back as it is, or nearly. */
 function writtenAs(document: Document<Node>, text: string): (typeof STYLES)[number] {
   const lines = new Set(text.split('\n'));
-  const strange = STYLES.map(
-    (style) =>
-      document
-        .toString(style)
-        .split('\n')
-        .filter((line) => !lines.has(line)).length,
-  );
-  return STYLES[strange.indexOf(Math.min(...strange))]!;
+  const strange = STYLES.map((style) => ({
+    style,
+    count: document
+      .toString(style)
+      .split('\n')
+      .filter((line) => !lines.has(line)).length,
+  }));
+  return strange.reduce((best, one) => (one.count < best.count ? one : best)).style;
 }
 
 /** The comment at the top is of the file, whatever its first key is. */
@@ -99,17 +100,19 @@ function withTail(text: string, comment: string | null, mine: string): string {
 /** A comment before the first member of a value is kept at the value, though it is about the member. */
 function lowerComment(collection: Node | null): void {
   if (!isCollection(collection)) return;
-  const [first] = collection.items as (Node | NodePair)[];
+  const [first] = collection.items;
   const node = isPair(first) ? first.key : first;
   if (!collection.commentBefore || !isNode(node) || node.commentBefore) return;
   node.commentBefore = collection.commentBefore;
   collection.commentBefore = null;
 }
 
+function merged(mine: Node | null, theirs: Node): Node;
+function merged(mine: Node | null, theirs: Node | null): Node | null;
 function merged(mine: Node | null, theirs: Node | null): Node | null {
   if (mine === null || theirs === null) return theirs;
-  if (isMap(mine) && isMap(theirs)) return mergedMap(mine, theirs);
-  if (isSeq(mine) && isSeq(theirs)) return mergedList(mine, theirs);
+  if (isMap<Node, Node | null>(mine) && isMap<Node, Node | null>(theirs)) return mergedMap(mine, theirs);
+  if (isSeq<Node>(mine) && isSeq<Node>(theirs)) return mergedList(mine, theirs);
   if (isScalar(mine) && isScalar(theirs) && mine.value === theirs.value) return mine;
   if (mine.commentBefore) theirs.commentBefore = mine.commentBefore;
   // A comment behind a text stands within it when the text turns into a block.
@@ -119,16 +122,17 @@ function merged(mine: Node | null, theirs: Node | null): Node | null {
 }
 
 type NodePair = Pair<Node, Node | null>;
+type NodeMap = YAMLMap<Node, Node | null>;
 
 const keyOf = ({ key }: NodePair): string => String(isScalar(key) ? key.value : key);
 
-function mergedMap(mine: YAMLMap, theirs: YAMLMap): YAMLMap {
-  const wanted = new Map((theirs.items as NodePair[]).map((pair) => [keyOf(pair), pair]));
-  const items = (mine.items as NodePair[]).filter((pair) => wanted.has(keyOf(pair)));
+function mergedMap(mine: NodeMap, theirs: NodeMap): NodeMap {
+  const wanted = new Map(theirs.items.map((pair) => [keyOf(pair), pair]));
+  const items = mine.items.filter((pair) => wanted.has(keyOf(pair)));
   const known = new Map(items.map((pair) => [keyOf(pair), pair]));
   for (const [key, pair] of known) {
     lowerComment(pair.value);
-    pair.value = merged(pair.value, wanted.get(key)!.value);
+    pair.value = merged(pair.value, required(wanted, key).value);
   }
   // New keys stand behind the one that they follow in the canonical form.
   const following = new Map<NodePair | null, NodePair[]>();
@@ -142,10 +146,10 @@ function mergedMap(mine: YAMLMap, theirs: YAMLMap): YAMLMap {
   return mine;
 }
 
-function mergedList(mine: YAMLSeq, theirs: YAMLSeq): YAMLSeq {
-  const own = mine.items as Node[];
+function mergedList(mine: YAMLSeq<Node>, theirs: YAMLSeq<Node>): YAMLSeq<Node> {
+  const own = mine.items;
   const same = pool(own, contentOf);
-  const found = (theirs.items as Node[]).map((item) => ({ item, own: same.take(contentOf(item)) }));
+  const found = theirs.items.map((item) => ({ item, own: same.take(contentOf(item)) }));
   const named = pool(
     own.filter((item) => !same.taken.has(item)),
     nameOf,
@@ -158,7 +162,7 @@ function mergedList(mine: YAMLSeq, theirs: YAMLSeq): YAMLSeq {
   return mine;
 }
 
-const contentOf = (node: Node): string => jcs(node.toJSON() as YamlValue);
+const contentOf = (node: Node): string => jcs(node.toJSON());
 
 /** The name of an item that is a mapping. */
 function nameOf(node: Node): string | null {

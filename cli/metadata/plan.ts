@@ -1,6 +1,7 @@
 /** A plan as people read it before it happens. */
-import { LIMITS } from '../../config/limits.ts';
+
 import type { OperationOutput } from '../../contracts/operations.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { locate, pathOf } from '../../lib/metadata/paths.ts';
 import { plain, shorten } from '../output/table.ts';
 import type { Terminal } from '../output/terminal.ts';

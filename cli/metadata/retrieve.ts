@@ -2,8 +2,9 @@
  * Retrieves a package of any size. The platform gives a bounded number of components per answer, so a larger package is
  * asked for in parts, which make one tree when all of them come from the same version; otherwise all are asked for anew.
  */
-import { LIMITS } from '../../config/limits.ts';
+
 import type { OperationOutput } from '../../contracts/operations.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import {
   DESTRUCTIVE_PATH,
   MANIFEST_PATH,
@@ -32,7 +33,7 @@ export interface Tree {
   readonly generatedAt: string;
 }
 
-/** Is told what is being done, how much of it is done, and how much there is as far as is known. */
+/** Reports progress: the step, how much of it is done, and how much there is as far as is known. */
 export type Progress = (text: string, done?: number, total?: number) => void;
 
 const ATTEMPTS_MAX = 5;

@@ -1,4 +1,4 @@
-/** Which tenant the files of a folder are of, and whether that is the one the command works in. */
+/** The tenant of the files of a folder, and whether the command works in it. */
 import type { Run } from '../command.ts';
 import { EXIT, Failure } from '../failure.ts';
 import type { Project } from './folder.ts';

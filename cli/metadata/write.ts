@@ -6,6 +6,7 @@
 import { lstat, mkdir, mkdtemp, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MANIFEST_PATH, PROJECT_PATH } from '../../lib/metadata/manifest.ts';
+import { required } from '../../lib/values/required.ts';
 import { EXIT, Failure } from '../failure.ts';
 
 const STAGE = '.erp-writing-';
@@ -27,7 +28,7 @@ export async function writeTree(root: string, { write, remove }: Writing): Promi
       const staged = await stageFiles(stage, write);
       for (const path of inOrder([...write.keys()])) {
         await mkdir(dirname(join(root, path)), { recursive: true });
-        await rename(staged.get(path)!, join(root, path));
+        await rename(required(staged, path), join(root, path));
       }
     } finally {
       await rm(stage, { recursive: true, force: true });
@@ -50,7 +51,9 @@ async function stageFiles(stage: string, files: ReadonlyMap<string, string>): Pr
   const entries = [...files];
   for (let at = 0; at < entries.length; at += WRITE_AT_ONCE)
     await Promise.all(
-      entries.slice(at, at + WRITE_AT_ONCE).map(([path, text]) => writeFile(staged.get(path)!, text, { flush: true })),
+      entries
+        .slice(at, at + WRITE_AT_ONCE)
+        .map(([path, text]) => writeFile(required(staged, path), text, { flush: true })),
     );
   return staged;
 }

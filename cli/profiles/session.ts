@@ -45,12 +45,13 @@ export async function openSession(options: SessionOptions, store: Store): Promis
       `Sign in there: erp login --base-url ${wanted} --profile <name>`,
     );
   if (name !== null && profile) return profileSession(name, profile, store);
-  if (wanted === undefined) throw signInNeeded('Nobody is signed in.', 'erp login --base-url https://erp.example.com');
+  if (wanted === undefined)
+    throw signInNeeded('You are not signed in.', 'erp login --base-url https://erp.example.com');
   return {
     baseUrl: wanted,
     profileName: null,
     person: () => Promise.resolve('nobody'),
-    token: () => Promise.reject(signInNeeded(`Nobody is signed in to ${wanted}.`, `erp login --base-url ${wanted}`)),
+    token: () => Promise.reject(signInNeeded(`You are not signed in to ${wanted}.`, `erp login --base-url ${wanted}`)),
   };
 }
 

@@ -78,14 +78,14 @@ async function listen(): Promise<Loopback> {
     answer: (state, exchange) =>
       new Promise((resolve, reject) => {
         const late = setTimeout(
-          () => reject(signInNeeded('Nobody has signed in within ten minutes.', 'Start over: erp login')),
+          () => reject(signInNeeded('The sign-in was not completed within ten minutes.', 'Start over: erp login')),
           PATIENCE_MS,
         );
         let taken = false;
         server.on('request', async (request, response) => {
           const url = new URL(request.url ?? '/', origin);
           const headers = { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' };
-          // Anybody can call this port; only the answer to our own request is listened to, and only once.
+          // Any process can call this port; only the answer to our own request is listened to, and only once.
           if (
             request.method !== 'GET' ||
             url.pathname !== '/callback' ||

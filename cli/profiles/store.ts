@@ -7,6 +7,7 @@ import { chmod, mkdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import lockfile from 'proper-lockfile';
 import writeFileAtomic from 'write-file-atomic';
+import { isObject } from '../../lib/json/objects.ts';
 import { EXIT, Failure } from '../failure.ts';
 
 /** Platform and user of commands. */
@@ -127,7 +128,7 @@ export class Store {
     if (text === null) return null;
     try {
       const value: unknown = JSON.parse(text);
-      if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+      if (isObject(value)) return value;
     } catch {
       // Said below, without the text: it may hold tokens.
     }

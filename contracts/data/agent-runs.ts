@@ -1,6 +1,6 @@
 /** The public operation that takes back what an agent run has changed in records. */
 import { type Static, Type } from 'typebox';
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { defineOperation, nullable } from '../../lib/operation.ts';
 
 /** Why a record was left as it is. */
@@ -33,13 +33,12 @@ const Revert = Type.Object(
         id: nullable(id),
         reason: Type.Enum([...SKIP_REASONS], {
           description:
-            'Why the record is as it was. RECORD_NOT_FOUND: it is gone, or the user cannot see it; it is not named.',
+            'Reason why the record was not changed. RECORD_NOT_FOUND: it does not exist or is not visible to the user; its id is omitted.',
         }),
       }),
     ),
     remaining: Type.Integer({
-      description:
-        'Records that this call had no time for. More than 0: send the request again with the same key to go on.',
+      description: 'Remaining records. If more than 0, repeat the request with the same key to continue.',
     }),
   },
   { title: 'RunReversal' },
@@ -72,7 +71,7 @@ export const AGENT_RUN_OPERATIONS = [
     ],
     response: {
       status: 201,
-      description: 'What became of each record.',
+      description: 'Outcome of each record.',
       schema: Revert,
       example: {
         reverted: [{ objectApiName: 'Invoice__c', id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24' }],

@@ -1,6 +1,6 @@
 /** The operation that tries out a change of one record. */
 import { type Static, Type } from 'typebox';
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { defineOperation, nullable } from '../../lib/operation.ts';
 import { FiredDuplicateRule, ViolationSchema } from '../errors.ts';
 import { ACCESS_ERRORS, CHECK_OPERATION } from './mutations.ts';
@@ -11,8 +11,8 @@ const closed = { additionalProperties: false };
 /** Parameters that the operation itself takes in its path or headers. */
 const text = (description: string) => Type.String({ maxLength: LIMITS.uri_max_bytes, description });
 const id = text('Id of the record.');
-const ifMatch = text('The ETag that was read: what the operation takes in `If-Match`.');
-const duplicateConfirmation = Type.Optional(text('What the operation takes in `X-Duplicate-Confirmation`.'));
+const ifMatch = text('ETag of the record, as in `If-Match` of the operation.');
+const duplicateConfirmation = Type.Optional(text('As in `X-Duplicate-Confirmation` of the operation.'));
 
 /** Body of the check of an operation, by its name: the operation's own path, headers and body. */
 export const CHECK_BODIES = {
@@ -34,7 +34,7 @@ export const CHECK_BODIES = {
         },
         { title: 'ExternalKey', ...closed },
       ),
-      ifMatch: Type.Optional(text('Update only, and only these versions.')),
+      ifMatch: Type.Optional(text('Update only, if the record has one of these versions.')),
       ifNoneMatch: Type.Optional(Type.Literal('*', { description: 'Create only.' })),
       fields: RecordFields,
       duplicateConfirmation,
@@ -52,7 +52,7 @@ export const CHECK_BODIES = {
       input: Type.Optional(
         Type.Object({}, { additionalProperties: true, description: 'As the `input` schema of the list says.' }),
       ),
-      comment: Type.Optional(Type.String({ maxLength: LIMITS.comment_max_chars, description: 'Why.' })),
+      comment: Type.Optional(Type.String({ maxLength: LIMITS.comment_max_chars, description: 'Reason.' })),
       duplicateConfirmation,
     },
     { title: 'TransitionCheck', ...closed },
@@ -71,10 +71,10 @@ const EFFECT_KINDS = ['create', 'update', 'delete', 'transition', 'notification'
 const CheckResult = Type.Object(
   {
     checkOnly: Type.Literal(true),
-    valid: Type.Boolean({ description: 'The operation itself would be carried out at this moment.' }),
+    valid: Type.Boolean({ description: 'The operation would succeed now.' }),
     record: nullable(RecordFields),
     errors: Type.Array(ViolationSchema, {
-      description: 'All violations at once, as the error answer of the operation itself has them.',
+      description: 'All violations, as in the error of the operation.',
     }),
     duplicates: Type.Array(FiredDuplicateRule, {
       description: 'Duplicate rules that matched, as in `details.rules` of DUPLICATE_RULE.',
@@ -86,13 +86,13 @@ const CheckResult = Type.Object(
           objectApiName: Type.String(),
           id: nullable(Type.String()),
           fields: Type.Array(Type.String()),
-          count: Type.Optional(Type.Integer({ description: 'Records, when the effect names none of them.' })),
+          count: Type.Optional(Type.Integer({ description: 'Number of records, if the effect does not name them.' })),
         },
         { title: 'CheckedEffect' },
       ),
-      { description: 'What would be changed, as far as the caller can see it.' },
+      { description: 'Changes that the caller may see.' },
     ),
-    approvalRequired: Type.Boolean({ description: 'Under the run of an agent: a person would have to approve it.' }),
+    approvalRequired: Type.Boolean({ description: 'Under the run of an agent: the operation needs an approval.' }),
   },
   { title: 'CheckResult', description: 'Verdict of a dry run.' },
 );
@@ -108,20 +108,20 @@ export const CHECK_OPERATIONS = [
     tag: 'data',
     summary: 'Try out a change of a record',
     description:
-      'Dry run of a create, update, upsert, delete, restore or transition: everything is checked as by the operation itself, and nothing is changed. It takes the scope and the permissions of that operation, costs what it costs, and takes no Idempotency-Key.',
+      'Dry run of a create, update, upsert, delete, restore or transition: makes all checks of the operation and changes nothing. Scope, permissions and cost are those of the operation; no Idempotency-Key.',
     scopes: 'authenticated',
     pathParameters: [objectApiName],
     requestBody: {
       required: true,
       schema: RecordCheck,
-      description: 'Which operation, and what it would be sent in address, headers and body.',
+      description: 'The operation with its parameters, headers and body.',
       maxBytes: LIMITS.body_max_bytes,
       validate: false,
       example: { operation: 'create', fields: { name: 'Acme GmbH', city: 'Berlin', creditLimit: 25000.5 } },
     },
     response: {
       status: 200,
-      description: 'The verdict: what is wrong with the content, or what would be stored and changed.',
+      description: 'Violations, or the record and the changes that would be stored.',
       schema: CheckResult,
       example: {
         checkOnly: true,

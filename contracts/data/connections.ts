@@ -16,7 +16,7 @@ export const CONNECTION_OPERATIONS = [
     tag: 'me',
     summary: 'Revoke a connection',
     description:
-      'Ends one authorization with its tokens and agent runs; others of the same application go on. It may be that of the request.',
+      'Ends one authorization with its tokens and agent runs, also that of the request itself; others of the same application stay.',
     scopes: ['me:write'],
     risk: 'high',
     cost: 1,

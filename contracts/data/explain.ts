@@ -1,7 +1,7 @@
 /** The public operation that explains access. */
 import { Type } from 'typebox';
-import { LIMITS } from '../../config/limits.ts';
 import { GRANT_KINDS } from '../../lib/access/sharing.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { defineOperation, nullable } from '../../lib/operation.ts';
 import { id, objectApiName } from './rows.ts';
 
@@ -42,7 +42,7 @@ export const EXPLAIN_OPERATIONS = [
     tag: 'data',
     summary: 'Explain what allows or denies an operation on a record',
     description:
-      'What each layer says, and what would change it. About another user (`userId`) it takes setup:read and metadataRead.',
+      'Result of each layer, and how to change it. Explaining another user (`userId`) requires setup:read and metadataRead.',
     scopes: ['data:read'],
     cost: 2,
     pathParameters: [objectApiName, id],
@@ -50,14 +50,20 @@ export const EXPLAIN_OPERATIONS = [
       required: true,
       schema: Type.Object(
         {
-          operation: Type.Enum([...OPERATIONS_EXPLAINED], { description: 'create: of a record beside this one.' }),
+          operation: Type.Enum([...OPERATIONS_EXPLAINED], { description: 'create: another record of the object.' }),
           field: Type.Optional(
-            Type.String({ minLength: 1, maxLength: 80, description: 'With read, create and update.' }),
+            Type.String({ minLength: 1, maxLength: 80, description: 'For read, create and update.' }),
           ),
           transitionKey: Type.Optional(
-            Type.String({ minLength: 1, maxLength: 80, description: 'With transition, and only then.' }),
+            Type.String({
+              minLength: 1,
+              maxLength: 80,
+              description: 'Required for transition, and not allowed otherwise.',
+            }),
           ),
-          userId: Type.Optional(Type.String({ minLength: 1, maxLength: 80, description: 'Whom to explain it for.' })),
+          userId: Type.Optional(
+            Type.String({ minLength: 1, maxLength: 80, description: 'User to explain; default: the caller.' }),
+          ),
         },
         { title: 'AccessQuestion', additionalProperties: false },
       ),
@@ -66,7 +72,7 @@ export const EXPLAIN_OPERATIONS = [
     },
     response: {
       status: 200,
-      description: 'Whether it is allowed, and by what.',
+      description: 'The decision, and the layers behind it.',
       schema: Type.Object(
         {
           allowed: Type.Boolean({ description: 'No layer denies.' }),
@@ -78,7 +84,7 @@ export const EXPLAIN_OPERATIONS = [
                 Type.Object({ kind: Type.Enum([...GRANT_KINDS]), apiName: nullable(Type.String()) }),
               ),
               remedy: nullable(
-                Type.String({ description: 'What an administrator can change; null unless it denies.' }),
+                Type.String({ description: 'Change that an administrator can make; null unless the layer denies.' }),
               ),
             }),
           ),

@@ -16,7 +16,7 @@ export const checked = <const As extends string>(as: As) =>
 export const duplicateConfirmation = defineParameter({
   name: 'X-Duplicate-Confirmation',
   description:
-    'The `confirmationToken` of a 409 `DUPLICATE_RULE`, after the matches were shown to somebody who wants the record all the same. The repeated request has a new Idempotency-Key.',
+    'The `confirmationToken` of a 409 `DUPLICATE_RULE`, after a person has seen the matches and wants the record all the same. The repeated request needs a new Idempotency-Key.',
   schema: Type.String(),
 });
 

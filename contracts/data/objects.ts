@@ -92,7 +92,7 @@ const FieldDescription = Type.Object(
       Type.Literal('restricted'),
       Type.Null(),
     ]),
-    semantics: nullable(Type.String({ description: 'What the value means and what it does not mean.' })),
+    semantics: nullable(Type.String({ description: 'Meaning of the value.' })),
     deprecated: Type.Boolean(),
     example: Type.Unknown(),
   },
@@ -124,7 +124,7 @@ const LayoutDescription = Type.Object(
       }),
     ),
   },
-  { title: 'LayoutDescription', description: 'What a screen shows of a record.' },
+  { title: 'LayoutDescription', description: 'Fields of a record on a screen.' },
 );
 
 const ListViewDescription = Type.Object(
@@ -178,9 +178,9 @@ const ObjectDescription = Type.Object(
     ]),
     fields: Type.Array(FieldDescription),
     layouts: Type.Array(LayoutDescription, {
-      description: 'What the profile of the user gets, the default layout first; empty: no layout applies.',
+      description: "Layouts of the user's profile, the default first; empty: no layout applies.",
     }),
-    listViews: Type.Array(ListViewDescription, { description: 'What the user is offered, by apiName.' }),
+    listViews: Type.Array(ListViewDescription, { description: 'List views of the user, by apiName.' }),
     capabilities: Capabilities,
     schemaVersion: Type.String({ description: 'Changes whenever this description does; also its ETag.' }),
   },
@@ -229,7 +229,7 @@ export const OBJECT_OPERATIONS = [
     tag: 'schema',
     summary: 'Describe an object and its readable fields',
     description:
-      'What this user may read of an object and do with it: fields with types, limits, picklist values and filter operators, record types, the state model, layouts and list views. A field that is not there is hidden or does not exist.',
+      'Fields of an object with types, limits, picklist values and filter operators; record types, state model, layouts and list views, as far as the user may read them. A missing field is hidden or does not exist.',
     scopes: ['data:read'],
     pathParameters: [objectApiName],
     headerParameters: [ifNoneMatch, acceptLanguage],

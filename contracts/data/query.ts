@@ -1,6 +1,6 @@
 /** Parameters of a list of records, in the query string or as a body. */
 import { type TSchema, Type } from 'typebox';
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { defineParameter, nullable } from '../../lib/operation.ts';
 import { FIELD_TYPE_NAMES } from '../../lib/schema/field-types/registry.ts';
 import { AGGREGATIONS, OPERATORS } from '../../lib/schema/field-types/types.ts';
@@ -128,7 +128,7 @@ export const listParameters = [
   },
   {
     name: 'orderDirection',
-    description: 'Direction of `orderBy`, with which alone it is sent; ascending without it.',
+    description: 'Direction of `orderBy`, which it requires; default: ascending.',
     schema: Type.Enum(['asc', 'desc']),
     example: 'asc',
   },
@@ -146,7 +146,7 @@ export const listParameters = [
   },
   {
     name: 'cursor',
-    description: 'The unmodified `nextCursor` of the previous page; every other parameter stays as it was.',
+    description: 'Unmodified `nextCursor` of the previous page, with all other parameters unchanged.',
     schema: Type.String(),
   },
 ] as const;
@@ -175,7 +175,7 @@ export const QueryBody = Type.Object(
   {
     title: 'RecordQuery',
     additionalProperties: false,
-    description: 'The parameters of a list as JSON values; null stands for what is not given.',
+    description: 'Parameters of a list as JSON values; null: not given.',
   },
 );
 

@@ -40,7 +40,7 @@ export const RecordSchema = Type.Object(
     title: 'DataRecord',
     additionalProperties: true,
     description:
-      'A record keyed by field apiName; describe tells the fields of an object. A field that is absent is hidden or was not asked for; null is stored empty.',
+      'Values by apiName of the field; describe lists the fields of an object. An absent field is hidden or was not requested; null is an empty value.',
   },
 );
 

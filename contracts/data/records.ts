@@ -1,6 +1,6 @@
 /** The public operations on records. */
 import { Type } from 'typebox';
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { defineOperation } from '../../lib/operation.ts';
 import {
   checked,
@@ -26,7 +26,7 @@ export const RECORD_OPERATIONS = [
     tag: 'data',
     summary: 'List records',
     description:
-      'Answers the records the user can see. `where`, `whereIn`, `filters` and `search` must all hold. An empty list does not prove that no such records exist.',
+      'Returns the records that the user can see and that satisfy all of `where`, `whereIn`, `filters` and `search`. An empty list does not prove that no such records exist.',
     scopes: ['data:read'],
     pathParameters: [objectApiName],
     queryParameters: listParameters,
@@ -48,7 +48,7 @@ export const RECORD_OPERATIONS = [
     tag: 'data',
     summary: 'Create a record',
     description:
-      'Defaults, automatic numbers and the initial state are added, and the rules of the object are kept: all violations come at once. The caller becomes the owner unless the body gives the record to somebody else.',
+      'Adds defaults, automatic numbers and the initial state, and checks the rules of the object; the error lists all violations. The caller becomes the owner unless the body names another user.',
     scopes: ['data:write'],
     risk: 'medium',
     ...CHANGES_RECORDS,
@@ -81,7 +81,7 @@ export const RECORD_OPERATIONS = [
     tag: 'data',
     summary: 'Read a record',
     description:
-      'The fields that the user can read. A record that is absent, deleted or not shared with the user is 404, in one answer for all three.',
+      'The fields that the user can read. 404 if the record does not exist, is deleted or is not visible to the user, without distinction.',
     scopes: ['data:read'],
     pathParameters: [objectApiName, id],
     queryParameters: [fields, expand],
@@ -104,7 +104,7 @@ export const RECORD_OPERATIONS = [
     tag: 'data',
     summary: 'Change a record',
     description:
-      'Only the fields of the body change; null clears one, a list replaces the whole list. When nothing differs, nothing is committed and the ETag stays.',
+      'Changes the fields of the body; null clears a field, a list replaces the whole list. Without a difference, nothing is committed and the ETag stays.',
     scopes: ['data:write'],
     risk: 'medium',
     ...CHANGES_RECORDS,
@@ -147,7 +147,7 @@ export const RECORD_OPERATIONS = [
     pathParameters: [objectApiName, id],
     response: {
       status: 200,
-      description: 'What was deleted, and until when it can be restored.',
+      description: 'The deleted record, and the time until which it can be restored.',
       schema: Type.Object(
         {
           id: Type.String(),
@@ -179,7 +179,7 @@ export const RECORD_OPERATIONS = [
     tag: 'data',
     summary: 'Create or update a record by an external id',
     description:
-      'The record with this external id is updated as by PATCH; when there is none, it is created as by POST. If-Match allows the update only, `If-None-Match: *` the create only.',
+      'Updates the record with this external id like PATCH, or creates it like POST. If-Match allows only the update, `If-None-Match: *` only the create.',
     scopes: ['data:write'],
     risk: 'medium',
     ...CHANGES_RECORDS,

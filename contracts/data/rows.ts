@@ -1,6 +1,6 @@
 /** Common to the rows of operations. */
 import { Type } from 'typebox';
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { defineParameter } from '../../lib/operation.ts';
 
 /** Objects whose records say what users may do. */

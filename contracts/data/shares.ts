@@ -1,7 +1,7 @@
 /** The public operations on manual shares. */
 import { Type } from 'typebox';
-import { LIMITS } from '../../config/limits.ts';
 import { PRINCIPAL_TYPES } from '../../lib/access/sharing.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { defineOperation, defineParameter } from '../../lib/operation.ts';
 import { TRIED } from './mutations.ts';
 import { id, KEY_ERRORS, nextCursor, objectApiName } from './rows.ts';
@@ -57,7 +57,7 @@ export const SHARE_OPERATIONS = [
     tag: 'data',
     summary: 'List the manual shares of a record',
     description:
-      'For those who reach the record fully: its owner, users above the owner, who may modify all, everybody where the default is readWrite.',
+      'For users with full access: the owner, users above the owner, users who may modify all records, and every user where the default is readWrite.',
     scopes: ['data:read'],
     pathParameters: [objectApiName, id],
     response: {
@@ -76,7 +76,7 @@ export const SHARE_OPERATIONS = [
     path: '/data/{objectApiName}/{id}/shares',
     summary: 'Share a record',
     description:
-      'Opens the record to a user, to the users of a role and those above, or to the members of a group. Sharing with the same principal again replaces access and reason.',
+      'Shares the record with a user, a role and the roles above it, or a group. Sharing again with the same principal replaces access and reason.',
     pathParameters: [objectApiName, id],
     requestBody: {
       required: true,
@@ -104,7 +104,7 @@ export const SHARE_OPERATIONS = [
     method: 'DELETE',
     path: '/data/{objectApiName}/{id}/shares/{shareId}',
     summary: 'Take a manual share back',
-    description: 'Who was let in by it loses what nothing else gives them, from the next request on.',
+    description: 'Users keep access that they have otherwise; the rest ends with the next request.',
     pathParameters: [objectApiName, id, shareId],
     response: { status: 204, description: 'The share is gone.' },
     errors: [...KEY_ERRORS, ...ERRORS],

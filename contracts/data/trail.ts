@@ -20,7 +20,7 @@ const Actor = Type.Object(
   },
   {
     title: 'ChangeActor',
-    description: 'Who did it, through which client; null where nobody asked and the platform did it.',
+    description: 'User, client and agent run; null for acts of the platform.',
   },
 );
 
@@ -171,7 +171,7 @@ export const TRAIL_OPERATIONS = [
     tag: 'data',
     summary: 'Follow the changes of an object',
     description:
-      'What to put into a copy of the records that the user can see, and what to drop from it. Without a cursor it starts now; list the records after that, then follow. A cursor that is outdated (by age, by changed rights, by a restored database) is `SYNC_TOKEN_EXPIRED`: list the records again, then follow from `details.oldestCursor`.',
+      'Changes for a copy of the records that the user can see. Without a cursor it starts now: list the records afterwards, then follow. An outdated cursor (age, changed permissions, restored database) is `SYNC_TOKEN_EXPIRED`: list the records again, then follow from `details.oldestCursor`.',
     scopes: ['data:read'],
     pathParameters: [objectApiName],
     queryParameters: [
@@ -201,7 +201,7 @@ export const TRAIL_OPERATIONS = [
             }),
           ),
           nextCursor,
-          resumeCursor: Type.String({ description: 'Where to go on; always there.' }),
+          resumeCursor: Type.String({ description: 'Cursor of the next call; always present.' }),
         },
         { title: 'ChangePage' },
       ),
@@ -235,7 +235,7 @@ export const TRAIL_OPERATIONS = [
     tag: 'events',
     summary: 'List the audit trail',
     description:
-      'Every mutation and every refused one, newest first. Needs the system permission viewAudit; the changes have the fields that the user can read. A page may be short, even empty, while nextCursor is not null: it looks through 50,000 entries at most.',
+      'All mutations and refused ones, newest first. Requires the system permission viewAudit; changes contain the fields that the user can read. A page searches at most 50,000 entries, so it may be short or empty while nextCursor is not null.',
     scopes: ['audit:read'],
     permission: 'viewAudit',
     cost: 2,
@@ -255,7 +255,7 @@ export const TRAIL_OPERATIONS = [
       },
       {
         name: 'outcome',
-        description: 'What became of it.',
+        description: 'Outcome of the act.',
         schema: Outcome,
       },
       { name: 'from', description: 'Not before this time.', schema: dateTime },

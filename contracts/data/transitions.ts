@@ -1,6 +1,6 @@
 /** The public operations on transitions and actions of a record. */
 import { Type } from 'typebox';
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { defineOperation, nullable } from '../../lib/operation.ts';
 import { checked, duplicateConfirmation, IF_MATCH_ERRORS, MUTATION_ERRORS } from './mutations.ts';
 import { EXAMPLE_RECORD, etagHeader, WrittenRecordSchema } from './record.ts';
@@ -14,7 +14,7 @@ export const TRANSITION_OPERATIONS = [
     tag: 'data',
     summary: 'List the transitions and actions of a record',
     description:
-      'Everything that exists for the caller, available or not: transitions in the order of the state model, then actions by name.',
+      'All transitions of the caller in the order of the state model, then actions by name, available or not.',
     scopes: ['actions:read'],
     pathParameters: [objectApiName, id],
     headerParameters: [acceptLanguage],
@@ -97,7 +97,7 @@ export const TRANSITION_OPERATIONS = [
     tag: 'data',
     summary: 'Execute a transition or action of a record',
     description:
-      'The new state, what the effects set and create, history, audit and events are one transaction. It takes the permission to change the record and the one that the transition names.',
+      'State, effects, history, audit and events are one transaction. Requires the permission to update the record and the permission that the transition names.',
     scopes: ['actions:execute'],
     risk: 'high',
     ...CHANGES_RECORDS,
@@ -124,7 +124,7 @@ export const TRANSITION_OPERATIONS = [
             Type.Object({}, { additionalProperties: true, description: 'As the `input` schema of the list says.' }),
           ),
           comment: Type.Optional(
-            Type.String({ maxLength: LIMITS.comment_max_chars, description: 'Why; it stays in the history.' }),
+            Type.String({ maxLength: LIMITS.comment_max_chars, description: 'Reason, kept in the history.' }),
           ),
         },
         { title: 'TransitionInput', additionalProperties: false },
@@ -134,7 +134,7 @@ export const TRANSITION_OPERATIONS = [
     },
     response: {
       status: 201,
-      description: 'What was done, and the record as it is now.',
+      description: 'The transition, and the record after it.',
       schema: Type.Object(
         {
           executionId: Type.String(),

@@ -48,15 +48,15 @@ export const USER_OPERATIONS = [
     path: '/users/{userId}/password-links',
     summary: 'Make a link with which a user sets a password',
     description:
-      'Answered once, to be handed over by other means than this platform: whoever has it takes the account over. Works for 24 hours, once. Needs `manageUsers`, and everything that the user holds.',
+      'Returned once. Hand it over outside this platform: its holder can take over the account. Valid for 24 hours and one use. Requires `manageUsers` and every permission of the user.',
     response: {
       status: 201,
       description: 'The link. A repetition under the same key answers it without `url`.',
       schema: Type.Object(
         {
           userId: Type.String({ format: 'uuid' }),
-          signInName: Type.String({ description: 'What the user types to sign in.' }),
-          url: nullable(Type.String({ description: 'A secret. Null in a repetition: nobody keeps it.' })),
+          signInName: Type.String({ description: 'Name that the user types to sign in.' }),
+          url: nullable(Type.String({ description: 'A secret. Null in a repetition: it is not stored.' })),
           expiresAt: Type.String({ format: 'date-time' }),
         },
         { title: 'PasswordLink' },
@@ -73,7 +73,7 @@ export const USER_OPERATIONS = [
     path: '/users/{userId}/invitations',
     summary: 'Invite a user again',
     description:
-      'Sends another mail with a link to a user who has not set a password yet; it works for 7 days, once. Needs `manageUsers`, and everything that the user holds.',
+      'Sends another link to a user without a password, valid for 7 days and one use. Requires `manageUsers` and every permission of the user.',
     response: {
       status: 202,
       description: 'The mail is on its way to the address of the user.',

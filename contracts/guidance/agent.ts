@@ -1,8 +1,7 @@
 /** Guidance for the operations of agent. */
-import type { AGENT_OPERATIONS } from '../agent.ts';
-import type { GuidanceOf } from './types.ts';
+import type { Guidance } from './types.ts';
 
-export const AGENT_GUIDANCE: GuidanceOf<typeof AGENT_OPERATIONS> = {
+export const AGENT_GUIDANCE = {
   'agent.runs.create': {
     whenToUse:
       'Before an agent does anything with records: the run bounds cost and changes, keeps what was done together, and lets risky calls wait for a person.',
@@ -73,4 +72,4 @@ export const AGENT_GUIDANCE: GuidanceOf<typeof AGENT_OPERATIONS> = {
       'APPROVAL_EXPIRED',
     ],
   },
-};
+} as const satisfies Readonly<Record<string, Guidance>>;

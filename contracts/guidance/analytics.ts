@@ -1,8 +1,7 @@
 /** Guidance for the operations of analytics. */
-import type { ANALYTICS_OPERATIONS } from '../analytics.ts';
-import type { GuidanceOf } from './types.ts';
+import type { Guidance } from './types.ts';
 
-export const ANALYTICS_GUIDANCE: GuidanceOf<typeof ANALYTICS_OPERATIONS> = {
+export const ANALYTICS_GUIDANCE = {
   'analytics.catalog.get': {
     whenToUse:
       'Before writing the query of a widget: which fields of the object the caller can group by, measure and filter by, and with what.',
@@ -42,7 +41,7 @@ export const ANALYTICS_GUIDANCE: GuidanceOf<typeof ANALYTICS_OPERATIONS> = {
     commonErrors: ['REVISION_MISMATCH', 'WIDGET_QUERY_INVALID', 'RECORD_ACCESS_DENIED', 'EXPECTED_REVISION_REQUIRED'],
   },
   'analytics.dashboards.delete': {
-    whenToUse: 'When a person has said that this dashboard is no longer wanted by anybody.',
+    whenToUse: 'When a person has said that this dashboard is no longer needed.',
     whenNotToUse: 'Not to hide it from others: set its visibility to `private`. No operation brings it back.',
     preconditions: ['Its `revision` was read.', '`capabilities.deletable`.'],
     commonErrors: ['REVISION_MISMATCH', 'DASHBOARD_NOT_FOUND', 'EXPECTED_REVISION_REQUIRED'],
@@ -61,4 +60,4 @@ export const ANALYTICS_GUIDANCE: GuidanceOf<typeof ANALYTICS_OPERATIONS> = {
     preconditions: ['The dashboard was read, for its `widgetKey` and its filters.'],
     commonErrors: ['WIDGET_QUERY_INVALID', 'WIDGET_NOT_FOUND', 'DASHBOARD_NOT_FOUND', 'CURSOR_EXPIRED'],
   },
-};
+} as const satisfies Readonly<Record<string, Guidance>>;

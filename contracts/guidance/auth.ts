@@ -1,8 +1,7 @@
 /** Guidance for the operations of auth. */
-import type { AUTH_OPERATIONS } from '../auth.ts';
-import type { GuidanceOf } from './types.ts';
+import type { Guidance } from './types.ts';
 
-export const AUTH_GUIDANCE: GuidanceOf<typeof AUTH_OPERATIONS> = {
+export const AUTH_GUIDANCE = {
   'me.identity.get': {
     whenToUse:
       'First after signing in: to learn in whose name, in which tenant and with which scopes the token acts, and whether the tenant is a sandbox.',
@@ -17,4 +16,4 @@ export const AUTH_GUIDANCE: GuidanceOf<typeof AUTH_OPERATIONS> = {
     preconditions: [],
     commonErrors: ['SCOPE_INSUFFICIENT', 'CURSOR_EXPIRED'],
   },
-};
+} as const satisfies Readonly<Record<string, Guidance>>;

@@ -1,11 +1,10 @@
 /** Guidance for the operations whose rows are those of data. */
-import type { DATA_OPERATIONS } from '../data.ts';
-import type { GuidanceOf } from './types.ts';
+import type { Guidance } from './types.ts';
 
 const OBJECT = 'The apiName of the object, from `schema.objects.list`, and those of its fields, from its description.';
 const ETAG = 'The record was read, and its `ETag` is sent as `If-Match`.';
 
-export const DATA_GUIDANCE: GuidanceOf<typeof DATA_OPERATIONS> = {
+export const DATA_GUIDANCE = {
   'schema.objects.list': {
     whenToUse: 'Before any work with records: which objects exist for this user, and what may be done with them.',
     whenNotToUse: 'Not to conclude that an object that is missing does not exist: it may be hidden or not published.',
@@ -164,7 +163,7 @@ export const DATA_GUIDANCE: GuidanceOf<typeof DATA_OPERATIONS> = {
     whenToUse:
       'When an administrator wants to hand a user the link themselves, because no mail reaches them: a new colleague at the counter, a lost mailbox.',
     whenNotToUse:
-      'Not where a mail would do: `users.invitations.create`, or the page for a forgotten password. Never show the link to anybody but its user, and never store it.',
+      'Not where a mail would do: `users.invitations.create`, or the page for a forgotten password. Show the link only to its user, and never store it.',
     preconditions: [
       'The permission `manageUsers`, and everything that the user holds.',
       'An active user, whose identity the administrator has checked.',
@@ -198,4 +197,4 @@ export const DATA_GUIDANCE: GuidanceOf<typeof DATA_OPERATIONS> = {
     ],
     commonErrors: ['STATE_CONFLICT', 'RUN_NOT_FOUND', 'APPROVAL_ACTOR_NOT_HUMAN', 'TOO_MANY_ITEMS'],
   },
-};
+} as const satisfies Readonly<Record<string, Guidance>>;

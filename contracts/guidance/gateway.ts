@@ -1,8 +1,7 @@
 /** Guidance for the operations of the gateway itself. */
-import type { GATEWAY_OPERATIONS } from '../gateway.ts';
-import type { GuidanceOf } from './types.ts';
+import type { Guidance } from './types.ts';
 
-export const GATEWAY_GUIDANCE: GuidanceOf<typeof GATEWAY_OPERATIONS> = {
+export const GATEWAY_GUIDANCE = {
   'schema.openapi.get': {
     whenToUse: 'To generate a client, or to look up the exact schema of a body, parameter or answer.',
     whenNotToUse:
@@ -30,4 +29,4 @@ export const GATEWAY_GUIDANCE: GuidanceOf<typeof GATEWAY_OPERATIONS> = {
     preconditions: ['The user has the permission `metadataRead`.'],
     commonErrors: ['METADATA_PERMISSION_DENIED'],
   },
-};
+} as const satisfies Readonly<Record<string, Guidance>>;

@@ -1,8 +1,7 @@
 /** Guidance for the operations of metadata. */
-import type { METADATA_OPERATIONS } from '../metadata.ts';
-import type { GuidanceOf } from './types.ts';
+import type { Guidance } from './types.ts';
 
-export const METADATA_GUIDANCE: GuidanceOf<typeof METADATA_OPERATIONS> = {
+export const METADATA_GUIDANCE = {
   'metadata.components.retrieve': {
     whenToUse:
       'To read the configuration (objects, fields, rules, permissions) as files, and always before changing it. Keep the whole tree and its `metadataVersion`.',
@@ -68,4 +67,4 @@ export const METADATA_GUIDANCE: GuidanceOf<typeof METADATA_OPERATIONS> = {
     preconditions: [],
     commonErrors: ['SCOPE_INSUFFICIENT'],
   },
-};
+} as const satisfies Readonly<Record<string, Guidance>>;

@@ -7,6 +7,7 @@ import { conditionSql } from '../expression/sql.ts';
 import type { Expression, Value } from '../expression/types.ts';
 import { schemaOfObject, valueOfField } from '../expression/values.ts';
 import { valueTypeName } from '../schema/field-types/registry.ts';
+import { requireField } from '../schema/lookup.ts';
 import type { ObjectMeta, Snapshot } from '../schema/snapshot.ts';
 import { memoizeByName } from '../values/memoize.ts';
 
@@ -37,7 +38,7 @@ export function meetsCriteria(
 ): boolean {
   // Criteria and the formulas that they use do not depend on the current time.
   const at = { now: 0, timezone: tenant.timezone };
-  const stored = (name: string): Value => valueOfField(valueTypeName(object.fields[name]!), values[name]);
+  const stored = (name: string): Value => valueOfField(valueTypeName(requireField(object, name)), values[name]);
   try {
     const facts = recordFacts(withFormulas(object, stored, at), at);
     return evaluate(criteriaOf(object, text), facts, () => 0) === true;

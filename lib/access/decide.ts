@@ -1,5 +1,6 @@
 /** "May I?": yes or no for one operation, by the rules of rules.ts. Source: docs/reference/access.md. */
 import { PlatformError } from '../errors/platform-error.ts';
+import { referredObject } from '../schema/lookup.ts';
 import type { FieldMeta } from '../schema/snapshot.ts';
 import { type Grant, grantsTo, parentFields, type RecordLevel, type SharedRecord } from './sharing.ts';
 import type { Access, Capabilities, DataOperation, ObjectAccess, ScopeSet } from './types.ts';
@@ -43,7 +44,10 @@ export function decideSharing(
   operation: RecordOperation,
   record: SharedRecord,
 ): Decision {
-  if (operation === 'create') return decideParents(access, access.objects[objectApiName]!, record);
+  if (operation === 'create') {
+    const entry = access.objects[objectApiName];
+    return entry ? decideParents(access, entry, record) : UNSEEN;
+  }
   const grantedBy = grantsTo(access, objectApiName, NEEDS[operation].level, record);
   if (grantedBy.length > 0) return { allowed: true, grantedBy };
   return grantsTo(access, objectApiName, 'read', record).length > 0 ? UNREACHED : UNSEEN;
@@ -54,7 +58,7 @@ function decideParents(access: Access, { object }: ObjectAccess, record: SharedR
   const grantedBy: Grant[] = [];
   for (const field of parentFields(object)) {
     const parent = record.parents[field.apiName];
-    const decision = parent ? decideSharing(access, field.referenceTo[0]!, 'update', parent) : UNSEEN;
+    const decision = parent ? decideSharing(access, referredObject(field), 'update', parent) : UNSEEN;
     if (!decision.allowed) return { ...decision, parent: field };
     grantedBy.push(...decision.grantedBy);
   }

@@ -4,6 +4,7 @@
  * docs/reference/access.md#sharing.
  */
 
+import { ownEntry } from '../schema/lookup.ts';
 import type { GroupMeta, SharingPrincipal, Snapshot } from '../schema/snapshot.ts';
 import { memoize, memoizeByName } from '../values/memoize.ts';
 
@@ -84,9 +85,10 @@ export function ownersOf(snapshot: Snapshot, directory: Directory, from: Sharing
   const seen = new Set<string>();
   const open = from.group === undefined ? [] : [from.group];
   for (let at = open.pop(); at !== undefined; at = open.pop()) {
-    if (seen.has(at) || !Object.hasOwn(snapshot.groups, at)) continue;
+    const group = ownEntry(snapshot.groups, at);
+    if (seen.has(at) || !group) continue;
     seen.add(at);
-    const { members } = snapshot.groups[at]!;
+    const { members } = group;
     for (const role of members.roles) roles.add(role);
     for (const user of members.users) names.add(user.toLowerCase());
     open.push(...members.groups);

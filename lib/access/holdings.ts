@@ -51,7 +51,8 @@ export function givenBy(bundles: readonly Giving[]): (permission: Permission) =>
       case 'field':
         return (
           // Custom fields of users follow their own entries.
-          (managesUsers(permission.field.split('.')[0]!) && !permission.field.endsWith('__c')) ||
+          (managesUsers(permission.field.slice(0, permission.field.indexOf('.'))) &&
+            !permission.field.endsWith('__c')) ||
           fieldPermission(permission.field, bundles, system)[permission.right]
         );
       default:

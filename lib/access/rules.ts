@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { fieldType } from '../schema/field-types/registry.ts';
+import { ownEntry } from '../schema/lookup.ts';
 import { isWritable } from '../schema/record-types.ts';
 import type {
   FieldMeta,
@@ -37,11 +38,12 @@ export function accessFor(snapshot: Snapshot, principal: Principal, directory: D
   if (!access) {
     const bundles: GivenBundle[] = [];
     if (principal.active) {
-      if (Object.hasOwn(snapshot.profiles, principal.profileApiName))
-        bundles.push({ kind: 'profile', bundle: snapshot.profiles[principal.profileApiName]! });
-      for (const name of names)
-        if (Object.hasOwn(snapshot.permissionSets, name))
-          bundles.push({ kind: 'permissionSet', bundle: snapshot.permissionSets[name]! });
+      const profile = ownEntry(snapshot.profiles, principal.profileApiName);
+      if (profile) bundles.push({ kind: 'profile', bundle: profile });
+      for (const name of names) {
+        const bundle = ownEntry(snapshot.permissionSets, name);
+        if (bundle) bundles.push({ kind: 'permissionSet', bundle });
+      }
     }
     access = unionOf(snapshot, bundles, key);
     known.set(key, access);
@@ -116,7 +118,7 @@ export function objectPermission(
   system: ReadonlySet<SystemPermission>,
 ): ObjectPermission {
   const has = (name: keyof ObjectPermission): boolean =>
-    bundles.some((bundle) => Object.hasOwn(bundle.objects, apiName) && bundle.objects[apiName]![name]);
+    bundles.some((bundle) => ownEntry(bundle.objects, apiName)?.[name]);
   const modifyAll = system.has('modifyAllData') || has('modifyAll');
   const viewAll = modifyAll || system.has('viewAllData') || has('viewAll');
   return {
@@ -138,7 +140,7 @@ export function fieldPermission(
   system: ReadonlySet<SystemPermission>,
 ): FieldAccess {
   if (system.has('modifyAllData')) return { read: true, edit: true };
-  const given = bundles.filter((bundle) => Object.hasOwn(bundle.fields, key)).map((bundle) => bundle.fields[key]!);
+  const given = bundles.flatMap((bundle) => ownEntry(bundle.fields, key) ?? []);
   const edit = given.some((entry) => entry.edit);
   return { read: edit || system.has('viewAllData') || given.some((entry) => entry.read), edit };
 }

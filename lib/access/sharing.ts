@@ -1,11 +1,11 @@
 /**
- * Which records a user reaches. `grantsOf` is the one description: a list of the grants on records of an object, each
+ * The records that a user reaches. `grantsOf` is the one description: a list of the grants on records of an object, each
  * with its level and the records it applies to. `reach` compiles it to a predicate for SQL, `grantsTo` evaluates it for
  * one record. Source: docs/reference/access.md#sharing.
  */
 
 import { isMasterDetail } from '../schema/field-types/registry.ts';
-import { objectOf } from '../schema/lookup.ts';
+import { objectOf, referredObject, requireField } from '../schema/lookup.ts';
 import { sharesThrough } from '../schema/shares-through.ts';
 import type { FieldMeta, ObjectMeta, SharingRuleMeta } from '../schema/snapshot.ts';
 import { isUserObject } from '../schema/user-object.ts';
@@ -41,7 +41,7 @@ export interface Grant {
 type Records =
   | { readonly kind: 'all' }
   | { readonly kind: 'owners'; readonly userIds: ReadonlySet<string> }
-  | { readonly kind: 'criteria'; readonly expression: string }
+  | { readonly kind: 'criteria'; readonly object: ObjectMeta; readonly expression: string }
   /** Those whose field refers to the user (`target` null), or to a record of `target` that the user owns. */
   | { readonly kind: 'reference'; readonly field: FieldMeta; readonly target: ObjectMeta | null }
   /** Those with a manual share with the user, one of the roles or one of the groups. */
@@ -77,6 +77,8 @@ function reachFrom(access: Access, apiName: string, level: RecordLevel, path: re
 const reaches = memoize((_access: Access) => new Map<string, Predicate | null>());
 
 function compile(access: Access, apiName: string, level: RecordLevel, path: readonly string[]): Predicate | null {
+  const entry = access.objects[apiName];
+  if (!entry) return NOTHING;
   const userIds = new Set<string>();
   const nodes: Predicate[] = [];
   const seen = new Set<Records['kind']>();
@@ -91,7 +93,7 @@ function compile(access: Access, apiName: string, level: RecordLevel, path: read
       case 'criteria':
         nodes.push({
           kind: 'criteria',
-          object: access.objects[apiName]!.object,
+          object: records.object,
           expression: records.expression,
           timezone: access.snapshot.tenant.timezone,
         });
@@ -105,7 +107,7 @@ function compile(access: Access, apiName: string, level: RecordLevel, path: read
         const { principal, memberships } = access;
         nodes.push({
           kind: 'shared',
-          object: access.objects[apiName]!.object,
+          object: entry.object,
           userId: principal.userId,
           roles: memberships.roles,
           groups: [...memberships.groups],
@@ -133,7 +135,7 @@ function referenceNode({ principal, directory }: Access, records: Extract<Record
   const { userId } = principal;
   if (target === null) return { kind: 'compare', field, operator: 'eq', values: [userId] };
   const node: Predicate = { kind: 'ownedBy', userIds: [userId], except: false, among: directory.users.length };
-  return { kind: 'related', field, object: target, relatedField: target.fields['id']!, node, sharing: null };
+  return { kind: 'related', field, object: target, relatedField: requireField(target, 'id'), node, sharing: null };
 }
 
 /** For more than half of the users the predicate lists the others: an owner is always one of the users. */
@@ -153,14 +155,13 @@ function parentsNode(
   path: readonly string[],
 ): Predicate | null {
   const nodes = fields.flatMap((field): Predicate[] => {
-    const object = access.objects[field.referenceTo[0]!]?.object;
+    const object = access.objects[referredObject(field)]?.object;
     if (!object) return [NOTHING];
     const sharing = reachFrom(access, object.apiName, level, path);
     if (sharing === null) return [];
-    return [{ kind: 'related', field, object, relatedField: object.fields['id']!, node: null, sharing }];
+    return [{ kind: 'related', field, object, relatedField: requireField(object, 'id'), node: null, sharing }];
   });
-  if (nodes.length === 0) return null;
-  if (nodes.length === 1) return nodes[0]!;
+  if (nodes.length <= 1) return nodes[0] ?? null;
   return { kind: 'and', nodes };
 }
 
@@ -210,11 +211,11 @@ function* allGrants(access: Access, objectApiName: string): Iterable<Grant> {
 /** The records that a rule opens; null when its field is not there. */
 function recordsOf(rule: SharingRuleMeta, { snapshot, directory }: Access, object: ObjectMeta): Records | null {
   if (rule.kind === 'owner') return { kind: 'owners', userIds: ownersOf(snapshot, directory, rule.from ?? {}) };
-  if (rule.kind === 'criteria') return { kind: 'criteria', expression: rule.criteria! };
+  if (rule.criteria !== null) return { kind: 'criteria', object, expression: rule.criteria };
   const through = sharesThrough(object, rule);
   if (through === null) return null;
   if (through.toUser) return { kind: 'reference', field: through.field, target: null };
-  const target = objectOf(snapshot, through.field.referenceTo[0]!);
+  const target = objectOf(snapshot, referredObject(through.field));
   return target === undefined ? null : { kind: 'reference', field: through.field, target };
 }
 
@@ -260,24 +261,18 @@ function grantsFrom(
   if (path.includes(apiName) || path.length >= PARENTS_MAX) return [];
   const below = [...path, apiName];
   return grantsOf(access, apiName).filter(
-    (grant) => RANK[grant.level] >= RANK[level] && leadsTo(access, apiName, grant.records, record, below),
+    (grant) => RANK[grant.level] >= RANK[level] && leadsTo(access, grant.records, record, below),
   );
 }
 
-function leadsTo(
-  access: Access,
-  apiName: string,
-  records: Records,
-  record: SharedRecord,
-  path: readonly string[],
-): boolean {
+function leadsTo(access: Access, records: Records, record: SharedRecord, path: readonly string[]): boolean {
   switch (records.kind) {
     case 'all':
       return true;
     case 'owners':
       return record.ownerId !== null && records.userIds.has(record.ownerId);
     case 'criteria':
-      return meetsCriteria(access.objects[apiName]!.object, records.expression, record.values, access.snapshot);
+      return meetsCriteria(records.object, records.expression, record.values, access.snapshot);
     case 'reference': {
       const { field, target } = records;
       return (target ? record.owners : record.values)[field.apiName] === access.principal.userId;
@@ -287,7 +282,7 @@ function leadsTo(
     case 'parents':
       return records.fields.every((field) => {
         const parent = record.parents[field.apiName];
-        return parent != null && grantsFrom(access, field.referenceTo[0]!, records.level, parent, path).length > 0;
+        return parent != null && grantsFrom(access, referredObject(field), records.level, parent, path).length > 0;
       });
   }
 }

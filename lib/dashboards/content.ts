@@ -2,6 +2,7 @@
  * Rules for the content of a dashboard beyond the form of its parts, for requests and deployments alike.
  * Pure. Source: docs/reference/analytics.md#content.
  */
+import { LIMITS } from '../limits.ts';
 import { ConditionReader, UNARY } from '../query/conditions.ts';
 import { Violations } from '../query/violations.ts';
 import { textProblem } from '../schema/field-types/common.ts';
@@ -18,7 +19,7 @@ interface Filter {
 }
 
 /** Conditions of the filters on one object. */
-export const FILTER_CONDITIONS_MAX = 20;
+const FILTER_CONDITIONS_MAX = LIMITS.dashboard_filters_max;
 
 interface Share {
   readonly principalType: string;
@@ -118,7 +119,7 @@ function filterProblems(filter: Filter, pointer: string, add: AddProblem): void 
 
 function shareProblems({ visibility, sharedWith }: DashboardContent, add: AddProblem): void {
   if (visibility === 'private' && sharedWith.length > 0)
-    add('/sharedWith', 'A private dashboard is shared with nobody: set visibility to shared, or sharedWith to [].');
+    add('/sharedWith', 'A private dashboard cannot be shared: set visibility to shared, or sharedWith to [].');
   duplicates(sharedWith, ({ principalType, principalId }) => `${principalType} ${principalId}`).forEach((at) => {
     add(`/sharedWith/${at}`, 'The list names this principal twice.');
   });

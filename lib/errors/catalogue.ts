@@ -516,6 +516,12 @@ export const CATALOGUE = {
     'The body has a media type, charset or compression that the operation does not take.',
     'Send `Content-Type: application/json` in UTF-8, with gzip or uncompressed; `details.accepted` lists the types.',
   ),
+  RANGE_NOT_SATISFIABLE: e(
+    416,
+    'The range is behind the end',
+    'The content of a file has fewer bytes than the first one that `Range` asks for. A client that goes on with a download has all of it.',
+    'Compare with `details.bytes`, and ask for the content without `Range` unless it is complete.',
+  ),
   // 409: conflicts with what is there
   IDEMPOTENCY_KEY_REUSED: e(
     409,
@@ -784,6 +790,12 @@ export const CATALOGUE = {
 
 export type ErrorCode = keyof typeof CATALOGUE;
 
+/** True for a code of the catalogue, as against one of a violation alone. */
+export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(CATALOGUE, code);
+
+/** In the order of the catalogue. */
+export const ERROR_CODES: readonly ErrorCode[] = Object.keys(CATALOGUE).filter(isErrorCode);
+
 /** True when the same request may be sent again unchanged. */
 export const isRetryable = (code: ErrorCode): boolean => 'retryable' in CATALOGUE[code];
 
@@ -820,6 +832,7 @@ export const RESERVED_CODES: ReadonlySet<ErrorCode> = new Set([
   'EVENT_NOT_FOUND',
   'UPLOAD_OFFSET_CONFLICT',
   'UPLOAD_CHECKSUM_MISMATCH',
+  'RANGE_NOT_SATISFIABLE',
   'JOB_STATE_CONFLICT',
   'COMPOSITE_FAILED',
   'BULK_DATA_INVALID',

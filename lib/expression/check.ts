@@ -4,15 +4,20 @@
  * parser makes of it is only read here, so nothing of it runs.
  * Source: docs/reference/expressions.md.
  */
-import { type ASTNode, Environment } from '@marcbachmann/cel-js';
+import { type ASTNode, Environment, ParseError } from '@marcbachmann/cel-js';
+import { messageOf } from '../errors/thrown.ts';
 import { textProblem } from '../schema/field-types/common.ts';
+import { ownEntry } from '../schema/lookup.ts';
 import { SYSTEM_PERMISSIONS } from '../schema/snapshot.ts';
 import { exactOf } from '../values/decimal.ts';
-import { FUNCTIONS, OPERATORS_ONLY, type Signature } from './functions.ts';
+import { FUNCTIONS, isFunction, OPERATORS_ONLY, type Signature } from './functions.ts';
 import { expressionSql } from './sql.ts';
 import {
   type Expression,
   ExpressionError,
+  type FunctionName,
+  isScalar,
+  itemOf,
   type Mistake,
   type Node,
   type ScalarType,
@@ -53,12 +58,16 @@ const PARTS: Readonly<Partial<Record<Type, Readonly<Record<string, Type>>>>> = {
   geolocation: { latitude: 'number', longitude: 'number' },
 };
 
-const SCALARS: ReadonlySet<Type> = new Set(['text', 'number', 'boolean', 'date', 'dateTime', 'time'] as const);
 const ORDERED: ReadonlySet<Type> = new Set(['text', 'number', 'date', 'dateTime', 'time'] as const);
 const VARIABLES: readonly VariableName[] = ['record', 'old', 'user', 'now', 'today'];
-const EACH: ReadonlySet<string> = new Set(['exists', 'all', 'filter']);
 
-const isScalar = (type: Type): type is ScalarType => SCALARS.has(type);
+type How = 'exists' | 'all' | 'filter';
+/** Operands of an operator between two values. */
+type Operands = readonly [ASTNode, ASTNode];
+
+const isVariable = (name: string): name is VariableName => VARIABLES.some((variable) => variable === name);
+const isHow = (name: string): name is How => name === 'exists' || name === 'all' || name === 'filter';
+
 const isList = (type: Type): type is `list:${ScalarType}` | 'list:null' => type.startsWith('list:');
 const nameOf = (type: Type): string =>
   isList(type) ? (type === 'list:null' ? 'an empty list' : `a list of ${type.slice(5)}`) : type;
@@ -96,7 +105,7 @@ export function checkRecordExpression(source: string, schema: Schema, results: r
 export const recordCost = (expression: Expression, schema: Schema): number =>
   expressionSql(expression, {
     column: (name) => `"${name}"`,
-    fieldType: (name) => schema.fieldType(name)!,
+    fieldType: (name) => schema.fieldType(name),
     length: (name) => schema.length?.(name) ?? null,
     cost: (name) => schema.cost?.(name) ?? 0,
     timezone: 'UTC',
@@ -154,14 +163,12 @@ function parse(source: string): ASTNode {
   try {
     return parser.parse(source).ast;
   } catch (error) {
-    const { summary, range } = error as { summary?: string; range?: { start: number } };
-    const start = range?.start ?? 0;
-    const tooDeep = error instanceof RangeError || /^Exceeded max(?:Depth|AstNodes)/.test(summary ?? '');
+    const problem = error instanceof ParseError ? error : null;
+    const summary = problem?.summary ?? messageOf(error);
+    const start = problem?.range?.start ?? 0;
+    const tooDeep = error instanceof RangeError || /^Exceeded max(?:Depth|AstNodes)/.test(summary);
     // The parser names half of a character beyond the first 65,536.
-    const detail = inWords(summary ?? (error as Error).message).replace(
-      /\p{Surrogate}/u,
-      source.slice(start, start + 2),
-    );
+    const detail = inWords(summary).replace(/\p{Surrogate}/u, source.slice(start, start + 2));
     const message = tooDeep
       ? `It nests deeper than ${DEPTH_MAX} levels or has more than ${NODES_MAX} parts.`
       : `It is not well-formed: ${detail}.`;
@@ -231,11 +238,11 @@ class Check {
         return this.#function(ast, 'negate', [ast.args], inner);
       case '&&':
       case '||': {
-        const [left, right] = ast.args.map((arg) => this.#condition(arg, inner).node) as [Node, Node];
+        const [left, right] = [this.#condition(ast.args[0], inner).node, this.#condition(ast.args[1], inner).node];
         return { node: { op: ast.op === '&&' ? 'and' : 'or', left, right, start }, type: 'boolean' };
       }
       case '?:':
-        return this.#choice(ast, ast.args, inner);
+        return this.#choice(ast, inner);
       case '==':
       case '!=':
         return this.#equality(ast, ast.args, ast.op, inner);
@@ -262,14 +269,10 @@ class Check {
         return this.#call(ast, ast.args[0], ast.args[1], inner);
       case 'rcall': {
         const [name, receiver, args] = ast.args;
-        if (EACH.has(name)) return this.#each(ast, name as 'exists', receiver, args, depth, scope);
-        const fn = Object.hasOwn(FUNCTIONS, name) ? FUNCTIONS[name] : undefined;
-        if (!fn?.method)
-          return this.mistake(
-            ast,
-            `There is no function .${name}().`,
-            fn ? `Write ${name}(…) before the value.` : null,
-          );
+        if (isHow(name)) return this.#each(ast, name, receiver, args, depth, scope);
+        if (!isFunction(name)) return this.mistake(ast, `There is no function .${name}().`);
+        if (!FUNCTIONS[name].method)
+          return this.mistake(ast, `There is no function .${name}().`, `Write ${name}(…) before the value.`);
         return this.#function(ast, name, [receiver, ...args], inner);
       }
       case '[]':
@@ -301,7 +304,7 @@ class Check {
     if (found) return { node: { op: 'item', slot: found.slot, start }, type: found.type };
     if (name === 'input' && this.#schema.input)
       return this.mistake(ast, 'input is not a value.', 'Name a part of it: input.<name>.');
-    const outside = this.#outside(ast, name as VariableName);
+    const outside = this.#outside(ast, name);
     if (outside) return outside;
     switch (name) {
       case 'now':
@@ -324,9 +327,9 @@ class Check {
   }
 
   /** A mistake when this expression is not about `name`. */
-  #outside(ast: { start: number }, name: VariableName, called: string = name): Checked | null {
+  #outside(ast: { start: number }, name: string, called: string = name): Checked | null {
     const { variables } = this.#schema;
-    if (!variables || !VARIABLES.includes(name) || variables.includes(name)) return null;
+    if (!variables || !isVariable(name) || variables.includes(name)) return null;
     return this.mistake(ast, `${called} has no meaning here; there ${inList(variables)}.`);
   }
 
@@ -334,7 +337,7 @@ class Check {
     const { start } = ast;
     // The place of the name, not of what stands before it.
     const at = { start: ast.pos };
-    const outside = target.op === 'id' ? this.#outside(target, target.args as VariableName) : null;
+    const outside = target.op === 'id' ? this.#outside(target, target.args) : null;
     if (outside) return outside;
     if (target.op === 'id' && (target.args === 'record' || target.args === 'old')) {
       const fieldType = this.#schema.fieldType(name);
@@ -350,21 +353,19 @@ class Check {
       return { node: { op: 'field', of: target.args, field: name, start }, type };
     }
     if (target.op === 'id' && target.args === 'user') {
-      if (!Object.hasOwn(USER_PROPERTIES, name))
-        return this.mistake(at, `user has no ${name}.`, `It has ${Object.keys(USER_PROPERTIES).join(', ')}.`);
-      return { node: { op: 'user', property: name, start }, type: USER_PROPERTIES[name]! };
+      const type = ownEntry(USER_PROPERTIES, name);
+      if (!type) return this.mistake(at, `user has no ${name}.`, `It has ${Object.keys(USER_PROPERTIES).join(', ')}.`);
+      return { node: { op: 'user', property: name, start }, type };
     }
     if (target.op === 'id' && target.args === 'input' && this.#schema.input) {
-      const { input } = this.#schema;
-      if (!Object.hasOwn(input, name))
-        return this.mistake(at, `input has no ${name}.`, `Add ${name} to the properties of its schema.`);
-      return { node: { op: 'input', name, start }, type: input[name]! };
+      const type = ownEntry(this.#schema.input, name);
+      if (!type) return this.mistake(at, `input has no ${name}.`, `Add ${name} to the properties of its schema.`);
+      return { node: { op: 'input', name, start }, type };
     }
     const value = inner(target);
     if (value.type === 'mistaken') return value;
-    const parts = PARTS[value.type];
-    if (parts && Object.hasOwn(parts, name))
-      return { node: { op: 'part', value: value.node, part: name, start }, type: parts[name]! };
+    const type = ownEntry(PARTS[value.type] ?? {}, name);
+    if (type) return { node: { op: 'part', value: value.node, part: name, start }, type };
     return this.mistake(
       at,
       `${nameOf(value.type)} has no ${name}.`,
@@ -379,9 +380,9 @@ class Check {
     return this.mistake(ast, `It gives ${nameOf(value.type)} where true or false is needed.`);
   }
 
-  #choice(ast: ASTNode, args: readonly ASTNode[], inner: (node: ASTNode) => Checked): Checked {
-    const condition = this.#condition(args[0]!, inner).node;
-    const [yes, no] = [inner(args[1]!), inner(args[2]!)];
+  #choice(ast: ASTNode & { op: '?:' }, inner: (node: ASTNode) => Checked): Checked {
+    const condition = this.#condition(ast.args[0], inner).node;
+    const [yes, no] = [inner(ast.args[1]), inner(ast.args[2])];
     const type = this.#common(yes.type, no.type);
     if (!type || type === 'record' || type === 'user')
       return this.mistake(ast, `The choice is between ${nameOf(yes.type)} and ${nameOf(no.type)}.`);
@@ -398,9 +399,9 @@ class Check {
     return null;
   }
 
-  #equality(ast: ASTNode, args: readonly ASTNode[], sign: '==' | '!=', inner: (node: ASTNode) => Checked): Checked {
+  #equality(ast: ASTNode, args: Operands, sign: '==' | '!=', inner: (node: ASTNode) => Checked): Checked {
     const { start } = ast;
-    const [left, right] = [inner(args[0]!), inner(args[1]!)];
+    const [left, right] = [inner(args[0]), inner(args[1])];
     const types = [left.type, right.type];
     if (types.includes('record') && types.includes('null')) {
       const old = args.some((arg) => arg.op === 'id' && arg.args === 'old');
@@ -421,13 +422,8 @@ class Check {
     };
   }
 
-  #order(
-    ast: ASTNode,
-    args: readonly ASTNode[],
-    sign: '<' | '<=' | '>' | '>=',
-    inner: (node: ASTNode) => Checked,
-  ): Checked {
-    const [left, right] = [inner(args[0]!), inner(args[1]!)];
+  #order(ast: ASTNode, args: Operands, sign: '<' | '<=' | '>' | '>=', inner: (node: ASTNode) => Checked): Checked {
+    const [left, right] = [inner(args[0]), inner(args[1])];
     const mistaken = left.type === 'mistaken' || right.type === 'mistaken';
     if (!mistaken && (left.type !== right.type || !ORDERED.has(left.type)))
       this.#incomparable(ast, left.type, right.type);
@@ -446,8 +442,8 @@ class Check {
     this.mistake(ast, `${nameOf(left)} and ${nameOf(right)} cannot be compared in this way.`, remedy);
   }
 
-  #membership(ast: ASTNode, args: readonly ASTNode[], inner: (node: ASTNode) => Checked): Checked {
-    const [value, list] = [inner(args[0]!), inner(args[1]!)];
+  #membership(ast: ASTNode, args: Operands, inner: (node: ASTNode) => Checked): Checked {
+    const [value, list] = [inner(args[0]), inner(args[1])];
     const fits =
       value.type === 'mistaken' ||
       list.type === 'mistaken' ||
@@ -461,50 +457,51 @@ class Check {
     return { node: { op: 'in', value: value.node, list: list.node, start: ast.start }, type: 'boolean' };
   }
 
-  #sum(ast: ASTNode, args: readonly ASTNode[], inner: (node: ASTNode) => Checked): Checked {
-    const operands = args.map(inner);
-    const types = operands.map((operand) => operand.type);
-    if (types.includes('mistaken')) return operands.find((operand) => operand.type === 'mistaken')!;
-    if (types.every((type) => type === 'text')) return this.#made(ast, 'join', operands, 'text');
-    if (types.every((type) => type === 'number')) return this.#made(ast, 'add', operands, 'number');
+  #sum(ast: ASTNode, args: Operands, inner: (node: ASTNode) => Checked): Checked {
+    const [left, right] = [inner(args[0]), inner(args[1])];
+    if (left.type === 'mistaken') return left;
+    if (right.type === 'mistaken') return right;
+    const types = [left.type, right.type];
+    if (types.every((type) => type === 'text')) return this.#made(ast, 'join', [left, right], 'text');
+    if (types.every((type) => type === 'number')) return this.#made(ast, 'add', [left, right], 'number');
     return this.mistake(
       ast,
-      `${nameOf(types[0]!)} and ${nameOf(types[1]!)} cannot be added.`,
+      `${nameOf(left.type)} and ${nameOf(right.type)} cannot be added.`,
       types.some((type) => type === 'date' || type === 'dateTime') ? 'Use addDays(date, days).' : null,
     );
   }
 
   #list(ast: ASTNode, args: readonly ASTNode[], inner: (node: ASTNode) => Checked): Checked {
-    const items = args.map(inner);
+    const items = args.map((arg) => ({ arg, ...inner(arg) }));
     const first = items.find((item) => item.type !== 'mistaken')?.type ?? (items.length ? 'mistaken' : 'null');
-    for (const [index, { type }] of items.entries())
+    for (const { arg, type } of items)
       if (type !== 'mistaken' && (type !== first || !isScalar(type)))
         return this.mistake(
-          args[index]!,
+          arg,
           isScalar(first) ? `A list of ${first} takes no ${nameOf(type)}.` : `A list holds no ${nameOf(type)}.`,
         );
-    const type: Type = first === 'mistaken' ? 'mistaken' : (`list:${first}` as Type);
+    const type: Type = first === 'mistaken' ? 'mistaken' : isScalar(first) ? `list:${first}` : 'list:null';
     return { node: { op: 'list', items: items.map((item) => item.node), start: ast.start }, type };
   }
 
   #each(
     ast: ASTNode,
-    how: 'exists' | 'all' | 'filter',
+    how: How,
     receiver: ASTNode,
     args: readonly ASTNode[],
     depth: number,
     scope: readonly Variable[],
   ): Checked {
     const list = this.visit(receiver, depth + 1, scope);
-    const [variable, body] = args;
-    if (args.length !== 2 || variable!.op !== 'id')
+    const [variable, body, ...more] = args;
+    if (variable?.op !== 'id' || body === undefined || more.length > 0)
       return this.mistake(ast, `.${how}() takes a name and a condition: .${how}(item, item != "").`);
     if (list.type !== 'mistaken' && !isList(list.type))
       return this.mistake(receiver, `.${how}() goes through a list, not through ${nameOf(list.type)}.`);
-    const name = variable!.args as string;
-    const type = list.type === 'mistaken' || list.type === 'list:null' ? 'text' : (list.type.slice(5) as ScalarType);
+    const name = variable.args;
+    const type = itemOf(list.type);
     const slot = scope.length;
-    const condition = this.#condition(body!, (node) =>
+    const condition = this.#condition(body, (node) =>
       this.visit(node, depth + 1, [...scope, { name, type, slot }]),
     ).node;
     return {
@@ -521,11 +518,11 @@ class Check {
     switch (name) {
       case 'isChanged': {
         const [field] = args;
-        if (args.length !== 1 || field!.op !== '.' || field!.args[0].op !== 'id' || field!.args[0].args !== 'record')
+        if (args.length !== 1 || field?.op !== '.' || field.args[0].op !== 'id' || field.args[0].args !== 'record')
           return this.mistake(ast, 'isChanged() takes a field of the record: isChanged(record.name).');
-        const value = inner(field!);
+        const value = inner(field);
         if (value.type === 'mistaken') return value;
-        return { node: { op: 'changed', field: field!.args[1], start }, type: 'boolean' };
+        return { node: { op: 'changed', field: field.args[1], start }, type: 'boolean' };
       }
       case 'hasPermission': {
         const [permission] = args;
@@ -540,17 +537,17 @@ class Check {
       }
       case 'inGroup': {
         const [group] = args;
-        if (args.length !== 1 || group!.op !== 'value' || typeof group!.args !== 'string')
+        if (args.length !== 1 || group?.op !== 'value' || typeof group.args !== 'string')
           return this.mistake(group ?? ast, 'inGroup() takes the apiName of a group in quotes.');
-        if (this.#schema.hasGroup && !this.#schema.hasGroup(group!.args))
-          return this.mistake(group!, `There is no group ${group!.args}.`);
-        return { node: { op: 'group', name: group!.args, start }, type: 'boolean' };
+        if (this.#schema.hasGroup && !this.#schema.hasGroup(group.args))
+          return this.mistake(group, `There is no group ${group.args}.`);
+        return { node: { op: 'group', name: group.args, start }, type: 'boolean' };
       }
       case 'isBlank': {
-        const [value] = args.map(inner);
-        if (args.length !== 1 || value!.type === 'record' || value!.type === 'user')
+        const [value, ...more] = args.map(inner);
+        if (!value || more.length > 0 || value.type === 'record' || value.type === 'user')
           return this.mistake(ast, 'isBlank() takes one value.');
-        return { node: { op: 'isBlank', value: value!.node, start }, type: 'boolean' };
+        return { node: { op: 'isBlank', value: value.node, start }, type: 'boolean' };
       }
       case 'coalesce': {
         const items = args.map(inner);
@@ -561,28 +558,27 @@ class Check {
         return { node: { op: 'coalesce', items: items.map((item) => item.node), start }, type };
       }
       default: {
-        const fn = Object.hasOwn(FUNCTIONS, name) && !OPERATORS_ONLY.has(name) ? FUNCTIONS[name] : undefined;
-        if (!fn) return this.mistake(ast, `There is no function ${name}().`);
-        if (fn.method && name !== 'size')
+        if (!isFunction(name) || OPERATORS_ONLY.has(name)) return this.mistake(ast, `There is no function ${name}().`);
+        if (FUNCTIONS[name].method && name !== 'size')
           return this.mistake(ast, `${name}() is called on a value.`, `Write value.${name}(…).`);
         return this.#function(ast, name, args, inner);
       }
     }
   }
 
-  #function(ast: ASTNode, name: string, args: readonly ASTNode[], inner: (node: ASTNode) => Checked): Checked {
+  #function(ast: ASTNode, name: FunctionName, args: readonly ASTNode[], inner: (node: ASTNode) => Checked): Checked {
     const operands = args.map(inner);
     const mistaken = operands.find((operand) => operand.type === 'mistaken');
     if (mistaken) return mistaken;
-    const { signatures } = FUNCTIONS[name]!;
+    const { signatures } = FUNCTIONS[name];
     const found = signatures.find((signature) => fits(signature, operands));
     if (!found) {
       const given = operands.map((operand) => nameOf(operand.type)).join(', ') || 'nothing';
       const wanted = signatures.map((signature) => `(${signature.params.map(paramName).join(', ')})`).join(' or ');
       return this.mistake(ast, `${OPERATOR_NAMES[name] ?? `${name}()`} takes ${wanted}, not (${given}).`);
     }
-    if (found.literal) {
-      const arg = args[found.literal.at]!;
+    const arg = found.literal && args[found.literal.at];
+    if (found.literal && arg) {
       if (arg.op !== 'value' || typeof arg.args !== 'string')
         return this.mistake(arg, `${name}() takes a text in quotes here, so that it can be checked beforehand.`);
       const problem = found.literal.problem(arg.args);
@@ -591,7 +587,7 @@ class Check {
     return this.#made(ast, name, operands, found.result);
   }
 
-  #made(ast: ASTNode, fn: string, operands: readonly Checked[], type: Type): Checked {
+  #made(ast: ASTNode, fn: FunctionName, operands: readonly Checked[], type: Type): Checked {
     const args = operands.map((operand) => operand.node);
     return { node: { op: 'call', fn, args, onNull: type === 'boolean' ? false : null, start: ast.start }, type };
   }

@@ -5,10 +5,10 @@
 import { isBlankText } from '../schema/field-types/common.ts';
 import type { SystemPermission } from '../schema/snapshot.ts';
 import { byCodePoint } from '../values/code-points.ts';
-import { compare, type Exact } from '../values/decimal.ts';
+import { compare } from '../values/decimal.ts';
 import { newPatternBudget, type PatternBudget } from '../values/pattern.ts';
 import { dayOf, EvaluationError, type FailureReason, FUNCTIONS, type Runtime } from './functions.ts';
-import type { Expression, Instant, Node, Value } from './types.ts';
+import { type Expression, hasParts, isExact, isInstant, isListValue, type Node, type Value } from './types.ts';
 
 export const COST_MAX = 10_000;
 const TIME_MAX_MS = 50;
@@ -138,8 +138,8 @@ class Evaluation implements Runtime {
       case 'item':
         return this.#items[node.slot] ?? null;
       case 'part': {
-        const whole = this.value(node.value) as Readonly<Record<string, Value>> | null;
-        return whole?.[node.part] ?? null;
+        const whole = this.value(node.value);
+        return hasParts(whole) ? (whole[node.part] ?? null) : null;
       }
       case 'list':
         // A null has no place in a list: nothing is equal to it there.
@@ -165,17 +165,15 @@ class Evaluation implements Runtime {
       case 'greaterOrEqual':
         return this.#inOrder(node.left, node.right, (order) => order >= 0);
       case 'in': {
-        const operands = this.#operands([node.value, node.list]);
-        if (operands === null) return false;
-        const value = operands[0]!;
-        const list = operands[1] as readonly Value[];
+        const [value, list] = this.#operands([node.value, node.list]) ?? [];
+        if (value === undefined || !isListValue(list)) return false;
         this.spend(list.length);
         return list.some((item) => isSameValue(item, value));
       }
       case 'changed':
         return this.#facts.old !== null && this.#facts.isChanged(node.field);
       case 'permission':
-        return this.#facts.hasPermission(node.name as SystemPermission);
+        return this.#facts.hasPermission(node.name);
       case 'group':
         return this.#facts.inGroup(node.name);
       case 'isBlank':
@@ -191,7 +189,7 @@ class Evaluation implements Runtime {
         return this.#each(node);
       case 'call': {
         const args = this.#operands(node.args);
-        return args === null ? node.onNull : FUNCTIONS[node.fn]!.run(args, this);
+        return args === null ? node.onNull : FUNCTIONS[node.fn].run(args, this);
       }
     }
   }
@@ -230,8 +228,8 @@ class Evaluation implements Runtime {
   }
 
   #each({ how, list, slot, condition }: Node & { op: 'each' }): Value {
-    const items = this.value(list) as readonly Value[] | null;
-    if (items === null) return how === 'filter' ? null : how === 'all';
+    const items = this.value(list);
+    if (!isListValue(items)) return how === 'filter' ? null : how === 'all';
     const kept: Value[] = [];
     let failure: EvaluationError | null = null;
     for (const item of items) {
@@ -255,14 +253,14 @@ class Evaluation implements Runtime {
   }
 
   #inOrder(left: Node, right: Node, decide: (order: number) => boolean): boolean {
-    const operands = this.#operands([left, right]);
-    return operands !== null && decide(this.#compare(operands[0]!, operands[1]!));
+    const [a, b] = this.#operands([left, right]) ?? [];
+    return a !== undefined && b !== undefined && decide(this.#compare(a, b));
   }
 
   #compare(a: Value, b: Value): number {
-    if (typeof a === 'string') {
-      this.spend(Math.min(a.length, (b as string).length) / 100);
-      return byCodePoint(a, b as string);
+    if (typeof a === 'string' && typeof b === 'string') {
+      this.spend(Math.min(a.length, b.length) / 100);
+      return byCodePoint(a, b);
     }
     return compareObjects(a, b);
   }
@@ -274,6 +272,8 @@ export function isSameValue(a: Value, b: Value): boolean {
   return compareObjects(a, b) === 0;
 }
 
-/** Moments or numbers. */
-const compareObjects = (a: Value, b: Value): number =>
-  'ms' in (a as object) ? (a as Instant).ms - (b as Instant).ms : compare(a as Exact, b as Exact);
+function compareObjects(a: Value, b: Value): number {
+  if (isInstant(a) && isInstant(b)) return a.ms - b.ms;
+  if (isExact(a) && isExact(b)) return compare(a, b);
+  throw new Error('Assertion failed: the check lets two moments or two numbers be compared');
+}

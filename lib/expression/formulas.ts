@@ -6,15 +6,16 @@
 
 import { countChars, TEXT_COLLATION } from '../schema/field-types/common.ts';
 import { fieldType, valueTypeName } from '../schema/field-types/registry.ts';
-import type { FieldMeta, FieldTypeName, FormulaMeta, ObjectMeta } from '../schema/snapshot.ts';
-import { compare, type Exact, exactOf, round } from '../values/decimal.ts';
+import { ownEntry, requireField } from '../schema/lookup.ts';
+import type { FieldMeta, FormulaMeta, ObjectMeta } from '../schema/snapshot.ts';
+import { compare, exactOf, round } from '../values/decimal.ts';
 import { memoize, memoizeByName } from '../values/memoize.ts';
 import { identifier } from '../values/sql-text.ts';
 import { checkExpression } from './check.ts';
 import { evaluate, type Facts, isFailure, recordFacts } from './evaluate.ts';
 import { type CompiledExpression, expressionSql, type SqlContext } from './sql.ts';
-import type { Expression, Schema, Type, Value } from './types.ts';
-import { typeOfField } from './values.ts';
+import { type Expression, isExact, type Schema, type Value } from './types.ts';
+import { requireTypeOfField, typeOfField } from './values.ts';
 import { nodesOf } from './walk.ts';
 
 /** Longest text that a formula gives; a longer one is null. */
@@ -26,9 +27,9 @@ export const columnSql = (field: FieldMeta, alias: string): string =>
 
 /** Context for compiling an expression over the row `alias` of an object. */
 export const rowContext = (object: ObjectMeta, alias: string, timezone: string): SqlContext => ({
-  column: (name) => columnSql(object.fields[name]!, alias),
-  fieldType: (name) => valueTypeName(object.fields[name]!),
-  length: (name) => object.fields[name]!.length,
+  column: (name) => columnSql(requireField(object, name), alias),
+  fieldType: (name) => valueTypeName(requireField(object, name)),
+  length: (name) => requireField(object, name).length,
   timezone,
 });
 
@@ -39,11 +40,11 @@ const formulaSql = memoizeByName((formula: FormulaMeta, alias): string =>
 const compileFormula = (formula: FormulaMeta, alias: string): CompiledExpression =>
   expressionSql(expressionOf(formula), {
     column: (name) => {
-      const inner = formula.reads[name]!.formula;
+      const inner = formula.reads[name]?.formula;
       return inner ? formulaSql(inner, alias) : `${alias}.${identifier(name)}`;
     },
-    fieldType: (name) => formula.reads[name]!.fieldType,
-    length: (name) => formula.reads[name]!.length,
+    fieldType: (name) => formula.reads[name]?.fieldType,
+    length: (name) => formula.reads[name]?.length,
     timezone: formula.timezone,
   });
 
@@ -54,8 +55,8 @@ function shapedSql(formula: FormulaMeta, { sql, chars }: CompiledExpression): st
     const number = `erp.expr_result(${sql}, ${digits.most}, ${digits.scale})`;
     return fieldType(formula.resultType).bindType === 'bigint' ? `(${number}::bigint)` : number;
   }
-  if (typeOfField(formula.resultType) !== 'text') return `(${sql})`;
-  const bounded = chars <= formula.length! ? sql : `erp.expr_result(${sql}, ${formula.length})`;
+  if (formula.length === null) return `(${sql})`;
+  const bounded = chars <= formula.length ? sql : `erp.expr_result(${sql}, ${formula.length})`;
   return `((${bounded}) COLLATE "${TEXT_COLLATION}")`;
 }
 
@@ -72,13 +73,10 @@ function digitsOf({ resultType, precision, scale }: FormulaMeta): { most: string
 const expressionOf = memoize((formula: FormulaMeta): Expression => {
   const schema: Schema = {
     object: '',
-    fieldType: (name) => (Object.hasOwn(formula.reads, name) ? formula.reads[name]!.fieldType : undefined),
+    fieldType: (name) => ownEntry(formula.reads, name)?.fieldType,
   };
-  return checkExpression(formula.expression, schema, [resultOf(formula.resultType)]);
+  return checkExpression(formula.expression, schema, [requireTypeOfField(formula.resultType)]);
 });
-
-/** Result type of an expression for a field with values of this type. */
-export const resultOf = (type: FieldTypeName): Type => typeOfField(type)!;
 
 /** The stored fields that a field is computed from; a stored field is its own. */
 export function storedInputsOf({ apiName, formula }: Pick<FieldMeta, 'apiName' | 'formula'>): ReadonlySet<string> {
@@ -103,7 +101,7 @@ export const changesWithTime = ({ formula }: Pick<FieldMeta, 'formula'>): boolea
 
 /** The stored fields that an expression depends on, those of the formulas that it names among them. */
 export const storedFieldsOf = (object: ObjectMeta, { fields }: Expression): readonly string[] =>
-  fields.flatMap((name) => [...storedInputsOf(object.fields[name]!)]);
+  fields.flatMap((name) => [...storedInputsOf(requireField(object, name))]);
 
 /**
  * Reads the fields of a record in memory, formulas included: `stored` gives the values of those that are stored. Each
@@ -116,7 +114,7 @@ export function withFormulas(
 ): (field: string) => Value {
   const known = new Map<string, Value>();
   return function read(name) {
-    const { formula } = object.fields[name]!;
+    const { formula } = requireField(object, name);
     if (!formula) return stored(name);
     let value = known.get(name);
     if (value === undefined) known.set(name, (value = formulaValue(formula, read, at)));
@@ -141,8 +139,8 @@ function formulaValue(
 function shaped(formula: FormulaMeta, value: Value): Value {
   if (value === null) return null;
   const digits = digitsOf(formula);
-  if (digits) {
-    const number = round(value as Exact, digits.scale);
+  if (digits && isExact(value)) {
+    const number = round(value, digits.scale);
     const size = { ...number, units: number.units < 0n ? -number.units : number.units };
     return compare(size, exactOf(digits.most)!) > 0 ? null : number;
   }

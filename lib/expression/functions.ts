@@ -4,13 +4,14 @@
  * docs/reference/expressions.md#functions.
  */
 
+import { messageOf } from '../errors/thrown.ts';
 import { countChars, TEXT_MAX_CHARS } from '../schema/field-types/common.ts';
 import { dateOfDay, dayNumber, daysInMonth, isDate, readInstant, readTime } from '../values/calendar.ts';
 import type { Exact } from '../values/decimal.ts';
 import * as decimal from '../values/decimal.ts';
 import { matchesPattern, patternSize } from '../values/pattern.ts';
-import { relativeDays } from '../values/relative-dates.ts';
-import type { Instant, Type, Value } from './types.ts';
+import { dayAt } from '../values/relative-dates.ts';
+import type { FunctionName, Instant, Type, Value } from './types.ts';
 
 export type FailureReason = 'DIVISION_BY_ZERO' | 'VALUE_OUT_OF_RANGE' | 'COST_EXCEEDED' | 'TIME_EXCEEDED';
 
@@ -32,8 +33,20 @@ export interface Runtime {
   spend(units: number): void;
 }
 
-export interface Signature {
-  readonly params: readonly (Type | 'anyList')[];
+/** Values of the types of parameters. */
+interface Values {
+  readonly text: string;
+  readonly number: Exact;
+  readonly date: string;
+  readonly dateTime: Instant;
+  readonly anyList: readonly Value[];
+}
+
+type Param = keyof Values;
+type Arguments<P extends readonly Param[]> = { readonly [I in keyof P]: Values[P[I]] };
+
+export interface Signature<P extends readonly Param[] = readonly Param[]> {
+  readonly params: P;
   /** How many of the last parameters may be left out. */
   readonly optional?: number;
   readonly result: Type;
@@ -42,6 +55,8 @@ export interface Signature {
    */
   readonly literal?: { readonly at: number; readonly problem: (text: string) => string | null };
 }
+
+type Conditions = Pick<Signature, 'optional' | 'literal'>;
 
 interface Fn {
   /** Called on a value, `record.name.startsWith("A")`: the value is the first parameter. */
@@ -62,10 +77,6 @@ const DAY_MS = 86_400_000;
 
 const outOfRange = (message: string): EvaluationError => new EvaluationError('VALUE_OUT_OF_RANGE', message);
 
-const text = (value: Value | undefined): string => value as string;
-const number = (value: Value | undefined): Exact => value as Exact;
-const list = (value: Value | undefined): readonly Value[] => value as readonly Value[];
-
 const charge = (runtime: Runtime, ...texts: string[]): void => {
   let length = 0;
   for (const item of texts) length += item.length;
@@ -80,29 +91,33 @@ function boundedText(units: number, make: () => string): string {
   return made;
 }
 
-const method = (params: readonly Type[], result: Type, run: Fn['run'], more: Partial<Signature> = {}): Fn => ({
-  method: true,
-  signatures: [{ params, result, ...more }],
-  run,
-});
-const plain = (params: readonly Type[], result: Type, run: Fn['run'], more: Partial<Signature> = {}): Fn => ({
-  method: false,
-  signatures: [{ params, result, ...more }],
-  run,
-});
+type Run<P extends readonly Param[]> = (args: Arguments<P>, runtime: Runtime) => Value;
+
+/** A function whose arguments are those of one of its signatures: the check of an expression sees to it. */
+const overloaded = <const P extends readonly Param[]>(
+  method: boolean,
+  signatures: readonly Signature<P>[],
+  run: Run<P>,
+): Fn => ({ method, signatures, run: run as Fn['run'] });
+
+const method = <const P extends readonly Param[]>(params: P, result: Type, run: Run<P>, more: Conditions = {}): Fn =>
+  overloaded(true, [{ ...more, params, result }], run);
+
+const plain = <const P extends readonly Param[]>(params: P, result: Type, run: Run<P>, more: Conditions = {}): Fn =>
+  overloaded(false, [{ ...more, params, result }], run);
 
 const contentOf = (work: (value: string, part: string) => boolean): Fn =>
   method(['text', 'text'], 'boolean', ([value, part], runtime) => {
-    charge(runtime, text(value), text(part));
-    return work(text(value), text(part));
+    charge(runtime, value, part);
+    return work(value, part);
   });
 
 const arithmetic = (work: (a: Exact, b: Exact) => Exact): Fn =>
   plain(['number', 'number'], 'number', ([a, b], runtime) => {
     // Numbers of business fit in one unit; those that grow by multiplication cost more.
-    const digits = number(a).scale + number(b).scale;
+    const digits = a.scale + b.scale;
     if (digits > 40) runtime.spend(Math.floor(digits / 40));
-    return digitsKept(() => work(number(a), number(b)));
+    return digitsKept(() => work(a, b));
   });
 
 function digitsKept(work: () => Exact): Exact {
@@ -132,7 +147,7 @@ function day(at: number): string {
 }
 
 function addMonths(date: string, months: number): string {
-  const [year, month, dayOfMonth] = date.split('-').map(Number) as [number, number, number];
+  const [year = 0, month = 0, dayOfMonth = 0] = date.split('-').map(Number);
   const count = year * 12 + (month - 1) + months;
   const [y, m] = [Math.floor(count / 12), (((count % 12) + 12) % 12) + 1];
   if (y < 1 || y > 9999) throw outOfRange('a date lies outside the years 0001 to 9999');
@@ -141,15 +156,15 @@ function addMonths(date: string, months: number): string {
 }
 
 const partOfDate = (work: (date: string) => number): Fn =>
-  plain(['date'], 'number', ([date]) => decimal.whole(work(text(date))));
+  plain(['date'], 'number', ([date]) => decimal.whole(work(date)));
 
-const literal = (problem: (value: string) => string | null): Partial<Signature> => ({ literal: { at: 0, problem } });
+const literal = (problem: (value: string) => string | null): Conditions => ({ literal: { at: 0, problem } });
 
 const DAYS_MAX = 4_000_000;
 const MONTHS_MAX = 120_000;
 
 /** By name; a method and a plain function may not share one, but for `size`. */
-export const FUNCTIONS: Readonly<Record<string, Fn>> = {
+export const FUNCTIONS: Readonly<Record<FunctionName, Fn>> = {
   contains: contentOf((value, part) => value.includes(part)),
   startsWith: contentOf((value, part) => value.startsWith(part)),
   endsWith: contentOf((value, part) => value.endsWith(part)),
@@ -157,8 +172,8 @@ export const FUNCTIONS: Readonly<Record<string, Fn>> = {
     ['text', 'text'],
     'boolean',
     ([value, pattern], runtime) => {
-      runtime.spend(Math.ceil((text(value).length * patternSize(text(pattern))) / STEPS_PER_UNIT));
-      return matchesPattern(text(pattern), text(value));
+      runtime.spend(Math.ceil((value.length * patternSize(pattern)) / STEPS_PER_UNIT));
+      return matchesPattern(pattern, value);
     },
     {
       literal: {
@@ -168,7 +183,7 @@ export const FUNCTIONS: Readonly<Record<string, Fn>> = {
             patternSize(pattern);
             return null;
           } catch (error) {
-            return (error as Error).message;
+            return messageOf(error);
           }
         },
       },
@@ -176,54 +191,54 @@ export const FUNCTIONS: Readonly<Record<string, Fn>> = {
   ),
   lower: method(['text'], 'text', ([value], runtime) => {
     // Else a sigma would become another letter at the end of a word, and where words end changes with each Unicode.
-    const made = text(value).replaceAll('Σ', 'σ').toLowerCase();
-    charge(runtime, text(value), made);
+    const made = value.replaceAll('Σ', 'σ').toLowerCase();
+    charge(runtime, value, made);
     return made;
   }),
   upper: method(['text'], 'text', ([value], runtime) => {
-    const made = text(value).toUpperCase();
+    const made = value.toUpperCase();
     // A letter can become three.
-    charge(runtime, text(value), made);
+    charge(runtime, value, made);
     return made;
   }),
   trim: method(['text'], 'text', ([value], runtime) => {
-    charge(runtime, text(value));
-    return text(value).trim();
+    charge(runtime, value);
+    return value.trim();
   }),
   replace: method(['text', 'text', 'text'], 'text', ([value, from, to], runtime) => {
-    charge(runtime, text(value), text(from), text(to));
-    if (text(from) === '') return text(value);
-    const parts = text(value).split(text(from));
-    const length = text(value).length + (parts.length - 1) * (text(to).length - text(from).length);
+    charge(runtime, value, from, to);
+    if (from === '') return value;
+    const parts = value.split(from);
+    const length = value.length + (parts.length - 1) * (to.length - from.length);
     runtime.spend(parts.length / CHARS_PER_UNIT);
-    return boundedText(length, () => parts.join(text(to)));
+    return boundedText(length, () => parts.join(to));
   }),
   substring: method(
     ['text', 'number', 'number'],
     'text',
-    ([value, from, to], runtime) => {
-      charge(runtime, text(value));
-      const chars = [...text(value)];
-      const end = to === undefined ? chars.length : wholeNumber(number(to), TEXT_MAX_CHARS);
-      return chars.slice(Math.max(0, wholeNumber(number(from), TEXT_MAX_CHARS)), Math.max(0, end)).join('');
+    ([value, from, to]: readonly [string, Exact, Exact?], runtime) => {
+      charge(runtime, value);
+      const chars = [...value];
+      const end = to === undefined ? chars.length : wholeNumber(to, TEXT_MAX_CHARS);
+      return chars.slice(Math.max(0, wholeNumber(from, TEXT_MAX_CHARS)), Math.max(0, end)).join('');
     },
     { optional: 1 },
   ),
-  size: {
-    method: true,
-    signatures: [
+  size: overloaded(
+    true,
+    [
       { params: ['text'], result: 'number' },
       { params: ['anyList'], result: 'number' },
     ],
-    run: ([value], runtime) => {
-      if (typeof value !== 'string') return decimal.whole(list(value).length);
+    ([value], runtime) => {
+      if (typeof value !== 'string') return decimal.whole(value.length);
       charge(runtime, value);
       return decimal.whole(countChars(value));
     },
-  },
+  ),
   join: plain(['text', 'text'], 'text', ([a, b], runtime) => {
-    charge(runtime, text(a), text(b));
-    return boundedText(text(a).length + text(b).length, () => text(a) + text(b));
+    charge(runtime, a, b);
+    return boundedText(a.length + b.length, () => a + b);
   }),
 
   add: arithmetic(decimal.add),
@@ -231,23 +246,23 @@ export const FUNCTIONS: Readonly<Record<string, Fn>> = {
   multiply: arithmetic(decimal.multiply),
   divide: arithmetic((a, b) => decimal.divide(a, notZero(b))),
   remainder: arithmetic((a, b) => decimal.remainder(a, notZero(b))),
-  negate: plain(['number'], 'number', ([a]) => decimal.negate(number(a))),
-  abs: plain(['number'], 'number', ([a]) => (number(a).units < 0n ? decimal.negate(number(a)) : a!)),
-  floor: plain(['number'], 'number', ([a]) => decimal.floor(number(a))),
-  ceil: plain(['number'], 'number', ([a]) => decimal.ceil(number(a))),
+  negate: plain(['number'], 'number', ([a]) => decimal.negate(a)),
+  abs: plain(['number'], 'number', ([a]) => (a.units < 0n ? decimal.negate(a) : a)),
+  floor: plain(['number'], 'number', ([a]) => decimal.floor(a)),
+  ceil: plain(['number'], 'number', ([a]) => decimal.ceil(a)),
   round: plain(
     ['number', 'number'],
     'number',
-    ([a, digits]) =>
-      digitsKept(() => decimal.round(number(a), digits === undefined ? 0 : wholeNumber(number(digits), 100))),
+    ([a, digits]: readonly [Exact, Exact?]) =>
+      digitsKept(() => decimal.round(a, digits === undefined ? 0 : wholeNumber(digits, 100))),
     { optional: 1 },
   ),
-  min: plain(['number', 'number'], 'number', ([a, b]) => (decimal.compare(number(a), number(b)) <= 0 ? a! : b!)),
-  max: plain(['number', 'number'], 'number', ([a, b]) => (decimal.compare(number(a), number(b)) >= 0 ? a! : b!)),
+  min: plain(['number', 'number'], 'number', ([a, b]) => (decimal.compare(a, b) <= 0 ? a : b)),
+  max: plain(['number', 'number'], 'number', ([a, b]) => (decimal.compare(a, b) >= 0 ? a : b)),
 
-  date: {
-    method: false,
-    signatures: [
+  date: overloaded(
+    false,
+    [
       {
         params: ['text'],
         result: 'date',
@@ -255,16 +270,19 @@ export const FUNCTIONS: Readonly<Record<string, Fn>> = {
       },
       { params: ['dateTime'], result: 'date' },
     ],
-    run: ([value], runtime) => {
+    ([value], runtime) => {
       if (typeof value === 'string') return value;
       runtime.spend(DAY_COST);
-      return dayOf((value as Instant).ms, runtime.timezone);
+      return dayOf(value.ms, runtime.timezone);
     },
-  },
+  ),
   dateTime: plain(
     ['text'],
     'dateTime',
-    ([value]) => ({ ms: readInstant(text(value))! }),
+    ([value]) => {
+      const ms = readInstant(value);
+      return ms === null ? null : { ms };
+    },
     literal((value) =>
       readInstant(value) === null ? 'It is no date-time with offset such as 2026-11-21T09:30:00Z.' : null,
     ),
@@ -272,29 +290,25 @@ export const FUNCTIONS: Readonly<Record<string, Fn>> = {
   time: plain(
     ['text'],
     'time',
-    ([value]) => readTime(text(value)),
+    ([value]) => readTime(value),
     literal((value) => (readTime(value) === null ? 'It is no time of day such as 09:30.' : null)),
   ),
-  addDays: {
-    method: false,
-    signatures: [
+  addDays: overloaded(
+    false,
+    [
       { params: ['date', 'number'], result: 'date' },
       { params: ['dateTime', 'number'], result: 'dateTime' },
     ],
-    run: ([value, days]) => {
-      const count = wholeNumber(number(days), DAYS_MAX);
+    ([value, days]) => {
+      const count = wholeNumber(days, DAYS_MAX);
       if (typeof value === 'string') return day(dayNumber(value) + count);
-      const ms = (value as Instant).ms + count * DAY_MS;
+      const ms = value.ms + count * DAY_MS;
       day(Math.floor(ms / DAY_MS));
       return { ms };
     },
-  },
-  addMonths: plain(['date', 'number'], 'date', ([date, months]) =>
-    addMonths(text(date), wholeNumber(number(months), MONTHS_MAX)),
   ),
-  daysBetween: plain(['date', 'date'], 'number', ([from, to]) =>
-    decimal.whole(dayNumber(text(to)) - dayNumber(text(from))),
-  ),
+  addMonths: plain(['date', 'number'], 'date', ([date, months]) => addMonths(date, wholeNumber(months, MONTHS_MAX))),
+  daysBetween: plain(['date', 'date'], 'number', ([from, to]) => decimal.whole(dayNumber(to) - dayNumber(from))),
   year: partOfDate((date) => Number(date.slice(0, 4))),
   month: partOfDate((date) => Number(date.slice(5, 7))),
   day: partOfDate((date) => Number(date.slice(8, 10))),
@@ -302,8 +316,10 @@ export const FUNCTIONS: Readonly<Record<string, Fn>> = {
   weekday: partOfDate((date) => ((((dayNumber(date) + 3) % 7) + 7) % 7) + 1),
 };
 
+export const isFunction = (name: string): name is FunctionName => Object.hasOwn(FUNCTIONS, name);
+
 /** Functions that only operators stand for. */
-export const OPERATORS_ONLY: ReadonlySet<string> = new Set([
+export const OPERATORS_ONLY: ReadonlySet<FunctionName> = new Set([
   'join',
   'add',
   'subtract',
@@ -315,5 +331,5 @@ export const OPERATORS_ONLY: ReadonlySet<string> = new Set([
 
 /** The day that a moment belongs to in a time zone. */
 export function dayOf(ms: number, timezone: string): string {
-  return day(relativeDays('TODAY', ms, timezone)!.from);
+  return day(dayAt(ms, timezone));
 }

@@ -18,17 +18,26 @@ import { DIGITS_MAX } from '../values/decimal-text.ts';
 import { patternSize, patternSql } from '../values/pattern.ts';
 import { literal } from '../values/sql-text.ts';
 import { DAY_COST } from './functions.ts';
-import type { Expression, Node, ScalarType, Type, Value } from './types.ts';
-import { typeOfField } from './values.ts';
+import {
+  type Expression,
+  type FunctionName,
+  isExact,
+  isScalar,
+  itemOf,
+  type Node,
+  type Type,
+  type Value,
+} from './types.ts';
+import { requireTypeOfField } from './values.ts';
 
 /** Context of a compilation. */
 export interface SqlContext {
   /** SQL of a field's column, such as `r."Amount__c"`; what it says is repeated for each time the field is named. */
   column(field: string): string;
   /** Of a formula field, the type of its result. */
-  fieldType(field: string): FieldTypeName;
+  fieldType(field: string): FieldTypeName | undefined;
   /** Most characters of a text field, when it has fewer than its type allows. */
-  length?(field: string): number | null;
+  length?(field: string): number | null | undefined;
   /** Most units that reading the field costs in addition to the one for its name, when it is calculated. */
   cost?(field: string): number;
   /** The tenant's zone: where `today` and `date(moment)` are days. */
@@ -85,10 +94,12 @@ const PG: Readonly<Partial<Record<Type, string>>> = {
 
 const FAILED_PARTS = ['street', 'city', 'state', 'postalCode', 'country'].map((part) => `"${part}":"\\u0958"`);
 
+/** Fields and constants are in NFC, which writes this letter as two; no function puts them together. */
+const FAILED_TEXT = `E'\\u0958'::text`;
+
 /** By type, the value that stands for a failure. */
 const FAILED: Readonly<Partial<Record<Type, string>>> = {
-  // Fields and constants are in NFC, which writes this letter as two; no function puts them together.
-  text: `E'\\u0958'::text`,
+  text: FAILED_TEXT,
   number: `'NaN'::numeric`,
   boolean: '-1',
   date: `'infinity'::date`,
@@ -100,12 +111,12 @@ const FAILED: Readonly<Partial<Record<Type, string>>> = {
 };
 
 const isList = (type: Type): boolean => type.startsWith('list:');
-const itemOf = (type: Type): ScalarType => (type === 'list:null' ? 'text' : (type.slice(5) as ScalarType));
+const listOf = (item: Type | undefined): Type => (item && isScalar(item) ? `list:${item}` : 'list:null');
 const pgType = (type: Type): string => (isList(type) ? `${PG[itemOf(type)]}[]` : (PG[type] ?? 'text'));
 
 function failed(type: Type): string {
   if (isList(type)) return `ARRAY[${failed(itemOf(type))}]`;
-  return FAILED[type] ?? FAILED.text!;
+  return FAILED[type] ?? FAILED_TEXT;
 }
 
 /** One node: its SQL in both forms, and what is known of its value beforehand. */
@@ -130,6 +141,8 @@ interface Part {
    * its case is changed.
    */
   readonly letters: number;
+  /** Of a number or text that the expression spells out. */
+  readonly constant?: Exact | string;
 }
 
 type Known = Partial<Omit<Part, 'type' | 'value' | 'holds'>>;
@@ -207,7 +220,7 @@ class Compiler {
         this.indexable = false;
         return part('date', () => `(${this.#now} AT TIME ZONE ${this.#zone})::date`);
       case 'item':
-        return this.#items[node.slot]!;
+        return operand(this.#items[node.slot]);
       case 'part':
         return this.#member(this.part(node.value), node.part);
       case 'list':
@@ -274,17 +287,20 @@ class Compiler {
 
   #literal(value: Value): Part {
     if (value === null) return part('null', () => 'NULL', { nullable: true });
-    if (typeof value === 'string') return part('text', () => `${literal(value)}::text`, { chars: value.length });
+    if (typeof value === 'string')
+      return part('text', () => `${literal(value)}::text`, { chars: value.length, constant: value });
     if (typeof value === 'boolean') return condition(() => String(value), {});
-    const text = exactText(value as Exact);
+    if (!isExact(value)) throw new Error('Assertion failed: an expression spells out texts, numbers, true and false');
+    const text = exactText(value);
     const [whole = '', fraction = ''] = text.replace('-', '').split('.');
-    return part('number', () => `'${text}'::numeric`, { whole: whole.length, scale: fraction.length });
+    return part('number', () => `'${text}'::numeric`, { whole: whole.length, scale: fraction.length, constant: value });
   }
 
   #field(name: string): Part {
     const { column } = this.#context;
     const stored = this.#context.fieldType(name);
-    const type = typeOfField(stored)!;
+    if (!stored) throw new Error(`Assertion failed: the check knows no field ${name}`);
+    const type = requireTypeOfField(stored);
     const { bindType, maxChars } = fieldType(stored);
     const cast = type === 'text' && bindType !== 'text' ? '::text' : '';
     const known = { nullable: true, cost: 1 + (this.#context.cost?.(name) ?? 0) };
@@ -317,7 +333,7 @@ class Compiler {
   }
 
   #list(items: readonly Part[]): Part {
-    const type = items.length === 0 ? 'list:null' : (`list:${items[0]!.type}` as Type);
+    const type = listOf(items[0]?.type);
     const known = together(...items);
     const value = (): string => {
       const list = `ARRAY[${items.map((item) => item.value()).join(', ')}]::${pgType(type)}`;
@@ -390,7 +406,7 @@ class Compiler {
     const type = value.type;
     return condition(
       (loose) => {
-        const [a, items] = [this.#as(value, type), this.#as(list, `list:${type}` as Type)];
+        const [a, items] = [this.#as(value, type), this.#as(list, listOf(type))];
         if (known.fails) return `erp.expr_in(${a}, ${items}, ${failed(type)})`;
         return loose || !known.nullable
           ? `(${a} = ANY ((${items})::${pgType(type)}[]))`
@@ -473,15 +489,12 @@ class Compiler {
   }
 
   #call({ fn, args: nodes }: Node & { op: 'call' }): Part {
-    const compile = CALLS.get(fn);
-    if (!compile) throw new Error(`Assertion failed: no SQL for ${fn}`);
     const args = nodes.map((node) => this.part(node));
     const known = together(...args);
     const chars = args.reduce((sum, arg) => sum + (arg.type === 'text' ? arg.chars : 0), 0);
     // Texts are charged by their UTF-16 units, of which a character has two at most.
     const charged = { ...known, cost: known.cost + chars / 50 };
-    return compile(args as [Part, Part, Part], {
-      nodes,
+    return CALLS[fn](args, {
       known,
       charged,
       chars,
@@ -493,7 +506,6 @@ class Compiler {
 
 /** A call as its function compiles it. */
 interface Call {
-  readonly nodes: readonly Node[];
   /** Properties of the result that follow from the arguments. */
   readonly known: Known & { readonly cost: number };
   /** The same, with the cost of reading the texts among the arguments. */
@@ -507,7 +519,25 @@ interface Call {
 }
 
 /** The arguments, as many as the check has found the function to have, become one part. */
-type CompileCall = (args: readonly [Part, Part, Part], call: Call) => Part;
+type CompileCall = (args: readonly Part[], call: Call) => Part;
+
+function operand(found: Part | undefined): Part {
+  if (!found) throw new Error('Assertion failed: the check counts the arguments and knows the items');
+  return found;
+}
+
+const unary =
+  (compile: (a: Part, call: Call) => Part): CompileCall =>
+  ([a], call) =>
+    compile(operand(a), call);
+const binary =
+  (compile: (a: Part, b: Part, call: Call) => Part): CompileCall =>
+  ([a, b], call) =>
+    compile(operand(a), operand(b), call);
+const ternary =
+  (compile: (a: Part, b: Part, c: Part, call: Call) => Part): CompileCall =>
+  ([a, b, c], call) =>
+    compile(operand(a), operand(b), operand(c), call);
 
 /** SQL of a function of the schema `erp`. */
 const erp = (name: string, ...values: readonly Part[]): string =>
@@ -520,15 +550,15 @@ const textTest = ({ known, charged }: Call, failing: string, sql: string): Part 
     return loose || !known.nullable ? sql : `coalesce(${sql}, false)`;
   }, charged);
 
-const changedCase =
-  (name: 'lower' | 'upper'): CompileCall =>
-  ([a], { charged }) =>
+const changedCase = (name: 'lower' | 'upper'): CompileCall =>
+  unary((a, { charged }) =>
     part('text', () => erp(name, a), {
       ...charged,
       cost: charged.cost + CASE_COST_PER_CHAR * a.chars,
       chars: Math.min(3 * a.letters, 6 * TEXT_MAX_CHARS),
       letters: a.letters,
-    });
+    }),
+  );
 
 /**
  * Worst-case cost of finding one text in another: each character of the one is compared with each of
@@ -539,118 +569,118 @@ const searchCost = (text: Part, sought: Part): number => {
   return SEARCH_COST_PER_PAIR * compared * (text.chars - compared);
 };
 
-const sum =
-  (sign: '+' | '-'): CompileCall =>
-  ([a, b], { known }) =>
+const sum = (sign: '+' | '-'): CompileCall =>
+  binary((a, b, { known }) =>
     number(known, `(${a.value()} ${sign} ${b.value()})`, {
       whole: Math.max(a.whole, b.whole) + 1,
       scale: Math.max(a.scale, b.scale),
-    });
+    }),
+  );
 
-const toWhole =
-  (name: 'floor' | 'ceil'): CompileCall =>
-  ([a], { known }) =>
-    part('number', () => `${name}(${a.value()})`, { ...known, whole: a.whole + 1, scale: 0 });
+const toWhole = (name: 'floor' | 'ceil'): CompileCall =>
+  unary((a, { known }) => part('number', () => `${name}(${a.value()})`, { ...known, whole: a.whole + 1, scale: 0 }));
 
-const extreme =
-  (name: 'min' | 'max'): CompileCall =>
-  ([a, b], { known }) =>
-    part('number', () => erp(name, a, b), { ...known, ...widest(a, b) });
+const extreme = (name: 'min' | 'max'): CompileCall =>
+  binary((a, b, { known }) => part('number', () => erp(name, a, b), { ...known, ...widest(a, b) }));
 
-const datePart =
-  (name: 'year' | 'month' | 'day' | 'isodow'): CompileCall =>
-  ([a], { known }) => {
+const datePart = (name: 'year' | 'month' | 'day' | 'isodow'): CompileCall =>
+  unary((a, { known }) => {
     const sql = (): string =>
       known.fails ? `erp.expr_date_part('${name}', ${a.value()})` : `extract(${name} FROM ${a.value()})`;
     return part('number', sql, { ...known, ...COUNT });
-  };
+  });
 
 /** Every function of lib/expression/functions.ts that a call can name, and the operators of arithmetic. */
-const CALLS: ReadonlyMap<string, CompileCall> = new Map<string, CompileCall>(
-  Object.entries<CompileCall>({
-    contains: ([a, b], call) => {
-      const charged = { ...call.charged, cost: call.charged.cost + searchCost(a, b) };
-      const found = `(strpos(${a.value()}, ${b.value()}) > 0)`;
-      return textTest({ ...call, charged }, erp('contains', a, b), found);
-    },
-    startsWith: ([a, b], call) => textTest(call, erp('starts_with', a, b), `starts_with(${a.value()}, ${b.value()})`),
-    endsWith: ([a, b], call) => textTest(call, erp('ends', a, b), erp('ends_with', a, b)),
-    matches: ([a], { nodes, charged }) => matchesSql(a, nodes[1]!, charged),
-    lower: changedCase('lower'),
-    upper: changedCase('upper'),
-    trim: ([a], { charged, chars }) => part('text', () => erp('trim', a), { ...charged, chars }),
-    replace: ([a, b, c], { charged }) => {
-      const most = Math.min(a.chars * Math.max(1, c.chars), TEXT_MAX_CHARS);
-      // Sought twice: the result is counted before it is made.
-      const cost = charged.cost + (a.chars + 1) / 100 + 2 * searchCost(a, b);
-      return part('text', () => erp('replace', a, b, c), { ...charged, cost, chars: most, fails: true });
-    },
-    substring: (args, { charged }) =>
-      part('text', () => erp('substring', ...args), { ...charged, chars: args[0].chars, fails: true }),
-    join: ([a, b], { known, charged, chars }) => {
-      if (known.fails || chars > TEXT_MAX_CHARS)
-        return part('text', () => erp('join', a, b), {
-          ...charged,
-          chars: Math.min(chars, TEXT_MAX_CHARS),
-          fails: true,
-        });
-      return part('text', () => `(${a.value()} || ${b.value()})`, { ...charged, chars });
-    },
-    size: ([a], { known, charged, as }) => {
-      if (a.type === 'text')
-        return part('number', () => (a.fails ? erp('size', a) : `length(${a.value()})::numeric`), {
-          ...charged,
-          ...COUNT,
-        });
-      return part('number', () => `${a.fails ? failableSize(a) : `cardinality(${as(a, a.type)})`}::numeric`, {
-        ...known,
+const CALLS: Readonly<Record<FunctionName, CompileCall>> = {
+  contains: binary((a, b, call) => {
+    const charged = { ...call.charged, cost: call.charged.cost + searchCost(a, b) };
+    const found = `(strpos(${a.value()}, ${b.value()}) > 0)`;
+    return textTest({ ...call, charged }, erp('contains', a, b), found);
+  }),
+  startsWith: binary((a, b, call) =>
+    textTest(call, erp('starts_with', a, b), `starts_with(${a.value()}, ${b.value()})`),
+  ),
+  endsWith: binary((a, b, call) => textTest(call, erp('ends', a, b), erp('ends_with', a, b))),
+  matches: binary((a, b, { charged }) => matchesSql(a, b, charged)),
+  lower: changedCase('lower'),
+  upper: changedCase('upper'),
+  trim: unary((a, { charged, chars }) => part('text', () => erp('trim', a), { ...charged, chars })),
+  replace: ternary((a, b, c, { charged }) => {
+    const most = Math.min(a.chars * Math.max(1, c.chars), TEXT_MAX_CHARS);
+    // Sought twice: the result is counted before it is made.
+    const cost = charged.cost + (a.chars + 1) / 100 + 2 * searchCost(a, b);
+    return part('text', () => erp('replace', a, b, c), { ...charged, cost, chars: most, fails: true });
+  }),
+  substring: (args, { charged }) =>
+    part('text', () => erp('substring', ...args), { ...charged, chars: operand(args[0]).chars, fails: true }),
+  join: binary((a, b, { known, charged, chars }) => {
+    if (known.fails || chars > TEXT_MAX_CHARS)
+      return part('text', () => erp('join', a, b), {
+        ...charged,
+        chars: Math.min(chars, TEXT_MAX_CHARS),
+        fails: true,
+      });
+    return part('text', () => `(${a.value()} || ${b.value()})`, { ...charged, chars });
+  }),
+  size: unary((a, { known, charged, as }) => {
+    if (a.type === 'text')
+      return part('number', () => (a.fails ? erp('size', a) : `length(${a.value()})::numeric`), {
+        ...charged,
         ...COUNT,
       });
-    },
-    add: sum('+'),
-    subtract: sum('-'),
-    multiply: ([a, b], { known }) =>
-      number(known, `(${a.value()} * ${b.value()})`, { whole: a.whole + b.whole, scale: a.scale + b.scale }),
-    divide: ([a, b], { known, nodes }) => {
-      const safe = !known.fails && isNonZero(nodes[1]!) && a.whole + b.scale + QUOTIENT_SCALE <= DIGITS_MAX;
-      const digits = { whole: Math.min(a.whole + b.scale, DIGITS_MAX), scale: QUOTIENT_SCALE };
-      return part('number', () => erp('divide', a, b), { ...counted(known), fails: !safe, ...digits });
-    },
-    remainder: ([a, b], { known, nodes }) => {
-      const [whole, scale] = [Math.min(a.whole, b.whole), Math.max(a.scale, b.scale)];
-      const safe = !known.fails && isNonZero(nodes[1]!) && whole + scale <= DIGITS_MAX;
-      return part('number', () => erp('remainder', a, b), { ...counted(known), fails: !safe, whole, scale });
-    },
-    negate: ([a], { known }) => part('number', () => `(- ${a.value()})`, { ...known, whole: a.whole, scale: a.scale }),
-    abs: ([a], { known }) => part('number', () => `abs(${a.value()})`, { ...known, whole: a.whole, scale: a.scale }),
-    floor: toWhole('floor'),
-    ceil: toWhole('ceil'),
-    round: ([a, b], { nodes, known }) => roundSql(a, b, nodes[1], known),
-    min: extreme('min'),
-    max: extreme('max'),
-    date: ([a], { nodes, known, zone }) => {
-      if (a.type === 'text') return part('date', () => `${literal(literalOf(nodes[0]!))}::date`, known);
-      const cost = known.cost + DAY_COST;
-      return part('date', () => `erp.expr_day(${a.value()}, ${zone()})`, { ...known, cost, fails: true });
-    },
-    dateTime: (_args, { nodes, known }) =>
-      part('dateTime', () => `'${new Date(readInstant(literalOf(nodes[0]!))!).toISOString()}'::timestamptz`, known),
-    time: (_args, { nodes, known }) => part('time', () => `'${readTime(literalOf(nodes[0]!))}'::time`, known),
-    addDays: ([a, b], { known }) => part(a.type, () => erp('add_days', a, b), { ...known, fails: true }),
-    addMonths: ([a, b], { known }) => part('date', () => erp('add_months', a, b), { ...known, fails: true }),
-    daysBetween: ([a, b], { known }) =>
-      part('number', () => (known.fails ? erp('days_between', a, b) : `(${b.value()} - ${a.value()})::numeric`), {
-        ...known,
-        ...COUNT,
-      }),
-    year: datePart('year'),
-    month: datePart('month'),
-    day: datePart('day'),
-    weekday: datePart('isodow'),
+    return part('number', () => `${a.fails ? failableSize(a) : `cardinality(${as(a, a.type)})`}::numeric`, {
+      ...known,
+      ...COUNT,
+    });
   }),
-);
+  add: sum('+'),
+  subtract: sum('-'),
+  multiply: binary((a, b, { known }) =>
+    number(known, `(${a.value()} * ${b.value()})`, { whole: a.whole + b.whole, scale: a.scale + b.scale }),
+  ),
+  divide: binary((a, b, { known }) => {
+    const safe = !known.fails && isNonZero(b) && a.whole + b.scale + QUOTIENT_SCALE <= DIGITS_MAX;
+    const digits = { whole: Math.min(a.whole + b.scale, DIGITS_MAX), scale: QUOTIENT_SCALE };
+    return part('number', () => erp('divide', a, b), { ...counted(known), fails: !safe, ...digits });
+  }),
+  remainder: binary((a, b, { known }) => {
+    const [whole, scale] = [Math.min(a.whole, b.whole), Math.max(a.scale, b.scale)];
+    const safe = !known.fails && isNonZero(b) && whole + scale <= DIGITS_MAX;
+    return part('number', () => erp('remainder', a, b), { ...counted(known), fails: !safe, whole, scale });
+  }),
+  negate: unary((a, { known }) =>
+    part('number', () => `(- ${a.value()})`, { ...known, whole: a.whole, scale: a.scale }),
+  ),
+  abs: unary((a, { known }) => part('number', () => `abs(${a.value()})`, { ...known, whole: a.whole, scale: a.scale })),
+  floor: toWhole('floor'),
+  ceil: toWhole('ceil'),
+  round: ([a, b], { known }) => roundSql(operand(a), b, known),
+  min: extreme('min'),
+  max: extreme('max'),
+  date: unary((a, { known, zone }) => {
+    if (a.type === 'text') return part('date', () => `${literal(literalOf(a))}::date`, known);
+    const cost = known.cost + DAY_COST;
+    return part('date', () => `erp.expr_day(${a.value()}, ${zone()})`, { ...known, cost, fails: true });
+  }),
+  dateTime: unary((a, { known }) =>
+    part('dateTime', () => `'${momentOf(literalOf(a)).toISOString()}'::timestamptz`, known),
+  ),
+  time: unary((a, { known }) => part('time', () => `'${readTime(literalOf(a))}'::time`, known)),
+  addDays: binary((a, b, { known }) => part(a.type, () => erp('add_days', a, b), { ...known, fails: true })),
+  addMonths: binary((a, b, { known }) => part('date', () => erp('add_months', a, b), { ...known, fails: true })),
+  daysBetween: binary((a, b, { known }) =>
+    part('number', () => (known.fails ? erp('days_between', a, b) : `(${b.value()} - ${a.value()})::numeric`), {
+      ...known,
+      ...COUNT,
+    }),
+  ),
+  year: datePart('year'),
+  month: datePart('month'),
+  day: datePart('day'),
+  weekday: datePart('isodow'),
+};
 
-function matchesSql(text: Part, pattern: Node, known: Known): Part {
+function matchesSql(text: Part, pattern: Part, known: Known): Part {
   const source = literalOf(pattern);
   const size = patternSize(source);
   // The database prepares a pattern before it matches, in more than proportion to its size: for 300 in a quarter
@@ -666,18 +696,13 @@ function matchesSql(text: Part, pattern: Node, known: Known): Part {
   );
 }
 
-function roundSql(
-  value: Part,
-  digits: Part | undefined,
-  node: Node | undefined,
-  known: Known & { cost: number },
-): Part {
-  const literal = node === undefined ? 0 : node.op === 'literal' ? integerOf(node.value as Exact) : null;
+function roundSql(value: Part, digits: Part | undefined, known: Known & { cost: number }): Part {
+  const literal = digits === undefined ? 0 : typeof digits.constant === 'object' ? integerOf(digits.constant) : null;
   if (literal !== null && Math.abs(literal) <= 100) {
     const scale = Math.min(value.scale, Math.max(literal, 0));
     return number(known, `round(${value.value()}, ${literal})`, { whole: value.whole + 1, scale });
   }
-  const sql = (): string => `erp.expr_round(${value.value()}, ${digits!.value()})`;
+  const sql = (): string => erp('round', value, operand(digits));
   return part('number', sql, { ...known, fails: true, whole: value.whole + 1, scale: value.scale });
 }
 
@@ -735,9 +760,15 @@ const firm = (value: Part): string => (value.fails ? `nullif(${value.value()}, $
 
 const failableSize = (list: Part): string => `erp.expr_size(${list.value()}, ${failed(itemOf(list.type))})`;
 
-const isNonZero = (node: Node): boolean => node.op === 'literal' && (node.value as Exact).units !== 0n;
+const isNonZero = ({ constant }: Part): boolean => typeof constant === 'object' && constant.units !== 0n;
 
-const literalOf = (node: Node): string => {
-  if (node.op !== 'literal') throw new Error('Assertion failed: the check asks for a literal here');
-  return node.value as string;
+function momentOf(text: string): Date {
+  const ms = readInstant(text);
+  if (ms === null) throw new Error('Assertion failed: the check reads every moment');
+  return new Date(ms);
+}
+
+const literalOf = ({ constant }: Part): string => {
+  if (typeof constant !== 'string') throw new Error('Assertion failed: the check asks for a literal here');
+  return constant;
 };

@@ -7,6 +7,7 @@ import { Ajv2020, type ErrorObject, type FuncKeywordDefinition, type ValidateFun
 import type { ViolationCode } from '../errors/catalogue.ts';
 import { type Violation, violation } from '../errors/platform-error.ts';
 import { pointerPart } from '../errors/pointer.ts';
+import { messageOf } from '../errors/thrown.ts';
 import { VIOLATIONS_MAX } from '../errors/violation-list.ts';
 import { ExactNumber } from '../json/exact-number.ts';
 import { isObject } from '../json/objects.ts';
@@ -78,19 +79,21 @@ export function inputProblems(schema: InputSchema): InputProblem[] {
     compile(schema);
     return [];
   } catch (error) {
-    return [{ pointer: '', message: `The schema cannot be used: ${(error as Error).message}.` }];
+    return [{ pointer: '', message: `The schema cannot be used: ${messageOf(error)}.` }];
   }
 }
 
 /** Required properties that the input cannot have: only declared properties are accepted. */
 function impossible(schema: InputSchema): InputProblem[] {
-  const { properties = {}, patternProperties, required = [] } = schema as Readonly<Record<string, object | undefined>>;
-  if (isOpen(schema) || patternProperties) return [];
-  return (required as string[]).flatMap((name, i) =>
-    Object.hasOwn(properties, name)
-      ? []
-      : [{ pointer: `/required/${i}`, message: `${name} is none of the properties.` }],
-  );
+  const { properties, patternProperties, required } = schema;
+  if (isOpen(schema) || patternProperties || !Array.isArray(required)) return [];
+  return required
+    .map(String)
+    .flatMap((name, i) =>
+      isObject(properties) && Object.hasOwn(properties, name)
+        ? []
+        : [{ pointer: `/required/${i}`, message: `${name} is none of the properties.` }],
+    );
 }
 
 function walk(schema: unknown, at: string, depth: number, problems: InputProblem[]): void {
@@ -303,7 +306,7 @@ function violationsOf(errors: readonly ErrorObject[]): Violation[] {
       const name = error.params['additionalProperty'] ?? error.params['unevaluatedProperty'];
       return violation(named(name), 'FIELD_UNKNOWN', 'Unknown property.');
     }
-    const { allowedValues, limit } = error.params as { allowedValues?: unknown; limit?: unknown };
+    const { allowedValues, limit } = error.params;
     return violation(
       at,
       CODES[error.keyword] ?? 'FIELD_FORMAT_INVALID',

@@ -3,7 +3,7 @@
  * Source: docs/reference/expressions.md.
  */
 import type { ScalarType, ValueType } from '../schema/field-types/types.ts';
-import type { FieldTypeName } from '../schema/snapshot.ts';
+import type { FieldTypeName, SystemPermission } from '../schema/snapshot.ts';
 import type { Exact } from '../values/decimal.ts';
 
 export type { ScalarType };
@@ -19,20 +19,75 @@ export type Type =
   /** Of a part with a mistake that has been reported; fits everything, so that one mistake is one message. */
   | 'mistaken';
 
+const SCALARS: ReadonlySet<Type> = new Set(['text', 'number', 'boolean', 'date', 'dateTime', 'time'] as const);
+export const isScalar = (type: Type): type is ScalarType => SCALARS.has(type);
+
+const ITEMS: Readonly<Partial<Record<Type, ScalarType>>> = {
+  'list:text': 'text',
+  'list:number': 'number',
+  'list:boolean': 'boolean',
+  'list:date': 'date',
+  'list:dateTime': 'dateTime',
+  'list:time': 'time',
+};
+
+/** The type of the items of a list; any would do for the empty list. */
+export const itemOf = (list: Type): ScalarType => ITEMS[list] ?? 'text';
+
 /** A moment, so that it is never taken for a number. */
 export interface Instant {
   readonly ms: number;
 }
 
 /** Dates are `2026-11-21`, times `09:30:00`. */
-export type Value =
-  | null
-  | string
-  | boolean
-  | Exact
-  | Instant
-  | readonly Value[]
-  | { readonly [part: string]: string | Exact | null };
+export type Value = null | string | boolean | Exact | Instant | readonly Value[] | Parts;
+
+type Parts = { readonly [part: string]: string | Exact | null };
+
+const isObject = (value: Value): value is Exact | Instant | readonly Value[] | Parts =>
+  typeof value === 'object' && value !== null;
+export const isExact = (value: Value): value is Exact => isObject(value) && 'units' in value;
+export const isInstant = (value: Value): value is Instant => isObject(value) && 'ms' in value;
+export const isListValue = (value: Value | undefined): value is readonly Value[] => Array.isArray(value);
+/** An address or a position. */
+export const hasParts = (value: Value): value is Parts =>
+  isObject(value) && !isListValue(value) && !isExact(value) && !isInstant(value);
+
+/** The functions of functions.ts; the last seven are written as operators alone. */
+export type FunctionName =
+  | 'contains'
+  | 'startsWith'
+  | 'endsWith'
+  | 'matches'
+  | 'lower'
+  | 'upper'
+  | 'trim'
+  | 'replace'
+  | 'substring'
+  | 'size'
+  | 'abs'
+  | 'floor'
+  | 'ceil'
+  | 'round'
+  | 'min'
+  | 'max'
+  | 'date'
+  | 'dateTime'
+  | 'time'
+  | 'addDays'
+  | 'addMonths'
+  | 'daysBetween'
+  | 'year'
+  | 'month'
+  | 'day'
+  | 'weekday'
+  | 'join'
+  | 'add'
+  | 'subtract'
+  | 'multiply'
+  | 'divide'
+  | 'remainder'
+  | 'negate';
 
 /** Offset in the text of the expression, in UTF-16 units from 0. */
 interface Place {
@@ -60,7 +115,7 @@ export type Node = Place &
     | { readonly op: 'less' | 'lessOrEqual' | 'greater' | 'greaterOrEqual'; readonly left: Node; readonly right: Node }
     | { readonly op: 'in'; readonly value: Node; readonly list: Node }
     | { readonly op: 'changed'; readonly field: string }
-    | { readonly op: 'permission'; readonly name: string }
+    | { readonly op: 'permission'; readonly name: SystemPermission }
     | { readonly op: 'group'; readonly name: string }
     | { readonly op: 'isBlank'; readonly value: Node }
     | { readonly op: 'coalesce'; readonly items: readonly Node[] }
@@ -72,7 +127,7 @@ export type Node = Place &
         readonly condition: Node;
       }
     /** A function of functions.ts, which sees no null: with a null among its arguments the result is `onNull`. */
-    | { readonly op: 'call'; readonly fn: string; readonly args: readonly Node[]; readonly onNull: null | false }
+    | { readonly op: 'call'; readonly fn: FunctionName; readonly args: readonly Node[]; readonly onNull: null | false }
   );
 
 /** An expression that passed its check. */

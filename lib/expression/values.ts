@@ -1,5 +1,6 @@
 /** Between the fields of a record and the values of an expression. */
 
+import { isObject } from '../json/objects.ts';
 import { parseJson } from '../json/parse.ts';
 import { fieldType, valueTypeName } from '../schema/field-types/registry.ts';
 import type { ValueType } from '../schema/field-types/types.ts';
@@ -11,6 +12,13 @@ import type { Schema, Type, Value } from './types.ts';
 
 /** The type that a field's value has in an expression; null: it cannot be used in one. */
 export const typeOfField = (name: FieldTypeName): ValueType | null => fieldType(name).expressionType;
+
+/** The same of a field that an expression may read, or be the formula of. */
+export function requireTypeOfField(name: FieldTypeName): ValueType {
+  const type = typeOfField(name);
+  if (type === null) throw new Error(`Assertion failed: no expression reads a field of type ${name}`);
+  return type;
+}
 
 /** Schema for checking expressions over records of an object. */
 export const schemaOfObject = (object: Pick<ObjectMeta, 'apiName' | 'fields'>): Schema => ({
@@ -44,10 +52,11 @@ export function valueOfType(type: Type | null, raw: unknown): Value {
     case 'time':
       return readTime(String(raw));
     case 'list:text':
-      return (raw as readonly unknown[]).map(String);
+      return Array.isArray(raw) ? raw.map(String) : null;
     case 'address':
     case 'geolocation': {
-      const parts = (typeof raw === 'string' ? parseJson(raw, JSON_DEPTH_MAX) : raw) as Record<string, unknown>;
+      const parts = typeof raw === 'string' ? parseJson(raw, JSON_DEPTH_MAX) : raw;
+      if (!isObject(parts)) return null;
       return Object.fromEntries(
         Object.entries(parts).map(([part, value]) => [part, typeof value === 'string' ? value : exactOf(value)]),
       );

@@ -1,3 +1,10 @@
+declare global {
+  interface JSON {
+    /** ECMAScript 2026, not yet in the library of TypeScript. */
+    rawJSON(text: string): unknown;
+  }
+}
+
 /**
  * A number of a JSON text that a double cannot hold exactly, kept as it was written. The strict parser creates it,
  * field types read `text`, and it is serialized as the same number.
@@ -10,7 +17,7 @@ export class ExactNumber {
   }
 
   toJSON(): unknown {
-    return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(this.text);
+    return JSON.rawJSON(this.text);
   }
 }
 

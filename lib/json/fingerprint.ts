@@ -40,5 +40,9 @@ export function completeFingerprint(head: string, body: unknown): string {
       : body instanceof Uint8Array
         ? hash('sha256', body)
         : hash('sha256', canonicalize(body) ?? '');
-  return createHash('sha256').update(`${head}${hashed}`).digest('hex');
+  return fingerprintWithDigest(head, hashed);
 }
+
+/** The same of a body that is known by its SHA-256 (hex). */
+export const fingerprintWithDigest = (head: string, sha256: string): string =>
+  createHash('sha256').update(`${head}${sha256}`).digest('hex');

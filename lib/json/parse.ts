@@ -145,10 +145,10 @@ function inspect(value: unknown, strings: boolean): number {
     for (const item of value) members += inspect(item, strings);
     return members;
   }
-  for (const key of Object.keys(value)) {
+  for (const [key, member] of Object.entries(value)) {
     if (key === '__proto__') throw new JsonError('The name "__proto__" is not allowed.');
     if (strings) inspect(key, true);
-    members += 1 + inspect((value as Record<string, unknown>)[key], strings);
+    members += 1 + inspect(member, strings);
   }
   return members;
 }
@@ -178,12 +178,7 @@ export function parseJsonBytes(bytes: Uint8Array, maxDepth: number): unknown {
 }
 
 function parseExactly(text: string): unknown {
-  const reviver = (_key: string, value: unknown, context: { source?: string }): unknown =>
-    typeof value === 'number' &&
-    context.source !== undefined &&
-    context.source.length > 2 &&
-    checkNumber(context.source)
-      ? new ExactNumber(context.source)
-      : value;
-  return JSON.parse(text, reviver as (this: unknown, key: string, value: unknown) => unknown);
+  const reviver = (_key: string, value: unknown, { source = '' }: { source?: string } = {}): unknown =>
+    typeof value === 'number' && source.length > 2 && checkNumber(source) ? new ExactNumber(source) : value;
+  return JSON.parse(text, reviver);
 }

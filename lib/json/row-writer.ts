@@ -61,9 +61,13 @@ export class RowShape {
 const QUOTE = 34;
 const BACKSLASH = 92;
 const COMMA = 44;
-const HEX = Buffer.from('0123456789abcdef');
 const TRUE = Buffer.from('true');
 const FALSE = Buffer.from('false');
+
+const hexDigit = (value: number): number => (value < 10 ? 48 : 87) + value;
+
+const int32At = (bytes: Uint8Array, at: number): number =>
+  (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!;
 
 /** A growing buffer for our own text and rows of the database. */
 export class RowWriter {
@@ -103,7 +107,7 @@ export class RowWriter {
     let w = this.#length;
     for (let i = 0; i < columns.length; i++) {
       const { form, before, beforeNull } = columns[i]!;
-      const length = (source[at]! << 24) | (source[at + 1]! << 16) | (source[at + 2]! << 8) | source[at + 3]!;
+      const length = int32At(source, at);
       at += 4;
       // The rest is the key, the quotes and the growth of a timestamp.
       const need = beforeNull.length + (length > 0 ? mostBytes(form, source, at, length) : 0) + 16;
@@ -137,8 +141,8 @@ export class RowWriter {
                 out[w] = 117; // \u00XX
                 out[w + 1] = 48;
                 out[w + 2] = 48;
-                out[w + 3] = HEX[byte >> 4]!;
-                out[w + 4] = HEX[byte & 15]!;
+                out[w + 3] = hexDigit(byte >> 4);
+                out[w + 4] = hexDigit(byte & 15);
                 w += 5;
               }
             }
@@ -207,7 +211,7 @@ export function rowTexts(source: Uint8Array, offset: number, first: number): (st
   const texts: (string | null)[] = [];
   let at = offset + 2;
   for (let i = 0; i < count; i++) {
-    const length = (source[at]! << 24) | (source[at + 1]! << 16) | (source[at + 2]! << 8) | source[at + 3]!;
+    const length = int32At(source, at);
     at += 4;
     if (i >= first) texts.push(length < 0 ? null : bytes.toString('utf8', at, at + length));
     if (length > 0) at += length;

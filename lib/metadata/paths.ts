@@ -29,13 +29,11 @@ const LOCATORS = Object.keys(COMPONENT_PATHS)
     ),
   }));
 
-/** Which component a path stands for; null for a path of no type. */
+/** The component of a path; null for a path of no type. */
 export function locate(path: string): Location | null {
   for (const { type, pattern } of LOCATORS) {
-    const names = pattern.exec(path)?.groups;
-    if (!names) continue;
-    const apiName = names['apiName']!;
-    const object = belongsToObject(type) ? names['object']! : null;
+    const { apiName, object = null } = pattern.exec(path)?.groups ?? {};
+    if (apiName === undefined) continue;
     return { type, apiName, object, fullName: object === null ? apiName : `${object}.${apiName}` };
   }
   return null;

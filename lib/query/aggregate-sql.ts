@@ -10,6 +10,7 @@ import { columnSql } from '../expression/formulas.ts';
 import { typeOf, valueTypeName } from '../schema/field-types/registry.ts';
 import type { SqlValue } from '../schema/field-types/types.ts';
 import type { FieldMeta, FieldTypeName, ObjectMeta } from '../schema/snapshot.ts';
+import { required } from '../values/required.ts';
 import { identifier, literal } from '../values/sql-text.ts';
 import { afterSql } from './keyset.ts';
 import { conditionSql, notBlankSql, tableSql } from './sql.ts';
@@ -104,11 +105,11 @@ function orderColumns(plan: AggregatePlan): readonly OrderColumn[] {
   }));
   const groups = [...dimensions, ...currencies];
   const ofCurrency = (field: FieldMeta) =>
-    groups.find(({ of }) => of === field || ('granularity' in of && !of.granularity && of.field === field))!;
+    groups.find(({ of }) => of === field || ('granularity' in of && !of.granularity && of.field === field));
+  const byColumn = new Map([...groups, ...measures].map((one) => [one.of, one]));
   const asked = plan.sort.flatMap(({ column, desc }) => {
-    const found = [...groups, ...measures].find(({ of }) => of === column)!;
-    const currency = 'aggregation' in column ? column.currency : null;
-    return [...(currency ? [{ ...ofCurrency(currency), desc: false }] : []), { ...found, desc }];
+    const currency = 'aggregation' in column && column.currency ? ofCurrency(column.currency) : undefined;
+    return [...(currency ? [{ ...currency, desc: false }] : []), { ...required(byColumn, column), desc }];
   });
   const order = new Map<string, OrderColumn>();
   for (const { columns, desc } of [...asked, ...groups.map((group) => ({ ...group, desc: false }))])
@@ -249,7 +250,7 @@ class Compiler {
     const currencies = new Map(
       measures.flatMap((measure) => {
         const column = this.#currencyColumn(measure);
-        return column === null ? [] : [[measure.currency!.apiName, column]];
+        return column === null || measure.currency === null ? [] : [[measure.currency.apiName, column]];
       }),
     );
     const found = [...currencies].map(

@@ -3,9 +3,11 @@
  * record access as a list has. Whatever the caller could not list is not counted, grouped or compared either; a field
  * that is hidden is handled like one that does not exist. Source: docs/reference/aggregation.md.
  */
+
 import type { ObjectAccess } from '../access/types.ts';
 import { pointerPart } from '../errors/pointer.ts';
 import { isObject } from '../json/objects.ts';
+import { LIMITS } from '../limits.ts';
 import { valueTypeName } from '../schema/field-types/registry.ts';
 import { AGGREGATIONS, type Aggregation } from '../schema/field-types/types.ts';
 import type { FieldMeta } from '../schema/snapshot.ts';
@@ -16,13 +18,12 @@ import { planConditions } from './plan.ts';
 import type { AggregatePlan, AggregateQuery, Condition, Dimension, Measure, QueryView } from './types.ts';
 import { Violations } from './violations.ts';
 
-/** The same values as in config/limits.ts; a test compares them. */
 export const AGGREGATE_LIMITS = {
   dimensions_max: 3,
   measures_max: 10,
   rows_default: 200,
   rows_max: 2_000,
-  sort_max: 2,
+  sort_max: LIMITS.sort_max,
   /** Conditions that come from elsewhere than the query: filters of a dashboard, and those of the caller. */
   conditions_max: 30,
 } as const;
@@ -235,11 +236,8 @@ class Reader {
     const seen = new Set<string>();
     return this.#list('sort', 0, AGGREGATE_LIMITS.sort_max).flatMap((item, index) => {
       const at = `/sort/${index}`;
-      if (
-        !isObject(item) ||
-        typeof item['id'] !== 'string' ||
-        !['undefined', 'boolean'].includes(typeof item['desc'])
-      ) {
+      const { id, desc = false }: Record<string, unknown> = isObject(item) ? item : {};
+      if (!isObject(item) || typeof id !== 'string' || typeof desc !== 'boolean') {
         this.problems.add(
           at,
           'SORT_INVALID',
@@ -248,13 +246,12 @@ class Reader {
         return [];
       }
       this.#onlyKeys(item, ['id', 'desc'], at);
-      const { id, desc } = item as { id: string; desc?: boolean };
       if (!this.#keys.has(id)) this.problems.add(at, 'SORT_INVALID', `There is no column ${quoted(id)}.`);
       else if (seen.has(id)) this.problems.add(at, 'SORT_INVALID', 'A column can be named only once in sort.');
       seen.add(id);
       const column =
         dimensions.find(({ key }) => key === id) ?? measures.find(({ key, hidden }) => key === id && !hidden);
-      return column ? [{ column, desc: desc === true }] : [];
+      return column ? [{ column, desc }] : [];
     });
   }
 

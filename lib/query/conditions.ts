@@ -2,25 +2,27 @@
  * The closed grammar of conditions, without knowledge of any object: one group, or a list that is joined by AND.
  * Source: docs/reference/querying.md.
  */
+
 import { pointerPart } from '../errors/pointer.ts';
 import { isObject } from '../json/objects.ts';
+import { LIMITS } from '../limits.ts';
 import { countChars } from '../schema/field-types/common.ts';
 import { OPERATORS, type Operator } from '../schema/field-types/types.ts';
 import type { Condition, ListRequest } from './types.ts';
 import type { Violations } from './violations.ts';
 
-/** The same values as in config/limits.ts; a test compares them. */
 export const CONDITION_LIMITS = {
-  filter_conditions_max: 10,
-  in_values_max: 200,
+  filter_conditions_max: LIMITS.filter_conditions_max,
+  in_values_max: LIMITS.in_values_max,
   condition_id_max_chars: 64,
-  pattern_max_chars: 1_000,
+  pattern_max_chars: LIMITS.pattern_max_chars,
 } as const;
 
 /** Operators that look for a text within another: the database compares each place in the one with all of the other. */
 const SEEKING: ReadonlySet<string> = new Set<Operator>(['contains', 'not_contains', 'starts_with']);
 
 const OPERATOR_SET: ReadonlySet<unknown> = new Set(OPERATORS);
+const isOperator = (text: unknown): text is Operator => OPERATOR_SET.has(text);
 /** Operators without a value. */
 export const UNARY: ReadonlySet<Operator> = new Set(['is_blank', 'is_not_blank']);
 
@@ -132,7 +134,7 @@ export class ConditionReader {
       });
       return null;
     }
-    if (!OPERATOR_SET.has(operator)) {
+    if (!isOperator(operator)) {
       this.#problems.add(
         `${pointer}/operator`,
         'FILTER_OPERATOR_UNSUPPORTED',
@@ -145,7 +147,7 @@ export class ConditionReader {
       );
       return null;
     }
-    return this.#operands({ id, pointer, field, operator: operator as Operator }, item, outer);
+    return this.#operands({ id, pointer, field, operator }, item, outer);
   }
 
   #conditionId(id: unknown, pointer: string): string | null {

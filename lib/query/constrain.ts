@@ -20,7 +20,7 @@ export const constrainGroups = (plan: AggregatePlan, access: Access): Constraine
   reached({ ...plan, filter: plan.filter && constrainNode(plan.filter, access) }, access);
 
 const reached = <P extends { readonly object: ObjectMeta }>(part: P, access: Access): Constrained<P> =>
-  ({ ...part, sharing: reach(access, part.object.apiName, 'read') }) as unknown as Constrained<P>;
+  ({ ...part, sharing: reach(access, part.object.apiName, 'read') }) as Constrained<P>;
 
 function constrainNode(node: Predicate, access: Access): Predicate {
   switch (node.kind) {

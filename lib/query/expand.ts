@@ -3,16 +3,17 @@
  * `ownerId(displayName),accountId(name,city)`, in a body also `{"ownerId": ["displayName"]}`. Source:
  * docs/reference/querying.md.
  */
+
 import { pointerPart } from '../errors/pointer.ts';
 import { isObject } from '../json/objects.ts';
+import { LIMITS } from '../limits.ts';
 import { quoted } from './conditions.ts';
 import type { ExpandRequest, ListRequest } from './types.ts';
 import type { Violations } from './violations.ts';
 
-/** The same values as in config/limits.ts; a test compares them. */
 export const EXPAND_LIMITS = {
-  expand_max: 5,
-  expand_fields_max: 20,
+  expand_max: LIMITS.expand_max,
+  expand_fields_max: LIMITS.expand_fields_max,
 } as const;
 
 const FORMS = {

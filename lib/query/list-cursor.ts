@@ -7,7 +7,7 @@ import { hash } from 'node:crypto';
 import type { Seal } from '../values/sealed.ts';
 import { CURSOR_MESSAGES, CURSOR_VALID_MS, cursorError, openPayload, sealPayload } from './cursor.ts';
 
-/** Which list a cursor belongs to. */
+/** The list that a cursor belongs to. */
 export interface ListIdentity {
   readonly name: string;
   /** Parameters that must stay the same from page to page. */

@@ -3,8 +3,10 @@
  * exactly the members of ListRequest; no input of the caller passes through unchecked. Source:
  * docs/reference/querying.md.
  */
+
 import { pointerPart } from '../errors/pointer.ts';
 import { isObject } from '../json/objects.ts';
+import { LIMITS } from '../limits.ts';
 import { countChars, isTooLongForNfc, textProblem } from '../schema/field-types/common.ts';
 import { parameterAdvice } from '../values/parameter-advice.ts';
 import { CONDITION_LIMITS, ConditionReader, quoted } from './conditions.ts';
@@ -12,17 +14,16 @@ import { EXPAND_LIMITS, readExpand } from './expand.ts';
 import type { Condition, ListRequest, RawListQuery } from './types.ts';
 import { Violations } from './violations.ts';
 
-/** The same values as in config/limits.ts; a test compares them. */
 export const LIST_LIMITS = {
-  take_default: 50,
-  take_max: 200,
-  skip_max: 10_000,
+  take_default: LIMITS.take_default,
+  take_max: LIMITS.take_max,
+  skip_max: LIMITS.skip_max,
   ...CONDITION_LIMITS,
   ...EXPAND_LIMITS,
-  sort_max: 2,
-  fields_max: 100,
-  search_min_chars: 2,
-  search_max_chars: 200,
+  sort_max: LIMITS.sort_max,
+  fields_max: LIMITS.fields_max,
+  search_min_chars: LIMITS.search_min_chars,
+  search_max_chars: LIMITS.search_max_chars,
   search_words_max: 20,
   /** Entries of `where`, and of `whereIn`. */
   where_max: 50,
@@ -193,7 +194,7 @@ class Parser {
     if (value === undefined) return null;
     const list =
       typeof value === 'string' ? value.split(',') : this.#source === 'body' && Array.isArray(value) ? value : null;
-    if (!list || list.length === 0 || !list.every((item) => typeof item === 'string' && item !== '')) {
+    if (!list || list.length === 0 || !list.every((item) => typeof item === 'string') || list.includes('')) {
       this.#invalid(
         name,
         `${name} must be a list of field apiNames${this.#source === 'query' ? ', separated by commas' : ''}.`,
@@ -204,7 +205,7 @@ class Parser {
       this.#invalid(name, `${name} must not have more than ${LIST_LIMITS.fields_max} names.`);
       return null;
     }
-    return [...new Set(list as string[])];
+    return [...new Set(list)];
   }
 
   #expand(): ListRequest['expand'] {
@@ -293,15 +294,11 @@ class Parser {
     const keys: { field: string; desc: boolean; pointer: string }[] = [];
     for (const [index, item] of sort.entries()) {
       const at = `${pointer}/${index}`;
-      const good =
-        isObject(item) &&
-        typeof item.id === 'string' &&
-        item.id !== '' &&
-        (item.desc === undefined || typeof item.desc === 'boolean') &&
-        Object.keys(item).every((key) => key === 'id' || key === 'desc');
-      if (!good) invalid(at, 'An item of sort must be an object {id, desc}: the apiName of a field and a boolean.');
-      else if (keys.some((key) => key.field === item.id)) invalid(at, 'A field can be named only once in sort.');
-      else keys.push({ field: item.id as string, desc: item.desc === true, pointer: at });
+      const { id, desc = false, ...others }: Record<string, unknown> = isObject(item) ? item : {};
+      if (typeof id !== 'string' || id === '' || typeof desc !== 'boolean' || Object.keys(others).length > 0)
+        invalid(at, 'An item of sort must be an object {id, desc}: the apiName of a field and a boolean.');
+      else if (keys.some((key) => key.field === id)) invalid(at, 'A field can be named only once in sort.');
+      else keys.push({ field: id, desc, pointer: at });
     }
     return keys.length > 0 ? keys : null;
   }

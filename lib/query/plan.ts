@@ -7,6 +7,7 @@
 import type { Predicate } from '../access/predicate.ts';
 import { isReference, typeOf } from '../schema/field-types/registry.ts';
 import type { SqlValue } from '../schema/field-types/types.ts';
+import { requireField } from '../schema/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
 import { dateOfDay } from '../values/calendar.ts';
 import { RELATIVE_DATES, relativeDays, startOfDay } from '../values/relative-dates.ts';
@@ -59,7 +60,7 @@ export function planGet(
     object,
     fields: planner.fields(fields),
     expand: planner.expand(options.expand ?? []),
-    filter: { kind: 'compare', field: object.fields.id!, operator: 'eq', values: [id] },
+    filter: { kind: 'compare', field: requireField(object, 'id'), operator: 'eq', values: [id] },
     sort: [],
     take: 1,
     skip: 0,
@@ -156,8 +157,9 @@ class Planner {
       total ||= name === 'id';
     }
     if (total) return sorted;
-    const id = this.#object.fields.id!;
-    if (sorted.length > 0) return [...sorted, { field: id, desc: sorted.at(-1)!.desc }];
+    const id = requireField(this.#object, 'id');
+    const last = sorted.at(-1);
+    if (last) return [...sorted, { field: id, desc: last.desc }];
     const createdAt = this.#object.fields.createdAt;
     return [...(createdAt ? [{ field: createdAt, desc: true }] : []), { field: id, desc: true }];
   }
@@ -275,29 +277,28 @@ class Planner {
       operator: op,
       values,
     });
-    const ranges = operands.filter(isRange);
-    const [range] = ranges;
+    const [range, ...ranges] = operands.filter(isRange);
     if (!range) return node(operator, ...plain.map((operand) => operand.value));
     switch (operator) {
       case 'in':
       case 'not_in': {
         const single = operator === 'in' ? 'eq' : 'neq';
-        const parts = ranges.map((operand) => this.#compare(field, single, [operand]));
-        if (plain.length > 0) parts.push(node(operator, ...plain.map((operand) => operand.value)));
-        return join(operator === 'in' ? 'or' : 'and', parts)!;
+        const others = ranges.map((operand) => this.#compare(field, single, [operand]));
+        if (plain.length > 0) others.push(node(operator, ...plain.map((operand) => operand.value)));
+        return join(operator === 'in' ? 'or' : 'and', [this.#compare(field, single, [range]), ...others]);
       }
       case 'between':
         return join('and', [
           this.#compare(field, 'gte', operands.slice(0, 1)),
           this.#compare(field, 'lte', operands.slice(1)),
-        ])!;
+        ]);
     }
     const { from, to } = range;
     switch (operator) {
       case 'eq':
-        return join('and', [node('gte', from), node('lt', to)])!;
+        return join('and', [node('gte', from), node('lt', to)]);
       case 'neq':
-        return join('or', [node('is_blank'), node('lt', from), node('gte', to)])!;
+        return join('or', [node('is_blank'), node('lt', from), node('gte', to)]);
       case 'gt':
         return node('gte', to);
       case 'gte':
@@ -363,6 +364,8 @@ const isRange = (operand: Operand): operand is DateRange => !('value' in operand
 
 const instant = (time: number): string => new Date(time).toISOString();
 
+function join(kind: 'and' | 'or', nodes: readonly [Predicate, ...Predicate[]]): Predicate;
+function join(kind: 'and' | 'or', nodes: readonly Predicate[]): Predicate | null;
 function join(kind: 'and' | 'or', nodes: readonly Predicate[]): Predicate | null {
   if (nodes.length <= 1) return nodes[0] ?? null;
   return { kind, nodes };

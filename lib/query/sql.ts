@@ -175,11 +175,18 @@ export function compileGet(plan: ConstrainedPlan, schema: string): CompiledQuery
   return { text, values: compiler.values, ...(compiler.plannedWithValues ? {} : { name: nameOf(text) }) };
 }
 
-export const readRecord = (row: readonly unknown[]): SingleRecord => ({
-  record: row[0] as string | null,
-  recordVersion: row[1] === null ? null : Number(row[1]),
-  metadataVersion: Number(row[2]),
-  accessVersion: Number(row[3]),
+export interface RecordRow {
+  readonly record: string | null;
+  readonly version: number | null;
+  readonly metadata_version: number;
+  readonly access_version: number;
+}
+
+export const readRecord = (row: RecordRow): SingleRecord => ({
+  record: row.record,
+  recordVersion: row.version,
+  metadataVersion: row.metadata_version,
+  accessVersion: row.access_version,
 });
 
 /** A scalar SQL expression that yields the JSON text of the row `r`, in the same form as a page has it. */
@@ -388,7 +395,9 @@ class Compiler {
   #ownedBy(node: OwnedBy, alias: string): string {
     const column = `${alias}."ownerId"`;
     // An index is followed in its order for one value, not for a list of one.
-    if (node.userIds.length === 1 && !node.except) return `${column} = ${this.bind(node.userIds[0]!, 'uuid')}`;
+    const [only] = node.userIds;
+    if (only !== undefined && node.userIds.length === 1 && !node.except)
+      return `${column} = ${this.bind(only, 'uuid')}`;
     const list = this.bind(uuidList(node.userIds), 'uuid[]');
     const hashed = node.userIds.length > OWNERS_COMPARED_MAX && !this.ownersPlanned;
     if (node.except) return hashed ? `${column} NOT IN (SELECT unnest(${list}))` : `${column} <> ALL(${list})`;
@@ -417,7 +426,8 @@ class Compiler {
       return blank === 'null' ? `${column} IS NULL` : `(${column} IS NULL OR ${blankSql[blank](column)})`;
     if (operator === 'is_not_blank') return blank === 'null' ? `${column} IS NOT NULL` : notBlankSql[blank](column);
     if (bindType === 'text[]') return this.#compareList(column, operator, values);
-    const value = (): string => this.bind(values[0]!, bindType);
+    const [first = null, last = null] = values;
+    const value = (): string => this.bind(first, bindType);
     const list = (): string => this.bind(values as (string | number)[], `${bindType}[]`);
     const pattern = (): string => {
       this.plannedWithValues = true;
@@ -441,7 +451,7 @@ class Compiler {
       case 'lte':
         return `${column} <= ${value()}`;
       case 'between':
-        return `(${column} >= ${value()} AND ${column} <= ${this.bind(values[1]!, bindType)})`;
+        return `(${column} >= ${value()} AND ${column} <= ${this.bind(last, bindType)})`;
       case 'in': {
         const bound = list();
         const folded = `ARRAY(SELECT ${keyForm(field, `v COLLATE "${TEXT_COLLATION}"`)} FROM unnest(${bound}) v)`;
@@ -462,8 +472,9 @@ class Compiler {
 
   /** Fields with several values: eq as sets, contains one of them, in any of the given. */
   #compareList(column: string, operator: string, values: readonly SqlValue[]): string {
+    const [first = null] = values;
     const equal = (): string => {
-      const list = this.bind(values[0]!, 'text[]');
+      const list = this.bind(first, 'text[]');
       return `(${column} @> ${list} AND ${column} <@ ${list})`;
     };
     switch (operator) {
@@ -472,9 +483,9 @@ class Compiler {
       case 'neq':
         return `(${column} IS NULL OR NOT ${equal()})`;
       case 'contains':
-        return `${column} @> ARRAY[${this.bind(values[0]!, 'text')}]`;
+        return `${column} @> ARRAY[${this.bind(first, 'text')}]`;
       case 'not_contains':
-        return `(${column} IS NULL OR NOT ${column} @> ARRAY[${this.bind(values[0]!, 'text')}])`;
+        return `(${column} IS NULL OR NOT ${column} @> ARRAY[${this.bind(first, 'text')}])`;
       case 'in':
         return `${column} && ${this.bind(values as string[], 'text[]')}`;
       case 'not_in':

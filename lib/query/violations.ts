@@ -1,5 +1,5 @@
 /** Collects the violations of a query, so that one answer names them all; the first decides the code. */
-import { CATALOGUE, type ErrorCode, type ViolationCode } from '../errors/catalogue.ts';
+import { type ErrorCode, isErrorCode, type ViolationCode } from '../errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../errors/platform-error.ts';
 import { ViolationList } from '../errors/violation-list.ts';
 
@@ -45,5 +45,3 @@ export class Violations {
     );
   }
 }
-
-const isErrorCode = (code: ViolationCode): code is ErrorCode => Object.hasOwn(CATALOGUE, code);

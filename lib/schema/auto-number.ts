@@ -3,8 +3,8 @@ import { literal } from '../values/sql-text.ts';
 
 /** The text before and after the number, and its minimum number of digits. */
 export function numberFormat(format: string | null): { before: string; digits: number; after: string } {
-  const [, before, zeros, after] = /^([^{}]*)\{(0+)\}([^{}]*)$/.exec(format ?? '{0}') ?? ['', '', '0', ''];
-  return { before: before!, digits: zeros!.length, after: after! };
+  const [, before = '', zeros = '0', after = ''] = /^([^{}]*)\{(0+)\}([^{}]*)$/.exec(format ?? '{0}') ?? [];
+  return { before, digits: zeros.length, after };
 }
 
 /** SQL of a number in the format, such as INV-00042; longer numbers keep all their digits. */

@@ -80,6 +80,6 @@ function tagsFor(range: string): string[] {
   const subtags = range.split('-');
   return subtags
     .map((_, at) => subtags.slice(0, subtags.length - at))
-    .filter((tag, at) => at === 0 || tag.at(-1)!.length > 1)
+    .filter((tag, at) => at === 0 || (tag.at(-1) ?? '').length > 1)
     .map((tag) => tag.join('-'));
 }

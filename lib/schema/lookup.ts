@@ -15,5 +15,11 @@ export function requireField(object: ObjectMeta, apiName: string): FieldMeta {
   return field;
 }
 
+/** The object whose records a field refers to. */
+export function referredObject({ apiName, referenceTo: [object] }: Pick<FieldMeta, 'apiName' | 'referenceTo'>): string {
+  if (object === undefined) throw new Error(`${apiName} refers to no object.`);
+  return object;
+}
+
 export const fieldOf = (object: Pick<ObjectMeta, 'fields'>, apiName: string): FieldMeta | undefined =>
   ownEntry(object.fields, apiName);

@@ -3,6 +3,7 @@
  * Source: docs/reference/records.md#record-types.
  */
 import { typeOf } from './field-types/registry.ts';
+import { ownEntry } from './lookup.ts';
 import type { FieldMeta, ObjectMeta, RecordTypeMeta } from './snapshot.ts';
 import { isUserObject, LAST_SIGN_IN_FIELD } from './user-object.ts';
 
@@ -17,7 +18,7 @@ export const defaultRecordType = (object: ObjectMeta): RecordTypeMeta | null =>
 
 /** Values that a field takes in records of a type; null: as the field says. */
 export const valuesIn = (type: RecordTypeMeta | null, field: FieldMeta): readonly string[] | null =>
-  type && Object.hasOwn(type.picklistValues, field.apiName) ? type.picklistValues[field.apiName]! : null;
+  (type && ownEntry(type.picklistValues, field.apiName)) ?? null;
 
 /**
  * Fields that callers may write, permission aside: the owner, the record type where the object has record types, and

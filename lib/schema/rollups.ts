@@ -3,6 +3,7 @@
  * writers on any level never wait for each other in a cycle. Pure. Source: docs/decisions/rollups-by-triggers.md.
  */
 import { memoize, memoizeByName } from '../values/memoize.ts';
+import { required } from '../values/required.ts';
 import type { FieldMeta, ObjectMeta } from './snapshot.ts';
 
 /** The rollup fields of one parent over the children that one reference field ties to it. */
@@ -27,10 +28,12 @@ export function rollupEdges(
     ),
     ({ parent, rollup }) => `${rollup.childObject}.${rollup.referenceField}.${parent.apiName}`,
   );
-  return [...byTie.keys()].sort().map((tie) => {
-    const found = byTie.get(tie)!;
-    const [{ parent, rollup }] = found as [(typeof found)[0]];
-    return {
+  const ties = [...byTie].sort(([a], [b]) => (a < b ? -1 : 1));
+  return ties.flatMap(([, found]) => {
+    const [first] = found;
+    if (!first) return [];
+    const { parent, rollup } = first;
+    const edge: RollupEdge = {
       child: rollup.childObject,
       referenceField: rollup.referenceField,
       parent: parent.apiName,
@@ -38,6 +41,7 @@ export function rollupEdges(
       reads: new Set(found.flatMap((item) => item.rollup.reads)),
       cascades: rollup.cascades,
     };
+    return [edge];
   });
 }
 
@@ -62,17 +66,19 @@ const passedOn = memoize((edges: readonly RollupEdge[]): ReadonlyMap<RollupEdge,
 export const levelsOf = memoize((edges: readonly RollupEdge[]): ReadonlyMap<RollupEdge, number> => {
   const next = passedOn(edges);
   const feeding = new Map(edges.map((edge) => [edge, 0]));
-  for (const fed of next.values()) for (const edge of fed) feeding.set(edge, feeding.get(edge)! + 1);
+  for (const fed of next.values()) for (const edge of fed) feeding.set(edge, required(feeding, edge) + 1);
   const levels = new Map(edges.map((edge) => [edge, Number.POSITIVE_INFINITY]));
   const ready = edges.filter((edge) => feeding.get(edge) === 0);
   for (const edge of ready) levels.set(edge, 1);
   const longest = new Map<RollupEdge, number>();
   for (let edge = ready.pop(); edge; edge = ready.pop())
-    for (const above of next.get(edge)!) {
-      longest.set(above, Math.max(longest.get(above) ?? 0, levels.get(edge)!));
-      feeding.set(above, feeding.get(above)! - 1);
-      if (feeding.get(above) !== 0) continue;
-      levels.set(above, longest.get(above)! + 1);
+    for (const above of required(next, edge)) {
+      const below = Math.max(longest.get(above) ?? 0, required(levels, edge));
+      const left = required(feeding, above) - 1;
+      longest.set(above, below);
+      feeding.set(above, left);
+      if (left !== 0) continue;
+      levels.set(above, below + 1);
       ready.push(above);
     }
   return levels;
@@ -89,7 +95,7 @@ export function waysOf(edges: readonly RollupEdge[]): ReadonlyMap<RollupEdge, nu
     let found = ways.get(edge);
     if (found === undefined) {
       found = 1;
-      for (const above of next.get(edge)!) found += count(above);
+      for (const above of required(next, edge)) found += count(above);
       ways.set(edge, found);
     }
     return found;
@@ -118,7 +124,7 @@ export function parentLocks(
   const found = new Map<string, Set<string>>();
   const visit = (edge: RollupEdge, ids: string): void => {
     found.set(edge.parent, (found.get(edge.parent) ?? new Set()).add(ids));
-    for (const next of passedOn(edges).get(edge)!) visit(next, idsAbove(next, ids));
+    for (const next of required(passedOn(edges), edge)) visit(next, idsAbove(next, ids));
   };
   for (const { edge, ids } of first) visit(edge, ids);
   return [...found]
@@ -130,7 +136,7 @@ export function parentLocks(
 /** A parent's position in that order. */
 const placeOf = memoizeByName((edges: readonly RollupEdge[], parent): number => {
   const own = edges.filter((edge) => edge.parent === parent);
-  const levels = Math.max(...own.map((edge) => levelsOf(edges).get(edge)!));
+  const levels = Math.max(...own.map((edge) => required(levelsOf(edges), edge)));
   return -levels - (own.some((edge) => edge.cascades) ? 0.5 : 0);
 });
 

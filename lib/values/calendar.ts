@@ -20,14 +20,15 @@ const INSTANT = /^(\d{4}-\d{2}-\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?
  * invalid.
  */
 export function readInstant(text: string): number | null {
-  const match = INSTANT.exec(text);
-  if (!match || !isDate(match[1]!)) return null;
+  const match = INSTANT.exec(text) ?? [];
+  const [, date = ''] = match;
+  if (!isDate(date)) return null;
   const [hour, minute, second] = [Number(match[2]), Number(match[3]), Number(match[4])];
   const [offsetHour, offsetMinute] = [Number(match[7] ?? 0), Number(match[8] ?? 0)];
   if (hour > 23 || minute > 59 || second > 59 || offsetHour > 23 || offsetMinute > 59) return null;
   const offset = (match[6] === '-' ? -1 : 1) * (offsetHour * 60 + offsetMinute) * 60_000;
   const fraction = (match[5] ?? '').slice(0, 3).padEnd(3, '0');
-  const time = Date.parse(`${match[1]}T${match[2]}:${match[3]}:${match[4]}.${fraction}Z`) - offset;
+  const time = Date.parse(`${date}T${match[2]}:${match[3]}:${match[4]}.${fraction}Z`) - offset;
   return time >= FIRST_INSTANT && time <= LAST_INSTANT ? time : null;
 }
 

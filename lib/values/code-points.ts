@@ -12,3 +12,10 @@ export function byCodePoint(a: string, b: string): number {
   }
   return a.length - b.length;
 }
+
+/** The code point of the first character of a text that has one. */
+export function firstCodePoint(text: string): number {
+  const code = text.codePointAt(0);
+  if (code === undefined) throw new Error('Assertion failed: an empty text has no first character');
+  return code;
+}

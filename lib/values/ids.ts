@@ -22,7 +22,7 @@ const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 export function uuidv7(now: number = platformTime(), random: Uint8Array = randomFromPool(10)): string {
   const time = Math.trunc(now).toString(16).padStart(12, '0');
   const hex = Buffer.from(random).toString('hex');
-  const variant = (8 + (Number.parseInt(hex[3]!, 16) & 3)).toString(16);
+  const variant = (8 + (Number.parseInt(hex.charAt(3), 16) & 3)).toString(16);
   return `${time.slice(0, 8)}-${time.slice(8)}-7${hex.slice(0, 3)}-${variant}${hex.slice(4, 7)}-${hex.slice(7, 19)}`;
 }
 
@@ -37,11 +37,11 @@ export function requestId(now: number = platformTime(), random: Uint8Array = ran
   let time = Math.trunc(now);
   let head = '';
   for (let i = 0; i < 10; i++) {
-    head = CROCKFORD[time % 32]! + head;
+    head = CROCKFORD.charAt(time % 32) + head;
     time = Math.floor(time / 32);
   }
   let tail = '';
-  for (let i = 0; i < 16; i++) tail += CROCKFORD[random[i]! & 31];
+  for (const byte of random) tail += CROCKFORD.charAt(byte & 31);
   return `req_${head}${tail}`;
 }
 

@@ -1,11 +1,15 @@
 /**
- * The network within which one person can change addresses freely: for IPv6 the first 64 bits (RFC 6177 assigns every
- * site at least that much), for IPv4 the address itself. Any other text is its own network.
+ * The network that limits count as one caller: for IPv6 the first 48 bits, the largest block that a site is commonly
+ * given (RFC 6177), for IPv4 the address itself. By 64 bits one site would count as 65,536 callers. Several sites may
+ * share a block, as they share an IPv4 address behind a carrier's translation. Any other text is its own network.
  */
-export const networkOf = (ip: string): string => prefixOf(ip, 4);
+export const networkOf = (ip: string): string => prefixOf(ip, 3);
 
-/** The network of a whole site: for IPv6 the first 48 bits, for IPv4 the address itself. */
-export const siteOf = (ip: string): string => prefixOf(ip, 3);
+/**
+ * The network in which a user is recognised: for IPv6 the first 64 bits, for IPv4 the address itself. Narrower than
+ * that of limits, because it relaxes checks, and the neighbours of a user must not gain by it.
+ */
+export const homeNetworkOf = (ip: string): string => prefixOf(ip, 4);
 
 function prefixOf(ip: string, length: number): string {
   if (!ip.includes(':')) return ip;

@@ -1,4 +1,4 @@
-/** Which parameter was meant by a name that the operation does not have. */
+/** Suggests the parameter that an unknown name probably means. */
 import { similarName } from './similar.ts';
 
 /** Names that other APIs give to our parameters, in lower case without separators. */

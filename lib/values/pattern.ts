@@ -6,24 +6,32 @@
  * docs/reference/field-types.md.
  */
 
+import { firstCodePoint } from './code-points.ts';
 import { memoize } from './memoize.ts';
 
 /** Code points from the first to the last, inclusive. */
 type Range = readonly [from: number, to: number];
 
 /**
- * A state either consumes a character of `ranges` and goes on to `next`, or goes on to all of `jumps` at once. Ranges
- * are flat, first and last of each in turn, and in order.
+ * A state goes on to all of `next` at once, having consumed a character of `ranges` where it has some. Ranges are flat,
+ * first and last of each in turn, and in order. The last state goes nowhere.
  */
 interface State {
+  readonly index: number;
   readonly ranges: Int32Array | null;
-  next: number;
-  readonly jumps: number[];
+  readonly next: State[];
+}
+
+interface Machine {
+  readonly first: State;
+  readonly last: State;
+  /** Number of states. */
+  readonly size: number;
 }
 
 const STATES_MAX = 2_000;
 const CACHE_MAX = 500;
-const cache = new Map<string, State[]>();
+const cache = new Map<string, Machine>();
 
 /**
  * Steps that all patterns together may take, of one request or of whatever else shares it: each pattern is bounded by
@@ -64,7 +72,7 @@ export function matchesPattern(pattern: string, text: string, budget: PatternBud
 
 /** Matching a text takes at most so many steps per character. Throws PatternError like checkPattern. */
 export function patternSize(pattern: string): number {
-  return compiled(pattern).length;
+  return compiled(pattern).size;
 }
 
 /** The same pattern as a regular expression of PostgreSQL, for the operator `~`. */
@@ -95,83 +103,77 @@ function nodeSql(node: Node): string {
 function rangesSql(ranges: readonly Range[]): string {
   const code = (point: number): string => `\\U${Math.max(point, 1).toString(16).padStart(8, '0')}`;
   const [first] = ranges;
-  if (ranges.length === 1 && first![0] === first![1]) return code(first![0]);
+  if (first && ranges.length === 1 && first[0] === first[1]) return code(first[0]);
   if (ranges.length === 0) return `[^${code(1)}-${code(LAST_CODE)}]`;
   return `[${ranges.map(([from, to]) => (from === to ? code(from) : `${code(from)}-${code(to)}`)).join('')}]`;
 }
 
-function compiled(pattern: string): State[] {
-  let states = cache.get(pattern);
-  if (!states) {
-    states = compile(pattern);
-    if (cache.size >= CACHE_MAX) cache.delete(cache.keys().next().value as string);
-    cache.set(pattern, states);
+function compiled(pattern: string): Machine {
+  let machine = cache.get(pattern);
+  if (!machine) {
+    machine = compile(pattern);
+    const [oldest] = cache.keys();
+    if (oldest !== undefined && cache.size >= CACHE_MAX) cache.delete(oldest);
+    cache.set(pattern, machine);
   }
-  return states;
+  return machine;
 }
 
 /**
  * The states that a text leads to, as a set: in `list` in the order found, in `marks` by the turn they were found in.
  */
 class Front {
-  readonly #states: readonly State[];
   readonly #marks: Uint32Array;
-  readonly #stack: number[] = [];
+  readonly #stack: State[] = [];
   #turn = 0;
 
-  constructor(states: readonly State[]) {
-    this.#states = states;
-    this.#marks = new Uint32Array(states.length);
+  constructor(size: number) {
+    this.#marks = new Uint32Array(size);
   }
 
   begin(): void {
     this.#turn++;
   }
 
-  /** Adds the state, or those that it jumps to. Gives the steps that it took. */
-  add(list: number[], first: number): number {
-    const states = this.#states;
+  /** Adds the states, or those that they go on to without a character. Gives the steps that it took. */
+  add(list: State[], states: readonly State[]): number {
     const marks = this.#marks;
     const stack = this.#stack;
     const turn = this.#turn;
     let steps = 0;
-    stack.push(first);
-    while (stack.length > 0) {
-      const index = stack.pop()!;
+    for (const state of states) stack.push(state);
+    for (let state = stack.pop(); state; state = stack.pop()) {
       steps++;
-      if (marks[index] === turn) continue;
-      marks[index] = turn;
-      const { ranges, jumps } = states[index]!;
-      if (ranges !== null || index === states.length - 1) list.push(index);
-      else for (let i = 0; i < jumps.length; i++) stack.push(jumps[i]!);
+      if (marks[state.index] === turn) continue;
+      marks[state.index] = turn;
+      if (state.ranges !== null || state.next.length === 0) list.push(state);
+      else for (const following of state.next) stack.push(following);
     }
     return steps;
   }
 }
 
-function run(states: readonly State[], text: string, budget: PatternBudget): boolean {
-  const front = new Front(states);
-  let current: number[] = [];
-  let next: number[] = [];
+function run({ first, last, size }: Machine, text: string, budget: PatternBudget): boolean {
+  const front = new Front(size);
+  let current: State[] = [];
+  let next: State[] = [];
   front.begin();
-  budget.steps -= front.add(current, 0);
-  for (let at = 0; at < text.length; at++) {
-    const code = text.codePointAt(at)!;
-    if (code > 0xffff) at++;
+  budget.steps -= front.add(current, [first]);
+  let at = 0;
+  for (let code = text.codePointAt(0); code !== undefined; code = text.codePointAt(at)) {
+    at += code > 0xffff ? 2 : 1;
     front.begin();
     next.length = 0;
     let steps = current.length;
-    for (let i = 0; i < current.length; i++) {
-      const { ranges, next: following } = states[current[i]!]!;
-      if (ranges !== null && isIn(ranges, code)) steps += front.add(next, following);
-    }
+    for (const state of current)
+      if (state.ranges !== null && isIn(state.ranges, code)) steps += front.add(next, state.next);
     budget.steps -= steps;
     if (budget.steps < 0)
       throw new PatternBudgetError(`all patterns together take more than ${budget.stepsMax} steps.`);
     if (next.length === 0) return false;
     [current, next] = [next, current];
   }
-  return current.includes(states.length - 1);
+  return current.includes(last);
 }
 
 /** Halves the ranges, which are in order and apart, until one is left. */
@@ -192,57 +194,32 @@ type Node =
   | { kind: 'choice'; nodes: Node[] }
   | { kind: 'repeat'; node: Node; min: number; max: number };
 
-function compile(pattern: string): State[] {
-  const states: State[] = [];
+function compile(pattern: string): Machine {
+  let size = 0;
   // A class that is repeated a thousand times is put in order once.
   const flat = memoize((ranges: readonly Range[]) => Int32Array.from(outside(outside(ranges)).flat()));
-  const emit = (ranges: readonly Range[] | null): number => {
-    if (states.length >= STATES_MAX) throw new PatternError('The pattern is too complex. Use smaller repetitions.');
-    states.push({ ranges: ranges && flat(ranges), next: 0, jumps: [] });
-    return states.length - 1;
+  const state = (ranges: Int32Array | null, ...next: State[]): State => {
+    if (size >= STATES_MAX) throw new PatternError('The pattern is too complex. Use smaller repetitions.');
+    return { index: size++, ranges, next };
   };
-  // Every node is laid out so that it begins at the state created first and leaves through an empty state at its end.
+  // From the end to the beginning: each node is laid before the state that follows it, and gives its own first one.
   let work = 0;
-  const lay = (node: Node): void => {
+  const lay = (node: Node, after: State): State => {
     if (++work > 10 * STATES_MAX) throw new PatternError('The pattern is too complex. Use smaller repetitions.');
-    if (node.kind === 'char') {
-      const at = emit(node.ranges);
-      states[at]!.next = at + 1;
-    } else if (node.kind === 'sequence') {
-      for (const part of node.nodes) lay(part);
-    } else if (node.kind === 'choice') {
-      const fork = emit(null);
-      const exits: number[] = [];
-      for (const part of node.nodes) {
-        states[fork]!.jumps.push(states.length);
-        lay(part);
-        exits.push(emit(null));
-      }
-      for (const exit of exits) states[exit]!.jumps.push(states.length);
-    } else {
-      for (let i = 0; i < node.min; i++) lay(node.node);
-      if (node.max === Number.POSITIVE_INFINITY) {
-        const fork = emit(null);
-        states[fork]!.jumps.push(states.length);
-        lay(node.node);
-        const back = emit(null);
-        states[back]!.jumps.push(fork);
-        states[fork]!.jumps.push(states.length);
-      } else {
-        const forks: number[] = [];
-        for (let i = node.min; i < node.max; i++) {
-          const fork = emit(null);
-          forks.push(fork);
-          states[fork]!.jumps.push(states.length);
-          lay(node.node);
-        }
-        for (const fork of forks) states[fork]!.jumps.push(states.length);
-      }
-    }
+    if (node.kind === 'char') return state(flat(node.ranges), after);
+    if (node.kind === 'sequence') return node.nodes.reduceRight((following, part) => lay(part, following), after);
+    if (node.kind === 'choice') return state(null, ...node.nodes.map((part) => lay(part, state(null, after))));
+    let first = after;
+    if (node.max === Number.POSITIVE_INFINITY) {
+      first = state(null);
+      first.next.push(lay(node.node, state(null, first)), after);
+    } else for (let i = node.min; i < node.max; i++) first = state(null, lay(node.node, first), after);
+    for (let i = 0; i < node.min; i++) first = lay(node.node, first);
+    return first;
   };
-  lay(new Reader(pattern).read());
-  emit(null);
-  return states;
+  const last = state(null);
+  const first = lay(new Reader(pattern).read(), last);
+  return { first, last, size };
 }
 
 const LAST_CODE = 0x10ffff;
@@ -309,12 +286,14 @@ class Reader {
   }
 
   #choice(): Node {
-    const nodes = [this.#sequence()];
+    const first = this.#sequence();
+    if (this.#peek() !== '|') return first;
+    const nodes = [first];
     while (this.#peek() === '|') {
       this.#at++;
       nodes.push(this.#sequence());
     }
-    return nodes.length === 1 ? nodes[0]! : { kind: 'choice', nodes };
+    return { kind: 'choice', nodes };
   }
 
   #sequence(): Node {
@@ -326,7 +305,8 @@ class Reader {
         this.#at++;
         break;
       }
-      nodes.push(this.#repeat(this.#atom()));
+      this.#at++;
+      nodes.push(this.#repeat(this.#atom(char)));
     }
     return { kind: 'sequence', nodes };
   }
@@ -347,8 +327,7 @@ class Reader {
     return { kind: 'repeat', node, min, max };
   }
 
-  #atom(): Node {
-    const char = this.#chars[this.#at++]!;
+  #atom(char: string): Node {
     if (char === '(') {
       if (++this.#depth > 20) throw new PatternError('The groups of the pattern are nested deeper than 20 levels.');
       if (this.#peek() === '?') {
@@ -367,15 +346,14 @@ class Reader {
     if (char === '\\') return { kind: 'char', ranges: this.#escape() };
     if ('*+?{}])^$'.includes(char))
       throw new PatternError(`Unexpected ${char} at position ${this.#at}. Write \\${char} for the character itself.`);
-    const code = char.codePointAt(0)!;
-    return { kind: 'char', ranges: [one(code)] };
+    return { kind: 'char', ranges: [one(firstCodePoint(char))] };
   }
 
   #escape(): readonly Range[] {
     const char = this.#chars[this.#at++];
     if (char === undefined) throw new PatternError('The pattern ends with a backslash.');
     if (CLASSES[char]) return CLASSES[char];
-    const code = CONTROLS[char] ?? (/[\p{L}\p{N}]/u.test(char) ? null : char.codePointAt(0)!);
+    const code = CONTROLS[char] ?? (/[\p{L}\p{N}]/u.test(char) ? null : firstCodePoint(char));
     if (code === null) throw new PatternError(`\\${char} is not supported.`);
     return [one(code)];
   }
@@ -392,9 +370,9 @@ class Reader {
         ranges.push(...this.#escape());
         continue;
       }
-      const from = char.codePointAt(0)!;
-      if (this.#peek() === '-' && this.#chars[this.#at + 1] !== ']' && this.#chars[this.#at + 1] !== undefined) {
-        const end = this.#chars[this.#at + 1]!;
+      const from = firstCodePoint(char);
+      const end = this.#chars[this.#at + 1];
+      if (this.#peek() === '-' && end !== undefined && end !== ']') {
         const to = (end === '\\' ? this.#chars[this.#at + 2] : end)?.codePointAt(0);
         this.#at += end === '\\' ? 3 : 2;
         if (to === undefined || to < from)

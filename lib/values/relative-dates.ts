@@ -28,18 +28,21 @@ export const RELATIVE_DATES = [
   'NEXT_N_DAYS:n',
 ] as const;
 
+/** The day that it is at `now` in `timezone`. */
+export const dayAt = (now: number, timezone: string): number => Math.floor(localTime(now, timezone) / DAY_MS);
+
 /** The days that a literal means at `now` in `timezone`; null when the text is no such literal. */
 export function relativeDays(literal: string, now: number, timezone: string): DayRange | null {
   const match = /^(?:(LAST|NEXT)_N_DAYS:([1-9]\d{0,4})|[A-Z_]{5,12})$/.exec(literal);
   if (!match) return null;
-  const today = Math.floor(localTime(now, timezone) / DAY_MS);
+  const today = dayAt(now, timezone);
   if (match[1]) {
     const n = Number(match[2]);
     if (n > N_DAYS_MAX) return null;
     return match[1] === 'LAST' ? { from: today - n, to: today + 1 } : { from: today + 1, to: today + n + 1 };
   }
   const monday = today - ((today + 3) % 7); // day 0 was a Thursday
-  const [year, month] = dateOfDay(today).split('-').map(Number) as [number, number];
+  const [year = 0, month = 0] = dateOfDay(today).split('-').map(Number);
   const firstOf = (y: number, m: number): number => Date.UTC(y, m, 1) / DAY_MS;
   switch (literal) {
     case 'TODAY':
@@ -99,15 +102,16 @@ function offsetAt(instant: number, timezone: string): number {
     if (formats.size >= 1_000) formats.clear();
     formats.set(timezone, format);
   }
-  const parts: Record<string, number> = {};
+  const parts: Partial<Record<Intl.DateTimeFormatPartTypes, number>> = {};
   let beforeChrist = false;
   for (const { type, value } of format.formatToParts(instant)) {
     parts[type] = Number(value);
     if (type === 'era') beforeChrist = value.startsWith('B');
   }
+  const { year = 0, month = 0, day: dayOfMonth, hour = 0, minute = 0, second = 0 } = parts;
   // Date.UTC would read the years 0 to 99 as 1900 to 1999.
-  const day = new Date(0).setUTCFullYear(beforeChrist ? 1 - parts.year! : parts.year!, parts.month! - 1, parts.day);
-  const shown = day + ((parts.hour! * 60 + parts.minute!) * 60 + parts.second!) * 1000;
+  const day = new Date(0).setUTCFullYear(beforeChrist ? 1 - year : year, month - 1, dayOfMonth);
+  const shown = day + ((hour * 60 + minute) * 60 + second) * 1000;
   return shown - Math.floor(instant / 1000) * 1000;
 }
 

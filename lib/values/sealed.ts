@@ -47,7 +47,7 @@ export function unsealed<T>(text: string, seal: Seal, purpose: string): T | null
   if (bytes.length <= IV_BYTES + TAG_BYTES || bytes.toString('base64url') !== text) return null;
   for (const key of seal.keys) {
     const opened = decrypted(bytes, key, owner(seal, purpose));
-    if (opened !== null) return JSON.parse(opened) as T;
+    if (opened !== null) return JSON.parse(opened);
   }
   return null;
 }

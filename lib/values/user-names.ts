@@ -2,6 +2,7 @@
  * Names by which people tell users apart: without characters that cannot be seen, or that look like others. One pass over the
  * text. Source: docs/reference/records.md#names-of-users.
  */
+import { firstCodePoint } from './code-points.ts';
 
 /** Before any normalization, which can make a text longer. */
 export const USERNAME_MAX_CHARS = 320;
@@ -24,7 +25,7 @@ const LOOKALIKES: readonly [name: string, letters: RegExp][] = [
 const SEPARATOR = /^[@.\-_+ ]$/;
 
 const codeOf = (character: string): string =>
-  `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
+  `U+${firstCodePoint(character).toString(16).toUpperCase().padStart(4, '0')}`;
 
 /** Why a text can be no username, to be read behind the name of its field; null: it can. */
 export function usernameProblem(text: string): string | null {

@@ -3,9 +3,11 @@
  * that identity may do what the packet asks. What goes out carries the context of a request only from the gateway,
  * sealed.
  */
-import { type BusConfig, OPERATOR } from '../../config/bus.ts';
-import { isServiceName } from '../../config/services.ts';
+import type { BusConfig } from '../../config/bus.ts';
+import { isServiceName, OPERATOR } from '../../config/services.ts';
 import type { DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
+import { membersOf } from '../../lib/json/objects.ts';
+import { required } from '../../lib/values/required.ts';
 import { traceparentOf } from '../../lib/values/traceparent.ts';
 import { ClocksDiffer, ContextRefused, SealedContexts } from './contexts.ts';
 import type { BusPolicy, Identity } from './policy.ts';
@@ -59,7 +61,7 @@ export class Admission {
 
   constructor(bus: BusConfig, policy: BusPolicy) {
     this.#policy = policy;
-    this.#contexts = bus.contextKeys && new SealedContexts(bus.contextKeys);
+    this.#contexts = bus.contextKeys && new SealedContexts(bus.contextKeys, policy.longestCallMs);
     this.#mayActForUsers = policy.mayActForUsers(bus.identity.split('+'));
   }
 
@@ -67,7 +69,7 @@ export class Admission {
   knows(token: string): boolean {
     if (this.#identities.has(token)) return true;
     const names = token.split('+');
-    const inOrder = names.every((name, i) => isServiceName(name) && (i === 0 || names[i - 1]! < name));
+    const inOrder = names.every(isServiceName) && names.join() === [...new Set(names)].sort().join();
     if (token !== OPERATOR && !inOrder) return false;
     this.#identities.set(token, names);
     return true;
@@ -96,7 +98,7 @@ export class Admission {
     const node = payload['sender'];
     if (typeof node !== 'string' || NODE_ID.exec(node)?.[1] !== sender)
       throw new Refused(`${command} of ${sender} in the name of another node`);
-    const identity = this.#identities.get(sender)!;
+    const identity = required(this.#identities, sender);
     if (command === 'REQ') this.#admitCall(packet, identity, node, receiver);
     else if (command === 'RES') admitAnswer(payload, node, asked);
     else if (command === 'EVENT') this.#admitEvent(payload, identity, node);
@@ -110,7 +112,7 @@ export class Admission {
     if (!this.#policy.mayCall(identity, action)) throw new Refused(`${identity} may not call ${action}.`, answer);
     if (payload['stream']) throw new Refused(`${action} is not called with a stream.`, answer);
     payload['stream'] = undefined;
-    const { request } = (meta ?? {}) as { request?: unknown };
+    const { request } = membersOf(meta);
     payload['meta'] = {
       ...traceOf(meta),
       ...(request === undefined ? {} : { request: this.#opened(request, { action, id, receiver }, identity, answer) }),
@@ -164,7 +166,7 @@ function admitAnswer(payload: BusPacket['payload'], node: string, asked: Arrival
   const { id } = payload;
   if (typeof id !== 'string') throw new Refused(`RES of ${node} without id`);
   const expected = asked(id);
-  // Nobody waits for it any more: the caller's time limit has passed.
+  // The caller's time limit has passed.
   if (expected !== undefined && expected !== node) throw new Refused(`RES of ${node} to what was asked of ${expected}`);
   if (payload['stream']) throw new Refused(`RES of ${node} with a stream`);
   payload['stream'] = undefined;
@@ -173,13 +175,13 @@ function admitAnswer(payload: BusPacket['payload'], node: string, asked: Arrival
 
 /** Of the meta of a call or an event: the trace that it belongs to, which is no secret and decides nothing. */
 function traceOf(meta: unknown): { traceparent?: string } {
-  const traceparent = traceparentOf((meta as { traceparent?: unknown } | null | undefined)?.traceparent);
+  const traceparent = traceparentOf(membersOf(meta)['traceparent']);
   return traceparent === null ? {} : { traceparent };
 }
 
 /** Meta that an answer may report; nothing else of it reaches the caller's context. */
 function databaseTime(meta: unknown): DatabaseTimeMeta {
-  const { databaseMs } = (meta ?? {}) as { databaseMs?: unknown };
+  const { databaseMs } = membersOf(meta);
   return typeof databaseMs === 'number' && databaseMs >= 0 && Number.isFinite(databaseMs) ? { databaseMs } : {};
 }
 

@@ -3,6 +3,6 @@ import type { ServiceBroker } from 'moleculer';
 
 /** The bus has this process: without NATS always. */
 export function busConnected(broker: ServiceBroker): boolean {
-  const transit = broker.transit as unknown as { connected: boolean; tx: { linked?: boolean } } | null | undefined;
-  return !transit || (transit.connected && transit.tx.linked !== false);
+  const { transit } = broker;
+  return !transit || (transit.connected && !('linked' in transit.tx && transit.tx.linked === false));
 }

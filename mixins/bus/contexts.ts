@@ -5,7 +5,6 @@
  */
 
 import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
-import { LIMITS } from '../../config/limits.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { platformTime } from '../../lib/values/clock.ts';
 
@@ -27,7 +26,6 @@ const MAC_BYTES = 32;
 const HEAD_BYTES = KEY_ID_BYTES + MAC_BYTES;
 /** Clocks of two machines may differ by so much. */
 const CLOCK_SKEW_MS = 10_000;
-const REMEMBERED_MS = LIMITS.request_timeout_ms + 2 * CLOCK_SKEW_MS;
 
 /** Why a context was refused. */
 export class ContextRefused extends Error {
@@ -41,12 +39,14 @@ export class ClocksDiffer extends ContextRefused {
 
 export class SealedContexts {
   readonly #keys: ReadonlyMap<string, readonly Key[]>;
+  readonly #longestCallMs: number;
   /** Ids of calls whose context was accepted: of the running period, and of the one before. */
   #accepted = new Set<string>();
   #acceptedBefore = new Set<string>();
   #periodEnds = Number.NEGATIVE_INFINITY;
 
-  constructor(keys: ReadonlyMap<string, readonly Buffer[]>) {
+  constructor(keys: ReadonlyMap<string, readonly Buffer[]>, longestCallMs: number) {
+    this.#longestCallMs = longestCallMs;
     this.#keys = new Map([...keys].map(([service, secrets]) => [service, secrets.map(keyOf)]));
   }
 
@@ -67,7 +67,7 @@ export class SealedContexts {
       throw new ContextRefused('The context was not made for this call.');
     const context: RequestContext = JSON.parse(body.toString());
     const remaining = context.deadline - platformTime();
-    if (remaining < -CLOCK_SKEW_MS || remaining > LIMITS.request_timeout_ms + CLOCK_SKEW_MS)
+    if (remaining < -CLOCK_SKEW_MS || remaining > this.#longestCallMs + CLOCK_SKEW_MS)
       throw new ClocksDiffer('The context has expired, or the clocks differ.');
     this.#acceptOnce(call.id);
     return context;
@@ -76,9 +76,10 @@ export class SealedContexts {
   #acceptOnce(id: string): void {
     const now = performance.now();
     if (now > this.#periodEnds) {
-      this.#acceptedBefore = now > this.#periodEnds + REMEMBERED_MS ? new Set() : this.#accepted;
+      const rememberedMs = this.#longestCallMs + 2 * CLOCK_SKEW_MS;
+      this.#acceptedBefore = now > this.#periodEnds + rememberedMs ? new Set() : this.#accepted;
       this.#accepted = new Set();
-      this.#periodEnds = now + REMEMBERED_MS;
+      this.#periodEnds = now + rememberedMs;
     }
     if (this.#accepted.has(id) || this.#acceptedBefore.has(id))
       throw new ContextRefused('The context was already used.');

@@ -7,16 +7,6 @@ import type { ServiceBroker } from 'moleculer';
  */
 type Detection = 'unsubscribed' | 'silent' | 'heartbeat';
 
-interface Registry {
-  nodes: {
-    get(nodeId: string): { available: boolean } | undefined;
-    toArray(): { available: boolean }[];
-    disconnected(nodeId: string, unexpected: boolean): void;
-  };
-}
-
-const registryOf = (broker: ServiceBroker): Registry => broker.registry as unknown as Registry;
-
 const counts = new WeakMap<ServiceBroker, Record<Detection, number>>();
 
 /** Processes that this one has lost, since its start. */
@@ -30,13 +20,11 @@ export function lostNodes(broker: ServiceBroker): Record<Detection, number> {
 export function loseNode(broker: ServiceBroker, nodeId: string, detection: Detection): void {
   if (!isAvailable(broker, nodeId)) return;
   lostNodes(broker)[detection]++;
-  registryOf(broker).nodes.disconnected(nodeId, true);
+  broker.registry.nodes.disconnected(nodeId, true);
 }
 
 export const isAvailable = (broker: ServiceBroker, nodeId: string): boolean =>
-  registryOf(broker).nodes.get(nodeId)?.available === true;
+  broker.registry.nodes.get(nodeId)?.available === true;
 
 export const availableNodes = (broker: ServiceBroker): number =>
-  registryOf(broker)
-    .nodes.toArray()
-    .filter(({ available }) => available).length;
+  broker.registry.nodes.toArray().filter(({ available }) => available).length;

@@ -29,8 +29,10 @@ import {
   nkeyAuthenticator,
   usernamePasswordAuthenticator,
 } from 'nats';
-import { type BusConfig, type BusLogin, OPERATOR } from '../../config/bus.ts';
+import type { BusConfig, BusLogin } from '../../config/bus.ts';
 import type { Config } from '../../config/env.ts';
+import { OPERATOR } from '../../config/services.ts';
+import { isObject } from '../../lib/json/objects.ts';
 import { type CertifiedServer, chainExpiresAt } from '../certificate-expiry.ts';
 import { isUntrustedCertificate } from '../certificates.ts';
 import type { Timekeeper } from '../database/timekeeper.ts';
@@ -55,19 +57,6 @@ const REFUSALS_LOGGED_MS = 1_000;
 const EXPECTED = new Set(['REQ', 'PING']);
 const NO_RESPONDERS = 503;
 
-interface Registry {
-  nodes: {
-    toArray(): { id: string; local: boolean; available: boolean }[];
-    disconnected(nodeId: string, unexpected: boolean): void;
-  };
-}
-
-/** Members that Moleculer's declarations lack. */
-interface Transit {
-  pendingRequests: Map<string, { nodeID: string; action: { name: string }; reject(error: Error): void }>;
-  sendResponse(node: string, id: string, meta: object, headers: object, data: null, error: Error): PromiseLike<unknown>;
-}
-
 interface SecretOptions {
   /** Announced fingerprints of this process's secret. */
   readonly secret?: SecretMetadata | null;
@@ -76,6 +65,8 @@ interface SecretOptions {
 }
 
 class NatsBus extends Transporters.NATS {
+  /** Set by Moleculer. */
+  declare readonly messageHandler: (command: string, packet: BusPacket) => unknown;
   readonly #bus: BusConfig;
   readonly #timekeeper: Timekeeper | null;
   readonly #admission: Admission;
@@ -215,7 +206,7 @@ class NatsBus extends Transporters.NATS {
    * once, and nothing is sent to a process that has not come back yet: NATS would drop it without a word.
    */
   #forgetNodes(): void {
-    const { nodes } = (this.broker as unknown as { registry: Registry }).registry;
+    const { nodes } = this.broker.registry;
     for (const { id, local, available } of nodes.toArray()) if (!local && available) nodes.disconnected(id, true);
   }
 
@@ -267,12 +258,12 @@ class NatsBus extends Transporters.NATS {
   }
 
   #noteReturned(about: string): void {
-    const { pendingRequests } = this.transit as unknown as Transit;
+    const { pendingRequests } = this.transit;
     const call = pendingRequests.get(about);
     const nodeID = call ? call.nodeID : about;
     if (call) {
       pendingRequests.delete(about);
-      call.reject(new CallUndelivered({ action: call.action.name, nodeID }));
+      call.reject(new CallUndelivered({ action: call.ctx.action?.name, nodeID }));
     }
     loseNode(this.broker, nodeID, 'unsubscribed');
   }
@@ -280,9 +271,8 @@ class NatsBus extends Transporters.NATS {
   #receive(command: string, sender: string, data: Buffer): void {
     const packet = this.#admitted(command, sender, data);
     if (!packet) return;
-    const { messageHandler } = this as unknown as { messageHandler(command: string, packet: BusPacket): unknown };
     try {
-      messageHandler(command, packet);
+      this.messageHandler(command, packet);
     } catch (error) {
       this.logger.error(`Handling an admitted packet (${command} of ${sender}) failed.`, error);
     }
@@ -299,12 +289,12 @@ class NatsBus extends Transporters.NATS {
       }
       const whole = joiner.add(data, performance.now());
       if (!whole) return null;
-      const packet = this.deserialize(command, whole) as BusPacket;
-      const { pendingRequests } = this.transit as unknown as Transit;
+      const packet: BusPacket = this.deserialize(command, whole);
+      const { pendingRequests } = this.transit;
       const asked = (id: string): string | undefined => pendingRequests.get(id)?.nodeID;
       this.#admission.admit({ command, sender, packet, receiver: this.nodeID, asked });
       if (command === 'INFO') this.#checkSecret(packet.payload);
-      if (command === 'RES' && (packet.payload['error'] as { type?: unknown } | undefined)?.type === CLOCKS_DIFFER)
+      if (command === 'RES' && isObject(packet.payload['error']) && packet.payload['error']['type'] === CLOCKS_DIFFER)
         this.#noteClocks(sender);
       return packet;
     } catch (error) {
@@ -332,9 +322,8 @@ class NatsBus extends Transporters.NATS {
   }
 
   #answerRefused({ message, type }: Refused, { node, id }: NonNullable<Refused['answer']>): void {
-    const { sendResponse } = this.transit as unknown as Transit;
     const refusal = new Errors.MoleculerClientError(message, 403, type);
-    void sendResponse.call(this.transit, node, id, {}, {}, null, refusal);
+    void this.transit.sendResponse(node, id, {}, {}, {}, refusal);
   }
 
   #logRefusal(error: unknown): void {
@@ -352,7 +341,7 @@ class NatsBus extends Transporters.NATS {
   }
 
   override publish(packet: Parameters<Transporters.Base['publish']>[0]): Promise<void> {
-    this.#admission.prepare(packet as unknown as BusPacket);
+    this.#admission.prepare(packet);
     return super.publish(packet);
   }
 

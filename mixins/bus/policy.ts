@@ -11,4 +11,6 @@ export interface BusPolicy {
   mayHear(receiver: Identity, event: string): boolean;
   /** The caller may call actions for a user, with a request context. */
   mayActForUsers(caller: Identity): boolean;
+  /** Longest wait of a caller for a call for a user. */
+  readonly longestCallMs: number;
 }

@@ -1,3 +1,5 @@
+import { membersOf } from '../../lib/json/objects.ts';
+
 /**
  * Processes know each other by the fingerprint of their PLATFORM_SECRET: one that seals what the others cannot open does
  * not join them. The database says so as well, but not of two that replace the same secret by different ones, nor of one
@@ -18,7 +20,7 @@ export const secretMetadata = (fingerprints: readonly string[]): SecretMetadata 
 
 /** Of a node's announcement; null: it has none, such as that of a console. */
 function announced(metadata: unknown): readonly string[] | null {
-  const { secrets } = (metadata ?? {}) as { secrets?: unknown };
+  const { secrets } = membersOf(metadata);
   const isList = Array.isArray(secrets) && secrets.length > 0 && secrets.length <= 2;
   return isList && secrets.every((one) => typeof one === 'string') ? secrets : null;
 }
@@ -29,7 +31,9 @@ function announced(metadata: unknown): readonly string[] | null {
  */
 export function shareSecret({ secrets }: SecretMetadata, metadata: unknown): boolean {
   const others = announced(metadata);
-  return others === null || others.includes(secrets[0]!) || secrets.includes(others[0]!);
+  if (others === null) return true;
+  const [own, other] = [secrets.slice(0, 1), others.slice(0, 1)];
+  return own.some((one) => others.includes(one)) || other.some((one) => secrets.includes(one));
 }
 
 /** Why the process that starts does not join. */

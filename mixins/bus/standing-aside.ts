@@ -6,20 +6,12 @@
 import { type Context, Errors, type Middleware, type ServiceBroker } from 'moleculer';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Database } from '../database/database.ts';
+import { middleware } from '../moleculer.ts';
 
 interface ServiceInfo {
   readonly name: string;
-  readonly actions: Record<string, object>;
+  readonly actions?: Record<string, object>;
   readonly metadata: Record<string, unknown>;
-}
-
-interface Registry {
-  regenerateLocalRawInfo(nextVersion: boolean): { services: ServiceInfo[] };
-  services: {
-    getLocalNodeServices(): ServiceInfo[];
-    services: readonly (ServiceInfo & { readonly local: boolean; readonly node: { readonly available: boolean } })[];
-  };
-  discoverer: { sendLocalNodeInfo(): PromiseLike<void> };
 }
 
 /** Interval at which a process with a silent link checks what the others offer. */
@@ -37,10 +29,8 @@ export function standingAside(databases: ReadonlyMap<string, Pick<Database, 'onS
   const aside = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
 
-  const registryOf = (broker: ServiceBroker): Registry => broker.registry as unknown as Registry;
-
   const worksElsewhere = (broker: ServiceBroker, service: string): boolean =>
-    registryOf(broker).services.services.some(
+    broker.registry.services.services.some(
       ({ name, local, node, actions, metadata }) =>
         name === service &&
         !local &&
@@ -54,14 +44,14 @@ export function standingAside(databases: ReadonlyMap<string, Pick<Database, 'onS
     if (!silent.has(service.name)) return service;
     const metadata = { ...service.metadata, [SILENT]: true };
     if (!aside.has(service.name)) return { ...service, metadata };
-    const kept = Object.entries(service.actions).filter(([action]) => isForOperators(action));
+    const kept = Object.entries(service.actions ?? {}).filter(([action]) => isForOperators(action));
     return { ...service, metadata, actions: Object.fromEntries(kept) };
   }
 
   async function announce(broker: ServiceBroker): Promise<void> {
-    const registry = registryOf(broker);
+    const { registry } = broker;
     const info = registry.regenerateLocalRawInfo(true);
-    info.services = registry.services.getLocalNodeServices().map(announced);
+    Object.assign(info, { services: registry.services.getLocalNodeServices().map(announced) });
     await registry.discoverer.sendLocalNodeInfo();
   }
 
@@ -91,7 +81,7 @@ export function standingAside(databases: ReadonlyMap<string, Pick<Database, 'onS
   }
 
   let nodeID = '';
-  return {
+  return middleware({
     name: 'StandingAside',
     started(broker: ServiceBroker) {
       if (!broker.transit) return;
@@ -102,15 +92,15 @@ export function standingAside(databases: ReadonlyMap<string, Pick<Database, 'onS
     stopped() {
       clearInterval(timer);
     },
-    localAction(next: (ctx: Context) => Promise<unknown>, action: { service: { name: string } }) {
+    localAction(next: (ctx: Context) => Promise<unknown>, action: { name: string; service: { name: string } }) {
       return (ctx: Context) =>
         next(ctx).catch((error: unknown) => {
           const isRemote = ctx.nodeID !== nodeID;
           if (!isRemote || !aside.has(action.service.name)) throw error;
           if (!(error instanceof PlatformError) || error.code !== 'SERVICE_UNAVAILABLE') throw error;
           // The same error that a caller gets whose process was lost.
-          throw new Errors.RequestRejectedError({ action: ctx.action!.name!, nodeID });
+          throw new Errors.RequestRejectedError({ action: action.name, nodeID });
         });
     },
-  } as unknown as Middleware;
+  });
 }

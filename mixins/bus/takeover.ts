@@ -4,8 +4,10 @@
  * cannot bring down what is left. Reasons: docs/decisions/takeover.md.
  */
 import { Errors, type Middleware, type ServiceBroker } from 'moleculer';
-import { LIMITS } from '../../config/limits.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { isObject } from '../../lib/json/objects.ts';
+import { LIMITS } from '../../lib/limits.ts';
+import { middleware } from '../moleculer.ts';
 
 /** A call that NATS could not deliver: it was not executed. */
 export class CallUndelivered extends Errors.ServiceNotAvailableError {}
@@ -83,12 +85,12 @@ export function repeats(broker: ServiceBroker): Record<RepeatOutcome, number> {
 }
 
 /** `undelivered` or `lost` for a call without an answer; null: it has one. */
-function fateOf(error: unknown, action: string, { nodeID }: Called): 'undelivered' | 'lost' | null {
+function fateOf(error: unknown, action: string, answer: Answer): 'undelivered' | 'lost' | null {
   if (error instanceof CallUndelivered) return 'undelivered';
   if (!(error instanceof Errors.RequestRejectedError)) return null;
   // A process that lost another one itself answers the same error, about that other call.
-  const { data } = error as { data?: { action?: string; nodeID?: string } };
-  return data?.action === action && data.nodeID === nodeID ? 'lost' : null;
+  const { action: lost, nodeID }: Record<string, unknown> = isObject(error.data) ? error.data : {};
+  return lost === action && nodeID === answer.ctx?.nodeID ? 'lost' : null;
 }
 
 /** A repeat waits for the transaction of the lost process in the database, which may take longer than it waits there. */
@@ -107,10 +109,10 @@ export function takeover(repeatable: (action: string, params: unknown) => boolea
     answered: Answer,
   ): Promise<unknown> {
     const count = repeats(broker);
-    const timeout = Math.min(options.timeout ?? LIMITS.bus_timeout_ms, LIMITS.request_timeout_ms);
+    const timeout = options.timeout ?? LIMITS.request_timeout_ms;
     let { error, answer } = failed;
     for (let repeat = 1; ; repeat++) {
-      const fate = fateOf(error, action, answer.ctx!);
+      const fate = fateOf(error, action, answer);
       if (repeat > 1) count[fate ? 'lost' : 'answered']++;
       const may = fate === 'undelivered' || (fate === 'lost' && repeatable(action, params));
       if (!(may || (repeat > 1 && isInProgress(error))) || repeat > REPEATS_MAX) throw error;
@@ -121,7 +123,7 @@ export function takeover(repeatable: (action: string, params: unknown) => boolea
         throw error;
       }
       answer = next(action, params, { ...options, timeout: left });
-      // Nobody else offers the action.
+      // No other node offers the action.
       if (!answer.ctx) {
         answer.catch(() => {});
         count.lost++;
@@ -139,7 +141,7 @@ export function takeover(repeatable: (action: string, params: unknown) => boolea
   }
 
   let broker: ServiceBroker;
-  return {
+  return middleware({
     name: 'Takeover',
     created(created: ServiceBroker) {
       broker = created;
@@ -153,7 +155,7 @@ export function takeover(repeatable: (action: string, params: unknown) => boolea
         if (!node || node === broker.nodeID || options.nodeID !== undefined || options.ctx) return answer;
         budget.noteCall();
         const answered: Answer = answer.catch((error: unknown) =>
-          fateOf(error, action, answer.ctx!)
+          fateOf(error, action, answer)
             ? again(broker, next, { action, params, options }, { error, answer, began }, answered)
             : Promise.reject(error),
         );
@@ -161,5 +163,5 @@ export function takeover(repeatable: (action: string, params: unknown) => boolea
         return answered;
       };
     },
-  } as unknown as Middleware;
+  });
 }

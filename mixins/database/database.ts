@@ -5,16 +5,22 @@
  * need no answer from each other travel together.
  */
 
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { LRUCache } from 'lru-cache';
 import pg from 'pg';
-import { LIMITS } from '../../config/limits.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { asError, codeOf, messageOf } from '../../lib/errors/thrown.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { correctPlatformTime, platformTime } from '../../lib/values/clock.ts';
+import { entryBound } from '../../lib/values/entry-bound.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
+import { endsBefore } from '../ends-before.ts';
+import type { Holder } from '../fair-queue.ts';
 import { Outage } from '../outage.ts';
 import { traceStatement, traceWait } from '../tracing/traced-statements.ts';
 import { mark } from '../watchdog/work.ts';
-import { ConnectionQueues, type Holder, PLATFORM } from './connection-queues.ts';
+import { ConnectionQueue, PLATFORM } from './connection-queue.ts';
 import {
   DatabaseSilent,
   type Failure,
@@ -25,8 +31,17 @@ import {
   isUnanswered,
 } from './failures.ts';
 import { LinkWatch } from './link-watch.ts';
-import { type FirstRows, PageClient, type PageRows, type PageStatement, runBounded, runPage } from './page-client.ts';
-import { type Role, serviceRole, tenantRole } from './roles.ts';
+import {
+  type Answer,
+  type FirstRows,
+  PageClient,
+  type PageRows,
+  type PageStatement,
+  runBounded,
+  runPage,
+  runStatement,
+} from './page-client.ts';
+import { LOGIN, type Role, serviceRole, tenantRole } from './roles.ts';
 import { beginSession, isPooled, requireSessionMode } from './session.ts';
 import type { Rows, Statement } from './statement.ts';
 import { currentUse } from './use.ts';
@@ -47,19 +62,21 @@ export interface Tx {
   first<R>(statement: Statement): Promise<R | null>;
   /** The first row of a statement that always has one; throws when it has none. */
   one<R>(statement: Statement): Promise<R>;
-  /** Rows as arrays, for the hot paths. */
-  arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }>;
   /** Records straight from the wire into the JSON of an answer that begins with `head`. */
   page(statement: PageStatement, head: string): Promise<PageRows>;
   /** Statements sent in one turn leave in one packet. */
   gather(): void;
   /** BEGIN, which travels with the next statement. The caller ends the transaction. */
-  begin(): void;
+  begin(statement?: string): void;
+  /** Sends COMMIT, ROLLBACK or the like; resolves to what PostgreSQL did instead, such as ROLLBACK for COMMIT. */
+  control(statement: 'COMMIT' | 'ROLLBACK' | 'SET CONSTRAINTS ALL IMMEDIATE'): Promise<string>;
   /**
    * The statements after this one run as `role`, until the next change of role or the end of the transaction. It
    * travels with the statement behind it and need not be awaited: when it fails, the transaction fails with its error.
    */
-  actAs(role: Role): Promise<void>;
+  actAs(role: Role): Promise<unknown>;
+  /** Runs one piece of the transaction as the login, for tables that its role does not reach; then the role goes on. */
+  asLogin<T>(work: () => Promise<T>): Promise<T>;
   /** Quoted schema of the tenant whose role the connection has; empty for other roles. */
   readonly schema: string;
   readonly client: pg.PoolClient;
@@ -67,7 +84,7 @@ export interface Tx {
   readonly isAbandoned: boolean;
 }
 
-interface Session extends pg.PoolClient {
+interface SessionState {
   /** Of `performance.now()`. */
   openedAt?: number;
   platformRole?: string;
@@ -76,9 +93,11 @@ interface Session extends pg.PoolClient {
   /** Characters of the text of each, by name. */
   preparedNames?: Map<string, number>;
   preparedChars?: number;
-  /** Why the connection must not go back to the pool. */
+  /** Why the connection must not go back to the pool, though it lives. */
   unusable?: Error;
 }
+
+interface Session extends PageClient, SessionState, Pick<pg.PoolClient, 'release'> {}
 
 /**
  * Prepared statements kept per connection; the oldest are deallocated, or PostgreSQL's memory would grow with tenants.
@@ -91,6 +110,7 @@ const PREPARED_EACH_MAX_CHARS = 128 * 1024;
 /** SQLSTATEs of a statement that was prepared before a table changed: its result, or a row that it only names. */
 const OUTDATED: ReadonlySet<string | null> = new Set(['0A000', '42703', '42804']);
 
+const ACCOUNTS_MAX = 10_000;
 const CONNECT_MS = 5_000;
 /** How old connections to a read-only database become: its address may lead to another server by now. */
 const LEAVE_EVERY_MS = 2_000;
@@ -128,9 +148,11 @@ export type Degradation = 'databaseReadOnly' | 'databaseFull';
 export class Database {
   readonly pool: pg.Pool;
   readonly url: string;
-  readonly queues: ConnectionQueues;
+  readonly queue: ConnectionQueue;
   /** Milliseconds that connections were held since the start. */
   heldMs = 0;
+  /** Statements sent since the start, those that begin and end transactions included. */
+  statements = 0;
   /** Failures since the start, by kind. */
   readonly failures = new Map<FailureKind, number>();
   /** Of PostgreSQL, as the newest connection reported it; null: there was none yet. */
@@ -156,6 +178,8 @@ export class Database {
   #fullAt = Number.NEGATIVE_INFINITY;
   /** Connections that were opened before are not used any more. */
   #leaveBefore = Number.NEGATIVE_INFINITY;
+  /** Role and share of each tenant, whose texts are the same for each request. */
+  readonly #accounts = new LRUCache<string, { readonly role: Role; readonly holder: Holder }>(entryBound(ACCOUNTS_MAX));
   /** Roles of tenants that a connection of this process has taken. */
   readonly #taken = new Set<string>();
   readonly #onRefused: (error: Error) => void;
@@ -172,7 +196,7 @@ export class Database {
   constructor(url: string, options: DatabaseOptions) {
     const { size } = options;
     this.url = url;
-    this.queues = new ConnectionQueues({ size, perTenant: options.perTenant ?? Math.max(1, Math.floor(size / 2)) });
+    this.queue = new ConnectionQueue({ size, perTenant: options.perTenant ?? Math.max(1, Math.floor(size / 2)) });
     this.pool = new pg.Pool({
       Client: PageClient,
       connectionString: url,
@@ -185,15 +209,15 @@ export class Database {
       keepAlive: true,
       verify: (client: pg.PoolClient, done: (error?: Error) => void) =>
         void this.#recognise(client).then(() => done(), done),
-    } as pg.PoolConfig);
+    });
     this.pool.on('error', (error) => {
       this.#checked = null;
       if (!this.pool.ending) options.onError?.(error);
     });
-    this.pool.on('connect', (client: Session) => {
+    this.pool.on('connect', (client: pg.PoolClient & SessionState) => {
       this.#refused = false;
       client.openedAt = performance.now();
-      this.#meet(client as unknown as PageClient);
+      if (client instanceof PageClient) this.#meet(client);
     });
     this.#onTrouble = options.onTrouble ?? (() => {});
     this.#onRefused = options.onRefused ?? (() => {});
@@ -226,7 +250,7 @@ export class Database {
 
   #watchLink(): LinkWatch {
     // Also those that are being made.
-    const streams = (): Socket[] => (this.pool as unknown as { _clients: Session[] })._clients.map(streamOf);
+    const streams = (): Socket[] => this.pool._clients.map(streamOf).filter((stream) => stream instanceof Socket);
     return new LinkWatch({
       inUse: () => this.pool.totalCount > this.pool.idleCount,
       received: () => streams().reduce((sum, { bytesRead }) => sum + bytesRead, 0),
@@ -304,14 +328,14 @@ export class Database {
       for (;;) {
         const client = (await this.pool.connect()) as Session;
         const { openedAt = 0 } = client;
-        const isOld = (client as unknown as PageClient).isReadOnly && performance.now() - openedAt > LEAVE_EVERY_MS;
+        const isOld = client.isReadOnly && performance.now() - openedAt > LEAVE_EVERY_MS;
         if (openedAt >= this.#leaveBefore && !isOld) return client;
         client.release(true);
       }
     } catch (error) {
       if (isRefusedLogin(error) && !this.#refused) {
         this.#refused = true;
-        this.#onRefused(error as Error);
+        this.#onRefused(asError(error));
       }
       this.#note(error);
       throw error;
@@ -408,7 +432,7 @@ export class Database {
     const role = serviceRole(service, tenantId);
     // Jobs may take minutes, and the requests of their tenant must go on meanwhile.
     const isPlatform = tenantId === null || currentUse() === undefined;
-    const holder = isPlatform ? PLATFORM : this.queues.shared(`${role.name} ${tenantId}`);
+    const holder = isPlatform ? PLATFORM : this.queue.shared(`${role.name} ${tenantId}`);
     return this.#loan(null, holder, (loan) => inTransaction(loan, role, work));
   }
 
@@ -416,85 +440,86 @@ export class Database {
   async close(withinMs?: number): Promise<void> {
     this.#watch?.stop();
     if (withinMs === undefined) return this.pool.end();
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, Math.max(0, withinMs));
-    });
-    await Promise.race([this.pool.end(), late]).finally(() => clearTimeout(timer));
+    await endsBefore(this.pool.end(), performance.now() + withinMs);
   }
 
   #records<T>(tenantId: string, work: (loan: Loan) => Promise<T>): Promise<T> {
-    const role = tenantRole(tenantId);
-    return this.#loan(role, this.queues.tenant(role.name), work);
+    let account = this.#accounts.get(tenantId);
+    if (!account) {
+      const role = tenantRole(tenantId);
+      this.#accounts.set(tenantId, (account = { role, holder: this.queue.tenant(role.name) }));
+    }
+    return this.#loan(account.role, account.holder, work);
   }
 
   async #loan<T>(role: Role | null, holder: Holder, work: (loan: Loan) => Promise<T>): Promise<T> {
     const use = currentUse();
     const asked = performance.now();
-    const waiting = this.queues.enter(holder, use && remainingMs(use.deadline));
+    const waiting = this.queue.enter(holder, use && remainingMs(use.deadline));
     if (waiting) await waiting;
     const began = performance.now();
     let waitedMs = 0;
+    let client: Session | undefined;
+    let loan: Loan | undefined;
     try {
-      return await this.#lend(role, use?.statementTimeoutMs ?? LIMITS.statement_timeout_ms, asked, work);
+      client = await this.#connect();
+      traceWait(asked);
+      const switched = this.#settle(client, role, use?.statementTimeoutMs ?? LIMITS.statement_timeout_ms);
+      if (switched) await switched;
+      loan = new Loan(client, role);
+      const result = await work(loan);
+      if (client.lost) throw client.lost;
+      return result;
     } catch (error) {
       // It waited for another transaction, such as a deployment, and then did nothing.
       if (sqlState(error) === LOCK_TIMEOUT) waitedMs = LIMITS.idempotency_wait_ms;
-      throw error;
+      if (!client) throw error;
+      if (isConnectionError(error)) client.lost ??= asError(error);
+      this.#note(client.lost ?? error);
+      throw client.lost ?? error;
     } finally {
-      this.queues.leave(holder);
+      if (client) this.#takeBack(client);
+      if (loan) this.statements += loan.statements;
+      this.queue.leave(holder);
       const heldMs = performance.now() - began;
       this.heldMs += heldMs;
       if (use) use.heldMs += Math.max(0, heldMs - waitedMs);
     }
   }
 
-  /** `asked`: when the connection was asked for, on the clock of `performance.now()`. */
-  async #lend<T>(role: Role | null, timeoutMs: number, asked: number, work: (loan: Loan) => Promise<T>): Promise<T> {
-    const client = await this.#connect();
-    traceWait(asked);
-    let broken: Error | undefined;
-    const onError = (error: Error): void => {
-      broken = error;
-    };
-    client.on('error', onError);
-    try {
-      const name = role?.name ?? null;
-      const settings = settingsFor(client, name, timeoutMs);
-      if (settings !== '') {
-        const switched = client.query(settings);
-        switched.catch((error) => {
-          broken = error;
-        });
-        // It travels with the first statement, which would run as the role before if this one failed. So a role is
-        // waited for until it has been taken once: from then on there is no reason why it could not be.
-        if (name !== null && !this.#taken.has(name)) {
-          await switched;
-          this.#taken.add(name);
-        }
-      }
-      const result = await work(new Loan(client, role?.schema ?? ''));
-      if (broken) throw broken;
-      return result;
-    } catch (error) {
-      if (isConnectionError(error)) broken ??= error as Error;
-      this.#note(broken ?? error);
-      throw broken ?? error;
-    } finally {
-      client.removeListener('error', onError);
-      if (!broken) this.#noteAnswer(client as unknown as PageClient);
-      client.release(broken ?? client.unusable);
-      // The server may still be sending unread rows.
-      if (client.unusable) streamOf(client).destroy();
-    }
+  /** Gives the connection this role and time limit. A promise only for a role that was never taken before. */
+  #settle(client: Session, role: Role | null, timeoutMs: number): Promise<void> | undefined {
+    const name = role?.name ?? null;
+    const settings = settingsFor(client, name, timeoutMs);
+    if (settings === '') return undefined;
+    const switched = client.query(settings).then(
+      () => {
+        if (name !== null) this.#taken.add(name);
+      },
+      (error) => {
+        client.lost ??= error;
+        throw error;
+      },
+    );
+    // It travels with the first statement, which would run as the role before if this one failed. So a role is
+    // waited for until it has been taken once: from then on there is no reason why it could not be.
+    if (name !== null && !this.#taken.has(name)) return switched;
+    switched.catch(() => {});
+    return undefined;
+  }
+
+  #takeBack(client: Session): void {
+    if (!client.lost) this.#noteAnswer(client);
+    client.release(client.lost ?? client.unusable);
+    // The server may still be sending unread rows.
+    if (client.unusable) streamOf(client).destroy();
   }
 }
 
 const told = (error: unknown, { kind, remedy }: Failure): string =>
-  `The database failed (${kind}: ${(error as Error).message}): ${remedy}.`;
+  `The database failed (${kind}: ${messageOf(error)}): ${remedy}.`;
 
-const streamOf = (client: Session): Socket =>
-  (client as unknown as { connection: { stream: Socket } }).connection.stream;
+const streamOf = ({ connection }: pg.Client): Duplex => connection.stream;
 
 /** Milliseconds that a caller still waits. Throws when it has given up: its statements would be in vain. */
 function remainingMs(deadline: number): number {
@@ -518,20 +543,29 @@ function settingsFor(client: Session, role: string | null, timeoutMs: number): s
   return settings.join('; ');
 }
 
+const whole = <R>(answer: Answer<R>): Answer<R> => answer;
+const commandOf = ({ command }: Answer<unknown>): string => command;
+
+function onlyRow<R>({ rows: [row] }: Answer<R>): R {
+  if (row === undefined) throw new Error('The statement returned no row.');
+  return row;
+}
+
 class Loan implements Tx {
   readonly client: Session;
-  #schema: string;
+  #role: Role | null;
+  statements = 0;
   #inTransaction = false;
   /** Of the statements of the transaction, the last one that failed by itself: those behind it fail because of it. */
   #failure: unknown = null;
 
-  constructor(client: Session, schema: string) {
+  constructor(client: Session, role: Role | null) {
     this.client = client;
-    this.#schema = schema;
+    this.#role = role;
   }
 
   get schema(): string {
-    return this.#schema;
+    return this.#role?.schema ?? '';
   }
 
   /** Why the transaction has failed; null when no statement has. */
@@ -539,50 +573,50 @@ class Loan implements Tx {
     return this.#failure;
   }
 
-  begin(): void {
+  begin(statement = 'BEGIN'): void {
     this.#inTransaction = true;
-    together(this.client.query('BEGIN').catch(this.#fail));
+    void this.#send({ text: statement }, commandOf);
   }
 
-  actAs(role: Role): Promise<void> {
+  control(statement: string): Promise<string> {
+    return this.#send({ text: statement }, commandOf);
+  }
+
+  actAs(role: Role): Promise<unknown> {
     // Outside a transaction PostgreSQL only warns, and the statements that follow run as the role before.
     if (!this.#inTransaction) throw new Error('A role is changed within a transaction only.');
-    const entered = together(this.client.query(role.enter).then(mark, this.#fail));
-    this.#schema = role.schema;
-    return entered;
+    this.#role = role;
+    return this.#send({ text: role.enter }, commandOf);
+  }
+
+  async asLogin<T>(work: () => Promise<T>): Promise<T> {
+    const role = this.#role;
+    this.actAs(LOGIN);
+    try {
+      return await work();
+    } finally {
+      if (role) this.actAs(role);
+    }
   }
 
   query<R = Record<string, unknown>>(text: string | Statement, values?: readonly unknown[]): Promise<Rows<R>> {
-    const statement = typeof text === 'string' ? { text, values } : text;
-    return together(this.#send<R>(statement).then(({ rows, rowCount }) => ({ rows, rowCount: rowCount ?? 0 })));
+    return this.#send<R, Rows<R>>(typeof text === 'string' ? { text, values } : text, whole);
   }
 
   all<R>(statement: Statement): Promise<R[]> {
-    return together(this.#send<R>(statement).then(({ rows }) => rows));
+    return this.#send<R, R[]>(statement, ({ rows }) => rows);
   }
 
   first<R>(statement: Statement): Promise<R | null> {
-    return together(this.#send<R>(statement).then(({ rows }) => rows[0] ?? null));
+    return this.#send<R, R | null>(statement, ({ rows: [row] }) => row ?? null);
   }
 
   one<R>(statement: Statement): Promise<R> {
-    return together(
-      this.#send<R>(statement).then(({ rows: [row] }) => {
-        if (row === undefined) throw new Error('The statement returned no row.');
-        return row;
-      }),
-    );
+    return this.#send<R, R>(statement, onlyRow);
   }
 
-  #send<R>(statement: Statement): Promise<{ rows: R[]; rowCount: number | null }> {
-    return this.#run(statement, (asked) => this.client.query<R & pg.QueryResultRow>(asked as pg.QueryConfig));
-  }
-
-  arrays(statement: Statement): Promise<{ rows: unknown[][]; rowCount: number }> {
-    const answer = this.#run(statement, (asked) =>
-      this.client.query({ ...asked, rowMode: 'array' } as pg.QueryArrayConfig),
-    );
-    return together(answer.then(({ rows, rowCount }) => ({ rows: rows as unknown[][], rowCount: rowCount ?? 0 })));
+  #send<R, T>(statement: Statement, pick: (answer: Answer<R>) => T): Promise<T> {
+    return together(this.#run(statement, (asked) => runStatement(this.client, asked, pick)));
   }
 
   gather(): void {
@@ -612,6 +646,7 @@ class Loan implements Tx {
   }
 
   #run<S extends Statement, T>(statement: S, run: (asked: S) => Promise<T>): Promise<T> {
+    this.statements++;
     return traceStatement(statement.text, () => this.#runPrepared(statement, run));
   }
 
@@ -621,6 +656,8 @@ class Loan implements Tx {
    */
   readonly #fail = (error: unknown): never => {
     if (sqlState(error) === IN_FAILED_TRANSACTION) throw this.#failure ?? error;
+    // Its stack leads to the socket; now it leads to the statement as well.
+    if (error instanceof Error) Error.captureStackTrace(error);
     this.#failure = error;
     throw error;
   };
@@ -638,7 +675,7 @@ class Loan implements Tx {
     names.delete(name);
     names.set(name, text.length);
     for (const oldest of names.keys()) {
-      if (oldest === name || (names.size <= PREPARED_MAX && client.preparedChars! <= PREPARED_CHARS_MAX)) break;
+      if (oldest === name || (names.size <= PREPARED_MAX && client.preparedChars <= PREPARED_CHARS_MAX)) break;
       this.#unprepare(oldest);
     }
     return run(statement).catch((error) => {
@@ -649,18 +686,17 @@ class Loan implements Tx {
   }
 
   #unprepare(name: string): void {
-    const { connection, shapes } = this.client as unknown as PageClient & {
-      connection: { parsedStatements: Record<string, string> };
-    };
-    this.client.preparedChars! -= this.client.preparedNames?.get(name) ?? 0;
-    this.client.preparedNames?.delete(name);
+    const { connection, columns, shapes, preparedNames, preparedChars = 0 } = this.client;
+    this.client.preparedChars = preparedChars - (preparedNames?.get(name) ?? 0);
+    preparedNames?.delete(name);
+    columns.delete(name);
     shapes.delete(name);
     const text = connection.parsedStatements[name];
     if (text === undefined) return;
     delete connection.parsedStatements[name];
     // An aborted transaction refuses it; then the connection goes, with all its statements.
     this.client.query(`DEALLOCATE ${identifier(name)}`).catch((error) => {
-      this.client.unusable = error as Error;
+      this.client.unusable = asError(error);
     });
   }
 }
@@ -681,13 +717,12 @@ async function inTransaction<T>(loan: Loan, role: Role | null, work: (tx: Tx) =>
   try {
     const result = await work(loan);
     // PostgreSQL answers the COMMIT of a transaction in which a statement failed with ROLLBACK, and with no error.
-    const { command } = await traceStatement('COMMIT', () => loan.client.query('COMMIT'));
-    if (command !== 'COMMIT')
+    if ((await loan.control('COMMIT')) !== 'COMMIT')
       throw loan.failure ?? new Error('Nothing was committed: a statement of the transaction failed.');
     return result;
   } catch (error) {
     if (isConnectionError(error)) throw error;
-    await loan.client.query('ROLLBACK').catch(() => {});
+    await loan.control('ROLLBACK').catch(() => {});
     throw error;
   }
 }
@@ -696,6 +731,6 @@ const LOCK_TIMEOUT = '55P03';
 
 /** SQLSTATE of an error, or null. */
 export const sqlState = (error: unknown): string | null => {
-  const code = (error as { code?: unknown })?.code;
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null;
+  const code = codeOf(error);
+  return code !== undefined && /^[0-9A-Z]{5}$/.test(code) ? code : null;
 };

@@ -10,6 +10,7 @@ import { chmod, mkdir, readdir, readFile, readlink, realpath, rename, rm, stat, 
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { listeningPort } from '../listening-port.ts';
 import { PageClient } from './page-client.ts';
 
 export interface EmbeddedDatabase {
@@ -93,7 +94,7 @@ export async function freePort(): Promise<number> {
     const server = createServer();
     server.once('error', reject);
     server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
+      const port = listeningPort(server);
       server.close(() => resolve(port));
     });
   });

@@ -1,3 +1,4 @@
+import { codeOf, messageOf } from '../../lib/errors/thrown.ts';
 /**
  * Failures of the database itself, not of a statement: one list for callers, the pool and operators. None of it
  * is a bug of the request, so that all of it is answered with 503. Source: docs/reference/errors.md#database-failures.
@@ -107,13 +108,12 @@ const ROWS: readonly Row[] = [
 /** The failure behind an error; null: the statement itself failed, or something unrelated. */
 export function failureOf(error: unknown): Failure | null {
   if (!(error instanceof Error)) return null;
-  const { code } = error as { code?: unknown };
+  const code = codeOf(error);
   const [first] = error instanceof AggregateError ? error.errors : [];
   // Of an address with several hosts each was tried.
-  if (typeof code !== 'string' && first !== undefined) return failureOf(first);
+  if (code === undefined && first !== undefined) return failureOf(first);
   return (
-    ROWS.find(({ codes, message }) => (typeof code === 'string' ? codes.test(code) : message?.test(error.message))) ??
-    null
+    ROWS.find(({ codes, message }) => (code === undefined ? message?.test(error.message) : codes.test(code))) ?? null
   );
 }
 
@@ -131,8 +131,8 @@ export class DatabaseSilent extends Error {
 
 /** A connection could not be made, and nothing refused it. */
 export const isUnanswered = (error: unknown): boolean => {
-  const { code, message } = error as { code?: unknown; message?: string };
-  return typeof code === 'string' ? /^(?:ETIMEDOUT$|EHOST|ENET)/.test(code) : message === 'timeout expired';
+  const code = codeOf(error);
+  return code === undefined ? messageOf(error) === 'timeout expired' : /^(?:ETIMEDOUT$|EHOST|ENET)/.test(code);
 };
 
 /** The server knows neither the login nor its password, or has no such database: what the operator sets right. */

@@ -111,6 +111,16 @@ BEGIN
   END LOOP;
 END $$`;
 
+/** The logins that enter the roles of tenants. Logins of services that this version does not know stay. */
+export const actOnTenantsSql = (logins: readonly { readonly login: string; readonly asOwner: boolean }[]): string => `
+CREATE SCHEMA IF NOT EXISTS platform;
+CREATE TABLE IF NOT EXISTS platform.tenant_logins (
+  login text PRIMARY KEY,
+  as_owner boolean NOT NULL);
+INSERT INTO platform.tenant_logins AS known (login, as_owner)
+  VALUES ${logins.map(({ login, asOwner }) => `(${literal(login)}, ${asOwner})`).join(', ')}
+  ON CONFLICT (login) DO UPDATE SET as_owner = excluded.as_owner WHERE known.as_owner <> excluded.as_owner`;
+
 /** Lets the logins enter the roles of all tenants that are there. */
 export const ENTER_TENANTS = `DO $$
 DECLARE
@@ -119,8 +129,8 @@ BEGIN
   IF to_regproc('metadata.ensure_tenant_roles') IS NULL THEN RETURN; END IF;
   FOR tenant IN SELECT t.id FROM metadata.tenants t
     JOIN pg_roles records ON records.rolname = 't_' || replace(t.id::text, '-', '')
-    WHERE EXISTS (SELECT FROM pg_roles login WHERE login.rolname IN ('login_data', 'login_metadata', 'login_analytics', 'login_agent')
-      AND NOT EXISTS (SELECT FROM pg_auth_members m WHERE m.roleid = records.oid AND m.member = login.oid))
+    WHERE EXISTS (SELECT FROM platform.tenant_logins acting JOIN pg_roles login ON login.rolname = acting.login
+      WHERE NOT EXISTS (SELECT FROM pg_auth_members m WHERE m.roleid = records.oid AND m.member = login.oid))
   LOOP
     PERFORM metadata.ensure_tenant_roles(tenant);
   END LOOP;
@@ -133,12 +143,12 @@ export const setPasswordSql = (login: string, verifier: string): string =>
 export const callSql = (login: string, routines: readonly string[]): string =>
   `GRANT EXECUTE ON FUNCTION ${routines.join(', ')} TO ${identifier(login)}`;
 
-/** Lets a role call a function of another service's schema, as soon as both are there. */
-export const roleCallSql = (role: string, schema: string, routine: string): string => `DO $$ BEGIN
-  IF to_regrole(${literal(role)}) IS NULL OR to_regprocedure(${literal(`${schema}.${routine}`)}) IS NULL THEN RETURN; END IF;
-  IF NOT has_function_privilege(${literal(role)}, ${literal(`${schema}.${routine}`)}, 'EXECUTE') THEN
-    GRANT USAGE ON SCHEMA ${identifier(schema)} TO ${identifier(role)};
-    GRANT EXECUTE ON FUNCTION ${identifier(schema)}.${routine} TO ${identifier(role)};
+/** Lets a role call a function, such as `auth.end_grant(uuid, uuid, text)`, as soon as both are there. */
+export const roleCallSql = (role: string, routine: string): string => `DO $$ BEGIN
+  IF to_regrole(${literal(role)}) IS NULL OR to_regprocedure(${literal(routine)}) IS NULL THEN RETURN; END IF;
+  IF NOT has_function_privilege(${literal(role)}, ${literal(routine)}, 'EXECUTE') THEN
+    GRANT USAGE ON SCHEMA ${identifier(routine.slice(0, routine.indexOf('.')))} TO ${identifier(role)};
+    GRANT EXECUTE ON FUNCTION ${routine} TO ${identifier(role)};
   END IF;
 END $$`;
 

@@ -5,9 +5,10 @@
  */
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { ConfigError, databaseVariable } from '../../config/env.ts';
-import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
+import { ALL_SERVICES, SERVICES, type ServiceName } from '../../config/services.ts';
 import { type Database, sqlState } from './database.ts';
 import {
+  actOnTenantsSql,
   CLOSE_DATABASE,
   callSql,
   createLoginSql,
@@ -26,49 +27,14 @@ import { oneByOne } from './migrate.ts';
 import { PageClient } from './page-client.ts';
 import { defaultsSql } from './session.ts';
 
-interface Rights {
-  /** Roles that the login may enter, besides those of tenants. */
-  readonly roles: readonly string[];
-  /** Schemas whose tables it uses itself, for work that belongs to no tenant. */
-  readonly schemas: readonly string[];
-  /** Functions of the owner that it may call. */
-  readonly routines: readonly string[];
-}
+/** Of the queues in mixins/jobs. */
+const JOBS_SCHEMA = 'pgboss';
 
-/** Which services enter the roles of tenants: services/metadata/migrations, ensure_tenant_roles. */
-const RIGHTS: Record<ServiceName, Rights> = {
-  gateway: { roles: [], schemas: [], routines: [] },
-  auth: { roles: ['svc_auth'], schemas: ['auth'], routines: [] },
-  data: { roles: ['svc_data'], schemas: ['data', 'pgboss'], routines: [] },
-  metadata: {
-    roles: ['svc_metadata'],
-    schemas: ['metadata', 'pgboss', 'seed'],
-    routines: ['metadata.create_tenant_schema', 'metadata.erase_rows', 'metadata.erase_tenant', 'metadata.find_traces'],
-  },
-  analytics: { roles: ['svc_analytics'], schemas: ['analytics', 'pgboss'], routines: [] },
-  ratelimit: { roles: [], schemas: [], routines: [] },
-  mcp: { roles: [], schemas: [], routines: [] },
-  agent: { roles: ['svc_agent'], schemas: ['agent', 'pgboss'], routines: [] },
-};
-
-/** Access of a service to another one's tables: only by functions of the owner that do just that. */
-const CALLS: readonly { readonly role: string; readonly schema: string; readonly routine: string }[] = [
-  { role: 'svc_data', schema: 'auth', routine: 'end_grant(uuid, uuid, text)' },
-  { role: 'svc_data', schema: 'auth', routine: 'living_grants(uuid, text[])' },
-  { role: 'svc_data', schema: 'auth', routine: 'queue_invitation(uuid, uuid)' },
-  { role: 'svc_data', schema: 'auth', routine: 'add_password_link(uuid, uuid, uuid, bytea, integer)' },
-  // It counts mails to an address over all tenants, and no tenant's work may see those of another.
-  { role: 'svc_auth', schema: 'auth', routine: 'queue_mail(uuid, uuid, text, text, jsonb, integer)' },
-  { role: 'svc_data', schema: 'metadata', routine: 'tenant_schema_version(uuid)' },
-  { role: 'svc_data', schema: 'metadata', routine: 'tenant_suspended(uuid)' },
-  // A mutation under a run asks whether the run goes on, and consumes the approval that allows it.
-  ...['agent', 'analytics', 'data', 'metadata'].flatMap((service) =>
-    [
-      'continue_run(uuid, uuid, integer)',
-      'consume_approval(uuid, uuid, uuid, text, text)',
-      'end_stale_approval(uuid, uuid, uuid)',
-    ].map((routine) => ({ role: `svc_${service}`, schema: 'agent', routine })),
-  ),
+/** What a mutation under a run of an agent calls: whether the run goes on, and the approval that it consumes. */
+const MUTATION_ROUTINES = [
+  'agent.continue_run(uuid, uuid, integer)',
+  'agent.consume_approval(uuid, uuid, uuid, text, text)',
+  'agent.end_stale_approval(uuid, uuid, uuid)',
 ];
 
 /** Name of the role that the service signs in as. */
@@ -87,13 +53,28 @@ export function ensureLogins(owner: Database, services: readonly ServiceName[]):
     }
     await tx.query(CLOSE_DATABASE);
     for (const service of services) {
-      const { roles, schemas, routines } = RIGHTS[service];
+      const { database } = SERVICES[service];
       const login = loginOf(service);
-      await tx.query(enterSql(login, roles));
-      for (const schema of schemas) await tx.query(useSchemaSql(login, schema));
+      await tx.query(enterSql(login, database ? [`svc_${service}`] : []));
+      if (!database) continue;
+      const { jobs, schemas = [], routines = [] } = database;
+      for (const schema of [service, ...(jobs ? [JOBS_SCHEMA] : []), ...schemas])
+        await tx.query(useSchemaSql(login, schema));
       if (routines.length > 0) await tx.query(callSql(login, routines));
     }
-    for (const { role, schema, routine } of CALLS) await tx.query(roleCallSql(role, schema, routine));
+    for (const service of ALL_SERVICES) {
+      const { tenants, roleRoutines = [] } = SERVICES[service].database ?? {};
+      for (const routine of [...roleRoutines, ...(tenants ? MUTATION_ROUTINES : [])])
+        await tx.query(roleCallSql(`svc_${service}`, routine));
+    }
+    await tx.query(
+      actOnTenantsSql(
+        ALL_SERVICES.flatMap((service) => {
+          const tenants = SERVICES[service].database?.tenants;
+          return tenants ? [{ login: loginOf(service), asOwner: tenants === 'owner' }] : [];
+        }),
+      ),
+    );
     await tx.query(ENTER_TENANTS);
   });
 }

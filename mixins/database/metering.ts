@@ -4,8 +4,9 @@
  * Wraps every action of a process.
  */
 import type { Middleware } from 'moleculer';
-import { LIMITS } from '../../config/limits.ts';
 import type { Asker, DatabaseTimeMeta, RequestContext } from '../../lib/context.ts';
+import { LIMITS } from '../../lib/limits.ts';
+import { middleware } from '../moleculer.ts';
 import { currentUse, type DatabaseUse, measured } from './use.ts';
 
 interface ActionOf {
@@ -21,7 +22,7 @@ type Handler = (ctx: MeteredContext) => Promise<unknown>;
 
 /** `timeoutOf`: how long one statement of an action may take; undefined where the action does not say. */
 export const databaseMetering = (timeoutOf: (action: string) => number | undefined): Middleware =>
-  ({
+  middleware({
     name: 'DatabaseMetering',
     localAction(next: Handler, { name }: ActionOf): Handler {
       const timeoutMs = timeoutOf(name) ?? LIMITS.statement_timeout_ms;
@@ -35,10 +36,14 @@ export const databaseMetering = (timeoutOf: (action: string) => number | undefin
           heldMs: 0,
           ended: false,
         };
-        return measured(use, () => next(ctx)).finally(() => {
-          // The meta holds by now the usage of other processes on behalf of this action.
-          if (use.heldMs >= 1) ctx.meta.databaseMs = Math.round(use.heldMs) + (ctx.meta.databaseMs ?? 0);
-        });
+        return measured(
+          use,
+          () => next(ctx),
+          () => {
+            // The meta holds by now the usage of other processes on behalf of this action.
+            if (use.heldMs >= 1) ctx.meta.databaseMs = Math.round(use.heldMs) + (ctx.meta.databaseMs ?? 0);
+          },
+        );
       };
     },
-  }) as unknown as Middleware;
+  });

@@ -2,10 +2,10 @@
  * Forward-only, numbered SQL files of one service, applied in order inside one transaction each, under an advisory
  * lock so that any number of processes may start at once.
  */
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Umzug } from 'umzug';
+import { messageOf } from '../../lib/errors/thrown.ts';
 import type { Database, Tx } from './database.ts';
 
 const LOCK = 7_164_001;
@@ -27,12 +27,12 @@ export async function oneByOne<T>(database: Database, work: (tx: Tx) => Promise<
         return await work(tx);
       });
     } catch (error) {
-      const { message } = error as Error;
-      if (attempt === ATTEMPTS || !/^tuple concurrently (updated|deleted)$/.test(message)) throw error;
+      if (attempt === ATTEMPTS || !/^tuple concurrently (updated|deleted)$/.test(messageOf(error))) throw error;
       await pause(20 * attempt);
     }
 }
 
+/** Applies the files that the database lacks; returns their names. */
 export async function migrate(database: Database, service: string, directory: string): Promise<string[]> {
   return oneByOne(database, async (tx) => {
     await tx.query(`CREATE SCHEMA IF NOT EXISTS ${service}`);
@@ -40,31 +40,14 @@ export async function migrate(database: Database, service: string, directory: st
       `CREATE TABLE IF NOT EXISTS ${service}.migrations (
         name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`,
     );
-    const umzug = new Umzug({
-      migrations: {
-        glob: ['*.sql', { cwd: directory }],
-        resolve: ({ name }) => ({
-          name,
-          up: async () => {
-            await tx.query(await readFile(join(directory, name), 'utf8'));
-          },
-        }),
-      },
-      storage: {
-        logMigration: async ({ name }) => {
-          await tx.query(`INSERT INTO ${service}.migrations (name) VALUES ($1)`, [name]);
-        },
-        unlogMigration: async () => {
-          throw new Error('Migrations only go forward.');
-        },
-        executed: async () =>
-          (await tx.query<{ name: string }>(`SELECT name FROM ${service}.migrations ORDER BY name`)).rows.map(
-            (r) => r.name,
-          ),
-      },
-      logger: undefined,
-    });
-    return (await umzug.up()).map((m) => m.name);
+    const { rows } = await tx.query<{ name: string }>(`SELECT name FROM ${service}.migrations`);
+    const applied = new Set(rows.map(({ name }) => name));
+    const missing = (await readdir(directory)).filter((file) => file.endsWith('.sql') && !applied.has(file)).sort();
+    for (const name of missing) {
+      await tx.query(await readFile(join(directory, name), 'utf8'));
+      await tx.query(`INSERT INTO ${service}.migrations (name) VALUES ($1)`, [name]);
+    }
+    return missing;
   });
 }
 

@@ -4,7 +4,7 @@
  * so with `npm run migrate`, and the process knows the logins of its services alone.
  */
 import { type Config, ConfigError, databaseVariable, databaseVariableOf } from '../../config/env.ts';
-import type { ServiceName } from '../../config/services.ts';
+import { ALL_SERVICES, SERVICES, type ServiceName } from '../../config/services.ts';
 import { Database } from './database.ts';
 import { joinInstallation, keepFromProduction } from './installation.ts';
 import {
@@ -64,12 +64,12 @@ export async function openDatabases(config: Config, options: OpenOptions): Promi
 
 /** An address of each server that the process uses: they are nearly always one. */
 function serversOf({ databaseUrls }: Config, url: string | null): { variable: string; url: string }[] {
-  const all = Object.entries(databaseUrls).map(([service, own]) => ({
-    variable: databaseVariable(service as ServiceName),
-    url: own,
-  }));
+  const all = ALL_SERVICES.flatMap((service) => {
+    const own = databaseUrls[service];
+    return own === undefined ? [] : [{ variable: databaseVariable(service), url: own }];
+  });
   if (url !== null) all.unshift({ variable: 'DATABASE_URL', url });
-  return [...Map.groupBy(all, (address) => new URL(address.url).host).values()].map(([first]) => first!);
+  return [...Map.groupBy(all, (address) => new URL(address.url).host).values()].flatMap((same) => same.slice(0, 1));
 }
 
 function openDatabase(config: Config, service: ServiceName, url: string, { warn }: OpenOptions): Database {
@@ -84,14 +84,12 @@ function openDatabase(config: Config, service: ServiceName, url: string, { warn 
   });
 }
 
-/** Services that only look now and then. */
-const SELDOM: ReadonlySet<ServiceName> = new Set(['gateway', 'mcp', 'ratelimit']);
-
 /**
- * Connections of a service. Jobs may hold one for minutes, so no service has fewer for sharing a process with others.
+ * Connections of a service. Jobs may hold one for minutes, so no service has fewer for sharing a process with others;
+ * a service without rights in the database only asks whether it answers.
  */
 const poolSize = ({ databasePoolSize }: Config, service: ServiceName): number =>
-  SELDOM.has(service) ? Math.min(2, databasePoolSize) : databasePoolSize;
+  SERVICES[service].database ? databasePoolSize : Math.min(2, databasePoolSize);
 
 /** Addresses of the services' logins; null when `url` is not that of the owner. */
 async function prepareAsOwner(

@@ -1,13 +1,16 @@
 /**
- * A `pg` client that can hand the rows of a statement to a RowWriter as they come from the wire. Everything else is
- * pg's own: the parser is extended for this one kind of query, and leaves all other messages alone.
+ * A `pg` client with queries of our own: one that hands its rows to a RowWriter as they come from the wire, and one that
+ * knows the columns of a prepared statement from its first run, so that they are neither asked for nor read again.
+ * Connection, parser and protocol are pg's.
  */
-import { createRequire } from 'node:module';
-import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import pg from 'pg';
-import { LIMITS } from '../../config/limits.ts';
+import utils from 'pg/lib/utils.js';
+import type { ParameterStatusMessage } from 'pg-protocol/dist/messages.js';
+import { type Message, Parser } from 'pg-protocol/dist/parser.js';
+import { serialize } from 'pg-protocol/dist/serializer.js';
 import { RowShape, RowWriter, rowTexts } from '../../lib/json/row-writer.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { chainExpiresAt } from '../certificate-expiry.ts';
 import type { Statement } from './statement.ts';
 
@@ -29,14 +32,9 @@ export interface PageRows {
   /** Records follow that were not written. */
   readonly more: boolean;
   /**
-   * Texts of the columns behind the shown ones, of the last record written; of the only row when there is no record.
+   * Texts of the columns behind the shown ones: of the last record written when the page is full, else of the first row.
    */
   readonly rest: readonly (string | null)[];
-}
-
-interface Message {
-  name: string;
-  length: number;
 }
 
 const ROW = 68;
@@ -44,12 +42,38 @@ const DESCRIPTION = 84;
 const ROW_READ: Message & { fields: readonly never[] } = { name: 'dataRow', length: 0, fields: [] };
 const SHAPE_KNOWN: Message & { fields: readonly never[] } = { name: 'rowDescription', length: 0, fields: [] };
 
-interface PgParser {
-  handlePacket(offset: number, code: number, length: number, bytes: Buffer): Message;
-  parse(buffer: Buffer, callback: (message: Message) => void): void;
+/** Members of pg that its types leave out. */
+declare module 'pg' {
+  interface Connection {
+    /** Texts of prepared statements, by name. */
+    readonly parsedStatements: Record<string, string>;
+    attachListeners(stream: NodeJS.ReadableStream): void;
+  }
+
+  interface Client {
+    /** Of the server's process; null before the connection is made. */
+    readonly processID: number | null;
+    _getActiveQuery(): unknown;
+  }
+
+  interface Pool {
+    /** All connections, also those that are being made. */
+    readonly _clients: readonly pg.PoolClient[];
+  }
+
+  interface Query<R, I> {
+    values: readonly unknown[] | undefined;
+    name: string | undefined;
+    /** Reported when the statement has ended. */
+    _canceledDueToError: unknown;
+    handleRowDescription(message: unknown): void;
+    handleDataRow(message: Message): void;
+    handleCommandComplete(message: { text: string }): void;
+    prepare(connection: Connection): void;
+  }
 }
 
-const { Parser } = createRequire(import.meta.url)('pg-protocol/dist/parser.js') as { Parser: new () => PgParser };
+const EXECUTE_AND_SYNC = Buffer.concat([serialize.execute(), serialize.sync()]);
 
 class PageParser extends Parser {
   readonly #active: () => unknown;
@@ -62,37 +86,33 @@ class PageParser extends Parser {
   override handlePacket(offset: number, code: number, length: number, bytes: Buffer): Message {
     if (code === ROW || code === DESCRIPTION) {
       const query = this.#active();
-      if (query instanceof PageQuery) {
-        if (code === ROW) {
-          query.read(bytes, offset, length);
-          return ROW_READ;
-        }
-        if (query.shape) return SHAPE_KNOWN;
+      if (code === ROW && query instanceof PageQuery) {
+        query.read(bytes, offset, length);
+        return ROW_READ;
       }
+      if (code === DESCRIPTION && query instanceof KnownQuery && query.shape) return SHAPE_KNOWN;
     }
     return super.handlePacket(offset, code, length, bytes);
   }
 }
 
-interface PgConnection {
-  on(event: 'parameterStatus', listener: (message: { parameterName: string; parameterValue: string }) => void): void;
-  attachListeners(stream: NodeJS.ReadableStream): void;
-  emit(event: string, message: Message): void;
-}
-
 const READ_ONLY_SETTINGS: ReadonlySet<string> = new Set(['in_hot_standby', 'default_transaction_read_only']);
 
 export class PageClient extends pg.Client {
-  /** Shapes of prepared statements, by their names; a statement that is prepared anew is described anew. */
+  /** Columns of prepared statements, by their names; a statement that is prepared anew is described anew. */
+  readonly columns = new Map<string, Columns>();
+  /** Likewise of page statements. */
   readonly shapes = new Map<string, RowShape>();
   /** Settings that are on and keep the session from changing anything; the server reports each change of them. */
   readonly #readOnlyBy = new Set<string>();
+  /** Why the connection has ended. */
+  lost?: Error;
   /** As the server reports it when it accepts the connection, such as `18.1`; null before. */
   serverVersion: string | null = null;
 
   /** Of the server, milliseconds since 1970; null: the connection has no TLS, or accepts any certificate. */
   get certificateExpiresAt(): number | null {
-    const { stream } = (this as unknown as { connection: { stream: Socket } }).connection;
+    const { stream } = this.connection;
     return stream instanceof TLSSocket && stream.authorized ? chainExpiresAt(stream.getPeerCertificate(true)) : null;
   }
 
@@ -100,17 +120,18 @@ export class PageClient extends pg.Client {
     super(config);
     // From its creation to its end: the pool has no listener while it verifies a connection and hands it over, and an
     // `error` event without one ends the process. Statements on a lost connection fail by themselves.
-    this.on('error', () => {});
-    const self = this as unknown as { connection: PgConnection; _getActiveQuery(): unknown };
-    const { connection } = self;
+    this.on('error', (error) => {
+      this.lost ??= error;
+    });
+    const { connection } = this;
     connection.attachListeners = (stream) => {
-      const parser = new PageParser(() => self._getActiveQuery());
+      const parser = new PageParser(() => this._getActiveQuery());
       const tell = (message: Message): void =>
-        connection.emit(message.name === 'error' ? 'errorMessage' : message.name, message);
+        void connection.emit(message.name === 'error' ? 'errorMessage' : message.name, message);
       stream.on('data', (chunk: Buffer) => parser.parse(chunk, tell));
     };
-    connection.on('parameterStatus', ({ parameterName, parameterValue }) => {
-      if (parameterName === 'server_version') this.serverVersion = parameterValue.split(' ', 1)[0]!;
+    connection.on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatusMessage) => {
+      if (parameterName === 'server_version') this.serverVersion = firstWord(parameterValue);
       if (!READ_ONLY_SETTINGS.has(parameterName)) return;
       if (parameterValue === 'on') this.#readOnlyBy.add(parameterName);
       else this.#readOnlyBy.delete(parameterName);
@@ -123,16 +144,106 @@ export class PageClient extends pg.Client {
   }
 }
 
-const PgQuery = pg.Query as unknown as new (
-  config: object,
-  callback?: (error: Error | null) => void,
-) => {
-  handleRowDescription(message: unknown): void;
-  handleDataRow(message: Message): void;
-};
+/** Called when a statement has ended; without an error when it succeeded. */
+type Ended = (error: Error | null | undefined) => void;
 
-class PageQuery extends PgQuery {
-  shape: RowShape | undefined;
+/** A query that may know the columns of its result. */
+abstract class KnownQuery<Shape = unknown> extends pg.Query {
+  /** Of a statement that was prepared before on the connection. */
+  shape: Shape | undefined;
+
+  constructor({ text, values, name }: Statement, shape: Shape | undefined, callback: Ended) {
+    // Handed over as text: pg copies the properties of an object one by one.
+    super(text, undefined, callback);
+    this.values = values;
+    this.name = name;
+    this.shape = shape;
+  }
+
+  /** One buffer instead of four, and no description in the answer, once the columns are known. */
+  override prepare(connection: pg.Connection): void {
+    const { name, values } = this;
+    if (this.shape === undefined || name === undefined || connection.parsedStatements[name] === undefined) {
+      super.prepare(connection);
+      return;
+    }
+    let bound: Buffer;
+    try {
+      bound = serialize.bind({ statement: name, values, valueMapper: utils.prepareValue });
+    } catch {
+      super.prepare(connection); // it fails there too, and reports it as pg does
+      return;
+    }
+    if (connection.stream.writable) connection.stream.write(Buffer.concat([bound, EXECUTE_AND_SYNC]));
+  }
+}
+
+/** Parsers of values by the type of their column. */
+interface Types {
+  getTypeParser(oid: number, format: 'text'): (text: string) => unknown;
+}
+
+/** Columns of a result, in order. */
+type Columns = readonly { readonly name: string; readonly parse: (text: string) => unknown }[];
+
+/** The result of a statement. */
+export interface Answer<R> {
+  readonly rows: R[];
+  /** Rows that it returned or changed. */
+  readonly rowCount: number;
+  /** First word of its command tag, such as `SELECT` or `COMMIT`. */
+  readonly command: string;
+}
+
+const firstWord = (text: string): string => text.split(' ', 1)[0] ?? '';
+
+class StatementQuery<R> extends KnownQuery<Columns> {
+  readonly answer: { rows: R[]; rowCount: number; command: string } = { rows: [], rowCount: 0, command: '' };
+  readonly #types: Types;
+  readonly #keep: (columns: Columns) => void;
+
+  constructor(
+    statement: Statement,
+    columns: Columns | undefined,
+    types: Types,
+    keep: (columns: Columns) => void,
+    callback: Ended,
+  ) {
+    super(statement, columns, callback);
+    this.#types = types;
+    this.#keep = keep;
+  }
+
+  override handleRowDescription({ fields }: { fields: readonly { name: string; dataTypeID: number }[] }): void {
+    if (this.shape) return;
+    this.shape = fields.map(({ name, dataTypeID }) => ({ name, parse: this.#types.getTypeParser(dataTypeID, 'text') }));
+    this.#keep(this.shape);
+  }
+
+  override handleDataRow({ fields }: Message & { fields: readonly (string | null)[] }): void {
+    const columns = this.shape ?? [];
+    const row: Record<string, unknown> = {};
+    try {
+      for (let i = 0; i < columns.length; i++) {
+        const text = fields[i];
+        const { name, parse } = columns[i]!;
+        row[name] = text == null ? null : parse(text);
+      }
+    } catch (error) {
+      this._canceledDueToError = error;
+    }
+    this.answer.rows.push(row as R);
+  }
+
+  override handleCommandComplete({ text }: { text: string }): void {
+    const { answer } = this;
+    if (!this.shape) this.#keep((this.shape = []));
+    answer.command = firstWord(text);
+    answer.rowCount = Number(text.slice(text.lastIndexOf(' ') + 1)) || 0;
+  }
+}
+
+class PageQuery extends KnownQuery<RowShape> {
   readonly #statement: PageStatement;
   readonly #head: string;
   readonly #keep: (shape: RowShape) => void;
@@ -150,13 +261,12 @@ class PageQuery extends PgQuery {
     shape: RowShape | undefined,
     keep: (shape: RowShape) => void,
     stop: () => void,
-    callback: (error: Error | null) => void,
+    callback: Ended,
   ) {
-    super({ text: statement.text, values: statement.values, name: statement.name }, callback);
+    super(statement, shape, callback);
     this.#stop = stop;
     this.#statement = statement;
     this.#head = head;
-    this.shape = shape;
     this.#keep = keep;
   }
 
@@ -196,7 +306,8 @@ class PageQuery extends PgQuery {
 
   #begin(): RowWriter {
     if (!this.#writer) {
-      this.#writer = new RowWriter(this.shape!);
+      if (!this.shape) throw new Error('Assertion failed: rows came before their description');
+      this.#writer = new RowWriter(this.shape);
       this.#writer.append(this.#head);
     }
     return this.#writer;
@@ -210,23 +321,18 @@ export interface FirstRows<R> {
   readonly more: boolean;
 }
 
-class BoundedQuery extends PgQuery {
+class BoundedQuery<R> extends StatementQuery<R> {
   readonly #stop: () => void;
   #left: number;
   more = false;
 
-  constructor(
-    statement: Statement,
-    maxBytes: number,
-    stop: () => void,
-    callback: (error: Error | null, result?: pg.QueryResult) => void,
-  ) {
-    super({ text: statement.text, values: statement.values }, callback);
+  constructor({ text, values }: Statement, types: Types, maxBytes: number, stop: () => void, callback: Ended) {
+    super({ text, values }, undefined, types, () => {}, callback);
     this.#left = maxBytes;
     this.#stop = stop;
   }
 
-  override handleDataRow(message: Message): void {
+  override handleDataRow(message: Message & { fields: readonly (string | null)[] }): void {
     if (this.more) return;
     if (this.#left <= 0) {
       this.more = true;
@@ -249,19 +355,53 @@ export function runBounded<R>(
   abandoned: () => void,
 ): Promise<FirstRows<R>> {
   return new Promise((resolve, reject) => {
-    const query: BoundedQuery & { _result?: { rows: R[] } } = new BoundedQuery(
+    const query: BoundedQuery<R> = new BoundedQuery<R>(
       statement,
+      client,
       maxBytes,
       () => {
         abandoned();
-        resolve({ rows: query._result?.rows ?? [], more: true });
+        resolve({ rows: query.answer.rows, more: true });
       },
-      (error, result) => {
+      (error) => {
         if (error) reject(error);
-        else resolve({ rows: (result?.rows ?? []) as R[], more: false });
+        else resolve({ rows: query.answer.rows, more: false });
       },
     );
-    (client as unknown as { query(query: BoundedQuery): void }).query(query);
+    client.query(query);
+  });
+}
+
+/** Runs a statement and answers what `pick` takes of it; the columns of a prepared one are remembered by its name. */
+export function runStatement<R, T>(
+  client: PageClient,
+  statement: Statement,
+  pick: (answer: Answer<R>) => T,
+): Promise<T> {
+  const { columns: known } = client;
+  const { name } = statement;
+  return new Promise((resolve, reject) => {
+    const query: StatementQuery<R> = new StatementQuery<R>(
+      statement,
+      name === undefined ? undefined : known.get(name),
+      client,
+      (columns) => {
+        if (name !== undefined) known.set(name, columns);
+      },
+      (error) => {
+        if (error) {
+          if (name !== undefined) known.delete(name); // the statement may be prepared anew, with other columns
+          reject(error);
+        } else {
+          try {
+            resolve(pick(query.answer));
+          } catch (problem) {
+            reject(problem);
+          }
+        }
+      },
+    );
+    client.query(query);
   });
 }
 
@@ -271,12 +411,12 @@ export function runBounded<R>(
  * there before the statement has ended, and `abandoned` tells that the connection is to be closed.
  */
 export function runPage(
-  client: pg.PoolClient,
+  client: PageClient,
   statement: PageStatement,
   head: string,
   abandoned: () => void,
 ): Promise<PageRows> {
-  const { shapes } = client as unknown as PageClient;
+  const { shapes } = client;
   const { name } = statement;
   return new Promise((resolve, reject) => {
     const query: PageQuery = new PageQuery(
@@ -297,6 +437,6 @@ export function runPage(
         } else resolve(query.result());
       },
     );
-    (client as unknown as { query(query: PageQuery): void }).query(query);
+    client.query(query);
   });
 }

@@ -1,5 +1,7 @@
 /** Describes why a process cannot use its database, and what to do about it. */
 import { ConfigError } from '../../config/env.ts';
+import { messageOf } from '../../lib/errors/thrown.ts';
+import { membersOf } from '../../lib/json/objects.ts';
 import { isUntrustedCertificate } from '../certificates.ts';
 import { sqlState } from './database.ts';
 import { isConnectionError, isRefusedLogin, isUnsuitablePooler } from './failures.ts';
@@ -22,12 +24,13 @@ export const explained = <T>(work: Promise<T>, address: Address): Promise<T> =>
 
 function databaseProblem(error: unknown, address: Address): unknown {
   if (error instanceof ConfigError) return error;
-  const sentence = sentenceOf(error as Error & { code?: string; path?: string }, address);
+  const sentence = sentenceOf(error, address);
   return sentence === null ? error : new ConfigError(sentence, { cause: error });
 }
 
-function sentenceOf(error: Error & { code?: string; path?: string }, address: Address): string | null {
-  const { message, code, path } = error;
+function sentenceOf(error: unknown, address: Address): string | null {
+  const { code, path } = membersOf(error);
+  const message = messageOf(error);
   const { variable } = address;
   if (isRefusedLogin(error)) return `The database of ${variable} refuses us: ${message}`;
   if (isUnsuitablePooler(error)) return `${variable} cannot be used: ${message}`;

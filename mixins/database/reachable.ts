@@ -4,6 +4,8 @@
  * docs/reference/operations-cluster.md#start-and-stop.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { messageOf } from '../../lib/errors/thrown.ts';
+import { membersOf } from '../../lib/json/objects.ts';
 import { type FailureKind, failureOf } from './failures.ts';
 import { PageClient } from './page-client.ts';
 
@@ -19,7 +21,7 @@ const PASSING: ReadonlySet<FailureKind> = new Set(['unreachable', 'stopping', 't
 /** Waiting mends it. An address that this process cannot listen on is not the database's. */
 function passes(error: unknown): boolean {
   const failure = failureOf(error);
-  return failure !== null && PASSING.has(failure.kind) && (error as { syscall?: unknown }).syscall !== 'listen';
+  return failure !== null && PASSING.has(failure.kind) && membersOf(error)['syscall'] !== 'listen';
 }
 
 /**
@@ -34,7 +36,7 @@ export async function startingAgain<T>(
     try {
       return await start();
     } catch (error) {
-      const lost = [error, (error as Error).cause].find(passes);
+      const lost = [error, membersOf(error)['cause']].find(passes);
       if (lost === undefined || stopped?.aborted) throw error;
       warn(`The start lost its database (${messageOf(lost)}) and begins again.`);
       await betweenAttempts(attempt, stopped);
@@ -84,12 +86,12 @@ async function obstacleOf(url: string): Promise<string | null> {
     await client.connect();
     return client.isReadOnly ? 'it is read-only' : null;
   } catch (error) {
-    return passes(error) ? messageOf(error) : null;
+    return passes(error) ? reasonOf(error) : null;
   } finally {
     await client.end().catch(() => {});
   }
 }
 
 /** Of an address with several hosts there is an error each, and no message. */
-const messageOf = (error: unknown): string =>
-  error instanceof AggregateError ? error.errors.map(String).join(', ') : (error as Error).message;
+const reasonOf = (error: unknown): string =>
+  error instanceof AggregateError ? error.errors.map(String).join(', ') : messageOf(error);

@@ -19,6 +19,9 @@ const roleOf = (name: string, schema: string, more = ''): Role => ({
   enter: `SET LOCAL ROLE ${identifier(name)}${more}`,
 });
 
+/** The login of the service itself. */
+export const LOGIN: Role = { name: 'none', schema: '', enter: 'SET LOCAL ROLE NONE' };
+
 /** Reads and writes the tenant's records; may not change a table's definition. */
 export function tenantRole(tenantId: string): Role {
   const name = tenantSchema(tenantId);

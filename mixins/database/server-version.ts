@@ -1,4 +1,4 @@
-/** Which versions of PostgreSQL the platform works on. Source: docs/reference/operations.md#postgresql. */
+/** Supported versions of PostgreSQL. Source: docs/reference/operations.md#postgresql. */
 import { ConfigError } from '../../config/env.ts';
 import type { Database } from './database.ts';
 

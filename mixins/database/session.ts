@@ -3,9 +3,8 @@
  * that no connection needs startup parameters, which poolers refuse or ignore; a session that begins without them gets
  * them once. Source: docs/reference/operations-cluster.md#a-connection-pooler.
  */
-import type { Socket } from 'node:net';
 import type pg from 'pg';
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { identifier, literal } from '../../lib/values/sql-text.ts';
 import { PageClient } from './page-client.ts';
 
@@ -93,23 +92,23 @@ const LOOKS = 5;
 const PROTOCOL_VIOLATION = '08P01';
 
 /** Reads the session's state. Missing settings are applied, with one more statement. */
-export const beginSession = (client: pg.ClientBase): Promise<Recognised> =>
+export const beginSession = (client: pg.Client): Promise<Recognised> =>
   inTime(client, async () => {
     const { rows } = await client.query<Recognised>(RECOGNISE);
-    const found = rows[0]!;
+    const [found] = rows;
+    if (!found) throw new Error('Assertion failed: a row without FROM is always there');
     if (found.unset) await client.query(SET_ALL);
     return found;
   });
 
 /** A pooler answers in the name of a process of its own. */
-export const isPooled = (client: pg.ClientBase, { pid }: Recognised): boolean =>
-  (client as unknown as { processID: number | null }).processID !== pid;
+export const isPooled = (client: pg.Client, { pid }: Recognised): boolean => client.processID !== pid;
 
 /** Throws where the pooler in between gives the process of this session to others between its transactions. */
-export async function requireSessionMode(client: pg.ClientBase, pid: number, url: string): Promise<void> {
+export async function requireSessionMode(client: pg.Client, pid: number, url: string): Promise<void> {
   const other = new PageClient({ connectionString: url, connectionTimeoutMillis: BEGIN_MS });
-  const processOf = async (asked: pg.ClientBase): Promise<number> =>
-    (await asked.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]!.pid;
+  const processOf = async (asked: pg.Client): Promise<number | undefined> =>
+    (await asked.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid;
   try {
     await other.connect();
     await inTime(other, async () => {
@@ -127,9 +126,8 @@ export async function requireSessionMode(client: pg.ClientBase, pid: number, url
 }
 
 /** Ends the connection that takes too long, which fails what waits for it. */
-async function inTime<T>(client: pg.ClientBase, work: () => Promise<T>): Promise<T> {
-  const { connection } = client as unknown as { connection: { stream: Socket } };
-  const timer = setTimeout(() => connection.stream.destroy(), BEGIN_MS);
+async function inTime<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+  const timer = setTimeout(() => client.connection.stream.destroy(), BEGIN_MS);
   try {
     return await work();
   } finally {

@@ -5,6 +5,20 @@ import type { Statement } from './statement.ts';
 /** Binds a value to a statement and returns its placeholder with a cast, such as `$1::uuid`. */
 export type Bind = (value: unknown, type: string) => string;
 
+/** Placeholders of a statement that is made for a subject, such as the write of a record. */
+export interface Placeholders<T> {
+  /** A value of the subject. */
+  readonly of: (value: (subject: T) => unknown, type: string) => string;
+  /** A value that is the same for all subjects of the statement's text. */
+  readonly constant: Bind;
+}
+
+/** Placeholders for the values of a part of the subject. */
+export const within = <T, U>(
+  { of }: Pick<Placeholders<T>, 'of'>,
+  part: (subject: T) => U,
+): Pick<Placeholders<U>, 'of'> => ({ of: (value, type) => of((subject) => value(part(subject)), type) });
+
 /** Collects the values of one statement. */
 export class Sql {
   readonly values: unknown[] = [];
@@ -15,20 +29,31 @@ export class Sql {
     return `$${this.values.length}::${type}`;
   };
 
+  /** Placeholders for the values of one subject. */
+  for<T>(subject: T): Placeholders<T> {
+    return { of: (value, type) => this.bind(value(subject), type), constant: this.bind };
+  }
+
   /** A prepared statement; the same text has the same name in this process. */
   statement(text: string): Statement {
-    return { name: nameOf(text), text, values: this.values };
+    return { ...prepared(text), values: this.values };
   }
 }
 
-const names = new LRUCache<string, string>({
+interface Prepared {
+  readonly name: string;
+  readonly text: string;
+}
+
+const known = new LRUCache<string, Prepared>({
   maxSize: 32 * 1024 * 1024,
-  sizeCalculation: (_name, text) => text.length,
+  sizeCalculation: (_prepared, text) => text.length,
 });
 let lastName = 0;
 
-function nameOf(text: string): string {
-  let name = names.get(text);
-  if (name === undefined) names.set(text, (name = `s${++lastName}`));
-  return name;
+/** The prepared statement with this text: its name, and the one copy of the text. */
+export function prepared(text: string): Prepared {
+  let statement = known.get(text);
+  if (!statement) known.set(text, (statement = { name: `s${++lastName}`, text }));
+  return statement;
 }

@@ -2,8 +2,8 @@
  * A database that fails is not a bug of the request: whatever action met it answers SERVICE_UNAVAILABLE, so that the
  * caller comes again with the same key. Wraps every action of a process.
  */
-import type { Middleware } from 'moleculer';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { middleware } from '../moleculer.ts';
 import { type FailureKind, failureOf } from './failures.ts';
 import { statementTimeoutMs } from './use.ts';
 
@@ -50,9 +50,9 @@ function translate(error: unknown): never {
   throw unavailableOf(causeOf(error), error) ?? error;
 }
 
-export const databaseUnavailable = {
+export const databaseUnavailable = middleware({
   name: 'DatabaseUnavailable',
   localAction(next: (ctx: unknown) => Promise<unknown>) {
     return (ctx: unknown) => next(ctx).catch(translate);
   },
-} as unknown as Middleware;
+});

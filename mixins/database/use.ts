@@ -3,7 +3,7 @@
  * of an action through every await, so that the door to the database need not be handed it with each call.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 
 /** The request of an action, for as long as the action works on it. */
 export interface DatabaseUse {
@@ -28,11 +28,20 @@ export function currentUse(): DatabaseUse | undefined {
 /** How long a statement that is sent now may take. */
 export const statementTimeoutMs = (): number => currentUse()?.statementTimeoutMs ?? LIMITS.statement_timeout_ms;
 
-/** Runs `work` as part of a request; `use.heldMs` is complete when it has ended. */
-export async function measured<T>(use: DatabaseUse, work: () => Promise<T>): Promise<T> {
-  try {
-    return await uses.run(use, work);
-  } finally {
+/** Runs `work` as part of a request; `ended` is called when `use.heldMs` is complete, before the work has an answer. */
+export function measured<T>(use: DatabaseUse, work: () => Promise<T>, ended: () => void): Promise<T> {
+  const end = (): void => {
     use.ended = true;
-  }
+    ended();
+  };
+  return uses.run(use, work).then(
+    (value) => {
+      end();
+      return value;
+    },
+    (error) => {
+      end();
+      throw error;
+    },
+  );
 }

@@ -1,15 +1,18 @@
 /**
- * The one door to periodic work of a process: a pg-boss on the connections of our own database door. A round is a job,
- * which any process that offers the work takes, and its end enqueues the next one. Work may run twice (a process died, a
- * connection was lost), so it must be safe to repeat.
+ * The one door to the jobs of a process: a pg-boss on the connections of our own database door. A job is enqueued in the
+ * transaction that causes it, and any process that offers the work takes it. A round of periodic work is a job whose end
+ * enqueues the next one. Work may run twice (a process died, a connection was lost), so it must be safe to repeat.
+ * Source: docs/decisions/periodic-work-as-jobs.md.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Db, PgBoss } from 'pg-boss';
+import type { Db, JobWithMetadata, PgBoss, SendOptions } from 'pg-boss';
+import { membersOf } from '../../lib/json/objects.ts';
 import { type Database, sqlState, type Tx } from '../database/database.ts';
 import { askedNumbers } from '../metrics/asked-numbers.ts';
 import type { Metrics, Sample } from '../metrics/metrics.ts';
 import { traceWork } from '../tracing/traced-work.ts';
-import type { PeriodicQueue } from './queue.ts';
+import { failureName } from '../tracing/tracing.ts';
+import { DEAD_LETTERS, type JobPayload, type JobQueue, type PeriodicQueue } from './queue.ts';
 
 interface JobsOptions {
   /**
@@ -28,14 +31,46 @@ const OFFER_AGAIN_MS = 5_000;
 const MADE_MEANWHILE: ReadonlySet<string | null> = new Set(['23505', '42P06', '42P07', '42710']);
 const INSTALL_ATTEMPTS = 5;
 
-/** Of rounds that are due and that no process has taken: for how long the oldest of each queue waits. */
-const WAITING = `SELECT name AS queue, extract(epoch FROM now() - min(start_after))::float8 AS seconds
-  FROM pgboss.job WHERE state < 'active' AND start_after < now() GROUP BY name`;
+/** Of jobs that are due and that no process has taken: for how long the oldest of each queue waits; dead letters apart. */
+const WAITING = `SELECT coalesce(source_name, name) AS queue, count(*) FILTER (WHERE name = '${DEAD_LETTERS.name}')::int AS dead,
+    coalesce(extract(epoch FROM now() - min(start_after) FILTER (WHERE name <> '${DEAD_LETTERS.name}')), 0)::float8 AS seconds
+  FROM pgboss.job WHERE state < 'active' AND start_after < now() GROUP BY 1`;
+
+const DEAD = `SELECT source_name AS queue, data ->> 'tenantId' AS "tenantId", data AS payload, output ->> 'message' AS failure,
+    created_on::text AS "failedAt"
+  FROM pgboss.job WHERE name = '${DEAD_LETTERS.name}' AND state < 'active' ORDER BY created_on, id LIMIT $1`;
+
+/** A job whose last attempt has failed. */
+interface DeadLetter {
+  readonly queue: string;
+  readonly tenantId: string;
+  readonly payload: object;
+  /** Name of the last failure. */
+  readonly failure: string | null;
+  readonly failedAt: string;
+}
+
+/** A job that this process has. */
+interface Job<P extends JobPayload> {
+  readonly payload: P;
+  /** Aborted when the process stops, or another one is going to take the job. */
+  readonly signal: AbortSignal;
+}
+
+interface EnqueueOptions {
+  /** The transaction that causes the job: both are committed, or neither. */
+  readonly tx?: Tx;
+  /** Key of the job, in a queue with one job for each key. */
+  readonly key?: string;
+  readonly afterSeconds?: number;
+}
 
 /** This process's totals of a queue since its start. */
 interface Done {
   done: number;
   failed: number;
+  /** Attempts at jobs that failed and are repeated. */
+  retried: number;
   seconds: number;
   /** Tenants of its rounds whose part failed. */
   tenantFailures: number;
@@ -44,7 +79,8 @@ interface Done {
 export class Jobs {
   readonly #database: Database;
   readonly #options: JobsOptions;
-  readonly #boss: PgBoss;
+  /** Loaded by the start: most processes of a cluster have no jobs, and it takes 6 MB. */
+  #boss!: PgBoss;
   readonly #stopping = new AbortController();
   /** Queues that this process works on. */
   readonly #worked = new Set<string>();
@@ -59,19 +95,6 @@ export class Jobs {
   constructor(database: Database, options: JobsOptions) {
     this.#database = database;
     this.#options = options;
-    this.#boss = new PgBoss({
-      db: ownConnections(database),
-      schema: 'pgboss',
-      migrate: options.install !== false,
-      // Nothing uses its cron schedules or its job flows; periodic work is a chain of jobs, see repeat().
-      schedule: false,
-      flowIntervalSeconds: 3_600,
-      // A lost worker is noticed within half a minute after its heartbeat has run out.
-      superviseIntervalSeconds: 30,
-      monitorIntervalSeconds: 30,
-      maintenanceIntervalSeconds: 3_600,
-    });
-    this.#boss.on('error', (problem) => options.warn(errorOf(problem), 'The job queue has a problem.'));
   }
 
   /** Makes the tables of the queues, as the owner of the database. Nothing is worked on. */
@@ -81,8 +104,9 @@ export class Jobs {
   }
 
   /** Makes the queue exist with its options. Starts pg-boss with the first one. */
-  async declare({ name, options }: PeriodicQueue): Promise<void> {
+  async declare({ name, options }: Pick<PeriodicQueue, 'name' | 'options'>): Promise<void> {
     await (this.#started ??= this.#start());
+    if (options.deadLetter !== undefined) await this.declare(DEAD_LETTERS);
     await this.#boss.createQueue(name, options);
     // An earlier version may have made it with other options; its policy alone is for good.
     const { policy: _, ...changeable } = options;
@@ -104,6 +128,60 @@ export class Jobs {
     this.#after(queue.firstAfterSeconds * 1_000 * (1 + 2 * Math.random()), begin);
   }
 
+  /** Adds a job. The queue must be declared in this process. False: one with its key waits or is at work. */
+  async enqueue<P extends JobPayload>(
+    { name }: JobQueue<P>,
+    payload: P,
+    { tx, key, afterSeconds = 0 }: EnqueueOptions = {},
+  ): Promise<boolean> {
+    const options: SendOptions = {
+      group: { id: payload.tenantId },
+      startAfter: afterSeconds,
+      ...(key === undefined ? {} : { singletonKey: key }),
+    };
+    const id = tx
+      ? await tx.asLogin(() => this.#boss.send(name, payload, { ...options, db: inTransaction(tx) }))
+      : await this.#boss.send(name, payload, options);
+    return id !== null;
+  }
+
+  /**
+   * Offers to work on the jobs of the queue. A job that fails is repeated with back-off and becomes a dead letter after
+   * its last attempt; one that fails because the process stops goes to another one, as if it had not been tried.
+   */
+  async work<P extends JobPayload>(queue: JobQueue<P>, handle: (job: Job<P>) => Promise<void>): Promise<void> {
+    await this.declare(queue);
+    const { name, pollSeconds, concurrency, perTenant } = queue;
+    this.#doneOf(name);
+    if (this.#stopping.signal.aborted) return;
+    const options = {
+      pollingIntervalSeconds: pollSeconds,
+      groupConcurrency: perTenant,
+      includeMetadata: true as const,
+    };
+    const look = (): Promise<unknown> =>
+      this.#boss.work(name, options, async ([job]: JobWithMetadata<P>[]) => {
+        if (job) await this.#attempt(job, handle);
+      });
+    // One after the other: workers that look at the same moment do not see what the others take of a tenant.
+    for (let n = 1; n < concurrency; n++)
+      this.#after((n * pollSeconds * 1_000) / concurrency, async () => void (await look()));
+    await look();
+    this.#worked.add(name);
+  }
+
+  /** The oldest dead letters of all queues. */
+  async deadLetters(take: number): Promise<DeadLetter[]> {
+    const { rows } = await this.#database.query<DeadLetter>(DEAD, [take]);
+    return rows;
+  }
+
+  /** Sends the dead letters of a queue again, as new jobs; answers how many there were. */
+  async sendDeadAgain(queue: string): Promise<number> {
+    await this.declare(DEAD_LETTERS);
+    return this.#boss.redrive(DEAD_LETTERS.name, { sourceName: queue });
+  }
+
   /** The part of a tenant in a round failed: it is left for the next round. */
   noteTenantFailure({ name }: PeriodicQueue): void {
     this.#doneOf(name).tenantFailures++;
@@ -113,15 +191,20 @@ export class Jobs {
   register(metrics: Metrics): void {
     const each = (read: (done: Done) => number) => (): Sample[] =>
       [...this.#done].map(([queue, done]) => [{ queue }, read(done)]);
-    metrics.counters('erp_job_runs_total', 'Rounds of periodic work of this process.', ['queue', 'outcome'], () =>
-      [...this.#done].flatMap(([queue, { done, failed }]): Sample[] => [
-        [{ queue, outcome: 'done' }, done],
-        [{ queue, outcome: 'failed' }, failed],
-      ]),
+    metrics.counters(
+      'erp_job_runs_total',
+      'Jobs and rounds of periodic work of this process.',
+      ['queue', 'outcome'],
+      () =>
+        [...this.#done].flatMap(([queue, { done, failed, retried }]): Sample[] => [
+          [{ queue, outcome: 'done' }, done],
+          [{ queue, outcome: 'failed' }, failed],
+          [{ queue, outcome: 'retried' }, retried],
+        ]),
     );
     metrics.counters(
       'erp_job_seconds_total',
-      'Time of this process in rounds of periodic work.',
+      'Time of this process in jobs and rounds of periodic work.',
       ['queue'],
       each(({ seconds }) => seconds),
     );
@@ -131,19 +214,28 @@ export class Jobs {
       ['queue'],
       each(({ tenantFailures }) => tenantFailures),
     );
-    const waiting = askedNumbers<{ queue: string; seconds: number }>(this.#database, () => ({ text: WAITING }), {
-      none: [],
-    });
+    const asked = askedNumbers<{ queue: string; seconds: number; dead: number }>(
+      this.#database,
+      () => ({ text: WAITING }),
+      { none: [] },
+    );
+    const ofQueues = (name: 'seconds' | 'dead') => (): Sample[] => {
+      // The login of a process without queues may not ask.
+      if (this.#done.size === 0) return [];
+      const numbers = new Map(asked().map((row) => [row.queue, row[name]]));
+      return [...this.#done.keys()].map((queue): Sample => [{ queue }, numbers.get(queue) ?? 0]);
+    };
     metrics.gauges(
       'erp_job_oldest_waiting_seconds',
-      'For how long a round that is due waits for a process; the same in every process that works on the queue.',
+      'For how long a job that is due waits for a process; the same in every process that works on the queue.',
       ['queue'],
-      () => {
-        // The login of a process without queues may not ask.
-        if (this.#done.size === 0) return [];
-        const seconds = new Map(waiting().map((row) => [row.queue, row.seconds]));
-        return [...this.#done.keys()].map((queue): Sample => [{ queue }, seconds.get(queue) ?? 0]);
-      },
+      ofQueues('seconds'),
+    );
+    metrics.gauges(
+      'erp_job_dead_letters',
+      'Jobs whose last attempt has failed; the same in every process that works on the queue.',
+      ['queue'],
+      ofQueues('dead'),
     );
   }
 
@@ -177,10 +269,24 @@ export class Jobs {
   async #stop(waitMs: number): Promise<void> {
     const left = this.leave();
     await Promise.race([left, pause(waitMs, undefined, { ref: false })]);
-    if (this.#started) await this.#boss.stop({ graceful: false });
+    if (this.#started) await this.#boss?.stop({ graceful: false });
   }
 
   async #start(): Promise<void> {
+    const { PgBoss } = await import('pg-boss');
+    this.#boss = new PgBoss({
+      db: ownConnections(this.#database),
+      schema: 'pgboss',
+      migrate: this.#options.install !== false,
+      // Nothing uses its cron schedules or its job flows; periodic work is a chain of jobs, see repeat().
+      schedule: false,
+      flowIntervalSeconds: 3_600,
+      // A lost worker is noticed within half a minute after its heartbeat has run out.
+      superviseIntervalSeconds: 30,
+      monitorIntervalSeconds: 30,
+      maintenanceIntervalSeconds: 3_600,
+    });
+    this.#boss.on('error', (problem) => this.#options.warn(errorOf(problem), 'The job queue has a problem.'));
     for (let attempt = 1; ; attempt++)
       try {
         await this.#boss.start();
@@ -193,7 +299,7 @@ export class Jobs {
 
   #doneOf(queue: string): Done {
     let done = this.#done.get(queue);
-    if (!done) this.#done.set(queue, (done = { done: 0, failed: 0, seconds: 0, tenantFailures: 0 }));
+    if (!done) this.#done.set(queue, (done = { done: 0, failed: 0, retried: 0, seconds: 0, tenantFailures: 0 }));
     return done;
   }
 
@@ -230,6 +336,41 @@ export class Jobs {
     this.#worked.add(queue.name);
   }
 
+  async #attempt<P extends JobPayload>(job: JobWithMetadata<P>, handle: (job: Job<P>) => Promise<void>): Promise<void> {
+    const { name, data: payload, retryCount, retryLimit } = job;
+    const began = performance.now();
+    const done = this.#doneOf(name);
+    const signal = AbortSignal.any([this.#stopping.signal, job.signal]);
+    try {
+      const attributes = { 'erp.tenant_id': payload.tenantId };
+      await traceWork({ label: name, requestId: null }, () => handle({ payload, signal }), attributes);
+      done.done++;
+    } catch (error) {
+      if (this.#stopping.signal.aborted) return await this.#giveBack(job);
+      if (retryCount < retryLimit) {
+        done.retried++;
+        this.#options.warn(error, `A job of ${name} failed; it is tried again.`);
+      } else {
+        done.failed++;
+        this.#options.warn(error, `A job of ${name} failed ${retryLimit + 1} times; it is a dead letter now.`);
+      }
+      // The text of an error may hold values of records, which are not for the tables of the queues.
+      throw new Error(failureName(error));
+    } finally {
+      done.seconds += (performance.now() - began) / 1_000;
+    }
+  }
+
+  /** The job waits again, with all its attempts. */
+  async #giveBack<P extends JobPayload>({ name, id, data, singletonKey }: JobWithMetadata<P>): Promise<void> {
+    await this.#database.transaction(async (tx) => {
+      const db = inTransaction(tx);
+      await this.#boss.complete(name, id, undefined, { db });
+      const key = singletonKey === null ? {} : { singletonKey };
+      await this.#boss.send(name, data, { db, group: { id: data.tenantId }, ...key });
+    });
+  }
+
   /**
    * The end of a round and its successor are one commit: a crash leaves the round to be begun again, or the next one.
    */
@@ -245,10 +386,10 @@ export class Jobs {
 }
 
 /** pg-boss reports a failure as a plain object with the parts of the error, not as an Error. */
-function errorOf(problem: Error): Error {
+function errorOf(problem: unknown): Error {
   if (problem instanceof Error) return problem;
-  const { message, stack, code } = problem as Error & { code?: unknown };
-  const error = Object.assign(new Error(message), code === undefined ? {} : { code });
+  const { message, stack, code } = membersOf(problem);
+  const error = Object.assign(new Error(String(message ?? '')), code === undefined ? {} : { code });
   return stack === undefined ? error : Object.assign(error, { stack });
 }
 

@@ -2,8 +2,9 @@
  * Counts the calls that a process answers, by action: those of other processes and of its own services alike. Plain
  * numbers, as those of services/gateway/edge/answered.ts. Source: docs/reference/metrics.md, "Every process".
  */
-import { Errors, type Middleware } from 'moleculer';
+import { Errors } from 'moleculer';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { middleware } from '../moleculer.ts';
 import { Durations } from './durations.ts';
 import type { Metrics, Sample } from './metrics.ts';
 
@@ -27,7 +28,7 @@ export class ActionCalls {
   readonly #calls: Calls[] = [];
 
   /** Of a broker. Actions that exist are wrapped and nothing else, so that no caller makes a label. */
-  readonly middleware = {
+  readonly middleware = middleware({
     name: 'ActionCalls',
     localAction: (next: (ctx: unknown) => Promise<unknown>, { name }: ActionOf) => {
       const calls = callsOf(name);
@@ -47,7 +48,7 @@ export class ActionCalls {
         return answered;
       };
     },
-  } as unknown as Middleware;
+  });
 
   register(metrics: Metrics): void {
     const called = (): Calls[] => this.#calls.filter(({ durations }) => durations.count > 0);

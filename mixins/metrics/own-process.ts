@@ -1,5 +1,6 @@
 /** prom-client's metrics of every Node process, under the names that dashboards know. */
 import { collectDefaultMetrics, type Metric, Registry } from 'prom-client';
+import { membersOf } from '../../lib/json/objects.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Its monitor of the event loop is not used, so it looks once an hour. */
@@ -25,6 +26,6 @@ function ownMetrics(): Metric[] {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: UNUSED_MS });
   return registry
     .getMetricsAsArray()
-    .map(({ name }) => registry.getSingleMetric(name)!)
-    .filter((metric) => !LEFT_OUT.test((metric as unknown as { name: string }).name));
+    .flatMap(({ name }) => registry.getSingleMetric(name) ?? [])
+    .filter((metric) => !LEFT_OUT.test(String(membersOf(metric)['name'])));
 }

@@ -76,7 +76,7 @@ export function runHook(
 function consumedEventStatement({ schema, request, call }: Unit, ids: Record<string, string>): Statement {
   const sql = new Sql();
   const data = sql.bind(JSON.stringify({ ...ids, operationId: call.operationId }), 'jsonb');
-  return sql.statement(outboxSql(schema, new CallerSql(sql, request), { type: 'agent.approval.consumed', data }));
+  return sql.statement(outboxSql(schema, new CallerSql(sql.for(request)), { type: 'agent.approval.consumed', data }));
 }
 
 /** Executes only the effects that the approvers were shown. */

@@ -4,7 +4,7 @@
  */
 import type { RequestContext } from '../../lib/context.ts';
 import { literal } from '../../lib/values/sql-text.ts';
-import type { Sql } from '../database/sql.ts';
+import type { Bind, Placeholders } from '../database/sql.ts';
 import { randomRest, timeOrderedIdSql } from '../database/time-ordered-id.ts';
 
 /** Actor of a row. Work of the platform itself has no user, or no client. */
@@ -25,13 +25,11 @@ export const runOf = ({ aboutRunId, agentRunId }: Pick<Caller, 'aboutRunId' | 'a
 
 /** A caller whose values are bound to a statement when they are first used, for any number of rows that it writes. */
 export class CallerSql {
-  readonly #sql: Sql;
-  readonly #caller: Caller;
+  readonly #of: Placeholders<Caller>['of'];
   readonly #bound = new Map<keyof Caller, string>();
 
-  constructor(sql: Sql, caller: Caller) {
-    this.#sql = sql;
-    this.#caller = caller;
+  constructor({ of }: Pick<Placeholders<Caller>, 'of'>) {
+    this.#of = of;
   }
 
   get userId(): string {
@@ -41,7 +39,7 @@ export class CallerSql {
     return this.#bind('clientId', 'text');
   }
   get agentRunId(): string {
-    return this.#bind('agentRunId', 'uuid', runOf(this.#caller));
+    return this.#bind('agentRunId', 'uuid', runOf);
   }
   get channel(): string {
     return this.#bind('channel', 'text');
@@ -53,9 +51,9 @@ export class CallerSql {
     return this.#bind('ip', 'text');
   }
 
-  #bind(name: keyof Caller, type: string, value: unknown = this.#caller[name]): string {
+  #bind(name: keyof Caller, type: string, value = (caller: Caller): unknown => caller[name]): string {
     let placeholder = this.#bound.get(name);
-    if (placeholder === undefined) this.#bound.set(name, (placeholder = this.#sql.bind(value, type)));
+    if (placeholder === undefined) this.#bound.set(name, (placeholder = this.#of(value, type)));
     return placeholder;
   }
 }
@@ -87,10 +85,12 @@ export interface AuditEntry {
 }
 
 /**
- * SQL of columns that differ from row to row, or that are computed; `object` and `recordId` replace those of the entry.
+ * SQL of columns that differ from row to row, or that are computed; `object`, `recordId` and `idempotencyKey` replace
+ * those of the entry.
  */
 export interface AuditColumns {
   readonly auditId?: string;
+  readonly idempotencyKey?: string;
   readonly object?: string;
   readonly recordId?: string;
   readonly recordVersion?: string;
@@ -104,21 +104,24 @@ const constant = (text: string | null | undefined): string => (text ? literal(te
 /** `INSERT INTO _audit … SELECT …`: one entry, or one for each row of the FROM clause that may follow. */
 export function auditSql(
   schema: string,
-  { bind }: Sql,
+  { bind }: { readonly bind: Bind },
   caller: CallerSql,
   entry: AuditEntry,
   columns: AuditColumns = {},
 ): string {
-  const { operationId, outcome, code, idempotencyKey = null, objectApiName = null, kind } = entry;
-  const { auditId = timeOrderedIdSql(bind(randomRest(), 'text')), recordId = bind(entry.recordId ?? null, 'uuid') } =
-    columns;
+  const { operationId, outcome, code, objectApiName = null, kind } = entry;
+  const {
+    auditId = timeOrderedIdSql(bind(randomRest(), 'text')),
+    recordId = bind(entry.recordId ?? null, 'uuid'),
+    idempotencyKey = bind(entry.idempotencyKey ?? null, 'text'),
+  } = columns;
   // A refused request may name any object, and any number of texts would not be prepared statements any more.
   const object = columns.object ?? bind(objectApiName, 'text');
   return `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, request_id, ip,
       operation_id, outcome, code, idempotency_key, object, kind, record_id, record_version, changes)
     SELECT ${auditId}, ${caller.userId}, ${caller.clientId}, ${caller.agentRunId}, ${caller.channel},
       ${caller.requestId}, ${caller.ip}, ${constant(operationId)}, ${constant(outcome)}, ${constant(code)},
-      ${bind(idempotencyKey, 'text')}, ${object}, ${constant(kind)}, ${recordId},
+      ${idempotencyKey}, ${object}, ${constant(kind)}, ${recordId},
       ${columns.recordVersion ?? 'NULL'}, ${columns.changes ?? 'NULL'}`;
 }
 

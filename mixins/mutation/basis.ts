@@ -136,7 +136,7 @@ function hashedValue(field: string, text: string, created: ReadonlySet<string>):
 export function staleness(approved: string | undefined, actual: string, call: OperationCall): Staleness | null {
   const before = approved === undefined ? null : readBasis(approved);
   if (!before) return { changed: ['effects'], fields: [] };
-  const now = JSON.parse(actual) as Basis;
+  const now: Basis = JSON.parse(actual);
   const changed = new Set<Change>();
   const fields = new Set<string>();
   if (before.configuration !== now.configuration) changed.add('configuration');
@@ -152,7 +152,7 @@ export function staleness(approved: string | undefined, actual: string, call: Op
 /** null: it was made by another version of the platform. */
 function readBasis(text: string): Basis | null {
   if (!text.startsWith('{"at":')) return null;
-  return JSON.parse(text) as Basis;
+  return JSON.parse(text);
 }
 
 type Timed = readonly [Pick<Basis, 'at'>, readonly Effect[]];

@@ -2,7 +2,7 @@
  * SQL of idempotency keys in the schema of a tenant. Each function returns the text of a statement without WITH, which
  * may run by itself or as a CTE of a larger one: the hot mutations of records do everything in one statement.
  */
-import type { Bind, Sql } from '../database/sql.ts';
+import type { Placeholders } from '../database/sql.ts';
 import type { IdempotencyKey } from './key.ts';
 
 /** SQL of what a completed mutation answers: smallint, jsonb and text. */
@@ -12,8 +12,20 @@ interface OutcomeSql {
   readonly body: string;
 }
 
-const isKey = (key: IdempotencyKey, bind: Bind): string =>
-  `client_id = ${bind(key.clientId, 'text')} AND user_id = ${bind(key.userId, 'uuid')} AND key = ${bind(key.key, 'text')}`;
+/** How a key is used, which decides about the text. */
+type KeyUse = Pick<IdempotencyKey, 'checkOnly' | 'part'>;
+
+/** Placeholders of the values of a key. */
+type KeyValues = Placeholders<IdempotencyKey>['of'];
+
+const clientId = (of: KeyValues): string => of((key) => key.clientId, 'text');
+const userId = (of: KeyValues): string => of((key) => key.userId, 'uuid');
+const keyText = (of: KeyValues): string => of((key) => key.key, 'text');
+const fingerprint = (of: KeyValues): string => of((key) => key.fingerprint, 'text');
+const requestId = (of: KeyValues): string => of((key) => key.requestId, 'text');
+
+const isKey = (of: KeyValues): string =>
+  `client_id = ${clientId(of)} AND user_id = ${userId(of)} AND key = ${keyText(of)}`;
 
 /** A failed key may be claimed again by the same request, an expired one by any. */
 const CLAIMABLE = `(k.state = 'FAILED' AND k.fingerprint = excluded.fingerprint) OR k.expires_at <= now()`;
@@ -24,10 +36,10 @@ const RENEWED = ['request_id', 'created_at', 'expires_at']
   .join(', ');
 
 /** SQL condition: claimKeySql would claim the key, as far as can be seen. For work that must not be done in vain. */
-export function claimableSql(schema: string, key: IdempotencyKey, bind: Bind): string {
+export function claimableSql(schema: string, key: KeyUse, of: KeyValues): string {
   if (key.checkOnly || key.part) return 'true';
-  return `NOT EXISTS (SELECT FROM ${schema}._idempotency k WHERE ${isKey(key, bind)}
-    AND k.expires_at > now() AND NOT (k.state = 'FAILED' AND k.fingerprint = ${bind(key.fingerprint, 'text')}))`;
+  return `NOT EXISTS (SELECT FROM ${schema}._idempotency k WHERE ${isKey(of)}
+    AND k.expires_at > now() AND NOT (k.state = 'FAILED' AND k.fingerprint = ${fingerprint(of)}))`;
 }
 
 /**
@@ -38,8 +50,8 @@ export function claimableSql(schema: string, key: IdempotencyKey, bind: Bind): s
  */
 export function claimKeySql(
   schema: string,
-  key: IdempotencyKey,
-  bind: Bind,
+  key: KeyUse,
+  of: KeyValues,
   from: string,
   outcome: OutcomeSql | null,
 ): string {
@@ -47,12 +59,12 @@ export function claimKeySql(
   if (key.checkOnly)
     return `SELECT 1 FROM (SELECT 1${outcome ? `, ${outcome.headers}, ${outcome.body}` : ''} ${from}) claim
       WHERE NOT EXISTS (SELECT FROM ${schema}._idempotency
-        WHERE ${isKey(key, bind)} AND expires_at > now() AND fingerprint <> ${bind(key.fingerprint, 'text')})`;
+        WHERE ${isKey(of)} AND expires_at > now() AND fingerprint <> ${fingerprint(of)})`;
   const stored = outcome ? `${outcome.status}, ${outcome.headers}, ${outcome.body}, now()` : 'NULL, NULL, NULL, NULL';
   return `INSERT INTO ${schema}._idempotency AS k
       (client_id, user_id, key, fingerprint, state, request_id, status, headers, body, completed_at)
-    SELECT ${bind(key.clientId, 'text')}, ${bind(key.userId, 'uuid')}, ${bind(key.key, 'text')},
-      ${bind(key.fingerprint, 'text')}, ${outcome ? "'COMPLETED'" : "'RESERVED'"}, ${bind(key.requestId, 'text')},
+    SELECT ${clientId(of)}, ${userId(of)}, ${keyText(of)},
+      ${fingerprint(of)}, ${outcome ? "'COMPLETED'" : "'RESERVED'"}, ${requestId(of)},
       ${stored}
     ${from}
     ON CONFLICT (client_id, user_id, key) DO UPDATE SET
@@ -63,17 +75,11 @@ export function claimKeySql(
 }
 
 /** `UPDATE _idempotency` of a key that this transaction has reserved. `from` as for claimKeySql. Returns one row. */
-export function completeKeySql(
-  schema: string,
-  key: IdempotencyKey,
-  bind: Bind,
-  outcome: OutcomeSql,
-  from = '',
-): string {
+export function completeKeySql(schema: string, key: KeyUse, of: KeyValues, outcome: OutcomeSql, from = ''): string {
   if (key.checkOnly || key.part) return `SELECT 1, ${outcome.headers}, ${outcome.body} ${from}`;
   return `UPDATE ${schema}._idempotency SET state = 'COMPLETED', status = ${outcome.status},
       headers = ${outcome.headers}, body = ${outcome.body}, completed_at = now()
-    ${from} WHERE ${isKey(key, bind)}
+    ${from} WHERE ${isKey(of)}
     RETURNING 1`;
 }
 
@@ -81,11 +87,11 @@ export function completeKeySql(
  * `INSERT INTO _idempotency … RETURNING`: records that the request of the key was refused, so that no other request
  * takes the key. Returns no row when the key belongs to an outcome or to another request.
  */
-export function failKeySql(schema: string, key: IdempotencyKey, { bind }: Sql): string {
+export function failKeySql(schema: string, of: KeyValues): string {
   return `INSERT INTO ${schema}._idempotency AS k
       (client_id, user_id, key, fingerprint, state, request_id, completed_at)
-    VALUES (${bind(key.clientId, 'text')}, ${bind(key.userId, 'uuid')}, ${bind(key.key, 'text')},
-      ${bind(key.fingerprint, 'text')}, 'FAILED', ${bind(key.requestId, 'text')}, now())
+    VALUES (${clientId(of)}, ${userId(of)}, ${keyText(of)},
+      ${fingerprint(of)}, 'FAILED', ${requestId(of)}, now())
     ON CONFLICT (client_id, user_id, key) DO UPDATE SET
       fingerprint = excluded.fingerprint, state = 'FAILED', status = NULL, headers = NULL, body = NULL,
       completed_at = excluded.completed_at, ${RENEWED}

@@ -23,7 +23,7 @@ export interface IdempotencyKey {
   readonly part: boolean;
 }
 
-/** Whose request it is. */
+/** Caller of the request. */
 type KeyHolder = Pick<IdempotencyKey, 'clientId' | 'userId' | 'requestId'>;
 
 type KeyState = 'RESERVED' | 'COMPLETED' | 'FAILED';

@@ -4,9 +4,9 @@
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { LIMITS } from '../../config/limits.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { platformTime } from '../../lib/values/clock.ts';
 import type { Database } from '../database/database.ts';
@@ -29,7 +29,7 @@ interface ErrorMapping {
 }
 
 export interface Mutation extends ErrorMapping {
-  /** Whose tables the work uses. */
+  /** Owner of the tables that the work uses. */
   readonly role: DataRole;
   /**
    * Does the work as `role` and returns what the caller is answered, which is stored under the key. It throws a
@@ -77,7 +77,7 @@ interface IdempotentMutation extends ErrorMapping {
   readonly request: RequestContext;
   readonly call: OperationCall;
   readonly key: IdempotencyKey;
-  /** Which service runs it. */
+  /** Service that runs it. */
   readonly service: string;
   readonly hooks?: readonly Hook[];
 }

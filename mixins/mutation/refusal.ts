@@ -81,7 +81,7 @@ function recordRefusal(concluded: ConcludedRequest, failure: PlatformError): Pro
   return database.tenant(request.tenantId, async (tx) => {
     const sql = new Sql();
     const { recorded } = await tx.one<{ recorded: boolean }>(
-      sql.statement(`WITH key_claim AS (${failKeySql(tx.schema, key, sql)}),
+      sql.statement(`WITH key_claim AS (${failKeySql(tx.schema, sql.for(key).of)}),
         audit AS (${attemptSql(tx, sql, concluded, failure)} WHERE EXISTS (SELECT FROM key_claim))
         SELECT EXISTS (SELECT FROM key_claim) AS recorded`),
     );
@@ -126,7 +126,7 @@ async function recordAttempt(concluded: ConcludedRequest, failure: PlatformError
 /** The audit entry of a mutation that committed nothing; `failure` null: a dry run that found nothing wrong. */
 function attemptSql(tx: Tx, sql: Sql, { request, call, key }: ConcludedRequest, failure: PlatformError | null): string {
   const recordId = (call.path['id'] ?? '').toLowerCase();
-  return auditSql(tx.schema, sql, new CallerSql(sql, request), {
+  return auditSql(tx.schema, sql, new CallerSql(sql.for(request)), {
     operationId: call.operationId,
     outcome: failure && [401, 403].includes(failure.status) ? 'denied' : 'failed',
     code: failure?.code ?? 'CHECK_ONLY',

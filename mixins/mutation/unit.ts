@@ -15,7 +15,7 @@ import { type BasisFacts, newFacts } from './basis.ts';
 import { claimKeySql, completeKeySql } from './key.sql.ts';
 import { type IdempotencyKey, storedReply } from './key.ts';
 
-/** Whose tables statements use: those of the tenant (`t_<tenant>`), or a service's own (`svc_<service>`). */
+/** Owner of the tables that statements use: the tenant (`t_<tenant>`), or a service's own (`svc_<service>`). */
 export type DataRole = 'tenant' | { readonly service: string };
 
 /** Changes that a dry run would make. */
@@ -34,7 +34,7 @@ export interface Effect {
  * the transaction of the mutation, after its work and before the commit; it throws to refuse the whole mutation.
  */
 export interface Hook {
-  /** Whose tables it uses; the frame switches to this role and back. */
+  /** Owner of the tables that it uses; the frame switches to this role and back. */
   readonly role: DataRole;
   readonly run: (unit: Unit) => Promise<void>;
   /** Runs behind the last statement of the work, as the tenant, before the commit. */
@@ -81,7 +81,10 @@ export interface Unit {
    * either.
    */
   commit<R>(statement: Statement, wrote?: (row: R) => boolean): Promise<R>;
-  /** This unit as one part of a larger mutation sees it: the part neither claims the key nor commits. */
+  /**
+   * This unit as one part of a larger mutation sees it: the part neither claims the key nor commits, and has a tally of
+   * its own.
+   */
   part(): Unit;
   /** Claims the key. A reply: the key was used before, and there is nothing to do. Part of `mutate`. */
   claim(): Promise<OperationReply | null>;
@@ -138,13 +141,12 @@ export async function inTransaction<T>(
       if (!conclude) continue;
       // Deferred triggers are part of what was approved.
       await last;
-      await tx.client.query('SET CONSTRAINTS ALL IMMEDIATE');
+      await tx.control('SET CONSTRAINTS ALL IMMEDIATE');
       await conclude(unit);
     }
-    const end = tx.client.query(checkOnly ? 'SET CONSTRAINTS ALL IMMEDIATE' : 'COMMIT');
-    end.catch(() => {});
+    const end = tx.control(checkOnly ? 'SET CONSTRAINTS ALL IMMEDIATE' : 'COMMIT');
     const row = await last;
-    const { command } = await end;
+    const command = await end;
     ended = !checkOnly;
     // PostgreSQL answers the COMMIT of a transaction in which a statement failed with ROLLBACK, and with no error.
     if (ended && command !== 'COMMIT') throw new Error('Nothing was committed: an earlier statement had failed.');
@@ -158,7 +160,7 @@ export async function inTransaction<T>(
     if (isConnectionError(error)) ended = true; // the connection is gone, and the transaction with it
     throw error;
   } finally {
-    if (!ended) await tx.client.query('ROLLBACK');
+    if (!ended) await tx.control('ROLLBACK');
   }
 }
 
@@ -182,13 +184,14 @@ function unitOf(tx: Tx, { request, call, key }: UnitOptions, commit: Commit): Un
     part: () => ({
       ...unit,
       key: { ...key, part: true },
+      tally: { records: 1 },
       commit: (statement) => tx.one(statement),
       claim: async () => null,
       complete: async (reply) => reply,
     }),
     claim: async () => {
       const sql = new Sql();
-      const claimed = await tx.first(sql.statement(claimKeySql(schema, key, sql.bind, '', null)));
+      const claimed = await tx.first(sql.statement(claimKeySql(schema, key, sql.for(key).of, '', null)));
       return claimed ? null : storedReply(tx, key);
     },
     audit: (entry) => {
@@ -216,7 +219,7 @@ function unitOf(tx: Tx, { request, call, key }: UnitOptions, commit: Commit): Un
         body: sql.bind(reply.kept ? JSON.stringify(reply.kept) : body, 'text'),
       };
       try {
-        await commit(sql.statement(completeKeySql(schema, key, sql.bind, outcome)));
+        await commit(sql.statement(completeKeySql(schema, key, sql.for(key).of, outcome)));
       } catch (error) {
         await Promise.all(sent); // the first failure says why the others failed as well
         throw error;
@@ -243,7 +246,7 @@ function entryStatement({ schema, request, call, key }: Unit, { changes, aboutRu
     auditSql(
       schema,
       sql,
-      new CallerSql(sql, about(request, aboutRunId)),
+      new CallerSql(sql.for(about(request, aboutRunId))),
       { ...entry, operationId, outcome: 'committed', idempotencyKey: key.key },
       columns,
     ),
@@ -253,7 +256,7 @@ function entryStatement({ schema, request, call, key }: Unit, { changes, aboutRu
 function eventStatement({ schema, request }: Unit, { data, recordId, aboutRunId, ...event }: UnitEvent): Statement {
   const sql = new Sql();
   return sql.statement(
-    outboxSql(schema, new CallerSql(sql, about(request, aboutRunId)), {
+    outboxSql(schema, new CallerSql(sql.for(about(request, aboutRunId))), {
       ...event,
       recordId: sql.bind(recordId ?? null, 'uuid'),
       data: sql.bind(JSON.stringify(data), 'jsonb'),

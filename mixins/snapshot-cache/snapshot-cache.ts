@@ -63,7 +63,7 @@ export class SnapshotCache {
     const found = await this.#fetch(tenantId, version);
     if (!found) return null;
     const bytes = Buffer.from(found.snapshot.buffer, found.snapshot.byteOffset, found.snapshot.byteLength);
-    const snapshot = completed(JSON.parse(bytes.toString('utf8')) as Snapshot);
+    const snapshot = completed(JSON.parse(bytes.toString('utf8')));
     const size = Math.max(1, bytes.byteLength * BYTES_PER_TEXT_BYTE);
     this.#bytes.set(snapshot, size);
     this.#entries.set(`${tenantId}@${found.version}`, { snapshot, bytes: size });

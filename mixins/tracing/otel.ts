@@ -19,6 +19,7 @@ import {
 import type { TracingConfig } from '../../config/tracing.ts';
 import { platformTimeNow } from '../../lib/values/clock.ts';
 import { formatTraceparent, parseTraceparent, SAMPLED } from '../../lib/values/traceparent.ts';
+import { endsBefore } from '../ends-before.ts';
 import type { Metrics, Sample } from '../metrics/metrics.ts';
 import { Outage } from '../outage.ts';
 import type { Span, SpanStart, Tracing } from './tracing.ts';
@@ -144,19 +145,18 @@ export function startOtel(config: TracingConfig, { nodeId, version, metrics, war
     spanLimits: { attributeCountLimit: ATTRIBUTES_MAX, attributeValueLengthLimit: VALUE_MAX_CHARS },
     spanProcessors: [bounded],
   });
-  metrics.counters('erp_trace_spans_total', 'Spans of traces, by what became of them.', ['outcome'], () => [
-    [{ outcome: 'sent' }, bounded.sent] as Sample,
-    [{ outcome: 'lost' }, bounded.lost] as Sample,
+  metrics.counters('erp_trace_spans_total', 'Spans of traces, by what became of them.', ['outcome'], (): Sample[] => [
+    [{ outcome: 'sent' }, bounded.sent],
+    [{ outcome: 'lost' }, bounded.lost],
   ]);
   const tracer = provider.getTracer('erp', version);
   return {
     begin: (start) => begin(tracer, start),
     async stop(withinMs) {
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, Math.max(0, withinMs));
-      });
-      await Promise.race([provider.shutdown().catch(() => {}), late]).finally(() => clearTimeout(timer));
+      await endsBefore(
+        provider.shutdown().catch(() => {}),
+        performance.now() + withinMs,
+      );
     },
   };
 }

@@ -1,5 +1,6 @@
 /** Calls and events on the bus as spans: one where it is sent, one where it is worked on. */
 import type { Middleware, ServiceBroker } from 'moleculer';
+import { middleware } from '../moleculer.ts';
 import { currentWork, workOn } from '../watchdog/work.ts';
 import { beginPart, failureName, type Span } from './tracing.ts';
 
@@ -40,7 +41,7 @@ export function tracedCalls(): Middleware {
         workOn({ label, requestId, traceparent: span.traceparent }, () => next(ctx)),
       );
     };
-  return {
+  return middleware({
     name: 'TracedCalls',
     created(broker: ServiceBroker) {
       nodeId = broker.nodeID;
@@ -60,5 +61,5 @@ export function tracedCalls(): Middleware {
         return endWith(span, next(ctx));
       };
     },
-  } as unknown as Middleware;
+  });
 }

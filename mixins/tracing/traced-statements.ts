@@ -8,8 +8,9 @@ const OPERATION = /^[\s(]*([A-Za-z]{1,20})/;
 /** Nothing in a literal is taken for a name, nor in one that is cut off. */
 const LITERAL = /'[^']*(?:'|$)/g;
 /** FROM that no table stands behind. */
-const NO_SOURCE = /\b(?:extract|substring|trim|overlay) ?\([^()]*|\bDISTINCT\s+FROM\b/gi;
-const TABLE = /\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?((?:"[^"]+"|[a-z_]\w*)(?:\.(?:"[^"]+"|[a-z_]\w*))?)/gi;
+const NO_SOURCE = /\b(?:extract|substring|trim|overlay) ?\([^()]*/gi;
+const DISTINCT_FROM = /\bDISTINCT\s+FROM\b/gi;
+const TABLE = /\b(?:FROM|JOIN|INTO|UPDATE)\s+(?:ONLY\s+)?([a-z_"][\w".]*)/gi;
 
 interface Described {
   readonly operation: string;
@@ -25,7 +26,7 @@ const ASIDE = /(?:^|\.)_[^.]*$/;
 
 /** A statement's verb and its first table; tables of records take precedence. */
 export function describeStatement(text: string): Described {
-  const head = text.slice(0, LOOKED_AT_CHARS).replace(LITERAL, "''").replace(NO_SOURCE, '');
+  const head = text.slice(0, LOOKED_AT_CHARS).replace(LITERAL, "''").replace(NO_SOURCE, '').replace(DISTINCT_FROM, '');
   const operation = OPERATION.exec(head)?.[1]?.toUpperCase() ?? 'SQL';
   const parts = new Set([...head.matchAll(PART)].map(([, part]) => part));
   let table: string | null = null;

@@ -1,3 +1,4 @@
+import { codeOf } from '../../lib/errors/thrown.ts';
 /**
  * The one door to traces of a process. Nothing is loaded and nothing is measured until main.ts has opened it, and then
  * only for requests that are traced. Spans know their parent by the work that is under way (mixins/watchdog/work.ts),
@@ -60,6 +61,6 @@ export const isKept = (traceparent: string): boolean => (traceparent.charCodeAt(
 /** The name of what a span failed with. */
 export function failureName(error: unknown): string {
   if (!(error instanceof Error)) return 'Error';
-  const { code, name } = error as Error & { code?: unknown };
-  return typeof code === 'string' && /^[A-Z0-9_]{1,60}$/.test(code) ? code : name;
+  const code = codeOf(error);
+  return code !== undefined && /^[A-Z0-9_]{1,60}$/.test(code) ? code : error.name;
 }

@@ -2,10 +2,12 @@
 import { inspect } from 'node:util';
 import { closest, distance } from 'fastest-levenshtein';
 import { Errors, type ServiceBroker } from 'moleculer';
-import { OPERATOR } from '../../config/bus.ts';
+import { OPERATOR } from '../../config/services.ts';
 import { callersOf } from '../../contracts/bus.ts';
 import { call } from '../../contracts/call.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { messageOf } from '../../lib/errors/thrown.ts';
+import { isObject } from '../../lib/json/objects.ts';
 import { isUuid } from '../../lib/values/ids.ts';
 import { isServiceUnavailable } from '../../mixins/service-unavailable.ts';
 import { type Kind, OPERATOR_HELP, type OperatorActionHelp } from './operator-actions.ts';
@@ -64,7 +66,7 @@ const KINDS: Readonly<Record<Kind, (value: unknown) => boolean>> = {
   number: (value) => typeof value === 'number',
   boolean: (value) => typeof value === 'boolean',
   'text[]': (value) => Array.isArray(value) && value.every((one) => typeof one === 'string'),
-  object: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  object: isObject,
   'object[]': (value) => Array.isArray(value) && value.every(KINDS.object),
 };
 
@@ -96,17 +98,17 @@ function readParams(action: string, words: readonly string[], help: OperatorActi
     read = JSON.parse(first);
   } catch (error) {
     throw new NotCalled(
-      `The parameters are not JSON (${(error as Error).message}). Write one object in single quotes: ${example}`,
+      `The parameters are not JSON (${messageOf(error)}). Write one object in single quotes: ${example}`,
     );
   }
-  if (!KINDS.object(read)) throw new NotCalled(`The parameters must be one JSON object in single quotes: ${example}`);
-  return read as Record<string, unknown>;
+  if (!isObject(read)) throw new NotCalled(`The parameters must be one JSON object in single quotes: ${example}`);
+  return read;
 }
 
 function readOptions(words: readonly string[], { parameters }: OperatorActionHelp): Record<string, unknown> {
   const params: Record<string, unknown> = {};
   for (let i = 0; i < words.length; i++) {
-    const [, name, given] = /^--([^=]+)(?:=(.*))?$/s.exec(words[i]!) ?? [];
+    const [, name, given] = /^--([^=]+)(?:=(.*))?$/s.exec(words[i] ?? '') ?? [];
     if (name === undefined) throw new NotCalled(`${words[i]} stands where --name should.`);
     const value = given ?? words[++i];
     if (value === undefined) throw new NotCalled(`--${name} has no value.`);
@@ -160,7 +162,7 @@ export function reasonOf(error: unknown): string {
     );
     return `${error.code}: ${error.message}${violations.join('')}`;
   }
-  if (isServiceUnavailable(error)) return `${(error as Error).message} \`health\` shows which services are away.`;
+  if (isServiceUnavailable(error)) return `${messageOf(error)} \`health\` shows which services are away.`;
   if (error instanceof Errors.MoleculerError && error.code === 403)
     return `${error.message} This console has joined as ${OPERATOR}; the process may be of another version.`;
   return error instanceof Error ? `The call failed: ${error.message}` : String(error);

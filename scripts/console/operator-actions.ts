@@ -206,7 +206,7 @@ const TABLE: Table = {
     example: { key: 'lakeside' },
   },
   'metadata.tenants.suspend': {
-    does: 'Nobody works in the tenant any more, within seconds; nothing of it is lost.',
+    does: 'Ends all work in the tenant within seconds. Its data is kept.',
     parameters: { key, reason: text('for its audit trail') },
     example: { key: 'lakeside', reason: 'The contract has ended.' },
   },
@@ -258,6 +258,16 @@ const TABLE: Table = {
     parameters: { after, take: take('100 unless said') },
     example: {},
   },
+  'metadata.jobs.listDead': {
+    does: 'Jobs of all services whose last attempt failed, the oldest first.',
+    parameters: {},
+    example: {},
+  },
+  'metadata.jobs.sendDeadAgain': {
+    does: 'Tries the dead jobs of a queue again, as if they were new.',
+    parameters: { queue: text('as metadata.jobs.listDead shows it') },
+    example: { queue: 'data.userSync' },
+  },
   'metadata.tenants.listDeployments': {
     does: 'Deployments that have not ended, the oldest first, of a tenant or of all.',
     parameters: { tenantId: optional('text', 'key or id of one tenant') },
@@ -287,5 +297,5 @@ const TABLE: Table = {
 };
 
 export const OPERATOR_HELP: ReadonlyMap<string, OperatorActionHelp> = new Map(
-  Object.entries(TABLE) as unknown as [string, OperatorActionHelp][],
+  Object.entries(TABLE).map(([action, { example, ...help }]) => [action, { ...help, example: { ...example } }]),
 );

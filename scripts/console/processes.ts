@@ -9,22 +9,23 @@ const ASK_MS = 5_000;
 
 interface Process {
   readonly node: string;
-  readonly services: readonly ServiceName[];
+  readonly services: readonly [ServiceName, ...ServiceName[]];
 }
 
 /** The processes of the platform that can be seen, without consoles. */
 function processesOf(broker: ServiceBroker): Process[] {
-  const services = new Map<string, ServiceName[]>();
-  for (const { name, nodeID } of broker.registry.getServiceList({ onlyAvailable: true }))
-    if (name !== undefined && nodeID !== undefined && isServiceName(name))
-      services.set(nodeID, [...(services.get(nodeID) ?? []), name]);
-  return [...services]
-    .map(([node, names]) => ({ node, services: names.sort() }))
-    .sort((a, b) => a.node.localeCompare(b.node));
+  const processes = new Map<string, Process>();
+  const services = broker.registry.getServiceList({ onlyAvailable: true });
+  for (const { name, nodeID: node } of services.toSorted(({ name: a = '' }, { name: b = '' }) => a.localeCompare(b)))
+    if (name !== undefined && node !== undefined && isServiceName(name)) {
+      const before = processes.get(node)?.services;
+      processes.set(node, { node, services: before ? [...before, name] : [name] });
+    }
+  return [...processes.values()].sort((a, b) => a.node.localeCompare(b.node));
 }
 
 const ask = (broker: ServiceBroker, { node, services: [service] }: Process): Promise<ProcessState> =>
-  call(broker, `${service!}.process.describe`, {}, { nodeID: node, timeout: ASK_MS });
+  call(broker, `${service}.process.describe`, {}, { nodeID: node, timeout: ASK_MS });
 
 /** One process by its name, or the beginning of it; or those of a service. */
 function chosen(broker: ServiceBroker, name: string | undefined): Process[] {
@@ -36,13 +37,6 @@ function chosen(broker: ServiceBroker, name: string | undefined): Process[] {
   return found;
 }
 
-interface Readiness {
-  readonly status: string;
-  readonly checks: Readonly<Record<string, boolean>>;
-  readonly degraded?: readonly string[];
-  readonly services?: Readonly<Record<string, { status: string; awaySeconds?: number }>>;
-}
-
 /** Readiness of each process, and the services that some process misses. */
 export async function health(broker: ServiceBroker, name: string | undefined): Promise<string> {
   const lines = await Promise.all(
@@ -50,7 +44,7 @@ export async function health(broker: ServiceBroker, name: string | undefined): P
       const head = `${process.node} (${process.services.join(', ')})`;
       const state = await ask(broker, process).catch((error: Error) => error);
       if (state instanceof Error) return `${head}: does not answer: ${state.message}`;
-      const { status, checks, degraded = [], services = {} } = state.readiness as Readiness;
+      const { status, checks, degraded = [], services = {} } = state.readiness;
       const missing = Object.entries(checks).flatMap(([check, ok]) => (ok ? [] : [`${check} is missing`]));
       const away = Object.entries(services).flatMap(([service, { status: is, awaySeconds }]) =>
         is === 'present'
@@ -132,33 +126,24 @@ function glance({ node, services }: Process, { metrics: text }: ProcessState): s
       'calls',
       `${count(calls)} answered, ${count(sum(values('erp_action_calls_total', 'outcome="failed"')))} failed, p99 ${quantile(text, 'erp_action_duration_seconds', 0.99)}`,
     ],
-    ...(services.includes('gateway')
-      ? [
-          [
-            'requests',
-            `${count(requests)} answered, ${count(sum(values('erp_http_requests_total', 'status="5')))} with 5xx, ` +
-              `${count(sum(values('erp_rate_limit_refusals_total')))} refused by limits, p99 ${quantile(text, 'erp_http_request_duration_seconds', 0.99)}`,
-          ] as [string, string],
-        ]
-      : []),
-    ...(values('erp_job_runs_total').length > 0
-      ? [
-          [
-            'jobs',
-            `${count(sum(values('erp_job_runs_total', 'outcome="done"')))} rounds, ${count(sum(values('erp_job_runs_total', 'outcome="failed"')))} failed, ` +
-              `the oldest waits ${since(Math.max(0, ...values('erp_job_oldest_waiting_seconds')))}`,
-          ] as [string, string],
-        ]
-      : []),
-    ...(values('erp_deployments_oldest_seconds').length > 0
-      ? [
-          [
-            'deployments',
-            `${count(sum(values('erp_deployments_open')))} open, the oldest for ${since(sum(values('erp_deployments_oldest_seconds')))}`,
-          ] as [string, string],
-        ]
-      : []),
   ];
+  if (services.includes('gateway'))
+    rows.push([
+      'requests',
+      `${count(requests)} answered, ${count(sum(values('erp_http_requests_total', 'status="5')))} with 5xx, ` +
+        `${count(sum(values('erp_rate_limit_refusals_total')))} refused by limits, p99 ${quantile(text, 'erp_http_request_duration_seconds', 0.99)}`,
+    ]);
+  if (values('erp_job_runs_total').length > 0)
+    rows.push([
+      'jobs',
+      `${count(sum(values('erp_job_runs_total', 'outcome="done"')))} rounds, ${count(sum(values('erp_job_runs_total', 'outcome="failed"')))} failed, ` +
+        `the oldest waits ${since(Math.max(0, ...values('erp_job_oldest_waiting_seconds')))}, ${count(sum(values('erp_job_dead_letters')))} dead`,
+    ]);
+  if (values('erp_deployments_oldest_seconds').length > 0)
+    rows.push([
+      'deployments',
+      `${count(sum(values('erp_deployments_open')))} open, the oldest for ${since(sum(values('erp_deployments_oldest_seconds')))}`,
+    ]);
   return [`${node} (${services.join(', ')})`, ...rows.map(([name, value]) => `  ${name.padEnd(12)} ${value}`)].join(
     '\n',
   );

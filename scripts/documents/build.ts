@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import { API_VERSION } from '../../lib/addresses.ts';
 import { CATALOGUE, RESERVED_CODES } from '../../lib/errors/catalogue.ts';
+import { membersOf } from '../../lib/json/objects.ts';
 import { DESIGN, HIGHLIGHTED, PROSE, TABLES } from '../../lib/values/page-design.ts';
 import { CHECKSUMS } from '../../mixins/documents/archives.ts';
 import { openapi } from '../../services/gateway/public/openapi.ts';
@@ -59,8 +60,8 @@ export function allPages(description: Record<string, unknown>): Page[] {
 /** The description of the API with addresses below whatever host serves it. */
 function apiDescription(): Record<string, unknown> {
   const description = openapi(OPERATIONS, '');
-  const info = description['info'] as { contact: object };
-  return { ...description, info: { ...info, contact: { ...info.contact, url: '/' } } };
+  const info = membersOf(description['info']);
+  return { ...description, info: { ...info, contact: { ...membersOf(info['contact']), url: '/' } } };
 }
 
 function start(pages: readonly Page[]): string {

@@ -1,13 +1,13 @@
 /** One page for each error code: what lies behind it, what to do, and how it looks. */
 
 import { errorExample } from '../../contracts/examples.ts';
-import { CATALOGUE, type ErrorCode, isRetryable, RESERVED_CODES } from '../../lib/errors/catalogue.ts';
+import { CATALOGUE, ERROR_CODES, type ErrorCode, isRetryable, RESERVED_CODES } from '../../lib/errors/catalogue.ts';
 import type { Operation } from '../../lib/operation.ts';
 import { EXAMPLE_BASE_URL } from './examples.ts';
 import { type Page, page } from './page.ts';
 
 export function errorPages(operations: readonly Operation[]): Page[] {
-  return (Object.keys(CATALOGUE) as ErrorCode[]).map((code) =>
+  return ERROR_CODES.map((code) =>
     page(`errors/${code}`, 'errors', markdown(code, operations, errorExample(code, EXAMPLE_BASE_URL))),
   );
 }

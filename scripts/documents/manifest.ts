@@ -6,13 +6,15 @@
 import { hash } from 'node:crypto';
 import { EXAMPLES } from '../../contracts/examples.ts';
 import { GUIDANCE } from '../../contracts/guidance.ts';
-import { OPERATIONS, type OperationId } from '../../contracts/operations.ts';
+import { OPERATIONS } from '../../contracts/operations.ts';
 import { API_VERSION } from '../../lib/addresses.ts';
-import { CATALOGUE, type ErrorCode, isRetryable } from '../../lib/errors/catalogue.ts';
+import { CATALOGUE, ERROR_CODES, isRetryable } from '../../lib/errors/catalogue.ts';
 import type { Operation } from '../../lib/operation.ts';
+import { ownEntry } from '../../lib/schema/lookup.ts';
+import { required } from '../../lib/values/required.ts';
 import { capabilities } from '../../services/gateway/public/capabilities.ts';
 import { contact, LICENSE } from '../../services/gateway/public/openapi.ts';
-import { describedOperations, type Json } from './described.ts';
+import { describedOperations } from './described.ts';
 import { audienceOf } from './manifest/audiences.ts';
 import { API, authentication } from './manifest/authentication.ts';
 import { RULES } from './manifest/rules.ts';
@@ -41,7 +43,7 @@ export function manifest({ pages, openapi }: Version): object {
     rules: RULES,
     workflows: WORKFLOWS,
     operations: operations(openapi),
-    errors: (Object.keys(CATALOGUE) as ErrorCode[]).map((code) => ({
+    errors: ERROR_CODES.map((code) => ({
       code,
       status: CATALOGUE[code].status,
       retryable: isRetryable(code),
@@ -73,10 +75,7 @@ function released(pages: readonly Page[]): string | null {
 
 /** Limits common to every instance of this version; rates depend on the deployment. */
 function instance(): { limits: object; mcp: object } {
-  const { limits, mcp } = capabilities(OPERATIONS, '{base_url}', NO_RATES) as {
-    limits: Record<string, unknown>;
-    mcp: object;
-  };
+  const { limits, mcp } = capabilities(OPERATIONS, '{base_url}', NO_RATES);
   const { ratePolicies: _, ...constant } = limits;
   return { limits: { ...constant, rates: { url: `${API}/capabilities`, left: 'me.limits.get' } }, mcp };
 }
@@ -84,11 +83,13 @@ function instance(): { limits: object; mcp: object } {
 const NO_RATES = { connection: 0, tenant: 0, anonymous: 0, daily: 0, concurrency: 0, concurrencyCostly: 0 };
 
 function operations(openapi: string): object[] {
-  const described = describedOperations(JSON.parse(openapi) as Json);
+  const described = describedOperations(JSON.parse(openapi));
   return OPERATIONS.map((row) => {
-    const { whenToUse, whenNotToUse, preconditions, commonErrors } = GUIDANCE[row.operationId as OperationId];
-    const { parameters, requestBody } = described.get(row.operationId)!;
-    const { errors = {}, ...example } = EXAMPLES[row.operationId as OperationId]!;
+    const { whenToUse, whenNotToUse, preconditions, commonErrors } = required(GUIDANCE, row.operationId);
+    const { parameters, requestBody } = required(described, row.operationId);
+    const recorded = ownEntry(EXAMPLES, row.operationId);
+    if (!recorded) throw new Error(`${row.operationId} has no recorded example: run npm run examples.`);
+    const { errors = {}, ...example } = recorded;
     const json = new Set((row.queryParameters ?? []).filter((one) => one.json).map(({ name }) => name));
     return {
       operationId: row.operationId,

@@ -26,8 +26,9 @@ export function render(markdown: string, lookup: Lookup): Rendered {
   const texts = [''];
   const used = new Map<string, number>();
   for (const [i, token] of tokens.entries()) {
-    if (token.type === 'heading_open') {
-      const text = textOf(tokens[i + 1]!);
+    const next = tokens[i + 1];
+    if (token.type === 'heading_open' && next) {
+      const text = textOf(next);
       const id = unique(slug(text), used);
       token.attrSet('id', id);
       headings.push({ level: Number(token.tag.slice(1)), id, text });

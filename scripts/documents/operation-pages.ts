@@ -1,10 +1,12 @@
 /** One page for each operation, and the list of them, from the description of the API. */
 import { EXAMPLES, type RecordedExample } from '../../contracts/examples.ts';
 import { GUIDANCE } from '../../contracts/guidance.ts';
-import type { OperationId } from '../../contracts/operations.ts';
 import { API_PREFIX } from '../../lib/addresses.ts';
 import { CATALOGUE } from '../../lib/errors/catalogue.ts';
+import { membersOf } from '../../lib/json/objects.ts';
 import type { Operation } from '../../lib/operation.ts';
+import { ownEntry } from '../../lib/schema/lookup.ts';
+import { required } from '../../lib/values/required.ts';
 import { type Described, type DescribedParameter, describedOperations, type Json } from './described.ts';
 import { exampleSection } from './examples.ts';
 import { type Page, page } from './page.ts';
@@ -15,14 +17,14 @@ const DEPTH_MAX = 3;
 export function operationPages(operations: readonly Operation[], description: Json): Page[] {
   const { schemas } = description['components'] as { schemas: Record<string, Json> };
   const all = describedOperations(description);
-  const described = (one: Operation): Described => all.get(one.operationId)!;
+  const described = (one: Operation): Described => required(all, one.operationId);
   return [
     page('operations', 'operations', list(operations, described)),
     ...operations.map((one) =>
       page(
         `operations/${one.operationId}`,
         'operations',
-        markdown(one, described(one), schemas, EXAMPLES[one.operationId as OperationId]),
+        markdown(one, described(one), schemas, ownEntry(EXAMPLES, one.operationId)),
       ),
     ),
   ];
@@ -62,11 +64,11 @@ function markdown(
     ['request', `\`${one.method} ${API_PREFIX}${one.path}\``],
     ['operationId', `\`${one.operationId}\``],
     ['scope', one.oneOfScopes ? named(one.oneOfScopes, ' or ') : scopes],
-    ...(one.permission ? ([['system permission', `\`${one.permission}\``]] as [string, string][]) : []),
+    ...(one.permission ? [fact('system permission', `\`${one.permission}\``)] : []),
     ['risk', one.risk],
     ['cost', `${one.cost} ${one.cost === 1 ? 'unit' : 'units'}`],
     ['mutation', one.mutation ? 'yes: needs `Idempotency-Key`' : 'no'],
-    ...(one.checkedBy ? ([['tried out by', `\`${one.checkedBy.operationId}\``]] as [string, string][]) : []),
+    ...(one.checkedBy ? [fact('tried out by', `\`${one.checkedBy.operationId}\``)] : []),
     ['precondition', one.precondition === 'none' ? 'none' : `\`${one.precondition}\``],
     ['approval for agents', one.agentApproval],
     ['stability', one.stability],
@@ -92,7 +94,7 @@ ${errors(described)}
 }
 
 function guidance({ operationId }: Operation): string {
-  const { whenToUse, whenNotToUse, preconditions } = GUIDANCE[operationId as OperationId];
+  const { whenToUse, whenNotToUse, preconditions } = required(GUIDANCE, operationId);
   const before = preconditions.map((one) => `- ${one}\n`).join('');
   return `**When to use it:** ${whenToUse}
 
@@ -153,20 +155,22 @@ function errors({ 'x-erp-errors': codes }: Described): string {
 function properties(schema: Json, schemas: Record<string, Json>, prefix = '', depth = 1): string[][] {
   const own = resolve(schema, schemas);
   const required = new Set(textsOf(own['required']));
-  return Object.entries((own['properties'] ?? {}) as Record<string, Json>).flatMap(([name, given]) => {
-    const part = resolve(given, schemas);
+  return Object.entries(membersOf(own['properties'])).flatMap(([name, given]) => {
+    const part = resolve(membersOf(given), schemas);
     const array = part['type'] === 'array';
     const row = [
       `\`${prefix}${name}\``,
       typeOf(part) + (required.has(name) ? '' : ', optional'),
-      String(given['description'] ?? part['description'] ?? ''),
+      String(membersOf(given)['description'] ?? part['description'] ?? ''),
     ];
-    const inner = array ? ((part['items'] ?? {}) as Json) : part;
+    const inner = array ? membersOf(part['items']) : part;
     const more =
       depth < DEPTH_MAX ? properties(inner, schemas, `${prefix}${name}${array ? '[]' : ''}.`, depth + 1) : [];
     return [row, ...more];
   });
 }
+
+const fact = (name: string, text: string): [string, string] => [name, text];
 
 const textsOf = (given: unknown): string[] => (Array.isArray(given) ? given.map(String) : []);
 
@@ -174,17 +178,18 @@ const textsOf = (given: unknown): string[] => (Array.isArray(given) ? given.map(
 function resolve(schema: Json, schemas: Record<string, Json>): Json {
   const name = String(schema['$ref'] ?? '').replace('#/components/schemas/', '');
   const found = name === '' ? schema : (schemas[name] ?? schema);
-  const parts = (found['anyOf'] ?? []) as Json[];
+  const parts = Array.isArray(found['anyOf']) ? found['anyOf'].map(membersOf) : [];
   const filled = parts.filter(({ type }) => type !== 'null');
-  return filled.length === 1 && parts.length === 2 ? resolve(filled[0]!, schemas) : found;
+  const [only] = filled;
+  return only && filled.length === 1 && parts.length === 2 ? resolve(only, schemas) : found;
 }
 
 function typeOf(schema: Json): string {
   const { type, enum: values, const: constant, anyOf, items, format } = schema;
   if (constant !== undefined) return `\`${JSON.stringify(constant)}\``;
   if (Array.isArray(values)) return values.length > 12 ? 'string' : values.map((value) => `\`${value}\``).join(', ');
-  if (Array.isArray(anyOf)) return [...new Set(anyOf.map((part) => typeOf(part as Json)))].join(' or ');
-  if (type === 'array') return `list of ${typeOf((items ?? {}) as Json)}`;
+  if (Array.isArray(anyOf)) return [...new Set(anyOf.map((part) => typeOf(membersOf(part))))].join(' or ');
+  if (type === 'array') return `list of ${typeOf(membersOf(items))}`;
   if (typeof schema['$ref'] === 'string') return 'object';
   if (Array.isArray(type)) return type.join(' or ');
   return typeof type === 'string' ? (typeof format === 'string' ? `${type} (${format})` : type) : 'any value';

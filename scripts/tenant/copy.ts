@@ -1,10 +1,10 @@
 /** `tenant copy KEY --to KEY`: a sandbox. Source: docs/reference/moving-tenants.md#sandboxes. */
 import { randomBytes } from 'node:crypto';
+import type { Command } from '@commander-js/extra-typings';
 import { made } from './moved.ts';
-import type { Program } from './program.ts';
 import type { Session } from './session.ts';
 
-export function addCopy(program: Program, session: Session): void {
+export function addCopy(program: Command, session: Session): void {
   program
     .command('copy')
     .description('make a sandbox of a tenant: its configuration and users, as the owner of the database (DATABASE_URL)')

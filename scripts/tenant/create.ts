@@ -1,14 +1,15 @@
 /** `tenant create`: a tenant with its domains and its first administrator. Every step may be repeated. */
+
+import type { Command } from '@commander-js/extra-typings';
 import { Option } from '@commander-js/extra-typings';
 import { TENANT_TEMPLATES } from '../../contracts/metadata.ts';
 import { findTenant } from './find.ts';
-import type { Program } from './program.ts';
 import { type Session, sentences } from './session.ts';
 import { columns } from './text.ts';
 
 const several = (value: string, values: string[] = []): string[] => [...values, value];
 
-export function addCreate(program: Program, session: Session): void {
+export function addCreate(program: Command, session: Session): void {
   program
     .command('create')
     .description('create a tenant, its domains and its first administrator; repeating it finishes what was interrupted')

@@ -1,7 +1,8 @@
 /** `tenant delete KEY --confirm KEY`, `tenant undelete KEY` and `tenant deletions [KEY]`. */
+
+import type { Command } from '@commander-js/extra-typings';
 import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { DELETION_GRACE_DAYS, type TenantDeletion } from '../../contracts/metadata.ts';
-import type { Program } from './program.ts';
 import type { Session } from './session.ts';
 import { showTenant } from './show.ts';
 
@@ -14,7 +15,7 @@ function days(text: string): number {
   return number;
 }
 
-export function addDelete(program: Program, session: Session): void {
+export function addDelete(program: Command, session: Session): void {
   program
     .command('delete')
     .description('suspend a tenant at once, and erase it after a grace period in which undelete takes that back')
@@ -29,7 +30,7 @@ export function addDelete(program: Program, session: Session): void {
     });
 }
 
-export function addUndelete(program: Program, session: Session): void {
+export function addUndelete(program: Command, session: Session): void {
   program
     .command('undelete')
     .description('take a deletion back, until the erasure begins')
@@ -41,7 +42,7 @@ export function addUndelete(program: Program, session: Session): void {
     });
 }
 
-export function addDeletions(program: Program, session: Session): void {
+export function addDeletions(program: Command, session: Session): void {
   program
     .command('deletions')
     .description('show the proofs of erased tenants: what was removed, when, and that nothing is left')

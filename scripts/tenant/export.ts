@@ -1,9 +1,9 @@
 /** `tenant export KEY --to FILE`. Source: docs/reference/moving-tenants.md. */
-import type { Program } from './program.ts';
+import type { Command } from '@commander-js/extra-typings';
 import type { Session } from './session.ts';
 import { columns } from './text.ts';
 
-export function addExport(program: Program, session: Session): void {
+export function addExport(program: Command, session: Session): void {
   program
     .command('export')
     .description('write a tenant to a file that import reads, as the owner of the database (DATABASE_URL)')

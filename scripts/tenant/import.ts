@@ -1,10 +1,11 @@
 /** `tenant import FILE`. Source: docs/reference/moving-tenants.md. */
+
+import type { Command } from '@commander-js/extra-typings';
 import { made } from './moved.ts';
-import type { Program } from './program.ts';
 import type { Session } from './session.ts';
 import { columns } from './text.ts';
 
-export function addImport(program: Program, session: Session): void {
+export function addImport(program: Command, session: Session): void {
   program
     .command('import')
     .description('make a tenant of a file that export wrote, as the owner of the database (DATABASE_URL)')

@@ -1,10 +1,11 @@
 /** `tenant limits [KEY [NAME=VALUE … | lift]]`: the same as `npm run limits`. */
+
+import type { Command } from '@commander-js/extra-typings';
 import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { LIMITS_HELP, LimitsUsage, tenantLimits } from '../tenant-limits.ts';
-import type { Program } from './program.ts';
 import type { Session } from './session.ts';
 
-export function addLimits(program: Program, session: Session): void {
+export function addLimits(program: Command, session: Session): void {
   program
     .command('limits')
     .description('show or set the limits of a tenant')

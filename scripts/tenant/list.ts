@@ -1,12 +1,13 @@
 /** `tenant list`. */
+
+import type { Command } from '@commander-js/extra-typings';
 import type { TenantDescription } from '../../contracts/metadata.ts';
-import type { Program } from './program.ts';
 import type { Session } from './session.ts';
 import { columns } from './text.ts';
 
 const PAGE = 500;
 
-export function addList(program: Program, session: Session): void {
+export function addList(program: Command, session: Session): void {
   program
     .command('list')
     .description('list all tenants')

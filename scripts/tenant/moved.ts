@@ -27,7 +27,7 @@ export function made(
       ['users', `${users}${newUserIds ? ', with new ids' : ''}`],
     ]),
     '',
-    'Nobody has a password yet: docs/reference/moving-tenants.md says how users get in.',
+    'No user has a password yet: docs/reference/moving-tenants.md says how users get in.',
     ...(clients.length > 0 ? [`These clients need a new secret: ${clients.join(', ')}.`] : []),
     ...(identityProviders.length > 0
       ? [`These OpenID providers need their secret again: ${identityProviders.join(', ')}.`]

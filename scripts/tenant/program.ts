@@ -15,7 +15,7 @@ import type { Session } from './session.ts';
 import { addShow } from './show.ts';
 import { addResume, addSuspend } from './suspend.ts';
 
-const createProgram = (name: string) =>
+const createProgram = (name: string): Command =>
   new Command(name)
     .description('The life of tenants, for operators. Exit code 0: done; 1: refused or failed; 2: not understood.')
     .helpCommand('help [command]', 'show the parameters of a command')
@@ -23,10 +23,8 @@ const createProgram = (name: string) =>
     .showHelpAfterError('Add --help for its parameters.')
     .exitOverride();
 
-export type Program = ReturnType<typeof createProgram>;
-
 /** `name`: what is typed in front of the commands. */
-export function tenantProgram(name: string, session: Session): Program {
+export function tenantProgram(name: string, session: Session): Command {
   const program = createProgram(name);
   addList(program, session);
   addShow(program, session);

@@ -1,9 +1,9 @@
 /** `tenant rename KEY --name …`. */
-import type { Program } from './program.ts';
+import type { Command } from '@commander-js/extra-typings';
 import type { Session } from './session.ts';
 import { showTenant } from './show.ts';
 
-export function addRename(program: Program, session: Session): void {
+export function addRename(program: Command, session: Session): void {
   program
     .command('rename')
     .description('give a tenant another name; its key is for good, because sign-in names and client ids begin with it')

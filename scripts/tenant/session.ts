@@ -4,7 +4,7 @@ import type { ServiceBroker } from 'moleculer';
 import type { ServiceName } from '../../config/services.ts';
 import { type ActionMap, call } from '../../contracts/call.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
-import type { Problem } from '../../services/metadata/kinds/kind.ts';
+import { membersOf } from '../../lib/json/objects.ts';
 import { requireServices } from '../join.ts';
 
 /** How long the longest action of an operator may take: a template is deployed, a schema removed. */
@@ -64,7 +64,7 @@ const BLOCKED_SHOWN = 20;
 function blocked(details: PlatformError['details']): string[] {
   const problems = details?.['blocked'];
   if (!Array.isArray(problems)) return [];
-  const lines = (problems as Problem[]).map(({ type, fullName, message }) => `${type} ${fullName}: ${message}`);
+  const lines = problems.map(membersOf).map(({ type, fullName, message }) => `${type} ${fullName}: ${message}`);
   const more = lines.length - BLOCKED_SHOWN;
   return more > 0 ? [...lines.slice(0, BLOCKED_SHOWN), `and ${more} more`] : lines;
 }

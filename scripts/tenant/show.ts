@@ -1,12 +1,13 @@
 /** `tenant show KEY`, and what other commands show of a tenant that they have changed. */
+
+import type { Command } from '@commander-js/extra-typings';
 import type { TenantDescription } from '../../contracts/metadata.ts';
 import { RATE_LIMIT_NAMES } from '../../lib/schema/snapshot.ts';
 import { noTenant } from './find.ts';
-import type { Program } from './program.ts';
 import type { Session } from './session.ts';
 import { columns } from './text.ts';
 
-export function addShow(program: Program, session: Session): void {
+export function addShow(program: Command, session: Session): void {
   program
     .command('show')
     .description('show one tenant')

@@ -1,9 +1,9 @@
 /** `tenant suspend KEY --reason …` and `tenant resume KEY`. */
-import type { Program } from './program.ts';
+import type { Command } from '@commander-js/extra-typings';
 import type { Session } from './session.ts';
 import { showTenant } from './show.ts';
 
-export function addSuspend(program: Program, session: Session): void {
+export function addSuspend(program: Command, session: Session): void {
   program
     .command('suspend')
     .description('end all work in a tenant within seconds; nothing of it is lost, and resume brings everything back')
@@ -16,7 +16,7 @@ export function addSuspend(program: Program, session: Session): void {
     });
 }
 
-export function addResume(program: Program, session: Session): void {
+export function addResume(program: Command, session: Session): void {
   program
     .command('resume')
     .description('take a suspension back')

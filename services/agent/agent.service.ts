@@ -1,4 +1,4 @@
-import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { ServiceSchema } from 'moleculer';
 import type { AgentActions } from '../../contracts/agent.ts';
 import { type ActionContext, type ActionHandlers, call, type EventHandlers } from '../../contracts/call.ts';
 import { type RequestContext, requestContext } from '../../lib/context.ts';
@@ -23,20 +23,31 @@ import { cancelRunsOfTenant, listRunsOfTenant } from './upkeep/operator.ts';
 import { startPeriodicWork } from './upkeep/periodic.ts';
 import { cancelRunsOfGrants, cancelRunsOfInactiveClients } from './upkeep/upkeep.ts';
 
-const SEALING = { service: 'agent', purpose: 'cursors of agent lists' } as const;
-
 /** The Moleculer schema of agent: it declares and delegates. */
-export default function agentService(platform: Platform): ServiceSchema {
-  const { database } = platform;
-  let broker: ServiceBroker;
-  let deps: AgentDeps;
+export default async function agentService(platform: Platform): Promise<ServiceSchema> {
+  const { database, broker, log } = platform;
   const snapshots = new SnapshotCache((tenantId, version) =>
     call(broker, 'metadata.snapshots.get', version === undefined ? { tenantId } : { tenantId, version }),
   );
 
+  const deps: AgentDeps = {
+    database,
+    configurations: new Configurations(database, snapshots, (tenantId, snapshot) =>
+      cancelRunsOfInactiveClients(database, tenantId, snapshot),
+    ),
+    sealingKeys: await sealingKeys(platform, 'cursors of agent lists'),
+    findUser: (tenantId, userId) => call(broker, 'data.users.get', { tenantId, userId }),
+    usersHolding: (question) => call(broker, 'data.users.holding', question),
+    askApprovers: (question) => call(broker, 'auth.mails.askApprovers', question),
+    checkAccess: (question) => call(broker, 'data.access.check', question),
+    checkDashboard: (question) => call(broker, 'analytics.access.check', question),
+    seenRecords: (question) => call(broker, 'data.records.seen', question),
+    recordsOfRequests: (question) => call(broker, 'data.trail.ofRequests', question),
+  };
+
   const logged = async <T>(name: string, { requestId }: RequestContext, answer: Promise<T>): Promise<T> =>
     answer.catch((error: unknown) => {
-      logFailure(broker.logger, name, requestId, error);
+      logFailure(log, name, requestId, error);
       throw error;
     });
   const answers =
@@ -77,30 +88,15 @@ export default function agentService(platform: Platform): ServiceSchema {
     events: {
       'auth.grants.revoked': (ctx) =>
         cancelRunsOfGrants(database, ctx.params.grantIds).catch((error: unknown) =>
-          warnOf(broker.logger, error, 'Runs of ended grants go on; the next round ends them.'),
+          warnOf(log, error, 'Runs of ended grants go on; the next round ends them.'),
         ),
     } satisfies EventHandlers,
     created() {
-      broker = this.broker;
       registerNumbers(platform.metrics, database);
       platform.metrics.cache('agent', 'snapshots', snapshots.numbers);
     },
     async started() {
-      deps = {
-        database,
-        configurations: new Configurations(database, snapshots, (tenantId, snapshot) =>
-          cancelRunsOfInactiveClients(database, tenantId, snapshot),
-        ),
-        sealingKeys: await sealingKeys(platform, SEALING),
-        findUser: (tenantId, userId) => call(broker, 'data.users.get', { tenantId, userId }),
-        usersHolding: (question) => call(broker, 'data.users.holding', question),
-        askApprovers: (question) => call(broker, 'auth.mails.askApprovers', question),
-        checkAccess: (question) => call(broker, 'data.access.check', question),
-        checkDashboard: (question) => call(broker, 'analytics.access.check', question),
-        seenRecords: (question) => call(broker, 'data.records.seen', question),
-        recordsOfRequests: (question) => call(broker, 'data.trail.ofRequests', question),
-      };
-      await startPeriodicWork(platform, broker, deps);
+      await startPeriodicWork(platform, deps);
     },
   };
 }

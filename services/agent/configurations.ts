@@ -2,9 +2,11 @@
  * The configuration of tenants as this process knows it: it may be outdated at any moment, and a transaction that
  * decides by it proves first that it is not.
  */
+
 import { LRUCache } from 'lru-cache';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
+import { entryBound } from '../../lib/values/entry-bound.ts';
 import type { Database, Tx } from '../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import type { Statement } from '../../mixins/database/statement.ts';
@@ -24,7 +26,7 @@ export class Configurations {
   readonly #database: Database;
   readonly #snapshots: SnapshotCache;
   readonly #applied: (tenantId: string, snapshot: Snapshot) => Promise<void>;
-  readonly #versions = new LRUCache<string, number>({ max: TENANTS_MAX });
+  readonly #versions = new LRUCache<string, number>(entryBound(TENANTS_MAX));
 
   /**
    * `applied` does what a configuration demands, before anything is decided or shown by it. Doing it twice does no

@@ -21,7 +21,7 @@ export async function writeEvents(
   const written = events.map(({ type, data }) => {
     const sql = new Sql();
     const event = { type, data: sql.bind(JSON.stringify(data), 'jsonb') };
-    return tx.query(sql.statement(outboxSql(schema, new CallerSql(sql, caller), event)));
+    return tx.query(sql.statement(outboxSql(schema, new CallerSql(sql.for(caller)), event)));
   });
   tx.actAs(serviceRole('agent', caller.tenantId));
   await Promise.all(written);
@@ -55,7 +55,7 @@ export async function writeNotes(tx: Tx, tenantId: string, notes: readonly Note[
   const id = requestId();
   const written = notes.map(({ runId, operationId, changes }) => {
     const sql = new Sql();
-    const caller = new CallerSql(sql, { ...platformCaller('job', id), aboutRunId: runId });
+    const caller = new CallerSql(sql.for({ ...platformCaller('job', id), aboutRunId: runId }));
     const columns = { changes: sql.bind(JSON.stringify(changes), 'jsonb') };
     return tx.query(sql.statement(auditSql(schema, sql, caller, { operationId, outcome: 'committed' }, columns)));
   });

@@ -1,5 +1,5 @@
 /**
- * Which records a reader may know of, and what is shown of paths that name others. Ids and names that their user has
+ * Hides records that a reader may not know of, and paths that name them. Ids and names that their user has
  * sent are no news to that user. Source: docs/reference/agents.md#approvals.
  */
 import type { RecordName } from '../../contracts/data.ts';

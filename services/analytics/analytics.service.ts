@@ -1,8 +1,8 @@
 import type { ServiceSchema } from 'moleculer';
-import { LIMITS } from '../../config/limits.ts';
 import type { AnalyticsActions } from '../../contracts/analytics.ts';
 import { type ActionContext, type ActionHandlers, type Caller, call } from '../../contracts/call.ts';
 import { type Asker, type RequestContext, requestContext } from '../../lib/context.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import { warnOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
@@ -17,9 +17,13 @@ import { WidgetResults } from './widgets/results.ts';
 import { runWidget } from './widgets/run.ts';
 
 /** The Moleculer schema of analytics: it declares and delegates. */
-export default function analyticsService({ database, jobs, metrics }: Platform): ServiceSchema {
-  let warn: (error: unknown, tenantId: string) => void = () => {};
-  const deployed = new DeployedDashboards(database, (error, tenantId) => warn(error, tenantId));
+export default function analyticsService(platform: Platform): ServiceSchema {
+  const { database, metrics, log } = platform;
+  const deployed = new DeployedDashboards(database, (error, tenantId) =>
+    warnOf(log, error, 'The dashboards of a deployment were not taken over; a request tries again in some seconds.', {
+      tenantId,
+    }),
+  );
   const results = new WidgetResults({
     maxBytes: LIMITS.widget_results_max_bytes,
     tenantMaxBytes: LIMITS.widget_results_tenant_max_bytes,
@@ -69,16 +73,9 @@ export default function analyticsService({ database, jobs, metrics }: Platform):
     } satisfies ActionHandlers<'analytics', AnalyticsActions>,
     created() {
       metrics.cache('analytics', 'widget_results', results);
-      warn = (err, tenantId) =>
-        warnOf(
-          this.logger,
-          err,
-          'The dashboards of a deployment were not taken over; a request tries again in some seconds.',
-          { tenantId },
-        );
     },
     async started() {
-      await sweepPeriodically(database, jobs, this.broker);
+      await sweepPeriodically(platform);
     },
   };
 }

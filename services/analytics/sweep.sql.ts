@@ -1,5 +1,5 @@
 /** The statement that removes deleted dashboards. */
-import { LIMITS } from '../../config/limits.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { Sql } from '../../mixins/database/sql.ts';
 import type { Statement } from '../../mixins/database/statement.ts';
 

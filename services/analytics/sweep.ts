@@ -1,12 +1,12 @@
 /** Removes dashboards that were deleted long enough ago. Doing it twice does no harm. */
-import type { ServiceBroker } from 'moleculer';
-import { LIMITS } from '../../config/limits.ts';
+
 import { call } from '../../contracts/call.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import type { Database } from '../../mixins/database/database.ts';
-import type { Jobs } from '../../mixins/jobs/jobs.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
 import { warnOf } from '../../mixins/log-failure.ts';
+import type { Platform } from '../../mixins/platform.ts';
 import { removeDeletedSql, removeOldestDeletedSql } from './sweep.sql.ts';
 
 const SWEEP = periodicQueue('analytics.sweep', { everySeconds: 3_600, pollSeconds: 60, firstAfterSeconds: 10 });
@@ -31,7 +31,7 @@ export async function removeDeleted(database: Database, tenantId: string): Promi
 }
 
 /** Offers to do it in this process, for every tenant again and again. */
-export function sweepPeriodically(database: Database, jobs: Jobs, broker: ServiceBroker): Promise<void> {
+export function sweepPeriodically({ database, jobs, broker, log }: Platform): Promise<void> {
   return repeatForTenants(jobs, {
     queue: SWEEP,
     alsoSuspended: false,
@@ -39,6 +39,6 @@ export function sweepPeriodically(database: Database, jobs: Jobs, broker: Servic
       call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
     work: (tenantId) => removeDeleted(database, tenantId),
     failed: (tenantId, error) =>
-      warnOf(broker.logger, error, 'Deleted dashboards were not removed; the next round tries again.', { tenantId }),
+      warnOf(log, error, 'Deleted dashboards were not removed; the next round tries again.', { tenantId }),
   });
 }

@@ -6,6 +6,9 @@
 
 import { errors, type Provider, type Session } from 'oidc-provider';
 import { ACCOUNT_CLIENT_ID, MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
+import * as pages from '../../web/account/page.ts';
+import { failure, suspended } from '../../web/sign-in/pages.ts';
+import { recoveryCodes } from '../../web/sign-in/second-step.ts';
 import { ACCOUNT_PATH, type Clients } from './clients.ts';
 import { presentConnections } from './connections.ts';
 import { csrfFor, isSameText } from './csrf.ts';
@@ -16,9 +19,6 @@ import type { SecondFactors } from './factors/factors.ts';
 import { passkeyName } from './factors/passkeys.ts';
 import { makeRecoveryCodes } from './factors/recovery-codes.ts';
 import type { Answer, Form } from './form.ts';
-import * as pages from './pages/account.ts';
-import { failure, suspended } from './pages/pages.ts';
-import { recoveryCodes } from './pages/second-step.ts';
 import { nowSeconds } from './provider/lifetimes.ts';
 import { PATHS } from './provider/paths.ts';
 import { SUSPENDED_DESCRIPTION } from './provider/suspended.ts';
@@ -57,7 +57,9 @@ interface Visit extends AccountParts {
 /** Shows the page, or makes the change that a form asks for. */
 export async function accountPage(parts: AccountParts, query: URLSearchParams, form: Form | null): Promise<Answer> {
   const { session, store, provider } = parts;
-  const user = session.accountId ? await store.credentials.byUser(session.accountId) : null;
+  const found = session.accountId ? await store.credentials.byUser(session.accountId) : null;
+  // Of the session: it may have ended since, and with it the right to change anything.
+  const user = found && { ...found, sessionGeneration: session.sessionGeneration ?? NONE };
   if (user && (await parts.clients.isSuspended(user.tenantId))) return suspended();
   if (!user?.active) {
     const error = query.get('error');
@@ -76,6 +78,9 @@ export async function accountPage(parts: AccountParts, query: URLSearchParams, f
   if (form) return overview(visit, null, isStale(visit) ? STALE : WEAK);
   return query.has('confirm') ? { redirect: confirmation(visit) } : overview(visit, query.get('done'));
 }
+
+/** No generation of sessions. */
+const NONE = -1;
 
 const STALE = 'You signed in more than five minutes ago. Confirm that it is you, then make the change again.';
 const WEAK = 'You signed in with one factor, and have two by now. Confirm that it is you, then make the change again.';

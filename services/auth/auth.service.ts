@@ -3,12 +3,12 @@
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Config } from '../../config/env.ts';
 import { broadcast, call, type EventHandlers, emit } from '../../contracts/call.ts';
+import { messageOf } from '../../lib/errors/thrown.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
 import { platformTime } from '../../lib/values/clock.ts';
-import type { SealingKeys } from '../../lib/values/sealed.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import { agreeOnSecret } from '../../mixins/database/installation.ts';
-import { logFailure, reasonOf, warnOf } from '../../mixins/log-failure.ts';
+import { logFailure, warnOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { isServiceUnavailable } from '../../mixins/service-unavailable.ts';
@@ -23,16 +23,59 @@ const MAINTENANCE_MS = 5 * 60_000;
 const CLEANING_MS = 60_000;
 const ENTRIES_MS = 15_000;
 const SWEEP_MS = 5_000;
-const SEALING = { service: 'auth', purpose: 'cursors of connections' } as const;
 
-export default function authService({ config, database, jobs, metrics, outbound }: Platform): ServiceSchema {
-  let server: AuthServer;
-  let refusals: Refusals;
-  let keys: SealingKeys;
+export default async function authService(platform: Platform): Promise<ServiceSchema> {
+  const { config, database, jobs, metrics, broker, log, outbound } = platform;
+  const refusals = new Refusals({
+    deny: (entry) => call(broker, 'data.audit.denySignIn', entry),
+    suppress: (suppressed) => call(broker, 'data.audit.suppress', suppressed),
+  });
+  const server = new AuthServer({
+    store: new AuthStore(database, {
+      send: (entry) => call(broker, 'data.audit.note', entry),
+      failed: (error) => warnOf(log, error, 'An entry of an audit trail was not sent yet; it is sent again.'),
+    }),
+    source: tenantSource(broker),
+    secrets: config,
+    sealingKeys: await sealingKeys(platform, 'cursors of connections'),
+    baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
+    baseUrlFixed: config.baseUrl !== null,
+    referenceSignIn: config.referenceSignIn,
+    ...announcements(broker),
+    resealed: () => agreeOnSecret(database, config),
+    signInRefused: (refusal, origin) => refusals.note(refusal, origin),
+    secondFactor: config.production ? 'administrators' : 'off',
+    user: (of) => call(broker, 'data.users.get', of),
+    async systemPermissions(of) {
+      const user = await call(broker, 'data.users.get', of);
+      return user?.systemPermissions ?? [];
+    },
+    mayLetIn: (link) => call(broker, 'data.users.mayLetIn', link),
+    outbound,
+    isUser: async (tenantId, username) => (await call(broker, 'data.users.find', { tenantId, username })) !== null,
+    async createUser(tenantId, user) {
+      await call(broker, 'data.users.provision', { tenantId, users: [{ ...user, invite: false }] });
+    },
+    providerFailed: ({ tenantId, meta }, reason) =>
+      log.warn({ tenantId, identityProvider: meta.apiName, reason }, 'A sign-in at an identity provider failed.'),
+    mail: {
+      database,
+      transport: transportFor(config.mail),
+      user: (of) => call(broker, 'data.users.get', of),
+      log,
+    },
+    documentRefused: (address, reason) =>
+      log.warn({ address, reason: messageOf(reason) }, 'The metadata document of a client cannot be used.'),
+    onError: (error) => logFailure(log, 'A sign-in request', null, error),
+  });
+  database.onReplaced(() => {
+    server.clients.forgetAll();
+    server.forgetKeys();
+  });
   let timers: NodeJS.Timeout[] = [];
   return {
     name: 'auth',
-    actions: authActions(() => server),
+    actions: authActions(server),
     events: {
       'auth.keys.rotated': () => server.forgetKeys(),
       'metadata.schema.changed': (ctx) =>
@@ -43,69 +86,18 @@ export default function authService({ config, database, jobs, metrics, outbound 
       'metadata.tenant.changed': (ctx) => server.clients.forget(ctx.params.tenantId),
     } satisfies EventHandlers,
     created() {
-      const { broker, logger } = this;
-      refusals = new Refusals({
-        deny: (entry) => call(broker, 'data.audit.denySignIn', entry),
-        suppress: (suppressed) => call(broker, 'data.audit.suppress', suppressed),
-      });
-      server = new AuthServer({
-        store: new AuthStore(database, {
-          send: (entry) => call(broker, 'data.audit.note', entry),
-          failed: (error) => warnOf(logger, error, 'An entry of an audit trail was not sent yet; it is sent again.'),
-        }),
-        source: tenantSource(broker),
-        secrets: config,
-        sealingKeys: () => keys,
-        baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
-        baseUrlFixed: config.baseUrl !== null,
-        referenceSignIn: config.referenceSignIn,
-        ...announcements(broker),
-        resealed: () => agreeOnSecret(database, config),
-        signInRefused: (refusal, origin) => refusals.note(refusal, origin),
-        secondFactor: config.production ? 'administrators' : 'off',
-        user: (of) => call(broker, 'data.users.get', of),
-        async systemPermissions(of) {
-          const user = await call(broker, 'data.users.get', of);
-          return user?.systemPermissions ?? [];
-        },
-        mayLetIn: (link) => call(broker, 'data.users.mayLetIn', link),
-        outbound,
-        isUser: async (tenantId, username) => (await call(broker, 'data.users.find', { tenantId, username })) !== null,
-        async createUser(tenantId, user) {
-          await call(broker, 'data.users.provision', { tenantId, users: [{ ...user, invite: false }] });
-        },
-        providerFailed: ({ tenantId, meta }, reason) =>
-          logger.warn(
-            { tenantId, identityProvider: meta.apiName, reason },
-            'A sign-in at an identity provider failed.',
-          ),
-        mail: {
-          database,
-          transport: transportFor(config.mail),
-          user: (of) => call(broker, 'data.users.get', of),
-          log: () => logger,
-        },
-        documentRefused: (address, reason) =>
-          logger.warn({ address, reason: reasonOf(reason) }, 'The metadata document of a client cannot be used.'),
-        onError: (error) => logFailure(logger, 'A sign-in request', null, error),
-      });
       server.clients.register(metrics);
-      database.onReplaced(() => {
-        server.clients.forgetAll();
-        server.forgetKeys();
-      });
     },
     async started() {
       await server.start();
-      keys = await sealingKeys({ config, database }, SEALING);
-      tellHowMailsLeave(config, this.logger);
+      tellHowMailsLeave(config, log);
       server.mail.register(metrics);
       server.mail.start();
       // A mail that is being sent ends before the process does.
       jobs.onLeave(() => server.mail.stop());
       const every = (ms: number, work: () => Promise<void>): NodeJS.Timeout =>
         setInterval(() => {
-          work().catch((error) => warnOf(this.logger, error, 'Maintenance of auth failed.'));
+          work().catch((error) => warnOf(log, error, 'Maintenance of auth failed.'));
         }, ms).unref();
       timers = [
         every(MAINTENANCE_MS, () => server.maintain()),

@@ -6,13 +6,8 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import {
   ACCOUNT_CLIENT_ID,
-  APPROVALS_CLIENT_ID,
-  APPROVALS_PATH,
-  APPROVALS_SCOPES,
+  APP_CLIENTS,
   CLI_CLIENT_ID,
-  DASHBOARDS_CLIENT_ID,
-  DASHBOARDS_PATH,
-  DASHBOARDS_SCOPES,
   REFERENCE_CLIENT_ID,
   REFERENCE_SCOPES,
 } from '../../contracts/auth.ts';
@@ -102,8 +97,7 @@ const CLI: BuiltInClient = {
 const BUILT_IN: readonly BuiltInClient[] = [
   CLI,
   { ...CLI, clientId: ACCOUNT_CLIENT_ID, name: 'your account' },
-  { ...CLI, clientId: DASHBOARDS_CLIENT_ID, name: 'your dashboards' },
-  { ...CLI, clientId: APPROVALS_CLIENT_ID, name: 'your approvals' },
+  ...APP_CLIENTS.map(({ clientId, title }) => ({ ...CLI, clientId, name: `your ${title.toLowerCase()}` })),
 ];
 const REFERENCE: BuiltInClient = { ...CLI, clientId: REFERENCE_CLIENT_ID, name: 'API reference' };
 
@@ -362,8 +356,8 @@ export class Clients {
 
 function builtInMetadata(clientId: string, issuer: string): object {
   if (clientId === ACCOUNT_CLIENT_ID) return accountMetadata(issuer);
-  if (clientId === DASHBOARDS_CLIENT_ID) return pageMetadata(issuer, DASHBOARDS_PATH, DASHBOARDS_SCOPES);
-  if (clientId === APPROVALS_CLIENT_ID) return pageMetadata(issuer, APPROVALS_PATH, APPROVALS_SCOPES);
+  const page = APP_CLIENTS.find((known) => known.clientId === clientId);
+  if (page) return pageMetadata(issuer, page.path, page.scopes);
   if (clientId !== REFERENCE_CLIENT_ID) return CLI_METADATA;
   return { ...pageMetadata(issuer, REFERENCE_PATH, REFERENCE_SCOPES), accessTokenSeconds: REFERENCE_TOKEN_SECONDS };
 }

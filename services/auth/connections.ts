@@ -2,6 +2,7 @@
 
 import type { OperationInput, OperationOutput } from '../../contracts/operations.ts';
 import type { RequestContext } from '../../lib/context.ts';
+import { membersOf } from '../../lib/json/objects.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import { listPage } from '../../lib/query/list-page.ts';
 import { parseListQuery } from '../../lib/query/parse.ts';
@@ -79,8 +80,8 @@ const titleOf = (name: string): string => name.replace(/^your /, 'Your ');
 
 /** Every scope that a grant has, those of the API in the order of their catalogue. */
 function scopesOf(payload: Record<string, unknown>): string[] {
-  const { openid, resources } = payload as { openid?: { scope?: string }; resources?: Record<string, string> };
-  const given = new Set([openid?.scope ?? '', ...Object.values(resources ?? {})].flatMap((text) => text.split(' ')));
+  const texts = [membersOf(payload['openid'])['scope'], ...Object.values(membersOf(payload['resources']))];
+  const given = new Set(texts.flatMap((text) => String(text ?? '').split(' ')));
   given.delete('');
   const known = ALL_SCOPES.filter((scope) => given.delete(scope));
   return [...known, ...given];

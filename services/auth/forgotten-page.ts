@@ -1,11 +1,11 @@
 /** The page for a forgotten password: the same answer to every name. */
 import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
-import { siteOf } from '../../lib/values/network.ts';
+import { networkOf } from '../../lib/values/network.ts';
 import { USERNAME_MAX_CHARS } from '../../lib/values/user-names.ts';
+import * as pages from '../../web/sign-in/forgotten.ts';
 import { RESET_REQUESTS } from './attempt-limits.ts';
 import type { Form } from './form.ts';
 import type { Mail } from './mail/mail.ts';
-import * as pages from './pages/forgotten.ts';
 import { interactionPath } from './provider/paths.ts';
 import { pageReply } from './reply.ts';
 import type { AuthStore } from './store/store.ts';
@@ -54,7 +54,7 @@ export async function forgottenReply(
   if (!form) return show(null);
   const username = (form.get('username') ?? '').trim().slice(0, USERNAME_MAX_CHARS);
   if (username === '') return show({ kind: 'empty' });
-  const counters = [{ key: `reset ${siteOf(request.remoteAddress)}`, limit: RESET_REQUESTS, shared: true }];
+  const counters = [{ key: `reset ${networkOf(request.remoteAddress)}`, limit: RESET_REQUESTS, shared: true }];
   const seconds = await store.attempts.count(counters);
   if (seconds > 0) return show({ kind: 'wait', seconds });
   const asked = { username, clientId: client === '' ? null : client, browser, address: request.remoteAddress };

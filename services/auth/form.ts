@@ -1,5 +1,5 @@
 /** A form that a page has sent, and what it is answered with. */
-import type { Page } from './pages/layout.ts';
+import type { Page } from '../../web/sign-in/layout.ts';
 
 export interface Form {
   get(name: string): string | null;

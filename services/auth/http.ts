@@ -4,11 +4,13 @@
  */
 import { errors, type Provider } from 'oidc-provider';
 import type { AuthActions, GrantState, HttpReply, HttpRequest } from '../../contracts/auth.ts';
-import { MCP_SCOPES } from '../../contracts/mcp.ts';
+import { MCP_SCOPES } from '../../contracts/mcp-offers.ts';
 import { PROTECTED_RESOURCE_PATH } from '../../lib/addresses.ts';
 import { matchesEtag, strongEtag } from '../../lib/values/etags.ts';
-import { siteOf } from '../../lib/values/network.ts';
+import { networkOf } from '../../lib/values/network.ts';
 import { isWithin } from '../../mixins/address-ranges.ts';
+import { tooManyCodes } from '../../web/sign-in/pages.ts';
+import { refused } from '../../web/sign-in/single-sign-on.ts';
 import { accountPage } from './account-page.ts';
 import { addressReply } from './address-page.ts';
 import { DEVICE_CODE_ATTEMPTS } from './attempt-limits.ts';
@@ -20,8 +22,6 @@ import type { Answer, Form } from './form.ts';
 import { browserIn, browserOf, interact } from './interactions.ts';
 import { type KeyRing, publicKeys } from './keys.ts';
 import type { Mail } from './mail/mail.ts';
-import { tooManyCodes } from './pages/pages.ts';
-import { refused } from './pages/single-sign-on.ts';
 import { passwordReply } from './password-page.ts';
 import { USER_CODE_MAX_CHARS } from './provider/device-flow.ts';
 import { parameterProblem } from './provider/parameters.ts';
@@ -98,11 +98,11 @@ function route(parts: HttpParts, request: HttpRequest, url: URL): HttpReply | Pr
     return withForm(request, (form) =>
       forgottenReply(parts, { query: url.searchParams, form, browser: browserIn(request.headers), request }),
     );
+  const { outbox } = parts.mail;
   const address = lastSegment(`${ACCOUNT_PATH}/address/`, pathname);
-  if (address !== null) return withForm(request, (form) => addressReply(parts, address, form, pathname));
+  if (address !== null) return withForm(request, (form) => addressReply({ ...parts, outbox }, address, form, pathname));
   const token = lastSegment('/password/', pathname);
-  if (token !== null)
-    return withForm(request, (form) => passwordReply({ ...parts, outbox: parts.mail.outbox }, token, form, pathname));
+  if (token !== null) return withForm(request, (form) => passwordReply({ ...parts, outbox }, token, form, pathname));
   if (pathname === PATHS.token) return withoutHurry(parts, request);
   if (pathname === PATHS.code_verification && request.method === 'POST') return withCodeGuard(parts, request);
   if (pathname === PATHS.introspection || pathname === PATHS.revocation) return withPresentedToken(parts, request);
@@ -189,7 +189,7 @@ async function withoutHurry({ provider, store }: HttpParts, request: HttpRequest
 async function withCodeGuard({ provider, store }: HttpParts, request: HttpRequest): Promise<HttpReply> {
   const typed = new URLSearchParams(request.body?.toString('utf8') ?? '').get('user_code');
   if (typed === null) return runProvider(provider, request);
-  const counters = [{ key: `code ${siteOf(request.remoteAddress)}`, limit: DEVICE_CODE_ATTEMPTS, shared: true }];
+  const counters = [{ key: `code ${networkOf(request.remoteAddress)}`, limit: DEVICE_CODE_ATTEMPTS, shared: true }];
   const seconds = await store.attempts.count(counters);
   if (seconds > 0) return pageReply(tooManyCodes(seconds));
   const known = await store.artifacts.find('DeviceCode', 'user_code', normalizedCode(typed));

@@ -11,6 +11,10 @@ import { marksOf } from '../../lib/access/client-marks.ts';
 import type { ExternalClientMeta } from '../../lib/schema/snapshot.ts';
 import { requestId } from '../../lib/values/ids.ts';
 import { USERNAME_MAX_CHARS } from '../../lib/values/user-names.ts';
+import { consent as consentPage } from '../../web/consent/page.ts';
+import { formTarget } from '../../web/sign-in/layout.ts';
+import * as pages from '../../web/sign-in/pages.ts';
+import * as singleSignOnPages from '../../web/sign-in/single-sign-on.ts';
 import { type Clients, hasDocument, type KnownClient } from './clients.ts';
 import { csrfFor, isSameText } from './csrf.ts';
 import { acrOf, isMultiFactor } from './factors/assurance.ts';
@@ -27,9 +31,6 @@ import { forgottenAddress } from './forgotten-page.ts';
 import type { Answer, Form } from './form.ts';
 import { deviceOf } from './mail/device.ts';
 import type { Mail } from './mail/mail.ts';
-import { formTarget } from './pages/layout.ts';
-import * as pages from './pages/pages.ts';
-import * as singleSignOnPages from './pages/single-sign-on.ts';
 import { signIn } from './passwords.ts';
 import { declaredScopes } from './provider/metadata-documents.ts';
 import { apiResource, interactionPath, PATHS, resourceAt } from './provider/paths.ts';
@@ -51,7 +52,7 @@ interface InteractionParts {
   mail: Mail;
   /** A person has just signed in. */
   signedIn(tenantId: string, userId: string): void;
-  /** Somebody was refused to sign in. */
+  /** A sign-in was refused. */
   signInRefused(refusal: Refusal, origin: AttemptOrigin): void;
 }
 
@@ -225,9 +226,9 @@ function signInStep(visit: Visit): SignInStep {
     secondFactorRequested: requestedAcrs(interaction.params).includes(MULTI_FACTOR_ACR),
     view,
     mayUsePasskey: async (user) => (await parts.singleSignOn.replacesPassword(user)) === null,
-    finish: async ({ accountId, amr }) =>
-      (await mayUse(visit, accountId))
-        ? finish({ login: { accountId, amr, acr: acrOf(amr) } })
+    finish: async (login) =>
+      (await mayUse(visit, login.accountId))
+        ? finish({ login: { ...login, acr: acrOf(login.amr) } })
         : finish({ error: 'access_denied', error_description: 'The tenant of the user has no such client.' }),
   };
 }
@@ -332,6 +333,7 @@ async function consent({ parts, interaction, client, form, view, finish }: Visit
   if (form?.get('decision') === 'switch' && !interaction.deviceCode) return signInAnew(interaction);
   const { provider, store } = parts;
   const userId = interaction.session?.accountId;
+  const session = interaction.session && (await provider.Session.findByUid(interaction.session.uid));
   const credential = userId ? await store.credentials.byUser(userId) : null;
   // The provider checked this before; checked again here, because this is where access is given.
   if (!credential?.active || 'document' in client || (client.tenantId ?? credential.tenantId) !== credential.tenantId)
@@ -349,7 +351,7 @@ async function consent({ parts, interaction, client, form, view, finish }: Visit
   if (form?.get('decision') !== 'allow') {
     const tenant = await parts.clients.tenant({ tenantId: credential.tenantId });
     const redirect = interaction.deviceCode ? null : URL.parse(String(interaction.params['redirect_uri'] ?? ''));
-    return pages.consent({
+    return consentPage({
       ...view,
       clientName: client.name,
       agent: client.meta?.agent ?? false,
@@ -365,6 +367,7 @@ async function consent({ parts, interaction, client, form, view, finish }: Visit
   // Always a new grant: one authorization can end without another one of the same client.
   const grant = new provider.Grant({ accountId: credential.userId, clientId: client.clientId });
   grant.clientMarks = marksOf(client);
+  grant.sessionGeneration = session?.sessionGeneration;
   grant.addOIDCScope(scopes.join(' '));
   grant.rejectOIDCScope(withheld.join(' '));
   const given = scopes.filter((scope) => !isIdentityScope(scope)).join(' ');

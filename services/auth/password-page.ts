@@ -1,11 +1,11 @@
 /** The page behind a set-password link. */
 import { createHmac, randomBytes } from 'node:crypto';
 import type { HttpReply } from '../../contracts/auth.ts';
+import * as pages from '../../web/sign-in/pages.ts';
+import { noPassword } from '../../web/sign-in/single-sign-on.ts';
 import type { Clients } from './clients.ts';
 import type { Form } from './form.ts';
 import type { Outbox } from './mail/outbox.ts';
-import * as pages from './pages/pages.ts';
-import { noPassword } from './pages/single-sign-on.ts';
 import { hashLinkToken, hashPassword, newLinkToken, PASSWORD_MIN_CHARS, passwordProblem } from './passwords.ts';
 import { pageReply } from './reply.ts';
 import type { SingleSignOn } from './single-sign-on/single-sign-on.ts';
@@ -62,7 +62,7 @@ export async function passwordReply(
     passwordProblem(password, username) ??
     (password === form.get('repeated') ? null : 'The two entries are not the same.');
   if (problem) return show(problem);
-  const link = { tenantId, tokenHash, usedWith };
+  const link = { tenantId, userId, tokenHash, usedWith };
   const ended = await store.credentials.spendLink(link, await hashPassword(password), outbox);
   if (!ended) return spent();
   if (ended.length > 0) grantsEnded(ended);

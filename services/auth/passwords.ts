@@ -4,11 +4,13 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
+import type { SignInRefusalCode } from '../../contracts/data.ts';
 import { networkOf } from '../../lib/values/network.ts';
+import type { Holder } from '../../mixins/fair-queue.ts';
 import { type AttemptCounter, networkCounter, TENANT_ATTEMPTS, USER_ATTEMPTS } from './attempt-limits.ts';
 import type { Clients } from './clients.ts';
-import { HashQueue, PLATFORM, type Place, QueueFull } from './hash-queue.ts';
-import type { Refusal, RefusalCode } from './refusals.ts';
+import { hashQueue, PLATFORM, placeOf, QueueFull } from './hash-queue.ts';
+import type { Refusal } from './refusals.ts';
 import type { Credential, SignInCredential } from './store/credentials.ts';
 import { operatorAct } from './store/entries.ts';
 import { browserOrigin, networkOrigin } from './store/known-origins.ts';
@@ -23,12 +25,12 @@ export const HANDED_OVER_SECONDS = 86_400;
 
 const QUEUE_FULL_WAIT_SECONDS = 2;
 
-const queue = new HashQueue();
+const queue = hashQueue();
 
 // argon2id with 19 MiB, two passes, one lane (RFC 9106; the package's defaults), on the thread pool.
-export const hashPassword = (password: string, place: Place = PLATFORM): Promise<string> =>
+export const hashPassword = (password: string, place: Holder = PLATFORM): Promise<string> =>
   queue.run(place, () => hash(password.normalize('NFKC')));
-export const verifyPassword = (stored: string, password: string, place: Place = PLATFORM): Promise<boolean> =>
+export const verifyPassword = (stored: string, password: string, place: Holder = PLATFORM): Promise<boolean> =>
   queue.run(place, () => verify(stored, password.normalize('NFKC')));
 
 /** Why a chosen password is refused, as a sentence for its user; null when it is accepted. */
@@ -83,8 +85,8 @@ export async function signIn({ store, clients }: SignInParts, attempt: SignInAtt
   const meant = await store.credentials.forSignIn({ ...name, tenantId, browser, network: ofNetwork });
   const found = meant.credential;
   const counters = countersFor(meant, name, attempt.address, browser, ofNetwork);
-  const place: Place = { name: network, known: found !== null && (found.knownBrowser || found.knownNetwork) };
-  const refusal = (code: RefusalCode): Refusal => ({
+  const place = placeOf(network, found !== null && (found.knownBrowser || found.knownNetwork));
+  const refusal = (code: SignInRefusalCode): Refusal => ({
     code,
     tenantId: meant.tenantId === NO_TENANT ? null : meant.tenantId,
     userId: found?.userId ?? null,
@@ -111,7 +113,7 @@ export async function signIn({ store, clients }: SignInParts, attempt: SignInAtt
 }
 
 /** Why no password at all would do; null when the right one does. */
-function whyUnusable(found: Credential | null, clientTenantId: string | null): RefusalCode | null {
+function whyUnusable(found: Credential | null, clientTenantId: string | null): SignInRefusalCode | null {
   if (!found) return 'USER_UNKNOWN';
   if (clientTenantId !== null && clientTenantId !== found.tenantId) return 'CLIENT_NOT_ALLOWED';
   if (!found.active) return 'USER_INACTIVE';
@@ -145,7 +147,7 @@ function countersFor(
 }
 
 /** One hash of the same cost in every case. */
-async function verifyOrPretend(stored: string | null, password: string, place: Place): Promise<boolean | 'busy'> {
+async function verifyOrPretend(stored: string | null, password: string, place: Holder): Promise<boolean | 'busy'> {
   try {
     decoy ??= hashPassword(randomBytes(24).toString('base64url'));
     const right = await verifyPassword(stored ?? (await decoy), password, place);

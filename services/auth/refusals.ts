@@ -2,26 +2,12 @@
  * Refused sign-ins, for the audit trail of the tenant that was meant. The typed name never goes
  * there: an unknown username may be a password typed into the wrong field.
  */
-import type { DataActions } from '../../contracts/data.ts';
+import type { DataActions, SignInRefusalCode } from '../../contracts/data.ts';
 import { networkOf } from '../../lib/values/network.ts';
 import { BoundedDenials, type DenialSink } from '../../mixins/bounded-denials.ts';
 
-/** Why, for the people of the tenant; the person at the page learns less. Source: docs/reference/audit.md. */
-export type RefusalCode =
-  | 'USER_UNKNOWN'
-  | 'PASSWORD_WRONG'
-  | 'PASSWORD_NOT_SET'
-  | 'USER_INACTIVE'
-  | 'CLIENT_NOT_ALLOWED'
-  | 'SECOND_FACTOR_WRONG'
-  | 'SINGLE_SIGN_ON_REQUIRED'
-  | 'SINGLE_SIGN_ON_FAILED'
-  | 'IDENTITY_NOT_VERIFIED'
-  | 'IDENTITY_OF_ANOTHER'
-  | 'SIGN_IN_BLOCKED';
-
 export interface Refusal {
-  code: RefusalCode;
+  code: SignInRefusalCode;
   /** Null when what was typed says nothing about it. */
   tenantId: string | null;
   userId: string | null;

@@ -1,6 +1,6 @@
 /** Answers as data for the bus. */
 import type { HttpReply, HttpRequest } from '../../contracts/auth.ts';
-import * as pages from './pages/pages.ts';
+import * as pages from '../../web/sign-in/pages.ts';
 
 export function reply(status: number, headers: Record<string, string>, body: string): HttpReply {
   return { status, headers: { 'x-content-type-options': 'nosniff', ...headers }, body: Buffer.from(body) };

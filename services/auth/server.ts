@@ -11,7 +11,6 @@ import type { OperationReply } from '../../lib/operation.ts';
 import type { DeploymentSecrets } from '../../lib/values/derived-keys.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
 import type { GuardedFetch } from '../../mixins/outbound.ts';
-import { Acts } from './acts.ts';
 import { Clients, type ClientsOptions, type TenantSource } from './clients.ts';
 import { listConnections } from './connections.ts';
 import { listDeprecatedUses } from './deprecated-uses.ts';
@@ -22,6 +21,7 @@ import { checkGrants, type GrantCheck } from './grants.ts';
 import { baseUrl, handle } from './http.ts';
 import { type KeyRing, Keys, type PublicKey, publicKeys } from './keys.ts';
 import { Mail, type MailOptions } from './mail/mail.ts';
+import { OperatorAudit } from './operator-audit.ts';
 import type { ClaimParts } from './provider/claims.ts';
 import { PresentedTokens } from './provider/presented-tokens.ts';
 import { createProvider } from './provider/provider.ts';
@@ -33,7 +33,6 @@ import { ProviderSecrets } from './single-sign-on/secrets.ts';
 import { SingleSignOn, type SingleSignOnParts } from './single-sign-on/single-sign-on.ts';
 import type { AuthStore } from './store/store.ts';
 import { isUnavailable } from './unavailable.ts';
-import { settleUnopposed } from './unopposed-addresses.ts';
 import { type UserNotices, Users } from './users.ts';
 import { Vault } from './vault.ts';
 
@@ -47,8 +46,8 @@ export interface AuthServerOptions
   mail: MailOptions;
   source: TenantSource;
   secrets: DeploymentSecrets;
-  /** With which cursors are sealed; asked once the server has started. */
-  sealingKeys(): SealingKeys;
+  /** With which cursors are sealed. */
+  sealingKeys: SealingKeys;
   /** The public address until a request arrives with the one that the gateway saw. */
   baseUrl: string;
   /** The deployment has fixed its address; what the gateway reports is ignored. */
@@ -75,7 +74,7 @@ export class AuthServer {
   readonly clients: Clients;
   readonly users: Users;
   readonly domains: TenantDomains;
-  readonly acts: Acts;
+  readonly operatorAudit: OperatorAudit;
   readonly identityProviders: SingleSignOnAdministration;
   readonly #singleSignOn: SingleSignOn;
   readonly #providerSecrets: ProviderSecrets;
@@ -98,7 +97,7 @@ export class AuthServer {
     this.#keys = new Keys(options.store, vault);
     this.#providerSecrets = new ProviderSecrets(options.store, vault);
     this.clients = new Clients(options.store, options.source, options);
-    this.acts = new Acts(options.store.trail, (after, take) => options.source.tenants(after, take));
+    this.operatorAudit = new OperatorAudit(options.store.trail, (after, take) => options.source.tenants(after, take));
     this.domains = new TenantDomains(options.store, this.clients);
     const openid = new OpenIdClient(options.outbound);
     this.#singleSignOn = new SingleSignOn({
@@ -147,11 +146,9 @@ export class AuthServer {
     return this.#store.trail.sendStored();
   }
 
-  /** Periodic work, each minute: deletes expired rows, and settles addresses after the time for objections. */
-  async clean(): Promise<void> {
-    await this.#store.deleteExpired();
-    const { addresses } = this.#store;
-    await settleUnopposed({ addresses, clients: this.clients, onError: this.#options.onError });
+  /** Periodic work, each minute: deletes expired rows. */
+  clean(): Promise<void> {
+    return this.#store.deleteExpired();
   }
 
   async rotateKeys(): Promise<void> {
@@ -225,7 +222,7 @@ export class AuthServer {
 
   connections(request: RequestContext, call: OperationInput<'me.connections.list'>): Promise<OperationReply> {
     const parts = { store: this.#store, clients: this.clients };
-    return listConnections(parts, this.#options.sealingKeys(), request, call);
+    return listConnections(parts, this.#options.sealingKeys, request, call);
   }
 
   async addDeprecatedUses(uses: AuthActions['auth.deprecatedUses.add']['params']['uses']): Promise<void> {

@@ -3,8 +3,6 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { failureOf } from '../../mixins/database/failures.ts';
 import { isServiceUnavailable } from '../../mixins/service-unavailable.ts';
 
-export const RETRY_AFTER_SECONDS = 1;
-
 export const isUnavailable = (error: unknown): boolean =>
   failureOf(error) !== null ||
   (error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE') ||

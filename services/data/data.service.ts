@@ -1,5 +1,6 @@
-import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
+import type { Context, ServiceSchema } from 'moleculer';
 import { call } from '../../contracts/call.ts';
+import { Templates } from '../../mixins/database/templates.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
@@ -22,36 +23,35 @@ import { authLink } from './users/auth-link.ts';
 import { writeActions } from './write/actions.ts';
 import type { MutationDeps } from './write/write.ts';
 
-const SEALING = { service: 'data', purpose: 'cursors of record lists' } as const;
-
 /** The Moleculer schema of data: what it is made of. Each area registers its actions in its `actions.ts`. */
-export default function dataService(platform: Platform): ServiceSchema {
-  const { database } = platform;
-  let broker: ServiceBroker;
-  let readDeps: ReadDeps;
-  let stopped = false;
+export default async function dataService(platform: Platform): Promise<ServiceSchema> {
+  const { database, broker, log } = platform;
+  const stopping = new AbortController();
   const snapshots = new SnapshotCache((tenantId, version) =>
     call(broker, 'metadata.snapshots.get', version === undefined ? { tenantId } : { tenantId, version }),
   );
   const tenants = new Tenants(database, snapshots);
   const statements = new PreparedReads();
   database.onReplaced(() => tenants.forgetAll());
-  const { sync, idle, usersChanged, checkUsername } = authLink(database, () => broker);
+  const { start, idle, usersChanged, checkUsername } = authLink(platform);
+  const readDeps: ReadDeps = {
+    database,
+    tenants,
+    sealingKeys: await sealingKeys(platform, 'cursors of record lists'),
+    statements,
+    aggregates: { running: 0 },
+  };
   const writeDeps: MutationDeps = {
     platform,
     tenants,
-    sealingKeys: () => readDeps.sealingKeys,
+    sealingKeys: readDeps.sealingKeys,
     usersChanged,
     checkUsername,
+    templates: new Templates(),
   };
 
-  const olderSchemas = new OlderSchemas(database, (fields, message) => broker.logger.warn(fields, message));
-  const handlers = publicHandlers(
-    () => readDeps,
-    writeDeps,
-    olderSchemas,
-    () => broker.logger,
-  );
+  const olderSchemas = new OlderSchemas(database, log);
+  const handlers = publicHandlers(readDeps, writeDeps, olderSchemas, log);
 
   return {
     name: 'data',
@@ -61,10 +61,10 @@ export default function dataService(platform: Platform): ServiceSchema {
       ...transitionActions(handlers, (question) => call(broker, 'agent.transitions.judge', question)),
       ...shareActions(handlers),
       ...explainActions(handlers, database, tenants),
-      ...trailActions(handlers, database, tenants, () => stopped),
-      ...scimActions(handlers, () => ({ read: readDeps, write: writeDeps })),
-      ...userActions(handlers, database, tenants, () => broker),
-      ...connectionActions(database, tenants, () => broker.logger),
+      ...trailActions(handlers, database, tenants, stopping.signal),
+      ...scimActions(handlers, { read: readDeps, write: writeDeps }),
+      ...userActions(handlers, database, tenants, broker),
+      ...connectionActions(database, tenants, log),
       ...revertActions(handlers, {
         ...writeDeps,
         runState: (tenantId, runId) => call(broker, 'agent.runs.state', { tenantId, runId }),
@@ -79,9 +79,8 @@ export default function dataService(platform: Platform): ServiceSchema {
         },
       },
     },
-    events: userEvents(database, () => broker.logger),
+    events: userEvents(database, log),
     created() {
-      broker = this.broker;
       const { metrics } = platform;
       metrics.cache('data', 'snapshots', snapshots.numbers);
       metrics.cache('data', 'tenants', tenants.numbers);
@@ -89,17 +88,11 @@ export default function dataService(platform: Platform): ServiceSchema {
       metrics.cache('data', 'gets', statements.gets);
     },
     async started() {
-      readDeps = {
-        database,
-        tenants,
-        sealingKeys: await sealingKeys(platform, SEALING),
-        statements,
-        aggregates: { running: 0 },
-      };
-      await startPeriodicWork(platform, broker, sync, olderSchemas);
+      await start();
+      await startPeriodicWork(platform, usersChanged, olderSchemas);
     },
     async stopped() {
-      stopped = true;
+      stopping.abort();
       await idle();
     },
   };

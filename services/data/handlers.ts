@@ -35,27 +35,26 @@ export interface Handlers {
   ) => PublicHandler<Input>;
 }
 
-/** `readDeps` is asked at each call: parts of it are known only once the service has started. */
 export function publicHandlers(
-  readDeps: () => ReadDeps,
+  readDeps: ReadDeps,
   writeDeps: MutationDeps,
   olderSchemas: OlderSchemas,
-  log: () => ServiceBroker['logger'],
+  log: ServiceBroker['logger'],
 ): Handlers {
   const logged = <Answer>(name: string, { requestId, tenantId }: Asker, answer: Promise<Answer>) =>
     answer.catch(async (failure: unknown): Promise<never> => {
       const error = await olderSchemas.explain(tenantId, failure);
-      logFailure(log(), name, requestId, error);
+      logFailure(log, name, requestId, error);
       throw error;
     });
   return {
     read: (operation) => (ctx) => {
       const request = requestContext(ctx);
-      return logged(ctx.params.operationId, request, runRead(operation, readDeps(), request, ctx.params));
+      return logged(ctx.params.operationId, request, runRead(operation, readDeps, request, ctx.params));
     },
     ask: (name, work) => (ctx) => {
       const { asker } = ctx.params;
-      return logged(name, asker, runRead(work, readDeps(), asker, ctx.params));
+      return logged(name, asker, runRead(work, readDeps, asker, ctx.params));
     },
     write: (mutation) => (ctx) => {
       const request = requestContext(ctx);

@@ -3,9 +3,12 @@
  * older backup, until `npm run migrate` or a process of metadata has brought them up to date. What lacks something
  * there is no bug, and passes. Looked at only when a statement has failed, so that nothing else pays for it.
  */
+
 import { LRUCache } from 'lru-cache';
+import type { ServiceBroker } from 'moleculer';
 import { TENANT_SCHEMA_VERSION } from '../../contracts/metadata.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { entryBound } from '../../lib/values/entry-bound.ts';
 import { type Database, sqlState } from '../../mixins/database/database.ts';
 import { schemaVersionStatement } from './older-schema.sql.ts';
 
@@ -18,12 +21,12 @@ const RETRY_AFTER_SECONDS = 5;
 
 export class OlderSchemas {
   readonly #database: Database;
-  readonly #warn: (fields: object, message: string) => void;
-  readonly #logged = new LRUCache<string, true>({ max: LOGGED_MAX });
+  readonly #log: ServiceBroker['logger'];
+  readonly #logged = new LRUCache<string, true>(entryBound(LOGGED_MAX));
 
-  constructor(database: Database, warn: (fields: object, message: string) => void) {
+  constructor(database: Database, log: ServiceBroker['logger']) {
     this.#database = database;
-    this.#warn = warn;
+    this.#log = log;
   }
 
   /** The error to answer instead of `error`: the same one unless the tenant's schema is the reason. */
@@ -35,7 +38,7 @@ export class OlderSchemas {
     if (version === null || version >= TENANT_SCHEMA_VERSION) return error;
     if (!this.#logged.has(tenantId)) {
       this.#logged.set(tenantId, true);
-      this.#warn(
+      this.#log.warn(
         { tenantId, version, needed: TENANT_SCHEMA_VERSION, err: cause },
         'The tables of a tenant are of an older version: some of its requests are answered with 503 until `npm run ' +
           'migrate`, or the start of a metadata process of this version, has brought them up to date.',

@@ -18,13 +18,13 @@ export const table = (schema: string, objectApiName: string): string => `${schem
 /** SQL boolean: the user reaches the row `alias` of an object at a level. `true` when they reach every record. */
 export function reachSql(
   { access, tenantId }: Pick<View, 'access' | 'tenantId'>,
-  sql: Sql,
+  { bind }: Pick<Sql, 'bind'>,
   objectApiName: string,
   level: RecordLevel,
   alias: string,
 ): string {
   const node = reach(access, objectApiName, level);
-  return node === null ? 'true' : `(${conditionSql(node, alias, tenantSchema(tenantId), sql.bind)}) IS TRUE`;
+  return node === null ? 'true' : `(${conditionSql(node, alias, tenantSchema(tenantId), bind)}) IS TRUE`;
 }
 
 /** The type a value has in its column, such as `numeric(18,2)`; null: nothing is stored. */
@@ -50,7 +50,8 @@ const checkedColumns = memoize((object: ObjectMeta): string => {
   const typed = storedFields(object)
     .map((field) => [field.apiName, columnType(field) ?? ''] as const)
     .filter(([, type]) => CHECKED_TYPES.test(type));
-  return [0, 1].map((part) => `ARRAY[${typed.map((names) => literal(names[part]!)).join(', ')}]::text[]`).join(', ');
+  const list = (texts: readonly string[]): string => `ARRAY[${texts.map(literal).join(', ')}]::text[]`;
+  return `${list(typed.map(([name]) => name))}, ${list(typed.map(([, type]) => type))}`;
 });
 
 const CHECKED_TYPES = /^(?:numeric|bigint|boolean|date|time|interval|uuid|text\[\])/;

@@ -10,6 +10,7 @@ import { accessFor } from '../../lib/access/rules.ts';
 import type { Principal } from '../../lib/access/types.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
+import { entryBound } from '../../lib/values/entry-bound.ts';
 import { type Database, sqlState } from '../../mixins/database/database.ts';
 import { CountedCache } from '../../mixins/metrics/counted-cache.ts';
 import type { CacheNumbers } from '../../mixins/metrics/metrics.ts';
@@ -66,10 +67,11 @@ export class Tenants {
 
   /** The view of a user, from memory when it is there. 401 TOKEN_REVOKED when the user is gone or inactive. */
   async view(tenantId: string, userId: string): Promise<View> {
-    const tenant = this.#tenants.get(tenantId);
-    const known = tenant?.views.get(userId);
-    if (known) return known;
-    return this.#load(tenantId, userId);
+    return this.#known(tenantId, userId) ?? this.#load(tenantId, userId);
+  }
+
+  #known(tenantId: string, userId: string): View | undefined {
+    return this.#tenants.get(tenantId)?.views.get(userId);
   }
 
   /**
@@ -82,7 +84,7 @@ export class Tenants {
     let attempts = 0;
     let before: View | undefined;
     for (;;) {
-      const view = await this.view(tenantId, userId);
+      const view = this.#known(tenantId, userId) ?? (await this.#load(tenantId, userId));
       // A request that waits behind a row of deployments finds each of them; that is no failure as long as versions
       // move on.
       const moved = before?.metadataVersion !== view.metadataVersion || before.accessVersion !== view.accessVersion;
@@ -157,7 +159,7 @@ export class Tenants {
     ]);
     if (!snapshot) throw new PlatformError('INTERNAL_ERROR', 'The configuration of the tenant is not available.');
     if (!people.versions || !same(people.versions, versions)) return null;
-    const views = new LRUCache<string, View>({ max: VIEWS_PER_TENANT_MAX });
+    const views = new LRUCache<string, View>(entryBound(VIEWS_PER_TENANT_MAX));
     const tenant: Tenant = { ...versions, snapshot, directory: people.directory, views };
     this.#tenants.set(tenantId, tenant);
     return tenant;

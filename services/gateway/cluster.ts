@@ -38,18 +38,18 @@ export class ClusterView {
     const gateway = this.#broker.nodeID;
     const leases: (Lease | undefined)[] = [];
     // By place and not by key: one counter may be asked for units and for what is held in the same call.
-    const places = Map.groupBy(requests.keys(), (i) =>
-      nodes.length === 1 ? nodes[0] : ownerOf(requests[i]!.key, nodes),
+    const places = Map.groupBy(requests.entries(), ([, { key }]) =>
+      nodes.length === 1 ? nodes[0] : ownerOf(key, nodes),
     );
     await Promise.all(
       [...places].map(async ([nodeID, group]) => {
         const answers = await call(
           this.#broker,
           'ratelimit.leases.take',
-          { gateway, requests: group.map((i) => requests[i]!) },
+          { gateway, requests: group.map(([, request]) => request) },
           { ...(nodeID === undefined ? {} : { nodeID }), timeout: LEASE_TIMEOUT_MS },
         );
-        for (const [place, i] of group.entries()) leases[i] = answers[place];
+        for (const [place, [i]] of group.entries()) leases[i] = answers[place];
       }),
     );
     return requests.map((_, i) => leases[i]);

@@ -13,13 +13,12 @@ import type { Operation, OperationReply } from '../../lib/operation.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { publicAliases } from './doors/aliases.ts';
 import { type PageRequest, pageRoute } from './doors/pages.ts';
-import { Departure } from './edge/departure.ts';
 import type { Exchange } from './edge/exchange.ts';
+import { GracefulShutdown } from './edge/graceful-shutdown.ts';
 import { createHttpServer } from './edge/http-server.ts';
 import { listen } from './edge/listening.ts';
 import { Gateway } from './gateway.ts';
 import { listDeprecations } from './public/deprecations.ts';
-import { PublicDocuments } from './public/documents.ts';
 
 /**
  * moleculer-web without what does not fit: it ends the process when the port is in use (main.ts closes the database
@@ -36,10 +35,11 @@ export default function gatewayService(
   operations: readonly Operation[] = OPERATIONS,
 ): ServiceSchema {
   const { port, host } = platform.config;
+  const server = createHttpServer(platform.config);
+  const shutdown = new GracefulShutdown(server);
   let gateway: Gateway;
-  let departure: Departure;
-  let documents: PublicDocuments;
-  const document = (name: 'openapi' | 'scopes' | 'capabilities') => (): OperationReply => documents.answer(name);
+  const document = (name: 'openapi' | 'scopes' | 'capabilities') => (): OperationReply =>
+    gateway.documents.answer(name);
   const servicesChanged = (): void => gateway?.servicesChanged();
   const settings = {
     // Routes hold functions, which the description of a service on the bus cannot.
@@ -78,6 +78,9 @@ export default function gatewayService(
       'auth.grants.revoked'(ctx) {
         gateway?.grantsRevoked(ctx.params.grantIds);
       },
+      'gateway.streams.wake'(ctx) {
+        gateway?.wakeStreams(ctx.params.topics);
+      },
       'auth.keys.rotated'() {
         gateway?.keysRotated();
       },
@@ -91,8 +94,7 @@ export default function gatewayService(
     methods: {
       /** Called by moleculer-web when the service is created. */
       createServer() {
-        this.server = createHttpServer(platform.config);
-        departure = new Departure(this.server);
+        this.server = server;
       },
       /** Queries are parsed by the operation's row; a page gets none. */
       parseQueryString(req: PageRequest) {
@@ -100,18 +102,17 @@ export default function gatewayService(
       },
     },
     created() {
-      this.server.removeAllListeners('error'); // see `apiGateway`
+      server.removeAllListeners('error'); // see `apiGateway`
     },
     async started() {
-      const baseUrl = await listen(this.server, platform.config);
+      const baseUrl = await listen(server, platform.config);
       const answerPage = async (x: Exchange): Promise<boolean> => {
         const params = { req: x.req, res: x.res, exchange: x };
         // Not tracked by Moleculer: drain() waits for requests, and a stop should not wait twice.
         const answered = await this.actions['rest']?.(params, { requestID: x.requestId, tracking: false });
         return answered === true;
       };
-      gateway = new Gateway(platform, this, { baseUrl, operations, server: this.server, departure, answerPage });
-      documents = new PublicDocuments(operations, baseUrl, platform.config);
+      gateway = new Gateway(platform, this, { baseUrl, operations, server, shutdown, answerPage });
       this['baseUrl'] = baseUrl;
       this['readiness'] = () => gateway.readiness();
       this['condition'] = () => gateway.condition();
@@ -119,7 +120,7 @@ export default function gatewayService(
     },
     async stopped() {
       const until = performance.now() + DRAIN_MS;
-      await (gateway ? gateway.drain(until) : departure.end(until));
+      await (gateway ? gateway.drain(until) : shutdown.end(until));
     },
   };
 }

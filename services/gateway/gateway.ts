@@ -4,7 +4,6 @@
  */
 import type { Server } from 'node:http';
 import type { Service, ServiceBroker } from 'moleculer';
-import { LIMITS } from '../../config/limits.ts';
 import { ALL_SERVICES, SERVICES } from '../../config/services.ts';
 import { readableLines } from '../../config/text-log.ts';
 import { call } from '../../contracts/call.ts';
@@ -12,6 +11,8 @@ import { READ_RECORD } from '../../contracts/data/records.ts';
 import type { DataActions } from '../../contracts/data.ts';
 import type { McpDoorActions, McpOutcome } from '../../contracts/mcp.ts';
 import type { RequestContext } from '../../lib/context.ts';
+import { messageOf } from '../../lib/errors/thrown.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import type { Operation } from '../../lib/operation.ts';
 import { platformTime } from '../../lib/values/clock.ts';
 import { busConnected } from '../../mixins/bus/connected.ts';
@@ -23,11 +24,11 @@ import {
   registerProcessMetrics,
   rememberedBriefly,
 } from '../../mixins/health.ts';
-import { reasonOf } from '../../mixins/log-failure.ts';
+import type { Sample } from '../../mixins/metrics/metrics.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { Presence } from '../../mixins/presence.ts';
 import type { Edge } from '../../mixins/shutdown.ts';
-import { type TurnLimits, Turns } from '../../mixins/turns.ts';
+import { TenantQueue, type TenantQueueLimits } from '../../mixins/tenant-queue.ts';
 import type { SharedAnswer } from '../../web/kept.ts';
 import { referencePage } from '../../web/reference/page.ts';
 import { home } from '../../web/site/home.ts';
@@ -35,32 +36,45 @@ import { securityFile } from '../../web/site/security-file.ts';
 import { ClusterView } from './cluster.ts';
 import { ApiDoor } from './doors/api.ts';
 import { DocumentsDoor } from './doors/documents.ts';
+import { EVENT_STREAMS, EventStreams } from './doors/event-streams.ts';
 import { McpDoor } from './doors/mcp.ts';
 import { type PageSources, PagesDoor } from './doors/pages.ts';
 import { ScimDoor } from './doors/scim.ts';
 import { AccessLog } from './edge/answered.ts';
-import type { Departure } from './edge/departure.ts';
 import { HttpEdge } from './edge/edge.ts';
 import type { Exchange } from './edge/exchange.ts';
+import type { GracefulShutdown } from './edge/graceful-shutdown.ts';
 import type { ReplyOptions } from './edge/reply.ts';
 import { Budgets } from './pipeline/budget.ts';
 import type { Call } from './pipeline/call.ts';
 import { Denials } from './pipeline/denials.ts';
 import { DeprecatedUses } from './pipeline/deprecated-uses.ts';
 import type { Gate } from './pipeline/gate.ts';
-import { abortable, ask, requestContextOf } from './pipeline/index.ts';
+import { abortable, ask, readOn, recheck, requestContextOf } from './pipeline/index.ts';
 import { Origins } from './pipeline/origins.ts';
 import { Router } from './pipeline/router.ts';
 import type { RunCalls } from './pipeline/run-calls.ts';
 import { Sessions } from './pipeline/session.ts';
+import { Streams } from './pipeline/streams.ts';
+import { PublicDocuments } from './public/documents.ts';
 
 const DATABASE_ANSWER_MS = 2_000;
 /** Each of them takes up to 32 MiB as sent and again as unpacked, and a slow sender keeps its place for 30 s. */
-const HUGE_BODIES: TurnLimits = {
+const HUGE_BODIES: TenantQueueLimits = {
   places: 16,
   waitingPerTenant: 20,
   waiting: 200,
   waitMs: LIMITS.turn_wait_ms,
+};
+const STREAMED_BODIES = {
+  ofCaller: LIMITS.streamed_bodies_of_caller_max,
+  ofTenant: LIMITS.streamed_bodies_of_tenant_max,
+  all: LIMITS.streamed_bodies_max,
+};
+const FILE_ANSWERS = {
+  ofCaller: LIMITS.file_answers_of_caller_max,
+  ofTenant: LIMITS.file_answers_of_tenant_max,
+  all: LIMITS.file_answers_max,
 };
 const AUTH_LOST = `auth does not answer: grants that it has confirmed go on for ${LIMITS.auth_absence_seconds} s, confirmed by data.`;
 const AUTH_BACK = 'auth answers again.';
@@ -72,7 +86,7 @@ interface GatewayOptions {
   readonly baseUrl: string;
   readonly operations: readonly Operation[];
   readonly server: Server;
-  readonly departure: Departure;
+  readonly shutdown: GracefulShutdown;
   /** Answers a request for a page; false when there is none at its path. */
   readonly answerPage: (x: Exchange) => Promise<boolean>;
 }
@@ -82,6 +96,7 @@ export class Gateway implements Edge, PageSources {
   readonly baseUrl: string;
   readonly broker: ServiceBroker;
   readonly budgets: Budgets;
+  readonly documents: PublicDocuments;
   readonly home: ReturnType<typeof home>;
   readonly reference: SharedAnswer;
   readonly #securityFile: ReturnType<typeof securityFile> | null;
@@ -94,6 +109,10 @@ export class Gateway implements Edge, PageSources {
   readonly #mcp: McpDoor;
   readonly #denials: Denials;
   readonly #deprecatedUses: DeprecatedUses;
+  readonly #streamedBodies = new Streams(STREAMED_BODIES);
+  readonly #fileAnswers = new Streams(FILE_ANSWERS);
+  readonly #eventStreams = new Streams(EVENT_STREAMS);
+  readonly #events: EventStreams;
   readonly #databaseReady: () => Promise<boolean>;
   readonly #askAuthAgain: () => Promise<void>;
   /** Result of the last readiness check: a gateway without bus or database learns nothing about others. */
@@ -104,12 +123,13 @@ export class Gateway implements Edge, PageSources {
   #drained: Promise<void> | undefined;
 
   constructor(platform: Platform, service: Service, options: GatewayOptions) {
-    const { baseUrl, operations, server, departure, answerPage } = options;
+    const { baseUrl, operations, server, shutdown, answerPage } = options;
     const { rateLimits, securityContact, trustedProxies } = platform.config;
     this.baseUrl = baseUrl;
     this.broker = service.broker;
     this.#platform = platform;
     this.#service = service;
+    this.documents = new PublicDocuments(operations, baseUrl, platform.config);
     this.home = home(baseUrl, platform.config);
     this.#securityFile = securityContact === null ? null : securityFile(securityContact, baseUrl);
     this.reference = referencePage(baseUrl, platform.config.referenceSignIn);
@@ -134,7 +154,7 @@ export class Gateway implements Edge, PageSources {
     this.#edge = new HttpEdge({
       baseUrl,
       trustedProxies,
-      departure,
+      shutdown,
       budgets: this.budgets,
       sessions: this.#sessions,
       deprecatedUses: this.#deprecatedUses,
@@ -148,9 +168,14 @@ export class Gateway implements Edge, PageSources {
     });
     this.#register();
     const gate = this.#openGate(operations);
+    this.#events = new EventStreams({
+      streams: this.#eventStreams,
+      recheck: (x) => recheck(gate, x),
+      read: (x, cursor) => readOn(gate, x, cursor),
+    });
     this.#mcp = new McpDoor(this.#edge, gate);
     this.#edge.open(server, {
-      api: new ApiDoor(this.#edge, gate),
+      api: new ApiDoor(this.#edge, gate, { fileAnswers: this.#fileAnswers, events: this.#events }),
       mcp: this.#mcp,
       scim: new ScimDoor(this.#edge, gate),
       documents: new DocumentsDoor(this.#edge, this.budgets),
@@ -166,6 +191,13 @@ export class Gateway implements Edge, PageSources {
     this.#edge.register(metrics);
     this.#deprecatedUses.register(metrics);
     this.#sessions.register(metrics);
+    const streams = Object.entries({ body: this.#streamedBodies, file: this.#fileAnswers, events: this.#eventStreams });
+    metrics.gauges('erp_http_streams', 'Streams that are open.', ['kind'], () =>
+      streams.map(([kind, { open }]): Sample => [{ kind }, open]),
+    );
+    metrics.counters('erp_http_stream_bytes_total', 'Bytes that streams have moved.', ['kind'], () =>
+      streams.map(([kind, { bytes }]): Sample => [{ kind }, bytes]),
+    );
   }
 
   replyOptions(): ReplyOptions {
@@ -233,6 +265,12 @@ export class Gateway implements Edge, PageSources {
   /** Event: these grants ended. */
   grantsRevoked(grantIds: readonly string[]): void {
     this.#sessions.revoke(grantIds);
+    this.#events.revoked(grantIds);
+  }
+
+  /** Event: something has happened that streams of events may show. */
+  wakeStreams(topics: readonly string[]): void {
+    this.#events.wake(topics);
   }
 
   /** Event: a tenant was suspended or resumed. */
@@ -251,7 +289,9 @@ export class Gateway implements Edge, PageSources {
   }
 
   leave(): void {
-    if (!this.#edge.leaving) this.#edge.leave();
+    if (this.#edge.leaving) return;
+    this.#edge.leave();
+    this.#events.endAll();
   }
 
   /** Lets the requests in flight finish, up to a limit, and returns the unused leases. */
@@ -284,7 +324,7 @@ export class Gateway implements Edge, PageSources {
         };
       },
       authChanged: (away) => {
-        if (away) this.#service.logger.warn({ reason: reasonOf(away) }, AUTH_LOST);
+        if (away) this.#service.logger.warn({ reason: messageOf(away) }, AUTH_LOST);
         else this.#service.logger.warn(AUTH_BACK);
       },
     });
@@ -309,11 +349,13 @@ export class Gateway implements Edge, PageSources {
       router: new Router(operations),
       sessions: this.#sessions,
       budgets,
-      hugeBodies: new Turns(HUGE_BODIES),
+      hugeBodies: new TenantQueue(HUGE_BODIES),
       origins: new Origins(async (origin, clientId) => {
         const params = clientId === undefined ? { origin } : { origin, clientId };
         return (await call(broker, 'auth.origins.check', params)).allowed;
       }),
+      blobs: this.#platform.blobs,
+      streamedBodies: this.#streamedBodies,
       runs: this.#openRuns(),
       refused: (x, error) => this.#denials.note(x, error, x.session?.grant ? requestContextOf(x) : undefined),
     };

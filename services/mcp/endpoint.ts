@@ -3,10 +3,10 @@
  * of them. The SDK speaks the protocol, in every revision that it is offered in; what would need a stream is refused.
  */
 import { createMcpHandler, McpServer, ProtocolErrorCode } from '@modelcontextprotocol/server';
-import { LIMITS } from '../../config/limits.ts';
 import { MCP_PATH, MCP_VERSIONS, type McpReply } from '../../contracts/mcp.ts';
 import { API_VERSION } from '../../lib/addresses.ts';
 import { JsonError, parseJsonBytes } from '../../lib/json/parse.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { nextPiece } from '../../mixins/long-work.ts';
 import type { Documents } from './documents.ts';
 import type { McpCall } from './mcp-call.ts';

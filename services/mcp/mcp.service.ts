@@ -1,4 +1,4 @@
-import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { ServiceSchema } from 'moleculer';
 import { type ActionHandlers, call } from '../../contracts/call.ts';
 import type { McpActions } from '../../contracts/mcp.ts';
 import type { Platform } from '../../mixins/platform.ts';
@@ -7,8 +7,7 @@ import { answer } from './endpoint.ts';
 import { onceKnown } from './once-known.ts';
 
 /** The Moleculer schema of mcp: it declares and delegates. */
-export default function mcpService({ metrics }: Platform): ServiceSchema {
-  let broker: ServiceBroker;
+export default function mcpService({ metrics, broker, log }: Platform): ServiceSchema {
   const documents = new Documents();
   return {
     name: 'mcp',
@@ -22,14 +21,13 @@ export default function mcpService({ metrics }: Platform): ServiceSchema {
             run: (asked) =>
               onceKnown(() => call(broker, 'gateway.operations.run', { ...asked, ticket }, { nodeID: gateway })),
             onError: (error) =>
-              this.logger.error({ requestId: request.requestId, err: error }, 'A request of an assistant failed.'),
+              log.error({ requestId: request.requestId, err: error }, 'A request of an assistant failed.'),
           },
           documents,
         );
       },
-    } satisfies ActionHandlers<'mcp', McpActions> & ThisType<{ logger: ServiceBroker['logger'] }>,
+    } satisfies ActionHandlers<'mcp', McpActions>,
     created() {
-      broker = this.broker;
       documents.register(metrics);
     },
   };

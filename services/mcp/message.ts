@@ -3,9 +3,9 @@
  * id, name and address: a long message would take long to refuse, and its answer would be longer still.
  */
 
-import { LIMITS } from '../../config/limits.ts';
 import { ExactNumber } from '../../lib/json/exact-number.ts';
 import { isObject } from '../../lib/json/objects.ts';
+import { LIMITS } from '../../lib/limits.ts';
 
 /** Members that answers repeat, by the longest text of each. */
 const REPEATED: readonly (readonly [name: string, maxChars: number])[] = [

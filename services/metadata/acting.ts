@@ -1,4 +1,4 @@
-/** Whose permissions a plan is held to, as they are in the transaction that plans. */
+/** The permissions that limit a plan, as they are in the transaction that plans. */
 import { accessFor } from '../../lib/access/rules.ts';
 import type { Access, Principal } from '../../lib/access/types.ts';
 import type { Snapshot, TenantInfo } from '../../lib/schema/snapshot.ts';

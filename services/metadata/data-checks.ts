@@ -142,7 +142,7 @@ export function countingOf(
   const checks = plan.dataChecks.map((check) => countSql(schema, check, values));
   const all = [...checks, ...objects.map((object) => `SELECT count(*) FROM ${schema}.${identifier(object)}`)];
   const together = (selects: readonly string[]): Counting => ({
-    text: `SELECT ${selects.map((sql) => `(${sql})::bigint`).join(', ')}`,
+    text: `SELECT ARRAY[${selects.map((sql) => `(${sql})::bigint`).join(', ')}] AS numbers`,
     values,
   });
   return {
@@ -163,8 +163,8 @@ export function countingOf(
 
 /** The numbers that a statement of `countingOf` gives. */
 export async function count(tx: Tx, statement: Counting): Promise<number[]> {
-  const { rows } = await tx.arrays({ text: statement.text, values: [...statement.values] });
-  return (rows[0] ?? []).map(Number);
+  const { numbers } = await tx.one<{ numbers: readonly string[] }>(statement);
+  return numbers.map(Number);
 }
 
 /**

@@ -7,6 +7,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { tenantSchema } from '../../lib/context.ts';
+import { required } from '../../lib/values/required.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import { type Database, sqlState, type Tx } from '../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../mixins/database/roles.ts';
@@ -204,7 +205,10 @@ async function readChanges(database: Database, tenantId: string): Promise<Seen> 
           .entries()
           .map(([table, copy]) => `CREATE TABLE ${tx.schema}.${copy} (LIKE ${tx.schema}.${identifier(table)})`),
         ...wanted.map((index, n) =>
-          createIndexSql({ ...index, table: copies.get(index.table)! }, { name: `_copy_index${n}`, schema: tx.schema }),
+          createIndexSql(
+            { ...index, table: required(copies, index.table) },
+            { name: `_copy_index${n}`, schema: tx.schema },
+          ),
         ),
       ].join(';\n'),
     );

@@ -1,9 +1,8 @@
-import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { ServiceSchema } from 'moleculer';
 import { LEASE_CONNECTIONS } from '../../config/services.ts';
 import { type ActionHandlers, broadcast, type Caller, call } from '../../contracts/call.ts';
 import type { MetadataActions } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
-import type { SealingKeys } from '../../lib/values/sealed.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { warnOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
@@ -11,23 +10,26 @@ import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { MetadataOperations } from './actions/operations.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { LEASE_SECONDS } from './deployments/lease.ts';
-import { DeploymentQueue } from './deployments/queue.ts';
+import { deploymentQueue } from './deployments/queue.ts';
 import { DeploymentWorker } from './deployments/run.ts';
 import { Telemetry } from './deployments/telemetry.ts';
 import { IndexUpkeep } from './indexes.ts';
-import { erasePeriodically } from './life/erase.ts';
-import { registerTenantNumbers } from './life/numbers.ts';
+import { erasePeriodically } from './lifecycle/erase.ts';
+import { registerTenantNumbers } from './lifecycle/numbers.ts';
 import type { FindUser } from './permission.ts';
 import { Planning } from './planning/planning.ts';
 import { purgePeriodically } from './retention.ts';
 import { Snapshots } from './snapshots.ts';
 import { upgradeTenants } from './tenants.ts';
 
+/** Dead jobs in one answer. */
+const DEAD_JOBS_MAX = 200;
 /** A warning of a plan is not worth a longer wait. */
 const DOMAINS_MS = 2_000;
+/** Deployments that are under way when the process stops have this long to be given back. */
+const GIVE_BACK_MS = 8_000;
 /** Their work was waited for already. */
 const LEASES_CLOSE_MS = 1_000;
-const SEALING = { service: 'metadata', purpose: 'cursors of deployments' } as const;
 
 const NOT_UPGRADED =
   'The tables of a tenant could not be brought up to date; some of its requests are answered with 503 until `npm run ' +
@@ -36,15 +38,18 @@ const NOT_UPGRADED =
 const LEFT = 'Something of an erased tenant is left in these tables; it is looked for again in every round.';
 
 /** The Moleculer schema of metadata: it declares and delegates. */
-export default function metadataService(platform: Platform): ServiceSchema {
-  const { database } = platform;
-  let changed: (tenantId: string, metadataVersion: number) => void = () => {};
-  let tenantChanged: (tenantId: string) => void = () => {};
-  let warn: (error: unknown, message: string) => void = () => {};
-  let log: ServiceBroker['logger'];
-  let keys: SealingKeys;
-  /** No planning before the service has started. */
-  let domainsOf: (tenantId: string) => Promise<readonly string[] | null> = async () => null;
+export default async function metadataService(platform: Platform): Promise<ServiceSchema> {
+  const { database, broker, log } = platform;
+  const warn = (error: unknown, message: string): void => warnOf(log, error, message);
+  const changed = (tenantId: string, metadataVersion: number): void =>
+    broadcast(broker, 'metadata.schema.changed', { tenantId, metadataVersion });
+  const tenantChanged = (tenantId: string): void => broadcast(broker, 'metadata.tenant.changed', { tenantId });
+  // A plan is the same without it, but for a warning: no deployment waits for auth.
+  const domains = (tenantId: string): Promise<readonly string[] | null> =>
+    call(broker, 'auth.domains.list', { tenantId }, { timeout: DOMAINS_MS }).then(
+      (found) => found.domains,
+      () => null,
+    );
   const planning = new Planning();
   const snapshots = new Snapshots(database);
   const leases = new Database(database.url, {
@@ -53,18 +58,18 @@ export default function metadataService(platform: Platform): ServiceSchema {
     onError: (error) => warn(error, 'A connection that keeps the leases of deployments was lost; it is made anew.'),
     watchesLink: true,
   });
-  const telemetry = new Telemetry(() => log);
+  const telemetry = new Telemetry(log);
   const worker = new DeploymentWorker(database, {
     leases,
     telemetry,
     planning,
-    domains: (tenantId) => domainsOf(tenantId),
+    domains,
     leaseSeconds: LEASE_SECONDS,
     rateLimits: platform.config.rateLimits,
-    committed: (tenantId, version) => changed(tenantId, version),
+    committed: changed,
     failed: (error, deploymentId) => warn(error, `Deployment ${deploymentId} was not applied.`),
   });
-  const queue = new DeploymentQueue(leases, {
+  const queue = deploymentQueue(leases, {
     run: (tenantId) => worker.run(tenantId),
     failed: (error, tenantId) =>
       warn(
@@ -76,7 +81,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   });
   /** Takes no more deployments, and gives back those that are under way. */
   const leaveDeployments = (): Promise<void> => {
-    const givenBack = queue.stop();
+    const givenBack = queue.stop(GIVE_BACK_MS);
     worker.stop();
     return givenBack;
   };
@@ -86,8 +91,9 @@ export default function metadataService(platform: Platform): ServiceSchema {
   const operations = new MetadataOperations(platform, {
     queue,
     planning,
-    sealingKeys: () => keys,
-    domains: (tenantId) => domainsOf(tenantId),
+    // Made before the first request: one that only reads writes nothing.
+    sealingKeys: await sealingKeys(platform, 'cursors of deployments'),
+    domains,
   });
   const findUser =
     (ctx: Caller): FindUser =>
@@ -97,10 +103,7 @@ export default function metadataService(platform: Platform): ServiceSchema {
   return {
     name: 'metadata',
     actions: {
-      ...tenantActions(platform, snapshots, {
-        changed: (tenantId, version) => changed(tenantId, version),
-        tenantChanged: (tenantId) => tenantChanged(tenantId),
-      }),
+      ...tenantActions(platform, snapshots, { changed, tenantChanged }),
       'components.retrieve': (ctx) => operations.retrieve(requestContext(ctx), ctx.params, findUser(ctx)),
       'components.validate': (ctx) => operations.validate(requestContext(ctx), ctx.params, findUser(ctx)),
       'deployments.create': (ctx) => operations.deploy(requestContext(ctx), ctx.params, findUser(ctx)),
@@ -108,43 +111,31 @@ export default function metadataService(platform: Platform): ServiceSchema {
       'deployments.cancel': (ctx) => operations.cancel(requestContext(ctx), ctx.params, findUser(ctx)),
       'deployments.list': (ctx) => operations.list(requestContext(ctx), ctx.params, findUser(ctx)),
       'types.list': () => operations.types(),
+      'jobs.listDead': async () => ({ jobs: await platform.jobs.deadLetters(DEAD_JOBS_MAX) }),
+      'jobs.sendDeadAgain': async ({ params: { queue } }) => ({ sent: await platform.jobs.sendDeadAgain(queue) }),
     } satisfies ActionHandlers<'metadata', MetadataActions>,
     async started() {
-      changed = (tenantId, metadataVersion) => {
-        broadcast(this.broker, 'metadata.schema.changed', { tenantId, metadataVersion });
-      };
-      tenantChanged = (tenantId) => broadcast(this.broker, 'metadata.tenant.changed', { tenantId });
-      log = this.logger;
-      // A plan is the same without it, but for a warning: no deployment waits for auth.
-      domainsOf = (tenantId) =>
-        call(this.broker, 'auth.domains.list', { tenantId }, { timeout: DOMAINS_MS }).then(
-          ({ domains }) => domains,
-          () => null,
-        );
       telemetry.register(platform.metrics, database);
       registerTenantNumbers(platform.metrics, database);
       platform.metrics.cache('metadata', 'snapshots', snapshots.numbers);
-      warn = (error, message) => warnOf(this.logger, error, message);
-      // Made before the first request: one that only reads writes nothing.
-      keys = await sealingKeys(platform, SEALING);
       const upgraded = await upgradeTenants(database, {
         changed,
-        failed: ({ id }, error) => this.logger.error({ err: error, tenantId: id }, NOT_UPGRADED),
+        failed: ({ id }, error) => log.error({ err: error, tenantId: id }, NOT_UPGRADED),
       });
-      if (upgraded > 0) this.logger.info(`Upgraded the schemas of ${upgraded} tenants.`);
+      if (upgraded > 0) log.info(`Upgraded the schemas of ${upgraded} tenants.`);
       indexes.start();
       // At the beginning of a stop, so that another process has them while this one still answers.
       platform.jobs.onLeave(leaveDeployments);
-      queue.start();
-      await purgePeriodically(database, platform.jobs, this.broker);
+      queue.wake();
+      await purgePeriodically(platform);
       await erasePeriodically(database, platform.jobs, {
         erased: (tenantId) => {
           tenantChanged(tenantId);
-          this.logger.info({ tenantId }, 'A deleted tenant was erased.');
+          log.info({ tenantId }, 'A deleted tenant was erased.');
         },
         failed: (tenantId, error) =>
-          warnOf(this.logger, error, 'A deleted tenant was not erased; the next round goes on.', { tenantId }),
-        left: (tenantId, remaining) => this.logger.error({ tenantId, remaining }, LEFT),
+          warnOf(log, error, 'A deleted tenant was not erased; the next round goes on.', { tenantId }),
+        left: (tenantId, remaining) => log.error({ tenantId, remaining }, LEFT),
       });
     },
     async stopped() {

@@ -34,7 +34,7 @@ export interface PreparedCommit {
   /** How long its audit trail is kept. */
   readonly auditDays: number;
   readonly snapshot: Uint8Array;
-  /** Which version of the compiler made it. */
+  /** Version of the compiler that made it. */
   readonly compiler: number;
   /** For the audit trail; JSON. */
   readonly summary: string;

@@ -3,16 +3,15 @@
  * field its column. Then their names are free. Doing it twice does no harm. Source:
  * docs/reference/metadata.md#deleted-objects-and-fields.
  */
-import type { ServiceBroker } from 'moleculer';
 import { call } from '../../contracts/call.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import type { Database, Tx } from '../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../mixins/database/roles.ts';
-import type { Jobs } from '../../mixins/jobs/jobs.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
 import { warnOf } from '../../mixins/log-failure.ts';
+import type { Platform } from '../../mixins/platform.ts';
 import { holdTables } from './deployments/ahead.ts';
 import { dropSql } from './physical/retained.ts';
 import { expiredTablesSql, forgetExpiredSql, forgetRowsSql, forgetTableSql } from './retention.sql.ts';
@@ -90,7 +89,7 @@ async function forgetRows(database: Database, tenantId: string, object: string):
 }
 
 /** Offers to do it in this process, for every tenant again and again. */
-export function purgePeriodically(database: Database, jobs: Jobs, broker: ServiceBroker): Promise<void> {
+export function purgePeriodically({ database, jobs, broker, log }: Platform): Promise<void> {
   return repeatForTenants(jobs, {
     queue: RETENTION,
     alsoSuspended: false,
@@ -98,6 +97,6 @@ export function purgePeriodically(database: Database, jobs: Jobs, broker: Servic
       call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
     work: (tenantId, signal) => purgeDeleted(database, tenantId, signal),
     failed: (tenantId, error) =>
-      warnOf(broker.logger, error, 'Deleted configuration was not removed; the next round tries again.', { tenantId }),
+      warnOf(log, error, 'Deleted configuration was not removed; the next round tries again.', { tenantId }),
   });
 }

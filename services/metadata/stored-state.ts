@@ -23,7 +23,7 @@ type StoredComponent = readonly [
 
 /** Components from their JSON. */
 export function parseComponents(components: string): State {
-  const rows = JSON.parse(components) as StoredComponent[];
+  const rows: StoredComponent[] = JSON.parse(components);
   return new Map(
     rows.map(([type, fullName, path, yaml, body, hash, system, changedAtVersion, updatedAt, updatedById]) => [
       componentKey(type, fullName),

@@ -3,8 +3,10 @@
  * counts against the limit until it is spent or given back, so that all gateways together never spend more than the
  * bucket has. Pure: the clock is an argument.
  */
+
 import { LRUCache } from 'lru-cache';
 import { isAnonymous, type Lease, type LeaseRequest } from '../../contracts/ratelimit.ts';
+import { entryBound } from '../../lib/values/entry-bound.ts';
 
 interface Bucket {
   limit: number;
@@ -26,7 +28,7 @@ const NETWORKS_MAX = 100_000;
 export class Buckets {
   /** Of tenants and connections, of which there are as many as people signed in. */
   readonly #known = new Map<string, Bucket>();
-  readonly #networks = new LRUCache<string, Bucket>({ max: NETWORKS_MAX });
+  readonly #networks = new LRUCache<string, Bucket>(entryBound(NETWORKS_MAX));
 
   get size(): number {
     return this.#known.size + this.#networks.size;

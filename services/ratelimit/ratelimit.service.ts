@@ -1,4 +1,4 @@
-import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { ServiceSchema } from 'moleculer';
 import type { ActionHandlers } from '../../contracts/call.ts';
 import type { RatelimitActions } from '../../contracts/ratelimit.ts';
 import type { Platform } from '../../mixins/platform.ts';
@@ -9,10 +9,9 @@ import { StorageStore } from './store.ts';
 const SWEEP_MS = 10_000;
 
 /** The Moleculer schema of ratelimit: it declares and delegates. */
-export default function ratelimitService({ config, database }: Platform): ServiceSchema {
+export default function ratelimitService({ config, database, broker }: Platform): ServiceSchema {
   const buckets = new Buckets();
   const storage = new StorageStore(database);
-  let broker: ServiceBroker;
   let timer: NodeJS.Timeout | undefined;
   return {
     name: 'ratelimit',
@@ -33,9 +32,6 @@ export default function ratelimitService({ config, database }: Platform): Servic
         return describeLimits(ctx, config, nodes, storage);
       },
     } satisfies ActionHandlers<'ratelimit', RatelimitActions>,
-    created() {
-      broker = this.broker;
-    },
     started() {
       timer = setInterval(() => buckets.sweep(performance.now()), SWEEP_MS).unref();
     },

@@ -131,7 +131,7 @@ export function makeContacts(book: Workbook, accounts: readonly Account[]): void
   const random = book.choices('Contact');
   const rows = book.sheet('Contact');
   for (let i = 0; i < book.size.contacts; i++) {
-    const account = i < accounts.length ? accounts[i]! : random.one(accounts);
+    const account = accounts[i] ?? random.one(accounts);
     const culture: Culture = CULTURES[account.country.culture];
     const woman = random.chance(0.5);
     const firstName = random.one(woman ? culture.women : culture.men);
@@ -143,7 +143,7 @@ export function makeContacts(book: Workbook, accounts: readonly Account[]): void
     );
     const consent = random.chance(0.45);
     const consentAt = workingMoment(random, createdAt + random.integer(1, 90) * DAY);
-    const reportsTo = account.contacts.length > 0 && random.chance(0.6) ? account.contacts[0]! : null;
+    const reportsTo = account.contacts.length > 0 && random.chance(0.6) ? (account.contacts[0] ?? null) : null;
     const row = book.add(rows, 'Contact', account.owner, createdAt, later(random, createdAt, book.end), {
       name: `${firstName} ${lastName}`,
       accountId: account.row.id,

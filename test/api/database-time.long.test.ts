@@ -39,7 +39,7 @@ describe('a tenant whose requests occupy the database for long', function () {
     let slow: Promise<Answer[]>;
 
     before(async () => {
-      platform = await startPlatform();
+      platform = await startPlatform({ env: { DATABASE_POOL_SIZE: '10' } });
       const mia = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'mia'));
       const eve = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'eve'));
       assert.equal((await eve.get('/data/Account?take=1')).status, 200);

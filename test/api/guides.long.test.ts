@@ -1,3 +1,3 @@
 import { walkGuides } from './guides.ts';
 
-describe('the guide', () => walkGuides({ again: true }));
+describe('the guide', walkGuides);

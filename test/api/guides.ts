@@ -46,8 +46,8 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Declares a test of each guide. `again`: assertions that must hold as well when a guide is repeated. */
-export function walkGuides({ again }: { again: boolean }): void {
+/** Declares a test of each guide, and one that repeats them. */
+export function walkGuides(): void {
   let platform: TestPlatform;
   let folder: string;
   const idp = new IdentityProvider();
@@ -300,7 +300,7 @@ export function walkGuides({ again }: { again: boolean }): void {
 
   it('provision-users.md keeps the users of a directory up to date, including removals', async function () {
     this.timeout(60_000);
-    for (const time of again ? ['first', 'second'] : ['first']) {
+    for (const time of ['first', 'second']) {
       const { text } = await interrupted('provision-users.md');
       const [beginning = '', secretly = '', rest = ''] = text.split(/^(?=## [23]\.)/m);
       const made = await walk('provision-users.md', {}, () => beginning);
@@ -318,7 +318,7 @@ export function walkGuides({ again }: { again: boolean }): void {
 
   it('sign-in-a-program.md reads the nightly changes, by secret and by key, until it is stopped', async function () {
     this.timeout(120_000);
-    for (const time of again ? ['first', 'second'] : ['first']) {
+    for (const time of ['first', 'second']) {
       const { text } = await interrupted('sign-in-a-program.md');
       const [beginning = '', describe = '', secretly = '', rest = ''] = text.split(/^(?=## [123]\.)/m);
       const made = await walk('sign-in-a-program.md', {}, () => beginning + describe);
@@ -439,7 +439,6 @@ export function walkGuides({ again }: { again: boolean }): void {
     assert.match(output, /\[ 'restore', 'delete', 'update', 'create' \]\n$/);
   });
 
-  if (!again) return;
   it('is repeatable in another order, with the same refusals, and leaves no file in the starting folder', async function () {
     this.timeout(300_000);
     assert.ok(walked.size > 9);

@@ -9,7 +9,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { type Api, api, tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
-import { type ServiceProcess, startProcess } from '../support/processes.ts';
+import { compileCache, type ServiceProcess, startProcess } from '../support/processes.ts';
 
 interface Printed {
   code: number | null;
@@ -129,7 +129,7 @@ describe('Limits', function () {
       new Promise((resolve, reject) => {
         const child = spawn(process.execPath, [join('scripts', script), ...args], {
           cwd: join(import.meta.dirname, '../..'),
-          env: { PATH: process.env['PATH'], HOME: dataDir, DATA_DIR: dataDir, LOG_LEVEL: 'silent' },
+          env: { PATH: process.env['PATH'], HOME: dataDir, ...compileCache(), DATA_DIR: dataDir, LOG_LEVEL: 'silent' },
         });
         child.stdin.end(typed);
         let [out, err] = ['', ''];

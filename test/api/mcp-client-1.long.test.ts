@@ -1,7 +1,8 @@
 /** The endpoint for assistants, by a client on the 1.x line of the SDK, the base of most assistants. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
-import { DOCUMENT_TOOLS, OPERATION_TOOLS } from '../../contracts/mcp.ts';
+import { DOCUMENT_TOOLS } from '../../contracts/mcp.ts';
+import { OPERATION_TOOLS } from '../../contracts/mcp-offers.ts';
 import { type Api, api, tokenFor } from '../support/client.ts';
 import { aDeployment, assistantTokens, toolArguments } from '../support/mcp.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';

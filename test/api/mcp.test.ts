@@ -5,16 +5,10 @@
 import assert from 'node:assert/strict';
 import { type CallToolResult, Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { after, before, describe, it } from 'mocha';
-import { LIMITS } from '../../config/limits.ts';
-import {
-  DOCUMENT_TOOLS,
-  MCP_OPERATIONS,
-  MCP_SCOPES,
-  MCP_VERSIONS,
-  OPERATION_RESOURCES,
-  OPERATION_TOOLS,
-} from '../../contracts/mcp.ts';
+import { DOCUMENT_TOOLS, MCP_VERSIONS } from '../../contracts/mcp.ts';
+import { MCP_OPERATIONS, MCP_SCOPES, OPERATION_RESOURCES, OPERATION_TOOLS } from '../../contracts/mcp-offers.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
+import { LIMITS } from '../../lib/limits.ts';
 import { isMcpTool } from '../../lib/operation.ts';
 import { COMPONENT_TYPES } from '../../lib/schema/snapshot.ts';
 import type { Tokens } from '../../scripts/sign-in.ts';

@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import pg from 'pg';
+import { SERVICES } from '../../config/services.ts';
 import { call } from '../../contracts/call.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import { PROJECT_PATH } from '../../lib/metadata/manifest.ts';
@@ -22,7 +23,6 @@ import { checkFile, copyTenant, exportToFile, importFromFile } from '../../scrip
 import { newUserId } from '../../scripts/tenant/moving/ids-of-users.ts';
 import { type Imported, type ImportOptions, TenantImport } from '../../scripts/tenant/moving/import.ts';
 import type { Item } from '../../scripts/tenant/moving/items.ts';
-import { LEFT_BEHIND, MADE, PARTS } from '../../scripts/tenant/moving/parts.ts';
 import { type Api, api, demoPassword, tokenFor } from '../support/client.ts';
 import { deploymentEnded, deployOverHttp, destructiveManifest, wholePackage } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
@@ -655,17 +655,21 @@ describe('a tenant that is moved', function () {
       first,
       `SELECT n.nspname AS schema, c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE c.relkind IN ('r', 'p') AND (
-          (n.nspname = $1 AND c.relname LIKE '\\_%') OR (n.nspname IN ('auth', 'metadata', 'data', 'analytics', 'agent', 'ratelimit', 'mcp', 'gateway')
+          (n.nspname = $1 AND c.relname LIKE '\\_%') OR (n.nspname = ANY ($2)
             AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id')))`,
-      [tenantSchema(tenantId)],
+      [tenantSchema(tenantId), Object.keys(SERVICES)],
     );
     const there = rows.map(({ schema, name }) => (schema.startsWith('t_') ? name : `${schema}.${name}`));
-    const known = [...PARTS.map(({ table }) => table), ...MADE, ...LEFT_BEHIND];
+    const known = Object.values(SERVICES).flatMap(({ moving }) => [
+      ...(moving?.parts ?? []).map(({ table }) => table),
+      ...(moving?.made ?? []),
+      ...(moving?.leftBehind ?? []),
+    ]);
     const missing = there.filter((name) => !known.includes(name));
     assert.deepEqual(
       missing,
       [],
-      'name them in scripts/tenant/moving/parts.ts, and in docs/reference/moving-tenants.md',
+      'name them in `moving` of contracts/<service>.ts, and in docs/reference/moving-tenants.md',
     );
     assert.deepEqual(
       known.filter((name) => !there.includes(name)),

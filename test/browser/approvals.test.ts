@@ -5,7 +5,7 @@ import { mkdirSync } from 'node:fs';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { findings, signIn, startChromium, type Visitor, visit } from '../support/chromium.ts';
 import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
-import { deployOverHttp, fieldFile, wholePackage } from '../support/metadata-tenant.ts';
+import { deploymentEnded, deployOverHttp, fieldFile, wholePackage } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
@@ -177,6 +177,22 @@ describe('the page of approvals in Chromium', function () {
     const { page } = await open(`/approvals/${approvalId}`);
     assert.match(await page.innerText('.facts'), /Canceled/);
     assert.equal(await page.locator('#decision').count(), 0);
+  });
+
+  it('names the deployment that a rollback takes back', async () => {
+    const files = fieldFile('Account', 'Undone__c', 'fieldType: text\nlength: 40');
+    const body = { files, package: wholePackage(files) };
+    const { deploymentId, createdAt } = await deploymentEnded(ada, await ada.post('/metadata/deploy', body));
+    const { approvalId } = await waits((headers) =>
+      ada.post('/metadata/deploy', { rollback: { deploymentId } }, { headers }),
+    );
+    const visitor = await open(`/approvals/${approvalId}`);
+    await picture(visitor, 'rollback-desktop-light');
+    const text = await visitor.page.innerText('.deployment');
+    assert.match(text, new RegExp(`^Takes back the deployment of .* by Ada Lindqvist \\(${deploymentId}\\)\\.$`));
+    assert.ok(text.includes(String(new Date(createdAt).getUTCFullYear())), text);
+    assert.match(await visitor.page.innerText('main'), /Is deleted \(1\)[\s\S]*Account\.Undone__c/);
+    assert.deepEqual(await findings(visitor.page), []);
   });
 
   it('shows the plan of a deployment, and requires the same sign-in as deploying', async () => {

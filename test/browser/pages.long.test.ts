@@ -35,7 +35,7 @@ const OPEN = [
 const LINKED = [
   'a password to choose',
   'an address to confirm',
-  'an address to agree to',
+  'a changed address to undo',
   'a suspended tenant',
 ] as const;
 const SIGNED_IN = ['/account', '/dashboards', '/oauth2/logout'];
@@ -109,7 +109,7 @@ describe('every page in Chromium', function () {
     const { status, text } = await ada!.patch(`/data/User/${id}`, { email: to }, { etag: headers.get('etag')! });
     assert.equal(status, 200, text);
     await received('an address to confirm', to);
-    await received('an address to agree to', email);
+    await received('a changed address to undo', email);
   }
 
   const opened = async (page: Page, name: string): Promise<void> => {
@@ -222,7 +222,10 @@ describe('every page in Chromium', function () {
       for (const key of keys) await page.keyboard.press(key);
     };
     await shown('a suspended tenant', 'Access is suspended … Nothing is lost');
-    await shown('an address to agree to', 'for sam@demo.example … somebody.with.a.long.name@another-mailbox.example');
+    await shown(
+      'a changed address to undo',
+      'for sam@demo.example … somebody.with.a.long.name@another-mailbox.example',
+    );
     await shown('an address to confirm', 'for sam@demo.example … somebody.with.a.long.name@another-mailbox.example');
     await page.focus('a');
     await press('Tab', 'Enter');

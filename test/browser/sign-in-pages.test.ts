@@ -1,7 +1,7 @@
 /** The pages of sign-in and account in headless Chromium, in each of their states, with a long name in every place. */
 import assert from 'node:assert/strict';
 import type { Browser } from 'playwright-core';
-import { render } from '../../services/auth/pages/pages.ts';
+import { render } from '../../web/sign-in/pages.ts';
 import { findings, startChromium, visit } from '../support/chromium.ts';
 import { signInPages } from '../support/sign-in-pages.ts';
 

@@ -22,6 +22,7 @@ import { type Ended, erpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
 import { exampleNamed, likeExample } from '../support/examples.ts';
 import { interfere } from '../support/interference.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
+import { until } from '../support/until.ts';
 
 const AMOUNT = 'objects/Invoice__c/fields/Amount__c.yaml';
 const RULE = 'objects/Invoice__c/validationRules/NotFree.yaml';
@@ -565,7 +566,8 @@ describe('erp metadata', () => {
       const [, id = ''] = /Deployment (\S+) goes on/.exec(told) ?? [];
       assert.match(told, new RegExp(`erp metadata cancel ${id}`));
       const canceled = run(['cancel', id, '--reason', 'Wrong branch.', '--wait']);
-      await sleep(1_500);
+      const status = 'SELECT status FROM metadata.deployments WHERE deployment_id = $1';
+      await until(async () => (await holder.query(status, [id])).rows[0].status === 'CANCELING');
       await holder.query('ROLLBACK');
       const { code, stdout, stderr } = await canceled;
       assert.equal(code, 0, stderr);

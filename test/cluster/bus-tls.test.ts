@@ -197,7 +197,7 @@ describe('the connection to NATS', function () {
     const env = { PATH: process.env['PATH']!, NATS_URL: url, NATS_NKEY_FILE: seed, ...certificates() };
     const ended = promisify(execFile)(process.execPath, ['scripts/rotate-secret.ts'], { env });
     await assert.rejects(ended, (error: { code: number; stderr: string }) => {
-      assert.match(error.stderr, /Nobody could be joined within 10 s: the server refuses the credentials/);
+      assert.match(error.stderr, /No process could be joined within 10 s: the server refuses the credentials/);
       return error.code === 1;
     });
   });

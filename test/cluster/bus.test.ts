@@ -8,7 +8,7 @@ import { brokerOptions } from '../../config/broker.ts';
 import { readConfig } from '../../config/env.ts';
 import { busConnected } from '../../mixins/bus/connected.ts';
 import { natsBus } from '../../mixins/bus/nats-bus.ts';
-import { pulse } from '../../mixins/pulse.ts';
+import { peerCheck } from '../../mixins/peer-check.ts';
 import { type NatsServer, OPEN_POLICY, startNats } from '../support/nats.ts';
 
 describe('the bus', () => {
@@ -21,7 +21,7 @@ describe('the bus', () => {
     return new ServiceBroker({
       ...brokerOptions(config),
       transporter: natsBus(config, OPEN_POLICY),
-      middlewares: [pulse()],
+      middlewares: [peerCheck()],
     });
   };
   const until = async (what: string, condition: () => boolean, milliseconds: number): Promise<void> => {

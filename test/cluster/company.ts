@@ -9,12 +9,12 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ServiceBroker } from 'moleculer';
 import { brokerOptions } from '../../config/broker.ts';
-import { OPERATOR } from '../../config/bus.ts';
 import { readConfig } from '../../config/env.ts';
+import { OPERATOR } from '../../config/services.ts';
 import { BUS_POLICY } from '../../contracts/bus.ts';
 import { call } from '../../contracts/call.ts';
 import { natsBus } from '../../mixins/bus/nats-bus.ts';
-import { pulse } from '../../mixins/pulse.ts';
+import { peerCheck } from '../../mixins/peer-check.ts';
 import type { Answer, Api, CallOptions } from '../support/client.ts';
 import { findNothingWrong } from '../support/consistency.ts';
 import { insist, type Stage } from './stage.ts';
@@ -195,11 +195,11 @@ export async function sealWhile(stage: Stage, working: () => boolean): Promise<v
     { ...stage.nats.environment(OPERATOR), LOG_LEVEL: 'silent' },
     { operator: `sealer-${++sealers}` },
   );
-  // With the pulse, calls that a fault left without an answer do not hold up the end.
+  // With the peer check, calls that a fault left without an answer do not hold up the end.
   const broker = new ServiceBroker({
     ...brokerOptions(config),
     transporter: natsBus(config, BUS_POLICY),
-    middlewares: [pulse()],
+    middlewares: [peerCheck()],
   });
   await broker.start();
   try {

@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 import { call } from '../../contracts/call.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { derivedUrl } from '../../mixins/database/logins.ts';
-import { eraseDue } from '../../services/metadata/life/erase.ts';
+import { eraseDue } from '../../services/metadata/lifecycle/erase.ts';
 import { type Api, api, demoPassword, forgetTokens, tokenFor } from '../support/client.ts';
 import { exampleNamed, likeExample } from '../support/examples.ts';
 import { type NatsServer, startNats } from '../support/nats.ts';

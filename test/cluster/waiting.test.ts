@@ -9,7 +9,7 @@ import { STAGES, startBreakingProxy } from '../support/breaking-proxy.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { type NatsServer, startNats } from '../support/nats.ts';
 import { testEnvironment } from '../support/platform.ts';
-import { processStarted, processStopped } from '../support/processes.ts';
+import { compileCache, processStarted, processStopped } from '../support/processes.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
 import { root } from '../support/sources.ts';
 
@@ -43,7 +43,12 @@ describe('a process that starts before its database', function () {
     const child = spawn(process.execPath, ['main.ts'], {
       cwd: root,
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...testEnvironment(databaseUrl, env) },
+      env: {
+        PATH: process.env['PATH'],
+        HOME: process.env['HOME'],
+        ...compileCache(),
+        ...testEnvironment(databaseUrl, env),
+      },
     });
     launched.push(child);
     processStarted(child, 'waiting');

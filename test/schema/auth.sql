@@ -9,10 +9,11 @@ CREATE TABLE auth.address_links (
   tenant_id uuid NOT NULL,
   token_hash bytea NOT NULL,
   user_id uuid NOT NULL,
-  purpose text NOT NULL,
   address text NOT NULL,
+  earlier_address text,
+  sent_at timestamp with time zone,
+  applied_at timestamp with time zone,
   expires_at timestamp with time zone NOT NULL,
-  CONSTRAINT address_links_purpose_check CHECK ((purpose = ANY (ARRAY['confirm'::text, 'object'::text]))),
   CONSTRAINT address_links_pkey PRIMARY KEY (tenant_id, token_hash)
 );
 ALTER TABLE auth.address_links ENABLE ROW LEVEL SECURITY;
@@ -98,10 +99,9 @@ CREATE TABLE auth.credentials (
   last_sign_in_at timestamp with time zone,
   invited_at timestamp with time zone,
   pending_email text,
+  refused_email text,
   signed_in_at timestamp with time zone,
-  pending_since timestamp with time zone,
-  pending_confirmed_at timestamp with time zone,
-  pending_agreed_at timestamp with time zone,
+  session_generation integer DEFAULT 1 NOT NULL,
   CONSTRAINT credentials_pkey PRIMARY KEY (tenant_id, user_id)
 );
 ALTER TABLE auth.credentials ENABLE ROW LEVEL SECURITY;
@@ -335,8 +335,6 @@ CREATE INDEX artifacts_uid ON auth.artifacts USING btree (uid) WHERE (uid IS NOT
 CREATE UNIQUE INDEX artifacts_user_code ON auth.artifacts USING btree (user_code) WHERE (user_code IS NOT NULL);
 
 CREATE INDEX audit_entries_order ON auth.audit_entries USING btree (audit_id);
-
-CREATE INDEX credentials_confirmed ON auth.credentials USING btree (pending_since) WHERE (pending_confirmed_at IS NOT NULL);
 
 CREATE INDEX credentials_name ON auth.credentials USING btree (lower(username));
 

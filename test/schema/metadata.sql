@@ -240,9 +240,9 @@ CREATE POLICY tenant ON metadata.versions AS PERMISSIVE FOR ALL TO public USING 
 CREATE FUNCTION metadata.create_tenant_schema(uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 8e1a9d5d5e18
 GRANT EXECUTE ON FUNCTION metadata.create_tenant_schema(uuid) TO login_metadata;
 
-CREATE FUNCTION metadata.ensure_tenant_roles(uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body 97d2c96013a8
+CREATE FUNCTION metadata.ensure_tenant_roles(uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_catalog, pg_temp -- body 064daff5cb8a
 
-CREATE FUNCTION metadata.erase_rows(uuid,integer) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 939c7672964c
+CREATE FUNCTION metadata.erase_rows(uuid,integer) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body af4f3917fe49
 GRANT EXECUTE ON FUNCTION metadata.erase_rows(uuid,integer) TO login_metadata;
 
 CREATE FUNCTION metadata.erase_tenant(uuid) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body c4db2ff0889c

@@ -24,3 +24,9 @@ GRANT INSERT, SELECT ON platform.installation TO login_gateway;
 GRANT INSERT, SELECT ON platform.installation TO login_mcp;
 GRANT INSERT, SELECT ON platform.installation TO login_metadata;
 GRANT INSERT, SELECT ON platform.installation TO login_ratelimit;
+
+CREATE TABLE platform.tenant_logins (
+  login text NOT NULL,
+  as_owner boolean NOT NULL,
+  CONSTRAINT tenant_logins_pkey PRIMARY KEY (login)
+);

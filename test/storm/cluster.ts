@@ -154,7 +154,7 @@ export class Member {
     return [middle(this.memories.slice(0, A_MINUTE)), middle(this.memories.slice(-A_MINUTE))];
   }
 
-  /** Memory of its services together may be, as config/services.ts says. */
+  /** Memory of its services together may be, as their declarations say. */
   get memoryLimit(): number {
     const mebibytes = (text: string): number => Number.parseInt(text, 10) * (text.endsWith('Gi') ? 1024 : 1);
     return (

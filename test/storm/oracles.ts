@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Client as Connection } from 'pg';
-import { OPERATOR } from '../../config/bus.ts';
+import { OPERATOR } from '../../config/services.ts';
 import { findNothingWrong } from '../support/consistency.ts';
 import type { Client, Traffic } from './client.ts';
 import type { Kept, Ledger } from './ledger.ts';

@@ -1,6 +1,6 @@
 /** The console of operators, `npm run repl`, for tests that type in it. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { processStarted, processStopped } from './processes.ts';
+import { compileCache, processStarted, processStopped } from './processes.ts';
 import { root } from './sources.ts';
 
 const PROMPT = 'erp $ ';
@@ -15,7 +15,7 @@ export class Console {
     // One stream, so that what is said of an error stands before the next prompt.
     this.#child = spawn('sh', ['-c', `exec "${process.execPath}" scripts/repl.ts 2>&1`], {
       cwd: root,
-      env: { PATH: process.env['PATH']!, HOME: '/nonexistent', ...env },
+      env: { PATH: process.env['PATH']!, HOME: '/nonexistent', ...compileCache(), ...env },
     });
     processStarted(this.#child, 'console');
     this.#child.once('exit', () => {

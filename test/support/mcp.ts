@@ -1,6 +1,6 @@
 /** Shared helpers for tests of the MCP endpoint. */
 import assert from 'node:assert/strict';
-import { MCP_SCOPES } from '../../contracts/mcp.ts';
+import { MCP_SCOPES } from '../../contracts/mcp-offers.ts';
 import { signIn, type Tokens } from '../../scripts/sign-in.ts';
 import { type Api, demoPassword } from './client.ts';
 

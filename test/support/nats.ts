@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { OPERATOR } from '../../config/bus.ts';
+import { OPERATOR } from '../../config/services.ts';
 import type { BusPolicy } from '../../mixins/bus/policy.ts';
 import { freePort } from '../../mixins/database/embedded.ts';
 import { makeBusKeys } from '../../scripts/bus-keys.ts';
@@ -18,6 +18,7 @@ export const OPEN_POLICY: BusPolicy = {
   maySend: () => true,
   mayHear: () => true,
   mayActForUsers: () => true,
+  longestCallMs: 30_000,
 };
 
 export interface NatsServer {

@@ -1,11 +1,12 @@
 /** Every page of sign-in and account in each of its states, most of which a person reaches only with a device at hand. */
 import { IDENTITY_SCOPES, SCOPES } from '../../lib/operation.ts';
-import * as account from '../../services/auth/pages/account.ts';
-import { address, addressDecided, addressLinkSpent } from '../../services/auth/pages/address.ts';
-import { forgotten, noMails, requested } from '../../services/auth/pages/forgotten.ts';
-import * as pages from '../../services/auth/pages/pages.ts';
-import * as secondStep from '../../services/auth/pages/second-step.ts';
-import * as singleSignOn from '../../services/auth/pages/single-sign-on.ts';
+import * as addresses from '../../web/account/address.ts';
+import * as account from '../../web/account/page.ts';
+import { type ConsentView, consent } from '../../web/consent/page.ts';
+import { forgotten, noMails, requested } from '../../web/sign-in/forgotten.ts';
+import * as pages from '../../web/sign-in/pages.ts';
+import * as secondStep from '../../web/sign-in/second-step.ts';
+import * as singleSignOn from '../../web/sign-in/single-sign-on.ts';
 
 const step = (text: string): secondStep.StepView => ({ action: '/a', csrf: text, username: text, formTargets: [] });
 
@@ -21,7 +22,7 @@ const SIGN_ON_CODES = [
 ] as const;
 /** From everything that can be asked for to a sign-in alone. */
 function consentPages(text: string): pages.Page[] {
-  const view: pages.ConsentView = {
+  const view: ConsentView = {
     action: '/a',
     csrf: text,
     clientName: text,
@@ -36,15 +37,15 @@ function consentPages(text: string): pages.Page[] {
     formTargets: [],
   };
   return [
-    pages.consent(view),
-    pages.consent({
+    consent(view),
+    consent({
       ...view,
       agent: false,
       resources: ['mcp'],
       scopes: ['setup:read', 'metadata:deploy'],
       canSwitch: false,
     }),
-    pages.consent({ ...view, agent: false, resources: [], scopes: ['openid', 'profile', 'email'], publishedAt: null }),
+    consent({ ...view, agent: false, resources: [], scopes: ['openid', 'profile', 'email'], publishedAt: null }),
   ];
 }
 
@@ -74,15 +75,13 @@ export const signInPages = (text: string): pages.Page[] => [
   ),
   requested({ again: '/a', back: '/a' }),
   noMails(),
-  ...(['confirm', 'object'] as const).flatMap((purpose) => [
-    address({ action: '/a', purpose, address: text, username: text }),
-  ]),
-  ...(['confirm', 'agree', 'object'] as const).flatMap((decision) => [
-    addressDecided(decision, 'settled', text),
-    addressDecided(decision, 'waiting', text),
-    addressDecided(decision, 'waitingForConsent', text),
-  ]),
-  addressLinkSpent(),
+  ...[null, text].map((earlierAddress) =>
+    addresses.address({ action: '/a', username: text, address: text, earlierAddress }),
+  ),
+  addresses.addressConfirmed(text),
+  addresses.addressNotNotified(),
+  ...[true, false].map((passwordReplaced) => addresses.addressRestored(text, { passwordReplaced })),
+  addresses.addressLinkSpent(),
   ...[
     null,
     { by: 'code' as const, kind: 'refused' as const, text },

@@ -2,6 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
+import { databaseVariable } from '../../config/env.ts';
+import { ALL_SERVICES } from '../../config/services.ts';
 
 export const root = join(import.meta.dirname, '..', '..');
 export const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -47,8 +49,16 @@ export function importsOf(path: string): Import[] {
 
 /** Names of the environment variables that config/env.ts reads. */
 export function environmentVariables(): string[] {
-  const source = ['config/env.ts', 'config/bus.ts', 'config/mail.ts', 'config/production.ts', 'config/tracing.ts']
+  const source = [
+    'config/env.ts',
+    'config/bus.ts',
+    'config/files.ts',
+    'config/mail.ts',
+    'config/production.ts',
+    'config/tracing.ts',
+  ]
     .map(read)
     .join('\n');
-  return [...new Set([...source.matchAll(/\benv(?:\[|, )'([A-Z][A-Z0-9_]*)'/g)].map((match) => match[1]!))].sort();
+  const named = [...source.matchAll(/\benv(?:\[|, )'([A-Z][A-Z0-9_]*)'/g)].map((match) => match[1]!);
+  return [...new Set([...named, ...ALL_SERVICES.map(databaseVariable)])].sort();
 }

@@ -16,6 +16,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'cli/profiles/oauth.ts': 'the answer says for how many seconds the token is valid',
   'cli/profiles/session.ts': 'when this machine has received the token, and for how long it is valid',
   'lib/values/clock.ts': 'until the database has told the time',
+  'mixins/blobs/folder.ts': 'compares times of files, which the machine has written, to the hour',
   'scripts/bus-keys.ts': 'the dates of a certificate, made by a command without a database',
   'services/gateway/edge/answered.ts': 'a line of the log has the time that the lines of the logger have',
   'web/shared/sign-in.js': 'the clock of the browser, for how long the token is valid',

@@ -1,6 +1,6 @@
 /** Commands for the operator's console, as documents show them: it can read them, and an operator may send them. */
 import assert from 'node:assert/strict';
-import { OPERATOR } from '../../config/bus.ts';
+import { OPERATOR } from '../../config/services.ts';
 import { BUS_POLICY } from '../../contracts/bus.ts';
 import { describeActions, problemsOf } from '../../scripts/console/call.ts';
 import { OPERATOR_HELP } from '../../scripts/console/operator-actions.ts';

@@ -1,7 +1,7 @@
 /** The limits of the configuration stand in the reference with their figures. */
 import assert from 'node:assert/strict';
 import { readConfig } from '../../config/env.ts';
-import { LIMITS as CONFIGURED } from '../../config/limits.ts';
+import { LIMITS as CONFIGURED } from '../../lib/limits.ts';
 import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_KEY_MIN_CHARS } from '../../lib/values/idempotency-key.ts';
 import { read } from '../support/sources.ts';
 
@@ -15,7 +15,20 @@ const LIMITS = new Proxy(CONFIGURED, {
 });
 
 /** Internal limits that callers do not reach directly. */
-const INTERNAL: readonly (keyof typeof CONFIGURED)[] = ['bus_timeout_ms', 'retries_serialization_max'];
+const INTERNAL: readonly (keyof typeof CONFIGURED)[] = [
+  'bus_timeout_ms',
+  'retries_serialization_max',
+  // No public operation streams yet.
+  'streamed_bodies_of_caller_max',
+  'streamed_bodies_of_tenant_max',
+  'streamed_bodies_max',
+  'file_answers_of_caller_max',
+  'file_answers_of_tenant_max',
+  'file_answers_max',
+  'event_streams_of_caller_max',
+  'event_streams_of_tenant_max',
+  'event_streams_max',
+];
 
 const number = (value: number): string => value.toLocaleString('en-GB');
 const bytes = (value: number): string =>
@@ -44,6 +57,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
   'requests of a connection that wait for their answers': [number(LIMITS.pipelined_requests_max)],
   'time in which a client takes nothing of an answer': [seconds(LIMITS.answer_stall_ms)],
   'rate at which a client takes an answer, on average after 60 s': [bytes(LIMITS.answer_min_bytes_per_second)],
+  'rate at which a streamed body arrives, on average after 60 s': [bytes(LIMITS.streamed_body_min_bytes_per_second)],
   'answers that a caller has not taken yet': [bytes(LIMITS.unsent_of_caller_max_bytes)],
   'those on one connection': [bytes(LIMITS.unsent_of_connection_max_bytes)],
   'those in a gateway': [bytes(LIMITS.unsent_max_bytes)],

@@ -79,11 +79,13 @@ describe('the operation rows', () => {
       )
       .map(read)
       .join('\n');
+    // The gateway is ready for operations that stream, and there is none yet.
+    const AHEAD = new Set(['RANGE_NOT_SATISFIABLE', 'UPLOAD_CHECKSUM_MISMATCH']);
     const named = new Set(sources.match(/\b[A-Z][A-Z_]+[A-Z]\b/g));
     assert.deepEqual(
       [...RESERVED_CODES].toSorted(),
       Object.keys(CATALOGUE)
-        .filter((code) => !named.has(code))
+        .filter((code) => !named.has(code) || AHEAD.has(code))
         .toSorted(),
     );
   });
@@ -108,12 +110,14 @@ describe('the operation rows', () => {
   });
 
   it('each have an action that answers them', async () => {
-    const config = readConfig({});
+    // With a secret no service asks the database for its keys.
+    const config = readConfig({ PLATFORM_SECRET: 'a secret of a service that is never started' });
     const database = new Database('postgres://nobody@127.0.0.1:1/none', { size: 1, applicationName: 'tidy' });
     const actions = new Set<string>();
     for (const name of ALL_SERVICES) {
       const module = await import(`../../services/${name}/${name}.service.ts`);
-      const schema = module.default({ config, database }) as { name: string; actions?: Record<string, unknown> };
+      const made: unknown = await module.default({ config, database });
+      const schema = made as { name: string; actions?: Record<string, unknown> };
       for (const action of Object.keys(schema.actions ?? {})) actions.add(`${schema.name}.${action}`);
     }
     await database.close();

@@ -24,6 +24,7 @@ const MADE_OF: Readonly<Record<string, string>> = {
   'services/auth/provider/show.ts': 'a name in a page of our own',
   'services/gateway/doors/auth.ts': 'fixed paths',
   'services/metadata/project/project.ts': 'the pattern of a schema, checked below',
+  'web/app-page.ts': 'fixed paths',
 };
 
 interface Found {

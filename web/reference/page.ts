@@ -10,18 +10,20 @@ import { strongEtag } from '../../lib/values/etags.ts';
 import { escapeHtml } from '../../lib/values/html.ts';
 import { DESIGN } from '../../lib/values/page-design.ts';
 import { framed, ICON_LINK } from '../../lib/values/page-frame.ts';
-import { Assets, HTML_TYPE, pagePolicy } from '../assets.ts';
+import { Assets, HTML_TYPE, pagePolicy, webFile } from '../assets.ts';
 import type { SharedAnswer } from '../kept.ts';
 
-const own = (name: string): Buffer => readFileSync(new URL(`browser/${name}`, import.meta.url));
 const library = (name: string): Buffer => readFileSync(new URL(import.meta.resolve(`swagger-ui-dist/${name}`)));
+
+const MAIN = 'reference/browser/reference.js';
+/** Served at the paths they have in `web/`, by which they import each other. */
+const SCRIPTS = [MAIN, 'shared/sign-in.js'];
 
 export const REFERENCE_ASSETS = new Assets(REFERENCE_PATH, [
   ['swagger-ui-bundle.js', library('swagger-ui-bundle.js')],
   ['swagger-ui.css', library('swagger-ui.css')],
-  ['reference.js', own('reference.js')],
-  ['sign-in.js', own('../../shared/sign-in.js')],
-  ['reference.css', Buffer.concat([Buffer.from(DESIGN), own('reference.css')])],
+  ...SCRIPTS.map((path): [string, Buffer] => [path, webFile(path)]),
+  ['reference.css', Buffer.concat([Buffer.from(DESIGN), webFile('reference/browser/reference.css')])],
 ]);
 
 /** `signIn`: people may sign in and try operations out. */
@@ -38,7 +40,7 @@ export function referencePage(baseUrl: string, signIn: boolean): SharedAnswer {
 <link rel="stylesheet" href="${REFERENCE_ASSETS.address('swagger-ui.css')}">
 <link rel="stylesheet" href="${REFERENCE_ASSETS.address('reference.css')}">
 <script defer src="${REFERENCE_ASSETS.address('swagger-ui-bundle.js')}"></script>
-<script type="module" src="${REFERENCE_ASSETS.address('reference.js')}"></script>`,
+<script type="module" src="${REFERENCE_ASSETS.address(MAIN)}"></script>`,
     bodyAttributes: Object.entries(data)
       .map(([name, value]) => `data-${name}="${escapeHtml(value)}"`)
       .join(' '),

@@ -14,7 +14,7 @@ const SPARE_MS = 30_000;
 /** @type {{ accessToken: string, endsAt: number } | null} */
 let held = null;
 
-/** Somebody came back without a token: why, in words for people. */
+/** The reason for a return without a token, in words for people. */
 export class SignInFailed extends Error {}
 
 /** @param {Uint8Array} bytes */
@@ -36,6 +36,24 @@ export function moveHome() {
   if (location.origin === base) return false;
   location.replace(base + here());
   return true;
+}
+
+/**
+ * Signs in, then loads the rest and begins. A visitor without a token leaves at once for the sign-in, and does not wait
+ * for scripts that only the way back needs.
+ * @param {() => Promise<{ begin: (refused: unknown) => Promise<void> }>} load refused: why there is no sign-in; null:
+ *   there is one
+ */
+export async function start(load) {
+  if (moveHome()) return;
+  const refused = await completeSignIn()
+    .then(accessToken)
+    .then(
+      () => null,
+      (error) => error,
+    );
+  const { begin } = await load();
+  await begin(refused);
 }
 
 /** The token; without one this leaves the page for the sign-in and never returns. */

@@ -1,5 +1,5 @@
 /** Small files that browsers and crawlers ask of every host. */
-import { AUTH_ROOTS, DASHBOARDS_PATH } from '../../contracts/auth.ts';
+import { APP_CLIENTS, AUTH_ROOTS } from '../../contracts/auth.ts';
 import { API_PREFIX } from '../../lib/addresses.ts';
 import { ICON } from '../../lib/values/page-design.ts';
 import { ICON_PATH } from '../../lib/values/page-frame.ts';
@@ -8,7 +8,7 @@ import { DAY_SECONDS, kept, PLAIN, type SharedAnswer } from '../kept.ts';
 /** Paths without content for search engines. */
 const UNLISTED = [
   `${API_PREFIX}/`,
-  DASHBOARDS_PATH,
+  ...APP_CLIENTS.map(({ path }) => path),
   ...AUTH_ROOTS.filter((root) => root !== '.well-known').map((root) => `/${root}`),
   '/healthz',
   '/readyz',

@@ -5,7 +5,7 @@
  */
 
 import { type Config, DEFAULT_DEMO_PASSWORD } from '../../config/env.ts';
-import { DASHBOARDS_PATH } from '../../contracts/auth.ts';
+import { DASHBOARDS } from '../../contracts/auth.ts';
 import {
   API_PREFIX,
   API_VERSION,
@@ -55,7 +55,7 @@ export function home(baseUrl: string, config: HomeConfig): { html: SharedAnswer;
     openapi: `${api}/openapi.json`,
     capabilities: `${api}/capabilities`,
     scopes: `${api}/scopes`,
-    dashboards: `${baseUrl}${DASHBOARDS_PATH}`,
+    dashboards: `${baseUrl}${DASHBOARDS.path}`,
     account: `${baseUrl}/account`,
     authorizationServer: `${baseUrl}/.well-known/oauth-authorization-server`,
     protectedResource: protectedResourceUrl(baseUrl, API_PREFIX),
@@ -81,7 +81,7 @@ objects, fields, permissions and rules. Applications sign people in with OAuth 2
 <h2 id="start">Start here</h2>
 <ol class="steps">
 <li class="card"><h3>Open the dashboards</h3>
-<p><a href="${DASHBOARDS_PATH}">Sign in and see your business in charts</a>. <a href="/account">Your account</a> has your passkeys and the
+<p><a href="${DASHBOARDS.path}">Sign in and see your business in charts</a>. <a href="/account">Your account</a> has your passkeys and the
 applications that act in your name.</p></li>
 <li class="card"><h3>Make the first request</h3>
 <p><a href="${LATEST_DOCUMENTS_PATH}guides/first-request">From sign-in to the first record</a>: the whole walk, with reasons, errors and
@@ -109,7 +109,7 @@ function demo(baseUrl: string, { seedDemo, developmentOnProduction, demoPassword
   const password =
     demoPassword === DEFAULT_DEMO_PASSWORD
       ? `<code class="whole">${DEFAULT_DEMO_PASSWORD}</code>`
-      : 'the one that whoever started the platform has set as <code>DEMO_PASSWORD</code>';
+      : 'the one in <code>DEMO_PASSWORD</code> of this platform';
   const rows = DEMO_USERS.map(
     ({ username, role }) => `<tr><th scope="row"><code>${username}</code></th><td>${role}</td></tr>`,
   ).join('\n');

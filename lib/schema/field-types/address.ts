@@ -1,8 +1,9 @@
+import { isObject } from '../../json/objects.ts';
 import { isBlankText, parsed, parseText, refused } from './common.ts';
 import { json } from './json.ts';
 import type { FieldType } from './types.ts';
 
-const PARTS = ['street', 'city', 'state', 'postalCode', 'country'] as const;
+const PARTS: readonly string[] = ['street', 'city', 'state', 'postalCode', 'country'];
 const PART_MAX_CHARS = 255;
 
 /** A postal address; each part is a text or null, and at least one is given. Absent parts are stored as null. */
@@ -11,26 +12,25 @@ export const address: FieldType = {
   name: 'address',
   expressionType: 'address',
   parseInput(value, field, pointer) {
-    if (typeof value !== 'object' || value === null || Array.isArray(value))
+    if (!isObject(value))
       return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be {${PARTS.join(', ')}}.`, {
         expected: 'object',
       });
-    const given = value as Record<string, unknown>;
-    const unknown = Object.keys(given).find((key) => !(PARTS as readonly string[]).includes(key));
+    const unknown = Object.keys(value).find((key) => !PARTS.includes(key));
     if (unknown !== undefined)
       return refused(field, pointer, 'FIELD_FORMAT_INVALID', `${field.apiName} takes ${PARTS.join(', ')} only.`);
     const stored: Record<string, string | null> = {};
     for (const part of PARTS) {
-      const text = Object.hasOwn(given, part) ? given[part] : null;
+      const text = Object.hasOwn(value, part) ? value[part] : null;
       if (text === null) {
         stored[part] = null;
         continue;
       }
       const result = parseText(text, field, `${pointer}/${part}`, PART_MAX_CHARS);
       if (!result.ok) return result;
-      stored[part] = result.value as string;
+      stored[part] = result.value;
     }
-    if (PARTS.every((part) => stored[part] === null || isBlankText(stored[part]!)))
+    if (Object.values(stored).every((text) => text === null || isBlankText(text)))
       return refused(
         field,
         pointer,

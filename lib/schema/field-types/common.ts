@@ -17,7 +17,7 @@ type InputCode =
   | 'FIELD_READ_ONLY'
   | 'PICKLIST_VALUE_INVALID';
 
-export const parsed = (value: SqlValue): Parsed => ({ ok: true, value });
+export const parsed = <T extends SqlValue>(value: T): Parsed<T> => ({ ok: true, value });
 
 export const refused = (
   field: FieldAttributes,
@@ -25,7 +25,7 @@ export const refused = (
   code: InputCode,
   message: string,
   params: Record<string, unknown> = {},
-): Parsed => ({ ok: false, violation: violation(pointer, code, message, { field: field.apiName, params }) });
+): Parsed<never> => ({ ok: false, violation: violation(pointer, code, message, { field: field.apiName, params }) });
 
 export const readOnly = (field: FieldAttributes, pointer: string): Parsed =>
   refused(field, pointer, 'FIELD_READ_ONLY', `${field.apiName} is kept by the platform.`);
@@ -80,10 +80,10 @@ const UNITS_PER_NFC_CHAR = 4;
 export const isTooLongForNfc = (text: string, max: number): boolean => text.length > UNITS_PER_NFC_CHAR * max;
 
 /** A text as it is stored: NFC, not trimmed, at most `max` characters. */
-export function parseText(value: unknown, field: FieldAttributes, pointer: string, max: number): Parsed {
+export function parseText(value: unknown, field: FieldAttributes, pointer: string, max: number): Parsed<string> {
   if (typeof value !== 'string')
     return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be a string.`, { expected: 'string' });
-  const tooLong = (): Parsed =>
+  const tooLong = (): Parsed<never> =>
     refused(field, pointer, 'FIELD_TOO_LONG', `${field.apiName} is longer than ${max} characters.`, { max });
   if (isTooLongForNfc(value, max)) return tooLong();
   const problem = textProblem(value);

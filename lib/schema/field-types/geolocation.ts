@@ -1,4 +1,5 @@
 import { violation } from '../../errors/platform-error.ts';
+import { isObject } from '../../json/objects.ts';
 import { compareDecimals, decimalText, readDecimal } from '../../values/decimal-text.ts';
 import { BLANK, parsed, refused } from './common.ts';
 import { json } from './json.ts';
@@ -12,17 +13,16 @@ export const geolocation: FieldType = {
   name: 'geolocation',
   expressionType: 'geolocation',
   parseInput(value, field, pointer) {
-    if (typeof value !== 'object' || value === null || Array.isArray(value))
+    if (!isObject(value))
       return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be {latitude, longitude}.`, {
         expected: 'object',
       });
-    const given = value as Record<string, unknown>;
-    const unknown = Object.keys(given).find((key) => !Object.hasOwn(LIMITS, key));
+    const unknown = Object.keys(value).find((key) => !Object.hasOwn(LIMITS, key));
     if (unknown !== undefined)
       return refused(field, pointer, 'FIELD_FORMAT_INVALID', `${field.apiName} takes latitude and longitude only.`);
     const parts: string[] = [];
     for (const [part, max] of Object.entries(LIMITS)) {
-      const number = typeof given[part] === 'string' ? null : readDecimal(given[part]);
+      const number = typeof value[part] === 'string' ? null : readDecimal(value[part]);
       const at = `${pointer}/${part}`;
       if (!number)
         return {

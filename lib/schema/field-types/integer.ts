@@ -4,7 +4,7 @@ import type { FieldType, Parsed } from './types.ts';
 
 const MAX = Number.MAX_SAFE_INTEGER;
 
-function read(value: unknown, field: Parameters<FieldType['parseInput']>[1], pointer: string): Parsed {
+function read(value: unknown, field: Parameters<FieldType['parseInput']>[1], pointer: string): Parsed<number> {
   const decimal = readDecimal(value);
   if (!decimal || decimal.scale > 0)
     return refused(field, pointer, 'FIELD_TYPE_INVALID', `${field.apiName} must be an integer.`, {
@@ -29,7 +29,7 @@ export const integer: FieldType = {
   parseInput(value, field, pointer) {
     const result = read(value, field, pointer);
     if (!result.ok) return result;
-    const number = result.value as number;
+    const number = result.value;
     const [minimum, maximum] = [field.minimum ?? -MAX, field.maximum ?? MAX];
     if (number < minimum || number > maximum)
       return refused(

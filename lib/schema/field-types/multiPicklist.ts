@@ -27,14 +27,14 @@ export const multiPicklist: FieldType = {
     for (const [index, item] of value.entries()) {
       const result = parsePicklistValue(item, field, `${pointer}/${index}`);
       if (!result.ok) return result;
-      if (values.includes(result.value as string))
+      if (values.includes(result.value))
         return refused(
           field,
           `${pointer}/${index}`,
           'PICKLIST_VALUE_INVALID',
           `${field.apiName} takes each value once.`,
         );
-      values.push(result.value as string);
+      values.push(result.value);
     }
     return parsed(values);
   },

@@ -4,7 +4,7 @@ import type { FieldAttributes, FieldType, Parsed } from './types.ts';
 export const PICKLIST_VALUE_MAX_CHARS = 255;
 
 /** One value of a picklist; a restricted one takes its active values only. */
-export function parsePicklistValue(value: unknown, field: FieldAttributes, pointer: string): Parsed {
+export function parsePicklistValue(value: unknown, field: FieldAttributes, pointer: string): Parsed<string> {
   const result = parseText(value, field, pointer, PICKLIST_VALUE_MAX_CHARS);
   if (!result.ok || !field.restrictedPicklist) return result;
   if (field.picklistValues?.some((option) => option.active && option.value === result.value)) return result;

@@ -9,10 +9,8 @@ import type { FieldAttributes, FieldType, Parsed } from './types.ts';
  */
 export function externalReference(value: unknown): { readonly field: string; readonly value: unknown } | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
-  const entries = Object.entries(value);
-  if (entries.length !== 1) return null;
-  const [field, inner] = entries[0]!;
-  return { field, value: inner };
+  const [entry, ...others] = Object.entries(value);
+  return entry && others.length === 0 ? { field: entry[0], value: entry[1] } : null;
 }
 
 /** Characters of an id. */

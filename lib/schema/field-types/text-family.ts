@@ -55,7 +55,7 @@ export function textType(options: TextOptions): FieldType {
     parseInput(value, field, pointer, budget) {
       const result = parseText(value, field, pointer, max(field));
       if (!result.ok) return result;
-      const text = result.value as string;
+      const text = result.value;
       const problem = options.problem?.(text);
       if (problem) return refused(field, pointer, 'FIELD_FORMAT_INVALID', `${field.apiName} ${problem}`);
       const mismatch = field.pattern === null ? null : patternProblem(field.pattern, text, budget);

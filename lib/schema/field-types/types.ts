@@ -30,8 +30,8 @@ export type Aggregation = (typeof AGGREGATIONS)[number];
 /** A value as it is bound to SQL. Decimals and big numbers travel as text; lists become PostgreSQL arrays. */
 export type SqlValue = string | number | boolean | null | readonly (string | number)[];
 
-export type Parsed =
-  | { readonly ok: true; readonly value: SqlValue }
+export type Parsed<T extends SqlValue = SqlValue> =
+  | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly violation: Violation };
 
 export interface PicklistValue {

@@ -20,7 +20,7 @@ const OWN_CLIENT = {
 const OWN_CLIENT_WITH_KEY = {
   clientId: '{tenantKey}-{apiName}',
   authentication: 'private_key_jwt',
-  note: 'As for the way "program", but its component has the public key in `jwks`, so that nobody has to hand over a secret. A client with a key has no secret.',
+  note: 'As for the way "program", but its component has the public key in `jwks`, so no secret has to be handed over. A client with a key has no secret.',
 };
 /** There is no refresh token: the same request is sent again. */
 const AGAIN =

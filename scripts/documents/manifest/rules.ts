@@ -41,7 +41,7 @@ export const RULES: readonly Rule[] = [
   {
     id: 'keep-if-match',
     severity: 'must',
-    text: 'Send `If-Match` with the ETag that was read. On 412 read again and reconcile; never leave the header out, and never overwrite what nobody has looked at.',
+    text: 'Send `If-Match` with the ETag that was read. On 412 read again and reconcile; never leave the header out, and never overwrite a version that was not read.',
   },
   {
     id: 'one-key-per-intention',

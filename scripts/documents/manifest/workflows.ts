@@ -367,7 +367,7 @@ export const WORKFLOWS: readonly Workflow[] = [
       {
         id: 'wait',
         operationId: 'metadata.deployments.get',
-        note: 'It goes on when nobody waits.',
+        note: 'It continues when the client stops waiting.',
         takes: { 'path:deploymentId': { from: 'deploymentId' } },
         gives: { status: '/status', error: '/error' },
         again: { name: 'status', in: OPEN_STATUSES, afterSeconds: 2 },
@@ -384,7 +384,7 @@ export const WORKFLOWS: readonly Workflow[] = [
       objectApiName,
       id,
       given('changes', 'The fields to change, by apiName.'),
-      given('summary', 'What was done, for people.'),
+      given('summary', 'Summary of the work, for readers.'),
     ],
     steps: [
       {
@@ -428,7 +428,7 @@ export const WORKFLOWS: readonly Workflow[] = [
           },
           {
             code: 'APPROVAL_EXPIRED',
-            note: 'Nobody has decided in time.',
+            note: 'There was no decision in time.',
             gives: { refusal: '/message' },
             goTo: 'give-up',
           },

@@ -7,6 +7,7 @@ import type { Readable, Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { extract, pack } from 'tar-stream';
+import { asError } from '../../../lib/errors/thrown.ts';
 import { headOf } from './head.ts';
 import { ADDRESSES, COMPONENTS, FORMAT, FORMAT_VERSION, type Item, MovingRefused, objectOf, USERS } from './items.ts';
 import { PARTS } from './parts.ts';
@@ -126,7 +127,7 @@ export async function* readArchive(file: Readable): AsyncGenerator<Item> {
   let failure: unknown;
   const done = pipeline(file, createGunzip(), entries).catch((error) => {
     failure = error;
-    entries.destroy(error as Error);
+    entries.destroy(asError(error));
   });
   const seen: Entry[] = [];
   let manifest: Manifest | null = null;
@@ -179,7 +180,7 @@ function itemOf(name: string, body: Buffer): Item {
 
 function parsed<T>(name: string, body: Buffer): T {
   try {
-    return JSON.parse(body.toString('utf8')) as T;
+    return JSON.parse(body.toString('utf8'));
   } catch {
     throw damaged(`${printable(name)} is no JSON`);
   }

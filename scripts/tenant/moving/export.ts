@@ -2,6 +2,8 @@
  * Reads a tenant out of the database while it works: one snapshot, in one transaction that only reads, in batches of a
  * bounded size. Source: docs/decisions/moving-a-tenant.md.
  */
+
+import type { MovedTable } from '../../../contracts/declaration.ts';
 import { tenantSchema } from '../../../lib/context.ts';
 import type { RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
@@ -21,7 +23,7 @@ import {
   type Sink,
   USERS,
 } from './items.ts';
-import { PARTS, type Part } from './parts.ts';
+import { PARTS } from './parts.ts';
 
 export interface ExportOptions {
   /** Records of all objects; without, those of users alone. */
@@ -216,21 +218,22 @@ class Reading {
     }));
   }
 
-  async #parts(parts: readonly Part[], objects: readonly string[]): Promise<Source[]> {
+  async #parts(parts: readonly MovedTable[], objects: readonly string[]): Promise<Source[]> {
     const list = `ARRAY[${objects.map(literal).join(', ')}]::text[]`;
     const sources: Source[] = [];
     for (const { name, table, omit = [], where, order } of parts) {
-      const [service, relation] = table.includes('.') ? table.split('.') : [null, table];
+      const dot = table.indexOf('.');
+      const [service, relation] = [dot < 0 ? null : table.slice(0, dot), table.slice(dot + 1)];
       const schema = service ?? tenantSchema(this.#tenant.id);
-      const columns = (await this.#columns(schema, [relation!])).get(relation!) ?? [];
+      const columns = (await this.#columns(schema, [relation])).get(relation) ?? [];
       const conditions = [
         ...(service === null ? [] : [`t.tenant_id = ${literal(this.#tenant.id)}`]),
         ...(where === undefined ? [] : [where.replace('{objects}', () => list)]),
       ];
       sources.push({
         part: name,
-        table: `${identifier(schema)}.${identifier(relation!)}`,
-        service: service ?? null,
+        table: `${identifier(schema)}.${identifier(relation)}`,
+        service,
         columns: columns.filter((column) => column !== 'tenant_id' && !omit.includes(column)),
         where: conditions.length > 0 ? conditions.join(' AND ') : null,
         order: order ?? null,

@@ -12,7 +12,7 @@ import { Stopped, shown } from './progress.ts';
 
 /** Standard output, standard input. */
 const STANDARD = '-';
-/** Nobody else may read it. */
+/** Readable for its owner alone. */
 const MODE = 0o600;
 
 interface Exported {

@@ -32,7 +32,7 @@ const isLimits = (value: unknown): boolean =>
   isObject(value) &&
   Object.entries(value).every(
     ([name, limit]) =>
-      (RATE_LIMIT_NAMES as readonly string[]).includes(name) &&
+      RATE_LIMIT_NAMES.some((known) => known === name) &&
       (limit === null || (isCount(limit, RATE_LIMIT_MAX) && limit !== 0)),
   );
 

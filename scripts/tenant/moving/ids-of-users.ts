@@ -12,7 +12,7 @@ const REST_AT = 'tttttttt-tttt-v'.length;
 /** The id that a user gets in a tenant: of the same time, so that users stay in their order. */
 export function newUserId(tenantId: string, userId: string): string {
   const digest = createHash('sha256').update(`${tenantId}/${userId}`).digest('hex');
-  const variant = '89ab'[Number.parseInt(digest[3]!, 16) & 3]!;
+  const variant = '89ab'.charAt(Number.parseInt(digest.charAt(3), 16) & 3);
   return `${userId.slice(0, REST_AT)}${digest.slice(0, 3)}-${variant}${digest.slice(4, 7)}-${digest.slice(7, 19)}`;
 }
 

@@ -4,7 +4,10 @@
  */
 
 import { DEFAULT_REGION } from '../../../config/env.ts';
-import { LIMITS } from '../../../config/limits.ts';
+import type { MovedTable } from '../../../contracts/declaration.ts';
+import { messageOf } from '../../../lib/errors/thrown.ts';
+import { isObject, membersOf } from '../../../lib/json/objects.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { RateLimitOverrides, TenantInfo } from '../../../lib/schema/snapshot.ts';
 import { requestId, uuidv7 } from '../../../lib/values/ids.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
@@ -21,7 +24,7 @@ import { NEWEST_SCHEMA } from '../../../services/metadata/tenants.ts';
 import { UserIds } from './ids-of-users.ts';
 import { ADDRESSES, COMPONENTS, type Head, type Item, MovingRefused, objectOf, type Rows, USERS } from './items.ts';
 import { maskedEmail, maskedPhone } from './masks.ts';
-import { PARTS, type Part } from './parts.ts';
+import { PARTS } from './parts.ts';
 
 /** Changes that make a copy a sandbox, which has no effect outside. */
 interface Sandbox {
@@ -96,13 +99,12 @@ export class TenantImport {
     if (item.kind === 'file') {
       this.#hold(item.path.length + item.text.length);
       this.#files[item.path] = this.#fileOf(item.path, item.text);
-    } else if (item.part === USERS)
-      for (const line of item.lines) this.#userIds.push((JSON.parse(line) as { id: string }).id);
+    } else if (item.part === USERS) for (const line of item.lines) this.#userIds.push(JSON.parse(line).id);
     else if (item.part === ADDRESSES) this.#addresses.push(...item.lines);
     else if (item.part === COMPONENTS)
       for (const line of item.lines) {
         this.#hold(line.length);
-        this.#stored.push(JSON.parse(line) as StoredComponent);
+        this.#stored.push(JSON.parse(line));
       }
     else {
       this.#loading ??= await this.#make();
@@ -195,12 +197,13 @@ export class TenantImport {
 
   #fileOf(path: string, text: string): string {
     if (!path.startsWith(CLIENTS) && !path.startsWith(PROVIDERS)) return text;
-    const body = parseYaml(text).value as Record<string, unknown>;
+    const body = parseYaml(text).value;
+    if (!isObject(body)) return text;
     if (path.startsWith(PROVIDERS)) this.#providers.push(String(body['apiName']));
     else if (body['confidential'] === true && body['jwks'] === undefined) this.#clients.push(String(body['apiName']));
     if (!this.#options.sandbox) return text;
     if (typeof body['integrationUser'] === 'string') this.#integrationUsers.add(body['integrationUser'].toLowerCase());
-    return emitYaml({ ...body, active: false } as Parameters<typeof emitYaml>[0]);
+    return emitYaml({ ...body, active: false });
   }
 
   async #make(): Promise<Loading> {
@@ -224,9 +227,7 @@ export class TenantImport {
       values: [this.#userIds],
     });
     const userIds = taken.length > 0 ? new UserIds(info.id, this.#userIds) : null;
-    const stored = userIds
-      ? (JSON.parse(userIds.renamed(JSON.stringify(this.#stored))) as StoredComponent[])
-      : this.#stored;
+    const stored = userIds ? JSON.parse(userIds.renamed(JSON.stringify(this.#stored))) : this.#stored;
     const state = await makeMovedTenant(this.#tx, {
       info,
       metadataVersion: head.metadataVersion,
@@ -439,8 +440,9 @@ class Loading {
     });
   }
 
-  async #part({ name, table, stored = {}, replaces, ofCredentials }: Part): Promise<Target> {
-    const [service, relation] = table.includes('.') ? (table.split('.') as [string, string]) : [null, table];
+  async #part({ name, table, stored = {}, replaces, ofCredentials }: MovedTable): Promise<Target> {
+    const dot = table.indexOf('.');
+    const [service, relation] = dot < 0 ? [null, table] : [table.slice(0, dot), table.slice(dot + 1)];
     const schema = service ?? this.#schema;
     const columns = await this.#columns(name, schema, relation);
     const full = `${schema}.${identifier(relation)}`;
@@ -528,8 +530,8 @@ class Loading {
     const { userIds, addresses } = this.#into;
     const confirmed = new Map(
       addresses.map((line) => {
-        const user = JSON.parse(userIds?.renamed(line) ?? line) as { id: string; confirmed: string };
-        return [user.id, user.confirmed];
+        const user = membersOf(JSON.parse(userIds?.renamed(line) ?? line));
+        return [String(user['id']), user['confirmed']];
       }),
     );
     for (let after: string | null = null; ; ) {
@@ -540,16 +542,17 @@ class Loading {
           ORDER BY id LIMIT ${CREDENTIALS_PER_BATCH}`,
         values: [after],
       });
-      if (users.length === 0) return;
+      const last = users.at(-1);
+      if (!last) return;
       this.#tx.actAs(serviceRole('auth', this.tenant.id));
       await this.#tx.query(
-        `INSERT INTO auth.credentials (tenant_id, user_id, username, email, pending_email, pending_since, active, invited_at)
+        `INSERT INTO auth.credentials (tenant_id, user_id, username, email, pending_email, active, invited_at)
           SELECT $1, id, username, coalesce(confirmed, email), CASE WHEN confirmed IS NOT NULL THEN email END,
-            CASE WHEN confirmed IS NOT NULL THEN now() END, active, now()
+            active, now()
           FROM json_to_recordset($2) AS u (id uuid, username text, email text, confirmed text, active boolean)`,
         [this.tenant.id, JSON.stringify(users.map((user) => ({ ...user, confirmed: confirmed.get(user.id) ?? null })))],
       );
-      after = users.at(-1)!.id;
+      after = last.id;
     }
   }
 
@@ -588,7 +591,7 @@ function insertSql(
 /** SQL of what is stored in place of addresses and telephone numbers of an object, by field. */
 function masks(state: State, object: string, key: string): [string, string][] {
   return componentsOf(state, CUSTOM_FIELD).flatMap(({ body }): [string, string][] => {
-    const { apiName, fieldType: type, length } = body as { apiName: string; fieldType: string; length?: number };
+    const { apiName, fieldType: type, length } = body;
     if (body.object !== object || (type !== 'email' && type !== 'phone')) return [];
     const value = `r.${identifier(apiName)}`;
     const mask = type === 'email' ? maskedEmail : maskedPhone;
@@ -601,5 +604,5 @@ const OF_THE_FILE = /^(22|23|42701)/;
 
 const misfit = (part: string, error: unknown): unknown =>
   OF_THE_FILE.test(sqlState(error) ?? '')
-    ? new MovingRefused(`What the file has for ${part} does not fit together: ${(error as Error).message}.`)
+    ? new MovingRefused(`What the file has for ${part} does not fit together: ${messageOf(error)}.`)
     : error;

@@ -1,7 +1,8 @@
 /** Statements of the admission of a call. */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { Admission } from '../../../contracts/agent.ts';
 import type { RequestContext } from '../../../lib/context.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import type { DayBudget } from '../policy/evaluate.ts';

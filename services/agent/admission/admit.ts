@@ -3,7 +3,7 @@
  * people asked for one. One transaction decides, whatever else happens to the run at the same moment. Source:
  * docs/reference/agents.md#what-happens-to-a-call.
  */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../../contracts/agent.ts';
 import { READ_RECORD } from '../../../contracts/data/records.ts';
 import type { UserIdentity } from '../../../contracts/data.ts';
@@ -12,6 +12,7 @@ import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';

@@ -1,7 +1,8 @@
 /** Decides whether a run admits a call: pure. Source: docs/reference/agents.md#what-happens-to-a-call. */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { ApprovalStatus } from '../../../contracts/agent.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { DayBudget } from '../policy/evaluate.ts';
 import { time } from '../runs/present.ts';
 import type { LockedRun } from '../runs/run.sql.ts';
@@ -77,7 +78,7 @@ export interface KnownApproval {
 
 /** Outcome of a call that needs an approval. */
 export type Standing =
-  /** Nobody was asked yet, or it is over and the request is a new one by its key. */
+  /** No approval was requested yet, or it has ended and the request is a new one by its key. */
   | { readonly next: 'ask' }
   /** It is approved, or this is the repetition of the request that used the approval up. */
   | { readonly next: 'execute'; readonly approvalId: string; readonly basis: string | null }

@@ -1,7 +1,8 @@
 /** Statements about approvals. What has passed its time is over, whatever is written down. */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { AgentApproval, ApprovalStatus } from '../../../contracts/agent.ts';
 import type { RequestContext } from '../../../lib/context.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { ApproverMeta } from '../../../lib/schema/snapshot.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';

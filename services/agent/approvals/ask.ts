@@ -1,9 +1,10 @@
 /** Asks people to approve a request of an agent: what they are shown, and what the agent hears. */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { Admission } from '../../../contracts/agent.ts';
 import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';

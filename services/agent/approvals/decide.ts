@@ -1,5 +1,5 @@
 /** Decides about a request of an agent: one person at a time. Source: docs/reference/agents.md#approvals. */
-import { LIMITS } from '../../../config/limits.ts';
+
 import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import { stepUpDemanded } from '../../../contracts/step-up.ts';
@@ -7,6 +7,7 @@ import { permissionDenied } from '../../../lib/access/system-permission.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';

@@ -78,7 +78,7 @@ function hideError(error: Json, object: ObjectAccess | undefined, readsRecord: b
 }
 
 /**
- * Which records are similar depends on what the agent's user sees; the reader may see fewer, and fewer of their fields.
+ * Similar records were found with the permissions of the agent's user; the reader may see fewer, and fewer of their fields.
  */
 function hideDuplicates(rule: Json, object: ObjectAccess | undefined, sees: Sight['sees']): Json {
   const matches = Array.isArray(rule['matches']) ? rule['matches'].filter(isObject) : [];

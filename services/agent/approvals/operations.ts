@@ -1,10 +1,11 @@
 /** Requirements for executing an operation: pure. Approvers must meet them. */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { AskedRecord } from '../../../contracts/data.ts';
 import { operationRow } from '../../../contracts/operations.ts';
 import type { RecordOperation } from '../../../lib/access/decide.ts';
 import { isObject } from '../../../lib/json/objects.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { type Operation, recordChangeOf } from '../../../lib/operation.ts';
 import { isReference } from '../../../lib/schema/field-types/registry.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';

@@ -1,10 +1,11 @@
 /** Approvals as the API shows them to a reader. */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { AgentApproval } from '../../../contracts/agent.ts';
 import type { RecordName } from '../../../contracts/data.ts';
 import type { OperationOutput } from '../../../contracts/operations.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { time, timeOrNull } from '../runs/present.ts';
 import { recordInPath, type Sees, shownPath } from '../sight.ts';

@@ -3,7 +3,7 @@
  * not send, they cannot approve, and of what is done by an operation that has no rule here they see nothing. Source:
  * docs/reference/agents.md#approvals.
  */
-import { LIMITS } from '../../../config/limits.ts';
+
 import { operationRow } from '../../../contracts/operations.ts';
 import type { RecordOperation } from '../../../lib/access/decide.ts';
 import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
@@ -12,6 +12,7 @@ import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { VIOLATIONS_MAX } from '../../../lib/errors/violation-list.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { accessOf } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';

@@ -2,8 +2,9 @@
  * Evaluates a tenant's agent policies for a call: pure. The first rule that fits decides; where none fits, calls
  * of high risk wait for a person and all others are allowed. Source: docs/reference/agents.md#policies.
  */
-import { LIMITS } from '../../../config/limits.ts';
+
 import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { Operation } from '../../../lib/operation.ts';
 import type { AgentPolicyMeta, AgentRuleMeta, ApproverMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 

@@ -1,10 +1,11 @@
 /** Begins a run. Source: docs/reference/agents.md#runs. */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { CreateRun } from '../../../contracts/agent.ts';
 import { addressOf, type Handler } from '../../../contracts/operations.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { isBlankText, textProblem } from '../../../lib/schema/field-types/common.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';

@@ -1,10 +1,11 @@
 /**
  * Ends runs: completed by the agent, or stopped by a person. Source: docs/reference/agents.md#runs.
  */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { RunOutcome } from '../../../contracts/agent.ts';
 import type { Handler } from '../../../contracts/operations.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';

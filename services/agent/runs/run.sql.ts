@@ -3,7 +3,7 @@ import type { AgentRun, RunStatus } from '../../../contracts/agent.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
-/** Whose run it is, and its budget. */
+/** Owner and budget of the run. */
 interface RunTerms {
   readonly agentKey: string;
   readonly userId: string;
@@ -70,7 +70,7 @@ const ENTIRE = `${SUMMARY}, r.plan, r.output, (
       'summary', a.summary, 'objectApiName', a.path_parameters ->> 'objectApiName', 'expiresAt', a.expires_at) ORDER BY a.approval_id), '[]')
     FROM agent.approvals a WHERE ${PENDING}) AS pending`;
 
-/** Whose runs are seen. */
+/** Users and clients whose runs are visible. */
 export interface Sight {
   /** null: runs of all users. */
   readonly userId: string | null;

@@ -2,9 +2,10 @@
  * Mails to those who may decide about an approval. The row of the approval is the job, so that asking neither waits for
  * mails nor fails with them. Doing it twice does no harm: auth sends each of them one. Source: docs/reference/agents.md.
  */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { UserIdentity } from '../../../contracts/data.ts';
 import { holdsPermission } from '../../../lib/access/system-permission.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import {
   type ApprovalSummaryRow,

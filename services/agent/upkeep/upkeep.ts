@@ -2,8 +2,9 @@
  * Ends what has passed its time, or lost the grant that it stood on. Every reader sees the former at once by the
  * clock; here it is written down, with its events. Doing it twice does no harm.
  */
-import { LIMITS } from '../../../config/limits.ts';
+
 import { type Caller as BrokerCaller, call } from '../../../contracts/call.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { requestId } from '../../../lib/values/ids.ts';
 import type { Database, Tx } from '../../../mixins/database/database.ts';

@@ -2,7 +2,7 @@
  * Creating, changing, publishing and deleting dashboards. Every change raises the one revision that the next change
  * must name. Source: docs/reference/analytics.md#revisions.
  */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { DashboardShare, UpdateBody } from '../../../contracts/analytics.ts';
 import { addressOf, type Handler } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
@@ -10,6 +10,7 @@ import { contentProblems } from '../../../lib/dashboards/content.ts';
 import type { ViolationCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { ViolationList } from '../../../lib/errors/violation-list.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
@@ -284,7 +285,7 @@ async function unknownShares(
     principalId: principalType === 'user' ? principalId.toLowerCase() : principalId,
   }));
   const places = await deps.unknownPrincipals({ tenantId, userId, principals });
-  return new Set(places.map((place) => shareName(principals[place]!)));
+  return new Set(places.flatMap((place) => principals[place] ?? []).map(shareName));
 }
 
 const shareName = ({

@@ -1,9 +1,10 @@
 /** Applies a request to a dashboard, or says why it is refused. Pure. */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { CreateBody, DashboardFilter, DashboardShare, GivenWidget, Widget } from '../../../contracts/analytics.ts';
 import type { ErrorCode, ViolationCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation } from '../../../lib/errors/platform-error.ts';
 import type { ViolationList } from '../../../lib/errors/violation-list.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 
 /** Everything about a dashboard that a caller can set. */
 export interface Content {

@@ -2,9 +2,11 @@
  * Dashboards that come with deployments. metadata keeps the components; this service takes over what has changed when a
  * request shows that the configuration has a newer version, so that an event that was lost costs nothing.
  */
+
 import { LRUCache } from 'lru-cache';
 import type { CreateBody } from '../../../contracts/analytics.ts';
 import type { MetadataActions } from '../../../contracts/metadata.ts';
+import { entryBound } from '../../../lib/values/entry-bound.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Database, Tx } from '../../../mixins/database/database.ts';
 import { NOW } from '../../../mixins/models/sequelize.ts';
@@ -32,10 +34,10 @@ export class DeployedDashboards {
   readonly #database: Database;
   readonly #failed: (error: unknown, tenantId: string) => void;
   /** By tenant: the version whose dashboards are known to be here. */
-  readonly #taken = new LRUCache<string, number>({ max: TENANTS_MAX });
+  readonly #taken = new LRUCache<string, number>(entryBound(TENANTS_MAX));
   readonly #underway = new Map<string, Promise<void>>();
   /** Tenants whose take-over has failed a moment ago. */
-  readonly #failedLately = new LRUCache<string, true>({ max: TENANTS_MAX, ttl: RETRY_AFTER_MS });
+  readonly #failedLately = new LRUCache<string, true>({ ...entryBound(TENANTS_MAX), ttl: RETRY_AFTER_MS });
 
   constructor(database: Database, failed: (error: unknown, tenantId: string) => void) {
     this.#database = database;
@@ -139,7 +141,7 @@ async function takeOver(tx: Tx, tenantId: string, components: readonly Component
 
 /** A component says the same as the body of a request, without the lists that are empty. */
 function bodyOf(json: string): CreateBody {
-  const body = JSON.parse(json) as CreateBody;
+  const body: CreateBody = JSON.parse(json);
   const widgets = (body.widgets ?? []).map(({ query, ...widget }) => ({
     ...widget,
     query: query ? { ...query, dimensions: query.dimensions ?? [] } : null,

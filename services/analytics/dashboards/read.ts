@@ -1,7 +1,8 @@
 /** Dashboards as they are read. Source: docs/reference/analytics.md. */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { Handler } from '../../../contracts/operations.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { matchesEtag } from '../../../lib/values/etags.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import type { AnalyticsDeps } from '../deps.ts';

@@ -2,7 +2,7 @@
  * The query of a widget's run: its own, with the filters of its dashboard and those that the caller adds.
  * Pure. Source: docs/reference/analytics.md#running-a-widget.
  */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { DashboardFilter, RunBody, WidgetQuery } from '../../../contracts/analytics.ts';
 import type { AggregateQuery } from '../../../contracts/data/aggregate.ts';
 import { conditionCount } from '../../../lib/dashboards/content.ts';
@@ -11,6 +11,7 @@ import { PlatformError, violation } from '../../../lib/errors/platform-error.ts'
 import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { ViolationList } from '../../../lib/errors/violation-list.ts';
 import { isObject } from '../../../lib/json/objects.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { CONDITION_LIMITS, UNARY } from '../../../lib/query/conditions.ts';
 import { countChars } from '../../../lib/schema/field-types/common.ts';
 import { isTimezone } from '../../../lib/values/time.ts';

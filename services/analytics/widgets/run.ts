@@ -3,11 +3,11 @@
  * docs/reference/analytics.md#running-a-widget.
  */
 import { createHash } from 'node:crypto';
-import { LIMITS } from '../../../config/limits.ts';
 import type { AggregateResult } from '../../../contracts/data/aggregate.ts';
 import type { Handler } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { relatedObjectsIn } from '../../../lib/query/conditions.ts';
 import { revisionShown } from '../dashboards/present.ts';
 import type { FullDashboardRow } from '../dashboards/read.sql.ts';

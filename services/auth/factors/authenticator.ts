@@ -4,7 +4,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import { Secret, TOTP } from 'otpauth';
 import encodeQr from 'qr';
 import { platformTime } from '../../../lib/values/clock.ts';
-import type { UserKey } from '../store/factors.ts';
+import type { SignedInUser, UserKey } from '../store/factors.ts';
 import type { AuthStore } from '../store/store.ts';
 
 const ISSUER = 'ERP platform';
@@ -51,14 +51,13 @@ export class Authenticators {
     };
   }
 
-  /** Stores the authenticator app when the code is one of the secret that was shown. */
-  async confirm(user: UserKey, sealed: string, code: string): Promise<boolean> {
+  /** Stores the authenticator app when the code is one of the secret that was shown, and the sign-in has not ended. */
+  async confirm(user: SignedInUser, sealed: string, code: string): Promise<boolean> {
     const secret = this.#openSetup(user, sealed);
     const step = secret && stepOf(secret, code);
     if (!secret || step === null) return false;
     const bytes = Buffer.from(secret.bytes);
-    await this.#store.factors.setAuthenticator(user, this.#seal(bytes, stored(user)), step);
-    return true;
+    return this.#store.factors.setAuthenticator(user, this.#seal(bytes, stored(user)), step);
   }
 
   /** True when the code is currently valid for the user's app and was not used before. */

@@ -51,4 +51,4 @@ export class Challenges {
   }
 }
 
-const NO_OWNER = { grantId: null, accountId: null, uid: null, userCode: null, network: null } as const;
+const NO_OWNER = { grantId: null, accountId: null, uid: null, userCode: null, signIn: null, network: null } as const;

@@ -8,7 +8,7 @@ import {
   verifyAuthenticationResponse,
   verifyRegistrationResponse,
 } from '@simplewebauthn/server';
-import type { Passkey, UserKey } from '../store/factors.ts';
+import type { KnownPasskey, SignedInUser, UserKey } from '../store/factors.ts';
 import type { AuthStore } from '../store/store.ts';
 import { Challenges } from './challenges.ts';
 
@@ -53,8 +53,11 @@ export class Passkeys {
     return JSON.stringify(options);
   }
 
-  /** Stores the passkey that a browser has made; false when its answer does not hold or the user has too many. */
-  async register(user: UserKey, binding: string, answer: string, name: string): Promise<boolean> {
+  /**
+   * Stores the passkey that a browser has made; false when its answer does not hold, the user has too many, or the
+   * sign-in has ended.
+   */
+  async register(user: SignedInUser, binding: string, answer: string, name: string): Promise<boolean> {
     const response = parsed<RegistrationResponseJSON>(answer);
     if (!response) return false;
     let challenge = '';
@@ -74,6 +77,7 @@ export class Passkeys {
     return this.#store.factors.addPasskey({
       tenantId: user.tenantId,
       userId: user.userId,
+      sessionGeneration: user.sessionGeneration,
       id: credential.id,
       name: passkeyName(name),
       publicKey: Buffer.from(credential.publicKey),
@@ -101,7 +105,7 @@ export class Passkeys {
    * The passkey with which a person answered; null when the answer does not hold: another site, another browser, a used
    * or expired challenge, a copied key, or no passkey of ours.
    */
-  async verify(binding: string, answer: string): Promise<Passkey | null> {
+  async verify(binding: string, answer: string): Promise<KnownPasskey | null> {
     const response = parsed<AuthenticationResponseJSON>(answer);
     if (!response || !isCredentialId(response.id)) return null;
     const passkey = await this.#store.factors.passkey(response.id);

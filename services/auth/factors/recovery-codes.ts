@@ -1,6 +1,7 @@
 /** Recovery codes: ten, each good for one sign-in without the second factor, shown once and kept as hashes. */
 import { createHash, randomBytes } from 'node:crypto';
-import type { UserKey } from '../store/factors.ts';
+import { errors } from 'oidc-provider';
+import type { SignedInUser, UserKey } from '../store/factors.ts';
 import type { AuthStore } from '../store/store.ts';
 
 const RECOVERY_CODES = 10;
@@ -14,10 +15,18 @@ const makeCode = (): string => Array.from(randomBytes(CODE_CHARS), (byte) => ALP
 
 const hashCode = (code: string): Buffer => createHash('sha256').update(code).digest();
 
-/** Makes new codes, in groups of four as they are shown; earlier ones end. `asked`: by the user, for themselves. */
-export async function makeRecoveryCodes(store: AuthStore, user: UserKey, { asked = false } = {}): Promise<string[]> {
+/**
+ * Makes new codes, in groups of four as they are shown; earlier ones end. `asked`: by the user, for themselves. Throws
+ * invalid_request when the sign-in has ended.
+ */
+export async function makeRecoveryCodes(
+  store: AuthStore,
+  user: SignedInUser,
+  { asked = false } = {},
+): Promise<string[]> {
   const codes = Array.from({ length: RECOVERY_CODES }, makeCode);
-  await store.factors.replaceRecoveryCodes(user, codes.map(hashCode), asked);
+  if (!(await store.factors.replaceRecoveryCodes(user, codes.map(hashCode), asked)))
+    throw new errors.InvalidRequest('the sign-in has ended');
   return codes.map((code) => code.replace(/(.{4})(?=.)/g, '$1-'));
 }
 

@@ -2,11 +2,11 @@
  * A sign-in beyond the password: a passkey alone, the second factor of those who have one, and setting one up where it
  * is required. What a person has proved so far waits in the database, tied to the interaction, for ten minutes.
  */
-import { networkOf } from '../../../lib/values/network.ts';
+import { homeNetworkOf } from '../../../lib/values/network.ts';
+import type { Page } from '../../../web/sign-in/layout.ts';
+import * as pages from '../../../web/sign-in/second-step.ts';
 import type { Answer, Form } from '../form.ts';
 import type { Outbox } from '../mail/outbox.ts';
-import type { Page } from '../pages/layout.ts';
-import * as pages from '../pages/second-step.ts';
 import type { Refusal } from '../refusals.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { UserKey } from '../store/factors.ts';
@@ -27,6 +27,8 @@ const NOT_CREATED = 'The passkey could not be stored. Try again.';
 
 interface Progress extends UserKey {
   username: string;
+  /** Of the user when the first factor was checked. */
+  sessionGeneration: number;
   amr: readonly string[];
 }
 
@@ -52,7 +54,7 @@ export interface SignInStep {
   refusedTenant(tenantId: string): Promise<Answer | null>;
   /** True when a user may sign in with a passkey, without the provider of their domain. */
   mayUsePasskey(user: Credential): Promise<boolean>;
-  finish(login: { accountId: string; amr: readonly string[] }): Promise<Answer>;
+  finish(login: { accountId: string; amr: readonly string[]; sessionGeneration: number }): Promise<Answer>;
 }
 
 /** The step after a form or a visit; null: the first page of a sign-in, for username and password. */
@@ -94,10 +96,10 @@ export async function afterFirstFactor(
   credential: Credential,
   amr: readonly string[],
 ): Promise<Answer> {
-  const { tenantId, userId, username } = credential;
+  const { tenantId, userId, username, sessionGeneration } = credential;
   const refused = await step.refusedTenant(tenantId);
   if (refused) return refused;
-  const progress: Progress = { tenantId, userId, username, amr };
+  const progress: Progress = { tenantId, userId, username, sessionGeneration, amr };
   if (isMultiFactor(amr)) return complete(step, progress);
   const { passkeys, authenticator } = await step.store.factors.counts(progress);
   const has = passkeys > 0 || authenticator;
@@ -112,23 +114,24 @@ export async function passkeySignIn(
   step: SignInStep,
   answer: string,
 ): Promise<Answer | { refused: true } | { waitSeconds: number }> {
-  const used: { credential: Credential; amr: string[] }[] = [];
+  const used: { credential: Credential; sessionGeneration: number; amr: string[] }[] = [];
   const judged = await attemptFactor(step.store, { ...step, user: null }, async () => {
     const passkey = await step.factors.passkeys.verify(binding(step), answer);
     const credential = passkey && (await step.store.credentials.find(passkey.tenantId, passkey.userId));
     const usable = credential?.active && (step.clientTenantId ?? credential.tenantId) === credential.tenantId;
     if (passkey && credential && usable && (await step.mayUsePasskey(credential)))
-      used.push({ credential, amr: passkeyAmr(passkey) });
+      used.push({ credential, sessionGeneration: passkey.sessionGeneration, amr: passkeyAmr(passkey) });
     return used.length > 0;
   });
   if (judged.outcome === 'wait') return { waitSeconds: judged.seconds };
   const [accepted] = used;
   if (!accepted) return { refused: true };
+  const { sessionGeneration, amr } = accepted;
   const { tenantId, userId, username } = accepted.credential;
   const refused = await step.refusedTenant(tenantId);
   if (refused) return refused;
   await step.store.credentials.recordSignIn(tenantId, userId);
-  return complete(step, { tenantId, userId, username, amr: accepted.amr });
+  return complete(step, { tenantId, userId, username, sessionGeneration, amr });
 }
 
 /** Of the challenges that are accepted in this sign-in. */
@@ -229,20 +232,20 @@ async function currentPage(
 
 const viewOf = ({ view }: SignInStep, { username }: Progress): pages.StepView => ({ ...view, username });
 
-async function complete(step: SignInStep, { tenantId, userId, amr }: Progress): Promise<Answer> {
+async function complete(step: SignInStep, { tenantId, userId, amr, sessionGeneration }: Progress): Promise<Answer> {
   await forget(step);
   const refused = await step.refusedTenant(tenantId);
   if (refused) return refused;
   // Only now: who knows the password alone makes no browser known.
   const browser = step.browser === null ? null : browserOrigin(step.browser);
-  const details = { ...step.device, network: networkOf(step.address) };
+  const details = { ...step.device, network: homeNetworkOf(step.address) };
   await step.store.knownOrigins.signedIn(
     { tenantId, userId },
     { network: networkOrigin(step.address), browser, details },
     step.outbox,
   );
   step.signedIn(tenantId, userId);
-  return step.finish({ accountId: userId, amr });
+  return step.finish({ accountId: userId, amr, sessionGeneration });
 }
 
 const MODEL = 'SignInProgress';
@@ -250,15 +253,17 @@ const MODEL = 'SignInProgress';
 async function load({ store, uid }: SignInStep): Promise<Progress | null> {
   const found = await store.artifacts.find(MODEL, 'id', uid);
   if (!found) return null;
-  const { tenantId, userId, username, amr } = found.payload;
+  const { tenantId, userId, username, sessionGeneration, amr } = found.payload;
   if (typeof tenantId !== 'string' || typeof userId !== 'string' || typeof username !== 'string') return null;
-  return { tenantId, userId, username, amr: Array.isArray(amr) ? amr.map(String) : [] };
+  if (typeof sessionGeneration !== 'number') return null;
+  return { tenantId, userId, username, sessionGeneration, amr: Array.isArray(amr) ? amr.map(String) : [] };
 }
 
 /** The account's id makes the end of all sessions of a user end this as well. */
 async function save({ store, uid }: SignInStep, progress: Progress): Promise<void> {
   const row = { model: MODEL, id: uid, payload: progress, grantId: null, uid: null, userCode: null, network: null };
-  await store.artifacts.save({ ...row, accountId: progress.userId }, PROGRESS_SECONDS, { replace: true });
+  const of = { accountId: progress.userId, signIn: progress };
+  await store.artifacts.save({ ...row, ...of }, PROGRESS_SECONDS, { replace: true });
 }
 
 const forget = ({ store, uid }: SignInStep): Promise<void> => store.artifacts.delete(MODEL, uid);

@@ -19,8 +19,10 @@ export const MAIL_KINDS = {
   passwordChanged: { trySeconds: 2 * DAY, linkSeconds: null },
   /** To the new address: a link with which its user confirms it. */
   addressConfirmation: { trySeconds: 2 * DAY, linkSeconds: 7 * DAY },
-  /** To the old address: a link with which its user objects. */
+  /** To the earlier address: a link that undoes the change. */
   addressChanged: { trySeconds: 2 * DAY, linkSeconds: 7 * DAY },
+  /** To the new address, when the change was undone after it had taken effect. */
+  addressUndone: { trySeconds: 2 * DAY, linkSeconds: null },
   /** A sign-in in a browser that was not known. */
   newSignIn: { trySeconds: 2 * DAY, linkSeconds: null },
   /** To those who decide about a request of an agent: a link to its page, which asks for a sign-in. */

@@ -24,7 +24,7 @@ export interface MailOptions {
   /** null: no mails are sent, and none are put into the outbox. */
   readonly transport: Transport | null;
   user(of: { tenantId: string; userId: string }): Promise<UserIdentity | null>;
-  log(): ServiceBroker['logger'];
+  log: ServiceBroker['logger'];
 }
 
 interface MailParts {
@@ -64,7 +64,7 @@ export class Mail {
       });
   }
 
-  /** Somebody has forgotten a password; false when too many ask. */
+  /** Stores a request for a new password; false when too many wait. */
   async requestReset(asked: ResetRequest): Promise<boolean> {
     const kept = await this.#resets.add(asked);
     this.#sender?.wake();

@@ -31,7 +31,7 @@ interface MessageParts {
   /** Public address of the platform, to which every link leads. */
   baseUrl(): string;
   user(of: { tenantId: string; userId: string }): Promise<UserIdentity | null>;
-  /** Nobody else gets a link with which a password is chosen. */
+  /** True when the user may get a link that chooses a password. */
   mayHavePassword(user: Pick<Credential, 'tenantId' | 'userId' | 'username'>): Promise<boolean>;
 }
 
@@ -42,12 +42,7 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
     parts.store.credentials.find(tenantId, userId),
     parts.clients.tenant({ tenantId }),
   ]);
-  if (!credential || !tenant) return null;
-  if (tenant.suspended) {
-    // Its reader is not asked whether they agree.
-    if (kind === 'addressChanged') await parts.store.addresses.awaitConsent(mail);
-    return null;
-  }
+  if (!credential || !tenant || tenant.suspended) return null;
   if (!(await isNeeded(parts, mail, credential))) return null;
   const user = await parts.user({ tenantId, userId });
   const language = languageOf(user?.locale, tenant.locale);
@@ -59,7 +54,8 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
       ? `${parts.baseUrl()}/approvals/${details.approvalId}`
       : linkSeconds === null
         ? null
-        : await linkFor(parts, mail, linkSeconds);
+        : await linkFor(parts, mail, credential, linkSeconds);
+  if (linkSeconds !== null && link === null) return null;
   const name = nameInMail(user?.displayName ?? '', NAME_MAX_CHARS);
   const shownName = looksLikeName(name) ? name : null;
   const values = {
@@ -123,6 +119,10 @@ async function isNeeded(
       return credential.active && isSameAddress(address, credential.email) && mayHavePassword(credential);
     case 'addressConfirmation':
       return credential.active && isSameAddress(address, credential.pendingEmail);
+    case 'addressChanged':
+      return (
+        isSameAddress(address, credential.email) && isSameAddress(details.newAddress ?? '', credential.pendingEmail)
+      );
     case 'approvalRequested':
       return (
         credential.active &&
@@ -135,18 +135,28 @@ async function isNeeded(
   }
 }
 
-/** A new link each time: nothing from which one could be made is stored. An earlier one may have arrived as well. */
-async function linkFor({ store, baseUrl }: MessageParts, mail: TakenMail, validSeconds: number): Promise<string> {
+/**
+ * A new link each time: nothing from which one could be made is stored. An earlier one may have arrived as well. Null: the
+ * address has changed meanwhile.
+ */
+async function linkFor(
+  { store, baseUrl }: MessageParts,
+  mail: TakenMail,
+  { email }: Credential,
+  validSeconds: number,
+): Promise<string | null> {
   const { tenantId, userId, kind, address, details } = mail;
   const token = randomBytes(32).toString('base64url');
   const tokenHash = createHash('sha256').update(token).digest();
   if (kind === 'invitation' || kind === 'passwordReset') {
-    await store.credentials.createLink({ tenantId, userId, tokenHash }, validSeconds);
-    return `${baseUrl()}/password/${token}`;
+    const stored = await store.credentials.createMailedLink({ tenantId, userId, tokenHash, email }, validSeconds);
+    return stored ? `${baseUrl()}/password/${token}` : null;
   }
-  const [purpose, about] =
-    kind === 'addressConfirmation' ? (['confirm', address] as const) : (['object', details.newAddress ?? ''] as const);
-  await store.addresses.createLink({ tenantId, userId, tokenHash, purpose, address: about }, validSeconds);
+  const changed =
+    kind === 'addressConfirmation'
+      ? { address, earlierAddress: null }
+      : { address: details.newAddress ?? '', earlierAddress: address };
+  await store.addresses.createLink({ tenantId, userId, tokenHash, ...changed }, validSeconds);
   return `${baseUrl()}/account/address/${token}`;
 }
 

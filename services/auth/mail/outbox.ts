@@ -4,6 +4,7 @@
  */
 import { mailAddress } from '../../../lib/values/mail-address.ts';
 import type { Database, Tx } from '../../../mixins/database/database.ts';
+import { noteNotified } from '../store/addresses.sql.ts';
 import type { MailDetails, MailKind, NewMail, Queued } from './kinds.ts';
 import { endMail, giveUpMails, postponeMail, queueMail, takeMails } from './outbox.sql.ts';
 
@@ -45,7 +46,13 @@ export class Outbox {
   }
 
   async end(mail: TakenMail, outcome: 'sent' | 'refused' | 'needless'): Promise<void> {
-    await this.#database.login((tx) => tx.query(endMail(mail, outcome)));
+    const { kind, address: earlierAddress, details } = mail;
+    await this.#database.login(async (tx) => {
+      // Before the end of the mail: if this fails, the mail is sent again.
+      if (kind === 'addressChanged' && outcome !== 'needless')
+        await tx.query(noteNotified({ ...mail, earlierAddress, address: details.newAddress ?? '' }));
+      await tx.query(endMail(mail, outcome));
+    });
   }
 
   async postpone(mail: TakenMail, seconds: number, { untried }: { untried: boolean }): Promise<void> {

@@ -27,6 +27,13 @@ export interface ResetRequest {
   readonly address: string;
 }
 
+const requestOf = ({ username, clientId, browser, address }: Record<string, unknown>): ResetRequest => ({
+  username: String(username),
+  clientId: clientId === null ? null : String(clientId),
+  browser: browser === null ? null : String(browser),
+  address: String(address),
+});
+
 interface TakenReset extends Kept {
   readonly id: string;
   readonly stale: boolean;
@@ -86,7 +93,7 @@ export class Resets {
   /** The user of the typed name, as on the sign-in page; null: no user who may have a new password. */
   async #userOf({ id, plain, sealed }: TakenReset) {
     const { vault, clients, store, mayHavePassword } = this.#parts;
-    const { username, clientId, browser, address } = vault.open(id, { plain, sealed }) as unknown as ResetRequest;
+    const { username, clientId, browser, address } = requestOf(vault.open(id, { plain, sealed }));
     const name = await typedName(clients, username);
     const client = clientId === null ? null : await clients.find(clientId);
     const { credential } = await store.credentials.forSignIn({

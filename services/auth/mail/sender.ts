@@ -4,7 +4,9 @@
  * one. Source: docs/reference/mail.md.
  */
 import type { ServiceBroker } from 'moleculer';
+import { WorkLoop } from '../../../mixins/jobs/work-loop.ts';
 import { warnOf } from '../../../mixins/log-failure.ts';
+import { Outage } from '../../../mixins/outage.ts';
 import type { MailKind } from './kinds.ts';
 import type { Outbox, TakenMail } from './outbox.ts';
 import type { Delivery, Message, Transport } from './transport.ts';
@@ -16,8 +18,10 @@ const GIVE_UP_EVERY_MS = 30_000;
 const AT_A_TIME = 4;
 const AGAIN_FIRST_SECONDS = 30;
 const AGAIN_MAX_SECONDS = 3_600;
-const AWAY_FIRST_MS = 2_000;
-const AWAY_MAX_MS = 60_000;
+/** The server is asked again later than that in any case: the mail waits for no other process's next look. */
+const AWAY_SECONDS = 2;
+/** The transaction that adds a mail ends a moment after the sender hears of it. */
+const COMMIT_MS = 50;
 /** A process that ends gives what it is sending so long. */
 const LEAVE_MS = 3_000;
 
@@ -32,7 +36,7 @@ interface SenderParts {
   before(): Promise<void>;
   /** null: the mail is no longer needed. */
   message(mail: TakenMail): Promise<Message | null>;
-  log(): ServiceBroker['logger'];
+  log: ServiceBroker['logger'];
 }
 
 type MailOutcome = 'sent' | 'refused' | 'gaveUp' | 'needless';
@@ -40,28 +44,35 @@ type MailOutcome = 'sent' | 'refused' | 'gaveUp' | 'needless';
 export class MailSender {
   readonly #parts: SenderParts;
   readonly #counts = new Map<string, number>();
-  #timer: NodeJS.Timeout | undefined;
-  #round: Promise<void> | null = null;
-  #again = false;
-  #stopped = false;
-  #awaySince: number | null = null;
-  #awayMs = 0;
+  readonly #loop: WorkLoop<readonly TakenMail[]>;
+  readonly #away: Outage;
   #gaveUpAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: SenderParts) {
     this.#parts = parts;
+    this.#away = new Outage({
+      began: (reason) => parts.log.warn({ reason }, 'Mails cannot be sent; retrying.'),
+      ended: (seconds) => parts.log.warn(`Mails can be sent again after ${Math.round(seconds)} s.`),
+    });
+    this.#loop = new WorkLoop({
+      label: 'auth.mails',
+      lookMs: POLL_MS,
+      concurrency: 1,
+      due: () => this.#batch(),
+      keyOf: () => 'batch',
+      run: (mails) => this.#sendAll(mails),
+      failed: (error) => warnOf(parts.log, error, 'Mails could not be sent; it is tried again.'),
+    });
   }
 
+  /** Begins to send. */
   start(): void {
-    this.#after(POLL_MS * Math.random());
+    this.#loop.wake();
   }
 
   /** There may be something to send. */
   wake(): void {
-    if (this.#stopped || this.#awaySince !== null) return;
-    if (this.#round) this.#again = true;
-    // The transaction that adds a mail ends a moment later.
-    else this.#after(50);
+    setTimeout(() => this.#loop.wake(), COMMIT_MS).unref();
   }
 
   /** Mails by outcome and kind since this process began. */
@@ -73,50 +84,26 @@ export class MailSender {
   }
 
   /** Nothing more is begun; resolves when what is being sent is over, or after a moment. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
-    let timer: NodeJS.Timeout | undefined;
-    await Promise.race([this.#round, new Promise((resolve) => (timer = setTimeout(resolve, LEAVE_MS)))]);
-    clearTimeout(timer);
+  stop(): Promise<void> {
+    return this.#loop.stop(LEAVE_MS);
   }
 
-  #after(milliseconds: number): void {
-    clearTimeout(this.#timer);
-    if (this.#stopped) return;
-    this.#timer = setTimeout(() => {
-      this.#round = this.#rounds().then(
-        (pause) => this.#ended(pause),
-        (error: unknown) => {
-          warnOf(this.#parts.log(), error, 'Mails could not be sent; it is tried again.');
-          this.#ended(POLL_MS);
-        },
-      );
-    }, milliseconds).unref();
-  }
-
-  #ended(pauseMs: number): void {
-    this.#round = null;
-    this.#after(this.#again ? 50 : pauseMs);
-    this.#again = false;
-  }
-
-  /** Sends until nothing is due. Milliseconds until the next look. */
-  async #rounds(): Promise<number> {
-    const { outbox } = this.#parts;
+  /** The next mails, which are sent together. */
+  async #batch(): Promise<(readonly TakenMail[])[]> {
+    const { outbox, before, log } = this.#parts;
     await this.#giveUp();
     // A failure here delays no other mail.
-    await this.#parts
-      .before()
-      .catch((error: unknown) => warnOf(this.#parts.log(), error, 'A request for a new password is tried again.'));
-    for (;;) {
-      // The first mail after an outage goes alone.
-      const taken = this.#stopped ? [] : await outbox.take(this.#awaySince === null ? AT_A_TIME : 1, LEASE_SECONDS);
-      if (taken.length === 0) return POLL_MS;
-      const outcomes = await Promise.all(taken.map((mail) => this.#send(mail)));
-      if (outcomes.includes('away')) return this.#away();
-      this.#back();
-    }
+    await before().catch((error: unknown) => warnOf(log, error, 'A request for a new password is tried again.'));
+    // The first mail after an outage goes alone.
+    const mails = await outbox.take(this.#away.lasts ? 1 : AT_A_TIME, LEASE_SECONDS);
+    return mails.length === 0 ? [] : [mails];
+  }
+
+  async #sendAll(mails: readonly TakenMail[]): Promise<'done' | 'unavailable'> {
+    const outcomes = await Promise.all(mails.map((mail) => this.#send(mail)));
+    if (outcomes.includes('away')) return 'unavailable';
+    this.#away.end();
+    return 'done';
   }
 
   async #send(mail: TakenMail): Promise<Delivery['outcome']> {
@@ -132,7 +119,7 @@ export class MailSender {
       }
       delivery = await transport.send(made);
     } catch (error) {
-      warnOf(this.#parts.log(), error, 'A mail could not be made; it is tried again.', fields);
+      warnOf(this.#parts.log, error, 'A mail could not be made; it is tried again.', fields);
       await outbox.postpone(mail, secondsUntilAgain(mail.attempts), { untried: false });
       return 'busy';
     }
@@ -141,47 +128,28 @@ export class MailSender {
         await outbox.end(mail, 'sent');
         this.#count('sent', mail.kind);
         if (delivery.file)
-          this.#parts
-            .log()
-            .info({ ...fields, file: delivery.file }, 'A mail was written to a file, since SMTP_URL is not set.');
+          this.#parts.log.info(
+            { ...fields, file: delivery.file },
+            'A mail was written to a file, since SMTP_URL is not set.',
+          );
         break;
       case 'refused':
         await outbox.end(mail, 'refused');
         this.#count('refused', mail.kind);
-        this.#parts.log().warn({ ...fields, reason: delivery.reason }, 'A mail was permanently rejected.');
+        this.#parts.log.warn({ ...fields, reason: delivery.reason }, 'A mail was permanently rejected.');
         break;
       case 'busy':
         await outbox.postpone(mail, secondsUntilAgain(mail.attempts), { untried: false });
-        this.#parts
-          .log()
-          .info(
-            { ...fields, reason: delivery.reason, attempts: mail.attempts },
-            'A mail was not taken; it is tried again.',
-          );
+        this.#parts.log.info(
+          { ...fields, reason: delivery.reason, attempts: mail.attempts },
+          'A mail was not taken; it is tried again.',
+        );
         break;
       case 'away':
-        // Logged once, and not for each of them.
-        if (this.#awaySince === null)
-          this.#parts.log().warn({ reason: delivery.reason }, 'Mails cannot be sent; retrying.');
-        this.#awaySince ??= performance.now();
-        await outbox.postpone(mail, AWAY_FIRST_MS / 1_000, { untried: true });
+        this.#away.begin(delivery.reason);
+        await outbox.postpone(mail, AWAY_SECONDS, { untried: true });
     }
     return delivery.outcome;
-  }
-
-  #away(): number {
-    this.#awaySince ??= performance.now();
-    this.#awayMs = Math.min(AWAY_MAX_MS, this.#awayMs === 0 ? AWAY_FIRST_MS : 2 * this.#awayMs);
-    return this.#awayMs;
-  }
-
-  #back(): void {
-    if (this.#awaySince !== null) {
-      const seconds = Math.round((performance.now() - this.#awaySince) / 1_000);
-      this.#parts.log().warn(`Mails can be sent again after ${seconds} s.`);
-    }
-    this.#awaySince = null;
-    this.#awayMs = 0;
   }
 
   async #giveUp(): Promise<void> {
@@ -189,7 +157,7 @@ export class MailSender {
     this.#gaveUpAt = performance.now();
     for (const { kind, count } of await this.#parts.outbox.giveUp()) {
       this.#count('gaveUp', kind, count);
-      this.#parts.log().warn({ kind, count }, 'Gave up on mails that could not be sent in time.');
+      this.#parts.log.warn({ kind, count }, 'Gave up on mails that could not be sent in time.');
     }
   }
 

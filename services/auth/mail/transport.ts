@@ -7,6 +7,7 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { createTransport, type Transporter } from 'nodemailer';
 import type { MailConfig, Sender, SmtpConfig } from '../../../config/mail.ts';
+import { membersOf } from '../../../lib/json/objects.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 
 /** A mail as it leaves. */
@@ -54,7 +55,7 @@ function written(from: Sender, message: Message) {
     subject: message.subject,
     text: message.text,
     html: message.html,
-    // Nobody's absence notice answers it (RFC 3834).
+    // Absence notices do not answer it (RFC 3834).
     headers: {
       'Auto-Submitted': 'auto-generated',
       'X-Auto-Response-Suppress': 'All',
@@ -124,13 +125,21 @@ export class SmtpTransport implements Transport {
 }
 
 interface SmtpError {
-  readonly code?: string;
-  readonly command?: string;
-  readonly responseCode?: number;
-  readonly response?: string;
+  readonly command: string;
+  readonly responseCode: number | undefined;
+  readonly response: string;
 }
 
-const codeOf = (error: unknown): string => String((error as { code?: unknown })?.code ?? 'unknown');
+function smtpErrorOf(error: unknown): SmtpError {
+  const { command, responseCode, response } = membersOf(error);
+  return {
+    command: typeof command === 'string' ? command : '',
+    responseCode: typeof responseCode === 'number' ? responseCode : undefined,
+    response: typeof response === 'string' ? response : '',
+  };
+}
+
+const codeOf = (error: unknown): string => String(membersOf(error)['code'] ?? 'unknown');
 
 const REASON_MAX_CHARS = 200;
 /** The server has hung up. */
@@ -141,7 +150,8 @@ const LOST = /Connection closed unexpectedly|ECONNRESET|EPIPE/;
  * mail. An answer to the mail itself may repeat parts of it, so its text goes nowhere.
  */
 function failureOf(error: unknown, greeted: boolean): Delivery {
-  const { code = 'unknown', command = '', responseCode, response = '' } = error as SmtpError;
+  const { command, responseCode, response } = smtpErrorOf(error);
+  const code = codeOf(error);
   const ofMail = command === 'RCPT TO' || command === 'DATA';
   const said =
     command === 'DATA'
@@ -176,7 +186,7 @@ export class FolderTransport implements Transport {
       await mkdir(this.#folder, { recursive: true, mode: 0o700 });
       const time = new Date(platformTime()).toISOString().replaceAll(':', '-');
       const file = join(this.#folder, `${time}-${message.kind}-${message.id}.eml`);
-      await writeFile(`${file}.part`, bytes as Buffer, { mode: 0o600 });
+      await writeFile(`${file}.part`, bytes, { mode: 0o600 });
       await rename(`${file}.part`, file);
       const files = (await readdir(this.#folder)).filter((name) => name.endsWith('.eml')).sort();
       for (const name of files.slice(0, -FILES_MAX)) await rm(join(this.#folder, name), { force: true });

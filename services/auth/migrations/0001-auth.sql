@@ -16,20 +16,20 @@ CREATE TABLE auth.credentials (
   last_sign_in_at timestamptz,
   -- When the invitation was queued, or given up.
   invited_at timestamptz,
-  -- Changed address of the record (docs/reference/mail.md): links go to `email` until the user has confirmed the new one at it
-  -- (pending_confirmed_at) and at the earlier one (pending_agreed_at), or did not object there for seven days.
+  -- Changed address of the record: links go to `email` until the user has confirmed the new one (docs/reference/mail.md).
   pending_email text,
+  -- Address of the record that the user has refused by undoing the change. It is not proposed again until the record gets another.
+  refused_email text,
   -- The last complete sign-in.
   signed_in_at timestamptz,
-  pending_since timestamptz,
-  pending_confirmed_at timestamptz,
-  pending_agreed_at timestamptz,
+  -- Incremented when all sessions of the user end. A sign-in carries the number that it began with; with an older one it
+  -- stores no session and no grant.
+  session_generation integer NOT NULL DEFAULT 1,
   PRIMARY KEY (tenant_id, user_id)
 );
 CREATE UNIQUE INDEX credentials_user ON auth.credentials (user_id);
 CREATE UNIQUE INDEX credentials_username ON auth.credentials (tenant_id, lower(username));
 CREATE INDEX credentials_name ON auth.credentials (lower(username));
-CREATE INDEX credentials_confirmed ON auth.credentials (pending_since) WHERE pending_confirmed_at IS NOT NULL;
 
 -- Mail domains of tenants, verified by an operator: a username in one of them belongs to a user of that tenant.
 CREATE TABLE auth.domains (
@@ -76,13 +76,20 @@ CREATE TABLE auth.password_links (
 CREATE UNIQUE INDEX password_links_token ON auth.password_links (token_hash);
 CREATE INDEX password_links_user ON auth.password_links (tenant_id, user_id);
 
--- Single-use links to an address of a user, as hashes: to confirm a new address, or to object to it from the earlier one.
+-- Single-use links about a changed address of a user, as hashes: the link to the new address confirms it, the one to the
+-- earlier address undoes the change.
 CREATE TABLE auth.address_links (
   tenant_id uuid NOT NULL,
   token_hash bytea NOT NULL,
   user_id uuid NOT NULL,
-  purpose text NOT NULL CHECK (purpose IN ('confirm', 'object')),
+  -- The new address.
   address text NOT NULL,
+  -- Restored by the link; NULL: the link confirms.
+  earlier_address text,
+  -- When the server took a mail with an undo link of this change, or rejected it for good: from then on the change can be confirmed.
+  sent_at timestamptz,
+  -- When the change that the link undoes took effect.
+  applied_at timestamptz,
   expires_at timestamptz NOT NULL,
   PRIMARY KEY (tenant_id, token_hash)
 );

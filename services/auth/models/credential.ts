@@ -13,6 +13,7 @@ export class CredentialModel extends Model<InferAttributes<CredentialModel>, Inf
   declare updatedAt: CreationOptional<Timestamp>;
   declare lastSignInAt: CreationOptional<Timestamp | null>;
   declare pendingEmail: CreationOptional<string | null>;
+  declare sessionGeneration: CreationOptional<number>;
 }
 
 CredentialModel.init(
@@ -27,6 +28,7 @@ CredentialModel.init(
     updatedAt: DataTypes.TEXT,
     lastSignInAt: DataTypes.TEXT,
     pendingEmail: DataTypes.TEXT,
+    sessionGeneration: DataTypes.INTEGER,
   },
   { sequelize, schema: 'auth', tableName: 'credentials' },
 );

@@ -1,13 +1,6 @@
 /** Users as the provider knows them: whether one may use a client, and as whom an access token acts. */
 import { type Context, errors, type Grant, interactionPolicy, type Provider, type Token } from 'oidc-provider';
-import {
-  ACCOUNT_CLIENT_ID,
-  APPROVALS_CLIENT_ID,
-  APPROVALS_SCOPES,
-  DASHBOARDS_CLIENT_ID,
-  DASHBOARDS_SCOPES,
-  MULTI_FACTOR_ACR,
-} from '../../../contracts/auth.ts';
+import { ACCOUNT_CLIENT_ID, APP_CLIENTS, MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
 import { marksOf } from '../../../lib/access/client-marks.ts';
 import { type Clients, hasDocument } from '../clients.ts';
 import type { Credential } from '../store/credentials.ts';
@@ -63,7 +56,7 @@ export class Accounts {
     const declared = await this.#clients.find(client.clientId);
     if (!credential?.active || !declared)
       throw new errors.UnauthorizedClient('the client has no active integration user');
-    const { tenantId, userId } = credential;
+    const { tenantId, userId, sessionGeneration } = credential;
     const { grants } = this.#store;
     const clientMarks = marksOf(declared);
     const { authentication } = clientMarks;
@@ -72,11 +65,13 @@ export class Accounts {
     if (standing) return { userId, tenantId, grantId: standing };
     const grant = new provider.Grant({ accountId: userId, clientId: client.clientId });
     grant.clientMarks = clientMarks;
+    grant.sessionGeneration = sessionGeneration;
     grant.addOIDCScope(client.scope);
     const grantId = await grant.save();
     const seconds = LIFETIMES.refresh_token_absolute_seconds;
     const payload = { ...(await grants.payload(grantId)), exp: nowSeconds() + seconds, integration: true };
-    await grants.save({ tenantId, id: grantId, userId, clientId: client.clientId, payload }, seconds);
+    const row = { tenantId, id: grantId, userId, clientId: client.clientId, payload, sessionGeneration };
+    await grants.save(row, seconds);
     return { userId, tenantId, grantId };
   }
 }
@@ -90,16 +85,16 @@ export async function existingGrant(
   clients: Clients,
   { oidc }: Context,
 ): Promise<Grant | undefined> {
-  const { accountId } = oidc.session;
+  const { accountId, sessionGeneration } = oidc.session;
   const { clientId } = oidc.client;
   const given = oidc.result?.consent?.grantId;
   const grantId = given ?? oidc.session.grantIdFor(clientId);
   const found = grantId ? await provider.Grant.find(grantId) : undefined;
   const lasting = given || (found && found.exp - nowSeconds() > GRANT_REUSE_MIN_SECONDS);
   const grant = lasting && found?.accountId === accountId ? found : undefined;
-  if (OWN_PAGES.has(clientId)) return grant ?? ownPageGrant(provider, clientId, accountId);
+  if (OWN_PAGES.has(clientId)) return grant ?? ownPageGrant(provider, clientId, { accountId, sessionGeneration });
   if (!grant || given) return grant;
-  // Nobody here knows what its document said then.
+  // The document of that time is not stored.
   if (hasDocument(clientId)) return undefined;
   const client = await clients.find(clientId);
   return client && grant.clientMarks?.declaration === marksOf(client).declaration ? grant : undefined;
@@ -108,14 +103,18 @@ export async function existingGrant(
 /** Scopes of the pages that belong to the platform: a person who signs in to one is not asked for consent. */
 const OWN_PAGES: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
   [ACCOUNT_CLIENT_ID, []],
-  [DASHBOARDS_CLIENT_ID, DASHBOARDS_SCOPES],
-  [APPROVALS_CLIENT_ID, APPROVALS_SCOPES],
+  ...APP_CLIENTS.map(({ clientId, scopes }) => [clientId, scopes] as const),
 ]);
 
-async function ownPageGrant(provider: Provider, clientId: string, accountId: string): Promise<Grant> {
+async function ownPageGrant(
+  provider: Provider,
+  clientId: string,
+  { accountId, sessionGeneration }: { accountId: string; sessionGeneration: number | undefined },
+): Promise<Grant> {
   const scopes = OWN_PAGES.get(clientId) ?? [];
   const grant = new provider.Grant({ accountId, clientId });
   grant.clientMarks = marksOf({ meta: null });
+  grant.sessionGeneration = sessionGeneration;
   grant.addOIDCScope(['openid', ...scopes].join(' '));
   if (scopes.length > 0) grant.addResourceScope(apiResource(provider.issuer), scopes.join(' '));
   await grant.save();

@@ -5,9 +5,11 @@
  */
 import { createHash } from 'node:crypto';
 import { type Adapter, errors, Provider } from 'oidc-provider';
-import { type ClientMarks, isSameAuthentication } from '../../../lib/access/client-marks.ts';
+import { isSameAuthentication } from '../../../lib/access/client-marks.ts';
+import { membersOf } from '../../../lib/json/objects.ts';
 import { networkOf } from '../../../lib/values/network.ts';
 import { type Clients, hasDocument } from '../clients.ts';
+import type { SignIn } from '../store/artifacts.sql.ts';
 import type { AuthStore } from '../store/store.ts';
 import type { PresentedTokens } from './presented-tokens.ts';
 
@@ -39,6 +41,9 @@ function callerNetwork(): string | null {
   return typeof ip === 'string' ? networkOf(ip) : null;
 }
 
+/** The id under which the database knows an artifact whose id is a secret. */
+export const secretKey = (id: string): string => createHash('sha256').update(id).digest('base64url');
+
 class ArtifactAdapter implements Adapter {
   readonly #model: string;
   readonly #store: AuthStore;
@@ -49,20 +54,28 @@ class ArtifactAdapter implements Adapter {
   }
 
   async upsert(id: string, payload: Payload, expiresIn: number): Promise<void> {
-    const { jti: _jti, ...rest } = payload;
+    const { jti: _jti, storedAs, ...rest } = payload;
+    const login = this.#model === 'Interaction' ? loginIn(payload) : null;
+    const signIn = this.#model === 'Session' ? signInOf(payload) : login;
     const row = {
       model: this.#model,
       id: this.#key(id),
       payload: SECRET_IDS.has(this.#model) ? rest : payload,
       grantId: text(payload['grantId']),
-      accountId: text(payload['accountId']),
+      accountId: login?.userId ?? text(payload['accountId']),
+      signIn,
       uid: this.#model === 'Session' ? text(payload['uid']) : null,
       userCode: text(payload['userCode']),
       network: MADE_BY_ANYBODY.has(this.#model) && payload['accountId'] === undefined ? callerNetwork() : null,
     };
-    const saved = await this.#store.artifacts.save(row, expiresIn, { replace: this.#model !== 'ReplayDetection' });
+    const isSingleUse = this.#model === 'ReplayDetection';
+    const saved = await this.#store.artifacts.save(row, expiresIn, {
+      replace: !isSingleUse,
+      storedAs: text(storedAs),
+    });
     // Two copies of one client assertion at the same moment: the provider has missed it, the database has not.
-    if (!saved) throw new errors.InvalidClientAuth('client assertion tokens must only be used once');
+    // A session or login that is not saved has ended: the next request finds none, and the user signs in again.
+    if (!saved && isSingleUse) throw new errors.InvalidClientAuth('client assertion tokens must only be used once');
   }
 
   async find(id: string): Promise<Payload | undefined> {
@@ -91,7 +104,7 @@ class ArtifactAdapter implements Adapter {
   }
 
   #key(id: string): string {
-    return SECRET_IDS.has(this.#model) ? createHash('sha256').update(id).digest('base64url') : id;
+    return SECRET_IDS.has(this.#model) ? secretKey(id) : id;
   }
 
   async #found(by: 'id' | 'uid' | 'user_code', value: string, id?: string): Promise<Payload | undefined> {
@@ -99,11 +112,22 @@ class ArtifactAdapter implements Adapter {
     if (!artifact) return undefined;
     const { payload, consumedSecondsAgo, consumedAt } = artifact;
     if (id !== undefined) payload['jti'] = id;
+    if (this.#model === 'Session') payload['storedAs'] = artifact.id;
     const grace = this.#model === 'RefreshToken' ? REFRESH_REUSE_GRACE_SECONDS : 0;
     if (consumedSecondsAgo !== null && consumedSecondsAgo >= grace) payload['consumed'] = consumedAt;
     return payload;
   }
 }
+
+/** Whose session, login or grant it is; null: of no user yet. */
+function signInOf({ accountId, sessionGeneration }: Payload): SignIn | null {
+  const userId = text(accountId);
+  const generation = typeof sessionGeneration === 'number' ? sessionGeneration : null;
+  return userId === null ? null : { userId, sessionGeneration: generation };
+}
+
+/** A sign-in that has not returned to its client yet: it ends with the user's sessions. */
+const loginIn = ({ result }: Payload): SignIn | null => signInOf(membersOf(membersOf(result)['login']));
 
 const nothing = async (): Promise<undefined> => undefined;
 
@@ -111,11 +135,11 @@ const nothing = async (): Promise<undefined> => undefined;
 function grantAdapter({ store, clients, grantsEnded }: AdapterParts): Adapter {
   return {
     async upsert(id, payload, expiresIn) {
-      const userId = String(payload['accountId']);
-      const credential = await store.credentials.byUser(userId);
+      const signIn = signInOf(payload);
+      const credential = signIn && (await store.credentials.byUser(signIn.userId));
       if (!credential) throw new errors.InvalidGrant('account not found');
-      const grant = { tenantId: credential.tenantId, id, userId, clientId: String(payload['clientId']), payload };
-      await store.grants.save(grant, expiresIn);
+      const grant = { ...signIn, tenantId: credential.tenantId, id, clientId: String(payload['clientId']), payload };
+      if (!(await store.grants.save(grant, expiresIn))) throw new errors.AccessDenied('the sign-in has ended');
     },
     async find(id) {
       const payload = await store.grants.payload(id);
@@ -123,8 +147,8 @@ function grantAdapter({ store, clients, grantsEnded }: AdapterParts): Adapter {
       const clientId = String(payload['clientId']);
       const user = hasDocument(clientId) ? await store.credentials.byUser(String(payload['accountId'])) : null;
       const client = await clients.find(clientId, user?.tenantId);
-      const marks = payload['clientMarks'] as ClientMarks | undefined;
-      return client && isSameAuthentication(marks?.authentication, client) ? payload : undefined;
+      const { authentication } = membersOf(payload['clientMarks']);
+      return client && isSameAuthentication(text(authentication), client) ? payload : undefined;
     },
     async destroy(id) {
       if (await store.grants.end(id)) grantsEnded([id]);

@@ -69,5 +69,5 @@ async function isVerified(
   const domain = domainOf(email);
   if (domain === null || (await store.domains.tenantOf(domain)) !== tenantId) return false;
   const credential = await store.credentials.find(tenantId, userId);
-  return credential?.pendingEmail?.toLowerCase() !== email.toLowerCase();
+  return credential?.email.toLowerCase() === email.toLowerCase();
 }

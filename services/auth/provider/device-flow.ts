@@ -1,6 +1,6 @@
 /** A device without a browser (RFC 8628): the pages on which a person types its code. */
 import type { Context } from 'oidc-provider';
-import * as pages from '../pages/pages.ts';
+import * as pages from '../../../web/sign-in/pages.ts';
 import { PATHS } from './paths.ts';
 import { hiddenValue, show } from './show.ts';
 

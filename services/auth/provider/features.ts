@@ -1,4 +1,4 @@
-/** Which parts of OAuth and OpenID Connect the provider offers. */
+/** Parts of OAuth and OpenID Connect that the provider offers. */
 import { type Context, errors, type Token } from 'oidc-provider';
 import {
   type ExternalClientMeta,
@@ -6,9 +6,9 @@ import {
   TOKEN_RESOURCES,
   type TokenResource,
 } from '../../../lib/schema/snapshot.ts';
+import * as pages from '../../../web/sign-in/pages.ts';
 import { ALL_SCOPES, hasDocument } from '../clients.ts';
 import { type KeyRing, SIGNING_ALG } from '../keys.ts';
-import * as pages from '../pages/pages.ts';
 import { DEVICE_FLOW } from './device-flow.ts';
 import { accessTokenSeconds } from './lifetimes.ts';
 import { type ClientSources, clientDocuments, declarationOf, declaredScopes } from './metadata-documents.ts';

@@ -4,13 +4,14 @@
  * as pages of ours, with the headers that every page has.
  */
 import type { Context } from 'oidc-provider';
-import { formTarget } from '../pages/layout.ts';
-import { passOn, passOnHeaders } from '../pages/pass-on.ts';
+import { formTarget } from '../../../web/sign-in/layout.ts';
+import { passOn, passOnHeaders } from '../../../web/sign-in/pass-on.ts';
 import { showWith } from './show.ts';
 
 const FORM = /<form method="post" action="([^"]*)">/;
 const AFTER_INPUTS = '<noscript>';
-const INPUT = /<input type="hidden" name="[^"]*" value="[^"]*"\/>/g;
+/** Values are escaped. */
+const INPUT = /<input type="hidden" [^<>]*>/g;
 
 export async function formPages(ctx: Context, next: () => Promise<void>): Promise<void> {
   await next();

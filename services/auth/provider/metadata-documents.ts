@@ -5,6 +5,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Context } from 'oidc-provider';
+import { membersOf } from '../../../lib/json/objects.ts';
 import { isLoopbackByHttps, isNativeRedirect, redirectProblem } from '../../../lib/redirect-uris.ts';
 import type { ExternalClientMeta } from '../../../lib/schema/snapshot.ts';
 import type { GuardedFetch } from '../../../mixins/outbound.ts';
@@ -87,12 +88,7 @@ function whatCounts(address: string, text: string | null): object {
   if (text === null) throw new Error(`it is longer than ${DOCUMENT_MAX_BYTES} bytes`);
   const document: unknown = JSON.parse(text);
   if (typeof document !== 'object' || document === null) throw new Error('it is no JSON object');
-  const {
-    client_id: named,
-    redirect_uris,
-    grant_types,
-    token_endpoint_auth_method,
-  } = document as Record<string, unknown>;
+  const { client_id: named, redirect_uris, grant_types, token_endpoint_auth_method } = membersOf(document);
   if (named !== address) throw new Error('its client_id is not its address');
   if (token_endpoint_auth_method !== undefined && token_endpoint_auth_method !== 'none')
     throw new Error('it is of a client that is not public: token_endpoint_auth_method is not none');

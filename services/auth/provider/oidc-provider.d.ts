@@ -20,6 +20,8 @@ declare module 'oidc-provider' {
     openid?: { scope?: string };
     /** Of the client that the person said yes to; absent from a grant of an earlier version. */
     clientMarks?: ClientMarks;
+    /** Of the sign-in under which it was given. */
+    sessionGeneration?: number | undefined;
     addOIDCScope(scope: string): void;
     addResourceScope(resource: string, scope: string): void;
     rejectOIDCScope(scope: string): void;
@@ -42,6 +44,14 @@ declare module 'oidc-provider' {
     accountId?: string;
     acr?: string;
     amr?: string[];
+    /** Of the user's sessions when the sign-in began. */
+    sessionGeneration?: number;
+    id: string;
+    /** Before the identifier was reset in this request. */
+    oldId?: string | undefined;
+    /** As the database knows it; undefined: it is new. */
+    storedAs?: string;
+    save(seconds: number): Promise<string>;
     /** Saves what was changed, for as long as the session lives anyway. */
     persist(): Promise<string>;
     /** When the person signed in, in seconds since 1970. */
@@ -91,7 +101,16 @@ declare module 'oidc-provider' {
       listener: (ctx: Context, error: unknown) => void,
     ): this;
     createContext(request: IncomingMessage, response: ServerResponse): Context;
-    readonly Session: { get(ctx: Context): Promise<Session> };
+    readonly Session: {
+      get(ctx: Context): Promise<Session>;
+      findByUid(uid: string): Promise<Session | undefined>;
+      /** The members that are stored. */
+      readonly IN_PAYLOAD: readonly string[];
+      prototype: {
+        loginAccount(this: Session, details: object): void;
+        save(this: Session, seconds: number): Promise<string>;
+      };
+    };
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>;
     interactionResult(
       request: IncomingMessage,

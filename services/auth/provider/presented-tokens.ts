@@ -59,7 +59,7 @@ export class PresentedTokens {
   }
 }
 
-/** Whose token it is. */
+/** Owner of the token. */
 export interface TokenClaims {
   readonly tenantId: string;
   readonly grantId: string;

@@ -6,13 +6,13 @@ import { type Context, Provider, type Token } from 'oidc-provider';
 import { MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
 import { documentsUrl } from '../../../lib/addresses.ts';
 import type { GuardedFetch } from '../../../mixins/outbound.ts';
+import * as pages from '../../../web/sign-in/pages.ts';
 import { ALL_SCOPES, type Clients, IDENTITY_SCOPE_NAMES, secretMatches } from '../clients.ts';
 import { SINGLE_FACTOR_ACR } from '../factors/assurance.ts';
 import { type KeyRing, SIGNING_ALG } from '../keys.ts';
-import * as pages from '../pages/pages.ts';
 import type { AuthStore } from '../store/store.ts';
 import { Accounts, existingGrant, signInClaims, signInPolicy } from './accounts.ts';
-import { type AdapterParts, adapters } from './adapter.ts';
+import { type AdapterParts, adapters, secretKey } from './adapter.ts';
 import { CLAIMS, type ClaimParts, claimsOf } from './claims.ts';
 import { devicePages } from './device-flow.ts';
 import { features } from './features.ts';
@@ -79,8 +79,25 @@ export function createProvider(issuer: string, ring: KeyRing, parts: ProviderPar
     loadExistingGrant: (ctx: Context) => existingGrant(provider, parts.clients, ctx),
   });
   // A grant keeps by what its client is recognised.
-  const kept = [...provider.Grant.IN_PAYLOAD, 'clientMarks'];
+  const kept = [...provider.Grant.IN_PAYLOAD, 'clientMarks', 'sessionGeneration'];
   Object.defineProperty(provider.Grant, 'IN_PAYLOAD', { value: kept });
+  const keptOfSession = [...provider.Session.IN_PAYLOAD, 'sessionGeneration', 'storedAs'];
+  Object.defineProperty(provider.Session, 'IN_PAYLOAD', { value: keptOfSession });
+  // The provider hands its own members of a login to the session, and drops ours.
+  const { loginAccount } = provider.Session.prototype;
+  provider.Session.prototype.loginAccount = function login(details) {
+    loginAccount.call(this, details);
+    this.sessionGeneration = Provider.ctx.oidc.entities.Interaction.result.login.sessionGeneration;
+  };
+  // A session that was found is only changed, under a new id as well: one that was signed out while a request used it must
+  // not be made anew when the request ends.
+  const { save } = provider.Session.prototype;
+  provider.Session.prototype.save = async function saveFound(seconds: number) {
+    this.oldId = undefined;
+    const saved = await save.call(this, seconds);
+    this.storedAs = secretKey(this.id);
+    return saved;
+  };
   provider.Client.prototype.compareClientSecret = function compare(actual) {
     return secretMatches(this.clientSecret ?? '', actual);
   };

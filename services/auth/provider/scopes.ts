@@ -1,6 +1,6 @@
-/** Which scopes a client may ask for, and which it gets. */
+/** Scopes that a client may request, and those that it gets. */
 import { type Context, errors } from 'oidc-provider';
-import { MCP_SCOPES } from '../../../contracts/mcp.ts';
+import { MCP_SCOPES } from '../../../contracts/mcp-offers.ts';
 import { ALL_SCOPES, IDENTITY_SCOPE_NAMES } from '../clients.ts';
 import { type ClientSources, declarationOf, declaredScopes } from './metadata-documents.ts';
 

@@ -1,6 +1,6 @@
 /** Our pages as answers of the provider. */
 import type { Context } from 'oidc-provider';
-import * as pages from '../pages/pages.ts';
+import * as pages from '../../../web/sign-in/pages.ts';
 
 export const show = (ctx: Context, page: pages.Page): void => showWith(ctx, page, pages.headers(page));
 

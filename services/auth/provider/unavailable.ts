@@ -1,6 +1,6 @@
 /** Answers 503 while the database, another service or the document of a client is away. */
 import type { Context } from 'oidc-provider';
-import * as pages from '../pages/pages.ts';
+import * as pages from '../../../web/sign-in/pages.ts';
 import { isUnavailable } from '../unavailable.ts';
 import { DOCUMENT_FAILURE_KEPT_SECONDS, isDocumentUnread } from './metadata-documents.ts';
 import { requestIdOf, show } from './show.ts';

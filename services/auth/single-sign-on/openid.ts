@@ -4,6 +4,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import * as openid from 'openid-client';
+import { membersOf } from '../../../lib/json/objects.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { type GuardedFetch, OutboundError } from '../../../mixins/outbound.ts';
 
@@ -222,7 +223,7 @@ const ERROR_CODE = /^[a-z_]{1,60}$/;
 
 function failure(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;
-  const code = (error as { error?: unknown } | null)?.error;
+  const code = membersOf(error)['error'];
   const known = typeof code === 'string' && ERROR_CODE.test(code) ? code : null;
   if (error instanceof openid.AuthorizationResponseError)
     return new ProviderError(`it answered ${known ?? 'with an error'}`, known ?? 'error', error);

@@ -1,13 +1,13 @@
 /**
- * Which user of the tenant a person at a provider is. The first time by the username that the provider gives, in a domain
- * that is verified for the tenant; from then on by the provider's subject alone, whatever else it says. Nobody takes over
+ * Finds the user of the tenant for a person at a provider. The first time by the username that the provider gives, in a domain
+ * that is verified for the tenant; from then on by the provider's subject alone, whatever else it says. So no person takes over
  * a user who is connected with another person. Source: docs/reference/authentication.md#single-sign-on.
  */
 import { SignInText } from '../../../contracts/auth.ts';
+import type { SignInRefusalCode } from '../../../contracts/data.ts';
 import { valueProblem } from '../../../lib/validation.ts';
 import { displayNameProblem, USERNAME_MAX_CHARS, usernameProblem } from '../../../lib/values/user-names.ts';
 import type { Clients } from '../clients.ts';
-import type { RefusalCode } from '../refusals.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
 import type { Claims } from './openid.ts';
@@ -34,7 +34,7 @@ export interface PeopleParts {
 type Person =
   | { readonly credential: Credential }
   | { readonly suspended: true }
-  | { readonly refused: RefusalCode; readonly userId: string | null; readonly username: string | null };
+  | { readonly refused: SignInRefusalCode; readonly userId: string | null; readonly username: string | null };
 
 const SUBJECT_MAX_CHARS = 255;
 const DISPLAY_NAME_MAX_CHARS = 255;
@@ -47,7 +47,9 @@ export async function userOf(parts: PeopleParts, provider: TenantProvider, claim
   const identity = { tenantId, issuer, subject };
   const known = await parts.store.identities.userOf(identity);
   if (known !== null) {
-    const person = await usable(parts, provider, await parts.store.credentials.find(tenantId, known));
+    const { userId, sessionGeneration } = known;
+    const credential = await parts.store.credentials.find(tenantId, userId);
+    const person = await usable(parts, provider, credential && { ...credential, sessionGeneration });
     return 'credential' in person && (await parts.clients.isSuspended(tenantId)) ? { suspended: true } : person;
   }
   const username = usernameIn(claims, provider);
@@ -63,10 +65,10 @@ export async function userOf(parts: PeopleParts, provider: TenantProvider, claim
   if (await parts.store.identities.add(identity, credential.userId, provider.meta.apiName)) return found;
   // Two concurrent sign-ins of one person, or the user is another person.
   const now = await parts.store.identities.userOf(identity);
-  return now === credential.userId ? found : refuse('IDENTITY_OF_ANOTHER', credential.userId, username);
+  return now?.userId === credential.userId ? found : refuse('IDENTITY_OF_ANOTHER', credential.userId, username);
 }
 
-const refuse = (refused: RefusalCode, userId: string | null = null, username: string | null = null): Person => ({
+const refuse = (refused: SignInRefusalCode, userId: string | null = null, username: string | null = null): Person => ({
   refused,
   userId,
   username,
@@ -89,8 +91,9 @@ function usernameIn(claims: Claims, { meta }: TenantProvider): string | null {
 }
 
 /** A provider without the flag speaks for its own domains; some write it as a text. Any other value is not verified. */
-const isVerified = (claims: Claims): boolean =>
-  [undefined, true, 'true'].includes(claims.claim('email_verified') as never);
+const isVerified = (claims: Claims): boolean => VERIFIED.includes(claims.claim('email_verified'));
+
+const VERIFIED: readonly unknown[] = [undefined, true, 'true'];
 
 function textIn(claims: Claims, name: string, maxChars: number): string | null {
   const value = claims.claim(name);

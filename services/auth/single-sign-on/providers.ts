@@ -1,4 +1,4 @@
-/** Which OpenID provider a username belongs to. Source: docs/reference/authentication.md#single-sign-on. */
+/** The OpenID provider of a username. Source: docs/reference/authentication.md#single-sign-on. */
 import type { IdentityProviderMeta } from '../../../lib/schema/snapshot.ts';
 import { domainOf } from '../../../lib/values/mail-domains.ts';
 import type { Clients } from '../clients.ts';

@@ -4,11 +4,11 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { MULTI_FACTOR_ACR } from '../../../contracts/auth.ts';
+import type { SignInRefusalCode } from '../../../contracts/data.ts';
 import type { SystemPermission } from '../../../lib/schema/snapshot.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { networkOf } from '../../../lib/values/network.ts';
 import { FEDERATED_AMR } from '../factors/assurance.ts';
-import type { RefusalCode } from '../refusals.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { UserKey } from '../store/factors.ts';
 import { typedName } from '../usernames.ts';
@@ -57,7 +57,7 @@ type Return =
   | { readonly credential: Credential; readonly amr: readonly string[]; readonly authTime: number | null }
   | { readonly suspended: string }
   | {
-      readonly refused: RefusalCode | 'SINGLE_SIGN_ON_EXPIRED' | 'SINGLE_SIGN_ON_CANCELLED';
+      readonly refused: SignInRefusalCode | 'SINGLE_SIGN_ON_EXPIRED' | 'SINGLE_SIGN_ON_CANCELLED';
       readonly provider: TenantProvider | null;
       readonly userId: string | null;
       readonly username: string | null;
@@ -85,6 +85,21 @@ interface Waiting extends Expected {
   readonly startedAt: number;
   readonly maxAge: number | null;
 }
+
+/** A sign-in as it was stored when it began. */
+const waitingOf = (stored: Record<string, unknown>): Waiting => ({
+  state: String(stored['state']),
+  nonce: String(stored['nonce']),
+  verifier: String(stored['verifier']),
+  uid: String(stored['uid']),
+  tenantId: String(stored['tenantId']),
+  apiName: String(stored['apiName']),
+  issuer: String(stored['issuer']),
+  clientId: String(stored['clientId']),
+  callback: String(stored['callback']),
+  startedAt: Number(stored['startedAt']),
+  maxAge: stored['maxAge'] === null ? null : Number(stored['maxAge']),
+});
 
 const random = (): string => randomBytes(32).toString('base64url');
 /** The database does not store what brings a sign-in back. */
@@ -123,7 +138,7 @@ export class SingleSignOn {
   async interactionOf(state: string, path: string): Promise<string | null> {
     const found = STATE.test(state) ? await this.#parts.store.artifacts.find(MODEL, 'id', keyOf(state)) : null;
     if (!found || found.consumedAt !== null) return null;
-    const { uid, callback } = found.payload as unknown as Waiting;
+    const { uid, callback } = waitingOf(found.payload);
     return callback === path ? uid : null;
   }
 
@@ -168,6 +183,7 @@ export class SingleSignOn {
         accountId: null,
         uid: null,
         userCode: null,
+        signIn: null,
         network: networkOf(address),
       },
       STATE_SECONDS,
@@ -229,7 +245,7 @@ export class SingleSignOn {
     const { artifacts } = this.#parts.store;
     const found = await artifacts.find(MODEL, 'id', keyOf(state));
     if (!found || found.consumedAt !== null) return null;
-    const waiting = found.payload as unknown as Waiting;
+    const waiting = waitingOf(found.payload);
     return waiting.uid === uid && (await artifacts.consume(MODEL, keyOf(state))) ? waiting : null;
   }
 

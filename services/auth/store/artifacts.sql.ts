@@ -2,6 +2,12 @@
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
+/** The user of a sign-in, and the generation of the user's sessions with which it began; null: unknown, so not current. */
+export interface SignIn {
+  userId: string;
+  sessionGeneration: number | null;
+}
+
 export interface ArtifactRow {
   model: string;
   id: string;
@@ -10,21 +16,44 @@ export interface ArtifactRow {
   accountId: string | null;
   uid: string | null;
   userCode: string | null;
+  /** The sign-in that the row comes from: nothing is saved once all sessions of its user have ended. Null: it needs none. */
+  signIn: SignIn | null;
   /** Network of an anonymous caller, who has no user to account for the row. */
   network: string | null;
 }
 
-/** Unless `replace`, a row that exists and has not expired stays as it is. */
-export function saveArtifact(row: ArtifactRow, expiresInSeconds: number, replace: boolean): Statement {
+export interface Saving {
+  /** False: a row that exists and has not expired stays as it is. */
+  replace: boolean;
+  /** Id of the row that is changed; nothing is saved when it is gone. Null: the row may be new. */
+  storedAs?: string | null;
+}
+
+/** The locks make a concurrent end of the session, or of all sessions of its user, wait; it then deletes the row. */
+export function saveArtifact(
+  row: ArtifactRow,
+  expiresInSeconds: number,
+  { replace, storedAs = null }: Saving,
+): Statement {
   const sql = new Sql();
-  return sql.statement(
-    `INSERT INTO auth.artifacts AS artifact
-       (model, id, payload, grant_id, account_id, uid, user_code, network, expires_at)
-     VALUES (${sql.bind(row.model, 'text')}, ${sql.bind(row.id, 'text')},
+  const signedIn = sql.bind(row.signIn?.userId ?? null, 'uuid');
+  const isCurrent = `(${signedIn} IS NULL OR EXISTS (SELECT FROM auth.credentials WHERE user_id = ${signedIn}
+       AND session_generation = ${sql.bind(row.signIn?.sessionGeneration ?? null, 'integer')} FOR SHARE))`;
+  const columns = 'model, id, payload, grant_id, account_id, uid, user_code, network, expires_at';
+  const model = sql.bind(row.model, 'text');
+  const values = `${model}, ${sql.bind(row.id, 'text')},
        ${sql.bind(JSON.stringify(row.payload), 'jsonb')}, ${sql.bind(row.grantId, 'text')},
        ${sql.bind(row.accountId, 'text')}, ${sql.bind(row.uid, 'text')}, ${sql.bind(row.userCode, 'text')},
        ${sql.bind(row.network, 'text')},
-       now() + make_interval(secs => ${sql.bind(expiresInSeconds, 'float8')}))
+       now() + make_interval(secs => ${sql.bind(expiresInSeconds, 'float8')})`;
+  if (storedAs !== null)
+    return sql.statement(
+      `UPDATE auth.artifacts SET (${columns}) = (SELECT ${values})
+       WHERE model = ${model} AND id = ${sql.bind(storedAs, 'text')} AND ${isCurrent}`,
+    );
+  return sql.statement(
+    `INSERT INTO auth.artifacts AS artifact (${columns})
+     SELECT ${values} WHERE ${isCurrent}
      ON CONFLICT (model, id) DO UPDATE SET payload = excluded.payload, grant_id = excluded.grant_id,
        account_id = excluded.account_id, uid = excluded.uid, user_code = excluded.user_code,
        network = excluded.network, expires_at = excluded.expires_at
@@ -35,7 +64,7 @@ export function saveArtifact(row: ArtifactRow, expiresInSeconds: number, replace
 export function findArtifact(model: string, column: 'id' | 'uid' | 'user_code', value: string): Statement {
   const sql = new Sql();
   return sql.statement(
-    `SELECT payload, extract(epoch FROM now() - consumed_at)::float8 AS "consumedSecondsAgo",
+    `SELECT id, payload, extract(epoch FROM now() - consumed_at)::float8 AS "consumedSecondsAgo",
        floor(extract(epoch FROM consumed_at))::float8 AS "consumedAt"
      FROM auth.artifacts
      WHERE model = ${sql.bind(model, 'text')} AND ${column} = ${sql.bind(value, 'text')} AND expires_at > now()`,

@@ -13,6 +13,7 @@ import {
   deleteSurplusOfAll,
   findArtifact,
   pollDeviceCode,
+  type Saving,
   saveArtifact,
 } from './artifacts.sql.ts';
 
@@ -28,6 +29,8 @@ const POLL_SECONDS = 5;
 const POLL_SECONDS_MAX = 300;
 
 interface Artifact {
+  /** As the database knows it. */
+  id: string;
   payload: Record<string, unknown>;
   consumedSecondsAgo: number | null;
   consumedAt: number | null;
@@ -40,9 +43,9 @@ export class Artifacts {
     this.#database = database;
   }
 
-  /** Without `replace`, a row that exists stays, and the result is false. */
-  async save(row: ArtifactRow, expiresInSeconds: number, { replace }: { replace: boolean }): Promise<boolean> {
-    const { rowCount } = await this.#database.query(saveArtifact(row, expiresInSeconds, replace));
+  /** False: a row exists that is not replaced, or the sign-in has ended. */
+  async save(row: ArtifactRow, expiresInSeconds: number, saving: Saving): Promise<boolean> {
+    const { rowCount } = await this.#database.query(saveArtifact(row, expiresInSeconds, saving));
     if (row.network !== null) await this.#database.query(deleteSurplus(row.model, row.network, OF_NETWORK_MAX));
     return rowCount > 0;
   }

@@ -4,7 +4,7 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 
 const COLUMNS = `credential.tenant_id AS "tenantId", credential.user_id AS "userId", credential.username,
   credential.email, credential.password_hash AS "passwordHash", credential.active,
-  credential.pending_email AS "pendingEmail"`;
+  credential.pending_email AS "pendingEmail", credential.session_generation AS "sessionGeneration"`;
 
 /** Users of any tenant that have the name; a few of them. */
 export function credentialsByUsername(username: string, limit: number): Statement {
@@ -58,8 +58,9 @@ export function credentialForSignIn({ username, domain, tenantId, browser, netwo
 export interface StoredUser {
   readonly email: string;
   readonly pendingEmail: string | null;
+  /** Address of the record that the user has refused. */
+  readonly refusedEmail: string | null;
   readonly invited: boolean;
-  readonly hasPassword: boolean;
   /** The user can sign in, by whatever they have set up. */
   readonly canSignIn: boolean;
 }
@@ -67,52 +68,66 @@ export interface StoredUser {
 export function holdCredential(tenantId: string, userId: string): Statement {
   const sql = new Sql();
   return sql.statement(
-    `SELECT credential.email, credential.pending_email AS "pendingEmail", credential.invited_at IS NOT NULL AS invited,
-       credential.password_hash IS NOT NULL AS "hasPassword",
+    `SELECT credential.email, credential.pending_email AS "pendingEmail",
+       credential.refused_email AS "refusedEmail", credential.invited_at IS NOT NULL AS invited,
        credential.password_hash IS NOT NULL OR EXISTS (SELECT FROM auth.passkeys passkey
-         WHERE passkey.tenant_id = credential.tenant_id AND passkey.user_id = credential.user_id) AS "canSignIn"
+         WHERE passkey.tenant_id = credential.tenant_id AND passkey.user_id = credential.user_id)
+       OR EXISTS (SELECT FROM auth.identities identity
+         WHERE identity.tenant_id = credential.tenant_id AND identity.user_id = credential.user_id) AS "canSignIn"
      FROM auth.credentials credential
      WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} FOR NO KEY UPDATE`,
   );
 }
 
-const SAME_PENDING = 'lower(stored.pending_email) = lower(excluded.pending_email)';
+export interface Addresses {
+  readonly email: string;
+  readonly pendingEmail: string | null;
+  readonly refusedEmail: string | null;
+}
 
-/** A new address has to be confirmed from the beginning. */
 export function saveCredential(
   tenantId: string,
-  user: { userId: string; username: string; email: string; pendingEmail: string | null; active: boolean },
+  user: { userId: string; username: string; active: boolean } & Addresses,
 ): Statement {
   const sql = new Sql();
   return sql.statement(
-    `INSERT INTO auth.credentials AS stored (tenant_id, user_id, username, email, pending_email, active)
+    `INSERT INTO auth.credentials AS stored (tenant_id, user_id, username, email, pending_email, refused_email, active)
      VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(user.userId, 'uuid')}, ${sql.bind(user.username, 'text')},
-       ${sql.bind(user.email, 'text')}, ${sql.bind(user.pendingEmail, 'text')}, ${sql.bind(user.active, 'boolean')})
+       ${sql.bind(user.email, 'text')}, ${sql.bind(user.pendingEmail, 'text')}, ${sql.bind(user.refusedEmail, 'text')},
+       ${sql.bind(user.active, 'boolean')})
      ON CONFLICT (tenant_id, user_id) DO UPDATE SET username = excluded.username, email = excluded.email,
-       pending_email = excluded.pending_email,
-       pending_since = CASE WHEN ${SAME_PENDING} THEN stored.pending_since WHEN excluded.pending_email IS NOT NULL THEN now() END,
-       pending_confirmed_at = CASE WHEN ${SAME_PENDING} THEN stored.pending_confirmed_at END,
-       pending_agreed_at = CASE WHEN ${SAME_PENDING} THEN stored.pending_agreed_at END, active = excluded.active, updated_at = now()`,
+       pending_email = excluded.pending_email, refused_email = excluded.refused_email, active = excluded.active, updated_at = now()`,
   );
 }
 
-/** A pending new address does not become effective by itself, however long no one objects. */
-export function awaitConsent(tenantId: string, userId: string): Statement {
+/** Stores a link for a mail; nothing when the user has another address by now, whose change has voided earlier links. */
+export function insertMailedLink(link: MailedLink, validSeconds: number): Statement {
   const sql = new Sql();
   return sql.statement(
-    `UPDATE auth.credentials SET pending_since = NULL
-     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`,
+    `INSERT INTO auth.password_links (tenant_id, token_hash, user_id, expires_at)
+     SELECT tenant_id, ${sql.bind(link.tokenHash, 'bytea')}, user_id,
+       now() + make_interval(secs => ${sql.bind(validSeconds, 'integer')})
+     FROM auth.credentials
+     WHERE tenant_id = ${sql.bind(link.tenantId, 'uuid')} AND user_id = ${sql.bind(link.userId, 'uuid')}
+       AND email = ${sql.bind(link.email, 'text')} FOR SHARE`,
   );
 }
 
-/** Forgets links that went, or were about to go, to an address that is not the user's any more. */
-export function forgetLinks(tenantId: string, userId: string, kinds: 'address' | 'all'): readonly Statement[] {
-  return (kinds === 'all' ? ['password_links', 'address_links'] : ['address_links']).map((table) => {
-    const sql = new Sql();
-    return sql.statement(
-      `DELETE FROM auth.${table} WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`,
-    );
-  });
+export interface MailedLink {
+  tenantId: string;
+  userId: string;
+  tokenHash: Buffer;
+  /** The address in effect, as read for the mail. */
+  email: string;
+}
+
+/** Voids links that went, or are about to go, to an address that is no longer the user's. */
+export function forgetPasswordLinks(tenantId: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `DELETE FROM auth.password_links
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`,
+  );
 }
 
 /** Notes that an invitation is on its way, or that there is none; false: it was before. */
@@ -161,15 +176,14 @@ export function credentialByUsedLink(tokenHash: Buffer, usedWith: Buffer): State
   );
 }
 
-/** Marks a live link as used, for an hour, and returns its user: of several calls at once, one gets it. */
+/** Marks a live link as used, for an hour: of several calls at once, one does. */
 export function claimLink(tenantId: string, tokenHash: Buffer, usedWith: Buffer): Statement {
   const sql = new Sql();
   return sql.statement(
     `UPDATE auth.password_links
      SET used_with = ${sql.bind(usedWith, 'bytea')}, expires_at = now() + interval '1 hour'
      WHERE used_with IS NULL AND tenant_id = ${sql.bind(tenantId, 'uuid')} AND token_hash = ${sql.bind(tokenHash, 'bytea')}
-       AND expires_at > now()
-     RETURNING user_id AS "userId"`,
+       AND expires_at > now()`,
   );
 }
 

@@ -7,9 +7,10 @@ import { NOW, on, secondsFromNow } from '../../../mixins/models/sequelize.ts';
 import type { Outbox } from '../mail/outbox.ts';
 import { CredentialModel } from '../models/credential.ts';
 import { PasswordLinkModel } from '../models/password-link.ts';
+import { forgetAddressLinks } from './addresses.sql.ts';
 import type { AuditEntries, NewAuditEntry } from './audit-entries.ts';
 import {
-  awaitConsent,
+  type Addresses,
   claimLink,
   countInDomainElsewhere,
   credentialByLink,
@@ -17,9 +18,11 @@ import {
   credentialByUser,
   credentialForSignIn,
   credentialsByUsername,
-  forgetLinks,
+  forgetPasswordLinks,
   holdCredential,
   holdPassword,
+  insertMailedLink,
+  type MailedLink,
   noteInvited,
   type SignInNames,
   type StoredUser,
@@ -35,9 +38,10 @@ export interface Credential {
   email: string;
   passwordHash: string | null;
   active: boolean;
-  /** From before there were domains: the name alone means this user, unless it is in the domain of another tenant. */
   /** The address of the record, which the user has not confirmed: links go to `email` until then. */
   pendingEmail: string | null;
+  /** Of the sign-ins that begin now; an earlier one has ended with all sessions of the user. */
+  sessionGeneration: number;
 }
 
 /** With where its user has signed in before, of the places that were asked about. */
@@ -59,7 +63,16 @@ interface Meant {
 
 /** At most as many users of one name are distinguished for an operator. */
 const SAME_NAME_MAX = 2;
-const ATTRIBUTES = ['tenantId', 'userId', 'username', 'email', 'passwordHash', 'active', 'pendingEmail'];
+const ATTRIBUTES = [
+  'tenantId',
+  'userId',
+  'username',
+  'email',
+  'passwordHash',
+  'active',
+  'pendingEmail',
+  'sessionGeneration',
+];
 
 export class Credentials {
   readonly #database: Database;
@@ -155,16 +168,24 @@ export class Credentials {
     );
   }
 
+  /** Stores a link that is sent by mail; false when the user has another address by now. */
+  async createMailedLink(link: MailedLink, validSeconds: number): Promise<boolean> {
+    const { rowCount } = await this.#database.shared('auth', link.tenantId, (tx) =>
+      tx.query(insertMailedLink(link, validSeconds)),
+    );
+    return rowCount > 0;
+  }
+
   /** `entry`: for the audit trail; a link takes an account over, so none is made without one. */
   async createLink(
     { tenantId, userId, tokenHash }: { tenantId: string; userId: string; tokenHash: Buffer },
     validSeconds: number,
-    entry: NewAuditEntry | null = null,
+    entry: NewAuditEntry,
   ): Promise<void> {
     const link = { tenantId, userId, tokenHash, expiresAt: secondsFromNow(validSeconds) };
     await this.#trail.change(tenantId, async (tx, note) => {
       await PasswordLinkModel.create(link, on(tx));
-      if (entry) await note(entry);
+      await note(entry);
     });
   }
 
@@ -173,17 +194,17 @@ export class Credentials {
    * with its entry in the audit trail, or nothing. Returns the grants that ended; null: the link has been used or has expired.
    */
   spendLink(
-    { tenantId, tokenHash, usedWith }: UsedLink,
+    { tenantId, userId, tokenHash, usedWith }: UsedLink,
     passwordHash: string,
     outbox: Outbox,
   ): Promise<string[] | null> {
     return this.#trail.change(tenantId, async (tx, note) => {
-      const claimed = await tx.first<{ userId: string }>(claimLink(tenantId, tokenHash, usedWith));
-      if (!claimed) return null;
-      const { userId } = claimed;
+      // The user before the link, as everything that changes both.
       const held = await tx.first<{ email: string; hadPassword: boolean }>(holdPassword(tenantId, userId));
+      const { rowCount: claimed } = await tx.query(claimLink(tenantId, tokenHash, usedWith));
+      if (claimed === 0) return null;
       await writePassword(tx, tenantId, userId, passwordHash, tokenHash);
-      // Somebody who knew the old password may still be signed in with it.
+      // A person who knew the old password may still be signed in with it.
       const ended = await endGrantsOfUser(tx, tenantId, userId);
       if (held?.hadPassword) {
         const details = { at: formatTimestamp(platformTime()) };
@@ -198,6 +219,7 @@ export class Credentials {
 /** A set-password link and what it was used with. */
 interface UsedLink {
   readonly tenantId: string;
+  readonly userId: string;
   readonly tokenHash: Buffer;
   readonly usedWith: Buffer;
 }
@@ -209,11 +231,6 @@ interface SavedUser {
   readonly active: boolean;
 }
 
-interface Addresses {
-  readonly email: string;
-  readonly pendingEmail: string | null;
-}
-
 const isSame = (one: string, other: string | null): boolean => one.toLowerCase() === other?.toLowerCase();
 
 /**
@@ -221,8 +238,11 @@ const isSame = (one: string, other: string | null): boolean => one.toLowerCase()
  * one; a user who cannot sign in yet has nothing to lose, and the first address may have been mistyped.
  */
 function addressesAfter(before: StoredUser | null, given: string): Addresses {
-  if (!before?.canSignIn || isSame(given, before.email)) return { email: given, pendingEmail: null };
-  return { email: before.email, pendingEmail: given };
+  if (!before?.canSignIn || isSame(given, before.email))
+    return { email: given, pendingEmail: null, refusedEmail: null };
+  const { email, refusedEmail } = before;
+  if (isSame(given, refusedEmail)) return { email, pendingEmail: null, refusedEmail };
+  return { email, pendingEmail: given, refusedEmail: null };
 }
 
 async function changeAddress(
@@ -232,17 +252,17 @@ async function changeAddress(
   { email, pendingEmail }: Addresses,
   outbox: Outbox,
 ): Promise<void> {
-  if (!isSame(email, before.email))
-    for (const statement of forgetLinks(tenantId, userId, 'all')) await tx.query(statement);
+  const user = { tenantId, userId };
+  if (!isSame(email, before.email)) {
+    await tx.query(forgetPasswordLinks(tenantId, userId));
+    await tx.query(forgetAddressLinks(user, null));
+  }
   if (pendingEmail === null ? before.pendingEmail === null : isSame(pendingEmail, before.pendingEmail)) return;
-  for (const statement of forgetLinks(tenantId, userId, 'address')) await tx.query(statement);
+  await tx.query(forgetAddressLinks(user, null));
   if (pendingEmail === null) return;
-  const at = formatTimestamp(platformTime());
-  const about = { tenantId, userId, details: { newAddress: pendingEmail, at } };
-  await outbox.add(tx, { ...about, kind: 'addressConfirmation', address: pendingEmail });
-  const noticed = await outbox.add(tx, { ...about, kind: 'addressChanged', address: before.email });
-  // Nobody objects to what they do not hear of: without the mail the new address waits for their consent.
-  if (noticed === 'tooManyMails') await tx.query(awaitConsent(tenantId, userId));
+  const details = { newAddress: pendingEmail, at: formatTimestamp(platformTime()) };
+  await outbox.add(tx, { ...user, details, kind: 'addressConfirmation', address: pendingEmail });
+  await outbox.add(tx, { ...user, details, kind: 'addressChanged', address: before.email });
 }
 
 /** A new password makes every older link useless; the one that it was set with stays as used. */

@@ -1,4 +1,4 @@
-/** Which clients of a tenant call operations that are going to be gone. */
+/** Counts of deprecated operations that clients of a tenant call. */
 import type { DeprecatedUse } from '../../../contracts/auth.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { addUses, type UseRow, usesOfTenant } from './deprecated-uses.sql.ts';

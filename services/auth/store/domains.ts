@@ -18,7 +18,7 @@ export class Domains {
     this.#trail = trail;
   }
 
-  /** Whose domain it is. The tenant is not known: it is what is looked for. */
+  /** The tenant of a domain. Runs as the login role, since no tenant is known yet. */
   async tenantOf(domain: string): Promise<string | null> {
     const sql = new Sql();
     const statement = sql.statement(

@@ -1,6 +1,5 @@
 /** Entries for the audit trails of tenants: what operators do, what users do on pages, and what is done with links. */
 import type { FactorEvent } from '../factors/events.ts';
-import type { AddressDecision, ChangedAddress } from './addresses.sql.ts';
 import type { NewAuditEntry } from './audit-entries.ts';
 
 type Changes = NonNullable<NewAuditEntry['changes']>;
@@ -43,24 +42,17 @@ export const passwordRequested = (userId: string): NewAuditEntry => ({
   changes: null,
 });
 
-const DECISIONS: Record<AddressDecision, string> = {
-  confirm: 'auth.users.confirmAddress',
-  agree: 'auth.users.agreeToAddress',
-  object: 'auth.users.refuseAddress',
-};
-
-/** Of a mail address: its user has confirmed it, or agreed or objected to it from the one before. */
-export function addressDecided({ userId, address }: ChangedAddress, decision: AddressDecision): NewAuditEntry {
-  const [from, to] = decision === 'object' ? [address, null] : [null, address];
-  return { operationId: DECISIONS[decision], userId, channel: 'ui', changes: { mailAddress: { from, to } } };
-}
-
-/** Of a confirmed mail address without an objection in time. */
-export const addressUnopposed = ({ userId, address }: ChangedAddress): NewAuditEntry => ({
-  operationId: 'auth.users.settleAddress',
+/** The mail address of a user was changed with a link: confirmed, or restored. */
+export const addressChanged = (
+  userId: string,
+  act: 'confirmAddress' | 'undoAddress',
+  from: string,
+  to: string,
+): NewAuditEntry => ({
+  operationId: `auth.users.${act}`,
   userId,
-  channel: 'job',
-  changes: { mailAddress: { from: null, to: address } },
+  channel: 'ui',
+  changes: { mailAddress: { from, to } },
 });
 
 /** As through the API, where the operation makes the same entry. */

@@ -14,12 +14,19 @@ export interface PasskeyRow {
   backedUp: boolean;
 }
 
+/** A passkey that signs in. */
+export interface KnownPasskey extends PasskeyRow {
+  /** Of its user; read with the passkey, so that a sign-in with a passkey removed meanwhile does not count. */
+  sessionGeneration: number;
+}
+
 export function passkeyById(id: string): Statement {
   const sql = new Sql();
   return sql.statement(
     `SELECT tenant_id AS "tenantId", id, user_id AS "userId", name, public_key AS "publicKey", counter,
-       transports, backup_eligible AS "backupEligible", backed_up AS "backedUp"
-     FROM auth.passkeys WHERE id = ${sql.bind(id, 'text')}`,
+       transports, backup_eligible AS "backupEligible", backed_up AS "backedUp",
+       session_generation AS "sessionGeneration"
+     FROM auth.passkeys JOIN auth.credentials USING (tenant_id, user_id) WHERE id = ${sql.bind(id, 'text')}`,
   );
 }
 
@@ -34,12 +41,16 @@ export function passkeysOfUser(tenantId: string, userId: string): Statement {
   );
 }
 
-/** Held until the end of the transaction: who else adds a passkey to this user waits. */
-export function lockCredential(tenantId: string, userId: string): Statement {
+/**
+ * Held until the end of the transaction: other changes of the user's factors wait. No row when all sessions of the user
+ * have ended since `generation`; null: whatever has ended.
+ */
+export function lockCredential(tenantId: string, userId: string, generation: number | null): Statement {
   const sql = new Sql();
+  const isCurrent = generation === null ? '' : `AND session_generation = ${sql.bind(generation, 'integer')}`;
   return sql.statement(
     `SELECT FROM auth.credentials
-     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} FOR UPDATE`,
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')} ${isCurrent} FOR UPDATE`,
   );
 }
 
@@ -89,7 +100,7 @@ export function claimRecoveryCode(tenantId: string, userId: string, codeHash: Bu
   );
 }
 
-/** Which factors a user has, in one row. */
+/** Numbers of a user's factors, in one row. */
 export function factorsOfUser(tenantId: string, userId: string): Statement {
   const sql = new Sql();
   const mine = `WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`;

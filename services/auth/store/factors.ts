@@ -10,7 +10,8 @@ import { factorChanged } from './entries.ts';
 import * as statements from './factors.sql.ts';
 import { endGrantsOfUser } from './grants.ts';
 
-export type Passkey = statements.PasskeyRow;
+type Passkey = statements.PasskeyRow;
+export type KnownPasskey = statements.KnownPasskey;
 
 /** A passkey as its owner sees it. */
 interface ListedPasskey {
@@ -33,6 +34,12 @@ export interface UserKey {
   userId: string;
 }
 
+/** A user in a sign-in, which may have ended meanwhile. */
+export interface SignedInUser extends UserKey {
+  /** Of the user's sessions when the sign-in began. */
+  sessionGeneration: number;
+}
+
 /** A user has at most this many passkeys. */
 export const PASSKEYS_MAX = 10;
 
@@ -47,14 +54,14 @@ export class Factors {
     this.#trail = trail;
   }
 
-  /** Which factors the user has. */
+  /** Numbers of the user's factors. */
   counts({ tenantId, userId }: UserKey): Promise<FactorCounts> {
     return this.#shared(tenantId, (tx) => tx.one<FactorCounts>(statements.factorsOfUser(tenantId, userId)));
   }
 
   /** The tenant is not known yet: a passkey alone says who signs in. */
-  passkey(id: string): Promise<Passkey | null> {
-    return this.#database.login((tx) => tx.first<Passkey>(statements.passkeyById(id)));
+  passkey(id: string): Promise<KnownPasskey | null> {
+    return this.#database.login((tx) => tx.first<KnownPasskey>(statements.passkeyById(id)));
   }
 
   /** The user's passkeys, the oldest first. */
@@ -62,12 +69,12 @@ export class Factors {
     return this.#shared(tenantId, (tx) => tx.all<ListedPasskey>(statements.passkeysOfUser(tenantId, userId)));
   }
 
-  /** False when the user has as many passkeys as allowed, or when the passkey is stored already. */
-  async addPasskey(passkey: Passkey): Promise<boolean> {
+  /** False when the user has as many passkeys as allowed, the passkey is stored already, or the sign-in has ended. */
+  async addPasskey({ sessionGeneration, ...passkey }: Passkey & SignedInUser): Promise<boolean> {
     const { tenantId, userId } = passkey;
     try {
       return await this.#trail.change(tenantId, async (tx, note) => {
-        const { rowCount } = await tx.query(statements.lockCredential(tenantId, userId));
+        const { rowCount } = await tx.query(statements.lockCredential(tenantId, userId, sessionGeneration));
         if (rowCount === 0) return false;
         const { passkeys } = await tx.one<{ passkeys: number }>(statements.countPasskeys(tenantId, userId));
         if (passkeys >= PASSKEYS_MAX) return false;
@@ -107,11 +114,18 @@ export class Factors {
     return stored?.sealedSecret ?? null;
   }
 
-  /** Takes the place of an earlier authenticator app. */
-  async setAuthenticator({ tenantId, userId }: UserKey, sealedSecret: Buffer, lastStep: number): Promise<void> {
-    await this.#trail.change(tenantId, async (tx, note) => {
+  /** Takes the place of an earlier authenticator app. False when the sign-in has ended. */
+  setAuthenticator(
+    { tenantId, userId, sessionGeneration }: SignedInUser,
+    sealedSecret: Buffer,
+    lastStep: number,
+  ): Promise<boolean> {
+    return this.#trail.change(tenantId, async (tx, note) => {
+      const { rowCount } = await tx.query(statements.lockCredential(tenantId, userId, sessionGeneration));
+      if (rowCount === 0) return false;
       await AuthenticatorModel.upsert({ tenantId, userId, sealedSecret, lastStep }, on(tx));
       await note(factorChanged(userId, 'authenticatorAdded'));
+      return true;
     });
   }
 
@@ -129,19 +143,25 @@ export class Factors {
     return rowCount > 0;
   }
 
-  /** New codes take the place of all earlier ones. `asked`: by the user, and not together with the first factor. */
-  async replaceRecoveryCodes(
-    { tenantId, userId }: UserKey,
+  /**
+   * New codes take the place of all earlier ones; false when the sign-in has ended. `asked`: by the user, and not
+   * together with the first factor.
+   */
+  replaceRecoveryCodes(
+    { tenantId, userId, sessionGeneration }: SignedInUser,
     codeHashes: readonly Buffer[],
     asked: boolean,
-  ): Promise<void> {
-    await this.#trail.change(tenantId, async (tx, note) => {
+  ): Promise<boolean> {
+    return this.#trail.change(tenantId, async (tx, note) => {
+      const { rowCount } = await tx.query(statements.lockCredential(tenantId, userId, sessionGeneration));
+      if (rowCount === 0) return false;
       await RecoveryCodeModel.destroy({ where: { tenantId, userId }, ...on(tx) });
       await RecoveryCodeModel.bulkCreate(
         codeHashes.map((codeHash) => ({ tenantId, userId, codeHash })),
         on(tx),
       );
       if (asked) await note(factorChanged(userId, 'recoveryCodesMade'));
+      return true;
     });
   }
 
@@ -160,12 +180,13 @@ export class Factors {
    */
   reset({ tenantId, userId }: UserKey): Promise<{ had: FactorCounts; ended: string[] }> {
     return this.#trail.change(tenantId, async (tx, note) => {
+      // Locks the user first, as every change of factors does.
+      const ended = await endGrantsOfUser(tx, tenantId, userId);
       const had = await tx.one<FactorCounts>(statements.factorsOfUser(tenantId, userId));
       const where = { tenantId, userId };
       await PasskeyModel.destroy({ where, ...on(tx) });
       await AuthenticatorModel.destroy({ where, ...on(tx) });
       await RecoveryCodeModel.destroy({ where, ...on(tx) });
-      const ended = await endGrantsOfUser(tx, tenantId, userId);
       await note(factorChanged(userId, 'reset', null));
       return { had, ended };
     });
@@ -176,7 +197,7 @@ export class Factors {
     const { tenantId, userId } = user;
     return this.#trail.change(tenantId, async (tx, note) => {
       // Two factors that are removed at once would each see the other one.
-      await tx.query(statements.lockCredential(tenantId, userId));
+      await tx.query(statements.lockCredential(tenantId, userId, null));
       if ((await remove(tx)) === 0) return false;
       const { passkeys, authenticator } = await tx.one<FactorCounts>(statements.factorsOfUser(tenantId, userId));
       if (passkeys === 0 && !authenticator) await RecoveryCodeModel.destroy({ where: keyOf(user), ...on(tx) });

@@ -8,6 +8,8 @@ export interface GrantRow {
   userId: string;
   clientId: string;
   payload: object;
+  /** See SignIn. */
+  sessionGeneration: number | null;
 }
 
 export interface IntegrationOf {
@@ -18,13 +20,17 @@ export interface IntegrationOf {
   authentication: string;
 }
 
+/** Saves nothing once all sessions of the user have ended since the sign-in; one lock with the end of them. */
 export function saveGrant(grant: GrantRow, expiresInSeconds: number): Statement {
   const sql = new Sql();
   return sql.statement(
     `INSERT INTO auth.grants (tenant_id, id, user_id, client_id, payload, expires_at)
-     VALUES (${sql.bind(grant.tenantId, 'uuid')}, ${sql.bind(grant.id, 'text')}, ${sql.bind(grant.userId, 'uuid')},
+     SELECT tenant_id, ${sql.bind(grant.id, 'text')}, user_id,
        ${sql.bind(grant.clientId, 'text')}, ${sql.bind(JSON.stringify(grant.payload), 'jsonb')},
-       now() + make_interval(secs => ${sql.bind(expiresInSeconds, 'float8')}))
+       now() + make_interval(secs => ${sql.bind(expiresInSeconds, 'float8')})
+     FROM auth.credentials
+     WHERE tenant_id = ${sql.bind(grant.tenantId, 'uuid')} AND user_id = ${sql.bind(grant.userId, 'uuid')}
+       AND session_generation = ${sql.bind(grant.sessionGeneration, 'integer')} FOR SHARE
      ON CONFLICT (tenant_id, id) DO UPDATE SET payload = excluded.payload, expires_at = excluded.expires_at`,
   );
 }
@@ -128,6 +134,15 @@ export function deleteConnection(
 export function deleteGrant(grantId: string): Statement {
   const sql = new Sql();
   return sql.statement(`DELETE FROM auth.grants WHERE id = ${sql.bind(grantId, 'text')}`);
+}
+
+/** Ends the sign-ins of a user, those under way included. */
+export function endSignIns(tenantId: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `UPDATE auth.credentials SET session_generation = session_generation + 1
+     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`,
+  );
 }
 
 export function deleteGrantsOfUser(tenantId: string, userId: string): Statement {

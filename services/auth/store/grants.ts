@@ -25,10 +25,12 @@ export class Grants {
     this.#trail = trail;
   }
 
-  async save(grant: statements.GrantRow, expiresInSeconds: number): Promise<void> {
-    await this.#database.shared('auth', grant.tenantId, (tx) =>
+  /** False: the sign-in has ended with all sessions of the user. */
+  async save(grant: statements.GrantRow, expiresInSeconds: number): Promise<boolean> {
+    const { rowCount } = await this.#database.shared('auth', grant.tenantId, (tx) =>
       tx.query(statements.saveGrant(grant, expiresInSeconds)),
     );
+    return rowCount > 0;
   }
 
   /** The tenant is not known yet: tokens of the provider carry the grant's id alone. */
@@ -48,7 +50,7 @@ export class Grants {
   }
 
   /**
-   * Which of these grants are live: known, not expired, of an active user. `used`: they are marked so, unless the database
+   * Those of the grants that are live: known, not expired, of an active user. `used`: they are marked so, unless the database
    * takes no changes.
    */
   async live(tenantId: string, grantIds: readonly string[], used: boolean): Promise<LiveGrant[]> {
@@ -110,6 +112,8 @@ export class Grants {
 
 /** The same within a transaction of the tenant. */
 export async function endGrantsOfUser(tx: Tx, tenantId: string, userId: string): Promise<string[]> {
+  // First: what a request under way has saved by now is deleted, and what it saves later is refused.
+  await tx.query(statements.endSignIns(tenantId, userId));
   const ended = await tx.all<{ id: string }>(statements.deleteGrantsOfUser(tenantId, userId));
   // User ids are unique over all tenants; artifacts have no tenant of their own.
   await ArtifactModel.destroy({ where: { accountId: userId }, ...on(tx) });

@@ -1,4 +1,4 @@
-/** Which users the people at OpenID providers are. */
+/** Users by their identities at OpenID providers. */
 import { type Database, sqlState } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { AuditEntries } from './audit-entries.ts';
@@ -12,6 +12,11 @@ interface Identity {
   subject: string;
 }
 
+interface SignIn {
+  userId: string;
+  sessionGeneration: number;
+}
+
 export class Identities {
   readonly #database: Database;
   readonly #trail: AuditEntries;
@@ -21,17 +26,17 @@ export class Identities {
     this.#trail = trail;
   }
 
-  /** The user that the person is; null when they have not signed in before. */
-  async userOf({ tenantId, issuer, subject }: Identity): Promise<string | null> {
+  /** The user that the person is, as they sign in; null when they have not signed in before. */
+  userOf({ tenantId, issuer, subject }: Identity): Promise<SignIn | null> {
     const sql = new Sql();
     const statement = sql.statement(
-      `UPDATE auth.identities SET last_used_at = now()
-       WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND issuer = ${sql.bind(issuer, 'text')}
+      `UPDATE auth.identities identity SET last_used_at = now() FROM auth.credentials credential
+       WHERE credential.tenant_id = identity.tenant_id AND credential.user_id = identity.user_id
+         AND identity.tenant_id = ${sql.bind(tenantId, 'uuid')} AND issuer = ${sql.bind(issuer, 'text')}
          AND subject = ${sql.bind(subject, 'text')}
-       RETURNING user_id AS "userId"`,
+       RETURNING identity.user_id AS "userId", credential.session_generation AS "sessionGeneration"`,
     );
-    const found = await this.#database.shared('auth', tenantId, (tx) => tx.first<{ userId: string }>(statement));
-    return found?.userId ?? null;
+    return this.#database.shared('auth', tenantId, (tx) => tx.first<SignIn>(statement));
   }
 
   /** False when the person is a user already, or the user another person at the same provider. */
@@ -62,8 +67,8 @@ export class Identities {
        WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`,
     );
     return this.#trail.change(tenantId, async (tx, note) => {
-      const { rowCount: removed } = await tx.query(statement);
       const ended = await endGrantsOfUser(tx, tenantId, userId);
+      const { rowCount: removed } = await tx.query(statement);
       const changes = { identities: { from: String(removed), to: '0' } };
       await note(operatorAct('auth.identities.remove', { userId, changes }));
       return { removed, ended };

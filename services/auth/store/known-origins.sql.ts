@@ -28,7 +28,7 @@ export function rememberOrigins(
   ];
 }
 
-/** Which of these origins the user has signed in from. */
+/** Those of the origins from which the user has signed in. */
 export function knownOrigins(tenantId: string, userId: string, origins: readonly Buffer[]): Statement {
   const sql = new Sql();
   return sql.statement(

@@ -1,7 +1,7 @@
 /** Browsers and networks from which users have signed in. */
 import { createHash } from 'node:crypto';
 import { platformTime } from '../../../lib/values/clock.ts';
-import { networkOf } from '../../../lib/values/network.ts';
+import { homeNetworkOf } from '../../../lib/values/network.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import type { MailDetails } from '../mail/kinds.ts';
@@ -21,7 +21,7 @@ const digest = (text: string): Buffer => createHash('sha256').update(text).diges
 
 /** By what the value of a browser's cookie, or a network, is known; never by itself. */
 export const browserOrigin = (browser: string): Buffer => digest(`browser ${browser}`);
-export const networkOrigin = (address: string): Buffer => digest(`network ${networkOf(address)}`);
+export const networkOrigin = (address: string): Buffer => digest(`network ${homeNetworkOf(address)}`);
 
 export class KnownOrigins {
   readonly #database: Database;

@@ -52,7 +52,7 @@ export class Origins {
     return this.#isNamed({ origins: { [Op.contains]: [origin] } });
   }
 
-  /** Nobody has signed in yet. Says only whether a client of any tenant names the metadata document. */
+  /** Called before a sign-in, so it says only whether a client of any tenant names the metadata document. */
   hasDocument(address: string): Promise<boolean> {
     return this.#isNamed({ documents: { [Op.contains]: [address] } });
   }

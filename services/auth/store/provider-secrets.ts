@@ -5,7 +5,7 @@ import type { Kept } from '../vault.ts';
 import type { AuditEntries } from './audit-entries.ts';
 import { operatorAct } from './entries.ts';
 
-/** Whose secret it is: it counts at no other address, and for no other client. */
+/** The secret is bound to these: it is not used for another issuer or client. */
 export interface SecretOwner {
   tenantId: string;
   apiName: string;

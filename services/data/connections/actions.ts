@@ -9,13 +9,13 @@ import type { Tenants } from '../tenants.ts';
 import { confirmGrants } from './confirm.ts';
 import { revokeConnection } from './revoke.ts';
 
-export const connectionActions = (database: Database, tenants: Tenants, log: () => ServiceBroker['logger']) =>
+export const connectionActions = (database: Database, tenants: Tenants, log: ServiceBroker['logger']) =>
   ({
     'grants.confirm': (ctx) => confirmGrants(database, tenants, ctx.params.grants),
     'connections.revoke': (ctx) => {
       const grantEnded = (grantId: string): Promise<unknown> =>
         call(ctx, 'auth.grants.noteEnded', { grantIds: [grantId] }).catch((error: unknown) =>
-          warnOf(log(), error, 'The end of a connection was not announced; gateways see it within seconds.'),
+          warnOf(log, error, 'The end of a connection was not announced; gateways see it within seconds.'),
         );
       return revokeConnection({ database, grantEnded }, requestContext(ctx), ctx.params);
     },

@@ -1,13 +1,8 @@
 /**
- * Which grants still live, for gateways that cannot ask auth: by auth's own tables and rule, and by the clients that the
+ * Live grants, for gateways that cannot ask auth: by auth's own tables and rule, and by the clients that the
  * tenant's configuration has now. Source: docs/reference/authentication.md.
  */
-import {
-  ACCOUNT_CLIENT_ID,
-  APPROVALS_CLIENT_ID,
-  CLI_CLIENT_ID,
-  DASHBOARDS_CLIENT_ID,
-} from '../../../contracts/auth.ts';
+import { ACCOUNT_CLIENT_ID, APP_CLIENTS, CLI_CLIENT_ID } from '../../../contracts/auth.ts';
 import type { DataActions } from '../../../contracts/data.ts';
 import { type DeclaredClient, isGrantOf } from '../../../lib/access/client-marks.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
@@ -21,9 +16,8 @@ type Grants = DataActions['data.grants.confirm']['params']['grants'];
 
 const BUILT_IN: ReadonlySet<string> = new Set([
   ACCOUNT_CLIENT_ID,
-  APPROVALS_CLIENT_ID,
   CLI_CLIENT_ID,
-  DASHBOARDS_CLIENT_ID,
+  ...APP_CLIENTS.map(({ clientId }) => clientId),
 ]);
 
 /** The ids of those grants that live, of tenants that are not suspended, and whose client may still be used. */

@@ -49,7 +49,7 @@ export interface Question {
 }
 
 export interface Subject {
-  /** Whose access is explained. */
+  /** User whose access is explained. */
   readonly view: View;
   /** Scopes of the connection; null when another user is asked about, whose connections are unknown. */
   readonly scopes: ScopeSet | null;

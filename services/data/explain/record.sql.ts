@@ -4,12 +4,11 @@ import { criteriaOf } from '../../../lib/access/criteria.ts';
 import { PARENTS_MAX, parentFields, type SharedRecord } from '../../../lib/access/sharing.ts';
 import { tenantSchema } from '../../../lib/context.ts';
 import { storedInputsOf } from '../../../lib/expression/formulas.ts';
-import { objectOf, requireField } from '../../../lib/schema/lookup.ts';
+import { objectOf, referredObject, requireField } from '../../../lib/schema/lookup.ts';
 import { fieldsThatShare } from '../../../lib/schema/shares-through.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
-
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { exactJson, reachSql, table } from '../sql.ts';
@@ -81,7 +80,7 @@ export function referencedStatement(view: View, references: readonly GivenRefere
   const misplaced = references.flatMap(({ object, id, given }) => {
     const ids = new Map<FieldValue, string>();
     for (const { named } of given) {
-      const found = named && lookupSql(view, schema, sql, named);
+      const found = named && lookupSql(view, schema, sql.for(named), named);
       if (named && found) ids.set(named, found);
       seen.push(found ? `${found} IS NOT NULL` : 'false');
     }
@@ -118,7 +117,7 @@ export function sharedRecordSql(
     const inner = `${alias}_o`;
     return [
       `${literal(field.apiName)}, (
-        SELECT ${inner}."ownerId" FROM ${table(schema, field.referenceTo[0]!)} ${inner}
+        SELECT ${inner}."ownerId" FROM ${table(schema, referredObject(field))} ${inner}
         WHERE ${inner}."id" = ${alias}.${identifier(field.apiName)})`,
     ];
   });

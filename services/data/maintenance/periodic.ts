@@ -1,5 +1,4 @@
-/** Periodic work of the data service on every tenant: it removes expired rows and seals the audit trail. */
-import type { ServiceBroker } from 'moleculer';
+/** Periodic work of the data service on every tenant: it removes expired rows, informs auth of users, and seals the audit trail. */
 import { call } from '../../../contracts/call.ts';
 import { periodicQueue } from '../../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../../mixins/jobs/tenants.ts';
@@ -7,7 +6,6 @@ import { warnOf } from '../../../mixins/log-failure.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import type { OlderSchemas } from '../older-schema.ts';
 import { sealTenant } from '../trail/chain.ts';
-import type { UserSync } from '../users/sync.ts';
 import { RetentionNumbers } from './numbers.ts';
 import { sweepTenant, TENANT_MS, within } from './sweep.ts';
 
@@ -21,11 +19,10 @@ const TENANTS_PER_PAGE = 500;
 /** Offers to do the periodic work in this process; each run is done by one of the processes that offer it. */
 export async function startPeriodicWork(
   platform: Platform,
-  broker: ServiceBroker,
-  sync: UserSync,
+  sendUsers: (tenantId: string) => Promise<void>,
   olderSchemas: OlderSchemas,
 ): Promise<void> {
-  const { database, jobs, metrics } = platform;
+  const { database, jobs, metrics, broker, log } = platform;
   const numbers = new RetentionNumbers();
   numbers.register(metrics, database);
   const tenants = (after: string | undefined) =>
@@ -33,7 +30,7 @@ export async function startPeriodicWork(
   const failed = (message: string) => (tenantId: string, failure: unknown) =>
     void olderSchemas.explain(tenantId, failure).then((error) => {
       // The reason has been logged, once for each tenant.
-      if (error === failure) warnOf(broker.logger, error, message, { tenantId });
+      if (error === failure) warnOf(log, error, message, { tenantId });
     });
   await repeatForTenants(jobs, {
     queue: SWEEP,
@@ -41,10 +38,11 @@ export async function startPeriodicWork(
     tenants,
     work: async (tenantId, signal) => {
       const inTime = within(TENANT_MS);
-      const swept = await sweepTenant(database, tenantId, sync, () => !signal.aborted && inTime());
+      const swept = await sweepTenant(database, tenantId, () => !signal.aborted && inTime());
       numbers.note(tenantId, swept);
-      if (swept.unfinished.length > 0 && !signal.aborted)
-        broker.logger.warn({ tenantId, left: swept.unfinished }, FALLEN_BEHIND);
+      if (swept.unfinished.length > 0 && !signal.aborted) log.warn({ tenantId, left: swept.unfinished }, FALLEN_BEHIND);
+      // Those of a process that died before it could.
+      await sendUsers(tenantId);
     },
     failed: failed('Expired rows of a tenant were not removed; the next run tries again.'),
   });

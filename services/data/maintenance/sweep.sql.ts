@@ -1,5 +1,5 @@
 /** The statements that remove expired rows, each a bounded number of them, oldest first. `schema` is quoted. */
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { USER_SYNC } from '../users/rules.ts';
 

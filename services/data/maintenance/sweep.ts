@@ -1,11 +1,10 @@
 /**
- * Removes what a tenant keeps for a while only, after its retention, and sends users to auth that a crash kept from it.
+ * Removes what a tenant keeps for a while only, after its retention.
  * One process at a time does it; doing it twice does no harm. Source: docs/reference/retention.md.
  */
 
 import type { Database } from '../../../mixins/database/database.ts';
 import { removeExpired } from '../trail/chain.ts';
-import { sendUnsentUsers, type UserSync } from '../users/sync.ts';
 import {
   BATCH_ROWS,
   EXPIRING,
@@ -22,8 +21,6 @@ export type Swept = (typeof SWEPT)[number];
 export interface SweepResult {
   /** Rows removed of each kind. */
   readonly removed: Readonly<Record<Swept, number>>;
-  /** Users that were sent to auth. */
-  readonly users: number;
   /** Kinds of which expired rows are left, because the time was up. */
   readonly unfinished: readonly Swept[];
 }
@@ -32,12 +29,7 @@ export interface SweepResult {
 export const TENANT_MS = 30_000;
 
 /** `mayGoOn`: asked before each batch but the first of each kind. */
-export async function sweepTenant(
-  database: Database,
-  tenantId: string,
-  sync: UserSync,
-  mayGoOn: () => boolean,
-): Promise<SweepResult> {
+export async function sweepTenant(database: Database, tenantId: string, mayGoOn: () => boolean): Promise<SweepResult> {
   const removed: Record<Swept, number> = { confirmations: 0, keys: 0, records: 0, shares: 0, events: 0, audit: 0 };
   const unfinished: Swept[] = [];
   const work: Readonly<Record<Swept, Batch>> = {
@@ -57,7 +49,7 @@ export async function sweepTenant(
       unfinished.push(kind);
       break;
     }
-  return { removed, unfinished, users: await sendUnsentUsers(database, tenantId, sync) };
+  return { removed, unfinished };
 }
 
 /** True for so long. */

@@ -1,6 +1,5 @@
 /** Records in groups, as a service asks for them for a user. Source: docs/reference/aggregation.md. */
 
-import { LIMITS } from '../../../config/limits.ts';
 import type {
   AccessNote,
   AggregateColumn,
@@ -12,6 +11,7 @@ import { reach } from '../../../lib/access/sharing.ts';
 import type { Access } from '../../../lib/access/types.ts';
 import { type Asker, tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { planAggregate } from '../../../lib/query/aggregate.ts';
 import {
   type AggregateRow,
@@ -26,6 +26,7 @@ import { CURSOR_MESSAGES, cursorError } from '../../../lib/query/cursor.ts';
 import { type ListIdentity, openListCursor, sealListCursor } from '../../../lib/query/list-cursor.ts';
 import type { AggregatePlan, Constrained, Dimension, Measure } from '../../../lib/query/types.ts';
 import { isReference } from '../../../lib/schema/field-types/registry.ts';
+import { requireField } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { isUserObject } from '../../../lib/schema/user-object.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
@@ -105,7 +106,7 @@ function positionIn(cursor: string | null, identity: ListIdentity, seal: Seal): 
   if (cursor === null) return null;
   const [keys] = openListCursor(identity, cursor, seal, '/cursor');
   if (keys === undefined) throw cursorError('CURSOR_INVALID', CURSOR_MESSAGES.invalid, '/cursor');
-  return JSON.parse(keys) as (string | null)[];
+  return JSON.parse(keys);
 }
 
 /** The objects whose records a dimension shows, with the field that names them, as far as the caller reads them. */
@@ -118,7 +119,7 @@ function namedBy({ field }: Dimension, access: Access, { deniedObjects = [] }: A
     const { object, fields } = target;
     const name = isUserObject(object) ? 'displayName' : object.nameField;
     if (!fields[name]?.read) return [];
-    return [{ object, name: object.fields[name]!, sharing: reach(access, apiName, 'read') }];
+    return [{ object, name: requireField(object, name), sharing: reach(access, apiName, 'read') }];
   });
 }
 

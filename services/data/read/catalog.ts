@@ -6,6 +6,7 @@ import { AGGREGATE_LIMITS, aggregationsFor } from '../../../lib/query/aggregate.
 import { granularitiesOf, groupable, operatorsFor } from '../../../lib/query/capabilities.ts';
 import { valueTypeName } from '../../../lib/schema/field-types/registry.ts';
 import { type Labels, labelsFor } from '../../../lib/schema/labels.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { visibleObject } from '../object-access.ts';
 import { fromCurrentView } from './objects.ts';
 import type { ReadDeps } from './read.ts';
@@ -52,10 +53,7 @@ function catalog(access: Access, entry: ObjectAccess, labels: Labels): ObjectCat
           ];
     }),
     relationships: object.childRelationships
-      .filter(
-        ({ objectApiName: child, field }) =>
-          Object.hasOwn(access.objects, child) && access.objects[child]!.fields[field]?.read,
-      )
+      .filter(({ objectApiName: child, field }) => ownEntry(access.objects, child)?.fields[field]?.read)
       .map(({ relationshipName, objectApiName: child }) => ({ relationshipName, objectApiName: child })),
     limits: {
       maxDimensions: AGGREGATE_LIMITS.dimensions_max,

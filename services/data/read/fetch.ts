@@ -1,5 +1,12 @@
 /** Runs compiled queries: here rows become the bytes of an answer. */
-import { type CompiledList, type Page, readPage, readRecord, type SingleRecord } from '../../../lib/query/sql.ts';
+import {
+  type CompiledList,
+  type Page,
+  type RecordRow,
+  readPage,
+  readRecord,
+  type SingleRecord,
+} from '../../../lib/query/sql.ts';
 import type { CompiledQuery } from '../../../lib/query/types.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 
@@ -25,8 +32,6 @@ export async function fetchRecord(
   tx: Tx,
   compiled: CompiledQuery,
 ): Promise<Omit<SingleRecord, 'record'> & { record: Buffer | null }> {
-  const [row] = (await tx.arrays(compiled)).rows;
-  if (!row) throw new Error('The statement of a record returned no row.');
-  const read = readRecord(row);
+  const read = readRecord(await tx.one<RecordRow>(compiled));
   return { ...read, record: read.record === null ? null : Buffer.from(read.record) };
 }

@@ -9,6 +9,12 @@ interface PreparedList {
   readonly compiled: CompiledList;
 }
 
+export interface PreparedGet {
+  readonly compiled: CompiledQuery;
+  /** The answer shows other records as well. */
+  readonly expands: boolean;
+}
+
 /**
  * Compiled reads of one data service by view. Not shared between databases, where the same versions can mean another
  * configuration.
@@ -20,8 +26,8 @@ export class PreparedReads {
     sizeCalculation: ({ compiled }, key) => compiled.text.length + key.length * 3 + 2_048,
   });
   /** Statements of gets, by view and shape. */
-  readonly gets = new CountedCache<string, CompiledQuery>({
+  readonly gets = new CountedCache<string, PreparedGet>({
     maxSize: 32 * 1024 * 1024,
-    sizeCalculation: (compiled, shape) => compiled.text.length + shape.length,
+    sizeCalculation: ({ compiled }, shape) => compiled.text.length + shape.length,
   });
 }

@@ -18,6 +18,7 @@ import { etagOf } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { timezoneOf, type View } from '../view.ts';
 import { fetchPage, fetchRecord } from './fetch.ts';
+import type { PreparedGet } from './prepared.ts';
 import { notModified, type ReadDeps } from './read.ts';
 
 const queryView = (view: View): QueryView => ({
@@ -41,7 +42,6 @@ async function page(
   raw: Record<string, unknown>,
 ): Promise<OperationReply> {
   const { tenantId, userId } = request;
-  const parsed = parseListQuery(raw, source);
   const asked = `${source} ${call.ieee754Compatible ?? false} ${call.path.objectApiName} ${JSON.stringify(raw)}`;
   return deps.tenants.withView(tenantId, userId, async (view) => {
     const at = queryView(view);
@@ -50,6 +50,7 @@ async function page(
     const key = `${view.key} ${asked}`;
     let prepared = known ? deps.statements.lists.get(key) : undefined;
     if (!prepared) {
+      const parsed = parseListQuery(raw, source);
       const object = visibleObject(view, call.path.objectApiName);
       const planned = planList(parsed, object.object, at, { ieee754Compatible: call.ieee754Compatible ?? false });
       const plan = continuePlan(planned, parsed, seal);
@@ -70,50 +71,45 @@ async function page(
 /** A value that may be a date relative to now: its plan is valid only for this moment. */
 const RELATIVE = /TODAY|YESTERDAY|TOMORROW|THIS_|LAST_|NEXT_/;
 
-export const getRecord: Handler<'data.records.get', ReadDeps> = async (deps, request, call) => {
-  const asked = shownOf(call);
-  const { record, etag } = await readOne(deps, request, call, asked);
-  // The tag is that of the record alone: what is expanded may have changed all the same.
-  if (asked.expand.length === 0 && matchesEtag(call.headers.ifNoneMatch, etag)) return notModified(etag);
-  return { headers: { ETag: etag }, body: record };
-};
-
-/** Fields shown of a record. */
-type Shown = Pick<ListRequest, 'fields' | 'expand'>;
-
-const EVERYTHING: Shown = { fields: null, expand: [] };
-
-const shownOf = ({ query }: OperationInput<'data.records.get'>): Shown =>
-  query.fields === undefined && query.expand === undefined ? EVERYTHING : parseListQuery(query, 'query');
-
-function readOne(
-  deps: ReadDeps,
-  request: RequestContext,
-  call: OperationInput<'data.records.get'>,
-  { fields, expand }: Shown,
-): Promise<{ record: Buffer; etag: string }> {
+export const getRecord: Handler<'data.records.get', ReadDeps> = (deps, request, call) => {
   const id = call.path.id.toLowerCase();
   return deps.tenants.withView(request.tenantId, request.userId, async (view) => {
-    const object = visibleObject(view, call.path.objectApiName);
-    const shown = `${JSON.stringify(fields)} ${call.query.expand ?? ''}`;
-    const shape = `${view.key} ${object.object.apiName} ${call.ieee754Compatible ?? false} ${shown}`;
-    let compiled = deps.statements.gets.get(shape);
-    if (!compiled) {
-      const plan = planGet(NO_ID, fields, object.object, queryView(view), {
-        ieee754Compatible: call.ieee754Compatible ?? false,
-        expand,
-      });
-      compiled = compileGet(constrain(plan, view.access), tenantSchema(request.tenantId));
-      deps.statements.gets.set(shape, compiled);
-    }
+    const { compiled, expands } = preparedGet(deps, request, call, view);
     if (!isUuid(id)) throw recordNotFound();
     const values = compiled.values.map((value) => (value === NO_ID ? id : value));
     const found = await deps.database.tenant(request.tenantId, (tx) => fetchRecord(tx, { ...compiled, values }));
     assertFresh(view, found.metadataVersion, found.accessVersion);
     if (found.record === null || found.recordVersion === null) throw recordNotFound();
-    return { record: found.record, etag: etagOf(found.recordVersion) };
+    const etag = etagOf(found.recordVersion);
+    // The tag is that of the record alone: what is expanded may have changed all the same.
+    if (!expands && matchesEtag(call.headers.ifNoneMatch, etag)) return notModified(etag);
+    return { headers: { ETag: etag }, body: found.record };
   });
+};
+
+/** The statement of a get, compiled once for each view and selection of fields. */
+function preparedGet(
+  { statements }: ReadDeps,
+  { tenantId }: RequestContext,
+  { path, query, ieee754Compatible = false }: OperationInput<'data.records.get'>,
+  view: View,
+): PreparedGet {
+  const { fields, expand } = query;
+  // No value of a request contains the separator, which also stands for an absent one.
+  const shape = [view.key, ieee754Compatible, path.objectApiName, fields ?? '\0', expand ?? '\0'].join('\0');
+  const known = statements.gets.get(shape);
+  if (known) return known;
+  const asked = fields === undefined && expand === undefined ? EVERYTHING : parseListQuery(query, 'query');
+  const { object } = visibleObject(view, path.objectApiName);
+  const plan = planGet(NO_ID, asked.fields, object, queryView(view), { ieee754Compatible, expand: asked.expand });
+  const compiled = compileGet(constrain(plan, view.access), tenantSchema(tenantId));
+  const prepared = { compiled, expands: asked.expand.length > 0 };
+  statements.gets.set(shape, prepared);
+  return prepared;
 }
+
+/** Fields shown of a record. */
+const EVERYTHING: Pick<ListRequest, 'fields' | 'expand'> = { fields: null, expand: [] };
 
 /** Stands for the id in a compiled statement; no record has it. */
 const NO_ID = '00000000-0000-0000-0000-000000000000';

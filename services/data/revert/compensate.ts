@@ -3,10 +3,10 @@
  * delete, so that all rules of such writes apply to who reverts.
  */
 
-import { LIMITS } from '../../../config/limits.ts';
 import type { SkipReason } from '../../../contracts/data/agent-runs.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { fieldOf, ownEntry } from '../../../lib/schema/lookup.ts';
 import { isWritable } from '../../../lib/schema/record-types.ts';
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
@@ -21,8 +21,9 @@ import { deletionSteps } from '../write/delete.ts';
 import { isNeeded } from '../write/restore.sql.ts';
 import { restoreSteps } from '../write/restore.ts';
 import { standardObject } from '../write/standard-objects.ts';
+import { runTasks } from '../write/tasks.ts';
 import { matchVersion, UPDATE_STEPS } from '../write/update.ts';
-import { type MutationCall, type MutationDeps, newWrite, runSteps, type Step, type Write } from '../write/write.ts';
+import type { MutationCall, MutationDeps, Step, Write } from '../write/write.ts';
 import {
   type ChangedRecord,
   dependsStatement,
@@ -162,16 +163,16 @@ async function compensateOnce(
   const task = { mutation: 'update', call, body, external: null } as const;
   // Asked before a connection is taken: another service needs one, too.
   const usernameConflict = (await special?.usernameConflict(deps, tenantId, id, access, task)) ?? null;
+  const begin = { access, id, body, usernameConflict };
   await attempt.inUnit(async (unit) => {
-    let etag = etagOf(version);
-    for (const [index, mutation] of compensations.entries()) {
-      const ifMatch = [etag];
-      // The last one commits.
-      const own = index === compensations.length - 1 ? unit : unit.part();
-      const write = newWrite({ unit: own, deps, mutation, call, view, access, id, body, ifMatch, usernameConflict });
-      const { headers } = await runSteps(write, stepsOf(mutation, plan));
-      etag = headers?.['ETag'] ?? etag;
-    }
+    await runTasks(
+      unit,
+      { deps, call, view, commits: true },
+      compensations.map((mutation) => (done) => {
+        const ifMatch = [done.at(-1)?.etag ?? etagOf(version)];
+        return { ...begin, mutation, ifMatch, steps: stepsOf(mutation, plan) };
+      }),
+    );
     return { body: null };
   });
   await special?.committed(deps, tenantId);

@@ -1,6 +1,7 @@
 /** The statements of reverting an agent run: what it has changed, what a record was before, what refers to it. */
-import { LIMITS } from '../../../config/limits.ts';
+
 import { DATA_OPERATIONS } from '../../../contracts/data.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { recordChangeOf } from '../../../lib/operation.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
@@ -145,7 +146,7 @@ export interface RecordState extends Versions {
   readonly version: number | null;
   /** Its version in the recycle bin; null: it is not there. */
   readonly deletedVersion: number | null;
-  /** Somebody else has changed it since the run first did. */
+  /** Changed by another caller since the run first changed it. */
   readonly changedSince: boolean;
   /** JSON of the value that each changed field had before the run; null: it changed none. */
   readonly before: Readonly<Record<string, string>> | null;
@@ -265,7 +266,7 @@ export function skippedStatement(
     records.map(({ id }) => id),
     'uuid[]',
   );
-  return sql.statement(`${auditSql(schemaOf(request.tenantId), sql, new CallerSql(sql, request), entry, ofRow)}
+  return sql.statement(`${auditSql(schemaOf(request.tenantId), sql, new CallerSql(sql.for(request)), entry, ofRow)}
     FROM (SELECT object, record_id, ${randomTrailIds}
       FROM unnest(${objects}, ${ids}) named(object, record_id)) skipped`);
 }

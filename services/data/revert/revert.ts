@@ -4,13 +4,13 @@
  * nothing twice and answers for all. Reasons: docs/decisions/revert-of-runs.md.
  */
 
-import { LIMITS } from '../../../config/limits.ts';
 import { type RevertResult, SKIP_REASONS, type SkipReason } from '../../../contracts/data/agent-runs.ts';
 import type { RecordName } from '../../../contracts/data.ts';
 import type { OperationInput } from '../../../contracts/operations.ts';
 import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
@@ -104,7 +104,7 @@ function takeUpKey(
 ): Promise<OperationReply | null> {
   return platform.database.tenant(request.tenantId, async (tx) => {
     const sql = new Sql();
-    if (await tx.first(sql.statement(failKeySql(tx.schema, key, sql)))) return null;
+    if (await tx.first(sql.statement(failKeySql(tx.schema, sql.for(key).of)))) return null;
     return answerOf(await findKey(tx, key), key);
   });
 }

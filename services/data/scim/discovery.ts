@@ -1,7 +1,8 @@
 /** The endpoint's description of itself (RFC 7644 section 4, RFC 7643 sections 5 to 7). */
-import { LIMITS } from '../../../config/limits.ts';
+
 import { SCIM_PREFIX } from '../../../contracts/scim.ts';
 import { documentsUrl } from '../../../lib/addresses.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { addressOf, type Json } from './messages.ts';
 import {
   type Attribute,

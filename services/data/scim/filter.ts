@@ -1,6 +1,6 @@
 /** Filters of RFC 7644 section 3.4.2.2: bounded, parsed, and as a small tree that users and groups compile on their own. */
 import { type Filter, parse } from 'scim2-parse-filter';
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { scimError } from './errors.ts';
 import { ENTERPRISE_SCHEMA, GROUP_SCHEMA, USER_SCHEMA } from './schema.ts';
 

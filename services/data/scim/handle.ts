@@ -3,6 +3,7 @@ import type { ScimCall } from '../../../contracts/scim.ts';
 import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { membersOf } from '../../../lib/json/objects.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { matchesEtag } from '../../../lib/values/etags.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
@@ -120,8 +121,8 @@ async function oneGroup(
     call,
   );
   if (!resource) throw recordNotFound();
-  const { version } = resource['meta'] as { version?: string };
-  return { resource, etag: version ?? null };
+  const { version } = membersOf(resource['meta']);
+  return { resource, etag: typeof version === 'string' ? version : null };
 }
 
 interface Found {
@@ -142,7 +143,7 @@ const changedUser =
     const selection = selectionOf(call.query);
     const { id, created } = await change(deps.write, request, call);
     const { resource, etag } = await oneUser(deps, request, call, id);
-    const { location } = resource['meta'] as { location: string };
+    const location = String(membersOf(resource['meta'])['location']);
     return {
       status: created ? 201 : 200,
       headers: { ...(etag === null ? {} : { ETag: etag }), ...(created ? { Location: location } : {}) },

@@ -1,9 +1,10 @@
 /** The messages of SCIM: what lists are asked by, how they are answered, and which attributes of a resource are shown. */
-import { LIMITS } from '../../../config/limits.ts';
+
 import { SCIM_PREFIX, type ScimCall } from '../../../contracts/scim.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isObject } from '../../../lib/json/objects.ts';
 import { JsonError, parseJsonBytes } from '../../../lib/json/parse.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { scimError, shown } from './errors.ts';
 import { localPath } from './filter.ts';
 
@@ -89,7 +90,7 @@ function integer(given: Json, name: string, standard: number): number {
   return number;
 }
 
-/** Which attributes of a resource a client wants. */
+/** Attributes of a resource that a client requests. */
 export interface Selection {
   readonly wants: (path: string) => boolean;
   readonly of: (resource: Json) => Json;

@@ -3,8 +3,8 @@
  * any case, operations with a capital, booleans as texts, several attributes in one value without a path. Pure.
  */
 import { filter as matcher, parse } from 'scim2-parse-filter';
-import { LIMITS } from '../../../config/limits.ts';
 import { isObject } from '../../../lib/json/objects.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { scimError, shown } from './errors.ts';
 import { localPath, readFilter } from './filter.ts';
 import { type Json, member } from './messages.ts';

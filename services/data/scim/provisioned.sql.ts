@@ -67,10 +67,10 @@ export function provisionSql(schema: string, userId: string): Statement {
   return sql.statement(`DELETE FROM ${schema}._deprovisioned_users WHERE user_id = ${sql.bind(userId, 'uuid')}`);
 }
 
-/** Nobody else changes users or configuration until the end of the transaction. */
+/** Locks out other changes of users and configuration until the end of the transaction. */
 export const lockStateStatement = (schema: string): Statement => ({
   name: `lock state ${schema}`,
-  text: `SELECT access_version AS "accessVersion" FROM ${schema}._state FOR UPDATE`,
+  text: `SELECT FROM ${schema}._state FOR UPDATE`,
 });
 
 /** A user as changes are computed from. */

@@ -1,7 +1,7 @@
 /** Groups of provisioning clients are the permission sets of the tenant. Source: docs/decisions/scim.md. */
 import { hash } from 'node:crypto';
-import { LIMITS } from '../../../config/limits.ts';
 import type { RequestContext } from '../../../lib/context.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { PermissionBundle, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';

@@ -1,8 +1,8 @@
 /** Users as provisioning clients see them: by the query language, with the access of the caller. */
 
-import { LIMITS } from '../../../config/limits.ts';
 import type { Predicate } from '../../../lib/access/predicate.ts';
 import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { constrain } from '../../../lib/query/constrain.ts';
 import { planList } from '../../../lib/query/plan.ts';
 import { compileList } from '../../../lib/query/sql.ts';
@@ -116,7 +116,7 @@ export async function findUsers(
       return null;
     }),
   );
-  const { records, total } = JSON.parse(bytes.toString()) as { records: UserRecord[]; total?: number };
+  const { records, total }: { records: UserRecord[]; total?: number } = JSON.parse(bytes.toString());
   return { users: records, total: total ?? null };
 }
 

@@ -45,7 +45,7 @@ export const USER_ATTRIBUTES: readonly Attribute[] = [
   {
     name: 'userName',
     type: 'string',
-    description: 'What the user signs in with; unique, upper and lower case alike.',
+    description: 'Name to sign in with; unique without regard to case.',
     required: true,
     uniqueness: 'server',
   },

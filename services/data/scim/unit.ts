@@ -1,7 +1,7 @@
 /**
  * Changes of users for a provisioning client: the steps of every write of a User record, several of them in one
- * transaction together with what the client calls them. Nobody else changes users meanwhile, so that what a change is
- * computed from is still so when it is written.
+ * transaction together with what the client calls them. Other changes of users wait, so that what a change is
+ * computed from still holds when it is written.
  */
 
 import type { ScimCall } from '../../../contracts/scim.ts';
@@ -16,9 +16,10 @@ import type { View } from '../view.ts';
 import { recordError } from '../write/constraint-errors.ts';
 import { CREATE_STEPS } from '../write/create.ts';
 import { standardObject } from '../write/standard-objects.ts';
+import { runTasks } from '../write/tasks.ts';
 import { withAllConflicts } from '../write/unique.ts';
 import { UPDATE_STEPS } from '../write/update.ts';
-import { type MutationCall, type MutationDeps, newWrite, runSteps, type Write } from '../write/write.ts';
+import type { MutationCall, MutationDeps, Write } from '../write/write.ts';
 import { lockStateStatement, type StoredUser } from './provisioned.sql.ts';
 import type { UserFields } from './user-changes.ts';
 
@@ -27,7 +28,12 @@ export interface Change {
   readonly unit: Unit;
   readonly view: View;
   create(id: string, fields: object): Promise<void>;
-  update(user: Pick<StoredUser, 'id' | 'recordVersion'>, fields: object): Promise<void>;
+  update(changes: readonly UserUpdate[]): Promise<void>;
+}
+
+interface UserUpdate {
+  readonly user: Pick<StoredUser, 'id' | 'recordVersion'>;
+  readonly fields: object;
 }
 
 /** Stored under the request's key: its resource, and whether it was created. */
@@ -96,7 +102,7 @@ export async function changeUsers(
       }),
   );
   await deps.usersChanged(request.tenantId);
-  return JSON.parse(String(reply.body)) as Outcome;
+  return JSON.parse(String(reply.body));
 }
 
 interface Parts extends Pick<Write, 'deps' | 'call' | 'access' | 'usernameConflict'> {
@@ -104,41 +110,44 @@ interface Parts extends Pick<Write, 'deps' | 'call' | 'access' | 'usernameConfli
   readonly username: string | undefined;
 }
 
+type UserTask = Pick<Write, 'mutation' | 'id' | 'ifMatch'> & { readonly fields: UserFields & object };
+
 function changeIn(unit: Unit, view: View, parts: Parts, begun: (write: Write) => void): Change {
   const { deps, call, access, username } = parts;
-  let now = view;
-  const run = async (
-    mutation: 'create' | 'update',
-    id: string,
-    fields: UserFields & object,
-    ifMatch: readonly string[],
-  ): Promise<void> => {
+  const taskOf = ({ mutation, id, fields, ifMatch }: UserTask) => {
     if (fields.username !== undefined && fields.username !== username)
       throw new PlatformError('WRITE_CONTENTION', 'The user has changed meanwhile. Try again.', {
         retryAfterSeconds: 1,
       });
-    const write = newWrite({
-      unit: unit.part(),
-      deps,
+    return {
       mutation,
+      steps: mutation === 'create' ? CREATE_STEPS : UPDATE_STEPS,
       call: { ...call, path: { objectApiName: 'User', id } },
-      view: now,
       access,
       id,
       body: { ...fields },
       ifMatch,
       usernameConflict: fields.username === undefined ? null : parts.usernameConflict,
-    });
-    begun(write);
-    await runSteps(write, mutation === 'create' ? CREATE_STEPS : UPDATE_STEPS);
-    // The write has made every cached permission stale, including this view's.
-    const { accessVersion } = await unit.tx.one<{ accessVersion: number }>(lockStateStatement(unit.schema));
-    now = { ...now, accessVersion };
+    };
   };
+  const run = (tasks: readonly UserTask[]): Promise<void> =>
+    runTasks(
+      unit,
+      { deps, call, view, begun },
+      tasks.map((task) => () => taskOf(task)),
+    );
   return {
     unit,
     view,
-    create: (id, fields) => run('create', id, fields, []),
-    update: ({ id, recordVersion }, fields) => run('update', id, fields, [etagOf(recordVersion)]),
+    create: (id, fields) => run([{ mutation: 'create', id, fields, ifMatch: [] }]),
+    update: (changes) =>
+      run(
+        changes.map(({ user: { id, recordVersion }, fields }) => ({
+          mutation: 'update',
+          id,
+          fields,
+          ifMatch: [etagOf(recordVersion)],
+        })),
+      ),
   };
 }

@@ -84,8 +84,10 @@ export function fieldsOf(before: Attributes, after: Attributes): UserFields {
 }
 
 /** Only what differs. */
-export const changedFields = (before: UserFields, after: UserFields): UserFields =>
-  Object.fromEntries(Object.entries(after).filter(([name, value]) => before[name as keyof UserFields] !== value));
+export function changedFields(before: UserFields, after: UserFields): UserFields {
+  const known = new Map<string, unknown>(Object.entries(before));
+  return Object.fromEntries(Object.entries(after).filter(([name, value]) => known.get(name) !== value));
+}
 
 const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
 

@@ -4,6 +4,7 @@ import { planConditions } from '../../../lib/query/plan.ts';
 import type { QueryView } from '../../../lib/query/types.ts';
 import { Violations } from '../../../lib/query/violations.ts';
 import type { Operator } from '../../../lib/schema/field-types/types.ts';
+import { requireField } from '../../../lib/schema/lookup.ts';
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { scimError, shown } from './errors.ts';
@@ -166,11 +167,13 @@ const notSupported = ({ path, operator }: Leaf): Error =>
 /** The users with one of these ids, or all others. */
 export function among(object: ObjectMeta, ids: readonly string[], except: boolean): Predicate {
   if (ids.length === 0) return always(object, except);
-  return { kind: 'compare', field: object.fields['id']!, operator: except ? 'not_in' : 'in', values: ids };
+  return { kind: 'compare', field: requireField(object, 'id'), operator: except ? 'not_in' : 'in', values: ids };
 }
 
 const always = (object: ObjectMeta, yes: boolean): Predicate =>
-  yes ? { kind: 'compare', field: object.fields['id']!, operator: 'is_not_blank', values: [] } : { kind: 'false' };
+  yes
+    ? { kind: 'compare', field: requireField(object, 'id'), operator: 'is_not_blank', values: [] }
+    : { kind: 'false' };
 
 function holds({ operator, value }: Leaf, constant: Value): boolean {
   if (operator === 'pr') return true;

@@ -2,11 +2,12 @@
  * Changes of groups: who has a permission set is stored with the users and can be changed here, what one gives is
  * configuration. Source: docs/decisions/scim.md.
  */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { ScimCall } from '../../../contracts/scim.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isObject } from '../../../lib/json/objects.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { recordNotFound } from '../object-access.ts';
@@ -189,8 +190,10 @@ async function assign(
   if (unknown.length > 0)
     throw scimError('invalidValue', `There is no user ${unknown.slice(0, 3).map(shown).join(', ')}.`);
   const gets = new Set(added);
-  for (const user of known.values()) {
-    const others = user.permissionSetApiNames.filter((name) => name !== set);
-    await change.update(user, { permissionSetApiNames: gets.has(user.id) ? [...others, set] : others });
-  }
+  await change.update(
+    [...known.values()].map((user) => {
+      const others = user.permissionSetApiNames.filter((name) => name !== set);
+      return { user, fields: { permissionSetApiNames: gets.has(user.id) ? [...others, set] : others } };
+    }),
+  );
 }

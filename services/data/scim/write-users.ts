@@ -46,7 +46,7 @@ export async function createUser(deps: MutationDeps, request: RequestContext, ca
   return changeUsers(deps, request, call, { id, username }, async (change) => {
     const { unit, view } = change;
     const known = await unit.tx.first<StoredUser>(storedByNameSql(unit.schema, request.clientId, username));
-    // Somebody has activated the deleted user in the meantime.
+    // The deleted user was activated in the meantime.
     if (known?.id === id && !known.deprovisioned) throw scimError('uniqueness', 'The userName is taken.');
     const defaults = defaultsFor(view.snapshot, fields);
     const complete = {
@@ -55,7 +55,7 @@ export async function createUser(deps: MutationDeps, request: RequestContext, ca
       roleApiName: fields.roleApiName ?? (fields.profileApiName === undefined ? defaults.roleApiName : null),
     };
     if (known?.id === id) {
-      await change.update(known, { ...complete, permissionSetApiNames: [] });
+      await change.update([{ user: known, fields: { ...complete, permissionSetApiNames: [] } }]);
       await unit.tx.query(provisionSql(unit.schema, id));
     } else await change.create(id, complete);
     await name(unit, request, id, externalId, null);
@@ -102,7 +102,7 @@ async function change(
     const before = storedAttributes(user);
     const after = fieldsOf(before, attributes);
     const fields = changedFields(fieldsOf(before, before), { profileApiName: DEFAULT_PROFILE, ...after });
-    if (Object.keys(fields).length > 0) await inUnit.update(user, fields);
+    if (Object.keys(fields).length > 0) await inUnit.update([{ user, fields }]);
     await name(unit, request, id, externalIdOf(attributes), user.externalId);
     return { id, created: false };
   });
@@ -119,7 +119,7 @@ export function deleteUser(deps: MutationDeps, request: RequestContext, call: Sc
   return changeUsers(deps, request, call, { id }, async (change) => {
     const { unit } = change;
     const user = await lockedUser(change, request, call, id);
-    if (user.active) await change.update(user, { active: false });
+    if (user.active) await change.update([{ user, fields: { active: false } }]);
     await unit.tx.query(deprovisionSql(unit.schema, id));
     await name(unit, request, id, null, user.externalId);
     return { id, created: false };

@@ -75,7 +75,7 @@ export function shareSql(write: Write, given: GivenShare): Statement {
       RETURNING t.*),
     stored AS MATERIALIZED (SELECT ${SHARE_COLUMNS} FROM sh),
     reply AS MATERIALIZED (SELECT row_to_json(stored)::text AS body FROM stored),
-    key_done AS (${completeKeySql(schema, key, bind, outcome, 'FROM reply')}),
+    key_done AS (${completeKeySql(schema, key, sql.for(key).of, outcome, 'FROM reply')}),
     audit AS (${shareAuditSql(
       write,
       sql,
@@ -104,7 +104,7 @@ export function unshareSql(write: Write, shareId: string | null): Statement {
     sh AS (DELETE FROM ${schema}._shares sh WHERE ${isShare(write, sql, shareId)} RETURNING *),
     revoked AS (INSERT INTO ${schema}._revoked_shares (${COLUMNS}, revoked_by_id, granted_tx)
       SELECT ${COLUMNS}, ${sql.bind(request.userId, 'uuid')}, tx FROM sh),
-    key_done AS (${completeKeySql(schema, key, sql.bind, outcome)}),
+    key_done AS (${completeKeySql(schema, key, sql.for(key).of, outcome)}),
     audit AS (${shareAuditSql(write, sql, former, 'NULL')})
     SELECT count(*)::int FROM sh`);
 }
@@ -128,5 +128,5 @@ function shareAuditSql({ call, object, id, unit }: Write, sql: Sql, from: string
     recordId: id,
   } as const;
   const changes = `jsonb_build_object('share', jsonb_build_object('from', ${from}, 'to', ${to}))`;
-  return auditSql(unit.schema, sql, new CallerSql(sql, unit.request), entry, { changes });
+  return auditSql(unit.schema, sql, new CallerSql(sql.for(unit.request)), entry, { changes });
 }

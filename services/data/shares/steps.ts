@@ -3,9 +3,9 @@
  * share at once, or one who deletes, come one after the other. Source: docs/reference/access.md#manual-shares.
  */
 
-import { LIMITS } from '../../../config/limits.ts';
 import type { Share } from '../../../lib/access/sharing.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { textProblem } from '../../../lib/schema/field-types/common.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { type LockRow, readLock } from '../write/checks.ts';

@@ -11,7 +11,7 @@ import { listHistory } from './history.ts';
 import { recordsOfRequests, seenRecords } from './of-requests.ts';
 import { verifyTenant } from './verify.ts';
 
-export const trailActions = ({ read }: Handlers, database: Database, tenants: Tenants, stopped: () => boolean) =>
+export const trailActions = ({ read }: Handlers, database: Database, tenants: Tenants, stopping: AbortSignal) =>
   ({
     'history.list': read(listHistory),
     'changes.list': read(listChanges),
@@ -23,7 +23,7 @@ export const trailActions = ({ read }: Handlers, database: Database, tenants: Te
     'records.seen': (ctx) => seenRecords(database, tenants, ctx.params),
     'trail.ofRequests': (ctx) => recordsOfRequests(database, tenants, ctx.params),
     'audit.seal': async (ctx) => ({
-      sealed: await sealTenant(database, ctx.params.tenantId, stopped),
+      sealed: await sealTenant(database, ctx.params.tenantId, () => stopping.aborted),
     }),
     'audit.verify': (ctx) => verifyTenant(database, ctx.params),
   }) satisfies Partial<DataHandlers>;

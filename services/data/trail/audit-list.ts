@@ -1,10 +1,10 @@
 /** The audit trail of a tenant, newest first, for users with the system permission. Source: docs/reference/audit.md. */
 
-import { LIMITS } from '../../../config/limits.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { type ListIdentity, openListCursor, sealListCursor } from '../../../lib/query/list-cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { platformTime } from '../../../lib/values/clock.ts';

@@ -1,5 +1,5 @@
 /** The statements that extend a tenant's chain of audit rows, and those that remove its expired beginning. */
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { type EpochRow, epochColumns } from './epoch.sql.ts';
 

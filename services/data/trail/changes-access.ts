@@ -5,6 +5,7 @@ import { accessTo } from '../../../lib/access/lookup.ts';
 import type { Predicate } from '../../../lib/access/predicate.ts';
 import { reach } from '../../../lib/access/sharing.ts';
 import type { Access } from '../../../lib/access/types.ts';
+import { membersOf } from '../../../lib/json/objects.ts';
 import { isNumbered } from '../../../lib/schema/field-types/registry.ts';
 import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
@@ -22,7 +23,7 @@ export interface SharingParent {
 }
 
 export interface FeedAccess {
-  /** Which records the caller can read; null: all. */
+  /** Records that the caller can read; null: all. */
   readonly sharing: Predicate | null;
   readonly parents: readonly SharingParent[];
   /** A sharing rule reads what every write changes by itself, such as updatedAt. */
@@ -152,7 +153,7 @@ const shapesOf = (snapshot: Snapshot, directory: Directory, lastUserId: string) 
       return fieldShape(value as FieldMeta);
     if (key === 'object') {
       const { apiName, fields } = value as ObjectMeta;
-      if ((this as Predicate).kind !== 'criteria') return apiName;
+      if (membersOf(this)['kind'] !== 'criteria') return apiName;
       return [
         apiName,
         setByDeployment(value as ObjectMeta, snapshot),
@@ -166,8 +167,7 @@ const shapesOf = (snapshot: Snapshot, directory: Directory, lastUserId: string) 
 
 type OwnedBy = Extract<Predicate, { kind: 'ownedBy' }>;
 
-const isOwnedBy = (value: unknown): value is OwnedBy =>
-  typeof value === 'object' && value !== null && (value as { kind?: unknown }).kind === 'ownedBy';
+const isOwnedBy = (value: unknown): value is OwnedBy => membersOf(value)['kind'] === 'ownedBy';
 
 function ownersIn({ userIds, except }: OwnedBy, { users }: Directory): readonly string[] {
   if (!except) return userIds;

@@ -7,8 +7,8 @@
  * docs/reference/records.md.
  */
 
-import { LIMITS } from '../../../config/limits.ts';
 import type { Handler } from '../../../contracts/operations.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
@@ -82,16 +82,14 @@ interface Page {
  */
 async function inOneSnapshot<T>(tx: Tx, work: () => Promise<T>): Promise<T> {
   tx.gather();
-  tx.client
-    .query(
-      `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
-        SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off`,
-    )
-    .catch(() => {});
+  tx.begin(
+    `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+      SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off`,
+  );
   try {
     return await work();
   } finally {
-    if (!tx.isAbandoned) await tx.client.query('ROLLBACK');
+    if (!tx.isAbandoned) await tx.control('ROLLBACK');
   }
 }
 

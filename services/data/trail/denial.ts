@@ -19,7 +19,7 @@ export async function recordDenial(
   const sql = new Sql();
   return recordRefusal(database, request.tenantId, (schema) =>
     sql.statement(
-      auditSql(schema, sql, new CallerSql(sql, { ...request, agentRunId }), { ...denial, outcome: 'denied' }),
+      auditSql(schema, sql, new CallerSql(sql.for({ ...request, agentRunId })), { ...denial, outcome: 'denied' }),
     ),
   );
 }
@@ -49,7 +49,7 @@ export async function recordSignInDenial(
   const caller = { userId: null, clientId, agentRunId: null, channel: 'ui', requestId, ip } as const;
   const entry = { operationId: SIGN_IN, outcome: 'denied', code, objectApiName: 'User', recordId: userId } as const;
   return recordRefusal(database, tenantId, (schema) =>
-    sql.statement(auditSql(schema, sql, new CallerSql(sql, caller), entry)),
+    sql.statement(auditSql(schema, sql, new CallerSql(sql.for(caller)), entry)),
   );
 }
 
@@ -62,7 +62,7 @@ export async function recordAct(
   const objectApiName = userId === null ? null : 'User';
   const entry = { operationId, outcome: 'committed', objectApiName, recordId: userId } as const;
   await database.tenant(tenantId, (tx) => {
-    const caller = new CallerSql(sql, platformCaller(channel, requestId(), actorId));
+    const caller = new CallerSql(sql.for(platformCaller(channel, requestId(), actorId)));
     const columns = {
       auditId: sql.bind(auditId, 'uuid'),
       ...(changes ? { changes: sql.bind(JSON.stringify(changes), 'jsonb') } : {}),
@@ -82,7 +82,7 @@ export async function recordSuppressed(
 ): Promise<null> {
   const sql = new Sql();
   return recordRefusal(database, tenantId, (schema) => {
-    const caller = new CallerSql(sql, platformCaller('job', requestId()));
+    const caller = new CallerSql(sql.for(platformCaller('job', requestId())));
     const changes = sql.bind(JSON.stringify({ suppressed: count, since }), 'jsonb');
     return sql.statement(auditSql(schema, sql, caller, { operationId: SUPPRESSED, outcome: 'denied' }, { changes }));
   });

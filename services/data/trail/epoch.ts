@@ -1,7 +1,7 @@
 /**
  * The epoch of a tenant: positions in its audit trail mean something within one epoch. A position is a snapshot of
  * transactions, and in a copy of the database (restored from a dump, recovered to a point in time, a replica that took
- * over) the numbers of transactions may stand for others. Whoever reads the trail by positions finds out here whether
+ * over) the numbers of transactions may stand for others. Readers of the trail by positions find out here whether
  * the database is still the one that the epoch was made for, and begins a new one if it is not.
  * Source: docs/decisions/epochs.md.
  */
@@ -28,15 +28,21 @@ class EpochPassed extends Error {
   }
 }
 
+function partsOf(snapshot: string): [begin: string, end: string, running: string] {
+  const [begin, end, running = ''] = snapshot.split(':');
+  if (begin === undefined || end === undefined) throw new Error(`Assertion failed: ${snapshot} is a snapshot`);
+  return [begin, end, running];
+}
+
 /** The end of a snapshot `xmin:xmax:running`: what begins later has this number or a higher one. */
-const endOf = (snapshot: string): bigint => BigInt(snapshot.split(':')[1]!);
+const endOf = (snapshot: string): bigint => BigInt(partsOf(snapshot)[1]);
 
 /** A snapshot with `offset` added to all of its numbers. */
 export function shifted(snapshot: string, offset: bigint): string {
   if (offset === 0n) return snapshot;
-  const [begin, end, running = ''] = snapshot.split(':');
+  const [begin, end, running] = partsOf(snapshot);
   const add = (number: string): string => String(BigInt(number) + offset);
-  return `${add(begin!)}:${add(end!)}:${running === '' ? '' : running.split(',').map(add).join()}`;
+  return `${add(begin)}:${add(end)}:${running === '' ? '' : running.split(',').map(add).join()}`;
 }
 
 /**

@@ -3,8 +3,8 @@
  * record itself. Source: docs/reference/records.md.
  */
 
-import { LIMITS } from '../../../config/limits.ts';
 import type { Handler } from '../../../contracts/operations.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { type ListIdentity, openListCursor, sealListCursor } from '../../../lib/query/list-cursor.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';

@@ -1,5 +1,5 @@
 /** The statements that find what requests of an agent run have changed, and what of it a user can see. */
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
@@ -35,7 +35,7 @@ export function changedStatement(schema: string, agentRunId: string, requestIds:
 /** There is at least one row; its id is null when the user can see none of the records. */
 export type SeenRow = Versions & { readonly id: string | null };
 
-/** Which of the records the user can see, or could when they were deleted. */
+/** Those of the records that the user can see, or could see when they were deleted. */
 export function seenStatement(
   view: View,
   records: readonly { readonly object: ObjectMeta; readonly ids: readonly string[] }[],

@@ -83,7 +83,7 @@ export async function misplacedBy(
       if (value === null || value === id || (moves && value === ownEntry(stored, field.apiName))) return [];
       const given = readValue(view, field, value, '', budget);
       if ('code' in given) return [];
-      const parent = new Map([[given, lookupSql(view, tx.schema, sql, given)]]);
+      const parent = new Map([[given, lookupSql(view, tx.schema, sql.for(given), given)]]);
       const denied = deniedParentsSql({ view, object }, sql, parent, null);
       return denied === null ? [] : [{ transition, denied }];
     }),

@@ -12,12 +12,7 @@ import { findUser, noteSignIn, provisionUsers, usersHolding } from './directory.
 import { createPasswordLink, inviteUser, type LetInDeps, mayLetIn } from './let-in.ts';
 import { forgetUnsent } from './sync.ts';
 
-export const userActions = (
-  { mutation }: Handlers,
-  database: Database,
-  tenants: Tenants,
-  broker: () => ServiceBroker,
-) =>
+export const userActions = ({ mutation }: Handlers, database: Database, tenants: Tenants, broker: ServiceBroker) =>
   ({
     'users.get': async (ctx) => {
       const { tenantId, userId } = ctx.params;
@@ -52,10 +47,10 @@ export const userActions = (
       return { userIds, signInNames };
     },
     'users.createPasswordLink': mutation((request, input: OperationInput<'users.passwordLinks.create'>) =>
-      createPasswordLink(letInDeps(database, tenants, broker()), request, input),
+      createPasswordLink(letInDeps(database, tenants, broker), request, input),
     ),
     'users.invite': mutation((request, input: OperationInput<'users.invitations.create'>) =>
-      inviteUser(letInDeps(database, tenants, broker()), request, input),
+      inviteUser(letInDeps(database, tenants, broker), request, input),
     ),
   }) satisfies Partial<DataHandlers>;
 
@@ -66,12 +61,12 @@ const letInDeps = (database: Database, tenants: Tenants, broker: ServiceBroker):
   mayInvite: (user) => call(broker, 'auth.users.mayInvite', user),
 });
 
-export const userEvents = (database: Database, log: () => ServiceBroker['logger']) =>
+export const userEvents = (database: Database, log: ServiceBroker['logger']) =>
   ({
     'auth.user.signedIn': async (ctx) => {
       const { tenantId, userId, at } = ctx.params;
       await noteSignIn(database, tenantId, userId, at).catch((error: unknown) =>
-        warnOf(log(), error, 'The time of a sign-in was not recorded.', { tenantId, userId }),
+        warnOf(log, error, 'The time of a sign-in was not recorded.', { tenantId, userId }),
       );
     },
   }) satisfies EventHandlers;

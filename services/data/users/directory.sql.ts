@@ -77,7 +77,7 @@ export function signInStatement(schema: string, userId: string, signedInAt: stri
   const at = sql.bind(signedInAt, 'timestamptz');
   const id = sql.bind(userId, 'uuid');
   const entry = { operationId: 'auth.user.signedIn', outcome: 'committed', objectApiName: 'User' } as const;
-  const caller = new CallerSql(sql, platformCaller('ui', requestId(), userId));
+  const caller = new CallerSql(sql.for(platformCaller('ui', requestId(), userId)));
   return sql.statement(`WITH noted AS (
       UPDATE ${table(schema, 'User')} SET "lastSignInAt" = ${at}
       WHERE "id" = ${id} AND ("lastSignInAt" IS NULL OR "lastSignInAt" < ${at})
@@ -150,7 +150,7 @@ function creationAudit(schema: string, user: NewUser): Statement {
     auditSql(
       schema,
       sql,
-      new CallerSql(sql, platformCaller('job', requestId())),
+      new CallerSql(sql.for(platformCaller('job', requestId()))),
       {
         operationId: 'data.users.provision',
         outcome: 'committed',

@@ -234,7 +234,7 @@ const principalOf = (userId: string, values: Readonly<Record<string, unknown>>):
   permissionSetApiNames: textsOf(values['permissionSetApiNames']),
 });
 
-/** Nobody locks themselves out, and the tenant always keeps its administrators. */
+/** Users cannot lock themselves out, and the tenant keeps an administrator. */
 async function keepAdministrators(write: Write): Promise<void> {
   const { snapshot } = write.view;
   const after = { ...write.stored, ...Object.fromEntries(valuesOf(write)) };
@@ -267,7 +267,7 @@ async function otherHolders(write: Write, names: readonly KeptPermission[]): Pro
 }
 
 /** CTE: the row by which auth is informed, after the commit and if need be after a crash. `from` has record_id. */
-const syncSql = ({ unit }: Write, sql: Sql, from: string): string =>
+const syncSql = ({ unit }: Write, sql: Pick<Sql, 'bind'>, from: string): string =>
   `sync AS (INSERT INTO ${unit.schema}._outbox (type, object, record_id, request_id, data)
     SELECT ${literal(USER_SYNC)}, 'User', record_id, ${sql.bind(unit.request.requestId, 'text')}, '{}'::jsonb
     FROM ${from})`;

@@ -1,21 +1,30 @@
 /**
- * Informs auth of changed users. The change left a row in the tenant's outbox, in its own transaction; here the row is
+ * Informs auth of changed users. The change leaves a row in the tenant's outbox, in its own transaction; here the row is
  * processed: read the user as it is now, inform auth, delete the row. A crash in between only means that auth is
  * informed once more. Source: docs/reference/records.md.
  */
 
 import type { AuthActions } from '../../../contracts/auth.ts';
 import type { Database } from '../../../mixins/database/database.ts';
+import { type JobPayload, jobQueue } from '../../../mixins/jobs/queue.ts';
 import { table } from '../sql.ts';
 import { USER_SYNC } from './rules.ts';
 
 type SyncUser = AuthActions['auth.users.sync']['params']['users'][number];
 
-export interface UserSync {
-  /** Sends one user to auth; must be idempotent. */
-  send(tenantId: string, user: SyncUser): Promise<unknown>;
-  failed(tenantId: string, userId: string, error: unknown): void;
-}
+/** Sends one user to auth; must be idempotent. */
+export type SendUser = (tenantId: string, user: SyncUser) => Promise<unknown>;
+
+/** Tenants with users that auth could not be informed of: for two days, as long as auth may reasonably be away. */
+export const USER_SYNC_JOBS = jobQueue<JobPayload>('data.userSync', {
+  attempts: 300,
+  retrySeconds: 5,
+  retryMaxSeconds: 600,
+  pollSeconds: 5,
+  concurrency: 1,
+  perTenant: 1,
+  oneForEachKey: true,
+});
 
 const BATCH = 200;
 
@@ -35,30 +44,36 @@ export const unsentSql = (schema: string): string =>
      FROM ${schema}._outbox o LEFT JOIN ${table(schema, 'User')} u ON u."id" = o.record_id
      WHERE o.type = '${USER_SYNC}' ORDER BY o.outbox_id LIMIT ${BATCH} FOR UPDATE OF o`;
 
+/** Sends the unsent users of a tenant. What keeps auth from one of them is thrown once the others are sent. */
+export async function sendUnsentUsers(database: Database, tenantId: string, send: SendUser): Promise<void> {
+  const failures: unknown[] = [];
+  for (let found = BATCH; found === BATCH && failures.length === 0; )
+    found = await sendBatch(database, tenantId, send, failures);
+  if (failures.length > 0) throw failures[0];
+}
+
 /**
- * Sends the unsent users of one tenant; returns how many were sent. The rows stay locked while auth is informed, so
- * that an older state of a user never arrives behind a newer one.
+ * The rows stay locked while auth is informed, so that an older state of a user never arrives behind a newer one. Answers
+ * how many there were.
  */
-export async function sendUnsentUsers(database: Database, tenantId: string, sync: UserSync): Promise<number> {
+function sendBatch(database: Database, tenantId: string, send: SendUser, failures: unknown[]): Promise<number> {
   return database.tenantTransaction(tenantId, async (tx) => {
     const { rows } = await tx.query<Unsent>(unsentSql(tx.schema));
     const sent: number[] = [];
-    let users = 0;
     for (const [userId, unsent] of Map.groupBy(rows, (row) => row.userId)) {
       const [user] = unsent;
       if (!user) continue;
       const { username, email, active } = user;
       try {
         if (username !== null)
-          await sync.send(tenantId, { userId, username, email: email ?? username, active: active !== false });
+          await send(tenantId, { userId, username, email: email ?? username, active: active !== false });
         sent.push(...unsent.map((row) => row.outboxId));
-        users++;
       } catch (error) {
-        sync.failed(tenantId, userId, error);
+        failures.push(error);
       }
     }
     if (sent.length) await tx.query(`DELETE FROM ${tx.schema}._outbox WHERE outbox_id = ANY($1::bigint[])`, [sent]);
-    return users;
+    return rows.length;
   });
 }
 

@@ -20,14 +20,14 @@ export const stateSql = ({ object, unit: { schema } }: Write): string =>
     FROM ${schema}._state FOR ${standardObject(object)?.changesAccess ? 'UPDATE' : 'SHARE'})`;
 
 /** SQL condition on state: the versions are those of the view. */
-export const freshSql = ({ view }: Write, { bind }: Sql): string =>
+export const freshSql = ({ view }: Write, { bind }: Pick<Sql, 'bind'>): string =>
   `state.metadata_version = ${bind(view.metadataVersion, 'integer')}
     AND state.access_version = ${bind(view.accessVersion, 'integer')}`;
 
 /** CTEs state and key_claim, with which a statement begins that locks the record. */
 export function claimSql(write: Write, sql: Sql): string {
   const { schema, key } = write.unit;
-  const claim = claimKeySql(schema, key, sql.bind, `FROM state WHERE ${freshSql(write, sql)}`, null);
+  const claim = claimKeySql(schema, key, sql.for(key).of, `FROM state WHERE ${freshSql(write, sql)}`, null);
   return `${stateSql(write)},
     key_claim AS (${claim})`;
 }

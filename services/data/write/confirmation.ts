@@ -27,7 +27,7 @@ interface Payload extends ConfirmedMatches {
 
 const short = (...parts: readonly string[]): string => hash('sha256', parts.join('\n'), 'base64url').slice(0, 12);
 
-const sealOf = ({ deps, unit: { request } }: Write, now: number): Seal => sealFor(request, deps.sealingKeys(), now);
+const sealOf = ({ deps, unit: { request } }: Write, now: number): Seal => sealFor(request, deps.sealingKeys, now);
 
 /** Operation, address, record and body: what the confirmed request must have in common with the refused one. */
 function requestOf({ call, object, id, recordVersion, mutation, unit }: Write): string {

@@ -6,17 +6,18 @@ import { isNumbered, typeOf } from '../../../lib/schema/field-types/registry.ts'
 import { emptyRollup } from '../../../lib/schema/rollups.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
-import type { Sql } from '../../../mixins/database/sql.ts';
+import { type Placeholders, within } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { claimableSql, claimKeySql } from '../../../mixins/mutation/key.sql.ts';
 import { changesSql, columnName, columnType, etagOf, outputOf, recordJson, storedFields, table } from '../sql.ts';
 import { CLAIM_COLUMNS, type ClaimRow, freshSql, stateSql } from './checks.sql.ts';
 import { confirmedSql } from './duplicates.sql.ts';
-import { foundSql, type referencesSql } from './references.ts';
+import { foundSql, referencesSql } from './references.ts';
 import { actorSql, parentLocksSql } from './rollups.ts';
 import { deniedParentsSql } from './sharing.ts';
-import { storeStandardSql } from './standard-objects.ts';
+import { standardObject, storeStandardSql } from './standard-objects.ts';
 import { newTrailIds, trailSql } from './trail.ts';
+import { idOf, itemAt, keyOf, userOf, valueAt } from './write.sql.ts';
 import type { ResolvedReferences, Write } from './write.ts';
 
 export const newRecordHeaders = ({ object, id }: Write): { ETag: string; Location: string } => ({
@@ -24,11 +25,13 @@ export const newRecordHeaders = ({ object, id }: Write): { ETag: string; Locatio
   Location: addressOf(READ_RECORD, { objectApiName: object.apiName, id }),
 });
 
+const headersOf = (write: Write): string => JSON.stringify(newRecordHeaders(write));
+
 /** Result of insertSql. Nothing was written unless `claimed`. */
 export interface InsertRow extends ClaimRow {
   /** JSON of the record; null: it was not made. */
   readonly body: string | null;
-  /** Which references name a record. */
+  /** References that name a record. */
   readonly found: readonly boolean[];
   /** A reference names a parent that the user may not edit. */
   readonly denied: boolean;
@@ -38,15 +41,30 @@ export interface InsertRow extends ClaimRow {
  * One statement in which new_row is made only when everything the database decides allows it, and all else depends on
  * new_row: the reply, the key, the row itself, its trail.
  */
-export function insertSql(
-  write: Write,
-  sql: Sql,
-  { cte: references, ids }: ReturnType<typeof referencesSql>,
-): Statement {
-  const { object, unit } = write;
+export const insertSql = (write: Write): Statement =>
+  write.deps.templates.statement(write, shapeOf(write), (placeholders) => textOf(write, placeholders));
+
+/** All that the text depends on beside the view; null: rare enough to be put together each time. */
+function shapeOf({ unit, view, object, call, place, confirmed, given }: Write): string | null {
+  if (confirmed || unit.key.part || unit.checkOnly || place.size > 1 || standardObject(object)) return null;
+  const fields = given.map(({ field, lookup, value }) => {
+    const targets = lookup?.targets.map(({ object: target, by }) => `${target.apiName}.${by.apiName}`) ?? [];
+    return `${field.apiName}${lookup ? `:${targets.join('|')}` : value === null ? '-' : ''}`;
+  });
+  return `create ${view.key} ${call.operationId} ${call.ieee754Compatible} ${object.apiName} ${fields.join()}`;
+}
+
+function textOf(write: Write, placeholders: Placeholders<Write>): string {
+  const { object, unit, given } = write;
+  const { of, constant } = placeholders;
+  const bound = { bind: constant };
   const { schema, key } = unit;
-  const { columns, selects } = columnsOf(write, sql, ids);
-  const deniedParents = deniedParentsSql(write, sql, ids, null);
+  const { cte: references, ids } = referencesSql(write, given, (item) => ({
+    ...within(placeholders, itemAt(given.indexOf(item))),
+    constant,
+  }));
+  const { columns, selects } = columnsOf(write, placeholders, ids);
+  const deniedParents = deniedParentsSql(write, bound, ids, null);
   const parents = parentLocksSql(write, {
     object: object.apiName,
     id: null,
@@ -54,18 +72,19 @@ export function insertSql(
     moves: ids,
     gate: ' AND EXISTS (SELECT FROM state)',
   });
+  const keyValues = within(placeholders, keyOf).of;
   // A request that is repeated under its key takes no number.
   const takesNumber = Object.values(object.fields).some(isNumbered);
   const conditions = [
-    freshSql(write, sql),
+    freshSql(write, bound),
     ...[...ids.values()].map((id) => `${id} IS NOT NULL`),
     ...(deniedParents ? ['NOT (SELECT denied FROM denied_parents)'] : []),
-    ...(takesNumber ? [claimableSql(schema, key, sql.bind)] : []),
+    ...(takesNumber ? [claimableSql(schema, key, keyValues)] : []),
   ];
   const json = recordJson('new_row', write.access.readable, write.call.ieee754Compatible);
   const outcome = {
     status: '201',
-    headers: sql.bind(JSON.stringify(newRecordHeaders(write)), 'jsonb'),
+    headers: of(headersOf, 'jsonb'),
     body: 'reply.body',
   };
   const ctes = [
@@ -76,39 +95,43 @@ export function insertSql(
     `new_row AS MATERIALIZED (SELECT ${selects.join(', ')}
       FROM state, refs WHERE ${conditions.join(' AND ')}${parents.after})`,
     `reply AS MATERIALIZED (SELECT ${json}::text AS body FROM new_row)`,
-    `key_claim AS (${claimKeySql(schema, key, sql.bind, 'FROM reply', outcome)})`,
+    `key_claim AS (${claimKeySql(schema, key, keyValues, 'FROM reply', outcome)})`,
     `inserted AS (INSERT INTO ${table(schema, object.apiName)} (${columns.join(', ')})
       SELECT ${columns.join(', ')} FROM new_row WHERE EXISTS (SELECT FROM key_claim))`,
     `change AS MATERIALIZED (SELECT new_row."id" AS record_id, 1 AS record_version, ${write.place.index} AS position,
-        ${newTrailIds(sql)}, ${createdChanges(write)} AS changes
+        ${newTrailIds(placeholders)}, ${createdChanges(write)} AS changes
       FROM new_row WHERE EXISTS (SELECT FROM key_claim))`,
-    ...trailSql(write, sql, object, { kind: 'create', from: 'change', transactionSize: write.place.size }),
-    ...confirmedSql(write, sql, 'change'),
-    ...storeStandardSql(write, sql, 'change'),
+    ...trailSql(write, placeholders, object, { kind: 'create', from: 'change', transactionSize: write.place.size }),
+    ...confirmedSql(write, placeholders, 'change'),
+    ...storeStandardSql(write, bound, 'change'),
   ];
-  return sql.statement(`WITH ${ctes.join(',\n')}
+  return `WITH ${ctes.join(',\n')}
     SELECT ${CLAIM_COLUMNS}, (SELECT body FROM reply) AS body, ${foundSql(ids)} AS found,
       ${deniedParents ? '(SELECT denied FROM denied_parents)' : 'false'} AS denied
-    FROM state, refs${actorSql(write, sql)}`);
+    FROM state, refs${actorSql(write, placeholders)}`;
 }
 
 /** Columns of the new row with the SQL of their values. */
-function columnsOf(write: Write, sql: Sql, ids: ResolvedReferences): { columns: string[]; selects: string[] } {
+function columnsOf(
+  write: Write,
+  { of }: Placeholders<Write>,
+  ids: ResolvedReferences,
+): { columns: string[]; selects: string[] } {
   const { object, unit } = write;
-  const user = sql.bind(unit.request.userId, 'uuid');
-  const given = new Map(write.given.map((item) => [item.field.apiName, item]));
+  const user = of(userOf, 'uuid');
+  const given = new Map(write.given.map((item, index) => [item.field.apiName, { item, index }]));
   const columns: string[] = [];
   const selects: string[] = [];
   const sqlOf = (field: FieldMeta): string => {
-    const item = given.get(field.apiName);
-    if (item) return ids.get(item) ?? sql.bind(item.value, typeOf(field).bindType);
+    const found = given.get(field.apiName);
+    if (found) return ids.get(found.item) ?? of(valueAt(found.index), typeOf(field).bindType);
     // A number that was taken is not given back by a rollback.
     if (isNumbered(field) && unit.checkOnly) return 'NULL';
     if (isNumbered(field)) return autoNumberSql(unit.schema, object.apiName, field);
     if (field.rollup) return emptyRollup(field);
     switch (field.system ? field.apiName : '') {
       case 'id':
-        return sql.bind(write.id, 'uuid');
+        return of(idOf, 'uuid');
       case 'ownerId':
       case 'createdById':
       case 'updatedById':

@@ -1,7 +1,6 @@
 /** Creating a record: every check, then one statement that writes everything or nothing. */
 
 import { requireObject } from '../../../lib/access/decide.ts';
-import { Sql } from '../../../mixins/database/sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { checkDependentPicklists, completeCreate, readBody } from './body.ts';
 import { noteEffect } from './check-only.ts';
@@ -9,7 +8,7 @@ import { refuseDenied, refuseInvalid, replyOfKey } from './checks.ts';
 import { createdFields, type InsertRow, insertSql, newRecordHeaders } from './create.sql.ts';
 import { checkDuplicates } from './duplicates.ts';
 import { checkRecordType } from './record-types.ts';
-import { notFoundIn, referencesSql } from './references.ts';
+import { notFoundIn, referencesIn } from './references.ts';
 import { checkRules } from './rules.ts';
 import { parentDenied } from './sharing.ts';
 import { checkStandard, completeBody, permitStandard } from './standard-objects.ts';
@@ -51,12 +50,10 @@ async function readValues(write: Write): Promise<void> {
 
 async function insert(write: Write): Promise<void> {
   const { view, object, unit } = write;
-  const sql = new Sql();
-  const references = referencesSql(write, sql, write.given);
-  const row = await unit.commit<InsertRow>(insertSql(write, sql, references), ({ claimed }) => claimed);
+  const row = await unit.commit<InsertRow>(insertSql(write), ({ claimed }) => claimed);
   assertFresh(view, row.metadataVersion, row.accessVersion);
   if (row.denied) throw parentDenied();
-  const missing = notFoundIn(references.ids, row.found);
+  const missing = notFoundIn(referencesIn(write.given), row.found);
   if (missing.length) throw validationFailed(missing);
   if (!row.claimed || row.body === null) return replyOfKey(write);
   noteEffect(write, 'create', object, { id: null, fields: createdFields(write).map((field) => field.apiName) });

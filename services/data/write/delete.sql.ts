@@ -1,5 +1,5 @@
 /** The statements that delete a record: one that locks it, those that find what depends on it, one that removes all. */
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { isMasterDetail } from '../../../lib/schema/field-types/registry.ts';
 import { fieldOf, objectOf } from '../../../lib/schema/lookup.ts';
 import type { ChildRelationship, FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
@@ -79,7 +79,7 @@ export function lockForDeleteSql(write: Write): Statement {
   ];
   return sql.statement(`WITH ${ctes.join(',\n')}
     SELECT ${CLAIM_COLUMNS}, locked."recordVersion", ${reachedSql(write, sql, 'locked', 'delete')} AS reached
-    FROM state LEFT JOIN locked ON true${actorSql(write, sql, true)}`);
+    FROM state LEFT JOIN locked ON true${actorSql(write, sql.for(write), true)}`);
 }
 
 /** Child rows `t` that refer to the bound ids. */
@@ -141,7 +141,7 @@ export function detachSql(
     `change AS MATERIALIZED (SELECT updated."id" AS record_id, updated."recordVersion" AS record_version,
         0 AS position, ${randomTrailIds}, ${changes} AS changes
       FROM updated JOIN former ON former."id" = updated."id")`,
-    ...trailSql(write, sql, child, { kind: 'update', from: 'change', transactionSize: countOf(doomed) }),
+    ...trailSql(write, sql.for(write), child, { kind: 'update', from: 'change', transactionSize: countOf(doomed) }),
   ];
   return sql.statement(`WITH ${ctes.join(',\n')}
     SELECT count(*)::int FROM former t WHERE ${reachSql(view, sql, child.apiName, 'read', 't')}`);
@@ -197,7 +197,7 @@ export function removeSql(
           ${deleted}."recordVersion" AS record_version, ${first} + (row_number() OVER ())::int - 1 AS position,
           ${randomTrailIds}, ${changes} AS changes
         FROM ${deleted})`,
-      ...trailSql(write, sql, object, {
+      ...trailSql(write, sql.for(write), object, {
         kind: 'delete',
         from: `change${index}`,
         transactionSize: countOf(doomed),
@@ -206,6 +206,6 @@ export function removeSql(
     ];
   });
   const outcome = { status: '200', headers: "'{}'::jsonb", body: sql.bind(body, 'text') };
-  ctes.push(`key_done AS (${completeKeySql(schema, key, sql.bind, outcome)})`);
+  ctes.push(`key_done AS (${completeKeySql(schema, key, sql.for(key).of, outcome)})`);
   return sql.statement(`WITH ${ctes.join(',\n')}\nSELECT count(*)::int FROM deleted0`);
 }

@@ -3,9 +3,9 @@
  * recycle bin and travels together with COMMIT.
  */
 
-import { LIMITS } from '../../../config/limits.ts';
 import { requireObject } from '../../../lib/access/decide.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { objectOf } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { platformTime } from '../../../lib/values/clock.ts';

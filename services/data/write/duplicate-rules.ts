@@ -1,5 +1,5 @@
 /**
- * Which duplicate rules hold for a write, and by which of their items the candidates are looked for. Pure.
+ * Duplicate rules that apply to a write, and the items by which candidates are searched. Pure.
  * Source: docs/reference/duplicates.md.
  */
 

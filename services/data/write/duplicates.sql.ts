@@ -3,7 +3,7 @@
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { fuzzyClass, fuzzyClasses, matchForm } from '../../../lib/schema/matching.ts';
 import type { DuplicateRuleMeta } from '../../../lib/schema/snapshot.ts';
-import { Sql } from '../../../mixins/database/sql.ts';
+import { type Placeholders, Sql, within } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { auditSql, CallerSql } from '../../../mixins/mutation/audit.ts';
 import { columnName, columnType, reachSql, recordJson, table } from '../sql.ts';
@@ -12,6 +12,7 @@ import { stateSql } from './checks.sql.ts';
 import { EPSILON, type MatchItem, type Search, searchBy, weightOf } from './duplicate-rules.ts';
 import { lookupSql, referencesSql } from './references.ts';
 import { parentLocksSql } from './rollups.ts';
+import { requestOf } from './write.sql.ts';
 import type { Confirmation, FieldValue, Write } from './write.ts';
 
 /** Matches shown for a rule, in order of score, then id. */
@@ -34,7 +35,7 @@ export interface Check {
 /** The state and the parents that a create locks: other writers of their records hold these before they look here. */
 export function beforeCreateSql(write: Write): Statement {
   const sql = new Sql();
-  const { cte, ids } = referencesSql(write, sql, write.given);
+  const { cte, ids } = referencesSql(write, write.given, (item) => sql.for(item));
   const gate = ' AND EXISTS (SELECT FROM state)';
   const parents = parentLocksSql(write, { object: write.object.apiName, id: null, changed: null, moves: ids, gate });
   if (parents.ctes.length === 0) return { text: `WITH ${stateSql(write)} SELECT ${VERSION_COLUMNS} FROM state` };
@@ -117,7 +118,7 @@ function valueSql(write: Write, sql: Sql, { field, given }: Valued): string {
   if (!given)
     return `(SELECT stored.${columnName(field)} FROM ${table(schema, object.apiName)} stored
       WHERE stored."id" = ${sql.bind(id, 'uuid')})`;
-  if (given.lookup && given.value === null) return `(${lookupSql(write.view, schema, sql, given)})`;
+  if (given.lookup && given.value === null) return `(${lookupSql(write.view, schema, sql.for(given), given)})`;
   return `(${sql.bind(given.value, typeOf(field).bindType)}::${columnType(field)})`;
 }
 
@@ -208,10 +209,10 @@ function scoring(
  * CTEs of the statement that stores the record: the confirmation is used up, and the audit trail says who confirmed
  * which matches, in an entry of its own. One row of the relation `from` stands for the record, as in trailSql.
  */
-export function confirmedSql(write: Write, sql: Sql, from: string): string[] {
+export function confirmedSql(write: Write, placeholders: Placeholders<Write>, from: string): string[] {
   const { call, object, confirmed, unit } = write;
   if (!confirmed) return [];
-  const { bind } = sql;
+  const { constant: bind } = placeholders;
   const { id, expiresAt } = confirmed.confirmation;
   const ctes: string[] = [];
   // A part of a larger mutation leaves the confirmation to that mutation.
@@ -228,6 +229,6 @@ export function confirmedSql(write: Write, sql: Sql, from: string): string[] {
     recordId: write.id,
   } as const;
   const changes = bind(JSON.stringify(confirmed.matches), 'jsonb');
-  const audit = auditSql(unit.schema, sql, new CallerSql(sql, unit.request), entry, { changes });
+  const audit = auditSql(unit.schema, { bind }, new CallerSql(within(placeholders, requestOf)), entry, { changes });
   return [...ctes, `confirmation_audit AS (${audit} FROM ${from})`];
 }

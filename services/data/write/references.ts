@@ -3,7 +3,7 @@ import type { Violation } from '../../../lib/errors/platform-error.ts';
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { keyForm } from '../../../lib/schema/matching.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
-import { Sql } from '../../../mixins/database/sql.ts';
+import { type Placeholders, Sql } from '../../../mixins/database/sql.ts';
 import { columnName, columnType, reachSql, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
 import { VERSION_COLUMNS, type Versions, type View } from '../view.ts';
@@ -14,12 +14,18 @@ import type { FieldValue, ResolvedReferences, Write } from './write.ts';
 /**
  * SQL of the id of the record that a reference names; NULL when there is none that the user can see, or more than one.
  */
-export function lookupSql(view: View, schema: string, sql: Sql, item: FieldValue): string {
-  const found = (item.lookup?.targets ?? []).map(({ object, by, value }) => {
-    const sameAs = sameKey(`t.${columnName(by)}`, sql.bind(value, typeOf(by).bindType), by);
+export function lookupSql(
+  view: View,
+  schema: string,
+  { of, constant }: Placeholders<FieldValue | undefined>,
+  item: FieldValue,
+): string {
+  const found = (item.lookup?.targets ?? []).map(({ object, by }, index) => {
+    const value = of(namedBy(index), typeOf(by).bindType);
+    const sameAs = sameKey(`t.${columnName(by)}`, value, by);
     const active = item.field.apiName === 'ownerId' ? ' AND t."active" IS NOT FALSE' : '';
     const named = `SELECT t."id" FROM ${table(schema, object.apiName)} t
-      WHERE ${sameAs}${active} AND ${reachSql(view, sql, object.apiName, 'read', 't')}`;
+      WHERE ${sameAs}${active} AND ${reachSql(view, { bind: constant }, object.apiName, 'read', 't')}`;
     if (!mayBeSeveral(by)) return `(${named} LIMIT 1)`;
     return `(SELECT CASE WHEN count(*) = 1 THEN (array_agg(named."id"))[1] END FROM (${named} LIMIT 2) named)`;
   });
@@ -27,14 +33,26 @@ export function lookupSql(view: View, schema: string, sql: Sql, item: FieldValue
   return `COALESCE(${found.join(', ')})`;
 }
 
+/** The value that names the record in the target with this index. */
+const namedBy =
+  (index: number) =>
+  (item: FieldValue | undefined): unknown =>
+    item?.lookup?.targets[index]?.value;
+
+/** Values that name records. */
+export const referencesIn = (given: readonly FieldValue[]): readonly FieldValue[] =>
+  given.filter((item) => item.lookup);
+
 /** CTE refs, which looks up all references among `given`: ref0, ref1 and so on. */
 export function referencesSql(
   { view, unit }: Write,
-  sql: Sql,
   given: readonly FieldValue[],
+  placeholders: (item: FieldValue) => Placeholders<FieldValue | undefined>,
 ): { cte: string; ids: ResolvedReferences } {
-  const lookups = given.filter((item) => item.lookup);
-  const columns = lookups.map((item, index) => `${lookupSql(view, unit.schema, sql, item)} AS ref${index}`);
+  const lookups = referencesIn(given);
+  const columns = lookups.map(
+    (item, index) => `${lookupSql(view, unit.schema, placeholders(item), item)} AS ref${index}`,
+  );
   return {
     cte: `refs AS MATERIALIZED (SELECT ${columns.join(', ') || '1 AS none'})`,
     ids: new Map(lookups.map((item, index) => [item, `refs.ref${index}`])),
@@ -105,14 +123,14 @@ export const foundSql = (ids: ResolvedReferences): string =>
   `ARRAY[${[...ids.values()].map((id) => `${id} IS NOT NULL`).join(', ')}]::boolean[]`;
 
 /** The violations of references that name no record, as foundSql says. */
-export const notFoundIn = (ids: ResolvedReferences, found: readonly boolean[]): Violation[] =>
-  [...ids.keys()].filter((_, index) => found[index] === false).map(referenceNotFound);
+export const notFoundIn = (references: readonly FieldValue[], found: readonly boolean[]): Violation[] =>
+  references.filter((_, index) => found[index] === false).map(referenceNotFound);
 
 /** Off the success path only: there the statement of the write finds them itself. */
 export async function missingReferences(write: Write): Promise<Violation[]> {
   const { view, unit } = write;
   const sql = new Sql();
-  const { cte, ids } = referencesSql(write, sql, write.given);
+  const { cte, ids } = referencesSql(write, write.given, (item) => sql.for(item));
   if (ids.size === 0) return [];
   const deniedParents = deniedParentsSql(write, sql, ids, null) ?? 'false';
   const row = await unit.tx.one<Versions & { found: boolean[]; denied: boolean }>(
@@ -122,5 +140,5 @@ export async function missingReferences(write: Write): Promise<Violation[]> {
   );
   assertFresh(view, row.metadataVersion, row.accessVersion);
   if (row.denied) throw parentDenied(); // permission comes before content
-  return notFoundIn(ids, row.found);
+  return notFoundIn([...ids.keys()], row.found);
 }

@@ -30,7 +30,7 @@ export function lockDeletedSql(write: Write): Statement {
     FROM state LEFT JOIN (
       SELECT bin.record_version AS version, ${reachedSql(write, sql, 't', 'delete')} AS reached
       FROM bin, LATERAL ${formerRow(unit.schema, object, 'bin.record')} t
-      WHERE ${reachSql(view, sql, object.apiName, 'read', 't')}) locked ON true${actorSql(write, sql, true)}`);
+      WHERE ${reachSql(view, sql, object.apiName, 'read', 't')}) locked ON true${actorSql(write, sql.for(write), true)}`);
 }
 
 /** Locks everything that was deleted together with the record. */
@@ -146,7 +146,7 @@ export function restoreSql(write: Write, returning: Ids, gone: ReadonlyMap<Field
           ${first} + (row_number() OVER (ORDER BY ${row}."id" <> ${sql.bind(write.id, 'uuid')}))::int - 1 AS position,
           ${randomTrailIds}, ${changes} AS changes
         FROM ${row} JOIN ${bin} ON ${bin}.record_id = ${row}."id")`,
-      ...trailSql(write, sql, object, {
+      ...trailSql(write, sql.for(write), object, {
         kind: 'restore',
         from: `change${index}`,
         transactionSize: countOf(returning),
@@ -191,7 +191,7 @@ export function completeSql({ unit }: Write, headers: object, body: string): Sta
     headers: sql.bind(JSON.stringify(headers), 'jsonb'),
     body: sql.bind(body, 'text'),
   };
-  return sql.statement(completeKeySql(unit.schema, unit.key, sql.bind, outcome));
+  return sql.statement(completeKeySql(unit.schema, unit.key, sql.for(unit.key).of, outcome));
 }
 
 /** How many of these records the user can see. */

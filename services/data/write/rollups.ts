@@ -16,7 +16,7 @@ import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { memoize } from '../../../lib/values/memoize.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 
-import { Sql } from '../../../mixins/database/sql.ts';
+import { type Placeholders, Sql } from '../../../mixins/database/sql.ts';
 import { runOf } from '../../../mixins/mutation/audit.ts';
 import { reachSql, table } from '../sql.ts';
 import { noteEffect } from './check-only.ts';
@@ -35,26 +35,27 @@ export const hasFollowers = (write: Write): boolean =>
  * A WHERE clause, always true, for the statement that begins a write: the triggers learn from it who acts, until the
  * transaction ends. Empty where no trigger asks: a delete may touch any object, other writes their own.
  */
-export function actorSql(write: Write, sql: Sql, anyObject = false): string {
+export function actorSql(write: Write, { of }: Placeholders<Write>, anyObject = false): string {
   if (!(anyObject ? edgesOf(write).length > 0 : hasFollowers(write))) return '';
-  const {
-    unit: { request, key },
-  } = write;
-  const actor = {
+  return ` WHERE set_config('app.actor', ${of(actorOf, 'text')}, true) IS NOT NULL`;
+}
+
+function actorOf({ unit, call }: Write): string {
+  const { request, key } = unit;
+  return JSON.stringify({
     // A write that is only tried out leaves no trail; noteRollups asks what it would have been about.
-    checkOnly: write.unit.checkOnly,
+    checkOnly: unit.checkOnly,
     userId: request.userId,
     clientId: request.clientId,
     agentRunId: runOf(request),
     requestId: request.requestId,
     channel: request.channel,
     ip: request.ip,
-    operationId: write.call.operationId,
+    operationId: call.operationId,
     key: key.key,
-    transactionId: write.unit.transactionId,
+    transactionId: unit.transactionId,
     transactionSize: 1,
-  };
-  return ` WHERE set_config('app.actor', ${sql.bind(JSON.stringify(actor), 'text')}, true) IS NOT NULL`;
+  });
 }
 
 /** For a dry run: the parents that the caller can see and whose rollups followed. */

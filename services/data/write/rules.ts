@@ -135,7 +135,7 @@ async function referredIds(write: Write): Promise<ReadonlyMap<string, unknown>> 
   const sql = new Sql();
   const row = await unit.tx.one<Versions & { ids: (string | null)[] }>(
     sql.statement(`SELECT ${VERSION_COLUMNS},
-        ARRAY[${open.map((item) => lookupSql(view, unit.schema, sql, item)).join(', ')}]::uuid[] AS ids
+        ARRAY[${open.map((item) => lookupSql(view, unit.schema, sql.for(item), item)).join(', ')}]::uuid[] AS ids
       FROM ${unit.schema}._state state`),
   );
   assertFresh(view, row.metadataVersion, row.accessVersion);

@@ -36,7 +36,7 @@ export function reachedSql(
  */
 export function deniedParentsSql(
   { view, object }: Pick<Write, 'view' | 'object'>,
-  sql: Sql,
+  sql: Pick<Sql, 'bind'>,
   lookups: ResolvedReferences,
   before: ((item: FieldValue) => string) | null,
 ): string | null {

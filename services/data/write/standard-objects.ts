@@ -24,5 +24,5 @@ export async function checkStandard(write: Write): Promise<void> {
 }
 
 /** CTEs of the statement that stores a record; `from` has its record_id. A dry run has none. */
-export const storeStandardSql = (write: Write, sql: Sql, from: string): readonly string[] =>
+export const storeStandardSql = (write: Write, sql: Pick<Sql, 'bind'>, from: string): readonly string[] =>
   write.unit.checkOnly ? [] : (standardObject(write.object)?.storeSql(write, sql, from) ?? []);

@@ -4,11 +4,11 @@
  */
 
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
-import { uuidv7 } from '../../../lib/values/ids.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
-import type { Sql } from '../../../mixins/database/sql.ts';
-import { randomRest, timeOrderedIdSql } from '../../../mixins/database/time-ordered-id.ts';
+import { type Placeholders, within } from '../../../mixins/database/sql.ts';
+import { timeOrderedIdSql } from '../../../mixins/database/time-ordered-id.ts';
 import { auditSql, CallerSql, outboxSql } from '../../../mixins/mutation/audit.ts';
+import { keyTextOf, newId, newRest, requestOf, transactionOf } from './write.sql.ts';
 import type { Write } from './write.ts';
 
 export type ChangeKind = 'create' | 'update' | 'delete' | 'restore' | 'transition';
@@ -29,7 +29,7 @@ interface Trail {
   readonly transactionSize: number;
   /** Keeps the names of several trails in one statement apart. */
   readonly suffix?: string;
-  /** Which transition or action it was. */
+  /** Name of the transition or action. */
   readonly transition?: Transition;
 }
 
@@ -50,32 +50,33 @@ export const TRANSITION_ENTRY = '@transition';
  * change_id uuid, audit_id uuid. A dry run leaves none,
  * except under a run, where the trail is the basis of an approval until it is rolled back.
  */
-export function trailSql(write: Write, sql: Sql, object: ObjectMeta, trail: Trail): string[] {
-  const { request, key, schema, checkOnly } = write.unit;
+export function trailSql(write: Write, placeholders: Placeholders<Write>, object: ObjectMeta, trail: Trail): string[] {
+  const { request, schema, checkOnly } = write.unit;
   if (checkOnly && request.agentRunId === null) return [];
   const { kind, from, suffix = '', transition } = trail;
-  const caller = new CallerSql(sql, request);
+  const { of, constant } = placeholders;
+  const caller = new CallerSql(within(placeholders, requestOf));
   const changes = transition
-    ? `changes || jsonb_build_object('${TRANSITION_ENTRY}', ${sql.bind(JSON.stringify(transition), 'jsonb')})`
+    ? `changes || jsonb_build_object('${TRANSITION_ENTRY}', ${constant(JSON.stringify(transition), 'jsonb')})`
     : 'changes';
   const entry = {
     operationId: write.call.operationId,
     outcome: 'committed',
-    idempotencyKey: key.key,
     kind,
   } as const;
   const ofRow = {
     auditId: 'audit_id',
+    idempotencyKey: of(keyTextOf, 'text'),
     object: literal(object.apiName),
     recordId: 'record_id',
     recordVersion: 'record_version',
     changes,
   };
-  const parts = [`audit${suffix} AS (${auditSql(schema, sql, caller, entry, ofRow)} FROM ${from})`];
+  const parts = [`audit${suffix} AS (${auditSql(schema, { bind: constant }, caller, entry, ofRow)} FROM ${from})`];
   if (object.features.history)
     parts.push(`history${suffix} AS (${historySql(schema, caller, object, kind, changes)} FROM ${from})`);
   if (object.features.events)
-    parts.push(`event${suffix} AS (${eventSql(write, sql, caller, object, trail)} FROM ${from})`);
+    parts.push(`event${suffix} AS (${eventSql(write, placeholders, caller, object, trail)} FROM ${from})`);
   return parts;
 }
 
@@ -87,15 +88,14 @@ const historySql = (schema: string, caller: CallerSql, object: ObjectMeta, kind:
 
 function eventSql(
   { unit }: Write,
-  sql: Sql,
+  { of, constant }: Placeholders<Write>,
   caller: CallerSql,
   object: ObjectMeta,
   { kind, transactionSize, transition }: Trail,
 ): string {
-  const { bind } = sql;
   // The fields that changed are in the audit entry of the same record and version.
-  const parts = `'transactionId', ${bind(unit.transactionId, 'text')},
-        'transactionIndex', position, 'transactionSize', ${bind(transactionSize, 'integer')}`;
+  const parts = `'transactionId', ${of(transactionOf, 'text')},
+        'transactionIndex', position, 'transactionSize', ${constant(transactionSize, 'integer')}`;
   const reported = transition && {
     key: transition.key,
     fromState: transition.fromState,
@@ -106,7 +106,7 @@ function eventSql(
     objectApiName: object.apiName,
     recordId: 'record_id',
     recordVersion: 'record_version',
-    data: `jsonb_build_object(${parts}${reported ? `, 'transition', ${bind(JSON.stringify(reported), 'jsonb')}` : ''})`,
+    data: `jsonb_build_object(${parts}${reported ? `, 'transition', ${constant(JSON.stringify(reported), 'jsonb')}` : ''})`,
   });
 }
 
@@ -114,5 +114,5 @@ function eventSql(
 export const randomTrailIds = `${timeOrderedIdSql()} AS change_id, ${timeOrderedIdSql()} AS audit_id`;
 
 /** The same columns for a single changed record, whose changes are in the order of its versions. */
-export const newTrailIds = (sql: Sql): string =>
-  `${sql.bind(uuidv7(), 'uuid')} AS change_id, ${timeOrderedIdSql(sql.bind(randomRest(), 'text'))} AS audit_id`;
+export const newTrailIds = ({ of }: Pick<Placeholders<Write>, 'of'>): string =>
+  `${of(newId, 'uuid')} AS change_id, ${timeOrderedIdSql(of(newRest, 'text'))} AS audit_id`;

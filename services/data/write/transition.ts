@@ -40,11 +40,12 @@ import { type Comparison, comparisonSql, referencesSql, resolveValues } from './
 import { feedsRollups, type PendingReference } from './rollups.ts';
 import { checkRules } from './rules.ts';
 import { deniedParentsSql, parentDenied } from './sharing.ts';
+import { runTasks } from './tasks.ts';
 import { type Transition, trailSql } from './trail.ts';
 import { answerSql, changeSql } from './update.sql.ts';
 import { lockRecord, matchVersion, refuseUnreached, storeAndAnswer } from './update.ts';
 import { pointerTo, validationFailed } from './violations.ts';
-import { type FieldValue, newWrite, runSteps, type Step, type Write } from './write.ts';
+import type { FieldValue, Step, Write } from './write.ts';
 
 /** One step: what it finds out on the way belongs to this one request. */
 export const TRANSITION_STEPS: readonly Step[] = [take];
@@ -238,7 +239,7 @@ async function compareWithStored(
     unit: { schema, tx },
   } = write;
   const sql = new Sql();
-  const { cte, ids } = referencesSql(write, sql, given);
+  const { cte, ids } = referencesSql(write, given, (item) => sql.for(item));
   const denied = deniedParentsSql(write, sql, ids, (item) => `stored.${columnName(item.field)}`) ?? 'false';
   const row = await tx.one<Comparison & { denied: boolean }>(
     sql.statement(`WITH ${cte}
@@ -251,47 +252,39 @@ async function compareWithStored(
 
 /** Records that the transition creates, each through the whole pipeline of a create, as the caller. */
 async function createRecords(write: Write, transition: TransitionOrAction, facts: Facts): Promise<SideEffect[]> {
-  const { creates } = compiledEffects(transition);
+  const { unit, view } = write;
   const created: SideEffect[] = [];
-  for (const [index, { objectApiName, fields }] of creates.entries()) {
-    const access = visibleObject(write.view, objectApiName);
+  let part = write;
+  const tasks = compiledEffects(transition).creates.map(({ objectApiName, fields }) => () => {
+    part = write;
+    const access = visibleObject(view, objectApiName);
     const invalid: Violation[] = [];
     const body = valuesOf(fields, facts, invalid);
-    const part = newWrite({
-      unit: write.unit.part(),
-      deps: write.deps,
-      mutation: 'create',
-      call: write.call,
-      view: write.view,
-      access,
-      id: uuidv7(),
-      place: { index: index + 1, size: creates.length + 1 },
-      created: created.map((item) => item.id),
-      body,
-      invalid,
-    });
-    await asPart(part, () => runSteps(part, CREATE_STEPS));
-    write.unit.tally.records++;
-    created.push({ kind: 'create', objectApiName, id: part.id });
+    const id = uuidv7();
+    created.push({ kind: 'create', objectApiName, id });
+    return { mutation: 'create', steps: CREATE_STEPS, access, id, body, invalid } as const;
+  });
+  if (tasks.length === 0) return created;
+  const begun = (next: Write): void => void (part = next);
+  try {
+    await runTasks(unit, { deps: write.deps, call: write.call, view, before: 1, begun }, tasks);
+  } catch (error) {
+    throw part === write ? error : refusalOfPart(part, error);
   }
   return created;
 }
 
 /** Refusals of a part point to nothing in the body, and reveal nothing that the caller cannot see. */
-async function asPart<T>(part: Write, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    // Everything but what the content of a record is refused for is tried again or answered further up.
-    if (!(error instanceof PlatformError) && !/^2[23]/.test(sqlState(error) ?? '')) throw error;
-    const { view, call, object } = part;
-    const path = { ...call.path, objectApiName: object.apiName };
-    const failure = toPlatformError(view, { ...call, path }, error);
-    const { errors = [] } = failure;
-    throw failure.withErrors(
-      errors.map((found) => ({ ...placed(part, found), params: { ...found.params, objectApiName: object.apiName } })),
-    );
-  }
+function refusalOfPart(part: Write, error: unknown): unknown {
+  // Everything but what the content of a record is refused for is tried again or answered further up.
+  if (!(error instanceof PlatformError) && !/^2[23]/.test(sqlState(error) ?? '')) return error;
+  const { view, call, object } = part;
+  const path = { ...call.path, objectApiName: object.apiName };
+  const failure = toPlatformError(view, { ...call, path }, error);
+  const { errors = [] } = failure;
+  return failure.withErrors(
+    errors.map((found) => ({ ...placed(part, found), params: { ...found.params, objectApiName: object.apiName } })),
+  );
 }
 
 interface OutgoingMessage {
@@ -350,13 +343,13 @@ async function store(
   const sideEffects = [...created, ...messages.map((message) => message.effect)];
   const ctes = [
     ...changeSql(write, sql, version),
-    ...trailSql(write, sql, object, {
+    ...trailSql(write, sql.for(write), object, {
       kind: 'transition',
       from: 'change',
       transactionSize: created.length + 1,
       transition: execution,
     }),
-    ...confirmedSql(write, sql, 'change'),
+    ...confirmedSql(write, sql.for(write), 'change'),
     ...messages.flatMap((message, index) => messageSql(write, sql, message, execution, `message${index}`)),
   ];
   const answer = (last: Sql, alias: string): string => executionSql(write, last, alias, execution, sideEffects);
@@ -405,7 +398,7 @@ function messageSql(
     transition: { executionId, key, fromState, toState },
     transactionId: write.unit.transactionId,
   };
-  const event = outboxSql(schema, new CallerSql(sql, request), {
+  const event = outboxSql(schema, new CallerSql(sql.for(request)), {
     type,
     objectApiName: object.apiName,
     recordId: 'record_id',

@@ -48,7 +48,7 @@ export interface LockedRow extends LockRow, Comparison {
 export function lockForUpdateSql(write: Write, plan: LockPlan, operation: RecordOperation): Statement {
   const { view, object, unit, given } = write;
   const sql = new Sql();
-  const { cte: references, ids } = referencesSql(write, sql, given);
+  const { cte: references, ids } = referencesSql(write, given, (item) => sql.for(item));
   const id = sql.bind(write.id, 'uuid');
   const parents = parentLocksSql(write, {
     object: object.apiName,
@@ -72,7 +72,7 @@ export function lockForUpdateSql(write: Write, plan: LockPlan, operation: Record
       ${exactJson('locked', neededFields(write, plan))} AS stored,
       ${comparisonSql(sql, given, ids, 'locked')},
       ${reachedSql(write, sql, 'locked', operation, ids)} AS reached
-    FROM state CROSS JOIN refs LEFT JOIN locked ON true${actorSql(write, sql)}`);
+    FROM state CROSS JOIN refs LEFT JOIN locked ON true${actorSql(write, sql.for(write))}`);
 }
 
 /** Stored fields that the steps between lock and change read. */
@@ -87,10 +87,10 @@ function neededFields({ object, given }: Write, { reads, sets }: LockPlan): Fiel
 }
 
 /** SQL condition, beginning with AND: a record that is addressed by an external id has it still. */
-export function keySql({ external }: Write, sql: Sql): string {
+export function keySql({ external }: Write, { bind }: Pick<Sql, 'bind'>): string {
   if (!external) return '';
   const { field, value } = external;
-  return ` AND ${sameKey(`t.${columnName(field)}`, sql.bind(value, typeOf(field).bindType), field)}`;
+  return ` AND ${sameKey(`t.${columnName(field)}`, bind(value, typeOf(field).bindType), field)}`;
 }
 
 /** SQL of the record as the caller reads it, of the row `alias`. */
@@ -149,11 +149,12 @@ export function storedReplySql(write: Write, { status, answer }: StoredReply): S
 /** SQL of the ETag of the row `alias`. */
 export const etagSql = (alias: string): string => `'"' || erp.base36(${alias}."recordVersion") || '"'`;
 
-const completeCte = ({ unit }: Write, { bind }: Sql, status: string, headers: string): string =>
-  `key_done AS (${completeKeySql(unit.schema, unit.key, bind, { status, headers, body: 'reply.body' }, 'FROM reply')})`;
+const completeCte = ({ unit }: Write, sql: Sql, status: string, headers: string): string =>
+  `key_done AS (${completeKeySql(unit.schema, unit.key, sql.for(unit.key).of, { status, headers, body: 'reply.body' }, 'FROM reply')})`;
 
 /** CTEs former and updated, the record as it was and as it becomes, and change, what differs, for trailSql. */
-export function changeSql({ object, changed, id: recordId, place, unit }: Write, sql: Sql, version: number): string[] {
+export function changeSql(write: Write, sql: Sql, version: number): string[] {
+  const { object, changed, id: recordId, place, unit } = write;
   const records = table(unit.schema, object.apiName);
   const id = sql.bind(recordId, 'uuid');
   const sets = [
@@ -171,7 +172,7 @@ export function changeSql({ object, changed, id: recordId, place, unit }: Write,
     `former AS MATERIALIZED (SELECT * FROM ${records} WHERE "id" = ${id})`,
     `updated AS (UPDATE ${records} SET ${sets.join(', ')} WHERE "id" = ${id} RETURNING *)`,
     `change AS MATERIALIZED (SELECT updated."id" AS record_id, updated."recordVersion" AS record_version,
-        ${place.index} AS position, ${newTrailIds(sql)}, ${changes} AS changes
+        ${place.index} AS position, ${newTrailIds(sql.for(write))}, ${changes} AS changes
       FROM updated, former)`,
   ];
 }

@@ -144,8 +144,8 @@ async function store(write: Write): Promise<void> {
   const version = write.recordVersion + 1;
   const ctes = [
     ...changeSql(write, sql, version),
-    ...trailSql(write, sql, object, { kind: 'update', from: 'change', transactionSize: write.place.size }),
-    ...confirmedSql(write, sql, 'change'),
+    ...trailSql(write, sql.for(write), object, { kind: 'update', from: 'change', transactionSize: write.place.size }),
+    ...confirmedSql(write, sql.for(write), 'change'),
     ...storeStandardSql(write, sql, 'change'),
   ];
   const answer: Answer = (_sql, alias) => `${answerSql(write, alias)}::text`;

@@ -28,7 +28,7 @@ import {
 } from './write.ts';
 
 /** How often the record may appear or vanish between the look-up and the write. */
-const RACES_MAX = 3;
+const RACES_MAX = 10;
 
 type Body = Record<string, unknown>;
 type Run = (task: Task) => Promise<OperationReply>;
@@ -71,7 +71,7 @@ export async function upsert(
       if (attempt === RACES_MAX || !mayBeRaced(found, error)) throw error;
       const before = found;
       found = await find(database, view, access, key, body);
-      // Nobody was faster: it is a duplicate of another record.
+      // No concurrent insert: it is a duplicate of another record.
       if (!before && !found && hasCode(error, 'DUPLICATE_RULE')) throw error;
     }
   }

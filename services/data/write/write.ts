@@ -11,6 +11,7 @@ import type { FieldMeta, ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { IF_MATCH_RULE, strongEtags } from '../../../lib/values/etags.ts';
 import type { SealingKeys } from '../../../lib/values/sealed.ts';
 import type { Sql } from '../../../mixins/database/sql.ts';
+import type { Templates } from '../../../mixins/database/templates.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import type { Tenants } from '../tenants.ts';
@@ -99,7 +100,9 @@ export interface MutationDeps {
   readonly platform: Platform;
   readonly tenants: Tenants;
   /** Seals what is handed to callers: 32 bytes, the same in every process of the deployment. */
-  readonly sealingKeys: () => SealingKeys;
+  readonly sealingKeys: SealingKeys;
+  /** Of the statements of frequent writes. */
+  readonly templates: Templates<Write>;
   /** Called after a commit that changed User records. */
   readonly usersChanged: (tenantId: string) => Promise<void>;
   /** Asks auth whether a username is free in the tenant; throws UNIQUE_VALUE_CONFLICT. */
@@ -124,7 +127,7 @@ export interface Write {
   readonly usernameConflict: PlatformError | null;
   /** Versions that If-Match accepts; empty for a create. */
   readonly ifMatch: readonly string[];
-  /** Which of the records that the unit changes this is. */
+  /** Place of the record among those that the unit changes. */
   readonly place: { readonly index: number; readonly size: number };
   /** Ids of the other records that the unit has created so far. */
   readonly created: readonly string[];
@@ -168,7 +171,6 @@ export const newWrite = (
   ...task,
 });
 
-/** Behaviour of a standard object beyond that of every object; see standard-objects.ts. */
 /** A change of a record as far as its content decides who may make it. */
 export interface ContentChange {
   /** null: a new record. */
@@ -205,7 +207,7 @@ export interface StandardObject {
   /** Checks of the content. */
   check(write: Write): void | Promise<void>;
   /** CTEs of the statement that stores a record; `from` has its record_id. */
-  storeSql(write: Write, sql: Sql, from: string): readonly string[];
+  storeSql(write: Write, sql: Pick<Sql, 'bind'>, from: string): readonly string[];
   /** Runs after a commit that changed one of its records. */
   committed(deps: MutationDeps, tenantId: string): Promise<void>;
 }

@@ -2,7 +2,9 @@
 import { API_PREFIX } from '../../../lib/addresses.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
+import type { Blobs } from '../../../mixins/blobs/blobs.ts';
 import { mark } from '../../../mixins/watchdog/work.ts';
+import { sendContent } from '../edge/content.ts';
 import type { DoorKeeper, HttpEdge } from '../edge/edge.ts';
 import type { Exchange } from '../edge/exchange.ts';
 import { sendOptions, sendReply } from '../edge/reply.ts';
@@ -10,21 +12,29 @@ import { ANY_ORIGIN } from '../pipeline/call.ts';
 import type { Gate } from '../pipeline/gate.ts';
 import { answer, chargeAddress } from '../pipeline/index.ts';
 import { allowed } from '../pipeline/router.ts';
+import type { Streams } from '../pipeline/streams.ts';
+import type { EventStreams } from './event-streams.ts';
 
 export class ApiDoor implements DoorKeeper {
   readonly #edge: HttpEdge;
   readonly #gate: Gate;
+  readonly #events: EventStreams;
+  readonly #contents: { readonly blobs: Blobs; readonly streams: Streams };
 
-  constructor(edge: HttpEdge, gate: Gate) {
+  constructor(edge: HttpEdge, gate: Gate, { fileAnswers, events }: { fileAnswers: Streams; events: EventStreams }) {
     this.#edge = edge;
     this.#gate = gate;
+    this.#events = events;
+    this.#contents = { blobs: gate.blobs, streams: fileAnswers };
   }
 
   async answer(x: Exchange): Promise<void> {
     if (x.method === 'OPTIONS') return this.#answerOptions(x);
     const reply = await answer(this.#gate, x);
     mark();
-    sendReply(x, reply, this.#edge.replyOptions());
+    if (reply.events && x.method === 'GET') this.#events.begin(x, reply.events, this.#edge.replyOptions());
+    else if (reply.file) await sendContent(x, reply, reply.file, this.#contents, this.#edge.replyOptions());
+    else sendReply(x, reply, this.#edge.replyOptions());
   }
 
   async #answerOptions(x: Exchange): Promise<void> {

@@ -25,7 +25,7 @@ const NOT_FORWARDED = new Set([
   'content-encoding',
   'forwarded',
   'accept-encoding',
-  // Which form of an answer the caller has is known here.
+  // The form of the caller's copy is known here.
   'if-none-match',
 ]);
 /** Headers of a public answer that the gateway sets itself. */

@@ -4,12 +4,13 @@
  * requests that are in flight and by the operations that read. Source: docs/reference/mcp.md.
  */
 import { randomBytes } from 'node:crypto';
-import { LIMITS } from '../../../config/limits.ts';
 import { call } from '../../../contracts/call.ts';
-import { MCP_OPERATIONS, type McpDoorActions, type McpOutcome, type McpRequest } from '../../../contracts/mcp.ts';
+import type { McpDoorActions, McpOutcome, McpRequest } from '../../../contracts/mcp.ts';
+import { MCP_OPERATIONS } from '../../../contracts/mcp-offers.ts';
 import { API_PREFIX } from '../../../lib/addresses.ts';
 import { errorBody } from '../../../lib/errors/error-body.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { Operation, OperationReply } from '../../../lib/operation.ts';
 import { mark } from '../../../mixins/watchdog/work.ts';
 import type { DoorKeeper, HttpEdge } from '../edge/edge.ts';

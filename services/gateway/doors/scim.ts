@@ -3,10 +3,10 @@
  * answers in the form of SCIM. Source: docs/reference/scim.md.
  */
 import { hash } from 'node:crypto';
-import { LIMITS } from '../../../config/limits.ts';
 import { SCIM_MEDIA_TYPE, SCIM_PREFIX, SCIM_ROUTES, type ScimCall } from '../../../contracts/scim.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { mark } from '../../../mixins/watchdog/work.ts';
 import type { DoorKeeper, HttpEdge } from '../edge/edge.ts';

@@ -1,9 +1,9 @@
 /** Reports answered requests: a log line each, and metrics for Prometheus. */
 import { Durations } from '../../../mixins/metrics/durations.ts';
 import type { DurationsSample, Metrics, Sample } from '../../../mixins/metrics/metrics.ts';
-import type { Deliveries } from './deliveries.ts';
 import type { Exchange } from './exchange.ts';
 import type { RefusalDelays } from './refusal-delays.ts';
+import type { UnsentResponses } from './unsent-responses.ts';
 
 const FLUSH_MS = 100;
 const FLUSH_LINES = 500;
@@ -138,7 +138,7 @@ interface Series {
 interface Sources {
   /** Requests that are being answered. */
   inFlight: () => number;
-  deliveries: Deliveries;
+  unsentResponses: UnsentResponses;
   refusalDelays: RefusalDelays;
   /** Requests refused by a limit so far. */
   refusals: () => number;
@@ -170,14 +170,14 @@ export class RequestMetrics {
       each().map(({ labels: of, durations }): DurationsSample => [of, durations]),
     );
     metrics.gauge('erp_http_requests_in_flight', 'Requests that are being answered.', sources.inFlight);
-    const { deliveries, refusalDelays } = sources;
+    const { unsentResponses, refusalDelays } = sources;
     metrics.gauge(
       'erp_http_unsent_bytes',
       'Bytes of answers that clients have not taken.',
-      () => deliveries.unsentBytes,
+      () => unsentResponses.unsentBytes,
     );
     metrics.counters('erp_http_connections_cut_total', 'Connections closed before all was answered.', ['reason'], () =>
-      [...deliveries.cut].map(([reason, count]): Sample => [{ reason }, count]),
+      [...unsentResponses.cut].map(([reason, count]): Sample => [{ reason }, count]),
     );
     metrics.gauge('erp_http_refusals_waiting', 'Answers 429 that are delayed now.', () => refusalDelays.waiting);
     metrics.counter('erp_http_refusals_delayed_total', 'Answers 429 that were delayed.', () => refusalDelays.total);

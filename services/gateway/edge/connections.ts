@@ -3,8 +3,8 @@
  * and when all are taken, the network that holds most gives up its oldest.
  */
 import type { Socket } from 'node:net';
-import { LIMITS } from '../../../config/limits.ts';
-import { siteOf } from '../../../lib/values/network.ts';
+import { LIMITS } from '../../../lib/limits.ts';
+import { networkOf } from '../../../lib/values/network.ts';
 
 interface ConnectionLimits {
   /** Connections of one network. */
@@ -29,7 +29,7 @@ export class Connections {
 
   /** Takes a new connection of the address, or closes it before anything is read from it. */
   add(socket: Socket, address: string): void {
-    const network = siteOf(address);
+    const network = networkOf(address);
     const own = this.#networks.get(network);
     const count = own?.size ?? 0;
     if (count >= this.#limits.ofNetwork || (this.#open >= this.#limits.all && !this.#makeRoom(count))) {

@@ -2,8 +2,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Service } from 'moleculer';
-import { LIMITS } from '../../../config/limits.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { logFailure } from '../../../mixins/log-failure.ts';
 import type { Metrics } from '../../../mixins/metrics/metrics.ts';
@@ -14,14 +14,14 @@ import type { DeprecatedUses } from '../pipeline/deprecated-uses.ts';
 import { TimeLimit, toPlatformError } from '../pipeline/failures.ts';
 import type { Door, Sessions } from '../pipeline/session.ts';
 import { type AccessLog, RequestMetrics } from './answered.ts';
-import { Deliveries, stateOf } from './deliveries.ts';
-import type { Departure } from './departure.ts';
 import { callerAddress, checkHead, checkUri, dropLongPreferences, Exchange, socketAddress } from './exchange.ts';
-import { refuseMalformed } from './http-server.ts';
+import type { GracefulShutdown } from './graceful-shutdown.ts';
+import { REQUEST_TIMEOUT, refuseMalformed } from './http-server.ts';
 import { ClientGone, discardRest } from './intake.ts';
 import { RefusalDelays } from './refusal-delays.ts';
 import { type ReplyOptions, sendError } from './reply.ts';
 import { beginTrace, endTrace } from './trace.ts';
+import { stateOf, UnsentResponses } from './unsent-responses.ts';
 
 const WATCH_MS = 100;
 const SWEEP_MS = 1_000;
@@ -37,7 +37,7 @@ export interface DoorKeeper {
 interface EdgeOptions {
   readonly baseUrl: string;
   readonly trustedProxies: number;
-  readonly departure: Departure;
+  readonly shutdown: GracefulShutdown;
   readonly budgets: Budgets;
   readonly sessions: Sessions;
   readonly deprecatedUses: DeprecatedUses;
@@ -50,7 +50,7 @@ interface EdgeOptions {
 
 export class HttpEdge {
   readonly baseUrl: string;
-  readonly deliveries: Deliveries;
+  readonly unsentResponses: UnsentResponses;
   readonly #options: EdgeOptions;
   readonly #metrics = new RequestMetrics();
   readonly #active = new Set<Exchange>();
@@ -62,15 +62,15 @@ export class HttpEdge {
   constructor(options: EdgeOptions) {
     this.#options = options;
     this.baseUrl = options.baseUrl;
-    this.deliveries = new Deliveries(this.#active);
+    this.unsentResponses = new UnsentResponses(this.#active);
     this.#refusalDelays = new RefusalDelays({
       proxied: options.trustedProxies > 0,
-      cut: () => this.deliveries.countCut('unwaiting'),
+      cut: () => this.unsentResponses.countCut('unwaiting'),
     });
     this.#timers = [
       setInterval(() => this.#abortLate(), WATCH_MS).unref(),
       setInterval(() => {
-        this.deliveries.sweep();
+        this.unsentResponses.sweep();
         options.sweep();
       }, SWEEP_MS).unref(),
     ];
@@ -97,9 +97,9 @@ export class HttpEdge {
     const { budgets } = this.#options;
     this.#metrics.register(metrics, {
       inFlight: () => this.#active.size,
-      deliveries: this.deliveries,
+      unsentResponses: this.unsentResponses,
       refusalDelays: this.#refusalDelays,
-      refusals: () => budgets.refusals + this.deliveries.refusals,
+      refusals: () => budgets.refusals + this.unsentResponses.refusals,
     });
   }
 
@@ -124,14 +124,19 @@ export class HttpEdge {
     if (socket.destroyed) return;
     const state = stateOf(socket);
     if (state.unanswered >= LIMITS.pipelined_requests_max) {
-      this.deliveries.countCut('pipelined');
+      this.unsentResponses.countCut('pipelined');
       socket.destroy();
       return;
     }
     dropLongPreferences(req);
     const ip = callerAddress(req, this.#options.trustedProxies);
-    const x = new Exchange(req, res, { ip, now: platformTime(), deliveries: this.deliveries });
-    if (this.#leaving && !this.#options.departure.arrived(x)) return;
+    const x = new Exchange(req, res, {
+      ip,
+      now: platformTime(),
+      unsentResponses: this.unsentResponses,
+      bearer: state.bearer,
+    });
+    if (this.#leaving && !this.#options.shutdown.arrived(x)) return;
     state.unanswered++;
     state.last = res;
     x.expectsContinue = expectsContinue;
@@ -172,7 +177,7 @@ export class HttpEdge {
     state.bytesUsed = req.socket.bytesRead;
     state.usedAt = now;
     this.#active.delete(x);
-    this.deliveries.end(x);
+    this.unsentResponses.end(x);
     if (x.worked) release(x);
     const status = res.headersSent ? res.statusCode : 499;
     const milliseconds = now - x.started;
@@ -256,13 +261,13 @@ export class HttpEdge {
   /** From now on every answer closes its connection. */
   leave(): void {
     this.#leaving = true;
-    this.#options.departure.leave(this.#active);
+    this.#options.shutdown.leave(this.#active);
     this.#refusalDelays.release();
   }
 
   /** Lets the requests in flight finish, up to a limit. */
   end(until: number): Promise<void> {
-    return this.#options.departure.end(until, () => this.#noteCut());
+    return this.#options.shutdown.end(until, () => this.#noteCut());
   }
 
   /** Nothing is answered any more. */
@@ -278,8 +283,18 @@ export class HttpEdge {
   }
 
   #abortLate(): void {
-    const limit = performance.now() - LIMITS.request_timeout_ms;
-    for (const x of this.#active) if (x.started < limit) x.abort?.(new TimeLimit());
+    const now = performance.now();
+    for (const x of this.#active) {
+      if (x.answered || now - x.started < x.timeLimits.answerMs) continue;
+      if (x.abort) x.abort(new TimeLimit());
+      else if (!x.req.complete) this.#refuseUnfinished(x);
+    }
+  }
+
+  /** The body has not arrived in time. */
+  #refuseUnfinished(x: Exchange): void {
+    x.answered = true;
+    this.#refuseMalformed(Object.assign(new Error(), { code: REQUEST_TIMEOUT }), x.req.socket);
   }
 }
 

@@ -1,30 +1,16 @@
 /** One HTTP request and its answer: the call that it makes, and what is left of it to read and to send. */
-import { randomFillSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP, type Socket } from 'node:net';
-import { LIMITS } from '../../../config/limits.ts';
 import { MCP_PATH } from '../../../contracts/mcp.ts';
 import { isScimPath } from '../../../contracts/scim.ts';
 import { API_PREFIX, LLMS_PATH, VERSIONS_ROOT } from '../../../lib/addresses.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { requestId } from '../../../lib/values/ids.ts';
 import { Call } from '../pipeline/call.ts';
-import type { Door } from '../pipeline/session.ts';
-import type { Deliveries, Delivery } from './deliveries.ts';
-import { readBytes } from './intake.ts';
-
-// Random bytes are drawn in bulk: one system call for many request ids.
-const ID_BYTES = 16;
-const pool = Buffer.alloc(ID_BYTES * 512);
-let drawn = pool.length;
-
-function randomForId(): Uint8Array {
-  if (drawn === pool.length) {
-    randomFillSync(pool);
-    drawn = 0;
-  }
-  return pool.subarray(drawn, (drawn += ID_BYTES));
-}
+import type { Bearer, Door } from '../pipeline/session.ts';
+import { arrivingBytes, readBytes } from './intake.ts';
+import type { UnsentResponse, UnsentResponses } from './unsent-responses.ts';
 
 /** A request may name us in full (RFC 9112 section 3.2.2); whom it names decides nothing. */
 const originForm = (url: string): string =>
@@ -53,16 +39,16 @@ export class Exchange extends Call {
   /** The work is done; the client has taken the answer, or is gone. */
   worked = false;
   left = false;
-  readonly deliveries: Deliveries;
+  readonly unsentResponses: UnsentResponses;
   /** The answer while its client has not taken all of it. */
-  delivery: Delivery | null = null;
+  unsentResponse: UnsentResponse | null = null;
   /** Code of the error that was answered, for the log. */
   code: string | null = null;
 
   constructor(
     req: IncomingMessage,
     res: ServerResponse,
-    { ip, now, deliveries }: { ip: string; now: number; deliveries: Deliveries },
+    { ip, now, unsentResponses, bearer }: { ip: string; now: number; unsentResponses: UnsentResponses; bearer: Bearer },
   ) {
     const url = originForm(req.url ?? '/');
     super({
@@ -71,16 +57,21 @@ export class Exchange extends Call {
       headers: req.headers,
       ip,
       door: doorOf(url),
-      requestId: requestId(now, randomForId()),
+      requestId: requestId(now),
       startedAt: now,
+      bearer,
     });
     this.req = req;
     this.res = res;
-    this.deliveries = deliveries;
+    this.unsentResponses = unsentResponses;
   }
 
   override receive(maxBytes: number): Promise<Buffer | null> {
     return readBytes(this, maxBytes);
+  }
+
+  override stream(signal: AbortSignal): AsyncIterable<Uint8Array> {
+    return arrivingBytes(this, signal);
   }
 }
 

@@ -1,10 +1,10 @@
 /** The server of node:http with the bounds of docs/reference/http.md, and the answer to what is no HTTP request. */
 import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { LIMITS } from '../../../config/limits.ts';
 import { API_VERSION } from '../../../lib/addresses.ts';
 import { errorBody } from '../../../lib/errors/error-body.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { requestId } from '../../../lib/values/ids.ts';
 import { Connections } from './connections.ts';
 import { socketAddress } from './exchange.ts';
@@ -14,13 +14,16 @@ const KEEP_ALIVE_MS = 65_000;
 const CHECK_INTERVAL_MS = 2_000;
 /** To read why, before the connection is closed. */
 const CLOSE_REFUSED_MS = 1_000;
+/** Code of Node's error about headers that have not arrived in time; we give it to that about a body. */
+export const REQUEST_TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT';
+
 /** A server that does not listen yet. */
 export function createHttpServer({ trustedProxies }: { trustedProxies: number }): Server {
   const server = createServer({
     maxHeaderSize: LIMITS.headers_max_bytes,
     requireHostHeader: false, // checkHead() refuses with an Error body, which Node would not send
     headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: LIMITS.request_timeout_ms,
+    requestTimeout: 0, // HttpEdge bounds the arrival of a body by the time limit of its operation
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
     noDelay: true,
@@ -40,7 +43,7 @@ export function refuseMalformed(
   socket: Socket,
   options: { baseUrl: string; remaining: number },
 ): boolean {
-  const isSilent = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
+  const isSilent = error.code === REQUEST_TIMEOUT && socket.bytesRead === 0;
   if (!socket.writable || error.code === 'ECONNRESET' || isSilent) {
     socket.destroy();
     return false;
@@ -62,6 +65,6 @@ export function refuseMalformed(
 function malformedMessage(code: string | undefined): string {
   if (code === 'HPE_HEADER_OVERFLOW')
     return `The request line and headers exceed the limit of ${LIMITS.headers_max_bytes} bytes.`;
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The request was not received in time.';
+  if (code === REQUEST_TIMEOUT) return 'The request was not received in time.';
   return 'The request is not well-formed HTTP.';
 }

@@ -1,8 +1,10 @@
 /** Receives bodies within their limits, whatever their encoding. Source: docs/reference/http.md, "Sizes". */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createGunzip } from 'node:zlib';
+import type { TimeLimits } from '../../../contracts/time-limits.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { tooLarge } from '../pipeline/body.ts';
+import { tooLarge } from '../../../lib/errors/too-large.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 
 /**
  * A compressed body may become so many times as large, once it is larger than what any request may have. Configuration
@@ -58,6 +60,65 @@ export async function readBytes(
   });
 }
 
+interface Streaming {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly expectsContinue: boolean;
+  readonly timeLimits: Pick<TimeLimits, 'idleMs'>;
+}
+
+const tooSlow = (): PlatformError => new PlatformError('REQUEST_MALFORMED', 'The request was not received in time.');
+
+/**
+ * The body as it arrives, read no faster than it is taken. Ends with an error when its client is gone, sends nothing or
+ * too little for too long, or `signal` is aborted; the connection stays, so that it can be answered. Only time spent
+ * waiting for the client counts: a slow store is not the client's fault.
+ */
+export async function* arrivingBytes(x: Streaming, signal: AbortSignal): AsyncGenerator<Buffer> {
+  const { req, res, expectsContinue, timeLimits } = x;
+  let failure: Error | null = null;
+  let waiting: (() => void) | null = null;
+  let waitedMs = 0;
+  let bytes = 0;
+  const goOn = (): void => waiting?.();
+  const fail = (error: Error): void => {
+    failure ??= error;
+    goOn();
+  };
+  const gone = (): void => fail(new ClientGone());
+  const idle = setTimeout(() => waiting && fail(tooSlow()), timeLimits.idleMs);
+  const late = (): void => fail(tooSlow());
+  signal.addEventListener('abort', late);
+  req.on('readable', goOn).on('end', goOn).on('error', gone).on('aborted', gone);
+  try {
+    if (expectsContinue) res.writeContinue();
+    for (;;) {
+      if (failure) throw failure;
+      const chunk: Buffer | null = req.read();
+      if (chunk !== null) {
+        bytes += chunk.length;
+        if (bytes < ((waitedMs - timeLimits.idleMs) * LIMITS.streamed_body_min_bytes_per_second) / 1_000)
+          throw tooSlow();
+        yield chunk;
+      } else if (req.readableEnded) return;
+      else if (req.destroyed) throw new ClientGone();
+      else {
+        idle.refresh();
+        const from = performance.now();
+        await new Promise<void>((resolve) => {
+          waiting = resolve;
+        });
+        waiting = null;
+        waitedMs += performance.now() - from;
+      }
+    }
+  } finally {
+    clearTimeout(idle);
+    signal.removeEventListener('abort', late);
+    req.off('readable', goOn).off('end', goOn).off('aborted', gone);
+  }
+}
+
 function joined(chunks: readonly Buffer[], size: number): Buffer | null {
   const [first] = chunks;
   if (!first || size === 0) return null;
@@ -69,7 +130,7 @@ export class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
-/** Maximum size of any body. */
+/** The largest body that is not streamed. */
 const DISCARD_MAX_BYTES = 32 * 1024 * 1024;
 const DISCARD_BYTES_PER_MS = 32 * 1024;
 
@@ -83,6 +144,8 @@ let nextDiscard = 0;
  */
 export function discardRest(req: IncomingMessage): void {
   let bytes = 0;
+  const late = setTimeout(() => req.destroy(), LIMITS.request_timeout_ms).unref();
+  req.once('close', () => clearTimeout(late));
   req.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes > DISCARD_MAX_BYTES) return void req.destroy();

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
+import { codeOf } from '../../../lib/errors/thrown.ts';
 
 const LISTEN_BACKLOG = 1_024;
 /** The machine has no IPv6, or none on the loopback. */
@@ -35,7 +36,7 @@ async function listenOnIpv6(server: Server, port: number): Promise<void> {
     await once(second, 'listening');
     seconds.set(server, second);
   } catch (error) {
-    if (NO_IPV6.has((error as NodeJS.ErrnoException).code)) return;
+    if (NO_IPV6.has(codeOf(error))) return;
     stopListening(server);
     throw error;
   }

@@ -4,8 +4,8 @@
  * Source: docs/reference/limits.md, "Clients that do not wait".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { LIMITS } from '../../../config/limits.ts';
-import { type RefusalState, type SocketState, stateOf } from './deliveries.ts';
+import { LIMITS } from '../../../lib/limits.ts';
+import { type RefusalState, type SocketState, stateOf } from './unsent-responses.ts';
 
 /** So many in a row are answered at once: a client may have several requests under way when it first hears of it. */
 const FREE = 3;

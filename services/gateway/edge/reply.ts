@@ -46,6 +46,10 @@ const EXPOSED_HEADERS = [
   'WWW-Authenticate',
   'Upload-Offset',
   'Upload-Length',
+  'Accept-Ranges',
+  'Content-Range',
+  'Content-Disposition',
+  'Repr-Digest',
 ].join(', ');
 
 export interface ReplyOptions {
@@ -102,7 +106,7 @@ export async function sendFile(x: Exchange, file: SharedAnswer, options: ReplyOp
 }
 
 const REQUEST_HEADERS =
-  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Expected-Revision, X-Duplicate-Confirmation, X-Agent-Run-Id, X-Request-Id, Accept-Language, traceparent, MCP-Protocol-Version, Mcp-Method, Mcp-Name';
+  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Expected-Revision, X-Duplicate-Confirmation, X-Agent-Run-Id, X-Request-Id, Accept-Language, Content-Digest, Upload-Offset, Range, If-Range, Last-Event-ID, traceparent, MCP-Protocol-Version, Mcp-Method, Mcp-Name';
 
 /** Answers OPTIONS: a preflight for an allowed origin, else only what the address knows. */
 export function sendOptions(x: Exchange, allow: string, options: ReplyOptions): void {
@@ -236,11 +240,11 @@ async function precompressed(body: Uint8Array): Promise<void> {
  */
 export function send(x: Exchange, status: number, headers: string[], body: Uint8Array | null): void {
   if (x.answered) return;
-  const { res, deliveries } = x;
+  const { res, unsentResponses } = x;
   const isGone = res.destroyed || res.headersSent;
   const compressed = !isGone && body !== null && isCompressed(x, body);
   const ready = compressed ? compressedForms.get(body) : undefined;
-  if (body && !isGone && x.method !== 'HEAD') deliveries.begin(x, (ready ?? body).length);
+  if (body && !isGone && x.method !== 'HEAD') unsentResponses.begin(x, (ready ?? body).length);
   x.answered = true;
   if (isGone) return;
   if (ready) write(x, status, [...headers, 'Content-Encoding', 'gzip'], ready);
@@ -249,7 +253,7 @@ export function send(x: Exchange, status: number, headers: string[], body: Uint8
       if (res.destroyed) return;
       if (error) write(x, status, headers, body);
       else {
-        deliveries.shrink(x, form.length);
+        unsentResponses.shrink(x, form.length);
         write(x, status, [...headers, 'Content-Encoding', 'gzip'], form);
       }
     });
@@ -276,7 +280,7 @@ function writePieces(x: Exchange, body: Uint8Array, from = 0): void {
   }
   res.write(body.subarray(from, next), (error) => {
     if (error || res.destroyed) return;
-    x.deliveries.sent(x, PIECE_BYTES);
+    x.unsentResponses.sent(x, PIECE_BYTES);
     writePieces(x, body, next);
   });
 }

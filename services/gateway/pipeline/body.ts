@@ -1,6 +1,7 @@
 /** The body of a call: what it may be, how long, and when it is received. Source: docs/reference/http.md, "Sizes". */
 import { parse } from 'content-type';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { tooLarge } from '../../../lib/errors/too-large.ts';
 import type { Operation } from '../../../lib/operation.ts';
 import { nextPiece } from '../../../mixins/long-work.ts';
 import { mark } from '../../../mixins/watchdog/work.ts';
@@ -24,9 +25,6 @@ export function receiveBody(_gate: unknown, x: Call): Promise<void> {
 export function giveWay(_gate: unknown, { body }: Call): void | Promise<void> {
   return body !== null && body.length > LARGE_BODY_BYTES ? nextPiece().then(mark) : undefined;
 }
-
-export const tooLarge = (maxBytes: number): PlatformError =>
-  new PlatformError('REQUEST_TOO_LARGE', `The body exceeds the limit of ${maxBytes} bytes.`, { details: { maxBytes } });
 
 /** Throws REQUEST_TOO_LARGE for a body that is longer than what it turned out to be for may be. */
 export function limitBody({ body }: Call, maxBytes: number): void {

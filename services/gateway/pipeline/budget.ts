@@ -2,6 +2,7 @@
  * Budget of a caller: the meters of its policies and its requests in flight. A request that a limit refuses
  * costs nothing. Source: docs/reference/limits.md.
  */
+
 import { LRUCache } from 'lru-cache';
 import type { GrantState } from '../../../contracts/auth.ts';
 import {
@@ -17,6 +18,7 @@ import {
   type RatePolicy,
 } from '../../../contracts/ratelimit.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { entryBound } from '../../../lib/values/entry-bound.ts';
 import { Meter } from './meter.ts';
 
 /** Asks the owners of the counters; answers in the order of the requests. */
@@ -69,11 +71,11 @@ export class Budgets {
   readonly #gateways: () => number;
   readonly #now: () => number;
   readonly #known = new Map<string, Meter>();
-  readonly #networks = new LRUCache<string, Meter>({ max: NETWORKS_MAX });
-  readonly #flights = new LRUCache<string, Flight>({ max: FLIGHTS_MAX });
+  readonly #networks = new LRUCache<string, Meter>(entryBound(NETWORKS_MAX));
+  readonly #flights = new LRUCache<string, Flight>(entryBound(FLIGHTS_MAX));
   /** Apart from those, which a flood from many networks must not push out. */
-  readonly #flightsOfNetworks = new LRUCache<string, Flight>({ max: NETWORKS_MAX });
-  readonly #polls = new LRUCache<string, number>({ max: POLLS_MAX });
+  readonly #flightsOfNetworks = new LRUCache<string, Flight>(entryBound(NETWORKS_MAX));
+  readonly #polls = new LRUCache<string, number>(entryBound(POLLS_MAX));
   #asking: { meter: Meter; request: LeaseRequest | null; done: () => void }[] = [];
   /** Reused for further requests: most of a refusal's cost is its stack trace. */
   readonly #lastRefusal = new WeakMap<Meter, PlatformError>();

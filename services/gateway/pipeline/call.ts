@@ -1,12 +1,13 @@
 /** One call on its way through the steps: what is asked for, and what they have found out about it so far. No HTTP. */
 import type { IncomingHttpHeaders } from 'node:http';
+import { DEFAULT_TIME_LIMITS, type TimeLimits } from '../../../contracts/time-limits.ts';
 import type { UsedApproval } from '../../../lib/context.ts';
 import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { traceparentOf } from '../../../lib/values/traceparent.ts';
 import type { Span } from '../../../mixins/tracing/tracing.ts';
 import type { Budget } from './budget.ts';
 import type { Route } from './router.ts';
-import type { Door } from './session.ts';
+import type { Bearer, Door } from './session.ts';
 import type { Session } from './tokens.ts';
 
 /** Allowed origin of public resources. */
@@ -35,6 +36,7 @@ interface Asked {
   readonly requestId: string;
   /** In milliseconds since 1970. */
   readonly startedAt: number;
+  readonly bearer?: Bearer;
 }
 
 const CLIENT_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
@@ -50,9 +52,14 @@ export class Call {
   readonly door: Door;
   readonly requestId: string;
   readonly startedAt: number;
+  /** When the service was called, from which its time counts: that of the request, or of the last call about a stream. */
+  calledAt: number;
+  /** Of its connection, if it has one. */
+  readonly bearer: Bearer | undefined;
 
   #route: Route | null = null;
   pathValues: readonly string[] = [];
+  timeLimits: TimeLimits = DEFAULT_TIME_LIMITS;
   /** Name in log and metrics: the operationId, or what else was asked for. */
   label = 'none';
   session: Session | null = null;
@@ -81,7 +88,7 @@ export class Call {
   /** The span of its request in a trace; null: nothing is traced. */
   span: Span | null = null;
 
-  constructor({ method, url, headers, ip, door, requestId, startedAt }: Asked) {
+  constructor({ method, url, headers, ip, door, requestId, startedAt, bearer }: Asked) {
     const mark = url.indexOf('?');
     this.method = method;
     this.path = mark < 0 ? url : url.slice(0, mark);
@@ -91,6 +98,8 @@ export class Call {
     this.door = door;
     this.requestId = requestId;
     this.startedAt = startedAt;
+    this.calledAt = startedAt;
+    this.bearer = bearer;
   }
 
   /** The operation that was asked for; only after `routed`. */
@@ -107,6 +116,7 @@ export class Call {
   /** The router found the operation. */
   routed(route: Route, pathValues: readonly string[]): void {
     this.#route = route;
+    this.timeLimits = route.timeLimits;
     this.pathValues = pathValues;
     this.label = route.operation.operationId;
   }
@@ -140,6 +150,11 @@ export class Call {
     return Promise.resolve(this.body);
   }
 
+  /** The body as it arrives, until `signal` is aborted. */
+  stream(_signal: AbortSignal): AsyncIterable<Uint8Array> {
+    throw new Error(`${this.label} has no body to stream.`);
+  }
+
   get clientRequestId(): string | null {
     const given = this.headers['x-request-id'];
     return typeof given === 'string' && CLIENT_REQUEST_ID.test(given) ? given : null;
@@ -154,3 +169,6 @@ export class Call {
     return traceparentOf(this.headers['traceparent']) ?? undefined;
   }
 }
+
+/** Cost units of the expanded references of a call: one each. */
+export const expansionCost = ({ expanded }: Pick<Call, 'expanded'>): number => expanded.length;

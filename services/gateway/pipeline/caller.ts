@@ -14,7 +14,7 @@ import { isUuid } from '../../../lib/values/ids.ts';
 import { isWithin } from '../../../mixins/address-ranges.ts';
 import { BODYLESS_MAX_BYTES, limitBody } from './body.ts';
 import type { Connection } from './budget.ts';
-import { ANY_ORIGIN, type Call } from './call.ts';
+import { ANY_ORIGIN, type Call, expansionCost } from './call.ts';
 import { allowOrigin, refuseToken, scopeInsufficient, signInInsufficient } from './challenge.ts';
 import { decode } from './form.ts';
 import type { Gate } from './gate.ts';
@@ -38,7 +38,7 @@ export function openSession(gate: Gate, x: Call): void | Promise<void> {
   const { origin } = x.headers;
   let session: Session | Promise<Session>;
   try {
-    session = gate.sessions.open(x.headers.authorization, platformTime(), x.door);
+    session = gate.sessions.open(x.headers.authorization, platformTime(), x.door, x.bearer);
   } catch (error) {
     return refuseToken(gate, x, error);
   }
@@ -257,5 +257,6 @@ export function spendExpansions(gate: Gate, x: Call): void {
   const { asked, session } = x;
   if (!x.route.operation.expands || !asked) return;
   x.expanded = referencesIn(asked.query['expand'] ?? (isObject(asked.body) ? asked.body['expand'] : undefined));
-  if (session?.connection && x.expanded.length > 0) gate.budgets.settle(session.connection, x.expanded.length);
+  const cost = expansionCost(x);
+  if (session?.connection && cost > 0) gate.budgets.settle(session.connection, cost);
 }

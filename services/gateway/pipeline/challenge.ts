@@ -1,5 +1,6 @@
 /** Refusals that say how a client gets what it lacks: a token, a scope, a newer sign-in (RFC 6750, RFC 9728, RFC 9470). */
-import { MCP_PATH, MCP_SCOPES } from '../../../contracts/mcp.ts';
+import { MCP_PATH } from '../../../contracts/mcp.ts';
+import { MCP_SCOPES } from '../../../contracts/mcp-offers.ts';
 import { stepUpDemanded } from '../../../contracts/step-up.ts';
 import { API_PREFIX, protectedResourceUrl } from '../../../lib/addresses.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';

@@ -2,8 +2,10 @@
  * Counts who calls operations that are going to be gone, for administrators and operators. A request waits for none of
  * it: what was counted goes to auth soon after a client's first call of a day, and hourly after that.
  */
+
 import { LRUCache } from 'lru-cache';
 import type { AuthActions, DeprecatedUse } from '../../../contracts/auth.ts';
+import { entryBound } from '../../../lib/values/entry-bound.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { Metrics, Sample } from '../../../mixins/metrics/metrics.ts';
 import type { Call } from './call.ts';
@@ -30,7 +32,7 @@ export class DeprecatedUses {
   /** Counted and not yet written, by tenant, client, operation and day. */
   #counted = new Map<string, Noted & DeprecatedUse>();
   /** When those of the same key were written last. */
-  readonly #writtenAt = new LRUCache<string, number>({ max: USES_MAX });
+  readonly #writtenAt = new LRUCache<string, number>(entryBound(USES_MAX));
 
   constructor(sink: DeprecatedUseSink, now: () => number = () => performance.now()) {
     this.#sink = sink;

@@ -3,12 +3,12 @@
  * before the request is refused. Source: docs/reference/http.md.
  */
 import { type TSchema, Type } from 'typebox';
-import { LIMITS } from '../../../config/limits.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { ViolationList } from '../../../lib/errors/violation-list.ts';
-import { completeFingerprint, fingerprintHead } from '../../../lib/json/fingerprint.ts';
+import { completeFingerprint, fingerprintHead, fingerprintWithDigest } from '../../../lib/json/fingerprint.ts';
 import { JsonError, parseJson, parseJsonBytes } from '../../../lib/json/parse.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import {
   HEADERS,
   type HeaderParameter,
@@ -17,7 +17,9 @@ import {
   type OperationHeaders,
   type Parameter,
 } from '../../../lib/operation.ts';
+import type { StreamedBody } from '../../../lib/streams.ts';
 import { collectBodyViolations, valueProblem } from '../../../lib/validation.ts';
+import { sha256Of } from '../../../lib/values/digests.ts';
 import { IF_MATCH_RULE, strongEtags } from '../../../lib/values/etags.ts';
 import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../../lib/values/idempotency-key.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
@@ -63,8 +65,12 @@ export function checkForm(_gate: unknown, x: Call): void {
 
 /** Step: completes the fingerprint of a mutation whose body is parsed here. */
 export function identify(_gate: unknown, { asked, route }: Call): void {
-  if (asked?.fingerprint !== undefined && route.operation.requestBody?.kind !== 'raw')
-    asked.fingerprint = completeFingerprint(asked.fingerprint, asked.body);
+  const kind = route.operation.requestBody?.kind;
+  if (asked?.fingerprint === undefined || kind === 'raw') return;
+  asked.fingerprint =
+    kind === 'stream'
+      ? fingerprintWithDigest(asked.fingerprint, (asked.body as StreamedBody).sha256 ?? '')
+      : completeFingerprint(asked.fingerprint, asked.body);
 }
 
 /**
@@ -77,7 +83,7 @@ function readForm(x: Call, route: Route): OperationCall {
   const path = readPath(x, route, problems);
   const pairs = readPairs(x.rawQuery, problems);
   const query = readQuery(pairs, route, problems);
-  const headers = readHeaders(x, operation, query, problems);
+  const headers = readHeaders(x, route, query, problems);
   const body = readBody(x, operation, problems);
   const refusal = problems.refusal();
   if (refusal) throw refusal;
@@ -100,13 +106,14 @@ function readForm(x: Call, route: Route): OperationCall {
 
 function readPath(x: Call, route: Route, problems: Problems): Record<string, string> {
   const path: Record<string, string> = {};
-  for (const [i, name] of route.parameterNames.entries()) {
+  for (let i = 0; i < route.parameterNames.length; i++) {
+    const name = route.parameterNames[i] ?? '';
     const value = decode(x.pathValues[i] ?? '');
     if (value === null || value.includes('\0')) {
       problems.add('PARAMETER_INVALID', `path:${name}`, `${name} in the path is not valid text.`);
       continue;
     }
-    const parameter = route.operation.pathParameters?.find((one) => one.name === name);
+    const parameter = route.pathParameters[i];
     path[name] = parameter && isId(parameter.schema) ? value.toLowerCase() : value;
     if (parameter) check(`path:${name}`, value, parameter, problems);
   }
@@ -184,7 +191,7 @@ const meant = (name: string, parameters: readonly Parameter[]): string =>
     parameters.map((one) => one.name),
   );
 
-/** What callers of an earlier version read in the refusal. */
+/** The refusal for callers of an earlier version. */
 const triedOutBy = ({ operationId, method, path }: Operation): string =>
   ` Try it out with ${operationId}: ${method} ${path}.`;
 
@@ -248,17 +255,15 @@ function header(x: Call, name: string): string | undefined {
 
 function readHeaders(
   x: Call,
-  operation: Operation,
+  { operation, reads }: Route,
   query: Record<string, unknown>,
   problems: Problems,
 ): OperationHeaders {
-  const { mutation, precondition, headerParameters = [] } = operation;
+  const { mutation, headerParameters = [] } = operation;
   const headers: OperationHeaders = {};
-  const reads = (name: HeaderParameter['name']): boolean => headerParameters.some((one) => one.name === name);
   if (mutation) readIdempotencyKey(x, headers, problems);
-  if (precondition !== 'none' || reads('If-Match')) readIfMatch(x, operation, headers, problems);
-  if (precondition === 'expectedRevision' || reads('X-Expected-Revision'))
-    readRevision(x, operation, query, headers, problems);
+  if (reads.ifMatch) readIfMatch(x, operation, headers, problems);
+  if (reads.expectedRevision) readRevision(x, operation, query, headers, problems);
   const agentRunId = header(x, 'x-agent-run-id');
   if (agentRunId !== undefined && !isUuid(agentRunId.toLowerCase()))
     problems.add('PARAMETER_INVALID', 'header:X-Agent-Run-Id', 'X-Agent-Run-Id must be a UUID.');
@@ -331,6 +336,7 @@ const isEmptyObject = (body: Buffer): boolean => EMPTY_OBJECT.test(body.toString
 
 function readBody(x: Call, operation: Operation, problems: Problems): unknown {
   const declared = operation.requestBody;
+  if (declared?.kind === 'stream') return readDeclared(x, operation, problems);
   if (x.body === null) {
     if (declared?.required) problems.add('BODY_REQUIRED', '', 'This operation needs a JSON body.');
     return undefined;
@@ -354,6 +360,24 @@ function readBody(x: Call, operation: Operation, problems: Problems): unknown {
     problems.add('PARAMETER_INVALID', '', 'The body must be a JSON object.');
   else if (declared.validate !== false) problems.addBody(declared.schema, body);
   return body;
+}
+
+/** What a client declares about a body that is streamed. */
+function readDeclared(x: Call, { mutation }: Operation, problems: Problems): StreamedBody {
+  const digest = header(x, 'content-digest');
+  const length = header(x, 'content-length');
+  const sha256 = digest === undefined ? null : sha256Of(digest);
+  const pointer = 'header:Content-Digest';
+  if (digest !== undefined && sha256 === null)
+    problems.add('PARAMETER_INVALID', pointer, 'Content-Digest must have the SHA-256 of the body: sha-256=:<base64>:.');
+  else if (digest === undefined && mutation)
+    problems.add('PARAMETER_REQUIRED', pointer, 'Content-Digest is required: sha-256=:<base64>: of the body.');
+  const chunked = x.headers['transfer-encoding'] !== undefined;
+  return {
+    contentType: header(x, 'content-type') ?? null,
+    bytes: chunked ? null : Number(length ?? 0),
+    sha256,
+  };
 }
 
 const wantsIeee754Compatible = (x: Call): boolean => {

@@ -1,12 +1,14 @@
 /** The part of the gateway that the steps use. */
 import type { ServiceBroker } from 'moleculer';
-import type { Turns } from '../../../mixins/turns.ts';
+import type { Blobs } from '../../../mixins/blobs/blobs.ts';
+import type { TenantQueue } from '../../../mixins/tenant-queue.ts';
 import type { Budgets } from './budget.ts';
 import type { Call } from './call.ts';
 import type { Origins } from './origins.ts';
 import type { Router } from './router.ts';
 import type { RunCalls } from './run-calls.ts';
 import type { Sessions } from './session.ts';
+import type { Streams } from './streams.ts';
 
 export interface Gate {
   readonly baseUrl: string;
@@ -16,7 +18,9 @@ export interface Gate {
   readonly budgets: Budgets;
   readonly origins: Origins;
   /** One body of many megabytes of each tenant is received and answered at a time. */
-  readonly hugeBodies: Turns;
+  readonly hugeBodies: TenantQueue;
+  readonly blobs: Blobs;
+  readonly streamedBodies: Streams;
   readonly runs: RunCalls;
   /** Called with every call that a step refused. */
   readonly refused: (x: Call, error: unknown) => void;

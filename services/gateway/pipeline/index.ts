@@ -2,12 +2,13 @@
  * The steps of every operation, in their one order; the first failure answers. Idempotency, visibility, permissions,
  * preconditions and rules follow in the service that owns the data. Source: docs/reference/http.md, "Order of checks".
  */
-import { LIMITS } from '../../../config/limits.ts';
+
 import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
 import { answerUnits, databaseUnits } from '../../../contracts/ratelimit.ts';
 import { API_PREFIX } from '../../../lib/addresses.ts';
 import type { DatabaseTimeMeta, RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { mark } from '../../../mixins/watchdog/work.ts';
@@ -37,6 +38,7 @@ import type { Gate, Step } from './gate.ts';
 import { allowed } from './router.ts';
 import { enterRun, runOf } from './run-calls.ts';
 import { isAgent } from './session.ts';
+import { checkStreamedBody, moveBody } from './streamed-body.ts';
 
 /** Checks of an operation's caller, for every door. */
 const OF_CALLER: readonly Step[] = [
@@ -52,6 +54,12 @@ const BEFORE_BODY: readonly Step[] = [findRoute, authenticate, ...OF_CALLER];
 const FROM_CALL: readonly Step[] = [identify, chooseChecked, checkAccessScope, spendExpansions, askRun];
 const WITHOUT_BODY: readonly Step[] = [checkForm, ...FROM_CALL];
 const WITH_BODY: readonly Step[] = [giveWay, checkForm, giveWay, ...FROM_CALL];
+const RECEIVING_BODY: readonly Step[] = [receiveBody, ...WITH_BODY];
+
+/** All that can be asked before the first byte is received. */
+const STREAMED_BODY: readonly Step[] = [checkStreamedBody, checkForm, ...FROM_CALL];
+
+const OF_STREAM: readonly Step[] = [checkGrant, checkApiPermission, checkScope, checkPermission];
 
 const OF_MCP_REQUEST: readonly Step[] = [openSession, checkGrant, checkOrigin, checkApiPermission, spendMcpRequest];
 /** Its session is known; a grant that has ended since the request came gets no further. */
@@ -60,12 +68,12 @@ const OF_MCP_OPERATION: readonly Step[] = [findRoute, ...OF_CALLER, ...WITH_BODY
 const OF_PROVISIONING: readonly Step[] = [openSession, checkGrant, refuseAgent, ...OF_CALLER];
 
 /** The checks of a request to the endpoint for assistants, before its body is received. */
-export const admit = (gate: Gate, x: Call): Promise<void> => check(gate, x, OF_MCP_REQUEST);
+export const admit = async (gate: Gate, x: Call): Promise<void> => check(gate, x, OF_MCP_REQUEST);
 
 /** The checks of a request to the endpoint for provisioning, whose route is known, before its body is received. */
-export const admitProvisioning = (gate: Gate, x: Call): Promise<void> => check(gate, x, OF_PROVISIONING);
+export const admitProvisioning = async (gate: Gate, x: Call): Promise<void> => check(gate, x, OF_PROVISIONING);
 
-/** Runs an operation within such a request, whose session and body `x` has. */
+/** Runs an operation within a request of an assistant, whose session and body `x` has. */
 export async function answerWithin(gate: Gate, x: Call): Promise<OperationReply> {
   await check(gate, x, OF_MCP_OPERATION);
   return x.outcome ?? forward(gate, x);
@@ -73,27 +81,39 @@ export async function answerWithin(gate: Gate, x: Call): Promise<OperationReply>
 
 /** Runs the checks, then the operation. */
 export async function answer(gate: Gate, x: Call): Promise<OperationReply> {
-  await check(gate, x, BEFORE_BODY);
+  const waiting = check(gate, x, BEFORE_BODY);
+  if (waiting) await waiting;
+  if (x.route.operation.requestBody?.kind === 'stream') {
+    await check(gate, x, STREAMED_BODY);
+    return x.outcome ?? forwardStreamed(gate, x);
+  }
   if (!x.hasBody) {
-    await check(gate, x, WITHOUT_BODY);
+    const running = check(gate, x, WITHOUT_BODY);
+    if (running) await running;
     return x.outcome ?? forward(gate, x);
   }
   const rest = async (): Promise<OperationReply> => {
-    await check(gate, x, [receiveBody, ...WITH_BODY]);
+    await check(gate, x, RECEIVING_BODY);
     return x.outcome ?? forward(gate, x);
   };
-  return x.session && mayBeHuge(x) ? gate.hugeBodies.take(x.session.tenantId, rest) : rest();
+  return x.session && mayBeHuge(x) ? gate.hugeBodies.run(x.session.tenantId, rest) : rest();
 }
 
-async function check(gate: Gate, x: Call, steps: readonly Step[]): Promise<void> {
-  try {
-    for (const step of steps) {
-      const waiting = step(gate, x);
-      if (waiting) await waiting;
-    }
-  } catch (error) {
+/** Runs the steps in order; returns a promise only when one of them waits, which is rare. */
+function check(gate: Gate, x: Call, steps: readonly Step[], from = 0): void | Promise<void> {
+  const refuse = (error: unknown): never => {
     gate.refused(x, error);
     throw error;
+  };
+  let next = from;
+  try {
+    for (let step = steps[next]; step; step = steps[next]) {
+      next++;
+      const waiting = step(gate, x);
+      if (waiting) return waiting.catch(refuse).then(() => check(gate, x, steps, next));
+    }
+  } catch (error) {
+    refuse(error);
   }
 }
 
@@ -128,21 +148,55 @@ function askRun(gate: Gate, x: Call): void | Promise<void> {
   });
 }
 
-async function forward(gate: Gate, x: Call): Promise<OperationReply> {
+/** Whether the caller of a stream may still have what was asked for. */
+export async function recheck(gate: Gate, x: Call): Promise<void> {
+  for (const step of OF_STREAM) await step(gate, x);
+}
+
+/**
+ * The page of a stream behind the cursor, which costs what the operation costs. Throws RATE_LIMIT_EXCEEDED or
+ * DAILY_LIMIT_EXCEEDED.
+ */
+export async function readOn(gate: Gate, x: Call, cursor: string): Promise<OperationReply> {
+  const payer = x.session?.connection ?? x.budget;
+  if (payer) await gate.budgets.charge(payer, x.route.operation.cost);
+  x.calledAt = platformTime();
+  const asked = x.asked!;
+  const headers = { ...asked.headers, lastEventId: cursor };
+  return ask(gate, x, x.route.operation.action, { ...asked, headers }, requestContextOf(x));
+}
+
+/** Calls the operation and moves its streamed body. A run hears of the outcome once, when all is done. */
+async function forwardStreamed(gate: Gate, x: Call): Promise<OperationReply> {
+  const { route, run } = x;
+  const ended = (status: number): void => {
+    if (run) gate.runs.settle(x, run.stepId, status);
+  };
+  try {
+    const reply = await moveBody(gate, x, (body) =>
+      ask(gate, x, route.operation.action, { ...x.asked!, body }, requestContextOf(x)),
+    );
+    ended(reply.status ?? route.operation.response.status);
+    return reply;
+  } catch (error) {
+    ended(toPlatformError(error).error.status);
+    throw error;
+  }
+}
+
+function forward(gate: Gate, x: Call): Promise<OperationReply> {
   const { route, run } = x;
   const ended = run ? (status: number): void => gate.runs.settle(x, run.stepId, status) : undefined;
-  try {
-    return await ask(gate, x, route.operation.action, x.asked, requestContextOf(x), ended);
-  } catch (error) {
+  return ask(gate, x, route.operation.action, x.asked, requestContextOf(x), ended).catch((error) => {
     // Services that demand a stronger sign-in do not know where their caller finds out how to get a token.
     const demanded = error instanceof PlatformError && error.code === 'AUTHENTICATION_INSUFFICIENT';
     throw demanded ? signInInsufficient(gate, x) : error;
-  }
+  });
 }
 
 /**
  * Calls an action for the caller, who pays for what it takes beyond the price of the operation, also when the call fails
- * or answers after the caller has left. Waits for it no longer than the time limit of the call. `ended`: called with the
+ * or answers after the caller has left. `x.abort` ends the wait, as the edge does at the time limit of the request. `ended`: called with the
  * status of its answer, however late that comes.
  */
 export function ask(
@@ -154,12 +208,15 @@ export function ask(
   ended?: (status: number) => void,
 ): Promise<OperationReply> {
   const { traceparent } = x;
+  const { busMs } = x.timeLimits;
   const meta: DatabaseTimeMeta & { request?: RequestContext; traceparent?: string } = {};
   if (request) meta.request = request;
   if (traceparent) meta.traceparent = traceparent;
   return new Promise((resolve, reject) => {
     x.abort = reject;
-    broker.call<OperationReply, unknown>(action, asked, { meta, requestID: x.requestId }).then(
+    const options =
+      busMs === undefined ? { meta, requestID: x.requestId } : { meta, requestID: x.requestId, timeout: busMs };
+    broker.call<OperationReply, unknown>(action, asked, options).then(
       (reply) => {
         settle(budgets, x, meta.databaseMs ?? 0, reply?.body instanceof Uint8Array ? reply.body.length : 0);
         ended?.(reply.status ?? x.route.operation.response.status);
@@ -221,7 +278,7 @@ export function requestContextOf(x: Call): RequestContext | undefined {
     tokenExpiresAt: session.tokenExpiresAt,
     ip: x.ip,
     channel: x.door === 'mcp' ? 'mcp' : session.clientId === CLI_CLIENT_ID ? 'cli' : 'api',
-    deadline: x.startedAt + LIMITS.request_timeout_ms,
+    deadline: x.calledAt + x.timeLimits.callMs,
   };
   if (lacksStepUp(session, platformTime())) context.lacksStepUp = true;
   if (!run) return context;

@@ -1,6 +1,8 @@
 /** Cross-origin access (Fetch standard): no origin by default; each external client lists its own. */
+
 import { LRUCache } from 'lru-cache';
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
+import { entryBound } from '../../../lib/values/entry-bound.ts';
 import { isServiceUnavailable } from '../../../mixins/service-unavailable.ts';
 
 const MAX_AGE_MS = 30_000;
@@ -8,10 +10,10 @@ const ANSWERS_MAX = 10_000;
 
 export class Origins {
   readonly #ask: (origin: string, clientId?: string) => Promise<boolean>;
-  readonly #known = new LRUCache<string, { allowed: boolean }>({ max: ANSWERS_MAX, ttl: MAX_AGE_MS });
+  readonly #known = new LRUCache<string, { allowed: boolean }>({ ...entryBound(ANSWERS_MAX), ttl: MAX_AGE_MS });
   /** Answers used while auth is away. */
   readonly #last = new LRUCache<string, { allowed: boolean }>({
-    max: ANSWERS_MAX,
+    ...entryBound(ANSWERS_MAX),
     ttl: LIMITS.auth_absence_seconds * 1_000,
   });
 

@@ -2,13 +2,19 @@
  * The routes of the public API, compiled once from the operation rows. Literal segments win over parameters; there is
  * no catch-all. Pure.
  */
-import type { Operation } from '../../../lib/operation.ts';
+import { type TimeLimits, timeLimitsOf } from '../../../contracts/time-limits.ts';
+import type { HeaderParameter, Operation, Parameter } from '../../../lib/operation.ts';
 import { isPastSunset } from './deprecation.ts';
 
 export interface Route {
   readonly operation: Operation;
+  readonly timeLimits: TimeLimits;
   /** Parameter names in the order of their segments. */
   readonly parameterNames: readonly string[];
+  /** The same as their row declares them. */
+  readonly pathParameters: readonly (Parameter | undefined)[];
+  /** Headers with a rule of their own that the operation reads. */
+  readonly reads: { readonly ifMatch: boolean; readonly expectedRevision: boolean };
   /** The operations that this one tries out, by their names in its body; null: it tries out none. */
   readonly checks: ReadonlyMap<string, Operation> | null;
   /** The operation that tries this one out; null: none does. */
@@ -58,7 +64,13 @@ export class Router {
     }
     if (at.methods.has(operation.method))
       throw new Error(`Two operations share ${operation.method} ${operation.path}: ${operation.operationId}`);
-    const route = { operation, parameterNames, ...checks };
+    const route = {
+      operation,
+      timeLimits: timeLimitsOf(operation),
+      parameterNames,
+      ...formOf(operation, parameterNames),
+      ...checks,
+    };
     at.methods.set(operation.method, route);
     return route;
   }
@@ -76,6 +88,19 @@ export class Router {
     const [methods, ended] = methodsAt(found.methods, now);
     return methods.size > 0 ? { methods, ended, values } : null;
   }
+}
+
+/** What reading the form of a request needs of the row, looked up once. */
+function formOf(operation: Operation, names: readonly string[]): Pick<Route, 'pathParameters' | 'reads'> {
+  const { precondition, headerParameters = [] } = operation;
+  const declares = (name: HeaderParameter['name']): boolean => headerParameters.some((one) => one.name === name);
+  return {
+    pathParameters: names.map((name) => operation.pathParameters?.find((one) => one.name === name)),
+    reads: {
+      ifMatch: precondition !== 'none' || declares('If-Match'),
+      expectedRevision: precondition === 'expectedRevision' || declares('X-Expected-Revision'),
+    },
+  };
 }
 
 function checksOf(operation: Operation, all: readonly Operation[]): Pick<Route, 'checks' | 'checkedBy'> {

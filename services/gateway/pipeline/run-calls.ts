@@ -3,16 +3,17 @@
  * has to approve a mutation first, a dry run in the caller's name shows what it would do.
  * Source: docs/reference/agents.md#enforcement.
  */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../../contracts/agent.ts';
 import { READ_RECORD } from '../../../contracts/data/records.ts';
 import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { completeFingerprint } from '../../../lib/json/fingerprint.ts';
 import { isObject } from '../../../lib/json/objects.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { belongsToRuns, type Operation, type OperationCall, type OperationReply } from '../../../lib/operation.ts';
 import { relatedObjectsIn } from '../../../lib/query/conditions.ts';
-import type { Call } from './call.ts';
+import { type Call, expansionCost } from './call.ts';
 import { toPlatformError } from './failures.ts';
 import { isAgent } from './session.ts';
 
@@ -112,12 +113,14 @@ function admissionOf(x: Call, call: OperationCall, runId: string): Admission {
     ...(x.expanded.length > 0 ? { expanded: x.expanded } : {}),
     ...(related.length > 0 ? { related } : {}),
     ...(lookedUp.length > 0 ? { lookedUp } : {}),
-    ...(call.body === undefined || requestBody?.kind === 'raw' ? {} : { body: call.body }),
+    ...(call.body === undefined || requestBody?.kind === 'raw' || requestBody?.kind === 'stream'
+      ? {}
+      : { body: call.body }),
     headers,
     fingerprint: mutation ? fingerprintOf(call) : null,
     idempotencyKey: mutation ? (idempotencyKey ?? null) : null,
     risk,
-    cost: (checked?.cost ?? cost) + x.expanded.length,
+    cost: (checked?.cost ?? cost) + expansionCost(x),
     mutation,
     agentApproval,
     previewable: dryRun === true,
@@ -167,7 +170,7 @@ async function outcomeOf(
 
 /**
  * Makes the dry run, and has people asked with its verdict. What it is refused for (an object that the caller does not
- * see, a permission, a record that has changed), or fails with, is the answer: nobody is asked, and the next attempt
+ * see, a permission, a record that has changed), or fails with, is the answer: no approver is asked, and the next attempt
  * begins anew. A reply: the key has an outcome already. null: the request changes nothing.
  */
 async function askFor(

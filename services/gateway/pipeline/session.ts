@@ -7,12 +7,13 @@
 import { hash } from 'node:crypto';
 import DataLoader from 'dataloader';
 import { LRUCache } from 'lru-cache';
-import { LIMITS } from '../../../config/limits.ts';
 import type { GrantState } from '../../../contracts/auth.ts';
 import { MCP_PATH } from '../../../contracts/mcp.ts';
 import { apiUrl } from '../../../lib/addresses.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
+import { entryBound } from '../../../lib/values/entry-bound.ts';
 import { CountedCache } from '../../../mixins/metrics/counted-cache.ts';
 import type { CacheNumbers, Metrics } from '../../../mixins/metrics/metrics.ts';
 import { isServiceUnavailable } from '../../../mixins/service-unavailable.ts';
@@ -52,6 +53,23 @@ const TOKEN_MAX_CHARS = 8_192;
 /** Idle gateways don't poll auth. */
 const AWAY_KNOWN_MS = 30_000;
 
+/** The last accepted Authorization header of a connection and the hash of its token: each is hashed once. */
+export interface Bearer {
+  authorization: string;
+  key: string;
+}
+
+/** The token of an Authorization header. */
+function tokenOf(authorization: string): string {
+  if (authorization.slice(0, 7).toLowerCase().trimEnd() !== 'bearer')
+    throw new PlatformError('TOKEN_MISSING', 'The authorization scheme must be Bearer.');
+  const token = authorization.slice(7).trim();
+  if (!token)
+    throw new PlatformError('TOKEN_MISSING', 'The Authorization header has no token: send Bearer <access token>.');
+  if (token.length > TOKEN_MAX_CHARS) throw new PlatformError('TOKEN_INVALID', 'The access token is not well formed.');
+  return token;
+}
+
 export class Sessions {
   readonly #tokens: Tokens;
   readonly #audiences: Readonly<Record<'api' | 'mcp', string>>;
@@ -60,9 +78,9 @@ export class Sessions {
   readonly #grants: RefreshingCache<Session, GrantState>;
   readonly #users: RefreshingCache<Session, UserRights>;
   /** Grants that ended: final, so the event always wins over an answer that was under way. */
-  readonly #revoked = new LRUCache<string, true>({ max: 100_000, ttl: 2 * 3_600_000 });
+  readonly #revoked = new LRUCache<string, true>({ ...entryBound(100_000), ttl: 2 * 3_600_000 });
   /** Auth's last answer about a live grant, and its time. */
-  readonly #confirmed = new LRUCache<string, { state: GrantState; at: number }>({ max: 50_000 });
+  readonly #confirmed = new LRUCache<string, { state: GrantState; at: number }>(entryBound(50_000));
   /** When auth was last found not to answer, and about what; null: it answers. */
   #authAway: { foundAt: number; about: Session } | null = null;
   #askingAgain = false;
@@ -111,23 +129,23 @@ export class Sessions {
   /**
    * The session of an Authorization header. Throws TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED, TOKEN_AUDIENCE_INVALID.
    */
-  open(authorization: string | undefined, now: number, door: Door = 'api'): Session | Promise<Session> {
+  open(
+    authorization: string | undefined,
+    now: number,
+    door: Door = 'api',
+    bearer: Bearer = { authorization: '', key: '' },
+  ): Session | Promise<Session> {
     if (authorization === undefined || authorization === '')
       throw new PlatformError('TOKEN_MISSING', 'Send an access token: Authorization: Bearer <token>.');
-    if (authorization.trim().toLowerCase() === 'bearer')
-      throw new PlatformError('TOKEN_MISSING', 'The Authorization header has no token: send Bearer <access token>.');
-    if (authorization.slice(0, 7).toLowerCase() !== 'bearer ')
-      throw new PlatformError('TOKEN_MISSING', 'The authorization scheme must be Bearer.');
-    const token = authorization.slice(7).trim();
-    if (!token || token.length > TOKEN_MAX_CHARS)
-      throw new PlatformError('TOKEN_INVALID', 'The access token is not well formed.');
-    const key = hash('sha256', token, 'base64');
+    const key = authorization === bearer.authorization ? bearer.key : hash('sha256', tokenOf(authorization), 'base64');
     const known = this.#sessions.get(key);
     if (known) {
+      bearer.authorization = authorization;
+      bearer.key = key;
       if (known.expiresAt <= now) throw new PlatformError('TOKEN_EXPIRED', 'The access token has expired.');
       return this.#meantFor(door, known);
     }
-    return this.#tokens.verify(token, now).then((session) => {
+    return this.#tokens.verify(tokenOf(authorization), now).then((session) => {
       // A token for something else altogether is not worth a place.
       const checked = this.#meantFor(door, session);
       this.#sessions.set(key, session);
@@ -240,7 +258,7 @@ const grantOf = ({ tenantId, grantId, clientId, userId }: Session): GrantOfSessi
   userId,
 });
 
-/** Nobody answers for auth, or its database does not. */
+/** No process of auth answers, or its database does not. */
 const isAway = (error: Error): boolean =>
   isServiceUnavailable(error) || (error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE');
 
@@ -291,7 +309,7 @@ class RefreshingCache<Q, V extends object> implements CacheNumbers {
   constructor(load: (question: Q) => Promise<V>, options: { max?: number; now?: () => number } = {}) {
     this.#load = load;
     this.#entries = new LRUCache({
-      max: options.max ?? 50_000,
+      ...entryBound(options.max ?? 50_000),
       dispose: (_value, _key, reason) => {
         if (reason === 'evict') this.evictions++;
       },

@@ -1,34 +1,13 @@
 /** `GET /capabilities`: what this platform can do, for machines. Source: docs/reference/operations.md. */
 
-import { LIMITS } from '../../../config/limits.ts';
-import {
-  DOCUMENT_TOOLS,
-  MCP_PATH,
-  MCP_VERSIONS,
-  OPERATION_RESOURCES,
-  OPERATION_TOOLS,
-} from '../../../contracts/mcp.ts';
+import { DOCUMENT_TOOLS, MCP_PATH, MCP_VERSIONS } from '../../../contracts/mcp.ts';
+import { OPERATION_RESOURCES, OPERATION_TOOLS } from '../../../contracts/mcp-offers.ts';
 import { anonymousPolicy, connectionPolicies, type RateDefaults } from '../../../contracts/ratelimit.ts';
 import { API_PREFIX, API_VERSION, protectedResourceUrl } from '../../../lib/addresses.ts';
-import { type Deprecation, isMcpTool, type Operation, type Tag } from '../../../lib/operation.ts';
+import { LIMITS } from '../../../lib/limits.ts';
+import { type Deprecation, isMcpTool, type Operation, TAGS } from '../../../lib/operation.ts';
 import { COMPONENT_TYPES } from '../../../lib/schema/snapshot.ts';
 import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_KEY_MIN_CHARS } from '../../../lib/values/idempotency-key.ts';
-
-/** Public name of a tag, as the documents write it. */
-export const TAG_NAMES: Record<Tag, string> = {
-  schema: 'Schema',
-  data: 'Data',
-  composite: 'Composite',
-  files: 'Files',
-  analytics: 'Analytics',
-  bulk: 'Bulk',
-  events: 'Events',
-  me: 'Me',
-  notifications: 'Notifications',
-  calendar: 'Calendar',
-  agent: 'Agent',
-  metadata: 'Metadata',
-};
 
 const RISKS = {
   low: 'Reads, or changes that are easily undone.',
@@ -43,17 +22,17 @@ const NO_OVERRIDES = {
 
 const publicDeprecation = ({ since, sunset, replacement }: Deprecation): object => ({ since, sunset, replacement });
 
-export function capabilities(operations: readonly Operation[], baseUrl: string, rates: RateDefaults): object {
+export function capabilities(operations: readonly Operation[], baseUrl: string, rates: RateDefaults) {
   const nobody = { tenantId: '', clientId: '', userId: '' };
   const policies = [...connectionPolicies(rates, nobody, NO_OVERRIDES), anonymousPolicy(rates, '')];
   return {
     apiVersion: API_VERSION,
-    tags: [...new Set(operations.map((operation) => TAG_NAMES[operation.tag]))],
+    tags: [...new Set(operations.map((operation) => TAGS[operation.tag].name))],
     operations: operations.map((operation) => ({
       operationId: operation.operationId,
       method: operation.method,
       path: operation.path,
-      tag: TAG_NAMES[operation.tag],
+      tag: TAGS[operation.tag].name,
       scopes: typeof operation.scopes === 'string' ? [] : operation.scopes,
       oneOfScopes: operation.oneOfScopes ?? [],
       risk: operation.risk,

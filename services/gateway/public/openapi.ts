@@ -7,7 +7,6 @@ import { STATUS_CODES } from 'node:http';
 import { Type } from 'typebox';
 import { ErrorDetails, ViolationSchema } from '../../../contracts/errors.ts';
 import { EXAMPLES, errorExample, type RecordedExample } from '../../../contracts/examples.ts';
-import type { OperationId } from '../../../contracts/operations.ts';
 import { API_VERSION, apiUrl } from '../../../lib/addresses.ts';
 import { CATALOGUE, type ErrorCode, saysWhenToRetry } from '../../../lib/errors/catalogue.ts';
 import {
@@ -17,32 +16,17 @@ import {
   type Operation,
   type Parameter,
   SCOPES,
-  type Tag,
+  TAGS,
   waysToScopes,
 } from '../../../lib/operation.ts';
+import { ownEntry } from '../../../lib/schema/lookup.ts';
 import {
   IDEMPOTENCY_KEY_MAX_CHARS,
   IDEMPOTENCY_KEY_MIN_CHARS,
   IDEMPOTENCY_KEY_PATTERN,
 } from '../../../lib/values/idempotency-key.ts';
 import { deprecationNotice } from '../pipeline/deprecation.ts';
-import { TAG_NAMES } from './capabilities.ts';
 import { Components, type DescribedParameter, type Json, reference } from './components.ts';
-
-const TAG_DESCRIPTIONS: Record<Tag, string> = {
-  schema: 'What the API offers and which objects the caller can see.',
-  data: 'Records of the objects of a tenant.',
-  composite: 'Several requests in one.',
-  files: 'Files and their contents.',
-  analytics: 'Dashboards and their widgets.',
-  bulk: 'Import and export of many records.',
-  events: 'What happened, and subscriptions to it.',
-  me: 'The caller, its limits and connections.',
-  notifications: 'Notifications of the caller.',
-  calendar: 'Calendars and their events.',
-  agent: 'Runs of agents and the approval of what they want to do.',
-  metadata: 'The configuration of a tenant as files.',
-};
 
 /** Codes that every operation of a kind can answer, in addition to those of its row. */
 function codesOf(operation: Operation): ErrorCode[] {
@@ -79,9 +63,12 @@ function codesOf(operation: Operation): ErrorCode[] {
   if (operation.queryParameters?.some((one) => one.required)) add('PARAMETER_REQUIRED');
   if (operation.requestBody) {
     add('REQUEST_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED');
-    if (operation.requestBody.required) add('BODY_REQUIRED');
-    if (operation.requestBody.validate !== false) add('BODY_PROPERTY_UNKNOWN', 'PARAMETER_REQUIRED');
+    const { kind, required, validate } = operation.requestBody;
+    if (kind === 'stream') add('UPLOAD_CHECKSUM_MISMATCH', 'CONCURRENCY_LIMIT_EXCEEDED');
+    else if (required) add('BODY_REQUIRED');
+    if (kind !== 'stream' && validate !== false) add('BODY_PROPERTY_UNKNOWN', 'PARAMETER_REQUIRED');
   }
+  if (operation.response.kind === 'file') add('RANGE_NOT_SATISFIABLE', 'ETAG_MISMATCH', 'CONCURRENCY_LIMIT_EXCEEDED');
   if (operation.mutation)
     add('IDEMPOTENCY_KEY_REQUIRED', 'IDEMPOTENCY_KEY_INVALID', 'IDEMPOTENCY_KEY_REUSED', 'IDEMPOTENCY_IN_PROGRESS');
   if (operation.precondition === 'ifMatch') add('IF_MATCH_REQUIRED', 'IF_MATCH_INVALID', 'ETAG_MISMATCH');
@@ -175,7 +162,7 @@ export function openapi(operations: readonly Operation[], baseUrl: string): Json
   const paths: Record<string, Json> = {};
   for (const operation of operations) {
     const item = (paths[operation.path] ??= {});
-    const example = EXAMPLES[operation.operationId as OperationId];
+    const example = ownEntry(EXAMPLES, operation.operationId);
     item[operation.method.toLowerCase()] = describe(operation, components, example);
   }
   const tags = [...new Set(operations.map((operation) => operation.tag))].sort();
@@ -189,7 +176,7 @@ export function openapi(operations: readonly Operation[], baseUrl: string): Json
       license: LICENSE,
     },
     servers: [{ url: apiUrl(baseUrl), description: 'This platform.' }],
-    tags: tags.map((tag) => ({ name: TAG_NAMES[tag], description: TAG_DESCRIPTIONS[tag] })),
+    tags: tags.map((tag) => TAGS[tag]),
     security: [{ oauth2: [] }],
     paths,
     components: {
@@ -225,7 +212,7 @@ function describe(operation: Operation, components: Components, example: Recorde
     summary: operation.summary,
     description: described(operation.description ?? `${operation.summary}.`, operation.deprecated),
     ...(operation.deprecated ? { deprecated: true } : {}),
-    tags: [TAG_NAMES[operation.tag]],
+    tags: [TAGS[operation.tag].name],
     security: operation.scopes === 'public' ? [] : waysToScopes(operation).map((way) => ({ oauth2: way })),
     parameters: parametersOf(operation).map((one) => components.parameter(one)),
     ...(operation.requestBody ? { requestBody: requestBodyOf(operation.requestBody, components, example) } : {}),
@@ -312,6 +299,19 @@ function impliedHeaders(operation: Operation): DescribedParameter[] {
       },
       'order-7f3a-1',
     );
+  if (operation.requestBody?.kind === 'stream')
+    text(
+      'Content-Digest',
+      operation.mutation,
+      'SHA-256 of the body (RFC 9530). What arrives with another one is not kept.',
+      {},
+      'sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:',
+    );
+  if (operation.response.kind === 'file') {
+    text('Range', false, 'The bytes that are wanted, in one range.', {}, 'bytes=1048576-');
+    text('If-Range', false, 'ETag of the content that the range is of; of another one all is sent.', {}, '"9f86d081"');
+    text('If-None-Match', false, 'ETag of the content that the client has.', {}, '"9f86d081"');
+  }
   if (belongsToRuns(operation))
     text(
       'X-Agent-Run-Id',
@@ -352,10 +352,13 @@ function requestBodyOf(
   const media = { schema, ...(example === undefined ? {} : { example }) };
   return {
     required: body.required,
-    description: body.description ?? `JSON, ${body.maxBytes} bytes at most.`,
-    content: Object.fromEntries(['application/json', ...(body.contentTypes ?? [])].map((type) => [type, media])),
+    description: body.description ?? `${body.kind === 'stream' ? 'Bytes' : 'JSON'}, ${body.maxBytes} bytes at most.`,
+    content: Object.fromEntries(mediaTypesOf(body).map((type) => [type, media])),
   };
 }
+
+const mediaTypesOf = ({ kind, contentTypes }: NonNullable<Operation['requestBody']>): readonly string[] =>
+  kind === 'stream' ? (contentTypes ?? ['*/*']) : ['application/json', ...(contentTypes ?? [])];
 
 interface ResponseObject {
   description: string;
@@ -401,7 +404,12 @@ function responsesOf(
     };
   }
   const responses: Record<string, ResponseObject | Json> = answers;
-  if (operation.method === 'GET' && operation.headerParameters?.some(({ name }) => name === 'If-None-Match'))
+  const isFile = response.kind === 'file';
+  if (isFile) responses['206'] = { ...answers[response.status], description: 'The bytes that Range asks for.' };
+  if (
+    operation.method === 'GET' &&
+    (isFile || operation.headerParameters?.some(({ name }) => name === 'If-None-Match'))
+  )
     responses['304'] = { ...reference('responses', statusName(304)), description: NOT_MODIFIED };
   for (const [status, codes] of byStatus(codesOf(operation)))
     responses[status] = {

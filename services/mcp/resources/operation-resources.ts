@@ -1,6 +1,6 @@
 /** Answers of operations by address. */
 import { type McpServer, type ReadResourceResult, ResourceTemplate } from '@modelcontextprotocol/server';
-import { OPERATION_RESOURCES, type OperationResource } from '../../../contracts/mcp.ts';
+import { OPERATION_RESOURCES, type OperationResource } from '../../../contracts/mcp-offers.ts';
 import type { McpCall } from '../mcp-call.ts';
 import { answeringErrors, contentsOf, protocolError } from './reading.ts';
 

@@ -1,7 +1,7 @@
 /** Common to all resources: long texts come in pieces, and refusals have the Error body of the API. */
 import { ProtocolError, ProtocolErrorCode, type ReadResourceResult } from '@modelcontextprotocol/server';
-import { LIMITS } from '../../../config/limits.ts';
 import type { ErrorBody } from '../../../lib/errors/error-body.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { pieceOf } from '../cursor.ts';
 import { errorOf, type McpCall } from '../mcp-call.ts';
 

@@ -1,11 +1,11 @@
 /** Common to all tools: their arguments are checked, and failures answered, in the form of the API. */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { TObject } from 'typebox';
-import { LIMITS } from '../../../config/limits.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import type { ErrorBody } from '../../../lib/errors/error-body.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { ViolationList } from '../../../lib/errors/violation-list.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { collectBodyViolations } from '../../../lib/validation.ts';
 import { errorOf, type McpCall } from '../mcp-call.ts';
 import { costOf } from './paging.ts';

@@ -1,6 +1,6 @@
 /** The tools, each with the checks, the price and the answer of its operation. Source: docs/reference/mcp.md. */
 import type { CallToolResult, McpServer } from '@modelcontextprotocol/server';
-import { OPERATION_TOOLS, type OperationTool } from '../../../contracts/mcp.ts';
+import { OPERATION_TOOLS, type OperationTool } from '../../../contracts/mcp-offers.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { completeFingerprint } from '../../../lib/json/fingerprint.ts';
 import { cursorOf, markOf, positionOf } from '../cursor.ts';

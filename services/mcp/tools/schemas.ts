@@ -1,7 +1,7 @@
 /** Input and output of a tool as JSON Schema: path parameters and body of its operation, and pages. */
 import { fromJsonSchema, type JsonSchemaType, type StandardSchemaWithJSON } from '@modelcontextprotocol/server';
 import { type TObject, type TSchema, Type } from 'typebox';
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { Operation } from '../../../lib/operation.ts';
 
 const CURSOR_MAX_CHARS = 200;

@@ -15,6 +15,7 @@ import { type SealingKeys, sealFor } from '../../../lib/values/sealed.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
+import type { WorkLoop } from '../../../mixins/jobs/work-loop.ts';
 import { idempotencyKey } from '../../../mixins/mutation/key.ts';
 import { mutate, runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Platform } from '../../../mixins/platform.ts';
@@ -22,7 +23,6 @@ import { mayCount } from '../counts.ts';
 import { count } from '../data-checks.ts';
 import { acceptDeployment, type Requested } from '../deployments/accept.ts';
 import { cancelDeployment, deploymentNotFound } from '../deployments/cancel.ts';
-import type { DeploymentQueue } from '../deployments/queue.ts';
 import {
   inverseStatement,
   type KeptValidation,
@@ -62,18 +62,18 @@ const TYPES = {
 };
 
 interface Parts {
-  readonly queue: DeploymentQueue;
+  readonly queue: Pick<WorkLoop<string>, 'wake'>;
   readonly planning: Planning;
-  readonly sealingKeys: () => SealingKeys;
+  readonly sealingKeys: SealingKeys;
   /** See `Door.domains`. */
   readonly domains?: (tenantId: string) => Promise<readonly string[] | null>;
 }
 
 export class MetadataOperations {
   readonly #platform: Platform;
-  readonly #queue: DeploymentQueue;
+  readonly #queue: Parts['queue'];
   readonly #planning: Planning;
-  readonly #sealingKeys: () => SealingKeys;
+  readonly #sealingKeys: SealingKeys;
   readonly #domains: NonNullable<Parts['domains']>;
 
   constructor(platform: Platform, { queue, planning, sealingKeys, domains = async () => null }: Parts) {
@@ -105,8 +105,13 @@ export class MetadataOperations {
     return this.#answer(request, user, await this.#plan(request, { operation: 'validate', body: call.body }));
   }
 
-  /** Effects of deploying the plan. */
-  async #answer(request: RequestContext, user: UserIdentity, planned: Planned): Promise<OperationReply> {
+  /** Effects of deploying the plan. `basis`: the deployment that the request names, if any. */
+  async #answer(
+    request: RequestContext,
+    user: UserIdentity,
+    planned: Planned,
+    basis: Basis = {},
+  ): Promise<OperationReply> {
     refuseDrift(planned);
     const { draft, counting, manifestHash, planHash, version, handsOutRights } = planned;
     const numbers = counting ? await this.#platform.database.tenant(request.tenantId, (tx) => count(tx, counting)) : [];
@@ -116,6 +121,8 @@ export class MetadataOperations {
       metadataVersion: version,
       validatedAt: formatTimestamp(platformTime()),
       ...(handsOutRights === undefined ? {} : { handsOutRights }),
+      ...(basis.revertsDeploymentId ? { revertsDeploymentId: basis.revertsDeploymentId } : {}),
+      ...(basis.validationId ? { validationId: basis.validationId } : {}),
     };
     const input = { draft, numbers, facts, counted: mayCount(user) };
     const { answer } = await this.#planning.run(request.tenantId, 'conclude', input, { first: true });
@@ -139,7 +146,7 @@ export class MetadataOperations {
       // An approval is for the plan: that of the dry run, and that of the approved deployment.
       const isReviewed = request.dryRun === true || request.approval !== undefined;
       const plan = isReviewed ? (planned ?? (await this.#plan(request, source))) : null;
-      const answer = request.dryRun && plan ? await this.#answer(request, allowed, plan) : null;
+      const answer = request.dryRun && plan ? await this.#answer(request, allowed, plan, requested) : null;
       return inUnit(async (unit) => {
         const stored = await unit.claim();
         if (stored) return stored;
@@ -313,7 +320,7 @@ export class MetadataOperations {
     const reads = mayRead(await requireActiveUser(findUser, request));
     const { status = null, checkOnly = null, ...paging } = call.query;
     const list = { name: 'metadata.deployments', parameters: { status, checkOnly } };
-    const seal = sealFor(request, this.#sealingKeys(), platformTime());
+    const seal = sealFor(request, this.#sealingKeys, platformTime());
     return listPage(list, parseListQuery(paging, 'query'), seal, {
       rows: ([before = null], take) =>
         this.#platform.database.shared('metadata', request.tenantId, (tx) =>
@@ -364,6 +371,8 @@ export class MetadataOperations {
 }
 
 /** A deployment that is asked for, what it is planned from, and its plan where that was needed to accept it. */
+type Basis = Partial<Pick<Requested, 'revertsDeploymentId' | 'validationId'>>;
+
 interface Request {
   readonly requested: Requested;
   readonly source: Source;

@@ -1,7 +1,7 @@
 import type { Config } from '../../../config/env.ts';
-import { LIMITS } from '../../../config/limits.ts';
 import type { OperationOutput } from '../../../contracts/operations.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import {
   DESTRUCTIVE_PATH,
   MANIFEST_PATH,

@@ -6,8 +6,8 @@ import type { Tx } from '../../../mixins/database/database.ts';
 import type { Platform } from '../../../mixins/platform.ts';
 import { listDashboardComponents } from '../dashboards.ts';
 import { cancelForOperator, listOpenDeployments } from '../deployments/operator.ts';
-import { findTraces, listDeletions } from '../life/erase.ts';
-import { TenantLife } from '../life/life.ts';
+import { findTraces, listDeletions } from '../lifecycle/erase.ts';
+import { TenantLifecycle } from '../lifecycle/tenant-lifecycle.ts';
 import { listOperatorLimits, setOperatorLimits } from '../operator-limits.ts';
 import type { Snapshots } from '../snapshots.ts';
 import { findTenant, listTenants } from '../store.ts';
@@ -28,7 +28,7 @@ export const tenantActions = (
   snapshots: Snapshots,
   { changed, tenantChanged }: Notices,
 ) => {
-  const life = new TenantLife(database, tenantChanged);
+  const lifecycle = new TenantLifecycle(database, tenantChanged);
   const registry = <T>(work: (tx: Tx) => Promise<T>): Promise<T> => database.shared('metadata', null, work);
   return {
     'snapshots.get': ({ params: { tenantId, version } }) =>
@@ -40,12 +40,12 @@ export const tenantActions = (
     'tenants.list': ({ params: { after = null, take = TENANTS_DEFAULT } }) =>
       registry((tx) => listTenants(tx, after, Math.min(take, TENANTS_MAX))),
     'tenants.create': ({ params }) => createWithTemplate(database, config.region, params, changed),
-    'tenants.describe': ({ params }) => life.describe(params),
-    'tenants.suspend': ({ params }) => life.suspend(params),
-    'tenants.resume': ({ params }) => life.resume(params),
-    'tenants.rename': ({ params }) => life.rename(params),
-    'tenants.delete': ({ params }) => life.delete(params),
-    'tenants.undelete': ({ params }) => life.undelete(params),
+    'tenants.describe': ({ params }) => lifecycle.describe(params),
+    'tenants.suspend': ({ params }) => lifecycle.suspend(params),
+    'tenants.resume': ({ params }) => lifecycle.resume(params),
+    'tenants.rename': ({ params }) => lifecycle.rename(params),
+    'tenants.delete': ({ params }) => lifecycle.delete(params),
+    'tenants.undelete': ({ params }) => lifecycle.undelete(params),
     'tenants.listDeletions': ({ params: { key } }) => listDeletions(database, key),
     'tenants.findTraces': ({ params: { tenantId } }) => findTraces(database, tenantId),
     'tenants.setLimits': ({ params }) => setOperatorLimits(database, params),

@@ -1,5 +1,5 @@
 /** Removes data of ended deployments, so that those of a tenant stay bounded. */
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
 /** A plan is kept for good when it is no larger. */
@@ -27,7 +27,7 @@ export const forgetStatement = (tenantId: string, maxBytes: number = LIMITS.meta
   values: [tenantId, PLAN_KEPT_BYTES, maxBytes, LIMITS.quick_deploy_days, LIMITS.rollback_days],
 });
 
-/** Which components a version changed matters as long as one before it can be rolled back. */
+/** The changed components of a version are needed as long as an earlier version can be restored by a rollback. */
 export const forgetVersionsStatement = (tenantId: string): Statement => ({
   text: `DELETE FROM metadata.version_components touched USING metadata.versions made
     WHERE touched.tenant_id = $1 AND made.tenant_id = $1 AND made.version = touched.version

@@ -103,7 +103,7 @@ export class DeploymentWorker {
   }
 
   /**
-   * The first open deployment of the tenant. False when it was not to be had: another worker has it, or only those of a
+   * The first open deployment of the tenant. False when another worker holds it, or only those of a
    * newer version may take it. Throws when the deployment has not ended and should be taken again.
    */
   async run(tenantId: string): Promise<boolean> {

@@ -1,6 +1,7 @@
 /** A deployment's usability after its end: whether it can be used by a quick deploy, or rolled back. */
-import { LIMITS } from '../../../config/limits.ts';
+
 import type { DeploymentStatus, RollbackBlocker } from '../../../contracts/metadata.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
 type Named = Pick<RollbackBlocker, 'type' | 'fullName'>;

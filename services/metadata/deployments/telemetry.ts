@@ -27,7 +27,7 @@ interface Ended extends Taken {
 }
 
 export class Telemetry {
-  readonly #log: () => ServiceBroker['logger'];
+  readonly #log: ServiceBroker['logger'];
   readonly #durations = new Histogram({
     name: 'erp_deployment_duration_seconds',
     help: 'From the acceptance of a deployment to its end, by outcome; of this process.',
@@ -39,7 +39,7 @@ export class Telemetry {
   #taken = 0;
   #lost = 0;
 
-  constructor(log: () => ServiceBroker['logger']) {
+  constructor(log: ServiceBroker['logger']) {
     this.#log = log;
   }
 
@@ -60,16 +60,16 @@ export class Telemetry {
 
   taken(deployment: Taken): void {
     this.#taken += 1;
-    if (deployment.takes === 1) this.#log().info(deployment, 'A deployment has started.');
+    if (deployment.takes === 1) this.#log.info(deployment, 'A deployment has started.');
     else {
       this.#lost += 1;
-      this.#log().warn(deployment, 'A deployment was taken over: its worker was lost.');
+      this.#log.warn(deployment, 'A deployment was taken over: its worker was lost.');
     }
   }
 
   ended(deployment: Ended): void {
     this.#durations.observe({ status: deployment.status }, deployment.seconds);
-    this.#log().info(deployment, 'A deployment has ended.');
+    this.#log.info(deployment, 'A deployment has ended.');
   }
 
   /** Does work and counts its time. */

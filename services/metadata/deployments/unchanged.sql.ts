@@ -1,5 +1,5 @@
-/** Which components say again what they said in an earlier version: compared by content, by what deployments keep. */
-import { LIMITS } from '../../../config/limits.ts';
+/** Finds components with the content of an earlier version, by what deployments keep. */
+import { LIMITS } from '../../../lib/limits.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
 export interface ComponentName {

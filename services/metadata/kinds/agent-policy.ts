@@ -1,8 +1,8 @@
 /** AgentPolicy: what agents may do by themselves, and what waits for a person. */
 import { type Static, Type } from 'typebox';
-import { LIMITS } from '../../../config/limits.ts';
 import { CLI_CLIENT_ID } from '../../../contracts/auth.ts';
 import { OPERATIONS } from '../../../contracts/operations.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { ApproverMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { type ComponentOf, componentsOf, componentType } from './component.ts';
@@ -40,7 +40,7 @@ const RULE = group(
     ),
     risk: optional(Type.Enum(['low', 'medium', 'high'], { description: 'Operations of this risk.' })),
     objects: optional(setOf(Type.String({ pattern: API_NAME }), 'Operations on these objects.', 500)),
-    decision: Type.Enum(['allow', 'approve', 'deny'], { description: 'What happens to a call that fits.' }),
+    decision: Type.Enum(['allow', 'approve', 'deny'], { description: 'Decision about matching calls.' }),
     approvers: approvers('approve: the approvers; every user who may approve actions of agents when there are none.'),
     requiredApprovals: optional(
       Type.Integer({ minimum: 1, maximum: 10, description: 'approve: how many people; default 1.' }),

@@ -1,9 +1,9 @@
 /** The formula of a CustomField as the snapshot has it. Source: docs/reference/field-types.md#formulas. */
 import { checkExpression } from '../../../lib/expression/check.ts';
-import { FORMULA_TEXT_MAX_CHARS, resultOf } from '../../../lib/expression/formulas.ts';
+import { FORMULA_TEXT_MAX_CHARS } from '../../../lib/expression/formulas.ts';
 import { expressionSql } from '../../../lib/expression/sql.ts';
 import type { Expression } from '../../../lib/expression/types.ts';
-import { schemaOfObject } from '../../../lib/expression/values.ts';
+import { requireTypeOfField, schemaOfObject } from '../../../lib/expression/values.ts';
 import { fieldType, valueTypeName } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta, FormulaMeta } from '../../../lib/schema/snapshot.ts';
 import type { FieldBody, FormulaBody } from './bodies/custom-field.ts';
@@ -15,7 +15,7 @@ export function compileFormula(
 ): Pick<FieldMeta, 'precision' | 'scale' | 'length'> & { readonly formula: FormulaMeta } {
   const { expression, resultType } = body.formula;
   const { precision, scale } = digitsOf(fieldType(resultType), body) ?? { precision: null, scale: null };
-  const length = resultOf(resultType) === 'text' ? FORMULA_TEXT_MAX_CHARS : null;
+  const length = requireTypeOfField(resultType) === 'text' ? FORMULA_TEXT_MAX_CHARS : null;
   return {
     formula: { expression, resultType, precision, scale, length, timezone: '', reads: {} },
     precision,
@@ -35,7 +35,7 @@ export function linkFormulas(
     if (known || !field.formula) return known ?? field;
     linked.set(name, field);
     const { expression: source, resultType } = field.formula;
-    const expression = checkExpression(source, schemaOfObject(object), [resultOf(resultType)]);
+    const expression = checkExpression(source, schemaOfObject(object), [requireTypeOfField(resultType)]);
     const reads = Object.fromEntries(
       expression.fields.flatMap((read) => {
         const stored = object.fields[read];
@@ -56,8 +56,8 @@ export function linkFormulas(
 function textLength(expression: Expression, reads: FormulaMeta['reads']): number {
   const { chars } = expressionSql(expression, {
     column: () => 'r.c',
-    fieldType: (name) => reads[name]!.fieldType,
-    length: (name) => reads[name]!.length,
+    fieldType: (name) => reads[name]?.fieldType,
+    length: (name) => reads[name]?.length,
     timezone: 'UTC',
   });
   return Math.min(Math.max(chars, 1), FORMULA_TEXT_MAX_CHARS);

@@ -1,3 +1,4 @@
+import { required } from '../../../lib/values/required.ts';
 /**
  * Names that lead back to themselves, with a number that those of one cycle (or of cycles that touch) have in common.
  * Takes a time in proportion to names and ways (Tarjan's strongly connected components), for any deployment.
@@ -12,7 +13,7 @@ export function cyclesOf(names: Iterable<string>, next: (name: string) => readon
   let cycles = 0;
   const enter = (name: string) => {
     entered.set(name, entered.size);
-    lowest.set(name, entered.get(name)!);
+    lowest.set(name, required(entered, name));
     stack.push(name);
     stacked.add(name);
     return { name, ways: next(name), at: 0 };
@@ -34,9 +35,9 @@ export function cyclesOf(names: Iterable<string>, next: (name: string) => readon
         path.pop();
         leave(step.name);
         const above = path.at(-1)?.name;
-        if (above !== undefined) lowest.set(above, Math.min(lowest.get(above)!, lowest.get(step.name)!));
+        if (above !== undefined) lowest.set(above, Math.min(required(lowest, above), required(lowest, step.name)));
       } else if (!entered.has(to)) path.push(enter(to));
-      else if (stacked.has(to)) lowest.set(step.name, Math.min(lowest.get(step.name)!, entered.get(to)!));
+      else if (stacked.has(to)) lowest.set(step.name, Math.min(required(lowest, step.name), required(entered, to)));
     }
   }
   return found;

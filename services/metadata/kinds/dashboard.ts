@@ -1,6 +1,5 @@
 /** Dashboard: widgets that group and measure records, with the permissions of the viewer. Deploying publishes it. */
 import { type TSchema, Type } from 'typebox';
-import { LIMITS } from '../../../config/limits.ts';
 import {
   DASHBOARD_BOUNDS,
   KEY_PATTERN,
@@ -9,6 +8,7 @@ import {
   WIDGET_TYPES,
 } from '../../../contracts/analytics.ts';
 import { contentProblems } from '../../../lib/dashboards/content.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { GRANULARITIES } from '../../../lib/query/types.ts';
 import { AGGREGATIONS, OPERATORS } from '../../../lib/schema/field-types/types.ts';
 import { type BodyOf, componentsOf, componentType } from './component.ts';
@@ -25,7 +25,7 @@ const value = (description: string): TSchema => Type.Unknown({ description });
 const condition = {
   field: field('A field of the object.'),
   operator: Type.Enum([...OPERATORS], { description: 'As in filters of lists.' }),
-  value: optional(value('What it is compared with.')),
+  value: optional(value('Value to compare with.')),
   valueTo: optional(value('Upper end of between.')),
 };
 
@@ -50,11 +50,11 @@ const QUERY = group(
         {
           key: Type.String({ pattern: KEY_PATTERN, description: 'Key of the column.' }),
           aggregation: Type.Enum([...AGGREGATIONS], { description: 'All but count need a field.' }),
-          field: optional(field('What is measured.')),
+          field: optional(field('Field to aggregate.')),
         },
         'A measure.',
       ),
-      { minItems: 1, maxItems: LIMITS.widget_measures_max, description: 'What is measured of each group.' },
+      { minItems: 1, maxItems: LIMITS.widget_measures_max, description: 'Measures of each group.' },
     ),
     filters: optional(
       group(
@@ -101,7 +101,7 @@ const DASHBOARD = componentType('Dashboard', {
     pattern: '\\S',
     description: 'As people see it.',
   }),
-  description: optional(text('What it is for.', DASHBOARD_BOUNDS.descriptionChars)),
+  description: optional(text('Purpose of the dashboard.', DASHBOARD_BOUNDS.descriptionChars)),
   visibility: shownChoice(VISIBILITIES, 'private', 'Visible to administrators, those it is shared with, or all users.'),
   sharedWith: optional(
     listOf(
@@ -120,7 +120,7 @@ const DASHBOARD = componentType('Dashboard', {
   timezone: optional(
     Type.String({
       maxLength: DASHBOARD_BOUNDS.timezoneChars,
-      description: 'IANA name; without one, that of who looks.',
+      description: "IANA name; default: the viewer's time zone.",
     }),
   ),
   filters: optional(
@@ -131,7 +131,7 @@ const DASHBOARD = componentType('Dashboard', {
           label: label('As people see it.', DASHBOARD_BOUNDS.filterLabelChars),
           objectApiName: apiName('The widgets on this object are filtered.'),
           ...condition,
-          locked: optional(flag(false, 'Nobody can give another value.')),
+          locked: optional(flag(false, 'Viewers cannot change the value.')),
         },
         'A filter.',
       ),

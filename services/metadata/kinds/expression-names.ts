@@ -15,9 +15,9 @@ export function expressionReferences(object: string, source: string, pointer: st
 
 /** Fields that an expression names; of one that is not well-formed, those that it seems to. */
 export const fieldsNamed = (source: string): ReadonlySet<string> =>
-  fieldsOfExpression(source) ?? named(source, /\b(?:record|old)\s*\.\s*([A-Za-z]\w*)(?!\w|\s*\()/g);
+  fieldsOfExpression(source) ?? named(source, /\b(?:record|old)\s*\.\s*([A-Za-z]\w*)(\s*\()?/g);
 
 const groupsNamed = (source: string): Set<string> => named(source, /\binGroup\s*\(\s*["']([A-Za-z]\w*)["']/g);
 
 const named = (source: string, pattern: RegExp): Set<string> =>
-  new Set([...source.matchAll(pattern)].flatMap((match) => match[1] ?? []));
+  new Set([...source.matchAll(pattern)].flatMap(([, name, call]) => (name && !call ? name : [])));

@@ -91,7 +91,7 @@ function checkDocumentClient(
 export const EXTERNAL_CLIENT = componentType('ExternalClient', {
   apiName: apiName('Stable name; the client id is `<tenantKey>-<apiName>`, or `metadataDocument`.'),
   name: label('As users see it when they consent.'),
-  redirectUris: optional(setOf(Type.String({ maxLength: 2_000 }), 'Where a sign-in may lead back to.', 50)),
+  redirectUris: optional(setOf(Type.String({ maxLength: 2_000 }), 'Allowed redirect URIs of a sign-in.', 50)),
   scopes: optional(
     setOf(
       Type.Enum([...Object.keys(IDENTITY_SCOPES), ...Object.keys(SCOPES)]),

@@ -5,8 +5,8 @@
  */
 
 import { checkExpression, checkRecordExpression, RECORD_COST_MAX, recordCost } from '../../../lib/expression/check.ts';
-import { resultOf } from '../../../lib/expression/formulas.ts';
 import { type Expression, ExpressionError } from '../../../lib/expression/types.ts';
+import { requireTypeOfField } from '../../../lib/expression/values.ts';
 import { nodesOf } from '../../../lib/expression/walk.ts';
 import { fieldType } from '../../../lib/schema/field-types/registry.ts';
 import { CUSTOM_FIELD, type FieldBody, type FieldComponent, type FormulaBody } from './bodies/custom-field.ts';
@@ -57,7 +57,7 @@ export function expressionsBehind(object: string, name: string, context: CheckCo
     if (!body?.formula) continue;
     try {
       const { expression: source, resultType } = body.formula;
-      const expression = checkExpression(source, schemaOf(object, context), [resultOf(resultType)]);
+      const expression = checkExpression(source, schemaOf(object, context), [requireTypeOfField(resultType)]);
       found.push(expression);
       for (const read of expression.fields) names.add(read);
     } catch (error) {
@@ -128,7 +128,7 @@ class Formulas {
     for (const [name, component] of this.#formulas) {
       const { expression, resultType } = component.body.formula;
       const found = checked(component, this.#context, POINTER, () =>
-        checkRecordExpression(expression, schema, [resultOf(resultType)]),
+        checkRecordExpression(expression, schema, [requireTypeOfField(resultType)]),
       );
       if (found) this.#expressions.set(name, found);
     }

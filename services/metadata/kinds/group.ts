@@ -13,13 +13,11 @@ export const GROUP = componentType('Group', {
   members: optional(
     keys(
       {
-        roles: optional(
-          setOf(Type.String({ pattern: API_NAME }), 'Roles: their users, and those of the roles above them.'),
-        ),
-        groups: optional(setOf(Type.String({ pattern: API_NAME }), 'Groups whose members are members here, too.')),
+        roles: optional(setOf(Type.String({ pattern: API_NAME }), 'Roles: their users and the users of roles above.')),
+        groups: optional(setOf(Type.String({ pattern: API_NAME }), 'Groups whose members belong to this one.')),
         users: optional(setOf(Type.String({ minLength: 1, maxLength: 255 }), 'Usernames; unknown ones are ignored.')),
       },
-      'Who belongs to it.',
+      'Members, by role, group or username.',
     ),
   ),
 });

@@ -55,7 +55,7 @@ export interface Problem {
 /** A number of records that a message tells in words which can be hidden: services/metadata/counts.ts makes both. */
 export type RecordCount = number & { readonly __told: true };
 
-/** Whose permissions a plan is held to, in the configuration as it is. */
+/** The user whose permissions limit a plan, in the current configuration. */
 export interface Acting {
   readonly actor: Access;
   /** The users as whom clients act, by username in lower case. */

@@ -2,7 +2,7 @@
 
 import type { FieldAccess } from '../../../lib/access/types.ts';
 import { ExpressionError } from '../../../lib/expression/types.ts';
-import { isObject } from '../../../lib/json/objects.ts';
+import { isObject, membersOf } from '../../../lib/json/objects.ts';
 import { sortable } from '../../../lib/query/capabilities.ts';
 import { ConditionReader } from '../../../lib/query/conditions.ts';
 import { planConditions } from '../../../lib/query/plan.ts';
@@ -83,12 +83,12 @@ export const listView = defineKind({
 
 /** Names used by a condition on related records; malformed ones are reported by the check. */
 function relatedReferences(value: unknown, pointer: string): Reference[] {
-  if (!isObject(value) || typeof value['objectApiName'] !== 'string') return [];
-  const { objectApiName: object, field, conditions } = value;
+  const { objectApiName: object, field, conditions } = membersOf(value);
+  if (typeof object !== 'string') return [];
   const named = (name: unknown, at: string): Reference[] =>
-    typeof name === 'string' ? fieldReference(object as string, name, at) : [];
+    typeof name === 'string' ? fieldReference(object, name, at) : [];
   return [
-    { type: 'CustomObject', fullName: object as string, pointer: `${pointer}/objectApiName` },
+    { type: 'CustomObject', fullName: object, pointer: `${pointer}/objectApiName` },
     ...named(field, `${pointer}/field`),
     ...(Array.isArray(conditions) ? conditions : []).flatMap((condition: unknown, i) =>
       isObject(condition) ? named(condition['field'], `${pointer}/conditions/${i}/field`) : [],
@@ -132,7 +132,7 @@ function checkSort(component: ListViewComponent, context: CheckContext): void {
   }
 }
 
-/** Somebody who sees everything of the objects that the filters name, in the configuration to be. */
+/** A principal who sees everything of the objects that the filters name, in the planned configuration. */
 function viewOf(component: ListViewComponent, context: CheckContext): NamingView {
   const named = (component.body.filters?.conditions ?? []).flatMap(({ value }) =>
     isObject(value) && typeof value['objectApiName'] === 'string' ? [value['objectApiName']] : [],

@@ -13,7 +13,7 @@ import { mayBeUnread, transitionKeysOf } from './transitions-and-actions.ts';
 const PROPERTIES = {
   apiName: apiName('Stable name.'),
   label: label('As people read it.'),
-  description: optional(text('Whom it is for.')),
+  description: optional(text('Intended users.')),
   system: optional(setOf(Type.Enum([...SYSTEM_PERMISSIONS]), 'System permissions.')),
   objects: optional(
     mapOf(

@@ -1,5 +1,5 @@
 /** Public keys with which a client proves itself (private_key_jwt): which of them the authorization server can use. */
-import { createPublicKey, type JsonWebKey } from 'node:crypto';
+import { createPublicKey } from 'node:crypto';
 
 /** RSA, EC and OKP keys: these members are the private half. */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
@@ -37,7 +37,7 @@ export function keyProblem(key: Jwk): { member: string; message: string } | null
 function materialProblem(key: Jwk): string | null {
   if (String(key['n'] ?? '').length > RSA_MODULUS_MAX_CHARS) return rsaBits();
   try {
-    const { asymmetricKeyDetails } = createPublicKey({ key: key as JsonWebKey, format: 'jwk' });
+    const { asymmetricKeyDetails } = createPublicKey({ key, format: 'jwk' });
     const bits = asymmetricKeyDetails?.modulusLength;
     return bits !== undefined && (bits < RSA_BITS.min || bits > RSA_BITS.max) ? rsaBits() : null;
   } catch {

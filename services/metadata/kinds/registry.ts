@@ -54,7 +54,7 @@ const byType: ReadonlyMap<string, { readonly kind: Kind; readonly order: number 
 export const findKind = (type: string): Kind | undefined => byType.get(type)?.kind;
 /** The object whose table a change of a component may change; null: none. */
 export const tableOf = ({ type, fullName }: { readonly type: string; readonly fullName: string }): string | null =>
-  findKind(type)?.inTable ? fullName.split('.')[0]! : null;
+  findKind(type)?.inTable ? fullName.replace(/\..*/s, '') : null;
 export const kindOrder = (type: string): number => byType.get(type)?.order ?? KINDS.length;
 
 const ajv = new Ajv2020({ allErrors: true, strict: false, validateSchema: false });
@@ -74,7 +74,7 @@ export interface Location {
   readonly apiName: string;
 }
 
-/** Which component a path stands for; null for a path of no kind. */
+/** The component of a path; null for a path of no kind. */
 export function locate(path: string): Location | null {
   const found = locateType(path);
   const kind = found && findKind(found.type);

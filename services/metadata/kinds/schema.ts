@@ -116,7 +116,8 @@ export function canonicalBody(schema: object, value: YamlValue): { [key: string]
 
 function canonical(schema: JsonSchema, value: YamlValue): YamlValue {
   if (Array.isArray(value)) {
-    const items = schema.items ? value.map((item) => canonical(schema.items!, item)) : value;
+    const { items: one } = schema;
+    const items = one ? value.map((item) => canonical(one, item)) : value;
     return schema['x-erp-set'] ? [...items].sort((a, b) => byCodePoint(String(a), String(b))) : items;
   }
   if (!isObject(value)) return value;

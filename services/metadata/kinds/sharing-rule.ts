@@ -33,7 +33,7 @@ export const SHARING_RULE = componentType('SharingRule', {
   apiName: apiName('Stable name; explanations of access name it as `<Object>.<Rule>`.'),
   object: apiName('The object that it belongs to.'),
   kind: Type.Enum(['owner', 'criteria', 'reference'], {
-    description: 'What decides: who owns a record, what stands in it, or whom a field of it refers to.',
+    description: 'Selects records by owner, by field values, or by the user in a field.',
   }),
   from: optional(principal('owner: whose records; a role or a group.', 'The users who hold this role.')),
   criteria: optional(expression('criteria: expression over `record`; records for which it is true are opened.')),

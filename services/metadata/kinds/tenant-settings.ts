@@ -1,8 +1,8 @@
 /** TenantSettings: what holds for the whole tenant. */
 import { isDeepStrictEqual } from 'node:util';
 import { Type } from 'typebox';
-import { LIMITS } from '../../../config/limits.ts';
 import { OWN_MINIMUM } from '../../../contracts/ratelimit.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { RATE_LIMIT_NAMES, SECOND_FACTOR_POLICIES } from '../../../lib/schema/snapshot.ts';
 import { isLocale } from '../../../lib/values/locale.ts';
 import { isTimezone } from '../../../lib/values/time.ts';

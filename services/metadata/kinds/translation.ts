@@ -121,9 +121,9 @@ export const translation = defineKind({
         const name = `${type}:${fullName}`;
         if (!named.has(name)) named.set(name, { type, fullName, pointer, ownCheck: true });
       };
-      const [object, child] = key.fullName.split('.');
+      const dot = key.fullName.indexOf('.');
       for (const { type } of meant(key)) add(type.type, key.fullName);
-      if (child !== undefined) add('CustomObject', object!);
+      if (dot >= 0) add('CustomObject', key.fullName.slice(0, dot));
     }
     return [...named.values()];
   },

@@ -1,8 +1,9 @@
 -- Work on tenants that needs the rights of the database owner, as functions limited to it: the login of the metadata
 -- service can create neither roles nor schemas, and those of other services do not get these functions either.
 
--- Creates the roles of a tenant and grants them to the logins of the services that act on its schema. Roles belong to the
--- whole server, so a copy of this database may have created them. They have LOGIN, because workers of a distributed database
+-- Creates the roles of a tenant and grants them to the logins of the services that act on its schema, which are the rows of
+-- platform.tenant_logins (mixins/database/logins.ts). Roles belong to the whole server, so a copy of this database may have
+-- created them. They have LOGIN, because workers of a distributed database
 -- connect as them, and no password.
 CREATE FUNCTION metadata.ensure_tenant_roles(tenant uuid) RETURNS void
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -22,10 +23,9 @@ CREATE FUNCTION metadata.ensure_tenant_roles(tenant uuid) RETURNS void
     END LOOP;
     FOR wanted IN
       SELECT entered.rolname AS name, login.rolname AS login
-      FROM (VALUES (records, 'login_data'), (records, 'login_metadata'), (records, 'login_analytics'),
-        (records, 'login_agent'), (owner, 'login_metadata')) AS grants(role, login)
-      JOIN pg_roles entered ON entered.rolname = grants.role
-      JOIN pg_roles login ON login.rolname = grants.login
+      FROM platform.tenant_logins acting
+      JOIN pg_roles entered ON entered.rolname = records OR (acting.as_owner AND entered.rolname = owner)
+      JOIN pg_roles login ON login.rolname = acting.login
       WHERE NOT EXISTS (SELECT FROM pg_auth_members m WHERE m.member = login.oid AND m.roleid = entered.oid)
     LOOP
       BEGIN
@@ -93,6 +93,8 @@ CREATE FUNCTION metadata.erase_rows(tenant uuid, batch integer) RETURNS jsonb
          OR starts_with(payload ->> ''clientId'', $2 || ''-'') OR strpos(payload::text, $1::text) > 0'),
       ('auth.attempts', 'strpos(key, $1::text) > 0
          OR substring(key FROM ''[^ ]+$'') IN (SELECT user_id::text FROM auth.credentials WHERE tenant_id = $1)'),
+      -- Its partition: rows of different ones may have the same ctid.
+      ('pgboss.job_common', 'data ->> ''tenantId'' = $1::text'),
       ('seed.steps', 'tenant = $2')) special(name, condition)
     LOOP
       CONTINUE WHEN to_regclass(entry.name) IS NULL;

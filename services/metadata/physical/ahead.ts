@@ -4,6 +4,7 @@
  * for; the transaction then only gives it its names. Pure. Source: docs/decisions/ddl-next-to-writers.md.
  */
 import { createHash } from 'node:crypto';
+import { required } from '../../../lib/values/required.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { addedColumn } from './columns.ts';
 import { createIndexSql } from './indexes.ts';
@@ -94,17 +95,17 @@ export function tableAhead(
     ...sql,
   });
   const columnStep = (column: Column): AheadStep => {
-    const hidden = columns.get(column.name)!;
+    const hidden = required(columns, column.name);
     const quick = `ALTER TABLE ${name} ADD COLUMN ${addedColumn({ ...column, name: hidden }).sql}`;
     return made('column', hidden, { quick });
   };
   const indexStep = ([index, { unique, on }]: (typeof indexes)[number]): AheadStep => {
-    const hidden = indexNames.get(index)!;
+    const hidden = required(indexNames, index);
     const wanted = { name: hidden, unique, table: table.name, on: renamed(on, columns) };
     return made('index', hidden, { long: createIndexSql(wanted, { name: hidden, schema, concurrently: true }) });
   };
   const keyStep = ([key, { column, to }]: (typeof keys)[number]): AheadStep => {
-    const hidden = keyNames.get(key)!;
+    const hidden = required(keyNames, key);
     const constraint = foreignKey(schema, columns.get(column) ?? column, to);
     return made('key', hidden, {
       quick: `ALTER TABLE ${name} ADD CONSTRAINT ${identifier(hidden)} ${constraint} NOT VALID`,

@@ -161,7 +161,7 @@ function sharingIndexes(
   for (const { body } of rules) {
     const { criteria, through } = body;
     const field = through === undefined ? undefined : columns.get(through)?.field;
-    if (field && isUserObject({ apiName: field.referenceTo[0]! }))
+    if (field?.referenceTo.some((name) => isUserObject({ apiName: name })))
       indexes.set(physicalName('r', apiName, body.apiName), {
         unique: false,
         on: `(${identifier(field.apiName)}, ${newest})`,

@@ -240,7 +240,7 @@ END $rollup$`;
 }
 
 /**
- * Which parents a statement on the children concerns (of a child that moves, the old one and the new one), and their
+ * The parents that a statement on the children concerns (of a child that moves, the old one and the new one), and their
  * figures. One statement each takes the locks, in the one order of all writers; those that compute the figures
  * have a new snapshot, in which all that earlier holders of the locks did has been committed. So the last of several
  * writers counts everything, at READ COMMITTED and without a retry.

@@ -1,5 +1,5 @@
 /**
- * Which questions a plan has for the tenant's records: changes that only these can allow or forbid. It asks none of
+ * Questions that a plan has for the tenant's records: changes that only these can allow or forbid. It asks none of
  * them; the data-checks.ts above this folder turns them into SQL and runs them.
  */
 import { fieldType, isMasterDetail } from '../../../lib/schema/field-types/registry.ts';

@@ -307,7 +307,7 @@ class Grants {
     this.#taken(component, old, component);
   }
 
-  /** Nobody takes from others what they do not hold. */
+  /** The caller may not take from others what they do not hold. */
   #taken(component: Component, old: Parameters<typeof givingOf>[0], now: Parameters<typeof givingOf>[0]): void {
     const before = givingOf(old);
     const has = givenBy([givingOf(now)]);
@@ -453,7 +453,7 @@ class Grants {
     return (scope === 'all' || revealHiddenCount) && !this.#covers(object, 'read');
   }
 
-  /** Nobody but those who manage access decides that users cannot be changed: administrators are users. */
+  /** Only callers with `manageAccess` can make users unchangeable: administrators are users. */
   #users(component: Component): void {
     const { before } = this.#context;
     const old = before.get(componentKey(component.type, component.fullName));
@@ -600,7 +600,7 @@ class Grants {
     const { before, fieldsOf } = this.#context;
     const shared = findComponent(before, CUSTOM_OBJECT, childObject)?.body.sharingDefault;
     const parents = [...fieldsOf(childObject).values()].filter(({ body }) => isMasterDetail(body));
-    return shared === 'controlledByParent' && parents.length === 1 && parents[0]!.body.apiName === referenceField;
+    return shared === 'controlledByParent' && parents.length === 1 && parents[0]?.body.apiName === referenceField;
   }
 
   /** Transitions that need a permission stay as they are for those who do not hold it. */

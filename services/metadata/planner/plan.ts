@@ -79,7 +79,7 @@ export type PlanOptions = {
   readonly restores?: boolean;
 } & ({ readonly platform: true } | ({ readonly platform: false } & Acting));
 
-/** Somebody who holds nothing at all. */
+/** A caller without any permission. */
 const nobody = ({ actor, clientUsers }: Acting): Acting => ({
   actor: {
     ...actor,
@@ -241,7 +241,7 @@ const isIn =
 
 const DID_YOU_MEAN = ' Did you mean ';
 
-/** Nobody reads more suggestions, and each is a comparison with many names. */
+/** Bounded: each suggestion is a comparison with many names. */
 const SUGGESTIONS_MAX = 100;
 
 /** Input of the kinds' checks, and the sink of their findings. */

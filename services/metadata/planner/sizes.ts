@@ -1,5 +1,5 @@
 /** How much a tenant may have in all. Source: docs/reference/limits.md. */
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { State } from '../kinds/component.ts';
 import type { Problem } from '../kinds/kind.ts';
 import type { Prepared } from '../prepare.ts';

@@ -8,11 +8,12 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { MessageChannel } from 'node:worker_threads';
 import { Piscina } from 'piscina';
-import { LIMITS } from '../../../config/limits.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { codeOf } from '../../../lib/errors/thrown.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { currentUse } from '../../../mixins/database/use.ts';
-import { Turns } from '../../../mixins/turns.ts';
+import { TenantQueue } from '../../../mixins/tenant-queue.ts';
 import type { Door, Progress, TASKS, TaskName } from './tasks.ts';
 import type { Begun, Errand, Outcome, Question, Reached } from './thread.ts';
 
@@ -65,12 +66,12 @@ interface PlanningOptions {
 
 export class Planning {
   readonly #limits: PlanningLimits;
-  readonly #turns: Turns;
+  readonly #queue: TenantQueue;
   #pool: Piscina | null = null;
 
   constructor(limits: Partial<PlanningLimits> = {}) {
     this.#limits = { ...DEFAULTS, ...limits };
-    this.#turns = new Turns({
+    this.#queue = new TenantQueue({
       places: this.#limits.threads,
       waitingPerTenant: WAITING_PER_TENANT_MAX,
       waiting: WAITING_MAX,
@@ -89,7 +90,7 @@ export class Planning {
     options: PlanningOptions = {},
   ): Promise<Result<T>> {
     const { first = false, signal } = options;
-    const running = this.#turns.take(tenantId, () => this.#run(task, input, options), { first });
+    const running = this.#queue.run(tenantId, () => this.#run(task, input, options), { first });
     return signal ? untilAborted(running, signal) : running;
   }
 
@@ -176,8 +177,9 @@ export class Planning {
         retryAfterSeconds: 5,
         cause: error,
       });
-    const { code } = error as { code?: unknown };
-    return code === 'ERR_WORKER_OUT_OF_MEMORY' ? tooMuch(`${memoryMb} MB of memory`, { maxMb: memoryMb }, error) : null;
+    return codeOf(error) === 'ERR_WORKER_OUT_OF_MEMORY'
+      ? tooMuch(`${memoryMb} MB of memory`, { maxMb: memoryMb }, error)
+      : null;
   }
 
   /** Started on first use: a process without deployments has none. */

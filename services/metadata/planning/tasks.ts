@@ -3,9 +3,9 @@
  * results are plain values, texts and bytes, so that the thread that answers requests only hands them on.
  */
 import { LRUCache } from 'lru-cache';
-import { LIMITS } from '../../../config/limits.ts';
 import { completeFingerprint } from '../../../lib/json/fingerprint.ts';
-import { DESTRUCTIVE_PATH, type Package } from '../../../lib/metadata/manifest.ts';
+import { LIMITS } from '../../../lib/limits.ts';
+import { DESTRUCTIVE_PATH } from '../../../lib/metadata/manifest.ts';
 import type { TenantInfo } from '../../../lib/schema/snapshot.ts';
 import { emitYaml } from '../../../lib/yaml/emit.ts';
 import type { Position } from '../../../lib/yaml/parse.ts';
@@ -100,7 +100,7 @@ export interface PlanInput {
   /** Quoted schema of the tenant. */
   readonly schema: string;
   readonly source: Source;
-  /** Whose permissions the plan is held to. */
+  /** The user whose permissions limit the plan. */
   readonly userId: string;
   readonly ceilings: NonNullable<PlanOptions['ceilings']>;
   /** The answer also says whether the plan hands out rights. */
@@ -164,6 +164,8 @@ interface ValidationFacts {
   readonly metadataVersion: number;
   readonly validatedAt: string;
   readonly handsOutRights?: boolean;
+  readonly revertsDeploymentId?: string;
+  readonly validationId?: string;
 }
 
 export interface Concluded {
@@ -194,7 +196,7 @@ export const TASKS = {
 
   /** The project that undoes a deployment, from what was kept for that. */
   async revert({ inverse }: { inverse: string }): Promise<KeptProject & { readonly destructive: boolean }> {
-    const { files, deletes } = JSON.parse(inverse) as Plan['inverse'];
+    const { files, deletes }: Plan['inverse'] = JSON.parse(inverse);
     const types = deletes.map(({ name, members }) => ({ name, members: [...members] }));
     const all = { ...files, [DESTRUCTIVE_PATH]: emitYaml({ version: 1, types }) };
     return { ...kept(all, await readProject(all, null)), destructive: types.length > 0 };
@@ -267,7 +269,7 @@ export const TASKS = {
 
   /** Adds what the records say. With `facts` it gives the answer of a validation. */
   conclude({ draft, numbers, facts, counted: showsCounts = true }: ConcludeInput): Concluded {
-    const { lists, more, counted, places } = JSON.parse(Buffer.from(draft).toString('utf8')) as Draft;
+    const { lists, more, counted, places }: Draft = JSON.parse(Buffer.from(draft).toString('utf8'));
     const whole = placed(counted ? withCounts(lists, counted, numbers) : lists, new Map(places));
     const plan = showsCounts ? whole : withoutCounts(whole);
     const blocked = plan.blocked.length + more.blocked;
@@ -284,7 +286,7 @@ export const TASKS = {
 
   /** The plan of a deployment, as JSON of the API, for those who are not shown numbers of records. */
   uncount({ plan }: { plan: string }): string {
-    const { changes, blocked, warnings } = JSON.parse(plan) as ShownPlan;
+    const { changes, blocked, warnings }: ShownPlan = JSON.parse(plan);
     const shown = withoutCounts({ ...changes, blocked, warnings });
     const { creates, updates, deletes, noops } = shown;
     return JSON.stringify({
@@ -356,8 +358,8 @@ type ReadOptions = Omit<KeptSource, 'package' | 'files'>;
 
 async function read(source: Source, progress: Progress): Promise<{ project: Project; options: ReadOptions }> {
   if ('files' in source) {
-    const files = JSON.parse(source.files) as Record<string, string>;
-    return { project: await readProject(files, JSON.parse(source.package) as Package, { progress }), options: source };
+    const files: Record<string, string> = JSON.parse(source.files);
+    return { project: await readProject(files, JSON.parse(source.package), { progress }), options: source };
   }
   const { files, package: pkg, ...body } = sentProject(source);
   const { allowDestructiveChanges = false, baseMetadataVersion = null } = body;

@@ -63,16 +63,16 @@ const reporterOf = (port: MessagePort): Progress => {
 };
 
 const doorOf = (port: MessagePort): Door => {
-  const ask = async (question: Question): Promise<unknown> => {
+  const ask = async <T>(question: Question): Promise<T> => {
     port.postMessage(question);
     const [answer] = await once(port, 'message');
     return answer;
   };
   return {
-    state: async () => (await ask('state')) as StoredState,
-    retained: async () => (await ask('retained')) as string,
-    domains: async () => (await ask('domains')) as readonly string[] | null,
-    unchangedSince: async (since, components) => (await ask({ since, components })) as readonly ComponentName[],
-    rows: async ({ text, values = [] }) => (await ask({ text, values })) as unknown[],
+    state: () => ask<StoredState>('state'),
+    retained: () => ask<string>('retained'),
+    domains: () => ask<readonly string[] | null>('domains'),
+    unchangedSince: (since, components) => ask<readonly ComponentName[]>({ since, components }),
+    rows: ({ text, values = [] }) => ask<unknown[]>({ text, values }),
   };
 };

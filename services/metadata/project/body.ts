@@ -1,6 +1,5 @@
 /** Bodies of the metadata operations: validated by the schemas of their rows, without what clients must never send. */
 import { type Static, type TSchema, Type } from 'typebox';
-import { LIMITS } from '../../../config/limits.ts';
 import {
   DeployProjectBody,
   QuickDeployBody,
@@ -12,6 +11,7 @@ import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { JsonError, parseJsonBytes } from '../../../lib/json/parse.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { bodyViolations } from '../../../lib/validation.ts';
 import { checkFiles, isRecord, refuseAll, VIOLATIONS_MAX } from './project.ts';
 

@@ -6,11 +6,11 @@
 
 import type { ErrorObject } from 'ajv';
 import { LRUCache } from 'lru-cache';
-import { LIMITS } from '../../../config/limits.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { ruleInWords } from '../../../lib/errors/rule-words.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import {
   DESTRUCTIVE_PATH,
   inOrderOfPaths,
@@ -317,7 +317,7 @@ class SyntaxErrors {
   readonly #errors: Violation[] = [];
   #first: { path: string; line: number; column: number } | undefined;
 
-  /** Nobody reads more of them than an answer shows, and each costs time to find. */
+  /** As many as an answer shows: each costs time to find. */
   get full(): boolean {
     return this.#errors.length > VIOLATIONS_MAX;
   }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { Answer, Api, CallOptions } from '../../support/client.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
 

@@ -66,6 +66,7 @@ describe('approving a quick deploy and a rollback of an agent', function () {
     const send = sender({ quickDeploy: { validationId } });
     const shown = await decide(await send(), 'approve');
     assert.deepEqual([planned(shown.preview.creates), shown.preview.blocked], [['Deal__c.Quick__c'], []]);
+    assert.equal(shown.preview.validationId, validationId);
     const accepted = await send();
     assert.equal((await ended(accepted)).kind, 'quickDeploy');
     assert.deepEqual([await present('Quick__c'), await statusOf(shown)], [true, 'CONSUMED']);
@@ -78,6 +79,7 @@ describe('approving a quick deploy and a rollback of an agent', function () {
     const send = sender({ rollback: { deploymentId } });
     const shown = await decide(await send(), 'approve');
     assert.deepEqual([planned(shown.preview.deletes), shown.preview.blocked], [['Deal__c.Undone__c'], []]);
+    assert.equal(shown.preview.revertsDeploymentId, deploymentId);
     const accepted = await send();
     const { kind, rollback } = await ended(accepted);
     assert.deepEqual([kind, rollback.revertsDeploymentId], ['rollback', deploymentId]);

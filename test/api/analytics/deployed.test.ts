@@ -1,6 +1,6 @@
 /** Dashboards in deployments. */
 import assert from 'node:assert/strict';
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';

@@ -1,6 +1,6 @@
 /** Widgets over HTTP: the answer of a run, its audience and its age. */
 import assert from 'node:assert/strict';
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { OPERATORS } from '../../../lib/schema/field-types/types.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { signIn } from '../../../scripts/sign-in.ts';

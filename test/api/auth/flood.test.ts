@@ -96,17 +96,17 @@ describe('a flood of unauthenticated requests', () => {
 
   it('replaces its own oldest requests: of each kind a network has at most 200 pending', async function () {
     this.timeout(60_000);
-    const network = '2001:db8:7:7';
-    const neighbour = new Browser(from('2001:db8:7:8::1'));
+    const network = '2001:db8:7';
+    const neighbour = new Browser(from('2001:db8:8::1'));
     const page = await neighbour.visit(authorizeUrl(auth.baseUrl, challenge));
     let last = new Browser();
     for (let i = 0; i < 210; i++) {
-      last = new Browser(from(`${network}::${i.toString(16)}`));
+      last = new Browser(from(`${network}:${i.toString(16)}::1`));
       await last.open(authorizeUrl(auth.baseUrl, challenge));
     }
     assert.equal(await waiting('Interaction', network), 200);
     assert.ok((await waiting('Session', network)) <= 200);
-    for (let i = 0; i < 205; i++) await begin(`${network}::${i.toString(16)}`);
+    for (let i = 0; i < 205; i++) await begin(`${network}:${i.toString(16)}::1`);
     assert.equal(await waiting('DeviceCode', network), 200);
     const signedIn = await neighbour.submit(page, { username: 'sam@demo.example', password: 'demo-password' });
     assert.match(signedIn.html, /Allow ERP command line\?/, 'another network is not disturbed');

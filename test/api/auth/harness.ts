@@ -21,6 +21,7 @@ import type {
   SecondFactorPolicy,
   Snapshot,
 } from '../../../lib/schema/snapshot.ts';
+import { FolderBlobs } from '../../../mixins/blobs/folder.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { ensureLogins } from '../../../mixins/database/logins.ts';
 import { ensureServiceRole, migrate } from '../../../mixins/database/migrate.ts';
@@ -180,12 +181,16 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
   } as never);
   const jobs = new Jobs(database, { warn: () => {} });
   broker.createService(
-    authService({
+    await authService({
+      broker,
+      log: broker.getLogger('auth', { svc: 'auth' }),
+      service: 'auth',
       config,
       database,
       databases: new Map([['auth', database]]),
       timekeeper: { agrees: true },
       jobs,
+      blobs: new FolderBlobs(config.dataDir),
       metrics: new Metrics(),
       outbound: options.outbound ?? guardedFetch(config.ssoPrivateHosts),
     }),

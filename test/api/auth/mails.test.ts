@@ -1,10 +1,9 @@
 /** Mails about accounts: their recipients, content and limits, and the effect of their links. */
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { ParsedMail } from 'mailparser';
 import { call } from '../../../contracts/call.ts';
-import { AuthStore } from '../../../services/auth/store/store.ts';
-import { settleUnopposed } from '../../../services/auth/unopposed-addresses.ts';
 import { linkIn, type MailServer, mailServer, recipient } from '../../support/mail.ts';
 import { authorize, authorizeUrl, Browser, claims, pkce, refresh, type Seen, tokens } from './browser.ts';
 import { codeFor, sealedOn, secretOn } from './factor-pages.ts';
@@ -15,8 +14,16 @@ const FIREFOX = 'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:128.0) Gecko/20100
 describe('mails about accounts', () => {
   let auth: AuthHarness;
   let server: MailServer;
+  /** Recipients that the server does not take now (450), and does not have (550). */
+  const delayed = new Set<string>();
+  const rejected = new Set<string>();
   before(async () => {
-    server = await mailServer();
+    server = await mailServer({
+      onRcptTo: ({ address }, _session, done) => {
+        const responseCode = delayed.has(address) ? 450 : rejected.has(address) ? 550 : null;
+        done(responseCode === null ? null : Object.assign(new Error('not now or never'), { responseCode }));
+      },
+    });
     auth = await startAuth({
       env: { SMTP_URL: `smtp://127.0.0.1:${server.port}?starttls=off`, MAIL_FROM: 'ERP <no-reply@erp.example>' },
     });
@@ -382,97 +389,160 @@ describe('mails about accounts', () => {
   });
 
   describe('a changed address', () => {
-    /** Decides on the page of a link; returns the next page. */
-    const decide = async (link: string, decision: string): Promise<string> => {
+    /** Subjects of the mails to both addresses. */
+    const CHANGED = /Adresse wird|address is being|bestätigen|Confirm/;
+    before(() =>
+      auth.database.query(
+        `CREATE FUNCTION public.hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+           PERFORM pg_advisory_xact_lock_shared(4711);
+           RETURN NULL;
+         END $$`,
+      ),
+    );
+    const waiting = async (): Promise<number> => {
+      const { rows } = await auth.database.query<{ waiting: number }>(
+        `SELECT count(*)::int AS waiting FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return rows[0]!.waiting;
+    };
+    /** Submits the form behind a link; returns the next page. */
+    const use = async (link: string): Promise<Seen> => {
       const browser = new Browser();
-      return (await browser.submit(await browser.visit(link), { decision })).html;
+      const page = await browser.visit(link);
+      return page.status === 200 ? browser.submit(page) : page;
     };
-    const noted = (operationId: string, userId: string): boolean =>
-      auth.notes.some((note) => note.operationId === operationId && note.userId === userId);
-    const changed = async (name: string) => {
-      const user = await newUser(name, { password: 'known before' });
+    const noted = (operationId: string, userId: string): unknown =>
+      auth.notes.find((note) => note.operationId === operationId && note.userId === userId)?.changes;
+    const changed = async (name: string, password = PASSWORD) => {
+      const user = await newUser(name, { password });
       const next = `${name}.new@mail.example`;
+      return { user, next, ...(await change(user, next)) };
+    };
+    const change = async (
+      user: { userId: string; username: string; email: string },
+      next: string,
+      current = user.email,
+    ) => {
       await sync({ ...user, email: next });
-      return {
-        user,
-        next,
-        earlier: linkIn(await server.mails.next({ to: user.email })),
-        confirmation: linkIn(await server.mails.next({ to: next })),
-      };
+      const undo = linkIn(await server.mails.next({ to: current, subject: CHANGED }));
+      const confirmation = linkIn(await server.mails.next({ to: next, subject: CHANGED }));
+      await settled();
+      return { undo, confirmation };
     };
-    const linksGoTo = async (username: string, address: string): Promise<void> => {
+    /** Requests a new password; returns the link that was sent to this address. */
+    const linksGoTo = async (username: string, address: string): Promise<string> => {
       await ask(username);
-      await server.mails.next({ to: address, subject: /asswor/ });
+      return linkIn(await server.mails.next({ to: address, subject: /Neues Passwort|new password/ }));
     };
+    const daysPass = (userId: string, days: number): Promise<unknown> =>
+      auth.database.query(
+        'UPDATE auth.address_links SET expires_at = expires_at - make_interval(days => $2) WHERE user_id = $1',
+        [userId, days],
+      );
 
-    /** Audit entries of addresses that took effect because no objection arrived. */
-    const settledAddresses = async (clients = { isSuspended: async () => false }): Promise<unknown[]> => {
-      const entries: unknown[] = [];
-      const failed = (error: unknown): void => assert.fail(String(error));
-      const { addresses } = new AuthStore(auth.database, {
-        send: async ({ auditId: _, ...entry }) => entries.push(entry),
-        failed,
-      });
-      await settleUnopposed({ addresses, clients, onError: failed });
-      return entries;
-    };
-
-    it('gets links once its user has confirmed it at both addresses; until then the earlier one does', async () => {
+    it('gets links once its user has confirmed it there; until then the earlier one does', async () => {
       const user = await newUser('mover', { password: 'known before' });
       await sync({ ...user, email: 'moved@mail.example' });
       const told = await server.mails.next({ to: user.email });
       assert.match(told.text ?? '', /moved@mail\.example/);
       const confirmation = linkIn(await server.mails.next({ to: 'moved@mail.example' }));
-      await ask(user.username);
-      await server.mails.next({ to: user.email, subject: /asswor/ });
+      await settled();
+      const early = await linksGoTo(user.username, user.email);
       const browser = new Browser();
       const page = await browser.visit(confirmation);
       assert.match(page.html, /moved@mail\.example/);
       assert.equal((await browser.visit(confirmation)).status, 200, 'looking at it does nothing');
-      assert.match((await browser.submit(page)).html, /Your address is confirmed[\s\S]*once you have agreed/);
+      assert.match((await browser.submit(page)).html, /Your address is confirmed/);
       assert.equal((await browser.submit(page)).status, 410);
-      await linksGoTo(user.username, user.email);
-      assert.match(await decide(linkIn(told), 'agree'), /You have agreed[\s\S]*Mails for you go to/);
-      assert.equal((await new Browser().visit(linkIn(told))).status, 410, 'too late to object');
       await linksGoTo(user.username, 'moved@mail.example');
-      for (const act of ['confirmAddress', 'agreeToAddress']) assert.ok(noted(`auth.users.${act}`, user.userId), act);
+      assert.equal((await new Browser().visit(early)).status, 410, 'a link that went to the earlier address ends');
+      assert.deepEqual(noted('auth.users.confirmAddress', user.userId), {
+        mailAddress: { from: user.email, to: 'moved@mail.example' },
+      });
     });
 
-    it('may be approved before it is confirmed', async () => {
-      const { user, next, earlier, confirmation } = await changed('early');
-      assert.match(await decide(earlier, 'agree'), /once you have confirmed it/);
+    it('gets no link while it is not confirmed, however long', async () => {
+      const { user, confirmation } = await changed('mistyped');
+      await daysPass(user.userId, 7);
+      assert.equal((await use(confirmation)).status, 410);
       await linksGoTo(user.username, user.email);
-      assert.match(await decide(confirmation, 'confirm'), /Mails for you go to/);
+    });
+
+    it('is dropped from the earlier one before it is confirmed, and every session ends', async () => {
+      const { user, undo, confirmation } = await changed('victim');
+      const session = await tokens(auth.baseUrl, { scope: 'data:read offline_access' }, user.username);
+      assert.match((await use(undo)).html, /The change is undone/);
+      for (const link of [undo, confirmation]) assert.equal((await use(link)).status, 410);
+      assert.equal((await refresh(auth.baseUrl, session.refresh_token)).status, 400);
+      assert.ok(auth.revoked.includes(claims(session.access_token).grant_id));
+      assert.equal(await signsIn(user.username, PASSWORD), true, 'the password never was in danger');
+      await linksGoTo(user.username, user.email);
+    });
+
+    it('is undone from the earlier one for a week, with all that was obtained by it', async () => {
+      const { user, next, undo, confirmation } = await changed('robbed', 'words of the owner');
+      await use(confirmation);
+      await choose(await linksGoTo(user.username, next), PASSWORD);
+      const thief = await tokens(auth.baseUrl, { scope: 'data:read offline_access' }, user.username);
+      await auth.database.query(
+        `INSERT INTO auth.passkeys (tenant_id, id, user_id, name, public_key, counter, transports, backup_eligible, backed_up)
+         VALUES ($1, 'of a thief', $2, '', '', 0, '{}', false, false)`,
+        [DEMO, user.userId],
+      );
+      await auth.database.query(
+        `INSERT INTO auth.authenticators (tenant_id, user_id, sealed_secret, last_step) VALUES ($1, $2, '', 0)`,
+        [DEMO, user.userId],
+      );
+      await auth.database.query(
+        `INSERT INTO auth.recovery_codes (tenant_id, user_id, code_hash) VALUES ($1, $2, 'of a thief')`,
+        [DEMO, user.userId],
+      );
+      const handedOver = await linksGoTo(user.username, next);
+      await daysPass(user.userId, 6);
+      assert.match((await use(undo)).html, /robbed@mail\.example[\s\S]*choose a new one/);
+      assert.deepEqual(noted('auth.users.undoAddress', user.userId), {
+        mailAddress: { from: next, to: user.email },
+      });
+      assert.equal((await use(undo)).status, 410, 'once');
+      assert.equal((await new Browser().visit(handedOver)).status, 410);
+      assert.equal((await refresh(auth.baseUrl, thief.refresh_token)).status, 400);
+      assert.equal(await signsIn(user.username, PASSWORD), false);
+      const { rows } = await auth.database.query(
+        `SELECT user_id FROM auth.passkeys WHERE user_id = $1 UNION ALL SELECT user_id FROM auth.authenticators WHERE user_id = $1
+         UNION ALL SELECT user_id FROM auth.recovery_codes WHERE user_id = $1`,
+        [user.userId],
+      );
+      assert.deepEqual(rows, []);
+      await choose(await linksGoTo(user.username, user.email), 'new words of the owner');
+      assert.equal(await signsIn(user.username, 'new words of the owner'), true);
+    });
+
+    it('keeps factors that its user had before, when it is undone', async () => {
+      const user = await newUser('keyring', { password: 'known before' });
+      await auth.database.query(
+        `INSERT INTO auth.authenticators (tenant_id, user_id, sealed_secret, last_step) VALUES ($1, $2, '', 0)`,
+        [DEMO, user.userId],
+      );
+      const { undo, confirmation } = await change(user, 'keyring.new@mail.example');
+      await use(confirmation);
+      await use(undo);
+      const { rows } = await auth.database.query('SELECT FROM auth.authenticators WHERE user_id = $1', [user.userId]);
+      assert.equal(rows.length, 1);
+    });
+
+    it('is final a week after its confirmation', async () => {
+      const { user, next, undo, confirmation } = await changed('settled');
+      await daysPass(user.userId, 6);
+      await use(confirmation);
+      await daysPass(user.userId, 6);
+      assert.equal((await new Browser().visit(undo)).status, 200, 'the week begins with the confirmation');
+      await daysPass(user.userId, 1);
+      assert.equal((await use(undo)).status, 410);
       await linksGoTo(user.username, next);
     });
 
-    it('takes effect by itself after seven days without objection, only if it was confirmed', async () => {
-      const [confirmed, mistyped] = [await changed('silent'), await changed('mistyped')];
-      await decide(confirmed.confirmation, 'confirm');
-      const pass = (days: number): Promise<unknown> =>
-        auth.database.query('UPDATE auth.credentials SET pending_since = pending_since - make_interval(days => $1)', [
-          days,
-        ]);
-      await pass(6);
-      assert.deepEqual(await settledAddresses(), []);
-      await linksGoTo(confirmed.user.username, confirmed.user.email);
-      await pass(1);
-      const { userId } = confirmed.user;
-      const entry = {
-        tenantId: DEMO,
-        operationId: 'auth.users.settleAddress',
-        userId,
-        channel: 'job',
-        changes: { mailAddress: { from: null, to: confirmed.next } },
-      };
-      assert.deepEqual(await settledAddresses(), [entry], 'the audit trail says so');
-      assert.deepEqual(await settledAddresses(), [], 'once');
-      await linksGoTo(confirmed.user.username, confirmed.next);
-      await linksGoTo(mistyped.user.username, mistyped.user.email);
-      assert.match(await decide(mistyped.confirmation, 'confirm'), /Mails for you go to/, 'nobody has objected by now');
-    });
-
-    it('does not take effect by itself when its user could not be asked at the earlier one', async () => {
+    it('does not take effect while its user could not be notified at the earlier one', async () => {
       const user = await newUser('unasked', { password: 'known before' });
       await auth.database.query(
         `INSERT INTO auth.mails (tenant_id, user_id, kind, address_hash, give_up_at, ended_at, outcome)
@@ -483,112 +553,197 @@ describe('mails about accounts', () => {
       const next = 'unasked.new@mail.example';
       await sync({ ...user, email: next });
       const confirmation = linkIn(await server.mails.next({ to: next }));
-      assert.match(await decide(confirmation, 'confirm'), /you could not be asked at your earlier address/);
-      await auth.database.query(
-        `UPDATE auth.credentials SET pending_since = pending_since - interval '8 days' WHERE user_id = $1`,
-        [user.userId],
-      );
-      assert.deepEqual(await settledAddresses(), []);
+      for (let i = 0; i < 2; i++) {
+        const page = await use(confirmation);
+        assert.equal(page.status, 409);
+        assert.match(page.html, /not confirmed yet/);
+      }
       await linksGoTo(user.username, user.email);
     });
 
-    it('does not take effect by itself when its user could not object in a suspended tenant', async () => {
-      const { user, next, earlier, confirmation } = await changed('held-back');
-      await decide(confirmation, 'confirm');
-      await auth.database.query(
-        `UPDATE auth.credentials SET pending_since = now() - interval '8 days' WHERE user_id = $1`,
-        [user.userId],
-      );
-      assert.deepEqual(await settledAddresses({ isSuspended: async () => true }), []);
-      assert.deepEqual(await settledAddresses(), []);
-      await linksGoTo(user.username, user.email);
-      assert.match(await decide(earlier, 'agree'), /Mails for you go to/);
-      await linksGoTo(user.username, next);
+    it('does not take effect before the notice to the earlier one has left', async () => {
+      const user = await newUser('slowpoke', { password: 'known before' });
+      delayed.add(user.email);
+      const next = 'slowpoke.new@mail.example';
+      await sync({ ...user, email: next });
+      const confirmation = linkIn(await server.mails.next({ to: next }));
+      const attempts = async () =>
+        (
+          await auth.database.query<{ attempts: number }>(
+            "SELECT attempts FROM auth.mails WHERE user_id = $1 AND kind = 'addressChanged' AND due_at > now() + interval '20 seconds'",
+            [user.userId],
+          )
+        ).rows[0]?.attempts;
+      while ((await attempts()) !== 1) await pause(25);
+      assert.equal((await use(confirmation)).status, 409);
+      delayed.delete(user.email);
+      await auth.database.query('UPDATE auth.mails SET due_at = now() WHERE user_id = $1', [user.userId]);
+      await settled();
+      assert.match((await use(confirmation)).html, /Your address is confirmed/);
+    });
 
-      // Nor when they were not asked, since no mail is sent.
-      const other = await newUser('not-asked', { password: 'known before' });
-      auth.suspended.add(DEMO);
-      await auth.bump();
+    it('takes effect when the earlier one has no mailbox any more', async () => {
+      const user = await newUser('orphaned', { password: 'known before' });
+      rejected.add(user.email);
+      const next = 'orphaned.new@mail.example';
+      await sync({ ...user, email: next });
+      const confirmation = linkIn(await server.mails.next({ to: next }));
+      await settled();
+      assert.match((await use(confirmation)).html, /Your address is confirmed/);
+    });
+
+    it('does not take effect by a notice about another one, which a flood of changes has used up', async () => {
+      const user = await newUser('besieged', { password: 'known before' });
+      for (const name of ['first', 'second', 'third']) await change(user, `besieged.${name}@mail.example`);
+      const next = 'besieged.last@mail.example';
+      await sync({ ...user, email: next });
+      assert.equal((await use(linkIn(await server.mails.next({ to: next })))).status, 409);
+      await settled();
+      assert.equal((await to(user.email)).length, 3);
+      await linksGoTo(user.username, user.email);
+    });
+
+    it('is undone from the first one, however often it was changed since', async () => {
+      const { user, next, undo, confirmation } = await changed('chased');
+      await use(confirmation);
+      const second = await change(user, 'chased.twice@mail.example', next);
+      await use(second.confirmation);
+      await sync({ ...user, email: 'chased.thrice@mail.example' });
+      // A thief undoes changes of their own, and deactivates the user.
+      assert.match((await use(second.undo)).html, /The change is undone/);
+      await sync({ ...user, active: false });
+      assert.match((await use(undo)).html, /chased@mail\.example/);
+      await sync(user);
+      await linksGoTo(user.username, user.email);
+    });
+
+    it('is informed when it is taken back, and not proposed again by later changes of the user', async () => {
+      const { user, next, undo, confirmation } = await changed('reclaimed');
+      await use(confirmation);
+      await use(undo);
+      await server.mails.next({ to: next, subject: /rückgängig|undone/ });
+      await sync({ ...user, email: next, username: 'reclaimed.renamed@demo.example' });
+      const { undo: again, user: other, next: pending } = await changed('disputed');
+      await use(again);
+      await sync({ ...other, email: pending });
+      await settled();
+      for (const address of [user.email, next, other.email, pending])
+        assert.equal((await to(address)).filter(({ subject }) => CHANGED.test(subject ?? '')).length, 1, address);
+      await sync(user);
+      await change(user, next);
+    });
+
+    it('gets no link that was in the making when it was taken back', async () => {
+      const { user, next, undo, confirmation } = await changed('retaken', 'known before');
+      await use(confirmation);
+      await auth.database.query(
+        `CREATE TRIGGER hold BEFORE INSERT ON auth.password_links FOR EACH STATEMENT EXECUTE FUNCTION public.hold()`,
+      );
       try {
-        await sync({ ...other, email: 'not-asked.new@mail.example' });
+        await auth.database.transaction(async (tx) => {
+          await tx.query('SELECT pg_advisory_xact_lock(4711)');
+          await ask(user.username);
+          while ((await waiting()) < 1) await pause(10);
+          assert.match((await use(undo)).html, /The change is undone/);
+        });
         await settled();
       } finally {
-        auth.suspended.delete(DEMO);
-        await auth.bump();
+        await auth.database.query('DROP TRIGGER hold ON auth.password_links');
       }
-      const { rows } = await auth.database.query(
-        'SELECT pending_since AS since FROM auth.credentials WHERE user_id = $1',
-        [other.userId],
-      );
-      assert.deepEqual(rows, [{ since: null }]);
+      assert.equal((await server.mails.all({ to: next, subject: /Neues Passwort|new password/ })).length, 0);
+      const { rows } = await auth.database.query('SELECT FROM auth.password_links WHERE user_id = $1', [user.userId]);
+      assert.equal(rows.length, 0);
     });
 
-    it('has to be confirmed from the beginning when it is changed once more', async () => {
-      const { user, confirmation } = await changed('twice');
-      await decide(confirmation, 'confirm');
-      await sync({ ...user, email: 'twice.again@mail.example' });
-      assert.match(
-        await decide(linkIn(await server.mails.next({ to: user.email })), 'agree'),
-        /once you have confirmed/,
+    it('is taken back while a link sets a password, without a deadlock', async () => {
+      const { user, next, undo, confirmation } = await changed('contested', 'known before');
+      await use(confirmation);
+      const link = await linksGoTo(user.username, next);
+      await auth.database.query(
+        `CREATE TRIGGER hold AFTER UPDATE ON auth.password_links FOR EACH STATEMENT EXECUTE FUNCTION public.hold()`,
       );
+      try {
+        const { set, undone } = await auth.database.transaction(async (tx) => {
+          await tx.query('SELECT pg_advisory_xact_lock(4711)');
+          const set = choose(link, 'words of a thief');
+          while ((await waiting()) < 1) await pause(10);
+          const undone = use(undo);
+          while ((await waiting()) < 2) await pause(10);
+          return { set, undone };
+        });
+        assert.match((await set).html, /Your password is set/);
+        assert.match((await undone).html, /The change is undone/);
+      } finally {
+        await auth.database.query('DROP TRIGGER hold ON auth.password_links');
+      }
+      assert.equal(await signsIn(user.username, 'words of a thief'), false);
+    });
+
+    it('voids the links of a change that was not confirmed', async () => {
+      const { user, undo, confirmation } = await changed('twice');
+      const again = await change(user, 'twice.again@mail.example');
+      for (const link of [undo, confirmation]) assert.equal((await use(link)).status, 410);
       await linksGoTo(user.username, user.email);
+      await use(again.confirmation);
+      await linksGoTo(user.username, 'twice.again@mail.example');
     });
 
-    it('is decided only as its link allows', async () => {
-      const { user, earlier, confirmation } = await changed('crossed');
-      for (const [link, decision] of [
-        [confirmation, 'agree'],
-        [confirmation, 'object'],
-        [earlier, 'confirm'],
-        [earlier, ''],
-      ] as const)
-        assert.match(await decide(link, decision), /<form/, `${decision}: it is asked again`);
-      await linksGoTo(user.username, user.email);
-    });
-
-    it('is not used when the owner of the earlier one objects', async () => {
-      const user = await newUser('victim', { password: 'known before' });
-      await sync({ ...user, email: 'thief@mail.example' });
-      const objection = linkIn(await server.mails.next({ to: user.email }));
-      const confirmation = linkIn(await server.mails.next({ to: 'thief@mail.example' }));
-      assert.match(await decide(confirmation, 'confirm'), /Your address is confirmed/);
-      assert.match(await decide(objection, 'object'), /The address is not used/);
-      assert.equal((await new Browser().visit(confirmation)).status, 410);
-      await ask(user.username);
-      await server.mails.next({ to: user.email, subject: /asswor/ });
-      assert.ok(
-        auth.notes.some((note) => note.operationId === 'auth.users.refuseAddress' && note.userId === user.userId),
+    it('has to be confirmed by users who sign in at their company, too', async () => {
+      const user = await newUser('employee');
+      await server.mails.next({ to: user.email });
+      await auth.database.query(
+        `INSERT INTO auth.identities (tenant_id, issuer, subject, user_id) VALUES ($1, 'https://login.corp.example', 'e', $2)`,
+        [DEMO, user.userId],
       );
+      const { confirmation } = await change(user, 'employee.new@mail.example');
+      await linksGoTo(user.username, user.email);
+      assert.match((await use(confirmation)).html, /Your address is confirmed/);
     });
 
-    it('waits with both links while the tenant is suspended', async () => {
-      const user = await newUser('paused', { password: 'known before' });
-      await sync({ ...user, email: 'paused.new@mail.example' });
-      const links = [
-        linkIn(await server.mails.next({ to: user.email })),
-        linkIn(await server.mails.next({ to: 'paused.new@mail.example' })),
-      ];
+    it('waits to be confirmed while the tenant is suspended, but can be undone', async () => {
+      const { user, next, undo, confirmation } = await changed('paused');
+      const [applied, other] = [await changed('held-back'), await newUser('not-asked', { password: 'known before' })];
+      await use(applied.confirmation);
       auth.suspended.add(DEMO);
       await auth.bump();
       try {
-        for (const link of links) {
-          const page = await new Browser().visit(link);
-          assert.equal(page.status, 403);
-          assert.match(page.html, /Access is suspended/);
-          assert.doesNotMatch(page.html, /paused/);
-          const posted = await fetch(link, {
-            method: 'POST',
-            headers: { origin: auth.baseUrl },
-            body: new URLSearchParams(),
-          });
-          assert.equal(posted.status, 403);
-        }
+        const page = await new Browser().visit(confirmation);
+        assert.equal(page.status, 403);
+        assert.match(page.html, /Access is suspended/);
+        assert.doesNotMatch(page.html, /paused/);
+        const posted = await fetch(confirmation, {
+          method: 'POST',
+          headers: { origin: auth.baseUrl },
+          body: new URLSearchParams(),
+        });
+        assert.equal(posted.status, 403);
+        assert.match((await use(applied.undo)).html, /The change is undone/);
+        await sync({ ...other, email: 'not-asked.new@mail.example' });
+        await settled();
+        assert.deepEqual(await to('not-asked.new@mail.example'), []);
       } finally {
         auth.suspended.delete(DEMO);
         await auth.bump();
       }
-      const browser = new Browser();
-      assert.match((await browser.submit(await browser.visit(links[1]!))).html, /paused\.new@mail\.example/);
+      assert.match((await use(confirmation)).html, /paused\.new@mail\.example/);
+      await linksGoTo(user.username, next);
+      await linksGoTo(applied.user.username, applied.user.email);
+      await use(undo);
+      await linksGoTo(user.username, user.email);
+    });
+
+    it('stores its links as hashes alone', async () => {
+      const { user, undo, confirmation } = await changed('hashed');
+      const { rows } = await auth.database.query<{ hash: Buffer; row: string }>(
+        'SELECT token_hash AS hash, link::text AS row FROM auth.address_links link WHERE user_id = $1',
+        [user.userId],
+      );
+      const links = [undo, confirmation].map((link) => link.slice(link.lastIndexOf('/') + 1));
+      assert.deepEqual(
+        new Set(rows.map(({ hash }) => hash.toString('hex'))),
+        new Set(links.map((token) => createHash('sha256').update(token).digest('hex'))),
+      );
+      for (const { row } of rows) for (const token of links) assert.ok(!row.includes(token));
     });
 
     it('notifies no address when only its case changes, and is dropped when it is changed back', async () => {

@@ -12,7 +12,7 @@ import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { assertRefused, assertSound } from './support.ts';
 
 const seed = Number(process.env['BAD_INPUT_SEED'] ?? Date.now() % 1_000_000_000);
-const numRuns = Number(process.env['BAD_INPUT_CONDITIONS'] ?? 150);
+const numRuns = Number(process.env['BAD_INPUT_CONDITIONS'] ?? 100);
 
 const OBJECT = 'Shape__c';
 const CHOICES = 'picklist: {values: [{value: x}, {value: y}]}';

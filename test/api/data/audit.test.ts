@@ -11,7 +11,7 @@ import { call } from '../../../contracts/call.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
-import { startProcess } from '../../support/processes.ts';
+import { compileCache, startProcess } from '../../support/processes.ts';
 
 describe('the audit trail over HTTP', () => {
   let platform: TestPlatform;
@@ -118,7 +118,7 @@ describe('the audit trail over HTTP', () => {
       new Promise((resolve, reject) => {
         const child = spawn(process.execPath, [join('scripts', 'audit.ts'), ...args], {
           cwd: join(import.meta.dirname, '../../..'),
-          env: { PATH: process.env['PATH'], DATA_DIR: dataDir, LOG_LEVEL: 'silent' },
+          env: { PATH: process.env['PATH'], ...compileCache(), DATA_DIR: dataDir, LOG_LEVEL: 'silent' },
         });
         let [out, err] = ['', ''];
         child.stdout.on('data', (chunk) => (out += chunk));

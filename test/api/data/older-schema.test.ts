@@ -95,6 +95,8 @@ describe('a tenant whose tables are of an older version', function () {
   });
 
   it('begins its new epoch after a restore without a process of metadata', async () => {
+    // The database is a copy: sealing begins the epoch of this place now, not between the next statement and the script.
+    for (const { id } of tenants) await call(platform.broker, 'data.audit.seal', { tenantId: id });
     for (const { id } of tenants) {
       await age(id);
       await owner.query(`UPDATE ${schemaOf(id)}._epoch SET begun_at = '-infinity'`);

@@ -1,7 +1,7 @@
 /** Manual shares over HTTP: each operation works, malformed, forbidden, from another tenant. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import type { Answer, Api } from '../../support/client.ts';

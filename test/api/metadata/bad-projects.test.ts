@@ -1,7 +1,7 @@
 /** Invalid projects: each is refused by name and location, changes nothing, and blocks no other user. */
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp, fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';

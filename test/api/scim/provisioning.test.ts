@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'mocha';
-import { LIMITS } from '../../../config/limits.ts';
 import { SCIM_ROUTES } from '../../../contracts/scim.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';

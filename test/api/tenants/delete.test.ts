@@ -4,7 +4,7 @@ import { call } from '../../../contracts/call.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { derivedUrl } from '../../../mixins/database/logins.ts';
 import { signIn } from '../../../scripts/sign-in.ts';
-import { eraseDue } from '../../../services/metadata/life/erase.ts';
+import { eraseDue } from '../../../services/metadata/lifecycle/erase.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { type Company, makeCompany, refresh, within } from './company.ts';
 
@@ -149,6 +149,11 @@ describe('a deleted tenant', function () {
   it('leaves nothing but a proof, and its key and domain to others', async () => {
     const gone = await busyCompany('gone');
     const id = gone.tenantId;
+    await owner.query(
+      `INSERT INTO pgboss.job (name, data, start_after)
+        VALUES ('data.userSync', jsonb_build_object('tenantId', $1::text), now() + interval '1 day')`,
+      [id],
+    );
     const traces = [id, id.replaceAll('-', ''), ...gone.userIds];
     assert.ok((await rowsWith(traces)).length > 100, 'the search finds what is there');
     const kept = (await rowsWith([survivor.tenantId])).length;
@@ -173,6 +178,7 @@ describe('a deleted tenant', function () {
       ['auth.credentials', 2],
       ['auth.domains', 1],
       ['auth.client_secrets', 1],
+      ['pgboss.job_common', 1],
       ['tenant.User', 2],
       ['tenant.Account', 1],
     ] as const)

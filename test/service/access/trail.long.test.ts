@@ -34,7 +34,7 @@ import {
 } from './world.ts';
 
 const SCHEMA = 't_01939f6e000070008000000000000001';
-const WORLDS = Number(process.env['ACCESS_WORLDS'] ?? 200);
+const WORLDS = Number(process.env['ACCESS_WORLDS'] ?? 80);
 const seed = Number(process.env['ACCESS_SEED'] ?? Date.now() % 1_000_000_000);
 const TRUNCATE_EVERY = 20;
 /** Changes that users hear of, and those before. */
@@ -70,6 +70,8 @@ describe(`history and changes in random worlds (ACCESS_SEED=${seed})`, function 
       schema: `"${SCHEMA}"`,
       client,
       gather: () => {},
+      begin: (statement: string) => void client.query(statement),
+      control: (statement: string) => client.query(statement),
       allUpTo: async ({ text, values }: Statement) => ({
         rows: (await client.query({ text, values: values as unknown[] })).rows,
         more: false,

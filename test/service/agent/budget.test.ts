@@ -1,7 +1,7 @@
 /** The budget of a run: what names the part that is used up, what counts, and what commits say the same. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { continueRunSql } from '../../../mixins/mutation/agent-run.sql.ts';
 import { countStatement, lockDayStatement } from '../../../services/agent/admission/admit.sql.ts';

@@ -1,6 +1,6 @@
 /** Dashboards in their tables: how many there may be, what is removed in the end, and what row-level security holds. */
 import assert from 'node:assert/strict';
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { removeDeleted } from '../../../services/analytics/sweep.ts';

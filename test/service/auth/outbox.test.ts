@@ -65,7 +65,7 @@ describe('the outbox of mails', () => {
         html: '',
         language: 'en',
       }),
-      log: () => ({ info() {}, warn() {} }) as never,
+      log: { info() {}, warn() {} } as never,
     });
     senders.push(sender);
     sender.wake();

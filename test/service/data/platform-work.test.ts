@@ -10,7 +10,7 @@ import {
   removeExpiredStatement,
 } from '../../../services/data/maintenance/sweep.sql.ts';
 import { sweepTenant } from '../../../services/data/maintenance/sweep.ts';
-import type { UserSync } from '../../../services/data/users/sync.ts';
+import { type SendUser, sendUnsentUsers } from '../../../services/data/users/sync.ts';
 import { createWorld, type World } from './world.ts';
 
 describe('background work on records', () => {
@@ -20,8 +20,8 @@ describe('background work on records', () => {
     world = await createWorld();
   });
   after(() => world?.stop());
-  const sweep = (sync: UserSync = { send: async () => {}, failed: () => {} }, mayGoOn = () => true) =>
-    sweepTenant(world.database, world.tenantId, sync, mayGoOn);
+  const sweep = (mayGoOn = () => true) => sweepTenant(world.database, world.tenantId, mayGoOn);
+  const sendUsers = (send: SendUser) => sendUnsentUsers(world.database, world.tenantId, send);
 
   it('provisions users idempotently', async () => {
     const users = [
@@ -106,7 +106,6 @@ describe('background work on records', () => {
     assert.deepEqual(swept, {
       removed: { keys: 1, records: 1, shares: 1, confirmations: 1, events: 0, audit: 0 },
       unfinished: [],
-      users: 0,
     });
     const keys = await world.rows(`SELECT key FROM $schema._idempotency WHERE key LIKE 'sweep-%'`);
     assert.deepEqual(
@@ -124,13 +123,6 @@ describe('background work on records', () => {
   });
 
   it('removes events after seven days in any number, except users not yet synced to auth', async () => {
-    const refused: string[] = [];
-    const auth: UserSync = {
-      send: async () => {
-        throw new Error('Auth is away.');
-      },
-      failed: (_, userId) => refused.push(userId),
-    };
     // By age, oldest first, as they were written: two batches of old ones, between them one that is still to be sent.
     await world.rows('DELETE FROM $schema._outbox');
     const insert = (type: string, days: number, count: number) =>
@@ -148,16 +140,23 @@ describe('background work on records', () => {
         row['type'],
         row['count'],
       ]);
-    const interrupted = await sweep(auth, () => false);
+    const interrupted = await sweep(() => false);
     assert.deepEqual([interrupted.removed.events, interrupted.unfinished], [5_000, ['events']]);
-    assert.equal((await sweep(auth)).removed.events, 12);
+    assert.equal((await sweep()).removed.events, 12);
     assert.deepEqual(await left(), [
       ['auth.user.sync', 1],
       ['data.record.updated', 3],
     ]);
-    assert.deepEqual(refused, [world.clerk.userId, world.clerk.userId]);
-    assert.equal((await sweep()).users, 1, 'once auth is back');
-    assert.deepEqual(await left(), [['data.record.updated', 3]]);
+    await assert.rejects(
+      sendUsers(async () => {
+        throw new Error('Auth is away.');
+      }),
+      /Auth is away/,
+    );
+    assert.equal((await left()).length, 2);
+    const sent: string[] = [];
+    await sendUsers(async (_, { userId }) => sent.push(userId));
+    assert.deepEqual([sent, await left()], [[world.clerk.userId], [['data.record.updated', 3]]]);
   });
 
   it('reports stored, removed and remaining amounts', async () => {
@@ -184,7 +183,7 @@ describe('background work on records', () => {
     await world.rows(
       `INSERT INTO $schema._outbox (at, type, data) SELECT now() - interval '8 days', 'x', '{}' FROM generate_series(1, 5001)`,
     );
-    numbers.note(world.tenantId, await sweep(undefined, () => false));
+    numbers.note(world.tenantId, await sweep(() => false));
     assert.equal(await metricOf('erp_retention_removed_rows_total{kind="events"}'), 5_000);
     assert.equal(await metricOf('erp_retention_tenants_behind{kind="events"}'), 1);
     assert.equal(await metricOf('erp_retention_tenants_behind{kind="keys"}'), 0);

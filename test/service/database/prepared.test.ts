@@ -21,8 +21,8 @@ describe('prepared statements', () => {
     for (let round = 0; round < 3; round++)
       await pool.transaction(async (tx) => {
         for (let n = 0; n < 500; n++) {
-          const { rows } = await tx.arrays({ name: `of "tenant ${n}"`, text: `SELECT ${n}` });
-          assert.equal(rows[0]![0], n);
+          const row = await tx.one<{ n: number }>({ name: `of "tenant ${n}"`, text: `SELECT ${n} AS n` });
+          assert.equal(row.n, n);
         }
       });
   });
@@ -31,10 +31,10 @@ describe('prepared statements', () => {
     await pool.query('CREATE TABLE made (id integer, what date)');
     const statement = {
       name: 'row type',
-      text: `SELECT r.id, r.what IS NULL FROM jsonb_populate_record(NULL::made, '{"id": 1}') r`,
+      text: `SELECT r.id, r.what IS NULL AS empty FROM jsonb_populate_record(NULL::made, '{"id": 1}') r`,
     };
-    const ask = () => pool.transaction((tx) => tx.arrays(statement));
-    assert.deepEqual((await ask()).rows, [[1, true]]);
+    const ask = () => pool.transaction((tx) => tx.all(statement));
+    assert.deepEqual(await ask(), [{ id: 1, empty: true }]);
     const changes = [
       ['42804', 'ALTER COLUMN what TYPE numeric USING NULL'],
       ['42703', 'DROP COLUMN what, ADD COLUMN what text'],
@@ -42,7 +42,7 @@ describe('prepared statements', () => {
     for (const [code, change] of changes) {
       await pool.query(`ALTER TABLE made ${change}`);
       await assert.rejects(ask(), { code });
-      assert.deepEqual((await ask()).rows, [[1, true]], 'whoever tries again gets an answer');
+      assert.deepEqual(await ask(), [{ id: 1, empty: true }], 'whoever tries again gets an answer');
     }
   });
 
@@ -54,17 +54,20 @@ describe('prepared statements', () => {
             'SELECT count(*)::int, max(length(statement))::int AS longest, sum(length(statement))::int AS chars FROM pg_prepared_statements',
           )
         ).rows[0]!;
-      const list = (n: number, items: number): string => `SELECT ${n}${', 1234567'.repeat(items)}`;
+      const list = (n: number, items: number): string => `SELECT ${n} AS n${', 1234567'.repeat(items)}`;
       for (let n = 0; n < 60; n++) {
-        const { rows } = await tx.arrays({ name: `long ${n}`, text: `${list(n, 1_000)} /* ${'x'.repeat(60_000)} */` });
-        assert.equal(rows[0]![0], n);
+        const row = await tx.one<{ n: number }>({
+          name: `long ${n}`,
+          text: `${list(n, 1_000)} /* ${'x'.repeat(60_000)} */`,
+        });
+        assert.equal(row.n, n);
         if (n % 10 === 0) await tx.query({ name: `longer ${n}`, text: `${list(n, 1)} /* ${'x'.repeat(150_000)} */` });
       }
       const { count, longest, chars } = await kept();
       assert.ok(count > 5 && count < 60, `${count} statements`);
       assert.ok(longest < 128 * 1024 && chars <= 2 * 1024 * 1024, `${longest} and ${chars} characters`);
-      const once = { name: 'short', text: 'SELECT 7' };
-      for (let n = 0; n < 3; n++) assert.equal((await tx.arrays(once)).rows[0]![0], 7);
+      const once = { name: 'short', text: 'SELECT 7 AS n' };
+      for (let n = 0; n < 3; n++) assert.deepEqual(await tx.one(once), { n: 7 });
     });
   });
 });

@@ -24,8 +24,10 @@ describe('database: the time charged to a request', function () {
     try {
       await holder.query('SELECT pg_advisory_lock(1)');
       const began = performance.now();
-      const waiting = measured(use, () =>
-        database.shared('metadata', null, (tx) => tx.query('SELECT pg_advisory_xact_lock(1)')),
+      const waiting = measured(
+        use,
+        () => database.shared('metadata', null, (tx) => tx.query('SELECT pg_advisory_xact_lock(1)')),
+        () => {},
       );
       await assert.rejects(waiting, { code: '55P03' });
       const tookMs = performance.now() - began;

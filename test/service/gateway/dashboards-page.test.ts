@@ -13,7 +13,7 @@ describe('dashboards page', () => {
   /** One slash in front more than the path has: not below the API. */
   const open = (path: string, method = 'GET'): Promise<Answer> => stage.send(method, `/${path}`, { token: null });
   const assetsOf = ({ text }: Answer): string[] => [
-    ...new Set([...text.matchAll(/(?:href|src)="(\/dashboards\/assets\/[^"]+)"/g)].map(([, path]) => path!)),
+    ...new Set([...text.matchAll(/(?:href|src)="(\/[a-z]+\/assets\/[^"]+)"/g)].map(([, path]) => path!)),
   ];
 
   it('is one public document, for the list and each dashboard', async () => {
@@ -66,18 +66,21 @@ describe('dashboards page', () => {
     }
   });
 
-  it('loads every module that another one imports', async () => {
-    const assets = assetsOf(await open('/dashboards'));
-    for (const path of assets.filter((one) => one.endsWith('.js') && !one.endsWith('chart-library.js')))
-      for (const [, name] of (await open(path)).text.matchAll(/(?: from |import\()'\.\/([^']+\.js)'/g))
-        assert.ok(
-          assets.some((one) => one.endsWith(`/${name}`)),
-          `${path} imports ${name}`,
-        );
-  });
+  for (const page of ['/dashboards', '/approvals'])
+    it(`loads every module that another one of ${page} imports`, async () => {
+      const assets = assetsOf(await open(page));
+      const imported = new Set<string>();
+      for (const path of assets.filter((one) => one.endsWith('.js') && !one.endsWith('chart-library.js')))
+        for (const [, specifier = ''] of (await open(path)).text.matchAll(/(?: from |import\()'(\.[^']+\.js)'/g)) {
+          const { pathname } = new URL(specifier, `http://host/${path}`);
+          assert.ok(assets.includes(pathname.slice(1)), `${path} imports ${specifier}`);
+          imported.add(pathname);
+        }
+      assert.ok(imported.size > 5);
+    });
 
   it('serves the paths of another version with current files, uncached', async () => {
-    const { status, headers } = await open('/dashboards/assets/0123456789abcdef/main.js');
+    const { status, headers } = await open('/dashboards/assets/0123456789abcdef/dashboards/browser/main.js');
     assert.deepEqual([status, headers['cache-control']], [200, 'no-store']);
   });
 
@@ -95,6 +98,9 @@ describe('dashboards page', () => {
       `${folder}/types.d.ts`,
       `${folder}/../page.ts`,
       `${folder}/%2e%2e/page.ts`,
+      `${folder}/dashboards/browser/types.d.ts`,
+      `${folder}/dashboards/browser/../page.ts`,
+      `${folder}/shared/../page.ts`,
       '/dashboards/assets/main.js',
     ])
       assert.equal((await open(path)).status, 404, path);

@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
+import { until } from '../../support/until.ts';
 import { type Stage, startStage } from './stage.ts';
 
 describe('The edge: limits of held resources', function () {
@@ -37,21 +38,15 @@ describe('The edge: limits of held resources', function () {
   /** The gateway looks at what is unread once a second. */
   const looked = () => new Promise((resolve) => setTimeout(resolve, 1_000));
   const closed = (socket: Socket): boolean => socket.closed || socket.destroyed;
-  const until = async (check: () => boolean | Promise<boolean>, seconds: number): Promise<void> => {
-    for (const end = performance.now() + seconds * 1_000; !(await check()); ) {
-      assert.ok(performance.now() < end, `not within ${seconds} s`);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  };
 
   it('counts a request as in flight until its answer is taken', async () => {
     stage = await startStage({ CONCURRENCY: '3' });
     const big = Buffer.alloc(10 * 1024 * 1024, 'x');
     stage.answer = ({ path }) => ({ body: path['objectApiName'] === 'A' ? big : {} });
     for (let i = 0; i < 3; i++) await askAndIgnore();
-    await until(async () => (await stage.send('GET', '/stub/B')).status === 429, 5);
+    await until(async () => (await stage.send('GET', '/stub/B')).status === 429);
     for (const socket of sockets) socket.destroy();
-    await until(async () => (await stage.send('GET', '/stub/B')).status === 200, 5);
+    await until(async () => (await stage.send('GET', '/stub/B')).status === 200);
   });
 
   it('counts requests of a disconnected caller as in flight until done', async () => {
@@ -62,12 +57,12 @@ describe('The edge: limits of held resources', function () {
         release = () => resolve({ body: {} });
       });
     (await askAndIgnore()).destroy();
-    await until(async () => (await stage.send('GET', '//healthz')).status === 200, 5);
+    await until(async () => (await stage.send('GET', '//healthz')).status === 200);
     await new Promise((resolve) => setTimeout(resolve, 100));
     assert.equal((await stage.send('GET', '/stub/A')).status, 429);
     release();
     stage.answer = () => ({ body: {} });
-    await until(async () => (await stage.send('GET', '/stub/A')).status === 200, 5);
+    await until(async () => (await stage.send('GET', '/stub/A')).status === 200);
   });
 
   it('closes connections that ask nothing, ask in vain or stop within a request, even of clients that do not', async () => {
@@ -107,8 +102,8 @@ describe('The edge: limits of held resources', function () {
     const other = await stage.token({ sub: 'another user' });
     assert.equal((await stage.send('GET', '/stub/A', { token: other })).status, 200);
     for (const socket of sockets) socket.resetAndDestroy();
-    await until(async () => (await stage.send('GET', '/stub/A')).status === 200, 15);
-    await until(async () => (await metric('erp_http_unsent_bytes')) === 0, 5);
+    await until(async () => (await stage.send('GET', '/stub/A')).status === 200);
+    await until(async () => (await metric('erp_http_unsent_bytes')) === 0);
   });
 
   it('holds nothing of requests whose expectation it refused', async () => {
@@ -119,14 +114,14 @@ describe('The edge: limits of held resources', function () {
       socket.resume();
       await once(socket, 'close');
     }
-    await until(async () => (await metric('erp_http_unsent_bytes')) === 0, 5);
+    await until(async () => (await metric('erp_http_unsent_bytes')) === 0);
   });
 
   it('applies the same per address to unauthenticated callers', async () => {
     stage = await startStage();
     stage.authAnswer = () => ({ status: 200, headers: {}, body: Buffer.alloc(7 * 1024 * 1024, 'x') });
     for (let i = 0; i < 20; i++) (await open()).pause().write('GET /.well-known/x HTTP/1.1\r\nHost: x\r\n\r\n');
-    await until(async () => (await metric('erp_rate_limit_refusals_total')) > 0, 5);
+    await until(async () => (await metric('erp_rate_limit_refusals_total')) > 0);
     assert.ok((await metric('erp_http_unsent_bytes')) <= LIMITS.unsent_of_caller_max_bytes);
   });
 
@@ -149,13 +144,13 @@ describe('The edge: limits of held resources', function () {
       return { body };
     };
     for (let i = 0; i < 20; i++) (await askAndIgnore()).resume();
-    await until(async () => bodies.length === 20 && (await metric('erp_http_requests_in_flight')) === 1, 5);
+    await until(async () => bodies.length === 20 && (await metric('erp_http_requests_in_flight')) === 1);
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     await until(() => {
       collect();
       return bodies.filter((body) => body.deref()).length < 3;
-    }, 5);
+    });
   });
 
   it('keeps no answer behind a delayed 429 that was sent in its place', async () => {
@@ -167,13 +162,13 @@ describe('The edge: limits of held resources', function () {
       return { body };
     };
     for (let i = 0; i < 40; i++) await askAndIgnore();
-    await until(async () => (await metric('erp_http_refusals_waiting')) > 10, 5);
+    await until(async () => (await metric('erp_http_refusals_waiting')) > 10);
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     await until(() => {
       collect();
       return bodies.filter((body) => body.deref()).length <= 20;
-    }, 1);
+    });
     assert.ok((await metric('erp_http_refusals_waiting')) > 10);
   });
 
@@ -190,7 +185,7 @@ describe('The edge: limits of held resources', function () {
     await until(() => {
       first.resume();
       return closed(first);
-    }, 20);
+    });
     assert.ok(received < big.length, `${received} bytes`);
     stage.answer = () => ({ body: {} });
     assert.equal((await stage.send('GET', '/stub/B')).status, 200);
@@ -208,11 +203,11 @@ describe('The edge: limits of held resources', function () {
     await until(() => {
       for (const socket of greedy) socket.resume();
       return greedy.some(closed);
-    }, 20);
+    });
     let received = 0;
     modest.on('data', (chunk) => (received += chunk.length));
     modest.resume();
-    await until(() => received > big.length, 20);
+    await until(() => received > big.length);
   });
 
   describe('clients that ignore the Retry-After of a 429', () => {
@@ -238,7 +233,7 @@ describe('The edge: limits of held resources', function () {
     it('get increasing delays, without affecting others', async () => {
       const token = await spent();
       const waiting = impatient(8, token);
-      await until(async () => (await metric('erp_http_refusals_waiting')) === 1, 5);
+      await until(async () => (await metric('erp_http_refusals_waiting')) === 1);
       const started = performance.now();
       const [same, other] = await Promise.all([
         stage.send('GET', '/stub/A', { token }),
@@ -255,7 +250,7 @@ describe('The edge: limits of held resources', function () {
     it('do not count as in flight', async () => {
       const token = await spent({ CONCURRENCY: '1' });
       const waiting = impatient(8, token);
-      await until(async () => (await metric('erp_http_refusals_waiting')) === 1, 5);
+      await until(async () => (await metric('erp_http_refusals_waiting')) === 1);
       assert.equal((await stage.send('GET', '/stub/A', { token })).json.code, 'RATE_LIMIT_EXCEEDED');
       await waiting;
     });
@@ -263,9 +258,9 @@ describe('The edge: limits of held resources', function () {
     it('are forgotten on disconnect', async () => {
       const token = await spent();
       impatient(8, token).catch(() => {});
-      await until(async () => (await metric('erp_http_refusals_waiting')) === 1, 5);
+      await until(async () => (await metric('erp_http_refusals_waiting')) === 1);
       for (const socket of sockets) socket.resetAndDestroy();
-      await until(async () => (await metric('erp_http_refusals_waiting')) === 0, 1);
+      await until(async () => (await metric('erp_http_refusals_waiting')) === 0);
     });
   });
 
@@ -273,14 +268,14 @@ describe('The edge: limits of held resources', function () {
     stage = await startStage();
     for (let i = 0; i < LIMITS.connections_of_network_max; i++) await open();
     const surplus = await open();
-    await until(() => closed(surplus), 5);
+    await until(() => closed(surplus));
     sockets[0]!.destroy();
     await until(async () => {
       const socket = await open();
       socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
       const [text] = await Promise.race([once(socket, 'data'), once(socket, 'close').then(() => [''])]);
       return String(text).startsWith('HTTP/1.1 200');
-    }, 5);
+    });
   });
 
   it('receives one large body per tenant at a time, and small ones meanwhile', async () => {

@@ -160,10 +160,10 @@ describe('The edge: limits', () => {
       ['GET', '/scopes'],
     ];
     for (const [i, [method, path]] of everything.entries()) {
-      // A network for each of them, with callers in all of it: IPv6 counts by the first 64 bits.
+      // A network for each of them, with callers in all of it: IPv6 counts by the first 48 bits.
       let host = 0;
       const send = () =>
-        stage.send(method, path, { token: null, headers: { 'x-forwarded-for': `2001:db8:0:${i}::${++host}` } });
+        stage.send(method, path, { token: null, headers: { 'x-forwarded-for': `2001:db8:${i}:${++host}::1` } });
       const { passed, refused } = await untilRefused(send, 20);
       assert.equal(passed, 4, `${method} ${path.slice(0, 50)}`);
       if (method !== 'HEAD') isError(refused!, 429, 'RATE_LIMIT_EXCEEDED');

@@ -5,7 +5,8 @@
 import assert from 'node:assert/strict';
 import type { GrantState } from '../../../contracts/auth.ts';
 import type { ActionContext } from '../../../contracts/call.ts';
-import { MCP_OPERATIONS, type McpDoorActions, type McpOutcome, type McpRequest } from '../../../contracts/mcp.ts';
+import type { McpDoorActions, McpOutcome, McpRequest } from '../../../contracts/mcp.ts';
+import { MCP_OPERATIONS } from '../../../contracts/mcp-offers.ts';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import type { Operation, OperationCall } from '../../../lib/operation.ts';

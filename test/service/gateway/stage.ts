@@ -17,12 +17,13 @@ import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Operation, OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
+import { openBlobs } from '../../../mixins/blobs/open.ts';
 import { natsBus } from '../../../mixins/bus/nats-bus.ts';
-import { ConnectionQueues } from '../../../mixins/database/connection-queues.ts';
+import { ConnectionQueue } from '../../../mixins/database/connection-queue.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { Jobs } from '../../../mixins/jobs/jobs.ts';
 import { Metrics } from '../../../mixins/metrics/metrics.ts';
-import { pulse } from '../../../mixins/pulse.ts';
+import { peerCheck } from '../../../mixins/peer-check.ts';
 import gatewayService from '../../../services/gateway/gateway.service.ts';
 import ratelimitService from '../../../services/ratelimit/ratelimit.service.ts';
 import { OPEN_POLICY } from '../../support/nats.ts';
@@ -244,7 +245,7 @@ export async function startStage(
   const config = readConfig({ PORT: '0', HOST: '127.0.0.1', LOG_LEVEL: 'silent', ...env });
   const broker = new ServiceBroker({
     ...brokerOptions(config),
-    ...(config.bus ? { transporter: natsBus(config, OPEN_POLICY), middlewares: [pulse()] } : {}),
+    ...(config.bus ? { transporter: natsBus(config, OPEN_POLICY), middlewares: [peerCheck()] } : {}),
     logger: false,
   });
   const database = {
@@ -252,7 +253,7 @@ export async function startStage(
     answers: async () => true,
     login: async () => ({ bytes: 8192 }),
     pool: { totalCount: 0, idleCount: 0 },
-    queues: new ConnectionQueues({ size: 1, perTenant: 1 }),
+    queue: new ConnectionQueue({ size: 1, perTenant: 1 }),
     heldMs: 0,
     degraded: [],
     failures: new Map(),
@@ -261,12 +262,16 @@ export async function startStage(
   const jobs = new Jobs(doorless, { warn: () => {} });
   const databases = new Map([['gateway', doorless]]);
   const platform = {
+    service: 'gateway' as const,
+    broker,
+    log: broker.logger,
     config,
     database: doorless,
     databases,
     timekeeper: { agrees: true },
     outbound: () => Promise.reject(new Error('Nothing leaves the stage.')),
     jobs,
+    blobs: await openBlobs(config.files),
     metrics: new Metrics(),
   };
   let keys = await generateKeyPair('EdDSA', { crv: 'Ed25519' });

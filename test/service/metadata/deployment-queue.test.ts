@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { uuidv7 } from '../../../lib/values/ids.ts';
-import { DeploymentQueue } from '../../../services/metadata/deployments/queue.ts';
+import { deploymentQueue } from '../../../services/metadata/deployments/queue.ts';
 import { DeploymentWorker } from '../../../services/metadata/deployments/run.ts';
 import { Planning } from '../../../services/metadata/planning/planning.ts';
 import { createMetadataTenant, fieldFile, type MetadataTenant, objectFiles } from '../../support/metadata-tenant.ts';
@@ -44,16 +44,16 @@ describe('metadata: the queue of deployments', function () {
     await setDeployment(deploymentId, 'lease_until = NULL');
     let claims = 0;
     const worker = workerOf(t);
-    const queue = new DeploymentQueue(t.database, {
+    const queue = deploymentQueue(t.database, {
       run: (tenantId) => {
         claims++;
         return worker.run(tenantId);
       },
       failed: (error) => assert.fail(String(error)),
     });
-    queue.start();
+    queue.wake();
     await pause(3_000);
-    await queue.stop();
+    await queue.stop(8_000);
     assert.ok(claims >= 1 && claims <= 3, `${claims} claims in 3 s`);
     await t.database.query(fence);
     assert.equal((await t.finished(deploymentId)).status, 'SUCCEEDED');

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { migrateServices } from '../../../main.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { IndexUpkeep } from '../../../services/metadata/indexes.ts';
-import { eraseDue, listDeletions } from '../../../services/metadata/life/erase.ts';
+import { eraseDue, listDeletions } from '../../../services/metadata/lifecycle/erase.ts';
 import { Snapshots } from '../../../services/metadata/snapshots.ts';
 import { createTenant, deployTemplate } from '../../../services/metadata/tenants.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';

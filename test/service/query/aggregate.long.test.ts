@@ -14,7 +14,7 @@ import { type GroupQuery, group, shows } from './groups.ts';
 import { inRandomWorlds, SCHEMA, seed, suiteDatabase, withHiddenFields, worldsOr } from './random-worlds.ts';
 import { type Generate, pick, randomQuery, type World, ZONES } from './world.ts';
 
-const WORLDS = worldsOr(100);
+const WORLDS = worldsOr(60);
 const QUERIES = 20;
 
 interface Asked extends GroupQuery {

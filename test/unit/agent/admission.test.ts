@@ -1,6 +1,6 @@
 /** Effect of an approval on its request, and the limits of a budget. */
 import assert from 'node:assert/strict';
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { budgetRefusal, type KnownApproval, standingOf } from '../../../services/agent/admission/decide.ts';
 import type { LockedRun } from '../../../services/agent/runs/run.sql.ts';
 

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
-import { HashQueue, type Place, QueueFull } from '../../../services/auth/hash-queue.ts';
+import { FairQueue, type Holder } from '../../../mixins/fair-queue.ts';
+import { placeOf, QueueFull } from '../../../services/auth/hash-queue.ts';
 
-const stranger = (name: string): Place => ({ name, known: false });
-const known = (name: string): Place => ({ name, known: true });
+const stranger = (name: string): Holder => placeOf(name, false);
+const known = (name: string): Holder => placeOf(name, true);
+const queueOf = (limits: { places: number; waitingPerHolder?: number; waiting?: number }): FairQueue =>
+  new FairQueue({ waitingPerHolder: 40, waiting: 120, ...limits }, () => new QueueFull());
 
 /** Work that ends on demand. */
 function gate() {
@@ -22,7 +25,7 @@ function gate() {
 describe('the queue of password hashes', () => {
   it('limits concurrent hashes', async () => {
     const { begun, work, endOne } = gate();
-    const queue = new HashQueue({ concurrency: 2 });
+    const queue = queueOf({ places: 2 });
     const all = ['a', 'b', 'c', 'd'].map((name) => queue.run(stranger(name), work(name)));
     assert.deepEqual(begun, ['a', 'b']);
     for (let i = 0; i < 4; i++) await endOne();
@@ -31,8 +34,8 @@ describe('the queue of password hashes', () => {
 
   it('serves networks in turn, known ones first', async () => {
     const { begun, work, endOne } = gate();
-    const queue = new HashQueue({ concurrency: 1 });
-    const order: [Place, string][] = [
+    const queue = queueOf({ places: 1 });
+    const order: [Holder, string][] = [
       [stranger('flood'), '1'],
       [stranger('flood'), '2'],
       [stranger('flood'), '3'],
@@ -43,12 +46,12 @@ describe('the queue of password hashes', () => {
     const all = order.map(([place, name]) => queue.run(place, work(name)));
     for (let i = 0; i < order.length; i++) await endOne();
     await Promise.all(all);
-    assert.deepEqual(begun, ['1', 'home', '2', 'one', '3', '4']);
+    assert.deepEqual(begun, ['1', 'home', 'one', '2', '3', '4']);
   });
 
   it('refuses work beyond the limit per network and in total, except from known ones', async () => {
     const { work, endOne } = gate();
-    const queue = new HashQueue({ concurrency: 1, waitingPerPlaceMax: 2, waitingMax: 3 });
+    const queue = queueOf({ places: 1, waitingPerHolder: 2, waiting: 3 });
     const all = ['1', '2', '3'].map((name) => queue.run(stranger('flood'), work(name)));
     await assert.rejects(queue.run(stranger('flood'), work('4')), QueueFull);
     all.push(queue.run(stranger('other'), work('5')));
@@ -61,7 +64,7 @@ describe('the queue of password hashes', () => {
   });
 
   it('continues after a failed hash', async () => {
-    const queue = new HashQueue({ concurrency: 1 });
+    const queue = queueOf({ places: 1 });
     const failing = queue.run(stranger('a'), () => Promise.reject(new Error('no')));
     const next = queue.run(stranger('b'), () => Promise.resolve('done'));
     await assert.rejects(failing, /no/);

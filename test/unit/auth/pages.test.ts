@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { formTarget } from '../../../services/auth/pages/layout.ts';
-import * as pages from '../../../services/auth/pages/pages.ts';
-import { PASSKEY_SCRIPT } from '../../../services/auth/pages/passkey-script.ts';
+import { formTarget } from '../../../web/sign-in/layout.ts';
+import * as pages from '../../../web/sign-in/pages.ts';
+import { PASSKEY_SCRIPT } from '../../../web/sign-in/passkey-script.ts';
 import { signInPages } from '../../support/sign-in-pages.ts';
 
 const NASTY = `"><script>alert(1)</script>'&`;

@@ -123,7 +123,7 @@ describe('a duplicate confirmation', () => {
   }
   const write = ({ key = KEY, request, call, object = 'Account', id = 'r1', recordVersion = 3 }: Changes = {}): Write =>
     ({
-      deps: { sealingKeys: () => [key] },
+      deps: { sealingKeys: [key] },
       unit: { request: { tenantId: 't', userId: 'u', clientId: 'c', ...request }, key: { part: false } },
       call: {
         operationId: 'data.records.update',

@@ -44,7 +44,7 @@ describe('The assistant manifest', function () {
 
   it('lists only possible errors as common', () => {
     const described = Object.values(description.paths).flatMap((item) => Object.values(item));
-    const wrong = Object.entries(GUIDANCE).flatMap(([operationId, { commonErrors }]) => {
+    const wrong = [...GUIDANCE].flatMap(([operationId, { commonErrors }]) => {
       const answers = JSON.stringify(described.find((one) => one.operationId === operationId)?.responses);
       return commonErrors.filter((code) => !answers.includes(`\`${code}\``)).map((code) => `${operationId}: ${code}`);
     });

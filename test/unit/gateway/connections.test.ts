@@ -10,7 +10,7 @@ describe('the connections of a gateway', () => {
     return socket;
   };
 
-  it('are limited per network and per IPv6 site', () => {
+  it('are limited per network', () => {
     const connections = new Connections({ ofNetwork: 2, all: 100 });
     const [, , third] = ['192.0.2.1', '192.0.2.1', '192.0.2.1'].map((address) => open(connections, address));
     assert.ok(third?.destroyed);

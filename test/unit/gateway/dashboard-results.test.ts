@@ -1,7 +1,6 @@
 /** Preparation of a result by the dashboards page, before drawing. */
 import assert from 'node:assert/strict';
 import { WIDGET_TYPES } from '../../../contracts/analytics.ts';
-import { dayEnd, dayStart, moment, number, text } from '../../../web/dashboards/browser/format.js';
 import {
   chartData,
   continued,
@@ -12,7 +11,9 @@ import {
   slices,
   WRITTEN_KINDS,
 } from '../../../web/dashboards/browser/result.js';
-import type { Column, Widget, WidgetResult } from '../../../web/dashboards/browser/types.d.ts';
+import type { Widget, WidgetResult } from '../../../web/dashboards/browser/types.d.ts';
+import { dayEnd, dayStart, moment, number, text } from '../../../web/shared/format.js';
+import type { Column } from '../../../web/shared/types.d.ts';
 
 const PLACE = { locale: 'en', timezone: 'Europe/Berlin' };
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { DEFAULT_TIME_LIMITS } from '../../../contracts/time-limits.ts';
 import type { Deprecation, Operation } from '../../../lib/operation.ts';
 import type { Exchange } from '../../../services/gateway/edge/exchange.ts';
 import { DeprecatedUses } from '../../../services/gateway/pipeline/deprecated-uses.ts';
@@ -10,7 +11,15 @@ const startedAt = Date.parse('2026-06-01T12:00:00Z');
 
 type Answered = Pick<Exchange, 'routeIfKnown' | 'session' | 'startedAt'>;
 
-const routeOf = (operation: Operation): Route => ({ operation, parameterNames: [], checks: null, checkedBy: null });
+const routeOf = (operation: Operation): Route => ({
+  operation,
+  timeLimits: DEFAULT_TIME_LIMITS,
+  parameterNames: [],
+  pathParameters: [],
+  reads: { ifMatch: false, expectedRevision: false },
+  checks: null,
+  checkedBy: null,
+});
 
 function answered(
   operationId: string,

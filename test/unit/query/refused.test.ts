@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import { LIMITS } from '../../../config/limits.ts';
 import { accessFor } from '../../../lib/access/rules.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { LIST_LIMITS, parseListQuery } from '../../../lib/query/parse.ts';
 import { planList } from '../../../lib/query/plan.ts';
 import type { RawListQuery } from '../../../lib/query/types.ts';

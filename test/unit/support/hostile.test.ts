@@ -1,6 +1,6 @@
 /** The hostile requests of the suites are as intended: parsed by the platform, and distinct. */
 import assert from 'node:assert/strict';
-import { LIMITS } from '../../../config/limits.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { HOSTILE_TEXTS, hostileWith } from '../../support/hostile.ts';
 
 describe('The hostile requests', () => {

@@ -57,6 +57,10 @@ export interface Preview {
   deletes?: PlanChange[];
   blocked?: PlanProblem[];
   warnings?: PlanProblem[];
+  /** Of a rollback. */
+  revertsDeploymentId?: string;
+  /** Of a quick deploy. */
+  validationId?: string;
 }
 
 export interface Run {
@@ -64,6 +68,12 @@ export interface Run {
   clientId: string;
   userId: string;
   goal: string;
+}
+
+export interface Deployment {
+  deploymentId: string;
+  createdAt: string;
+  createdBy: { displayName: string };
 }
 
 export interface DescribedField {

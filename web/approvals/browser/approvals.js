@@ -1,22 +1,16 @@
 /** The list of open approvals, and one request of an agent with the decision about it. */
-import { CallFailed, call } from './api.js';
-import { announce, button, byId, element, fill, foreign, problem } from './elements.js';
-import { knownLocale, knownTimezone, moment } from './format.js';
+import { CallFailed, call } from '../../shared/api.js';
+import { announce, button, byId, element, fill, foreign, problem } from '../../shared/elements.js';
+import { moment } from '../../shared/format.js';
+import { identify, listen, signInProblem } from '../../shared/navigation.js';
+import { leaveForSignIn, SignInFailed } from '../../shared/sign-in.js';
 import { nameOf, showProposal, titleOf } from './proposal.js';
-import { accessToken, leaveForSignIn, revoke, SignInFailed } from './sign-in.js';
 
 /** @import { Approval, ApprovalSummary, Run } from './api-types.d.ts' */
-/** @import { Identity, Place } from './types.d.ts' */
+/** @import { Place } from '../../shared/types.d.ts' */
 
 const main = byId('main');
 const PAGE_SIZE = 50;
-
-/** @returns {Promise<Place>} */
-async function place() {
-  const { user, tenant } = /** @type {Identity} */ (await call('/identity'));
-  fill(byId('who'), foreign(user.displayName), ' · ', foreign(tenant.name));
-  return { locale: knownLocale(user.locale) ?? navigator.language, timezone: knownTimezone(user.timezone) };
-}
 
 const approvalId = () => location.pathname.split('/')[2];
 
@@ -24,7 +18,7 @@ async function show() {
   document.body.setAttribute('aria-busy', 'true');
   delete document.body.dataset['shown'];
   try {
-    const where = await place();
+    const where = await identify();
     const id = approvalId();
     if (id) await showApproval(id, where);
     else await showList(where);
@@ -261,15 +255,7 @@ function refusal(error) {
 /** @param {unknown} error */
 function fail(error) {
   document.title = 'Problem · ERP platform';
-  if (error instanceof SignInFailed)
-    fill(
-      main,
-      problem(
-        'You are not signed in',
-        error.message,
-        button('Sign in', () => void accessToken()),
-      ),
-    );
+  if (error instanceof SignInFailed) fill(main, signInProblem(error));
   else if (error instanceof CallFailed && error.status === 404)
     fill(
       main,
@@ -297,30 +283,21 @@ function fail(error) {
   announce(document.title);
 }
 
-/** @param {MouseEvent} event */
-function follow(event) {
-  const link = event.target instanceof Element ? event.target.closest('a') : null;
-  if (!link || event.defaultPrevented || event.button !== 0) return;
-  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.hash !== '') return;
-  const { origin, pathname } = new URL(link.href);
-  if (origin !== location.origin || (pathname !== '/approvals' && !pathname.startsWith('/approvals/'))) return;
-  event.preventDefault();
-  history.pushState(null, '', pathname);
-  void show().then(() => main.querySelector('h1')?.focus());
+/** @param {string} address */
+function go(address) {
+  history.pushState(null, '', address);
+  void showAgain();
 }
 
-/** @param {MouseEvent} event */
-async function leave(event) {
-  event.preventDefault();
-  await revoke();
-  location.assign('/oauth2/logout');
+/** Another address of this page: the focus goes to its heading. */
+async function showAgain() {
+  await show();
+  main.querySelector('h1')?.focus();
 }
 
 /** @param {unknown} refused why there is no sign-in; null: there is one */
 export async function begin(refused) {
-  document.addEventListener('click', follow);
-  byId('leave').addEventListener('click', (event) => void leave(event));
-  window.addEventListener('popstate', () => void show());
+  listen(go, () => void showAgain());
   if (refused === null) await show();
   else fail(refused);
 }

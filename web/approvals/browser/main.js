@@ -1,13 +1,4 @@
-/** Begins: signs in, then loads the rest. */
-import { accessToken, completeSignIn, moveHome } from './sign-in.js';
+/** Starts the page: other modules are loaded once the user has signed in. */
+import { start } from '../../shared/sign-in.js';
 
-if (!moveHome()) {
-  const refused = await completeSignIn()
-    .then(accessToken)
-    .then(
-      () => null,
-      (error) => error,
-    );
-  const { begin } = await import('./approvals.js');
-  await begin(refused);
-}
+await start(() => import('./approvals.js'));

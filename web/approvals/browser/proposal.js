@@ -1,10 +1,10 @@
 /** The proposal of an agent: what would change, field by field, as the platform's dry run has found it. */
-import { CallFailed, call } from './api.js';
-import { element, foreign } from './elements.js';
-import { text } from './format.js';
+import { CallFailed, call } from '../../shared/api.js';
+import { element, foreign } from '../../shared/elements.js';
+import { moment, text } from '../../shared/format.js';
 
-/** @import { Approval, ApprovalSummary, Description, DescribedField, PlanChange, PlanProblem, Preview } from './api-types.d.ts' */
-/** @import { Place } from './types.d.ts' */
+/** @import { Approval, ApprovalSummary, Description, DescribedField, Deployment, PlanChange, PlanProblem, Preview } from './api-types.d.ts' */
+/** @import { Place } from '../../shared/types.d.ts' */
 
 /** Absent or hidden parts are left out of the view. */
 const orNothing = (/** @type {Promise<any>} */ asked) =>
@@ -62,8 +62,33 @@ export async function showProposal(approval, place) {
   const { preview, request } = approval;
   const hidden = preview?.hidden || [request.body, preview?.record, preview?.before].includes(HIDDEN);
   const whole = !request.bodyOmitted && !preview?.omitted && !hidden;
-  const parts = isPlan(preview) ? planParts(preview) : await recordParts(approval, place);
-  return { parts: [...parts, ...verdict(preview), requestPart(approval)], whole };
+  const [named, parts] = await Promise.all([
+    deploymentPart(approval, place),
+    isPlan(preview) ? planParts(preview) : recordParts(approval, place),
+  ]);
+  return { parts: [...named, ...parts, ...verdict(preview), requestPart(approval)], whole };
+}
+
+/**
+ * The deployment that a request names: one to take back or to cancel, or a validation whose files it deploys.
+ * @param {Approval} approval
+ * @param {Place} place
+ */
+async function deploymentPart({ operationId, path, preview }, place) {
+  const { revertsDeploymentId, validationId } = preview ?? {};
+  const canceled = operationId === 'metadata.deployments.cancel' && /\/deployments\/([^/]+)/.exec(path)?.[1];
+  const [words, id] = revertsDeploymentId
+    ? ['Takes back the deployment', revertsDeploymentId]
+    : validationId
+      ? ['Deploys the files of the validation', validationId]
+      : ['Cancels the deployment', canceled];
+  if (!id) return [];
+  /** @type {Deployment | null} */
+  const found = await orNothing(call(`/metadata/deployments/${encodeURIComponent(id)}`));
+  const origin = found
+    ? [` of ${moment(found.createdAt, place)} by `, foreign(found.createdBy.displayName), ` (${found.deploymentId})`]
+    : [` ${id}`];
+  return [element('p', { class: 'deployment' }, words, ...origin, '.')];
 }
 
 /** In place of what sharing does not show to this person. */

@@ -1,11 +1,12 @@
 /** Draws charts with Chart.js, in the colours of the page, without motion for those who ask for none. */
 
-import { number } from './format.js';
+import { number } from '../../shared/format.js';
 import { readByKeyboard } from './points.js';
 import { chartData, description, KINDS, SERIES_MAX, slices, unitOf } from './result.js';
 
 /** @import { ChartConfiguration, ChartDataset } from 'chart.js' */
-/** @import { Column, Place, Series, Widget, WidgetResult } from './types.d.ts' */
+/** @import { Column, Place } from '../../shared/types.d.ts' */
+/** @import { Series, Widget, WidgetResult } from './types.d.ts' */
 
 /** Longer names of categories stand better at the side. */
 const LONG_LABEL = 14;

@@ -1,11 +1,12 @@
 /** One dashboard: its widgets on a grid of twelve columns, all asked for at once. */
-import { call } from './api.js';
-import { announce, button, element, fill, foreign } from './elements.js';
+import { call } from '../../shared/api.js';
+import { announce, button, element, fill, foreign } from '../../shared/elements.js';
+import { knownTimezone } from '../../shared/format.js';
 import { filterFields, filterForm, filterValues, isFiltered, offerChoices, unknownFilters } from './filters.js';
-import { knownTimezone } from './format.js';
 import { WidgetView } from './widget.js';
 
-/** @import { Dashboard, FilterFields, Place, View } from './types.d.ts' */
+/** @import { Place } from '../../shared/types.d.ts' */
+/** @import { Dashboard, FilterFields, View } from './types.d.ts' */
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 

@@ -2,9 +2,9 @@
  * The filters of a dashboard: read from the address, shown as a form, kept in the address so that it can be shared. The
  * catalog says what kind of value a filter takes; results offer the values that they have seen.
  */
-import { call } from './api.js';
-import { element, fill, foreign } from './elements.js';
-import { dayEnd, dayStart } from './format.js';
+import { call } from '../../shared/api.js';
+import { element, fill, foreign } from '../../shared/elements.js';
+import { dayEnd, dayStart } from '../../shared/format.js';
 
 /** @import { Catalog, Choice, DashboardFilter, FilterField, FilterFields, FilterValue, Widget, WidgetResult } from './types.d.ts' */
 

@@ -1,9 +1,10 @@
 /** The dashboards that the user may see. */
-import { call } from './api.js';
-import { element, fill, foreign } from './elements.js';
-import { moment } from './format.js';
+import { call } from '../../shared/api.js';
+import { element, fill, foreign } from '../../shared/elements.js';
+import { moment } from '../../shared/format.js';
 
-/** @import { DashboardList, DashboardSummary, Place, View } from './types.d.ts' */
+/** @import { Place } from '../../shared/types.d.ts' */
+/** @import { DashboardList, DashboardSummary, View } from './types.d.ts' */
 
 const SCOPES = /** @type {const} */ ([
   ['all', 'All'],

@@ -1,16 +1,4 @@
-/**
- * Begins: signs in, then loads the rest. A visitor without a token leaves at once for the sign-in, and should not wait
- * for scripts that only the way back needs.
- */
-import { accessToken, completeSignIn, moveHome } from './sign-in.js';
+/** Starts the page: other modules are loaded once the user has signed in. */
+import { start } from '../../shared/sign-in.js';
 
-if (!moveHome()) {
-  const refused = await completeSignIn()
-    .then(accessToken)
-    .then(
-      () => null,
-      (error) => error,
-    );
-  const { begin } = await import('./pages.js');
-  await begin(refused);
-}
+await start(() => import('./pages.js'));

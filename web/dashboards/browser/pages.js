@@ -1,12 +1,13 @@
 /** Shows the page of the address to a signed-in user, and follows links without leaving the page. */
-import { CallFailed, call } from './api.js';
+import { CallFailed } from '../../shared/api.js';
+import { announce, button, byId, element, fill, problem } from '../../shared/elements.js';
+import { identify, listen, signInProblem } from '../../shared/navigation.js';
+import { SignInFailed } from '../../shared/sign-in.js';
 import { showDashboard } from './dashboard.js';
-import { announce, button, byId, element, fill, foreign, problem } from './elements.js';
-import { knownLocale, knownTimezone } from './format.js';
 import { showList } from './list.js';
-import { accessToken, revoke, SignInFailed } from './sign-in.js';
 
-/** @import { Identity, Place, View } from './types.d.ts' */
+/** @import { Place } from '../../shared/types.d.ts' */
+/** @import { View } from './types.d.ts' */
 
 const main = byId('main');
 /** @type {View | null} */
@@ -17,7 +18,7 @@ let asked = 0;
 /** @type {Promise<Place> | null} */
 let asking = null;
 
-/** In whose language values are written; the browser's where the person's is not to be had. */
+/** The user's language and time zone; the browser's language and UTC where the platform does not answer. */
 function place() {
   asking ??= identify().catch((error) => {
     // The next view asks again.
@@ -26,13 +27,6 @@ function place() {
     return { locale: navigator.language, timezone: 'UTC' };
   });
   return asking;
-}
-
-/** @returns {Promise<Place>} */
-async function identify() {
-  const { user, tenant } = /** @type {Identity} */ (await call('/identity'));
-  fill(byId('who'), foreign(user.displayName), ' · ', foreign(tenant.name));
-  return { locale: knownLocale(user.locale) ?? navigator.language, timezone: knownTimezone(user.timezone) };
 }
 
 /** @param {string} address */
@@ -71,14 +65,7 @@ function fail(error) {
   const again = button('Try again', () => void show(true));
   if (error instanceof SignInFailed) {
     document.title = 'Not signed in · ERP platform';
-    fill(
-      main,
-      problem(
-        'You are not signed in',
-        error.message,
-        button('Sign in', () => void accessToken()),
-      ),
-    );
+    fill(main, signInProblem(error));
   } else if (error instanceof CallFailed && error.status === 404) {
     document.title = 'No such dashboard · ERP platform';
     fill(main, problem('There is no such dashboard', 'It does not exist, or it is not shared with you.'));
@@ -97,29 +84,9 @@ function fail(error) {
   announce(document.title);
 }
 
-/** @param {MouseEvent} event */
-function follow(event) {
-  const link = event.target instanceof Element ? event.target.closest('a') : null;
-  if (!link || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-  const { origin, pathname, search } = new URL(link.href);
-  if (origin !== location.origin || (pathname !== '/dashboards' && !pathname.startsWith('/dashboards/'))) return;
-  if (link.hash !== '' || event.defaultPrevented) return;
-  event.preventDefault();
-  go(pathname + search);
-}
-
-/** @param {MouseEvent} event */
-async function leave(event) {
-  event.preventDefault();
-  await revoke();
-  location.assign('/oauth2/logout');
-}
-
 /** @param {unknown} refused why there is no sign-in; null: there is one */
 export async function begin(refused) {
-  document.addEventListener('click', follow);
-  byId('leave').addEventListener('click', (event) => void leave(event));
-  window.addEventListener('popstate', () => void show(true));
+  listen(go, () => void show(true));
   // The chart library has run by then.
   if (document.readyState !== 'complete') await new Promise((done) => addEventListener('load', done, { once: true }));
   if (refused === null) await show(false);

@@ -2,7 +2,7 @@
  * The points of a chart by keyboard: arrow keys go from one to the next, show what pointing at it shows, and tell it to
  * a screen reader.
  */
-import { announce } from './elements.js';
+import { announce } from '../../shared/elements.js';
 
 /** @import { Chart } from 'chart.js' */
 

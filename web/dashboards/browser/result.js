@@ -2,9 +2,10 @@
  * Chart of a result: the first dimension makes the categories, further dimensions and the measures make
  * the series. Rows of several currencies stay apart, for the API gives each a row of its own.
  */
-import { numeric, text } from './format.js';
+import { numeric, text } from '../../shared/format.js';
 
-/** @import { ChartData, Column, Granularity, Place, Series, Widget, WidgetResult, Writer } from './types.d.ts' */
+/** @import { Column, Granularity, Place } from '../../shared/types.d.ts' */
+/** @import { ChartData, Series, Widget, WidgetResult, Writer } from './types.d.ts' */
 
 /** Kinds of widgets that are drawn. */
 export const KINDS = new Map([

@@ -1,9 +1,10 @@
 /** Results as tables, plain and pivoted, and as single figures. */
-import { element, foreign } from './elements.js';
-import { number, numeric, text } from './format.js';
+import { element, foreign } from '../../shared/elements.js';
+import { number, numeric, text } from '../../shared/format.js';
 import { addedCurrencyAt, columnsOf, pivot, writerOf } from './result.js';
 
-/** @import { Column, Place, Widget, WidgetResult } from './types.d.ts' */
+/** @import { Column, Place } from '../../shared/types.d.ts' */
+/** @import { Widget, WidgetResult } from './types.d.ts' */
 
 /** Characters of a figure that fit in its place. */
 const FIGURE_MAX = 11;

@@ -1,9 +1,5 @@
 /** Types of the public API that the page reads (docs/reference/analytics.md), and the global of the chart library. */
-
-export interface Identity {
-  tenant: { name: string };
-  user: { displayName: string; locale: string; timezone: string };
-}
+import type { Column, Granularity } from '../../shared/types.d.ts';
 
 export interface ApiError {
   status: number;
@@ -46,8 +42,6 @@ export interface WidgetQuery {
   measures: { key: string; aggregation: string; field?: string }[];
 }
 
-export type Granularity = 'day' | 'week' | 'month' | 'quarter' | 'year';
-
 export interface Widget {
   widgetKey: string;
   title: string;
@@ -67,16 +61,6 @@ export interface Dashboard {
   timezone: string | null;
   filters: DashboardFilter[];
   widgets: Widget[];
-}
-
-export interface Column {
-  key: string;
-  label: string;
-  role: 'dimension' | 'measure';
-  fieldType: string;
-  currency: string | null;
-  /** Of amounts of several currencies: key of the column with the currency of each. */
-  currencyKey?: string;
 }
 
 export interface WidgetResult {
@@ -121,12 +105,6 @@ export interface Catalog {
 
 /** The fields that filters name, by object and field; without those that are not known. */
 export type FilterFields = Map<string, FilterField>;
-
-/** In whose language and time zone values are written. */
-export interface Place {
-  locale: string;
-  timezone: string;
-}
 
 export interface Series {
   label: string;

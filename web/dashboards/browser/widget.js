@@ -2,15 +2,16 @@
  * One widget: asks for its result and shows it, while it waits, and when it fails. What the person may not see and what
  * was left out is said below.
  */
-import { CallFailed, call, inTurn } from './api.js';
+import { CallFailed, call, inTurn } from '../../shared/api.js';
+import { announce, button, element, fill, foreign } from '../../shared/elements.js';
+import { moment } from '../../shared/format.js';
 import { chartOf, draw } from './chart.js';
-import { announce, button, element, fill, foreign } from './elements.js';
 import { withoutEffect } from './filters.js';
-import { moment } from './format.js';
 import { continued, KINDS, named, WRITTEN_KINDS } from './result.js';
 import { figures, pivotTable, table } from './tables.js';
 
-/** @import { Dashboard, FilterValue, Place, Widget, WidgetResult } from './types.d.ts' */
+/** @import { Place } from '../../shared/types.d.ts' */
+/** @import { Dashboard, FilterValue, Widget, WidgetResult } from './types.d.ts' */
 
 /**
  * @typedef {object} Asked

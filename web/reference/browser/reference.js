@@ -2,7 +2,7 @@
  * Shows the description of this API with Swagger UI. Signed-in users try operations out; for all others what
  * belongs to that is left away. The token is held in memory alone (sign-in.js), and never shown.
  */
-import { completeSignIn, heldToken, leaveForSignIn, moveHome, revoke, SignInFailed } from './sign-in.js';
+import { completeSignIn, heldToken, leaveForSignIn, moveHome, revoke, SignInFailed } from '../../shared/sign-in.js';
 
 /**
  * @typedef {{ createElement(name: string, attributes: null, text: string): unknown }} React

@@ -46,7 +46,7 @@ export const de: Language = {
       subject: 'E-Mail-Adresse bestätigen',
       title: 'E-Mail-Adresse bestätigen',
       before: [
-        `Die E-Mail-Adresse dieses Kontos bei ${tenant} wurde auf die geändert, unter der Sie dies lesen. Bestätigen Sie, dass es Ihre ist: Links, mit denen man sich anmeldet, gehen hierher, sobald Sie auch unter der bisherigen Adresse zugestimmt haben, oder 7 Tage nach der Änderung, wenn dort niemand widerspricht.`,
+        `Die E-Mail-Adresse dieses Kontos bei ${tenant} wurde auf die geändert, unter der Sie dies lesen. Bestätigen Sie, dass es Ihre ist: E-Mails und Links, mit denen Sie ein Passwort wählen, gehen ab dann hierher.`,
       ],
       facts: [['Benutzername', signInName]],
       button: 'Adresse bestätigen',
@@ -56,18 +56,30 @@ export const de: Language = {
       subject: 'Ihre E-Mail-Adresse wird geändert',
       title: 'Ihre E-Mail-Adresse wird geändert',
       before: [
-        `Ihr Konto bei ${tenant} hat eine andere E-Mail-Adresse bekommen. Sobald sie dort bestätigt ist und Sie hier zustimmen, gehen E-Mails dorthin und nicht mehr an diese Adresse; ohne Widerspruch geschieht das 7 Tage nach der Änderung.`,
+        `Ihr Konto bei ${tenant} hat eine andere E-Mail-Adresse bekommen. Sobald sie dort bestätigt ist, gehen E-Mails dorthin und nicht mehr an diese Adresse.`,
       ],
       facts: [
         ['Benutzername', signInName],
         ['Neue Adresse', newAddress ?? unknown],
         ['Zeitpunkt', at ?? unknown],
       ],
-      button: 'Zustimmen oder widersprechen',
+      button: 'Änderung rückgängig machen',
       after: [
-        'Sie wissen von der Änderung? Dann stimmen Sie zu, und sie gilt sofort.',
-        `Wenn nicht, widersprechen Sie mit dem Link bis ${linkEnds}, und sagen Sie es Ihrer Administration.`,
+        'Sie wissen von der Änderung? Dann müssen Sie nichts tun.',
+        `Wenn nicht, machen Sie sie mit dem Link bis ${linkEnds} rückgängig, und sagen Sie es Ihrer Administration.`,
       ],
+    }),
+    addressUndone: ({ tenant, signInName, at }) => ({
+      subject: 'Die Änderung Ihrer E-Mail-Adresse wurde rückgängig gemacht',
+      title: 'Die Änderung Ihrer E-Mail-Adresse wurde rückgängig gemacht',
+      before: [
+        `Die Änderung auf diese Adresse wurde von der früheren aus rückgängig gemacht. E-Mails zu Ihrem Konto bei ${tenant} gehen wieder dorthin, und es wurde überall abgemeldet.`,
+      ],
+      facts: [
+        ['Benutzername', signInName],
+        ['Zeitpunkt', at ?? unknown],
+      ],
+      after: ['Sie wissen davon nichts oder brauchen diese Adresse? Dann fragen Sie Ihre Administration.'],
     }),
     newSignIn: ({ tenant, signInName, at, browser, system, network, host }) => ({
       subject: 'Anmeldung in einem neuen Browser',

@@ -8,7 +8,7 @@ export const en: Language = {
   greeting: (name) => (name === null ? 'Hello,' : `Hello ${name},`),
   linkBelow: 'If the button does not work, open this address:',
   footer: ({ tenant, host }) =>
-    `Sent by ${host} about an account of ${tenant}. Nobody will ever ask you for your password by mail or telephone.`,
+    `Sent by ${host} about an account of ${tenant}. We never ask for your password by mail or telephone.`,
   kinds: {
     invitation: ({ tenant, signInName, linkEnds }) => ({
       subject: `Your account at ${tenant}`,
@@ -46,7 +46,7 @@ export const en: Language = {
       subject: 'Confirm your mail address',
       title: 'Confirm your mail address',
       before: [
-        `The mail address of this account of ${tenant} was changed to the one that you read this at. Confirm that it is yours: links with which you sign in go here once you have agreed at the earlier address as well, or 7 days after the change if nobody objects there.`,
+        `The mail address of this account of ${tenant} was changed to the one that you read this at. Confirm that it is yours: mails and links with which you choose a password go here from then on.`,
       ],
       facts: [['Username', signInName]],
       button: 'Confirm this address',
@@ -56,18 +56,30 @@ export const en: Language = {
       subject: 'Your mail address is being changed',
       title: 'Your mail address is being changed',
       before: [
-        `Your account of ${tenant} got another mail address. Once it is confirmed there and you agree here, mails go to that address and not to this one any more; without an objection they do 7 days after the change.`,
+        `Your account of ${tenant} got another mail address. Once it is confirmed there, mails go to that address and not to this one any more.`,
       ],
       facts: [
         ['Username', signInName],
         ['New address', newAddress ?? unknown],
         ['When', at ?? unknown],
       ],
-      button: 'Agree or object',
+      button: 'Undo the change',
       after: [
-        'You know of the change? Then agree, and it counts at once.',
-        `If you do not, object with the link until ${linkEnds}, and tell your administrator.`,
+        'You know of the change? Then you need not do anything.',
+        `If you do not, undo it with the link until ${linkEnds}, and tell your administrator.`,
       ],
+    }),
+    addressUndone: ({ tenant, signInName, at }) => ({
+      subject: 'The change of your mail address was undone',
+      title: 'The change of your mail address was undone',
+      before: [
+        `The change to this address was undone from the earlier one. Mails about your account of ${tenant} go there again, and it was signed out everywhere.`,
+      ],
+      facts: [
+        ['Username', signInName],
+        ['When', at ?? unknown],
+      ],
+      after: ['You know nothing of this, or need the address? Then ask your administrator.'],
     }),
     newSignIn: ({ tenant, signInName, at, browser, system, network, host }) => ({
       subject: 'A sign-in in a new browser',

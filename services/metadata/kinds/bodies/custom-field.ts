@@ -19,7 +19,7 @@ export const CUSTOM_FIELD = componentType('CustomField', {
   description: optional(text('For those who configure.')),
   fieldType: Type.Enum(
     namesOfTypes((type) => !type.systemOnly),
-    { description: 'What it holds. Not available yet: file.' },
+    { description: 'Type of the value. Not available yet: file.' },
   ),
   required: optional(flag(false, 'A record needs a value.')),
   unique: optional(flag(false, 'No two records have the same value.')),
@@ -67,7 +67,7 @@ export const CUSTOM_FIELD = componentType('CustomField', {
           pattern: API_NAME,
           description: 'Its reference or masterDetail to this object.',
         }),
-        function: Type.Enum(['count', 'sum', 'min', 'max', 'avg'], { description: 'What is made of them.' }),
+        function: Type.Enum(['count', 'sum', 'min', 'max', 'avg'], { description: 'Aggregation of the children.' }),
         field: optional(Type.String({ pattern: API_NAME, description: 'The field of the children; not for count.' })),
         criteria: optional(
           Type.String({
@@ -94,7 +94,7 @@ export const CUSTOM_FIELD = componentType('CustomField', {
   ),
   onDelete: optional(
     Type.Enum(['setNull', 'restrict', 'cascade'], {
-      description: 'What happens here when the record pointed to is deleted.',
+      description: 'Effect on this record when the referenced record is deleted.',
     }),
   ),
   picklist: optional(
@@ -113,7 +113,7 @@ export const CUSTOM_FIELD = componentType('CustomField', {
       'picklist and multiPicklist: the values.',
     ),
   ),
-  semantics: optional(text('What the value means and what it does not, where a reader could go wrong.')),
+  semantics: optional(text('Meaning of the value, where a reader could misunderstand it.')),
   dataClassification: optional(
     Type.Enum(['public', 'internal', 'confidential', 'restricted'], {
       description: 'How carefully the value is to be handled; for people, it decides nothing.',

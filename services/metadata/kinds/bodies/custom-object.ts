@@ -8,7 +8,7 @@ export const CUSTOM_OBJECT = componentType('CustomObject', {
   apiName: apiName('Stable name; custom objects end in `__c`.'),
   label: label('One record of it, as people read it.'),
   labelPlural: label('Several records of it.'),
-  description: optional(text('What the object is for.')),
+  description: optional(text('Purpose of the object.')),
   nameField: group(
     {
       label: label('Label of the field `name`.'),

@@ -39,7 +39,7 @@ export const LAYOUT = componentType('Layout', {
         {
           relationshipName: Type.String({
             pattern: '^[A-Za-z][A-Za-z0-9_]{0,59}$',
-            description: 'Which records: a child relationship of the object.',
+            description: 'Child relationship of the object whose records are listed.',
           }),
           label: optional(label('Its heading; the plural of the child object when absent.')),
           columns: { ...fields('Fields of the child object, from left to right.', 20), minItems: 1 },

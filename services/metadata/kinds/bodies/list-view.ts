@@ -1,6 +1,6 @@
 /** The file of a ListView. */
 import { Type } from 'typebox';
-import { LIMITS } from '../../../../config/limits.ts';
+import { LIMITS } from '../../../../lib/limits.ts';
 import { OPERATORS } from '../../../../lib/schema/field-types/types.ts';
 import { type ComponentOf, componentType } from '../component.ts';
 import { API_NAME, apiName, group, label, listOf, optional, setOf, shownFlag } from '../schema.ts';
@@ -27,7 +27,7 @@ export const LIST_VIEW = componentType('ListView', {
               id: Type.String({ minLength: 1, maxLength: 64, description: 'Names it in errors.' }),
               field: field('A field of the object.'),
               operator: Type.Enum([...OPERATORS], { description: 'As in filters of lists.' }),
-              value: optional(value('What it is compared with.')),
+              value: optional(value('Value to compare with.')),
               valueTo: optional(value('Upper end of between.')),
             },
             'A condition.',

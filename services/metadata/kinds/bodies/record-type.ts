@@ -8,7 +8,7 @@ export const RECORD_TYPE = componentType('RecordType', {
   apiName: apiName('Stable name; records carry it as recordTypeApiName.'),
   object: apiName('The object that it belongs to.'),
   label: label('As people read it.'),
-  description: optional(text('What records of this type are.')),
+  description: optional(text('Meaning of the type.')),
   active: shownFlag(true, 'Records may be given it.'),
   default: optional(flag(false, 'Given to new records that do not say their type.')),
   picklistValues: optional(

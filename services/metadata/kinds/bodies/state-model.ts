@@ -18,7 +18,10 @@ export const STATE_MODEL = componentType('StateModel', {
   allowDirectEdit: shownFlag(false, 'The state may also be changed like any other field.'),
   states: optional(
     listOf(
-      group({ value: state('Value of the picklist.'), description: optional(text('What it means.')) }, 'One state.'),
+      group(
+        { value: state('Value of the picklist.'), description: optional(text('Meaning of the state.')) },
+        'One state.',
+      ),
       'The states; by default all active values of the picklist.',
       STATES_MAX,
     ),

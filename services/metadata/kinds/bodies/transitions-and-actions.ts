@@ -20,7 +20,7 @@ const EFFECT_FIELDS_MAX = 100;
 const effect = group(
   {
     verb: Type.Enum(['updateFields', 'createRecord', 'sendNotification', 'emitEvent', 'requestApproval'], {
-      description: 'What happens. Not available yet: sendNotification, emitEvent, requestApproval.',
+      description: 'Kind of the effect. Not available yet: sendNotification, emitEvent, requestApproval.',
     }),
     object: optional(Type.String({ pattern: API_NAME, description: 'createRecord: of which object.' })),
     fields: optional(
@@ -68,12 +68,12 @@ export const transitionProperties = {
   input: optional(
     Type.Record(Type.String(), Type.Unknown(), { description: 'JSON Schema 2020-12 of what is sent along.' }),
   ),
-  effects: optional(listOf(effect, 'What happens in the same transaction, in this order.', EFFECTS_MAX)),
+  effects: optional(listOf(effect, 'Effects in the same transaction, in this order.', EFFECTS_MAX)),
 };
 
 export const transitionTexts = {
   label: label('As people read it.'),
-  description: optional(text('What it does.')),
+  description: optional(text('Purpose, for readers.')),
 };
 
 const transition = group({ ...transitionTexts, ...transitionProperties }, 'A transition or an action.');

@@ -7,7 +7,7 @@ import { apiName, flag, group, label, listOf, optional, setOf, text } from '../s
 export const VALUES_MAX = 1_000;
 
 const VALUE = {
-  value: Type.String({ minLength: 1, maxLength: 255, pattern: '^\\S(?:.*\\S)?$', description: 'What is stored.' }),
+  value: Type.String({ minLength: 1, maxLength: 255, pattern: '^\\S(?:.*\\S)?$', description: 'Stored value.' }),
   label: optional(label('As people read it; the value itself when absent.')),
   active: optional(flag(true, 'Can be chosen; an inactive value stays readable.')),
   default: optional(flag(false, 'Chosen on create when nothing is given.')),
@@ -32,7 +32,7 @@ export const dependentValue = group(
 export const VALUE_SET = componentType('ValueSet', {
   apiName: apiName('Stable name.'),
   label: optional(label('As people read it.')),
-  description: optional(text('What the values are.')),
+  description: optional(text('Meaning of the values.')),
   sorted: optional(flag(false, 'Shown in the order of the labels instead of the order below.')),
   values: listOf(group(VALUE, 'One value.'), 'Values, in their order.', VALUES_MAX),
 });

@@ -1,0 +1,49 @@
+/** Where the contents of files are kept. Source: docs/reference/configuration.md. */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** A bucket; credentials are those that the SDK finds in the environment or gets from the machine. */
+export interface S3Config {
+  readonly by: 's3';
+  readonly bucket: string;
+  /** Before every key; empty, or with a slash at its end. */
+  readonly prefix: string;
+  /** null: Amazon's. */
+  readonly endpoint: string | null;
+  /** null: that of the environment. */
+  readonly region: string | null;
+}
+
+export type FilesConfig = { readonly by: 'folder'; readonly folder: string } | S3Config;
+
+const FORM = 'FILES_URL must be file:///<folder>, or s3://<bucket>/<prefix> with ?region= and ?endpoint= where needed';
+
+/** Adds what is wrong to `problems`. */
+export function readFiles(
+  env: Readonly<Record<string, string | undefined>>,
+  dataDir: string,
+  problems: string[],
+): FilesConfig {
+  const inDataDir = { by: 'folder', folder: join(dataDir, 'files') } as const;
+  const text = env['FILES_URL'];
+  if (!text) return inDataDir;
+  const url = URL.parse(text);
+  if (url?.protocol === 'file:' && url.host === '' && url.search === '')
+    return { by: 'folder', folder: fileURLToPath(url) };
+  const unknown = [...(url?.searchParams.keys() ?? [])].filter((name) => name !== 'region' && name !== 'endpoint');
+  const endpoint = url?.searchParams.get('endpoint') ?? null;
+  const isEndpoint = endpoint === null || /^https?:$/.test(URL.parse(endpoint)?.protocol ?? '');
+  if (url?.protocol !== 's3:' || url.host === '' || url.username !== '' || unknown.length > 0 || !isEndpoint) {
+    // The address is not repeated: it may hold a password, though it has no place for one.
+    problems.push(`${FORM}, without a user and password.`);
+    return inDataDir;
+  }
+  const prefix = url.pathname.split('/').filter(Boolean).join('/');
+  return {
+    by: 's3',
+    bucket: url.host,
+    prefix: prefix === '' ? '' : `${prefix}/`,
+    endpoint,
+    region: url.searchParams.get('region'),
+  };
+}

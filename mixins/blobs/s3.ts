@@ -1,0 +1,117 @@
+/**
+ * Blobs as objects of a bucket. What is longer than one part is a multipart upload, which becomes an object when it is
+ * completed: a process that is killed leaves an upload that no key leads to, and that a rule of the bucket ends
+ * (docs/reference/configuration.md).
+ */
+import { Readable } from 'node:stream';
+import {
+  AbortMultipartUploadCommand,
+  type CompletedPart,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  NoSuchKey,
+  PutObjectCommand,
+  S3Client,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
+import type { S3Config } from '../../config/files.ts';
+import { type Blobs, blobMissing, checkKey, ofStore } from './blobs.ts';
+
+/** The least that S3 takes, but for the last part; 10,000 parts are the most. A write holds one of them in memory. */
+const PART_BYTES = 5 * 1024 * 1024;
+const CONNECT_MS = 5_000;
+const ANSWER_MS = 60_000;
+
+export class S3Blobs implements Blobs {
+  readonly #client: S3Client;
+  readonly #bucket: string;
+  readonly #prefix: string;
+
+  constructor({ bucket, prefix, endpoint, region }: S3Config) {
+    this.#bucket = bucket;
+    this.#prefix = prefix;
+    this.#client = new S3Client({
+      ...(region === null ? {} : { region }),
+      ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
+      // Other servers than Amazon's do not know the newer checksums.
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+      // Without throwOnRequestTimeout the handler only warns.
+      requestHandler: {
+        connectionTimeout: CONNECT_MS,
+        requestTimeout: ANSWER_MS,
+        throwOnRequestTimeout: true,
+        socketTimeout: ANSWER_MS,
+      },
+    });
+  }
+
+  async write(key: string, source: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<void> {
+    const options = signal ? { abortSignal: signal } : {};
+    const at = this.#at(key);
+    const parts: CompletedPart[] = [];
+    let UploadId: string | undefined;
+    try {
+      for await (const [Body, isLast] of partsOf(source)) {
+        if (isLast && UploadId === undefined) {
+          await ofStore(this.#client.send(new PutObjectCommand({ ...at, Body }), options), signal);
+          return;
+        }
+        UploadId ??= (await ofStore(this.#client.send(new CreateMultipartUploadCommand(at), options), signal)).UploadId;
+        const part = { ...at, UploadId, PartNumber: parts.length + 1 };
+        const { ETag } = await ofStore(this.#client.send(new UploadPartCommand({ ...part, Body }), options), signal);
+        parts.push({ ETag, PartNumber: part.PartNumber });
+      }
+      const complete = { ...at, UploadId, MultipartUpload: { Parts: parts } };
+      await ofStore(this.#client.send(new CompleteMultipartUploadCommand(complete), options), signal);
+    } catch (error) {
+      if (UploadId !== undefined)
+        await this.#client.send(new AbortMultipartUploadCommand({ ...at, UploadId })).catch(() => {});
+      throw error;
+    }
+  }
+
+  async read(key: string, { from, bytes }: { from: number; bytes: number }): Promise<Readable> {
+    const range = { ...this.#at(key), Range: `bytes=${from}-${from + bytes - 1}` };
+    try {
+      const { Body } = await this.#client.send(new GetObjectCommand(range));
+      if (!(Body instanceof Readable)) throw new Error('Assertion failed: Node gets bodies as streams');
+      return Body;
+    } catch (error) {
+      throw error instanceof NoSuchKey ? blobMissing(key, error) : await ofStore(Promise.reject(error));
+    }
+  }
+
+  async remove(key: string): Promise<void> {
+    await ofStore(this.#client.send(new DeleteObjectCommand(this.#at(key))));
+  }
+
+  #at(key: string): { Bucket: string; Key: string } {
+    checkKey(key);
+    return { Bucket: this.#bucket, Key: this.#prefix + key };
+  }
+}
+
+/**
+ * The bytes in parts of equal length; the last one, which may be empty, says so. All parts share one buffer: a part is valid
+ * until the next one is asked for.
+ */
+async function* partsOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<[part: Buffer, isLast: boolean]> {
+  const part = Buffer.allocUnsafe(PART_BYTES);
+  let length = 0;
+  for await (const chunk of source)
+    for (let at = 0; at < chunk.length; ) {
+      // A full part is kept until it is certain that it is not the last.
+      if (length === PART_BYTES) {
+        yield [part, false];
+        length = 0;
+      }
+      const taken = Math.min(PART_BYTES - length, chunk.length - at);
+      part.set(chunk.subarray(at, at + taken), length);
+      at += taken;
+      length += taken;
+    }
+  yield [part.subarray(0, length), true];
+}

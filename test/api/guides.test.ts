@@ -1,3 +1,0 @@
-import { walkGuides } from './guides.ts';
-
-describe('the guide', () => walkGuides({ again: false }));

@@ -1,0 +1,62 @@
+/** Identity, links and sign-out of a page that changes its view without being loaded again. */
+import { call } from './api.js';
+import { button, byId, fill, foreign, problem } from './elements.js';
+import { knownLocale, knownTimezone } from './format.js';
+import { accessToken, revoke } from './sign-in.js';
+
+/** @import { Identity, Place } from './types.d.ts' */
+
+const { home = '' } = document.body.dataset;
+
+/**
+ * Names the signed-in user in the header.
+ * @returns {Promise<Place>} the user's language and time zone; rejects with CallFailed
+ */
+export async function identify() {
+  const { user, tenant } = /** @type {Identity} */ (await call('/identity'));
+  fill(byId('who'), foreign(user.displayName), ' · ', foreign(tenant.name));
+  return { locale: knownLocale(user.locale) ?? navigator.language, timezone: knownTimezone(user.timezone) };
+}
+
+/** @param {Error} error the reason for a return without a token */
+export const signInProblem = (error) =>
+  problem(
+    'You are not signed in',
+    error.message,
+    button('Sign in', () => void accessToken()),
+  );
+
+/**
+ * @param {(address: string) => void} go follows a link to an address of this page, which has a query or none
+ * @param {() => void} show shows the present address: the user has gone back or forward
+ */
+export function listen(go, show) {
+  document.addEventListener('click', (event) => {
+    const address = followed(event);
+    if (address === null) return;
+    event.preventDefault();
+    go(address);
+  });
+  byId('leave').addEventListener('click', (event) => void leave(event));
+  window.addEventListener('popstate', show);
+}
+
+/**
+ * The address of this page that a click leads to; null: the browser handles the click.
+ * @param {MouseEvent} event
+ */
+function followed(event) {
+  const link = event.target instanceof Element ? event.target.closest('a') : null;
+  if (!link || event.defaultPrevented || event.button !== 0 || link.hash !== '') return null;
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return null;
+  const { origin, pathname, search } = new URL(link.href);
+  const here = origin === location.origin && (pathname === home || pathname.startsWith(`${home}/`));
+  return here ? pathname + search : null;
+}
+
+/** @param {MouseEvent} event */
+async function leave(event) {
+  event.preventDefault();
+  await revoke();
+  location.assign('/oauth2/logout');
+}

@@ -1,0 +1,24 @@
+/** Types of the public API that several pages read. */
+
+export interface Identity {
+  tenant: { name: string };
+  user: { displayName: string; locale: string; timezone: string };
+}
+
+/** Language and time zone in which values are written. */
+export interface Place {
+  locale: string;
+  timezone: string;
+}
+
+export type Granularity = 'day' | 'week' | 'month' | 'quarter' | 'year';
+
+export interface Column {
+  key: string;
+  label: string;
+  role: 'dimension' | 'measure';
+  fieldType: string;
+  currency: string | null;
+  /** Of amounts of several currencies: key of the column with the currency of each. */
+  currencyKey?: string;
+}
