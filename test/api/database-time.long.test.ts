@@ -102,7 +102,7 @@ describe('a tenant whose requests occupy the database for long', function () {
       assert.equal(answer.status, 503, answer.text);
       assert.equal(answer.body.code, 'SERVICE_UNAVAILABLE');
       assert.match(answer.body.message, /exceeded the time limit of 5 s\. Narrow the filter/);
-      assert.ok(ms > 4_900 && ms < 8_000, `${Math.round(ms)} ms`);
+      assert.ok(ms > 4_900 && ms < 25_000, `${Math.round(ms)} ms, and 50 s without a limit`);
       const left = await remaining(mia);
       assert.ok(left < 200, `${left} units are left of 600; 5 s cost 475 beyond the price`);
     });

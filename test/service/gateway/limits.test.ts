@@ -51,10 +51,11 @@ describe('The edge: limits', () => {
     const first = await read();
     assert.match(String(first.headers.get('ratelimit-policy')), /^"documents";q=20;w=60/);
     let status = first.status;
-    for (let n = 0; n < 25 && status === 200; n++) status = (await read()).status;
+    for (let n = 0; n < 100 && status === 200; n++) status = (await read()).status;
     assert.equal(status, 429, 'reading is bounded');
-    assert.notEqual((await signIn()).status, 429, 'a reader can still sign in');
-    for (let n = 0; n < 25; n++) status = (await signIn()).status;
+    status = (await signIn()).status;
+    assert.notEqual(status, 429, 'a reader can still sign in');
+    for (let n = 0; n < 100 && status !== 429; n++) status = (await signIn()).status;
     assert.equal(status, 429, 'so are sign-ins');
   });
 
@@ -215,9 +216,11 @@ describe('The edge: limits', () => {
   });
 
   it('lets the limits be read free once per second only', async () => {
-    stage = await startStage({ RATE_CONNECTION_UNITS: '5' });
-    const { passed } = await untilRefused(() => stage.send('GET', '/me/limits'), 20);
-    assert.ok(passed >= 6 && passed <= 9, `${passed} passed`);
+    stage = await startStage({ RATE_DAILY_UNITS: '5' });
+    const start = performance.now();
+    const { passed } = await untilRefused(() => stage.send('GET', '/me/limits'), 50);
+    const free = Math.ceil((performance.now() - start) / 1_000);
+    assert.ok(passed >= 6 && passed <= 5 + free, `${passed} passed, ${free} of them may be free`);
   });
 
   it('charges malformed requests to the address, and answers none beyond its limit', async () => {
@@ -267,7 +270,7 @@ describe('The edge: limits', () => {
   });
 
   it('lets one read of a deployment per second and id be free', async () => {
-    stage = await startStage({ RATE_CONNECTION_UNITS: '60' });
+    stage = await startStage({ RATE_DAILY_UNITS: '1000' });
     const left = async (id: string): Promise<number> =>
       Number((await stage.send('GET', `/deployments/${id}`)).headers['x-ratelimit-remaining']);
     for (;;) {

@@ -3,6 +3,7 @@
  * it do.
  */
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import type { GrantState } from '../../../contracts/auth.ts';
 import type { ActionContext } from '../../../contracts/call.ts';
 import type { McpDoorActions, McpOutcome, McpRequest } from '../../../contracts/mcp.ts';
@@ -10,7 +11,7 @@ import { MCP_OPERATIONS } from '../../../contracts/mcp-offers.ts';
 import { OPERATIONS } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import type { Operation, OperationCall } from '../../../lib/operation.ts';
-import { type Answer, type Stage, startStage, TENANT, USER } from './stage.ts';
+import { type Answer, dailyLimit, type Stage, startStage, TENANT, USER } from './stage.ts';
 
 type Run = Partial<McpDoorActions['gateway.operations.run']['params']>;
 
@@ -254,10 +255,15 @@ describe('MCP requests at the gateway', () => {
     for (const given of [ticket, '', 'x'.repeat(32)]) await refusedTo(() => late(given));
   });
 
+  /** A token of a tenant that has 100 units a day. */
+  const limited = (): Promise<string> => {
+    stage.grant = dailyLimit(100);
+    return stage.token({ ...claims(), tenant_id: randomUUID() });
+  };
+
   it('charges a request and the operations that it runs', async () => {
-    const connection = claims();
     const remaining = (answer: Answer): number => Number(answer.headers['x-ratelimit-remaining']);
-    const token = await stage.token(connection);
+    const token = await limited();
     const first = remaining(await post({}, token));
     assert.equal(remaining(await post({}, token)), first - 1);
     run({ operationId: RETRIEVE, body: Buffer.from('{"package":{"version":1,"types":[]}}') });
@@ -266,7 +272,7 @@ describe('MCP requests at the gateway', () => {
   });
 
   it('reports an exhausted limit, to mcp when the request itself was charged', async () => {
-    const token = await stage.token({ ...claims(), sub: '01939c3e-8f00-7a3b-9c52-6d1f2a7b4c13' });
+    const token = await limited();
     const fill = async (left: number): Promise<void> => {
       const answer = await post({}, token);
       for (let more = Number(answer.headers['x-ratelimit-remaining']) - left; more > 0; more--) await post({}, token);
@@ -274,11 +280,11 @@ describe('MCP requests at the gateway', () => {
     await fill(2);
     run({ operationId: RETRIEVE, body: Buffer.from('{"package":{"version":1,"types":[]}}') });
     const { status, json } = await post({}, token);
-    assert.deepEqual([status, json.error.code, json.error.retryable], [200, 'RATE_LIMIT_EXCEEDED', true]);
+    assert.deepEqual([status, json.error.code, json.error.retryable], [200, 'DAILY_LIMIT_EXCEEDED', true]);
     assert.ok(json.error.retryAfterSeconds > 0);
     handle = () => ({});
     await fill(0);
-    isError(await post({}, token), 429, 'RATE_LIMIT_EXCEEDED');
+    isError(await post({}, token), 429, 'DAILY_LIMIT_EXCEEDED');
   });
 
   it('answers 503 while mcp is unavailable, without affecting the API', async () => {

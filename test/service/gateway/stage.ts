@@ -47,6 +47,14 @@ export const TENANT = uuidv7();
 export const USER = uuidv7();
 const CLIENT = 'test-client';
 
+/** Grants under a limit per day, whose units come back slowly enough (one in 86,400 s / `daily`) to be counted exactly. */
+export const dailyLimit = (daily: number): Pick<GrantState, 'rateLimits'> => ({
+  rateLimits: {
+    client: { connection: null, concurrency: null },
+    tenant: { connection: null, tenant: null, daily, concurrency: null },
+  },
+});
+
 export const row = (more: Partial<Operation> & Pick<Operation, 'operationId' | 'method' | 'path'>): Operation => ({
   tag: 'data',
   summary: 'Stub',
