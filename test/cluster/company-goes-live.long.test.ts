@@ -280,19 +280,22 @@ describe('a company goes live', function () {
       await blocker.query(`BEGIN; LOCK TABLE ${tenantSchema(tenantId)}."Account" IN ACCESS EXCLUSIVE MODE`);
       const asked = nora.api.get('/data/Account?take=1');
       const waits = `SELECT FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = 'erp')`;
-      await until('it waits', async () => (await blocker.query(waits)).rows.length > 0, 5_000);
+      await until('it waits', async () => (await blocker.query(waits)).rows.length > 0, 20_000);
       await blocker.query('SELECT pg_sleep(1.5)');
       await blocker.query('COMMIT');
       await blocker.end();
       const requestId = (await asked).headers.get('x-request-id')!;
-      await until('its line is written', async () => production.logs().includes(requestId), 5_000);
+      await until('its line is written', async () => production.logs().includes(requestId), 20_000);
       const found = await production.run(`${OPERATORS}#follow-a-request`, {
         change: (text) => text.replace(/req_\w+/, requestId),
       });
-      const [, pod, text] = /^\[pod\/(\S+)\] (.+)$/m.exec(found)!;
-      assert.match(pod!, /^gateway-/);
-      const { ms, traceparent, operationId } = JSON.parse(text!);
-      assert.equal(operationId, 'data.records.list');
+      // A busy machine may add lines about what the request waited for.
+      const answered = found
+        .matchAll(/^\[pod\/gateway-\S+\] (.+)$/gm)
+        .map(([, text]) => JSON.parse(text!))
+        .find(({ operationId }) => operationId === 'data.records.list');
+      assert.ok(answered, found);
+      const { ms, traceparent } = answered;
       assert.ok(ms > 1_400, found);
       const spans = (): RecordedSpan[] =>
         production.collector.spans.filter(({ traceId }) => traceId === traceparent.split('-')[1]);
