@@ -6,7 +6,7 @@ import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { type BusConfig, busNodeId, readBus } from './bus.ts';
 import { type CertificateFile, certificateFiles } from './certificates.ts';
-import { type FilesConfig, readFiles } from './files.ts';
+import { type ClamdConfig, type FilesConfig, readClamd, readFiles } from './files.ts';
 import { type MailConfig, readMail } from './mail.ts';
 import { productionProblems } from './production.ts';
 import { ALL_SERVICES, isServiceName, PUBLIC_PORT, SERVICES, type ServiceName } from './services.ts';
@@ -26,6 +26,8 @@ export interface Config {
   baseUrl: string | null;
   dataDir: string;
   files: FilesConfig;
+  /** Where contents are checked; null: they are not. */
+  clamd: ClamdConfig | null;
   /** null: embedded PostgreSQL below dataDir, unless every service has an address of its own. */
   databaseUrl: string | null;
   /** Addresses of the services' own logins, by service; a service without one uses that of `databaseUrl`. */
@@ -268,6 +270,7 @@ export function readConfig(
   const sendsMail = !command && services.some((service) => SERVICES[service].sendsMail);
   const mail: MailConfig = sendsMail ? readMail(env, { production, dataDir }, problems) : { by: 'nothing' };
   const files = readFiles(env, dataDir, problems);
+  const clamd = readClamd(env, problems);
   const tracing = command ? null : readTracing(env, services, problems);
   if (problems.length > 0) throw refused(problems, production);
   const secrets = { secret: secret(env, 'PLATFORM_SECRET'), previousSecret: secret(env, 'PLATFORM_SECRET_PREVIOUS') };
@@ -287,6 +290,7 @@ export function readConfig(
     baseUrl: address(env, 'BASE_URL', ['http', 'https'])?.replace(/(?<!\/)\/+$/, '') ?? null,
     dataDir,
     files,
+    clamd,
     databaseUrl,
     databaseUrls,
     databasePoolSize: integer(env, 'DATABASE_POOL_SIZE', 16, 1, 500),

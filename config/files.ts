@@ -47,3 +47,18 @@ export function readFiles(
     region: url.searchParams.get('region'),
   };
 }
+
+export type ClamdConfig = { readonly host: string; readonly port: number } | { readonly path: string };
+
+/** Where contents are checked for harmful ones; null: they are not. Adds what is wrong to `problems`. */
+export function readClamd(env: Readonly<Record<string, string | undefined>>, problems: string[]): ClamdConfig | null {
+  const text = env['CLAMD_URL'];
+  if (!text) return null;
+  const url = URL.parse(text);
+  if (url?.protocol === 'tcp:' && url.hostname !== '' && url.port !== '')
+    return { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port) };
+  if (url?.protocol === 'unix:' && url.host === '' && url.pathname.length > 1)
+    return { path: fileURLToPath(`file://${url.pathname}`) };
+  problems.push('CLAMD_URL must be tcp://<host>:<port> or unix:///<path>.');
+  return null;
+}

@@ -17,6 +17,7 @@ import { TRAIL_OPERATIONS, type Verification, type VerifyRequest } from './data/
 import { TRANSITION_OPERATIONS } from './data/transitions.ts';
 import { USER_OPERATIONS } from './data/users.ts';
 import type { ServiceDeclaration } from './declaration.ts';
+import type { AttachedFile, FileQuestion, FileRecord } from './files.ts';
 import { DATA_GUIDANCE } from './guidance/data.ts';
 import type { ScimActions } from './scim.ts';
 
@@ -184,6 +185,21 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
     params: { asker: Asker; objectApiName: string; acceptLanguage?: string };
     result: ObjectCatalog;
   };
+  /** The records through which `asker` can read the files: so many for each file and field. */
+  'data.files.seen': { params: FileQuestion; result: FileRecord[] };
+  /**
+   * Ids of the files in fields of a record, as far as `asker` can read them. Throws OBJECT_NOT_FOUND and
+   * RECORD_NOT_FOUND.
+   */
+  'data.files.ofRecord': {
+    params: { asker: Asker; objectApiName: string; recordId: string };
+    result: string[];
+  };
+  /**
+   * Ids of those of the files that a record has, be it in the recycle bin: in a field, or as one of the records that are
+   * named.
+   */
+  'data.files.referenced': { params: { tenantId: string; files: readonly AttachedFile[] }; result: string[] };
   /** Ids of those of the records that the user can see, or could when they were deleted. */
   'data.records.seen': {
     params: { tenantId: string; userId: string; records: readonly RecordName[] };
@@ -278,6 +294,7 @@ export const SERVICE = {
       'auth.living_grants(uuid, text[])',
       'auth.queue_invitation(uuid, uuid)',
       'auth.add_password_link(uuid, uuid, uuid, bytea, integer)',
+      'files.hold(uuid, uuid[])',
       'metadata.tenant_schema_version(uuid)',
       'metadata.tenant_suspended(uuid)',
     ],
@@ -298,6 +315,9 @@ export const SERVICE = {
   repeatable: [
     'data.access.check',
     'data.audit.verify',
+    'data.files.ofRecord',
+    'data.files.referenced',
+    'data.files.seen',
     'data.grants.confirm',
     'data.objects.catalog',
     'data.principals.check',

@@ -9,6 +9,7 @@ import agent from './examples/agent.json' with { type: 'json' };
 import analytics from './examples/analytics.json' with { type: 'json' };
 import auth from './examples/auth.json' with { type: 'json' };
 import data from './examples/data.json' with { type: 'json' };
+import files from './examples/files.json' with { type: 'json' };
 import gateway from './examples/gateway.json' with { type: 'json' };
 import metadata from './examples/metadata.json' with { type: 'json' };
 import ratelimit from './examples/ratelimit.json' with { type: 'json' };
@@ -49,6 +50,7 @@ export const EXAMPLES: RecordedExamples = {
   ...analytics,
   ...metadata,
   ...agent,
+  ...files,
 };
 
 /** Bodies of the errors that were recorded with an operation, one for each code. */

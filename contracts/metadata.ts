@@ -950,6 +950,7 @@ export const SERVICE = {
   calls: [
     'auth.domains.list',
     'data.users.get',
+    'files.tenants.erase',
     // The demo tenants are made by the process that has metadata.
     'auth.domains.add',
     'data.samples.load',

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
 import { LIMITS } from '../lib/limits.ts';
-import { type ActionsOf, defineOperation } from '../lib/operation.ts';
+import { type ActionsOf, defineOperation, nullable } from '../lib/operation.ts';
 import type { RateLimitOverrides } from '../lib/schema/snapshot.ts';
 import { networkOf } from '../lib/values/network.ts';
 import type { GrantState } from './auth.ts';
@@ -203,6 +203,12 @@ const LimitsSchema = Type.Object(
     storage: Type.Object({
       usedBytes: count('Bytes of the tenant in the database.'),
       limitBytes: Type.Union([Type.Integer(), Type.Null()], { description: 'null: no limit.' }),
+      files: nullable(
+        Type.Object({
+          usedBytes: count('Bytes of contents of files, and of open uploads.'),
+          limitBytes: Type.Integer(),
+        }),
+      ),
     }),
     costs: Type.Record(Type.String(), Type.Integer(), { description: 'Cost units by operationId.' }),
   },
@@ -232,7 +238,11 @@ const RATELIMIT_OPERATIONS = [
         ],
         daily: { limit: 10000000, used: 1204, remaining: 9998796 },
         concurrency: { limit: 50, costlyLimit: 8 },
-        storage: { usedBytes: 8388608, limitBytes: null },
+        storage: {
+          usedBytes: 8388608,
+          limitBytes: null,
+          files: { usedBytes: 48213, limitBytes: LIMITS.files_of_tenant_max_bytes },
+        },
         costs: { 'data.records.list': 1, 'data.records.create': 2 },
       },
     },
@@ -253,6 +263,6 @@ export const SERVICE = {
   },
   operations: RATELIMIT_OPERATIONS,
   guidance: RATELIMIT_GUIDANCE,
-  calls: ['auth.grants.check', 'ratelimit.leases.read'],
+  calls: ['auth.grants.check', 'files.usage.get', 'ratelimit.leases.read'],
   repeatable: ['ratelimit.leases.read'],
 } as const satisfies ServiceDeclaration<typeof RATELIMIT_OPERATIONS>;

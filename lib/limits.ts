@@ -130,6 +130,25 @@ export const LIMITS = {
   file_answers_of_caller_max: 16,
   file_answers_of_tenant_max: 128,
   file_answers_max: 512,
+  file_body_max_bytes: 10 * 1024 * 1024,
+  file_max_bytes: 5 * 1024 ** 3,
+  file_chunk_min_bytes: 1024 * 1024,
+  file_chunk_max_bytes: 64 * 1024 * 1024,
+  /** Smallest chunks are this part of the upload at least, so that the list of its chunks stays short. */
+  file_chunks_max: 1_000,
+  file_name_max_chars: 255,
+  file_description_max_chars: 2_000,
+  /** Contents and open uploads. */
+  files_of_tenant_max_bytes: 100 * 1024 ** 3,
+  file_uploads_of_user_max: 20,
+  file_uploads_of_tenant_max: 500,
+  file_upload_hours: 24,
+  file_attachments_max: 50,
+  record_files_max: 1_000,
+  /** Records that an answer names for each field through which a file is attached to them. */
+  file_records_shown_max: 20,
+  /** Without a record that refers to it. */
+  file_unattached_days: 30,
   event_streams_of_caller_max: 10,
   event_streams_of_tenant_max: 500,
   event_streams_max: 2_000,

@@ -22,8 +22,8 @@ export const SCOPES = {
   'setup:read': 'Read configuration and deployments.',
   'metadata:deploy': 'Validate and deploy configuration.',
   'bulk:run': 'Run bulk jobs (with the data scope of the job). Reserved: no operation asks for it yet.',
-  'files:read': 'Read files. Reserved: no operation asks for it yet.',
-  'files:write': 'Upload, change and delete files. Reserved: no operation asks for it yet.',
+  'files:read': 'Read files and their contents.',
+  'files:write': 'Upload, attach, change and delete files.',
   'events:read': 'Read the event log. Reserved: no operation asks for it yet.',
   'events:manage': 'Manage webhook subscriptions. Reserved: no operation asks for it yet.',
   'notifications:read': 'Read notifications. Reserved: no operation asks for it yet.',
@@ -352,6 +352,8 @@ export const HEADERS = {
   'X-Duplicate-Confirmation': 'duplicateConfirmation',
   'Accept-Language': 'acceptLanguage',
   'Last-Event-ID': 'lastEventId',
+  'X-File-Name': 'fileName',
+  'Upload-Offset': 'uploadOffset',
 } as const satisfies Record<string, keyof OperationHeaders>;
 
 /** Request headers that the gateway has checked. */
@@ -363,6 +365,9 @@ export interface OperationHeaders {
   duplicateConfirmation?: string;
   acceptLanguage?: string;
   lastEventId?: string;
+  fileName?: string;
+  /** Digits. */
+  uploadOffset?: string;
 }
 
 /** Parameters of the action of any operation. The request context travels in ctx.meta. */

@@ -6,6 +6,7 @@ import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
 import { connectionActions } from './connections/actions.ts';
 import { explainActions } from './explain/actions.ts';
+import { fileActions } from './files/actions.ts';
 import { type DataHandlers, publicHandlers } from './handlers.ts';
 import { startPeriodicWork } from './maintenance/periodic.ts';
 import { OlderSchemas } from './older-schema.ts';
@@ -60,6 +61,7 @@ export default async function dataService(platform: Platform): Promise<ServiceSc
       ...writeActions(handlers, database, tenants),
       ...transitionActions(handlers, (question) => call(broker, 'agent.transitions.judge', question)),
       ...shareActions(handlers),
+      ...fileActions(handlers, database, tenants),
       ...explainActions(handlers, database, tenants),
       ...trailActions(handlers, database, tenants, stopping.signal),
       ...scimActions(handlers, { read: readDeps, write: writeDeps }),

@@ -129,6 +129,7 @@ export default async function metadataService(platform: Platform): Promise<Servi
       queue.wake();
       await purgePeriodically(platform);
       await erasePeriodically(database, platform.jobs, {
+        eraseContents: async (tenantId) => (await call(broker, 'files.tenants.erase', { tenantId })).removed,
         erased: (tenantId) => {
           tenantChanged(tenantId);
           log.info({ tenantId }, 'A deleted tenant was erased.');

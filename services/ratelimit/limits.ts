@@ -23,9 +23,10 @@ export async function describeLimits(
   const grants = await call(ctx, 'auth.grants.check', { grants: [{ tenantId, grantId, clientId, userId }] });
   const overrides = grants[0]?.rateLimits ?? NO_OVERRIDES;
   const policies = connectionPolicies(config.rateLimits, { tenantId, clientId, userId }, overrides);
-  const [described, usedBytes] = await Promise.all([
+  const [described, usedBytes, files] = await Promise.all([
     Promise.all(policies.map((policy) => describePolicy(ctx, policy, nodes))),
     storage.usedBytes(tenantId),
+    call(ctx, 'files.usage.get', { tenantId }).catch(() => null), // null: files is away
   ]);
   const daily = described.find((policy) => policy.name === 'daily');
   if (!daily) throw new Error('A connection has no daily policy.');
@@ -35,7 +36,7 @@ export async function describeLimits(
       policies: described,
       daily: { limit: daily.limit, used: daily.used, remaining: daily.remaining },
       concurrency: { limit: concurrency.all, costlyLimit: concurrency.costly },
-      storage: { usedBytes, limitBytes: null },
+      storage: { usedBytes, limitBytes: null, files },
       costs: Object.fromEntries(OPERATIONS.map(({ operationId, cost }) => [operationId, cost])),
     },
   };

@@ -154,7 +154,12 @@ describe('a tenant restored from a backup', function () {
     // Requests that were admitted before have a minute.
     await server.query(`UPDATE metadata.tenants SET delete_at = now() WHERE key = 'lakeside'`, 'erp');
     const login = new Database(derivedUrl(url('erp'), 'metadata')!, { size: 2, applicationName: 'test' });
-    await eraseDue(login, { erased: () => {}, failed: (_, error) => assert.fail(String(error)), left: () => {} });
+    await eraseDue(login, {
+      eraseContents: async () => 0,
+      erased: () => {},
+      failed: (_, error) => assert.fail(String(error)),
+      left: () => {},
+    });
     await login.close();
     const [command = '', ...proof] = exampleNamed('docs/reference/tenants.md#the-proof').split(/(?<=\n)/);
     assert.match(await run(command.replace('$ ', '')), likeExample(proof.join('')));

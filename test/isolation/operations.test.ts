@@ -4,6 +4,7 @@
  * from the rows, so that a new operation is covered at once.
  */
 import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
 import { after, before, describe, it } from 'mocha';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import type { Operation } from '../../lib/operation.ts';
@@ -21,8 +22,15 @@ const title = (row: Operation): string => `${row.operationId}: ${row.method} ${r
 /** A body that passes the form checks, so that the answer depends on access and not on the body. */
 function bodyFor(row: Operation): unknown {
   if (!row.requestBody) return undefined;
+  if (row.requestBody.kind === 'stream') return 'x';
   return row.requestBody.example ?? {};
 }
+
+const streamHeaders = ({ requestBody, headerParameters = [] }: Operation): Record<string, string> => ({
+  'content-type': requestBody?.contentTypes?.[0] ?? 'text/plain',
+  'content-digest': `sha-256=:${hash('sha256', 'x', 'base64')}:`,
+  ...Object.fromEntries(headerParameters.map(({ name, example }) => [name, String(example)])),
+});
 
 const call = (
   client: Api,
@@ -33,7 +41,10 @@ const call = (
   client.send(row.method, path, bodyFor(row), {
     ...(row.precondition === 'ifMatch' ? { etag: '"1"' } : {}),
     ...(row.mutation ? more : { idempotencyKey: null }),
-    headers: row.precondition === 'expectedRevision' ? { 'x-expected-revision': '1' } : {},
+    headers: {
+      ...(row.precondition === 'expectedRevision' ? { 'x-expected-revision': '1' } : {}),
+      ...(row.requestBody?.kind === 'stream' ? streamHeaders(row) : {}),
+    },
   });
 
 /** An Error body without the parts that differ between any two requests. */
@@ -102,6 +113,18 @@ describe('isolation of every operation', () => {
     real['approvalId'] = asked.details.approvalId;
     real['connectionId'] = identity.body.connection.grantId;
     real['userId'] = identity.body.user.id;
+    const upload = await ada.post('/files/uploads', { name: 'a', contentType: 'text/plain', size: 1 });
+    assert.equal(upload.status, 201, upload.text);
+    real['uploadId'] = upload.body.uploadId;
+    const file = await ada.send('POST', '/files', 'x', {
+      headers: {
+        'content-type': 'text/plain',
+        'content-digest': `sha-256=:${hash('sha256', 'x', 'base64')}:`,
+        'x-file-name': 'a',
+      },
+    });
+    assert.equal(file.status, 201, file.text);
+    real['fileId'] = file.body.fileId;
   });
 
   after(() => platform?.stop());

@@ -5,6 +5,7 @@ GRANT USAGE ON SCHEMA agent TO login_agent;
 GRANT USAGE ON SCHEMA agent TO svc_agent;
 GRANT USAGE ON SCHEMA agent TO svc_analytics;
 GRANT USAGE ON SCHEMA agent TO svc_data;
+GRANT USAGE ON SCHEMA agent TO svc_files;
 GRANT USAGE ON SCHEMA agent TO svc_metadata;
 
 CREATE TABLE agent.approvals (
@@ -225,16 +226,19 @@ CREATE FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) RETURNS text LA
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_agent;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_analytics;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_data;
+GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_files;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_metadata;
 
 CREATE FUNCTION agent.continue_run(uuid,uuid,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body d14f8f9393dc
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_agent;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_analytics;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_data;
+GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_files;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_metadata;
 
 CREATE FUNCTION agent.end_stale_approval(uuid,uuid,uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body a41cee3bacf1
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_agent;
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_analytics;
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_data;
+GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_files;
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_metadata;

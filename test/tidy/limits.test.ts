@@ -18,13 +18,7 @@ const LIMITS = new Proxy(CONFIGURED, {
 const INTERNAL: readonly (keyof typeof CONFIGURED)[] = [
   'bus_timeout_ms',
   'retries_serialization_max',
-  // No public operation streams yet.
-  'streamed_bodies_of_caller_max',
-  'streamed_bodies_of_tenant_max',
-  'streamed_bodies_max',
-  'file_answers_of_caller_max',
-  'file_answers_of_tenant_max',
-  'file_answers_max',
+  // No public operation streams events yet.
   'event_streams_of_caller_max',
   'event_streams_of_tenant_max',
   'event_streams_max',
@@ -124,6 +118,35 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
     number(LIMITS.metadata_members_max),
     `${number(LIMITS.metadata_files_max)} files of ${bytes(LIMITS.metadata_file_max_bytes)}`,
   ],
+  'a file in one request': [bytes(LIMITS.file_body_max_bytes)],
+  'a file': [bytes(LIMITS.file_max_bytes)],
+  'chunks of an upload': [
+    `${bytes(LIMITS.file_chunk_min_bytes)} to ${bytes(LIMITS.file_chunk_max_bytes)}`,
+    `${number(LIMITS.file_chunks_max)} chunks`,
+  ],
+  'name, description of a file': [
+    `${LIMITS.file_name_max_chars} and ${number(LIMITS.file_description_max_chars)} characters`,
+  ],
+  'open uploads': [
+    `${LIMITS.file_uploads_of_user_max} of a user`,
+    `${LIMITS.file_uploads_of_tenant_max} of a tenant`,
+    `${LIMITS.file_upload_hours} h`,
+  ],
+  'attachments without a field': [
+    `${LIMITS.file_attachments_max} of a file`,
+    `${number(LIMITS.record_files_max)} of a record`,
+  ],
+  'contents and open uploads': [bytes(LIMITS.files_of_tenant_max_bytes)],
+  'bodies that are received': [
+    `${LIMITS.streamed_bodies_of_caller_max} of a caller`,
+    `${LIMITS.streamed_bodies_of_tenant_max} of a tenant`,
+    `${LIMITS.streamed_bodies_max} of a gateway`,
+  ],
+  'contents that are sent': [
+    `${LIMITS.file_answers_of_caller_max} of a caller`,
+    `${LIMITS.file_answers_of_tenant_max} of a tenant`,
+    `${LIMITS.file_answers_max} of a gateway`,
+  ],
   'members of a retrieve': [number(LIMITS.metadata_retrieve_members_max)],
   'all files together': [bytes(LIMITS.metadata_tenant_files_max_bytes)],
   'compiled, all together': [bytes(LIMITS.metadata_tenant_snapshot_max_bytes)],
@@ -144,6 +167,10 @@ const SENTENCES: Readonly<Record<string, readonly string[]>> = {
     `\`page\` counts from 1 to ${number(LIMITS.dashboard_page_max)}`,
     `\`pageSize\` is ${LIMITS.dashboard_page_size_default}, ${LIMITS.dashboard_page_size_max} at most`,
     `| \`maxAgeSeconds\` | ${LIMITS.widget_result_age_default_s} | how old a kept result may be, up to ${number(LIMITS.widget_result_age_max_s)};`,
+  ],
+  'files.md': [
+    `at most ${LIMITS.file_records_shown_max} for each field`,
+    `is looked at after ${LIMITS.file_unattached_days} days`,
   ],
   'audit.md': [`\`retention.auditDays\`, ${LIMITS.audit_retention_days} to`],
   'http.md': [

@@ -2,10 +2,10 @@ import { BLANK, EQUALITY } from './common.ts';
 import { referenceType } from './reference-family.ts';
 import type { FieldType } from './types.ts';
 
-/** The id of a stored file. Files are not available yet, so nothing writes it. */
+/** The id of a stored file. */
 export const file: FieldType = {
   ...referenceType('file', ['required']),
-  writable: false,
+  holdsFile: true,
   operators: [...EQUALITY, ...BLANK],
   sortable: false,
   groupable: false,

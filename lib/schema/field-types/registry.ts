@@ -118,5 +118,8 @@ export const isReference = (field: Named): boolean => fieldType(field.fieldType)
 /** It holds the record that this one is a part of. */
 export const isMasterDetail = (field: Named): boolean => fieldType(field.fieldType).relation === 'master';
 
+/** It holds the id of a file. */
+export const isFile = (field: Named): boolean => fieldType(field.fieldType).holdsFile === true;
+
 /** The platform gives each new record the next number. */
 export const isNumbered = (field: Named): boolean => fieldType(field.fieldType).numbered === true;

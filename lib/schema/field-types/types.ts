@@ -92,7 +92,7 @@ export interface FieldType {
   readonly name: string;
 
   // Values
-  /** False: no caller ever writes it (id, autoNumber, formula, rollup, file). */
+  /** False: no caller ever writes it (id, autoNumber, formula, rollup). */
   readonly writable: boolean;
   /** Values that count as blank, in addition to null. */
   readonly blank: 'null' | 'whiteSpace' | 'emptyList';
@@ -115,6 +115,9 @@ export interface FieldType {
   readonly calculated?: 'formula' | 'rollup';
   /** Holds the id of a record of another object; `master`: of the one that it is a part of. */
   readonly relation?: 'reference' | 'master';
+
+  /** Holds the id of a file: its user must be able to read the file. */
+  readonly holdsFile?: true;
 
   // Storage
   /** PostgreSQL type that a bound value is cast to, such as `uuid`. */

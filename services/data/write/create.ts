@@ -7,6 +7,7 @@ import { noteEffect } from './check-only.ts';
 import { refuseDenied, refuseInvalid, replyOfKey } from './checks.ts';
 import { createdFields, type InsertRow, insertSql, newRecordHeaders } from './create.sql.ts';
 import { checkDuplicates } from './duplicates.ts';
+import { checkFiles } from './files.ts';
 import { checkRecordType } from './record-types.ts';
 import { notFoundIn, referencesIn } from './references.ts';
 import { checkRules } from './rules.ts';
@@ -24,6 +25,7 @@ export const CREATE_STEPS: readonly Step[] = [
   refuseDenied,
   permitStandard,
   checkStandard,
+  checkFiles,
   checkRules,
   refuseInvalid,
   lockKey,

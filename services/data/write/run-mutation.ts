@@ -22,6 +22,7 @@ import { recordError } from './constraint-errors.ts';
 import { CREATE_STEPS } from './create.ts';
 import { DELETE_STEPS } from './delete.ts';
 import { mayAskDuplicates } from './duplicates.ts';
+import { namesFiles } from './files.ts';
 import { RESTORE_STEPS } from './restore.ts';
 import { noteRollups } from './rollups.ts';
 import { standardObject } from './standard-objects.ts';
@@ -188,5 +189,5 @@ async function atOnce(write: Write): Promise<OperationReply | null> {
   const { mutation, external } = write;
   if (mutation === 'update') return updateAtOnce(write);
   if (mutation !== 'create' || (external && !external.field.unique) || mayAskDuplicates(write)) return null;
-  return run(write);
+  return namesFiles(write) ? null : run(write);
 }

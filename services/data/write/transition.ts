@@ -35,6 +35,7 @@ import { toPlatformError } from './constraint-errors.ts';
 import { CREATE_STEPS } from './create.ts';
 import { confirmedSql } from './duplicates.sql.ts';
 import { checkDuplicates } from './duplicates.ts';
+import { checkFiles } from './files.ts';
 import { checkRecordType } from './record-types.ts';
 import { type Comparison, comparisonSql, referencesSql, resolveValues } from './references.ts';
 import { feedsRollups, type PendingReference } from './rollups.ts';
@@ -216,6 +217,7 @@ async function setFields(write: Write, transition: TransitionOrAction, facts: Fa
     ...checkDependentPicklists(write.access, write.given, write.stored),
     ...checkRecordType(write.access, write.given, write.stored),
   );
+  await checkFiles(write);
   await checkRules(write);
   if (write.invalid.length > 0) throw validationFailed(write.invalid.map((found) => placed(write, found)));
   await checkDuplicates(write);

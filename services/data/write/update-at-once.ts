@@ -5,6 +5,7 @@
  */
 
 import type { OperationReply } from '../../../lib/operation.ts';
+import { isFile } from '../../../lib/schema/field-types/registry.ts';
 import { waitedForWriter } from '../../../mixins/mutation/errors.ts';
 import { etagOf } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
@@ -42,6 +43,6 @@ const isPlain = (write: Write): boolean =>
   write.invalid.length === 0 &&
   write.denied.length === 0 &&
   !mayAskDuplicates(write, write.given) &&
-  write.given.every((item) => item.lookup === null) &&
+  write.given.every((item) => item.lookup === null && (item.value === null || !isFile(item.field))) &&
   typedFields(write.object, write.given).length === 0 &&
   controlledFields(write.object, write.given).length === 0;

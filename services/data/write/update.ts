@@ -12,6 +12,7 @@ import { noteEffect } from './check-only.ts';
 import { readLock, refuseDenied } from './checks.ts';
 import { confirmedSql } from './duplicates.sql.ts';
 import { checkDuplicates } from './duplicates.ts';
+import { checkFiles } from './files.ts';
 import { checkRecordType } from './record-types.ts';
 import { resolveValues } from './references.ts';
 import { movesItself } from './rollups.ts';
@@ -45,6 +46,7 @@ export const UPDATE_STEPS: readonly Step[] = [
   matchVersion,
   checkContent,
   checkStandard,
+  checkFiles,
   checkRules,
   refuseContent,
   checkDuplicates,

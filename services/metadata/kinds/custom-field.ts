@@ -7,7 +7,7 @@ import { newPatternBudget, PatternError, patternSize } from '../../../lib/values
 import { CUSTOM_FIELD, type FieldComponent, type PicklistBody } from './bodies/custom-field.ts';
 import { compileField, relationshipName } from './compile-field.ts';
 import { linkFormulas } from './compile-formula.ts';
-import { type Component, componentKey, componentsByObject, componentsOf, findComponent } from './component.ts';
+import { type Component, componentKey, componentsByObject, componentsOf } from './component.ts';
 import { digitsOf, isFormula, onDelete, TYPED_ATTRIBUTES } from './field-attributes.ts';
 import { checkFormulaAttributes, checkFormulas, formulaReferences } from './formula.ts';
 import { type CheckContext, type Draft, defineKind, type Reference } from './kind.ts';
@@ -53,7 +53,6 @@ export const customField = defineKind({
   },
 
   check(component, context) {
-    checkAvailable(component, context);
     checkName(component, context);
     checkAttributes(component, context);
     checkRelations(component, context);
@@ -93,20 +92,6 @@ export const customField = defineKind({
       for (const field of Object.values(object.fields)) linkParents(draft, object.apiName, field);
   },
 });
-
-/** A field of files that is there already stays, also in a tenant that moves: only new ones are refused. */
-function checkAvailable(component: FieldComponent, context: CheckContext): void {
-  const { fullName, body } = component;
-  if (
-    context.platform ||
-    body.fieldType !== 'file' ||
-    findComponent(context.before, CUSTOM_FIELD, fullName)?.body.fieldType === 'file'
-  )
-    return;
-  context.problem('FEATURE_NOT_AVAILABLE', component, '/fieldType', 'The field type file is not available yet.', {
-    remedy: 'Use a field of type url that refers to the file.',
-  });
-}
 
 /** Adds a field to the child relationships of the objects that it refers to. */
 function linkParents(draft: Draft, objectApiName: string, field: FieldMeta): void {

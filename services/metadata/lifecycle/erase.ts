@@ -38,6 +38,8 @@ const TABLES = 10;
 const PROOFS_MAX = 200;
 
 interface ErasureOptions {
+  /** Removes some contents of files from their store; how many it removed. */
+  readonly eraseContents: (tenantId: string) => Promise<number>;
   /** A tenant is gone. */
   readonly erased: (tenantId: string) => void;
   /** It is tried again in the next round. */
@@ -52,7 +54,7 @@ export async function eraseDue(database: Database, options: ErasureOptions, sign
   for (const { tenantId } of due) {
     if (signal?.aborted) return;
     try {
-      if (await eraseTenant(database, tenantId, signal)) options.erased(tenantId);
+      if (await eraseTenant(database, tenantId, options, signal)) options.erased(tenantId);
     } catch (error) {
       options.failed(tenantId, error);
     }
@@ -70,8 +72,15 @@ export async function eraseDue(database: Database, options: ErasureOptions, sign
 }
 
 /** True when the tenant is gone; false: its deletion was taken back at the last moment, or the process stops. */
-async function eraseTenant(database: Database, tenantId: string, signal?: AbortSignal): Promise<boolean> {
+async function eraseTenant(
+  database: Database,
+  tenantId: string,
+  { eraseContents }: ErasureOptions,
+  signal?: AbortSignal,
+): Promise<boolean> {
   if ((await database.login((tx) => tx.all(beginSql(tenantId, uuidv7())))).length === 0) return false;
+  // The rows say where they are.
+  while ((await eraseContents(tenantId)) > 0) if (signal?.aborted) return false;
   for (const step of [eraseRows, dropTables]) {
     let more = true;
     while (more) {

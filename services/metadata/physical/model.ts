@@ -10,6 +10,7 @@ import { conditionSql } from '../../../lib/expression/sql.ts';
 import { ExpressionError } from '../../../lib/expression/types.ts';
 import {
   fieldType,
+  isFile,
   isMasterDetail,
   isNumbered,
   isReference,
@@ -125,6 +126,8 @@ function tableOf(object: ObjectMeta, fields: readonly FieldMeta[], rules: readon
       indexes.set(physicalName('i', apiName, column), { unique: false, on: `(${identifier(column)})` });
       foreignKeys.set(physicalName('f', apiName, column), { column, to: target });
     }
+    if (isFile(field))
+      indexes.set(physicalName('i', apiName, column), { unique: false, on: `(${identifier(column)})` });
     if (isNumbered(field)) sequences.set(sequenceName(apiName, column), { column, format: field.format });
   }
   for (const column of object.features.search ? object.defaultSearchFields : []) {

@@ -46,6 +46,7 @@ describe('a deleted tenant', function () {
     const failures: unknown[] = [];
     const left: unknown[] = [];
     return eraseDue(database, {
+      eraseContents: async () => 0,
       erased: () => {},
       failed: (_, error) => failures.push(error),
       left: (_, remaining) => left.push(remaining),

@@ -56,7 +56,12 @@ export class Recorder {
     const headers = { ...(row.mutation ? { 'Idempotency-Key': randomUUID() } : {}), ...sent.headers };
     const at = Date.now();
     const search = Object.keys(query).length > 0 ? `?${new URLSearchParams(query)}` : '';
-    const answer = await who.send(row.method, `${path}${search}`, sent.body, { headers, idempotencyKey: null });
+    // As the client names its own, so that a type takes the place of that of JSON.
+    const sentHeaders = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+    const answer = await who.send(row.method, `${path}${search}`, sent.body, {
+      headers: sentHeaders,
+      idempotencyKey: null,
+    });
     const named = [...Object.keys(row.response.headers ?? {}), ...(error ? ['Retry-After', 'WWW-Authenticate'] : [])];
     const answered = Object.fromEntries(
       named.flatMap((name) => {

@@ -1,5 +1,6 @@
 /** A day at the company of the demo, in which every operation of the API is used once. */
 import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Database } from '../../../mixins/database/database.ts';
 import { signIn } from '../../../scripts/sign-in.ts';
@@ -40,6 +41,7 @@ export async function tour(platform: TestPlatform, recorder: Recorder): Promise<
   await keepContacts(company);
   await settleInvoices(company);
   await shareOpportunity(company);
+  await keepFiles(company);
   await buildDashboard(company);
   await configure(company);
   await chaseInvoices(company);
@@ -176,6 +178,58 @@ async function shareOpportunity({ recorder, sam, sue }: Company): Promise<void> 
   });
   await recorder.example(sam, 'data.shares.list', { path });
   await recorder.example(sam, 'data.shares.delete', { path: { ...path, shareId: given.body.shareId } });
+}
+
+async function keepFiles({ recorder, sam }: Company): Promise<void> {
+  const { body: accounts } = await sam.get('/data/Account?take=1&sort=[{"id":"name"}]');
+  const record = { objectApiName: 'Account', recordId: accounts.records[0].id };
+  const headersOf = (text: string, type: string): Record<string, string> => ({
+    'Content-Type': type,
+    'Content-Digest': `sha-256=:${hash('sha256', text, 'base64')}:`,
+  });
+  const minutes = 'Delivery on Thursday.\n';
+  const stored = await recorder.example(sam, 'files.items.create', {
+    query: record,
+    headers: { ...headersOf(minutes, 'text/plain'), 'X-File-Name': 'minutes.txt' },
+    body: minutes,
+  });
+  await recorder.refusal(sam, 'files.items.create', 'UPLOAD_CHECKSUM_MISMATCH', {
+    headers: { ...headersOf('Delivery on Friday.\n', 'text/plain'), 'X-File-Name': 'minutes.txt' },
+    body: minutes,
+  });
+  const path = { fileId: stored.body.fileId };
+  await recorder.example(sam, 'files.items.list', { query: { ...record, take: '10' } });
+  const read = await recorder.example(sam, 'files.items.get', { path });
+  await recorder.example(sam, 'files.content.get', { path });
+  const prices = 'product;price\nDesk;420.00\n';
+  const begun = await recorder.example(sam, 'files.uploads.create', {
+    body: { name: 'prices.csv', contentType: 'text/csv', size: prices.length, attachTo: record },
+  });
+  const upload = { path: { uploadId: begun.body.uploadId } };
+  const type = 'application/offset+octet-stream';
+  await recorder.example(sam, 'files.uploads.append', {
+    ...upload,
+    headers: { ...headersOf(prices, type), 'Upload-Offset': '0' },
+    body: prices,
+  });
+  await recorder.refusal(sam, 'files.uploads.append', 'UPLOAD_OFFSET_CONFLICT', {
+    ...upload,
+    headers: { ...headersOf(prices, type), 'Upload-Offset': '0' },
+    body: prices,
+  });
+  await recorder.example(sam, 'files.uploads.get', upload);
+  await recorder.example(sam, 'files.uploads.complete', { ...upload, body: { sha256: hash('sha256', prices) } });
+  const other = await sam.post('/files/uploads', { name: 'film.mp4', contentType: 'video/mp4', size: 734_003_200 });
+  await recorder.example(sam, 'files.uploads.delete', { path: { uploadId: other.body.uploadId } });
+  const changed = await recorder.example(sam, 'files.items.update', {
+    path,
+    headers: { 'If-Match': read.headers.get('etag')! },
+    body: { name: 'minutes-of-thursday.txt', detachFrom: record },
+  });
+  await recorder.example(sam, 'files.items.delete', {
+    path,
+    headers: { 'If-Match': changed.headers.get('etag')! },
+  });
 }
 
 async function buildDashboard({ recorder, mia }: Company): Promise<void> {

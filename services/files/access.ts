@@ -1,0 +1,105 @@
+/** Who may read and change a file: its owner, and who may read or change a record that it is attached to. */
+import type { FileBody, FileRecord } from '../../contracts/files.ts';
+import type { Asker, RequestContext } from '../../lib/context.ts';
+import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
+import { formatTimestamp } from '../../lib/values/time.ts';
+import type { FilesDeps } from './deps.ts';
+import { type FileRow, fileSql } from './files.sql.ts';
+
+export const fileNotFound = (): PlatformError =>
+  new PlatformError('FILE_NOT_FOUND', 'The file does not exist, or you have no access to it.');
+
+export function askerOf({ requestId, tenantId, userId, clientId, deadline, deniedObjects }: RequestContext): Asker {
+  return { requestId, tenantId, userId, clientId, deadline, ...(deniedObjects ? { deniedObjects } : {}) };
+}
+
+/** The records through which the caller reads each of the files. */
+export async function recordsOf(
+  deps: FilesDeps,
+  request: RequestContext,
+  files: readonly Pick<FileRow, 'fileId' | 'records'>[],
+): Promise<ReadonlyMap<string, readonly FileRecord[]>> {
+  if (files.length === 0) return new Map();
+  const asked = files.map(({ fileId, records }) => ({ fileId, records }));
+  return Map.groupBy(await deps.seen({ asker: askerOf(request), files: asked }), ({ fileId }) => fileId);
+}
+
+interface SeenFile {
+  readonly row: FileRow;
+  readonly records: readonly FileRecord[];
+  readonly owns: boolean;
+  /** May rename and describe it. */
+  readonly edits: boolean;
+}
+
+/** A file that the caller may read, or 404. */
+export async function visibleFile(deps: FilesDeps, request: RequestContext, fileId: string): Promise<SeenFile> {
+  const { tenantId, userId } = request;
+  const row = await deps.database.shared('files', tenantId, (tx) => tx.first<FileRow>(fileSql(tenantId, fileId)));
+  // An unknown file takes as long as one that the caller cannot read.
+  const seen = await recordsOf(deps, request, [{ fileId, records: row?.records ?? [] }]);
+  const records = seen.get(fileId) ?? [];
+  const owns = row?.createdById === userId;
+  if (!row || !(owns || records.length > 0)) throw fileNotFound();
+  return { row, records, owns, edits: owns || records.some(({ edits }) => edits) };
+}
+
+/** Refuses a caller who may not change the record: as unknown, when they cannot read it. */
+export async function requireRecord(
+  deps: FilesDeps,
+  { tenantId, userId }: RequestContext,
+  { objectApiName, recordId }: FileRow['records'][number],
+): Promise<void> {
+  const { readsRecord, refusal } = await deps.checkAccess({
+    tenantId,
+    userId,
+    objectApiName,
+    record: { id: recordId },
+    operations: ['update'],
+    transitionKey: null,
+    values: {},
+    references: {},
+  });
+  if (!readsRecord)
+    throw new PlatformError('RECORD_NOT_FOUND', 'The record does not exist, or you have no access to it.');
+  if (refusal) throw PlatformError.fromWire(refusal);
+}
+
+/** The record that a query names, if any; 400 when half of it is missing. */
+export function recordInQuery(query: { objectApiName?: string; recordId?: string }): FileRow['records'][number] | null {
+  const { objectApiName, recordId } = query;
+  if (objectApiName === undefined && recordId === undefined) return null;
+  if (objectApiName !== undefined && recordId !== undefined) return { objectApiName, recordId: recordId.toLowerCase() };
+  const name = objectApiName === undefined ? 'objectApiName' : 'recordId';
+  const message = `objectApiName and recordId name a record together: ${name} is missing.`;
+  throw new PlatformError('PARAMETER_REQUIRED', message, {
+    errors: [violation(`query:${name}`, 'PARAMETER_REQUIRED', message)],
+  });
+}
+
+const time = (text: string): string => formatTimestamp(new Date(text));
+
+export const presentFile = (row: FileRow, records: readonly FileRecord[]): FileBody => ({
+  fileId: row.fileId,
+  name: row.name,
+  description: row.description,
+  contentType: row.contentType,
+  size: row.size,
+  sha256: row.sha256,
+  state: row.state,
+  version: row.version,
+  attachedTo: records.map(({ objectApiName, recordId, field }) => ({ objectApiName, recordId, field })),
+  createdAt: time(row.createdAt),
+  createdById: row.createdById,
+  updatedAt: time(row.updatedAt),
+});
+
+export const etagOf = ({ version }: Pick<FileRow, 'version'>): string => `"${version.toString(36)}"`;
+
+/** The caller has just attached it, and changes the record. */
+export const attachedTo = (row: Pick<FileRow, 'fileId'>, target: FileRow['records'][number]): FileRecord => ({
+  fileId: row.fileId,
+  ...target,
+  field: null,
+  edits: true,
+});

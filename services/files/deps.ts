@@ -1,0 +1,21 @@
+/** Dependencies of this service's operations. */
+import type { DataActions } from '../../contracts/data.ts';
+import type { SealingKeys } from '../../lib/values/sealed.ts';
+import type { Blobs } from '../../mixins/blobs/blobs.ts';
+import type { Database } from '../../mixins/database/database.ts';
+import type { Jobs } from '../../mixins/jobs/jobs.ts';
+
+type Asked<K extends keyof DataActions> = (question: DataActions[K]['params']) => Promise<DataActions[K]['result']>;
+
+export interface FilesDeps {
+  readonly database: Database;
+  readonly blobs: Blobs;
+  readonly jobs: Jobs;
+  /** Contents are checked before anybody can read them. */
+  readonly scans: boolean;
+  readonly sealingKeys: SealingKeys;
+  readonly seen: Asked<'data.files.seen'>;
+  readonly ofRecord: Asked<'data.files.ofRecord'>;
+  readonly referenced: Asked<'data.files.referenced'>;
+  readonly checkAccess: Asked<'data.access.check'>;
+}

@@ -1,0 +1,68 @@
+import type { ServiceSchema } from 'moleculer';
+import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
+import type { FilesActions } from '../../contracts/files.ts';
+import { type RequestContext, requestContext } from '../../lib/context.ts';
+import { LIMITS } from '../../lib/limits.ts';
+import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import { logFailure } from '../../mixins/log-failure.ts';
+import type { Platform } from '../../mixins/platform.ts';
+import { sealingKeys } from '../../mixins/sealing-keys.ts';
+import type { FilesDeps } from './deps.ts';
+import { usageSql } from './files.sql.ts';
+import { createFile, deleteFile, getContent, getFile, listFiles, updateFile } from './items.ts';
+import { SCANS, scanContent } from './scan.ts';
+import { eraseContents, sweepPeriodically } from './sweep.ts';
+import { appendChunk, completeUpload, createUpload, deleteUpload, getUpload } from './uploads.ts';
+
+/** The Moleculer schema of files: it declares and delegates. */
+export default async function filesService(platform: Platform): Promise<ServiceSchema> {
+  const { database, blobs, jobs, broker, log, config } = platform;
+  const deps: FilesDeps = {
+    database,
+    blobs,
+    jobs,
+    scans: config.clamd !== null,
+    sealingKeys: await sealingKeys(platform, 'cursors of file lists'),
+    seen: (question) => call(broker, 'data.files.seen', question),
+    ofRecord: (question) => call(broker, 'data.files.ofRecord', question),
+    referenced: (question) => call(broker, 'data.files.referenced', question),
+    checkAccess: (question) => call(broker, 'data.access.check', question),
+  };
+  const answer =
+    <Input extends OperationCall>(
+      handler: (deps: FilesDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
+    ) =>
+    (ctx: ActionContext<Input>): Promise<OperationReply> => {
+      const request = requestContext(ctx);
+      return handler(deps, request, ctx.params).catch((error: unknown) => {
+        logFailure(log, ctx.params.operationId, request.requestId, error);
+        throw error;
+      });
+    };
+
+  return {
+    name: 'files',
+    actions: {
+      'items.create': answer(createFile),
+      'items.list': answer(listFiles),
+      'items.get': answer(getFile),
+      'items.update': answer(updateFile),
+      'items.delete': answer(deleteFile),
+      'content.get': answer(getContent),
+      'uploads.create': answer(createUpload),
+      'uploads.get': answer(getUpload),
+      'uploads.append': answer(appendChunk),
+      'uploads.complete': answer(completeUpload),
+      'uploads.delete': answer(deleteUpload),
+      'usage.get': async ({ params: { tenantId } }) => {
+        const used = await database.shared('files', tenantId, (tx) => tx.first<{ bytes: number }>(usageSql(tenantId)));
+        return { usedBytes: used?.bytes ?? 0, limitBytes: LIMITS.files_of_tenant_max_bytes };
+      },
+      'tenants.erase': ({ params: { tenantId } }) => eraseContents(deps, tenantId),
+    } satisfies ActionHandlers<'files', FilesActions>,
+    async started() {
+      await jobs.work(SCANS, ({ payload }) => scanContent(deps, config.clamd, payload));
+      await sweepPeriodically(platform, deps);
+    },
+  };
+}

@@ -1,0 +1,33 @@
+/** Names of files in headers. */
+import { FileName } from '../../contracts/files.ts';
+import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
+import { valueProblem } from '../../lib/validation.ts';
+
+const POINTER = 'header:X-File-Name';
+
+/** The name in X-File-Name, which is percent-encoded UTF-8; 400 for one that a file cannot have. */
+export function nameInHeader(header: string): string {
+  const name = decoded(header);
+  const problem = name === null ? 'must be percent-encoded UTF-8' : valueProblem(FileName, name);
+  if (name !== null && problem === null) return name;
+  const message = `X-File-Name ${problem}.`;
+  throw new PlatformError('PARAMETER_INVALID', message, { errors: [violation(POINTER, 'PARAMETER_INVALID', message)] });
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Content-Disposition (RFC 6266): an ASCII name for old clients, and the whole name as RFC 8187 has it. */
+export function attachment(name: string): string {
+  const plain = name.replace(/[^\x20-\x7e]|["\\%]/g, '_');
+  const whole = encodeURIComponent(name).replace(
+    /['()*]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return `attachment; filename="${plain}"; filename*=UTF-8''${whole}`;
+}

@@ -1,0 +1,104 @@
+/** Making a file of bytes that are in the store, in the transaction of the mutation. */
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { tooLarge } from '../../lib/errors/too-large.ts';
+import { LIMITS } from '../../lib/limits.ts';
+import { uuidv7 } from '../../lib/values/ids.ts';
+import type { Tx } from '../../mixins/database/database.ts';
+import type { Unit } from '../../mixins/mutation/unit.ts';
+import type { FilesDeps } from './deps.ts';
+import {
+  type AttachmentCounts,
+  attachSql,
+  deleteUploadSql,
+  type FileRow,
+  fileSql,
+  insertFileSql,
+  keepContentSql,
+  noteBlobSql,
+  takeBlobsSql,
+  usageSql,
+} from './files.sql.ts';
+import { SCANS } from './scan.ts';
+
+/** Notes a new key in the store. */
+export async function newBlob({ database }: FilesDeps, tenantId: string): Promise<string> {
+  const key = `${tenantId}/${uuidv7()}`;
+  await database.shared('files', tenantId, (tx) => tx.query(noteBlobSql(tenantId, key)));
+  return key;
+}
+
+/** 413 when a tenant has no room for so many bytes more. */
+export async function refuseOverflow(tx: Tx, tenantId: string, more: number): Promise<void> {
+  const used = (await tx.first<{ bytes: number }>(usageSql(tenantId)))?.bytes ?? 0;
+  const left = LIMITS.files_of_tenant_max_bytes - used;
+  if (more <= left) return;
+  const maxBytes = Math.max(0, left);
+  throw new PlatformError('REQUEST_TOO_LARGE', `The files of the tenant leave room for ${maxBytes} bytes.`, {
+    details: { maxBytes },
+  });
+}
+
+interface StoredBytes {
+  readonly sha256: string;
+  readonly bytes: number;
+  /** The key of the blob that has them, or the upload that they are of. */
+  readonly from: { readonly key: string } | { readonly uploadId: string };
+}
+
+interface FileToMake {
+  readonly name: string;
+  readonly contentType: string;
+  readonly content: StoredBytes;
+  readonly attachTo: FileRow['records'][number] | null;
+}
+
+/** A new file; its content is stored once in a tenant. */
+export async function makeFile(
+  { jobs, scans }: FilesDeps,
+  { tx, request }: Unit,
+  { name, contentType, content, attachTo }: FileToMake,
+): Promise<FileRow> {
+  const { tenantId, userId } = request;
+  const { sha256, bytes, from } = content;
+  const kept = await tx.one<{ state: FileRow['state']; isNew: boolean }>(
+    keepContentSql(tenantId, { sha256, bytes, state: scans ? 'scanning' : 'ready' }),
+  );
+  if (kept.isNew) {
+    const { rowCount } = await tx.query(
+      takeBlobsSql(tenantId, sha256, 'key' in from ? { key: from.key, bytes } : from),
+    );
+    if (rowCount === 0 && bytes > 0)
+      throw new PlatformError('SERVICE_UNAVAILABLE', 'The bytes were removed meanwhile. Send them again.', {
+        retryAfterSeconds: 1,
+      });
+    if (scans) await jobs.enqueue(SCANS, { tenantId, sha256 }, { tx });
+  }
+  if ('uploadId' in from) await tx.query(deleteUploadSql(tenantId, from.uploadId, userId));
+  await refuseOverflow(tx, tenantId, 0);
+  const fileId = uuidv7();
+  await tx.query(insertFileSql(tenantId, { fileId, name, contentType, sha256, userId }));
+  if (attachTo) await attach(tx, tenantId, fileId, attachTo);
+  return tx.one<FileRow>(fileSql(tenantId, fileId));
+}
+
+export async function attach(
+  tx: Tx,
+  tenantId: string,
+  fileId: string,
+  target: FileRow['records'][number],
+): Promise<void> {
+  const [insert, count] = attachSql(tenantId, fileId, target);
+  await tx.query(insert);
+  const { ofFile, ofRecord } = await tx.one<AttachmentCounts>(count);
+  refuseTooMany(ofFile, LIMITS.file_attachments_max, 'A file may be attached to');
+  refuseTooMany(ofRecord, LIMITS.record_files_max, 'The files attached to a record may be');
+}
+
+export function refuseTooMany(count: number, max: number, what: string): void {
+  if (count > max) throw new PlatformError('TOO_MANY_ITEMS', `${what} ${max} at most.`, { details: { max } });
+}
+
+/** 413 when more is declared than is taken. */
+export function refuseLonger(declared: number | null, maxBytes: number): void {
+  if (declared !== null && declared > maxBytes) throw tooLarge(maxBytes);
+}

@@ -1,0 +1,81 @@
+/** Statements that remove what nothing needs any more. */
+import { LIMITS } from '../../lib/limits.ts';
+import { Sql } from '../../mixins/database/sql.ts';
+import type { Statement } from '../../mixins/database/statement.ts';
+import type { FileRow } from './files.sql.ts';
+
+/** Nobody can be about to take a blob that was noted this long ago: takeBlobsSql and appendSql ask for half of it. */
+const UNUSED_HOURS = 24;
+
+const AGAIN = `now() + make_interval(days => ${LIMITS.file_unattached_days})`;
+
+export function expiredUploadsSql(tenantId: string, take: number): Statement {
+  const sql = new Sql();
+  const tenant = sql.bind(tenantId, 'uuid');
+  return sql.statement(`DELETE FROM files.uploads WHERE tenant_id = ${tenant} AND upload_id IN (
+    SELECT upload_id FROM files.uploads WHERE tenant_id = ${tenant} AND expires_at < now()
+    LIMIT ${sql.bind(take, 'int')} FOR UPDATE SKIP LOCKED)`);
+}
+
+export type CheckedFile = Pick<FileRow, 'fileId' | 'records'>;
+
+/** Files of which it is time to see whether a record has them. */
+export function filesToCheckSql(tenantId: string, take: number): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT f.file_id AS "fileId",
+      (SELECT coalesce(json_agg(json_build_object('objectApiName', a.object_api_name, 'recordId', a.record_id)), '[]')
+        FROM files.attachments a WHERE a.tenant_id = f.tenant_id AND a.file_id = f.file_id) AS records
+    FROM files.files f WHERE f.tenant_id = ${sql.bind(tenantId, 'uuid')} AND f.check_at <= now()
+    ORDER BY f.check_at LIMIT ${sql.bind(take, 'int')}`);
+}
+
+/** Of the files that no record has, those of which that was so the last time; one that is being given to a record stays. */
+export function removeFilesSql(tenantId: string, ids: readonly string[]): Statement {
+  const sql = new Sql();
+  return sql.statement(`DELETE FROM files.files WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+    AND file_id = ANY (${sql.bind(ids, 'uuid[]')}) AND unattached AND check_at <= now()`);
+}
+
+/** What became of the check. */
+export function checkedFilesSql(tenantId: string, ids: readonly string[], attached: readonly string[]): Statement {
+  const sql = new Sql();
+  return sql.statement(`UPDATE files.files SET check_at = ${AGAIN}, unattached = file_id <> ALL (${sql.bind(attached, 'uuid[]')})
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND file_id = ANY (${sql.bind(ids, 'uuid[]')})`);
+}
+
+/** Locks contents of no file, so that none gets them. */
+export function unusedContentsSql(tenantId: string, take: number): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT sha256 FROM files.contents c WHERE c.tenant_id = ${sql.bind(tenantId, 'uuid')} AND NOT EXISTS (
+      SELECT FROM files.files f WHERE f.tenant_id = c.tenant_id AND f.sha256 = c.sha256)
+    LIMIT ${sql.bind(take, 'int')} FOR UPDATE SKIP LOCKED`);
+}
+
+/** Looks once more: a file may have got one before it was locked. */
+export function removeContentsSql(tenantId: string, hashes: readonly string[]): Statement {
+  const sql = new Sql();
+  return sql.statement(`DELETE FROM files.contents c WHERE c.tenant_id = ${sql.bind(tenantId, 'uuid')}
+    AND c.sha256 = ANY (${sql.bind(hashes, 'text[]')}) AND NOT EXISTS (
+      SELECT FROM files.files f WHERE f.tenant_id = c.tenant_id AND f.sha256 = c.sha256)`);
+}
+
+/** Blobs that belong to nothing; `all`: every blob, of a tenant in erasure. */
+export function unusedBlobsSql(tenantId: string, take: number, all = false): Statement {
+  const sql = new Sql();
+  const unused = ` AND upload_id IS NULL AND sha256 IS NULL AND noted_at < now() - interval '${UNUSED_HOURS} hours'`;
+  return sql.statement(`SELECT key FROM files.blobs WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}${all ? '' : unused}
+    LIMIT ${sql.bind(take, 'int')}`);
+}
+
+export function forgetBlobsSql(tenantId: string, keys: readonly string[]): Statement {
+  const sql = new Sql();
+  return sql.statement(`DELETE FROM files.blobs
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND key = ANY (${sql.bind(keys, 'text[]')})`);
+}
+
+/** Contents that have waited for their check for so long that its job may be lost. */
+export function unscannedSql(tenantId: string, take: number): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT sha256 FROM files.contents WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+    AND state = 'scanning' AND created_at < now() - interval '1 hour' LIMIT ${sql.bind(take, 'int')}`);
+}

@@ -1,0 +1,159 @@
+/** Uploads in chunks (the offsets of tus 1.0). Source: docs/reference/files.md#uploads. */
+import type { UploadBody } from '../../contracts/files.ts';
+import { addressOf, type Handler } from '../../contracts/operations.ts';
+import type { RequestContext } from '../../lib/context.ts';
+import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../lib/limits.ts';
+import { uuidv7 } from '../../lib/values/ids.ts';
+import { formatTimestamp } from '../../lib/values/time.ts';
+import { requireRecord } from './access.ts';
+import { digestOf, headOf } from './bytes.ts';
+import { contentTypeOf } from './content-type.ts';
+import type { FilesDeps } from './deps.ts';
+import {
+  appendSql,
+  countUploadsSql,
+  deleteUploadSql,
+  type FileRow,
+  forgetBlobSql,
+  insertUploadSql,
+  type PartRow,
+  partsSql,
+  type UploadRow,
+  uploadSql,
+} from './files.sql.ts';
+import { created } from './items.ts';
+import { change, earlierReply } from './mutation.ts';
+import { makeFile, newBlob, refuseLonger, refuseOverflow, refuseTooMany } from './store.ts';
+
+export const createUpload: Handler<'files.uploads.create', FilesDeps> = async (deps, request, call) => {
+  const { tenantId, userId } = request;
+  const { name, contentType, size, sha256 = null, attachTo } = call.body;
+  if (attachTo) await requireRecord(deps, request, attachTo);
+  return change(deps, request, call, async ({ tx }) => {
+    const upload = await tx.one<UploadRow>(
+      insertUploadSql(tenantId, userId, {
+        uploadId: uuidv7(),
+        name,
+        contentType,
+        size,
+        sha256,
+        objectApiName: attachTo?.objectApiName ?? null,
+        recordId: attachTo?.recordId ?? null,
+      }),
+    );
+    await refuseOverflow(tx, tenantId, 0);
+    const { ofTenant, ofUser } = await tx.one<{ ofTenant: number; ofUser: number }>(countUploadsSql(tenantId, userId));
+    refuseTooMany(ofUser, LIMITS.file_uploads_of_user_max, 'The open uploads of a user may be');
+    refuseTooMany(ofTenant, LIMITS.file_uploads_of_tenant_max, 'The open uploads of a tenant may be');
+    const Location = addressOf('files.uploads.get', { uploadId: upload.uploadId });
+    return { status: 201, headers: { Location }, body: presentUpload(upload) };
+  });
+};
+
+export const getUpload: Handler<'files.uploads.get', FilesDeps> = async (deps, request, { path }) => {
+  const upload = await openUpload(deps, request, path.uploadId);
+  return { headers: offsetHeaders(upload.received, upload.size), body: presentUpload(upload) };
+};
+
+export const appendChunk: Handler<'files.uploads.append', FilesDeps> = async (deps, request, call) => {
+  const { tenantId } = request;
+  const { body } = call;
+  const { received } = body;
+  if (received && 'failed' in received) {
+    await deps.database.shared('files', tenantId, (tx) => tx.query(forgetBlobSql(tenantId, received.key)));
+    return { body: null };
+  }
+  const upload = await openUpload(deps, request, call.path.uploadId);
+  if (Number(call.headers.uploadOffset) !== upload.received) throw otherOffset(upload.received);
+  const maxBytes = Math.min(LIMITS.file_chunk_max_bytes, upload.size - upload.received);
+  refuseLonger(body.bytes, maxBytes);
+  refuseShort(received?.bytes ?? body.bytes, upload);
+  if (!received) return { body: null, receive: { key: await newBlob(deps, tenantId), maxBytes } };
+  const grown = await deps.database.shared('files', tenantId, (tx) =>
+    tx.first<{ received: number }>(appendSql(tenantId, upload, received)),
+  );
+  // Another chunk was faster, or the upload has ended meanwhile.
+  if (!grown) throw otherOffset((await openUpload(deps, request, call.path.uploadId)).received);
+  return { status: 204, headers: offsetHeaders(grown.received, upload.size), body: null };
+};
+
+export const completeUpload: Handler<'files.uploads.complete', FilesDeps> = async (deps, request, call) => {
+  const { tenantId, userId } = request;
+  const { uploadId } = call.path;
+  const earlier = await earlierReply(deps, request, call);
+  if (earlier) return earlier;
+  const upload = await openUpload(deps, request, uploadId);
+  if (upload.received !== upload.size) throw otherOffset(upload.received);
+  const parts = await deps.database.shared('files', tenantId, (tx) =>
+    tx.all<PartRow>(partsSql(tenantId, { uploadId })),
+  );
+  const { sha256 } = call.body;
+  if ((upload.sha256 ?? sha256) !== sha256 || (await digestOf(deps.blobs, parts)) !== sha256)
+    throw new PlatformError('UPLOAD_CHECKSUM_MISMATCH', 'What was uploaded does not have this SHA-256.');
+  const target = targetOf(upload);
+  if (target) await requireRecord(deps, request, target);
+  const contentType = await contentTypeOf(upload.contentType, await headOf(deps.blobs, parts));
+  return change(deps, request, call, async (unit) => {
+    if (!(await unit.tx.first(uploadSql(tenantId, uploadId, userId, true)))) throw uploadNotFound();
+    const content = { sha256, bytes: upload.size, from: { uploadId } };
+    return created(
+      unit,
+      await makeFile(deps, unit, { name: upload.name, contentType, content, attachTo: target }),
+      target,
+    );
+  });
+};
+
+export const deleteUpload: Handler<'files.uploads.delete', FilesDeps> = (deps, request, call) =>
+  change(deps, request, call, async ({ tx }) => {
+    const { rowCount } = await tx.query(deleteUploadSql(request.tenantId, call.path.uploadId, request.userId));
+    if (rowCount === 0) throw uploadNotFound();
+    return { status: 204, body: null };
+  });
+
+/** An upload is its creator's alone. */
+async function openUpload({ database }: FilesDeps, request: RequestContext, uploadId: string): Promise<UploadRow> {
+  const { tenantId, userId } = request;
+  const statement = uploadSql(tenantId, uploadId, userId);
+  const upload = await database.shared('files', tenantId, (tx) => tx.first<UploadRow>(statement));
+  if (!upload) throw uploadNotFound();
+  return upload;
+}
+
+const targetOf = ({ objectApiName, recordId }: UploadRow): FileRow['records'][number] | null =>
+  objectApiName !== null && recordId !== null ? { objectApiName, recordId } : null;
+
+/** So small that the chunks of the largest file are still a short list. */
+const chunkMin = (size: number): number =>
+  Math.max(LIMITS.file_chunk_min_bytes, Math.ceil(size / LIMITS.file_chunks_max));
+
+function refuseShort(bytes: number | null, { received, size }: UploadRow): void {
+  if (bytes === null || received + bytes === size || bytes >= chunkMin(size)) return;
+  const message = `A chunk that is not the last one has ${chunkMin(size)} bytes at least.`;
+  throw new PlatformError('PARAMETER_INVALID', message, {
+    errors: [violation('header:Content-Length', 'PARAMETER_INVALID', message)],
+  });
+}
+
+const offsetHeaders = (received: number, size: number): Record<string, string> => ({
+  'Upload-Offset': String(received),
+  'Upload-Length': String(size),
+});
+
+const presentUpload = ({ uploadId, name, received, size, expiresAt }: UploadRow): UploadBody => ({
+  uploadId,
+  name,
+  offset: received,
+  size,
+  chunkMinBytes: chunkMin(size),
+  chunkMaxBytes: LIMITS.file_chunk_max_bytes,
+  expiresAt: formatTimestamp(new Date(expiresAt)),
+  uploadUrl: addressOf('files.uploads.append', { uploadId }),
+});
+
+const uploadNotFound = (): PlatformError =>
+  new PlatformError('UPLOAD_NOT_FOUND', 'The upload does not exist, has ended or has expired.');
+
+const otherOffset = (offset: number): PlatformError =>
+  new PlatformError('UPLOAD_OFFSET_CONFLICT', `The upload has ${offset} bytes.`, { details: { offset } });
