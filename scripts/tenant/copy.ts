@@ -18,8 +18,14 @@ export function addCopy(program: Command, session: Session): void {
       const { asOwner, copyTenant, stoppable } = await import('./moving/commands.ts');
       const sandbox = { maskKey: randomBytes(32).toString('hex'), maskRecords: mask };
       const copied = await stoppable((stopped) =>
-        asOwner('tenant copy', (database) =>
-          copyTenant(database, key, { records, trail: false }, { key: to, name, domains: false, sandbox }, stopped),
+        asOwner('tenant copy', (database, blobs) =>
+          copyTenant(
+            database,
+            key,
+            { blobs, records, trail: false },
+            { blobs, key: to, name, domains: false, sandbox },
+            stopped,
+          ),
         ),
       );
       session.show(copied, { json }, made(copied, 'a sandbox'));

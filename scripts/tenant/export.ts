@@ -13,7 +13,9 @@ export function addExport(program: Command, session: Session): void {
     .action(async (key, { to, json }) => {
       const { asOwner, exportToFile, stoppable } = await import('./moving/commands.ts');
       const { head, bytes, sha256 } = await stoppable((stopped) =>
-        asOwner('tenant export', (database) => exportToFile(database, key, to, stopped)),
+        asOwner('tenant export', (database, blobs) =>
+          exportToFile(database, key, to, stopped, { blobs, records: true, trail: true }),
+        ),
       );
       const lines = columns([
         ['tenant', `${head.tenant.key}, as of ${head.exportedAt}`],

@@ -32,8 +32,8 @@ export function addImport(program: Command, session: Session): void {
         return;
       }
       const imported = await stoppable((stopped) =>
-        asOwner('tenant import', (database, region) =>
-          importFromFile(database, file, { key, name, region, domains: !withoutDomains }, stopped),
+        asOwner('tenant import', (database, blobs, region) =>
+          importFromFile(database, file, { blobs, key, name, region, domains: !withoutDomains }, stopped),
         ),
       );
       session.show(imported, { json }, made(imported, 'imported'));

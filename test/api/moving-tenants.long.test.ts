@@ -16,6 +16,8 @@ import { SERVICES } from '../../config/services.ts';
 import { call } from '../../contracts/call.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import { PROJECT_PATH } from '../../lib/metadata/manifest.ts';
+import type { Blobs } from '../../mixins/blobs/blobs.ts';
+import { FolderBlobs } from '../../mixins/blobs/folder.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { ArchiveWriter, readArchive } from '../../scripts/tenant/moving/archive.ts';
 import { exportTenant } from '../../scripts/tenant/moving/export.ts';
@@ -27,6 +29,7 @@ import { type Api, api, demoPassword, tokenFor } from '../support/client.ts';
 import { deploymentEnded, deployOverHttp, destructiveManifest, wholePackage } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { root } from '../support/sources.ts';
+import { store } from './files/world.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are compared, whatever they hold
 type Anything = any;
@@ -67,6 +70,11 @@ describe('a tenant that is moved', function () {
     assert.equal(code, 0, stderr);
     return JSON.parse(stdout);
   };
+  const blobsOf = ({ config }: TestPlatform): Blobs => {
+    assert.ok(config.files.by === 'folder');
+    return new FolderBlobs(config.files.folder);
+  };
+  const allOf = (on: TestPlatform) => ({ blobs: blobsOf(on), records: true, trail: true });
   /** Runs the work of a command without a process for each. */
   const within = async <T>(on: TestPlatform, work: (database: Database) => Promise<T>): Promise<T> => {
     const database = new Database(on.database.url, { size: 3, applicationName: 'test' });
@@ -78,15 +86,20 @@ describe('a tenant that is moved', function () {
   };
   const importing = (path: string, given: Partial<ImportOptions> = {}, on = first): Promise<Imported> =>
     within(on, (database) =>
-      importFromFile(database, path, { region: null, domains: false, ...given }, new AbortController().signal),
+      importFromFile(
+        database,
+        path,
+        { blobs: blobsOf(on), region: null, domains: false, ...given },
+        new AbortController().signal,
+      ),
     );
   const copying = (from: string, to: string, records = false, maskRecords = false): Promise<Imported> =>
     within(first, (database) =>
       copyTenant(
         database,
         from,
-        { records, trail: false },
-        { key: to, domains: false, sandbox: { maskKey: 'secret', maskRecords } },
+        { blobs: blobsOf(first), records, trail: false },
+        { blobs: blobsOf(first), key: to, domains: false, sandbox: { maskKey: 'secret', maskRecords } },
         new AbortController().signal,
       ),
     );
@@ -113,6 +126,8 @@ describe('a tenant that is moved', function () {
     return api(on.baseUrl, await tokenFor(on.baseUrl, name));
   };
 
+  let stored: string;
+
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'erp-moving-'));
     file = join(folder, 'acme.tar.gz');
@@ -124,6 +139,7 @@ describe('a tenant that is moved', function () {
     });
     eve = api(first.baseUrl, await tokenFor(first.baseUrl, 'eve@acme.example'));
     await work(eve);
+    stored = (await store(eve, 'Plans of the office')).fileId;
     await call(first.broker, 'data.audit.seal', { tenantId });
     original = await everything(eve);
     ofRob = await records(api(first.baseUrl, await tokenFor(first.baseUrl, 'rob@acme.example')));
@@ -150,7 +166,7 @@ describe('a tenant that is moved', function () {
     assert.equal((await stat(file)).mode & 0o777, 0o600);
     assert.deepEqual(await readdir(folder), ['acme.tar.gz']);
     await assert.rejects(
-      within(first, (database) => exportToFile(database, 'acme', file, new AbortController().signal)),
+      within(first, (database) => exportToFile(database, 'acme', file, new AbortController().signal, allOf(first))),
       /is there already/,
     );
     const text = gunzipSync(await readFile(file)).toString('latin1');
@@ -168,7 +184,9 @@ describe('a tenant that is moved', function () {
     it('shows an administrator everything, with the same ids', async () => {
       assert.deepEqual([imported.key, imported.newUserIds, imported.domains], ['acme', false, ['acme.example']]);
       assert.notEqual(imported.tenantId, tenantId);
-      const after = await everything(await signedIn(second, imported.tenantId, 'acme', 'eve@acme.example'));
+      const admin = await signedIn(second, imported.tenantId, 'acme', 'eve@acme.example');
+      const after = await everything(admin);
+      assert.equal((await admin.get(`/files/${stored}/content`)).text, 'Plans of the office');
       for (const name of Object.keys(original)) assert.deepEqual(after[name], original[name], name);
     });
 
@@ -460,7 +478,7 @@ describe('a tenant that is moved', function () {
       const text = `# ${'x'.repeat(1024 * 1024)}\n`;
       const work = within(first, (database) =>
         database.transaction(async (tx) => {
-          const made = new TenantImport(tx, { key: 'wrong', region: null, domains: false });
+          const made = new TenantImport(tx, { blobs: blobsOf(first), key: 'wrong', region: null, domains: false });
           for await (const item of readArchive(createReadStream(file))) {
             await made.accept(item);
             for (let i = 0; item.kind === 'head' && i < 65; i++)
@@ -589,7 +607,7 @@ describe('a tenant that is moved', function () {
       const to = join(folder, 'none.tar.gz');
       const stopped = new AbortController();
       const exporting = (key: string, path: string): Promise<unknown> =>
-        within(first, (database) => exportToFile(database, key, path, stopped.signal));
+        within(first, (database) => exportToFile(database, key, path, stopped.signal, allOf(first)));
       await assert.rejects(exporting('nobody', to), /There is no tenant nobody/);
       await assert.rejects(exporting('acme', join(folder, 'no', 'folder.tar.gz')), /ENOENT/);
       stopped.abort();
@@ -606,7 +624,7 @@ describe('a tenant that is moved', function () {
     const lines = new Map<string, number>();
     let late: Anything;
     await within(first, (database) =>
-      exportTenant(database, 'acme', { records: true, trail: true }, async (item) => {
+      exportTenant(database, 'acme', allOf(first), async (item) => {
         if (item.kind !== 'rows') return;
         if (!late) late = await newOrder(eve);
         lines.set(item.part, (lines.get(item.part) ?? 0) + item.lines.filter((line) => line.includes(late.id)).length);

@@ -15,6 +15,7 @@ import { PARTS } from './parts.ts';
 const HEAD = 'tenant.json';
 const MANIFEST = 'manifest.json';
 const FILES = 'configuration/';
+const CONTENT = /^contents\/([0-9a-f]{64})\/\d{6}$/;
 /** An entry is closed when its rows have so many characters. */
 const ENTRY_CHARS = 4 * 1024 * 1024;
 /** One row may be long; nothing that is written here is longer. */
@@ -44,6 +45,7 @@ export class ArchiveWriter {
   readonly #entries: Entry[] = [];
   /** Of the export. */
   #at = new Date(0);
+  #content = { sha256: '', pieces: 0 };
   #part: { readonly name: string; number: number; lines: string[]; chars: number } | null = null;
 
   constructor(out: Writable) {
@@ -66,6 +68,13 @@ export class ArchiveWriter {
     if (item.kind === 'head') this.#at = new Date(item.head.exportedAt);
     if (item.kind === 'head') return this.#entry(HEAD, `${JSON.stringify(item.head, null, 2)}\n`);
     if (item.kind === 'file') return this.#entry(`${FILES}${item.path}`, item.text);
+    if (item.kind === 'content') {
+      if (this.#content.sha256 !== item.sha256) {
+        await this.#flush();
+        this.#content = { sha256: item.sha256, pieces: 0 };
+      }
+      return this.#entry(`contents/${item.sha256}/${String(++this.#content.pieces).padStart(6, '0')}`, item.bytes);
+    }
     if (this.#part?.name !== item.part) {
       await this.#flush();
       this.#part = { name: item.part, number: 0, lines: [], chars: 0 };
@@ -102,8 +111,8 @@ export class ArchiveWriter {
     }
   }
 
-  async #entry(name: string, text: string, rows?: number): Promise<void> {
-    const body = Buffer.from(text);
+  async #entry(name: string, content: string | Buffer, rows?: number): Promise<void> {
+    const body = Buffer.from(content);
     const sha256 = createHash('sha256').update(body).digest('hex');
     if (name !== MANIFEST)
       this.#entries.push({ name, bytes: body.length, sha256, ...(rows === undefined ? {} : { rows }) });
@@ -170,6 +179,8 @@ export async function* readArchive(file: Readable): AsyncGenerator<Item> {
 
 function itemOf(name: string, body: Buffer): Item {
   if (name === HEAD) return { kind: 'head', head: headOf(parsed<unknown>(name, body)) };
+  const [, sha256] = CONTENT.exec(name) ?? [];
+  if (sha256 !== undefined) return { kind: 'content', sha256, bytes: body };
   const text = body.toString('utf8');
   if (name.startsWith(FILES)) return { kind: 'file', path: name.slice(FILES.length), text };
   const part = /^([a-zA-Z0-9_/-]{1,200})\/\d{6,9}\.jsonl$/.exec(name)?.[1];

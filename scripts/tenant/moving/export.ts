@@ -3,10 +3,12 @@
  * bounded size. Source: docs/decisions/moving-a-tenant.md.
  */
 
+import { buffer } from 'node:stream/consumers';
 import type { MovedTable } from '../../../contracts/declaration.ts';
 import { tenantSchema } from '../../../lib/context.ts';
 import type { RateLimitOverrides } from '../../../lib/schema/snapshot.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
+import type { Blobs } from '../../../mixins/blobs/blobs.ts';
 import { type Database, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../../mixins/database/roles.ts';
 import { writeOperatorEntry } from '../../../services/metadata/operator-entry.ts';
@@ -26,6 +28,8 @@ import {
 import { PARTS } from './parts.ts';
 
 export interface ExportOptions {
+  /** Where the contents of files are. */
+  readonly blobs: Blobs;
   /** Records of all objects; without, those of users alone. */
   readonly records: boolean;
   /** Recorded events: history, audit trail, recycle bin, runs of agents, deployments. */
@@ -36,6 +40,9 @@ export interface ExportOptions {
 const BATCH_CHARS = 1024 * 1024;
 const BATCH_ROWS_MAX = 5_000;
 const FIRST_ROWS = 20;
+const BLOBS_PER_BATCH = 500;
+/** Of a content that travels; each is in memory. */
+const PIECE_BYTES = 4 * 1024 * 1024;
 
 const READ_ONLY = 'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY';
 /** A process that hangs gives its snapshot back some time; one that waits for a disk keeps it. */
@@ -162,7 +169,7 @@ class Reading {
     this.#sink = sink;
   }
 
-  async run({ records, trail }: ExportOptions): Promise<Head> {
+  async run({ blobs, records, trail }: ExportOptions): Promise<Head> {
     const components = await this.#components();
     const objects = components.filter(({ type }) => type === 'CustomObject').map(({ fullName }) => fullName);
     const sources = [
@@ -184,6 +191,7 @@ class Reading {
     await this.#sink({ kind: 'rows', part: COMPONENTS, lines: components.map(({ line }) => line) });
     for (const { path, yaml } of components) await this.#sink({ kind: 'file', path, text: yaml });
     for (const source of sources) await this.#table(source);
+    if (records) await this.#contents(blobs);
     return head;
   }
 
@@ -328,6 +336,25 @@ class Reading {
       take = Math.max(1, Math.min(fitting, take * 4, BATCH_ROWS_MAX));
     }
     await this.#tx.query('CLOSE moved');
+  }
+
+  /** Contents of files from their store, in pieces. */
+  async #contents(blobs: Blobs): Promise<void> {
+    this.#as('files');
+    await this.#tx.query(`DECLARE kept NO SCROLL CURSOR FOR SELECT sha256, key, bytes FROM files.blobs
+      WHERE tenant_id = ${literal(this.#tenant.id)} AND sha256 IS NOT NULL AND bytes > 0 ORDER BY sha256, position`);
+    for (;;) {
+      const { rows } = await this.#tx.query<{ sha256: string; key: string; bytes: number }>(
+        `FETCH FORWARD ${BLOBS_PER_BATCH} FROM kept`,
+      );
+      if (rows.length === 0) break;
+      for (const { sha256, key, bytes } of rows)
+        for (let from = 0; from < bytes; from += PIECE_BYTES) {
+          const range = { from, bytes: Math.min(PIECE_BYTES, bytes - from) };
+          await this.#sink({ kind: 'content', sha256, bytes: await buffer(await blobs.read(key, range)) });
+        }
+    }
+    await this.#tx.query('CLOSE kept');
   }
 
   #as(service: string | null): void {

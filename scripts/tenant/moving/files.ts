@@ -27,7 +27,7 @@ export async function exportToFile(
   key: string,
   path: string,
   stopped: AbortSignal,
-  options: ExportOptions = { records: true, trail: true },
+  options: ExportOptions,
 ): Promise<Exported> {
   if (path === STANDARD) return write(database, key, process.stdout, stopped, options);
   if (await exists(path)) throw new MovingRefused(`${path} is there already.`);
@@ -89,26 +89,34 @@ export async function importFromFile(
   stopped: AbortSignal,
 ): Promise<Imported> {
   const checked = path === STANDARD ? null : await checkFile(path, stopped);
-  return database.transaction(async (tx) => {
-    const file = path === STANDARD ? process.stdin : createReadStream(path);
-    // It may be a FIFO that waits for a peer.
-    stopped.addEventListener('abort', () => file.destroy(new Stopped()));
-    let tenant: TenantImport | null = null;
-    const { sink, done } = shown(async (item) => {
-      const key = options.key ?? (item.kind === 'head' ? item.head.tenant.key : '');
-      tenant ??= new TenantImport(tx, { ...options, key, ...(checked ? { sha256: checked.sha256 } : {}) });
-      await tenant.accept(item);
-    }, stopped);
-    try {
-      for await (const item of readArchive(file)) await sink(item);
-      if (stopped.aborted) throw new Stopped();
-      return await tenant!.finish();
-    } catch (error) {
-      throw stopped.aborted ? new Stopped() : error;
-    } finally {
-      done();
-    }
-  });
+  let tenant: TenantImport | null = null;
+  return database
+    .transaction(async (tx) => {
+      const file = path === STANDARD ? process.stdin : createReadStream(path);
+      // It may be a FIFO that waits for a peer.
+      stopped.addEventListener('abort', () => file.destroy(new Stopped()));
+      const { sink, done } = shown(async (item) => {
+        const key = options.key ?? (item.kind === 'head' ? item.head.tenant.key : '');
+        tenant ??= new TenantImport(tx, { ...options, key, ...(checked ? { sha256: checked.sha256 } : {}) });
+        await tenant.accept(item);
+      }, stopped);
+      try {
+        for await (const item of readArchive(file)) await sink(item);
+        if (stopped.aborted) throw new Stopped();
+        return await tenant!.finish();
+      } catch (error) {
+        throw stopped.aborted ? new Stopped() : error;
+      } finally {
+        done();
+      }
+    })
+    .catch((error: unknown) => discarded(tenant, error));
+}
+
+/** Throws the error, after nothing is left of the tenant. */
+async function discarded(tenant: TenantImport | null, error: unknown): Promise<never> {
+  await tenant?.discard();
+  throw error;
 }
 
 /** Makes a tenant of another one of the same database, without a file. */
@@ -119,21 +127,25 @@ export async function copyTenant(
   options: Omit<ImportOptions, 'region'>,
   stopped: AbortSignal,
 ): Promise<Imported> {
-  return database.transaction(async (tx) => {
-    const original = await tx.first<{ region: string }>({
-      text: 'SELECT region FROM metadata.tenants WHERE key = $1',
-      values: [from],
-    });
-    const tenant = new TenantImport(tx, { ...options, region: original?.region ?? null });
-    const { sink, done } = shown((item) => tenant.accept(item), stopped);
-    try {
-      await exportTenant(database, from, what, sink);
-      if (stopped.aborted) throw new Stopped();
-      return await tenant.finish();
-    } finally {
-      done();
-    }
-  });
+  let tenant: TenantImport | null = null;
+  return database
+    .transaction(async (tx) => {
+      const original = await tx.first<{ region: string }>({
+        text: 'SELECT region FROM metadata.tenants WHERE key = $1',
+        values: [from],
+      });
+      const made = new TenantImport(tx, { ...options, region: original?.region ?? null });
+      tenant = made;
+      const { sink, done } = shown((item) => made.accept(item), stopped);
+      try {
+        await exportTenant(database, from, what, sink);
+        if (stopped.aborted) throw new Stopped();
+        return await made.finish();
+      } finally {
+        done();
+      }
+    })
+    .catch((error: unknown) => discarded(tenant, error));
 }
 
 const exists = (path: string): Promise<boolean> =>

@@ -3,6 +3,7 @@
  * COMMIT, and nothing is left of one that did not get so far. Source: docs/decisions/moving-a-tenant.md.
  */
 
+import { createHash, type Hash } from 'node:crypto';
 import { DEFAULT_REGION } from '../../../config/env.ts';
 import type { MovedTable } from '../../../contracts/declaration.ts';
 import { messageOf } from '../../../lib/errors/thrown.ts';
@@ -13,6 +14,7 @@ import { requestId, uuidv7 } from '../../../lib/values/ids.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
 import { emitYaml } from '../../../lib/yaml/emit.ts';
 import { parseYaml } from '../../../lib/yaml/parse.ts';
+import type { Blobs } from '../../../mixins/blobs/blobs.ts';
 import { sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { ownerRole, serviceRole } from '../../../mixins/database/roles.ts';
 import { randomRest, timeOrderedIdSql } from '../../../mixins/database/time-ordered-id.ts';
@@ -22,7 +24,17 @@ import { componentsOf, findComponent, type State } from '../../../services/metad
 import { makeMovedTenant, type StoredComponent } from '../../../services/metadata/moved-tenant.ts';
 import { NEWEST_SCHEMA } from '../../../services/metadata/tenants.ts';
 import { UserIds } from './ids-of-users.ts';
-import { ADDRESSES, COMPONENTS, type Head, type Item, MovingRefused, objectOf, type Rows, USERS } from './items.ts';
+import {
+  ADDRESSES,
+  COMPONENTS,
+  type ContentPiece,
+  type Head,
+  type Item,
+  MovingRefused,
+  objectOf,
+  type Rows,
+  USERS,
+} from './items.ts';
 import { maskedEmail, maskedPhone } from './masks.ts';
 import { PARTS } from './parts.ts';
 
@@ -35,6 +47,8 @@ interface Sandbox {
 }
 
 export interface ImportOptions {
+  /** Where the contents of files are put. */
+  readonly blobs: Blobs;
   readonly key: string;
   readonly name?: string | undefined;
   /** null: that of the tenants here. */
@@ -96,7 +110,10 @@ export class TenantImport {
 
   async accept(item: Item): Promise<void> {
     if (item.kind === 'head') return this.#begin(item.head);
-    if (item.kind === 'file') {
+    if (item.kind === 'content') {
+      this.#loading ??= await this.#make();
+      await this.#loading.content(item);
+    } else if (item.kind === 'file') {
       this.#hold(item.path.length + item.text.length);
       this.#files[item.path] = this.#fileOf(item.path, item.text);
     } else if (item.part === USERS) for (const line of item.lines) this.#userIds.push(JSON.parse(line).id);
@@ -141,6 +158,11 @@ export class TenantImport {
       clients: this.#clients,
       identityProviders: this.#providers,
     };
+  }
+
+  /** Nothing is left in the store of a tenant that was not made. */
+  async discard(): Promise<void> {
+    await this.#loading?.removeContents();
   }
 
   #headOr(): Head {
@@ -236,6 +258,7 @@ export class TenantImport {
     });
     if (!state) throw new MovingRefused(`There is a tenant ${key} here. Give the import another key with --key.`);
     const loading = new Loading(this.#tx, head, {
+      blobs: this.#options.blobs,
       tenant: info,
       state,
       userIds,
@@ -267,6 +290,7 @@ export class TenantImport {
 }
 
 interface Into {
+  readonly blobs: Blobs;
   readonly tenant: TenantInfo;
   readonly state: State;
   /** Null: users keep their ids. */
@@ -305,6 +329,8 @@ class Loading {
   #knowsUsers = false;
   #indexes: readonly { readonly name: string; readonly definition: string }[] = [];
   #triggers: readonly string[] = [];
+  #content: { readonly sha256: string; readonly hash: Hash; bytes: number } | null = null;
+  readonly #blobKeys: string[] = [];
 
   constructor(tx: Tx, head: Head, into: Into) {
     this.#tx = tx;
@@ -375,6 +401,42 @@ class Loading {
         });
       if (rowCount !== batch.length) throw new MovingRefused(`Rows of ${part} are missing.`);
     }
+  }
+
+  /** The next piece of a content becomes a blob of its own. */
+  async content({ sha256, bytes }: ContentPiece): Promise<void> {
+    if (this.#content?.sha256 !== sha256) {
+      this.#endContent();
+      this.#content = { sha256, hash: createHash('sha256'), bytes: 0 };
+    }
+    const { id } = this.tenant;
+    const key = `${id}/${uuidv7()}`;
+    this.#blobKeys.push(key);
+    await this.#into.blobs.write(key, piecesOf(bytes));
+    this.#tx.actAs(serviceRole('files', id));
+    await this.#tx
+      .query('INSERT INTO files.blobs (tenant_id, key, sha256, position, bytes) VALUES ($1, $2, $3, $4, $5)', [
+        id,
+        key,
+        sha256,
+        this.#content.bytes,
+        bytes.length,
+      ])
+      .catch((error: unknown) => {
+        throw misfit('contents', error);
+      });
+    this.#content.hash.update(bytes);
+    this.#content.bytes += bytes.length;
+  }
+
+  #endContent(): void {
+    if (this.#content && this.#content.hash.digest('hex') !== this.#content.sha256)
+      throw new MovingRefused(`The content ${this.#content.sha256} of the file has other bytes than it says.`);
+    this.#content = null;
+  }
+
+  async removeContents(): Promise<void> {
+    for (const key of this.#blobKeys) await this.#into.blobs.remove(key);
   }
 
   #as({ service }: Target): void {
@@ -474,6 +536,7 @@ class Loading {
 
   /** Keys, indexes and triggers come back, counters go on, and users can be given a password. */
   async finish(): Promise<void> {
+    this.#endContent();
     this.#asOwner();
     await this.#statements(this.#indexes.map(({ definition }) => definition));
     for (const { table, name, definition } of this.#keys)
@@ -559,6 +622,10 @@ class Loading {
   async #statements(statements: readonly string[]): Promise<void> {
     for (const statement of statements) await this.#tx.query(statement);
   }
+}
+
+async function* piecesOf(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes;
 }
 
 /** Lines of about the same size together, without making lists of single characters of them. */

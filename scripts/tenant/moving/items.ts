@@ -37,7 +37,15 @@ export interface Rows {
   readonly lines: readonly string[];
 }
 
+/** A piece of the content of files: the pieces of one follow each other. */
+export interface ContentPiece {
+  readonly kind: 'content';
+  readonly sha256: string;
+  readonly bytes: Buffer;
+}
+
 export type Item =
+  | ContentPiece
   | { readonly kind: 'head'; readonly head: Head }
   | { readonly kind: 'file'; readonly path: string; readonly text: string }
   | Rows;

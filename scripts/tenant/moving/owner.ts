@@ -5,18 +5,20 @@
 import { readConfig } from '../../../config/env.ts';
 import { ALL_SERVICES } from '../../../config/services.ts';
 import { checkMigrated } from '../../../main.ts';
+import type { Blobs } from '../../../mixins/blobs/blobs.ts';
+import { openBlobs } from '../../../mixins/blobs/open.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { runningEmbeddedUrl } from '../../../mixins/database/embedded.ts';
 import { explained } from '../../../mixins/database/problem.ts';
 import { MovingRefused } from './items.ts';
 
 /**
- * Runs `work` on the database of DATABASE_URL, or on the embedded one of the platform that runs on DATA_DIR. `region`: REGION;
+ * Runs `work` on the database of DATABASE_URL, or on the embedded one of the platform that runs on DATA_DIR. `blobs`: of FILES_URL. `region`: REGION;
  * null where it is not set, as on the machine of an operator.
  */
 export async function asOwner<T>(
   name: string,
-  work: (database: Database, region: string | null) => Promise<T>,
+  work: (database: Database, blobs: Blobs, region: string | null) => Promise<T>,
 ): Promise<T> {
   const config = readConfig(process.env, { command: true });
   const url = config.databaseUrl ?? (await runningEmbeddedUrl(config.dataDir));
@@ -29,7 +31,7 @@ export async function asOwner<T>(
   try {
     const address = { variable: 'DATABASE_URL', url };
     for (const service of ALL_SERVICES) await explained(checkMigrated(database, service), address);
-    return await work(database, process.env['REGION'] ? config.region : null);
+    return await work(database, await openBlobs(config.files), process.env['REGION'] ? config.region : null);
   } finally {
     await database.close();
   }
