@@ -62,6 +62,10 @@ export interface Admission {
   readonly checked?: JudgedOperation;
   /** The request confirms a duplicate, which always needs an approval. */
   readonly duplicateConfirmation: boolean;
+  /** Of a composite request: its parts, which policies judge like calls of their own. Absent: it has none. */
+  readonly parts?: readonly Admission[];
+  /** Mutations that it stands for; absent: one, if it is one. */
+  readonly mutations?: number;
 }
 
 export interface Admitted {

@@ -8,10 +8,12 @@ import type { SystemPermission } from '../lib/schema/snapshot.ts';
 import { AGENT_RUN_OPERATIONS } from './data/agent-runs.ts';
 import type { AggregateQuery, AggregateResult, ObjectCatalog } from './data/aggregate.ts';
 import { CHECK_OPERATIONS } from './data/check.ts';
+import { COMPOSITE_OPERATIONS } from './data/composite.ts';
 import { CONNECTION_OPERATIONS } from './data/connections.ts';
 import { EXPLAIN_OPERATIONS } from './data/explain.ts';
 import { OBJECT_OPERATIONS } from './data/objects.ts';
 import { RECORD_OPERATIONS } from './data/records.ts';
+import type { RowsToWrite, RowsWritten } from './data/row-writes.ts';
 import { SHARE_OPERATIONS } from './data/shares.ts';
 import { TRAIL_OPERATIONS, type Verification, type VerifyRequest } from './data/trail.ts';
 import { TRANSITION_OPERATIONS } from './data/transitions.ts';
@@ -32,6 +34,7 @@ export const DATA_OPERATIONS = [
   ...CONNECTION_OPERATIONS,
   ...USER_OPERATIONS,
   ...AGENT_RUN_OPERATIONS,
+  ...COMPOSITE_OPERATIONS,
 ] as const;
 
 type PrincipalType = (typeof PRINCIPAL_TYPES)[number];
@@ -200,6 +203,11 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
    * named.
    */
   'data.files.referenced': { params: { tenantId: string; files: readonly AttachedFile[] }; result: string[] };
+  /**
+   * Writes rows of one object for the user of the request, at most `LIMITS.rows_max`, in one transaction. `key` is the
+   * idempotency key of these rows: sent again with it they get the outcome of the first time.
+   */
+  'data.rows.write': { params: RowsToWrite & { readonly key: string }; result: RowsWritten };
   /** Ids of those of the records that the user can see, or could when they were deleted. */
   'data.records.seen': {
     params: { tenantId: string; userId: string; records: readonly RecordName[] };
@@ -308,6 +316,8 @@ export const SERVICE = {
     'auth.users.mayInvite',
     'auth.users.prepareLink',
     'auth.users.sync',
+    // Until jobs do.
+    'data.rows.write',
     'metadata.snapshots.get',
     'metadata.tenants.list',
   ],
@@ -323,6 +333,7 @@ export const SERVICE = {
     'data.principals.check',
     'data.records.aggregate',
     'data.records.seen',
+    'data.rows.write',
     'data.scim.handle',
     'data.trail.ofRequests',
     'data.users.access',

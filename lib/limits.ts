@@ -49,6 +49,14 @@ export const LIMITS = {
   idempotency_retention_hours: 24,
   idempotency_wait_ms: 2_000,
   record_shares_max: 200,
+  composite_body_max_bytes: 4 * 1024 * 1024,
+  composite_requests_max: 50,
+  composite_records_max: 200,
+  /** Of one request among them. */
+  composite_references_max: 100,
+  composite_timeout_ms: 60_000,
+  /** Rows that are written in one transaction. */
+  rows_max: 500,
   request_records_max: 100,
   revert_records_max: 10_000,
   revert_time_ms: 15_000,

@@ -167,7 +167,7 @@ export interface HeaderParameter extends Parameter {
   name: keyof typeof HEADERS;
 }
 
-interface RequestBody {
+export interface RequestBody {
   required: boolean;
   schema: TSchema;
   description?: string;
@@ -244,6 +244,12 @@ export interface Operation {
    * said here alone: it needs the scopes of this operation, costs what it costs, and agent policies judge it like it.
    */
   checkedBy?: { readonly operationId: string; readonly as: string };
+  /**
+   * Carries out other operations, which its body names, and each is checked as if it had come alone. `requests`: those
+   * of the list `requests`; the call costs what they cost. `rows`: the operation that is tried out as `operation`, on the
+   * object `objectApiName`; each 10 items of the list `records` cost one unit more.
+   */
+  parts?: 'requests' | 'rows';
   precondition: 'ifMatch' | 'expectedRevision' | 'none';
   /**
    * A person needs a recent sign-in with two factors, where the tenant requires second factors (RFC 9470): the
@@ -382,6 +388,14 @@ export interface OperationCall<Body = unknown> {
   fingerprint?: string;
   /** Decimals are answered as JSON strings (Accept: application/json;IEEE754Compatible=true). */
   ieee754Compatible?: boolean;
+  /** The calls that it carries out, in the order of its body. */
+  parts?: readonly PartCall[];
+}
+
+/** A part of a composite request, as the gateway has checked it: references stand in it as they were sent. */
+export interface PartCall {
+  readonly referenceId: string;
+  readonly call: OperationCall;
 }
 
 /** Parameters of the action of the operation with this row. */
@@ -391,6 +405,7 @@ export type InputOf<Row extends Operation> = {
   query: QueryOf<Row['queryParameters']>;
   headers: HeadersOf<Row>;
   ieee754Compatible?: boolean;
+  parts?: readonly PartCall[];
 } & BodyOf<Row['requestBody']> &
   (Row['mutation'] extends true ? { fingerprint: string } : unknown);
 

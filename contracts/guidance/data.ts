@@ -51,6 +51,20 @@ export const DATA_GUIDANCE = {
     preconditions: [OBJECT, 'All required fields that have no default, with values that are known and not invented.'],
     commonErrors: ['VALIDATION_FAILED', 'DUPLICATE_RULE', 'UNIQUE_VALUE_CONFLICT', 'OBJECT_PERMISSION_DENIED'],
   },
+  'composite.requests.execute': {
+    whenToUse:
+      'When several changes belong together: all are stored or none, and later ones use the ids of records that earlier ones create.',
+    whenNotToUse:
+      'Not to save requests for changes that have nothing to do with each other: one that fails takes back all. Many records of one object are better off with `composite.records.write`.',
+    preconditions: [OBJECT, 'For changes of records that are there already, their ETags, as `headers.ifMatch`.'],
+    commonErrors: ['COMPOSITE_FAILED', 'COMPOSITE_REFERENCE_INVALID', 'PARAMETER_INVALID', 'SCOPE_INSUFFICIENT'],
+  },
+  'composite.records.write': {
+    whenToUse: 'To create, change or delete up to 200 records of one object at once.',
+    whenNotToUse: 'Not for records of several objects, or that refer to each other: use `composite.requests.execute`.',
+    preconditions: [OBJECT, 'Ids and ETags of the records that are changed or deleted.'],
+    commonErrors: ['COMPOSITE_FAILED', 'IF_MATCH_REQUIRED', 'OBJECT_NOT_FOUND', 'OBJECT_PERMISSION_DENIED'],
+  },
   'data.records.update': {
     whenToUse:
       'To change some fields of a record: send only those. null clears a field, a list replaces the whole list.',

@@ -822,7 +822,6 @@ export type ViolationCode = (typeof VIOLATION_CODES)[number] | ErrorCode;
 
 /** Codes of operations that are still to come: nothing answers them yet. */
 export const RESERVED_CODES: ReadonlySet<ErrorCode> = new Set([
-  'COMPOSITE_REFERENCE_INVALID',
   'DPOP_PROOF_INVALID',
   'JOB_NOT_FOUND',
   'SUBSCRIPTION_NOT_FOUND',
@@ -830,7 +829,6 @@ export const RESERVED_CODES: ReadonlySet<ErrorCode> = new Set([
   'CALENDAR_NOT_FOUND',
   'EVENT_NOT_FOUND',
   'JOB_STATE_CONFLICT',
-  'COMPOSITE_FAILED',
   'BULK_DATA_INVALID',
   'FILE_TYPE_NOT_ALLOWED',
   'RECURRENCE_INVALID',

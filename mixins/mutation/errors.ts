@@ -16,7 +16,7 @@ export function errorAttribute(error: unknown, name: 'where' | 'constraint' | 'c
   return typeof value === 'string' ? value : undefined;
 }
 
-const isLockTimeout = (error: unknown): boolean => sqlState(error) === LOCK_TIMEOUT;
+export const isLockTimeout = (error: unknown): boolean => sqlState(error) === LOCK_TIMEOUT;
 
 /** The same key may be tried again at once: nothing was committed, or the key says what was. */
 export const isTransient = (error: unknown): boolean =>

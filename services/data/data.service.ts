@@ -4,10 +4,11 @@ import { Templates } from '../../mixins/database/templates.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
+import { compositeActions } from './composite/actions.ts';
 import { connectionActions } from './connections/actions.ts';
 import { explainActions } from './explain/actions.ts';
 import { fileActions } from './files/actions.ts';
-import { type DataHandlers, publicHandlers } from './handlers.ts';
+import { type DataHandlers, type Handlers, publicHandlers } from './handlers.ts';
 import { startPeriodicWork } from './maintenance/periodic.ts';
 import { OlderSchemas } from './older-schema.ts';
 import { readActions } from './read/actions.ts';
@@ -54,16 +55,22 @@ export default async function dataService(platform: Platform): Promise<ServiceSc
   const olderSchemas = new OlderSchemas(database, log);
   const handlers = publicHandlers(readDeps, writeDeps, olderSchemas, log);
 
+  /** What composite requests may name. */
+  const operationActions = (own: Handlers, on: Pick<ReadDeps, 'database' | 'tenants'>) => ({
+    ...readActions(own),
+    ...writeActions(own, on.database, on.tenants),
+    ...transitionActions(own, (question) => call(broker, 'agent.transitions.judge', question)),
+    ...shareActions(own),
+    ...explainActions(own, on.database, on.tenants),
+    ...trailActions(own, on.database, on.tenants, stopping.signal),
+  });
+
   return {
     name: 'data',
     actions: {
-      ...readActions(handlers),
-      ...writeActions(handlers, database, tenants),
-      ...transitionActions(handlers, (question) => call(broker, 'agent.transitions.judge', question)),
-      ...shareActions(handlers),
+      ...operationActions(handlers, readDeps),
       ...fileActions(handlers, database, tenants),
-      ...explainActions(handlers, database, tenants),
-      ...trailActions(handlers, database, tenants, stopping.signal),
+      ...compositeActions(handlers, readDeps, writeDeps, operationActions),
       ...scimActions(handlers, { read: readDeps, write: writeDeps }),
       ...userActions(handlers, database, tenants, broker),
       ...connectionActions(database, tenants, log),

@@ -8,6 +8,7 @@ import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { logFailure } from '../../mixins/log-failure.ts';
 import type { OlderSchemas } from './older-schema.ts';
 import { type Read, type ReadDeps, runRead } from './read/read.ts';
+import { writeRowsOf } from './rows/write-rows.ts';
 import { type CheckCall, checkRecord } from './write/check.ts';
 import { type RequestedMutation, runRecordMutation } from './write/run-mutation.ts';
 import type { MutationCall, MutationDeps } from './write/write.ts';
@@ -29,6 +30,8 @@ export interface Handlers {
   readonly write: (mutation: RequestedMutation) => PublicHandler<MutationCall>;
   /** The handler of the operation that tries out a mutation of a record. */
   readonly check: PublicHandler<CheckCall>;
+  /** The handler of the internal action that writes many records. */
+  readonly rows: DataHandlers['rows.write'];
   /** The handler of any other mutation. */
   readonly mutation: <Input extends OperationCall>(
     work: (request: RequestContext, call: Input) => Promise<OperationReply>,
@@ -63,6 +66,10 @@ export function publicHandlers(
     check: (ctx) => {
       const request = requestContext(ctx);
       return logged(ctx.params.operationId, request, checkRecord(writeDeps, request, ctx.params));
+    },
+    rows: (ctx) => {
+      const request = requestContext(ctx);
+      return logged('data.rows.write', request, writeRowsOf(writeDeps, request, ctx.params));
     },
     mutation: (work) => (ctx) => {
       const request = requestContext(ctx);

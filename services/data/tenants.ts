@@ -93,10 +93,7 @@ export class Tenants {
       try {
         return await work(view);
       } catch (error) {
-        const stale =
-          error instanceof Stale ||
-          isShapeError(error) ||
-          (error instanceof PlatformError && !(await this.#isCurrent(tenantId, view)));
+        const stale = isStale(error) || (error instanceof PlatformError && !(await this.#isCurrent(tenantId, view)));
         if (!stale) throw error;
         this.forget(tenantId);
         if (attempts < ATTEMPTS_MAX && performance.now() < until) continue;
@@ -188,6 +185,9 @@ function viewOf(tenantId: string, tenant: Tenant, principal: Principal, copies: 
 /** A table or column was not there, or a prepared statement no longer fits: what a deployment leaves behind. */
 export const isShapeError = (error: unknown): boolean =>
   ['42P01', '42703', '42883', '0A000', '42804', '42P07'].includes(sqlState(error) ?? '');
+
+/** The work must be repeated with a newer view. */
+export const isStale = (error: unknown): boolean => error instanceof Stale || isShapeError(error);
 
 /** The versions that a statement saw must be those its view was made from. */
 export function assertFresh(view: Versions, metadataVersion: unknown, accessVersion: unknown): void {

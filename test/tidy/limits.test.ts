@@ -18,6 +18,8 @@ const LIMITS = new Proxy(CONFIGURED, {
 const INTERNAL: readonly (keyof typeof CONFIGURED)[] = [
   'bus_timeout_ms',
   'retries_serialization_max',
+  // Of jobs.
+  'rows_max',
   // No public operation streams events yet.
   'event_streams_of_caller_max',
   'event_streams_of_tenant_max',
@@ -39,6 +41,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
   '`anonymous`': [`${number(rateLimits.anonymous)} requests in 60 s`],
   '`documents`': [`${number(rateLimits.anonymous)} requests in 60 s`],
   'a request': [seconds(LIMITS.request_timeout_ms)],
+  'a [composite request](composite.md)': [seconds(LIMITS.composite_timeout_ms)],
   'a statement of a read in the database': [seconds(LIMITS.read_statement_timeout_ms)],
   'a statement of a mutation, or `validate`': [seconds(LIMITS.statement_timeout_ms)],
   'processor time of one check of configuration': [seconds(LIMITS.planning_task_processor_ms)],
@@ -181,6 +184,12 @@ const SENTENCES: Readonly<Record<string, readonly string[]>> = {
     `| body of a transition | ${bytes(LIMITS.transition_body_max_bytes)} |`,
     `| body of agent operations | ${bytes(LIMITS.agent_body_max_bytes)} |`,
     `| JSON depth | ${LIMITS.json_depth_max} levels: 400`,
+  ],
+  'composite.md': [
+    `carries out up to ${LIMITS.composite_requests_max} operations`,
+    `writes up to ${LIMITS.composite_records_max} records`,
+    `have ${bytes(LIMITS.composite_body_max_bytes)} at most`,
+    `up to ${LIMITS.composite_references_max} references`,
   ],
   'idempotency.md': [`waits up to ${seconds(LIMITS.idempotency_wait_ms)}, then 409`],
   'limits.md': [

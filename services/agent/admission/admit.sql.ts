@@ -32,6 +32,9 @@ const beingTried = ({ bind }: Sql, { request, call }: Call): string =>
         AND s.idempotency_key = ${bind(call.idempotencyKey, 'text')}
         AND s.fingerprint = ${bind(call.fingerprint, 'text')} AND s.status IS NULL)`;
 
+/** Mutations that a call takes from the budget. */
+export const mutationsOf = ({ mutation, mutations = 1 }: Admission): number => (mutation ? mutations : 0);
+
 /** A day is over 24 hours after its first call; the next call begins another. */
 const DAY_OVER = `d.began_at <= clock_timestamp() - interval '24 hours'`;
 
@@ -61,7 +64,7 @@ export function countStatement(
   return sql.statement(
     `WITH charge AS MATERIALIZED (
       SELECT CASE WHEN repeated THEN 0 ELSE ${cost} END AS cost,
-        CASE WHEN repeated THEN 0 ELSE ${call.mutation ? 1 : 0} END AS mutations
+        CASE WHEN repeated THEN 0 ELSE ${bind(mutationsOf(call), 'integer')} END AS mutations
       FROM (SELECT ${repeats(sql, { request, call })} AS repeated) asked),
     room AS MATERIALIZED (
       SELECT r.run_id FROM agent.runs r, charge

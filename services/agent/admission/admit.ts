@@ -43,6 +43,7 @@ import {
   type Call,
   countStatement,
   lockDayStatement,
+  mutationsOf,
   refusedStepStatement,
 } from './admit.sql.ts';
 import { budgetRefusal, type Charge, dayRefusal, type Standing, standingOf, type UsedDay } from './decide.ts';
@@ -53,8 +54,9 @@ type Outcome = Admitted | PlatformError;
 export async function admit(deps: AgentDeps, request: RequestContext, call: Admission): Promise<Admitted> {
   if (!isUuid(call.runId)) throw runNotFound();
   const admission = { request, call, stepId: uuidv7() };
-  const readsOthers =
-    call.expanded || call.related || call.lookedUp || fieldsGiven(call).length > 0 || sendsInput(call);
+  const readsOthers = [call, ...(call.parts ?? [])].some(
+    (one) => one.expanded || one.related || one.lookedUp || fieldsGiven(one).length > 0 || sendsInput(one),
+  );
   const caller = readsOthers ? await deps.findUser(request.tenantId, request.userId) : null;
   const [outcome, denied] = await deps.configurations.transaction(
     request.tenantId,
@@ -71,7 +73,9 @@ export async function admit(deps: AgentDeps, request: RequestContext, call: Admi
  * Objects on which the policies deny a check, or a read whose path names none: what they come upon is known to their
  * service alone.
  */
-function deniedObjects(snapshot: Snapshot, { request, call }: AdmittedCall): readonly string[] {
+function deniedObjects(snapshot: Snapshot, { request, call, stepId }: AdmittedCall): readonly string[] {
+  if (call.parts)
+    return [...new Set(call.parts.flatMap((part) => deniedObjects(snapshot, { request, call: part, stepId })))];
   if (call.mutation || (!call.checked && call.pathParameters['objectApiName'] !== undefined)) return [];
   const policies = policiesOf(snapshot, request.clientId);
   if (!policies.some(({ rules }) => rules.some(({ decision }) => decision === 'deny'))) return [];
@@ -116,8 +120,10 @@ export async function requestApproval(
 }
 
 /** `caller`: who reads other objects than that of the path; null: the call reads no others. */
-function verdictOf(snapshot: Snapshot, { request, call }: AdmittedCall, caller: UserIdentity | null): Verdict {
+function verdictOf(snapshot: Snapshot, admission: AdmittedCall, caller: UserIdentity | null): Verdict {
+  const { request, call } = admission;
   const policies = policiesOf(snapshot, request.clientId);
+  if (call.parts) return verdictOfParts(snapshot, admission, call.parts, caller);
   const objectApiName = call.pathParameters['objectApiName'] ?? null;
   const judged = (
     { operationId, agentApproval, duplicateConfirmation }: JudgedOperation,
@@ -152,6 +158,20 @@ function verdictOf(snapshot: Snapshot, { request, call }: AdmittedCall, caller: 
   return denials.find(({ decision }) => decision === 'deny') ?? verdict;
 }
 
+/** A composite request does what its parts do, and is denied where a policy denies it by name. */
+function verdictOfParts(
+  snapshot: Snapshot,
+  { request, call, stepId }: AdmittedCall,
+  parts: readonly Admission[],
+  caller: UserIdentity | null,
+): Verdict {
+  const itself = evaluate(policiesOf(snapshot, request.clientId), { ...call, objectApiName: null });
+  const verdicts = parts.map((part) => verdictOf(snapshot, { request, call: part, stepId }, caller));
+  if (itself.decision === 'deny') return itself;
+  const strictest = (decision: Verdict['decision']) => verdicts.find((verdict) => verdict.decision === decision);
+  return strictest('deny') ?? strictest('approve') ?? { decision: 'allow' };
+}
+
 /** A caller denied reading an object's records cannot reference them either. */
 const READ_OF_RECORD = {
   ...operationRow(READ_RECORD),
@@ -184,6 +204,14 @@ async function decide(
   if (run.dryRun || call.checked) {
     const counted = await count(tx, admission, day);
     return counted instanceof PlatformError ? counted : { ...counted, approvalRequired: true };
+  }
+  if (call.parts) {
+    await tx.query(refusedStepStatement(admission, 403, null));
+    return new PlatformError(
+      'AGENT_POLICY_DENIED',
+      'A part of the request needs an approval: send that part by itself, so that people are asked for it.',
+      { details: { policyApiName: verdict.terms.policy, operationId: call.operationId } },
+    );
   }
   return askFor(deps, tx, admission, day, {
     identity: identityOf(call, snapshot, null),
@@ -245,7 +273,7 @@ async function chargeOf(tx: Tx, asked: Call): Promise<Charge> {
   const { cost, mutation } = asked.call;
   if (!mutation) return { cost, mutations: 0 };
   const { yes } = await tx.one<{ yes: boolean }>(admittedBeforeStatement(asked));
-  return yes ? { cost: 0, mutations: 0 } : { cost, mutations: 1 };
+  return yes ? { cost: 0, mutations: 0 } : { cost, mutations: mutationsOf(asked.call) };
 }
 
 async function deny(tx: Tx, admission: AdmittedCall, policy: string): Promise<Outcome> {

@@ -53,14 +53,18 @@ export async function runRead<By extends Asker, Input, Answer>(
       const failed = unavailableOf(error);
       if (failed) throw failed;
       if (isServiceUnavailable(error)) throw serviceUnavailable(error);
-      if (sqlState(error)?.startsWith('22'))
-        throw new PlatformError('FILTER_VALUE_INVALID', 'A value of the query is out of range for its field.', {
-          cause: error,
-        });
+      const invalid = invalidValue(error);
+      if (invalid) throw invalid;
       throw new PlatformError('INTERNAL_ERROR', 'The records could not be read.', { cause: error });
     }
   }
 }
+
+/** The refusal of a value that PostgreSQL does not take; null: something else failed. */
+export const invalidValue = (error: unknown): PlatformError | null =>
+  sqlState(error)?.startsWith('22')
+    ? new PlatformError('FILTER_VALUE_INVALID', 'A value of the query is out of range for its field.', { cause: error })
+    : null;
 
 /** Serialization failure, deadlock, lock timeout. */
 const PASSING_STATES: ReadonlySet<string> = new Set(['40001', '40P01', '55P03']);

@@ -4,7 +4,7 @@ import type { DataHandlers, Handlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
 import { loadSamples } from './samples.ts';
 
-export const writeActions = ({ write, check }: Handlers, database: Database, tenants: Tenants) =>
+export const writeActions = ({ write, check, rows }: Handlers, database: Database, tenants: Tenants) =>
   ({
     'records.create': write('create'),
     'records.update': write('update'),
@@ -12,5 +12,6 @@ export const writeActions = ({ write, check }: Handlers, database: Database, ten
     'records.upsert': write('upsert'),
     'records.restore': write('restore'),
     'records.check': check,
+    'rows.write': rows,
     'samples.load': (ctx) => loadSamples(database, tenants, ctx.params),
   }) satisfies Partial<DataHandlers>;

@@ -17,7 +17,7 @@ export type CheckCall = OperationInput<'data.records.check'>;
 
 const rows: readonly Operation[] = DATA_OPERATIONS;
 /** The operations that can be tried out, by their names in a check. */
-const OPERATION_IDS: ReadonlyMap<string, string> = new Map(
+export const OPERATION_IDS: ReadonlyMap<string, string> = new Map(
   rows.flatMap(({ operationId, checkedBy }) => (checkedBy ? [[checkedBy.as, operationId] as const] : [])),
 );
 

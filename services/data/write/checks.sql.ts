@@ -1,5 +1,7 @@
 /** The part of a statement that every mutation of a record begins with: the versions of the tenant and the key. */
+import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import type { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
 import { claimKeySql } from '../../../mixins/mutation/key.sql.ts';
 import { VERSION_COLUMNS, type Versions } from '../view.ts';
 import { standardObject } from './standard-objects.ts';
@@ -14,10 +16,18 @@ export interface ClaimRow extends Versions {
 /** Columns of ClaimRow, of the CTEs state and key_claim. */
 export const CLAIM_COLUMNS = `${VERSION_COLUMNS}, EXISTS (SELECT FROM key_claim) AS claimed`;
 
+const stateLock = (object: Pick<ObjectMeta, 'apiName'>): string =>
+  standardObject(object)?.changesAccess ? 'UPDATE' : 'SHARE';
+
 /** CTE state: the versions of the tenant, locked; exclusively by a write that changes them. */
 export const stateSql = ({ object, unit: { schema } }: Write): string =>
   `state AS MATERIALIZED (SELECT metadata_version, access_version
-    FROM ${schema}._state FOR ${standardObject(object)?.changesAccess ? 'UPDATE' : 'SHARE'})`;
+    FROM ${schema}._state FOR ${stateLock(object)})`;
+
+/** The same lock before several writes of the object; the versions. */
+export const lockStateSql = (schema: string, object: Pick<ObjectMeta, 'apiName'>): Statement => ({
+  text: `SELECT ${VERSION_COLUMNS} FROM ${schema}._state state FOR ${stateLock(object)}`,
+});
 
 /** SQL condition on state: the versions are those of the view. */
 export const freshSql = ({ view }: Write, { bind }: Pick<Sql, 'bind'>): string =>

@@ -6,17 +6,19 @@ import { isNumbered, typeOf } from '../../../lib/schema/field-types/registry.ts'
 import { emptyRollup } from '../../../lib/schema/rollups.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
+import { SetSql } from '../../../mixins/database/set-sql.ts';
 import { type Placeholders, within } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { claimableSql, claimKeySql } from '../../../mixins/mutation/key.sql.ts';
 import { changesSql, columnName, columnType, etagOf, outputOf, recordJson, storedFields, table } from '../sql.ts';
+import { VERSION_COLUMNS, type Versions } from '../view.ts';
 import { CLAIM_COLUMNS, type ClaimRow, freshSql, stateSql } from './checks.sql.ts';
 import { confirmedSql } from './duplicates.sql.ts';
 import { foundSql, referencesSql } from './references.ts';
 import { actorSql, parentLocksSql } from './rollups.ts';
 import { deniedParentsSql } from './sharing.ts';
 import { standardObject, storeStandardSql } from './standard-objects.ts';
-import { newTrailIds, trailSql } from './trail.ts';
+import { newTrailIds, randomTrailIds, trailSql } from './trail.ts';
 import { idOf, itemAt, keyOf, userOf, valueAt } from './write.sql.ts';
 import type { ResolvedReferences, Write } from './write.ts';
 
@@ -45,25 +47,49 @@ export const insertSql = (write: Write): Statement =>
   write.deps.templates.statement(write, shapeOf(write), (placeholders) => textOf(write, placeholders));
 
 /** All that the text depends on beside the view; null: rare enough to be put together each time. */
-function shapeOf({ unit, view, object, call, place, confirmed, given }: Write): string | null {
+function shapeOf(write: Write): string | null {
+  const { unit, view, object, call, place, confirmed } = write;
   if (confirmed || unit.key.part || unit.checkOnly || place.size > 1 || standardObject(object)) return null;
+  return `create ${view.key} ${call.operationId} ${call.ieee754Compatible} ${object.apiName} ${shapeOfValues(write)}`;
+}
+
+/** What the text depends on among the values. */
+export function shapeOfValues({ given }: Write): string {
   const fields = given.map(({ field, lookup, value }) => {
     const targets = lookup?.targets.map(({ object: target, by }) => `${target.apiName}.${by.apiName}`) ?? [];
     return `${field.apiName}${lookup ? `:${targets.join('|')}` : value === null ? '-' : ''}`;
   });
-  return `create ${view.key} ${call.operationId} ${call.ieee754Compatible} ${object.apiName} ${fields.join()}`;
+  return fields.join();
 }
 
-function textOf(write: Write, placeholders: Placeholders<Write>): string {
+/** Result of insertManySql for each of the writes, in their order. */
+export interface InsertedRow extends Versions {
+  readonly made: boolean;
+  readonly found: readonly boolean[];
+  readonly denied: boolean;
+}
+
+/** The same for parts of one transaction that have one object and one shapeOfValues. */
+export function insertManySql(writes: readonly [Write, ...Write[]]): Statement {
+  const set = new SetSql(writes);
+  return set.statement(textOf(writes[0], set.placeholders, set));
+}
+
+function textOf(write: Write, placeholders: Placeholders<Write>, set: SetSql<Write> | null = null): string {
   const { object, unit, given } = write;
   const { of, constant } = placeholders;
   const bound = { bind: constant };
   const { schema, key } = unit;
-  const { cte: references, ids } = referencesSql(write, given, (item) => ({
-    ...within(placeholders, itemAt(given.indexOf(item))),
-    constant,
-  }));
-  const { columns, selects } = columnsOf(write, placeholders, ids);
+  const { cte: references, ids } = referencesSql(
+    write,
+    given,
+    (item) => ({
+      ...within(placeholders, itemAt(given.indexOf(item))),
+      constant,
+    }),
+    set !== null,
+  );
+  const { columns, selects } = columnsOf(write, placeholders, ids, set !== null);
   const deniedParents = deniedParentsSql(write, bound, ids, null);
   const parents = parentLocksSql(write, {
     object: object.apiName,
@@ -78,9 +104,32 @@ function textOf(write: Write, placeholders: Placeholders<Write>): string {
   const conditions = [
     freshSql(write, bound),
     ...[...ids.values()].map((id) => `${id} IS NOT NULL`),
-    ...(deniedParents ? ['NOT (SELECT denied FROM denied_parents)'] : []),
+    ...(deniedParents ? [set ? 'NOT denied_parents.denied' : 'NOT (SELECT denied FROM denied_parents)'] : []),
     ...(takesNumber ? [claimableSql(schema, key, keyValues)] : []),
   ];
+  if (set) {
+    const from = `state, refs JOIN input USING (n)${deniedParents ? ' JOIN denied_parents USING (n)' : ''}`;
+    const position = `(new_row._n + ${constant(write.place.index - 1, 'integer')})::integer`;
+    const ctes = [
+      stateSql(write),
+      references,
+      ...(deniedParents
+        ? [`denied_parents AS MATERIALIZED (SELECT refs.n, ${deniedParents} AS denied FROM refs)`]
+        : []),
+      ...parents.ctes,
+      `new_row AS MATERIALIZED (SELECT input.n AS _n, ${selects.join(', ')}
+        FROM ${from} WHERE ${conditions.join(' AND ')}${parents.after})`,
+      `inserted AS (INSERT INTO ${table(schema, object.apiName)} (${columns.join(', ')})
+        SELECT ${columns.join(', ')} FROM new_row)`,
+      `change AS MATERIALIZED (SELECT new_row."id" AS record_id, 1 AS record_version, ${position} AS position,
+          ${randomTrailIds}, ${createdChanges(write)} AS changes FROM new_row)`,
+      ...trailSql(write, placeholders, object, { kind: 'create', from: 'change', transactionSize: write.place.size }),
+    ];
+    const answer = `SELECT ${VERSION_COLUMNS}, new_row._n IS NOT NULL AS made, ${foundSql(ids)} AS found,
+        ${deniedParents ? 'denied_parents.denied' : 'false'} AS denied
+      FROM ${from} LEFT JOIN new_row ON new_row._n = input.n${actorSql(write, placeholders)} ORDER BY input.n`;
+    return `WITH input AS MATERIALIZED (${set.input()}),\n${ctes.join(',\n')}\n${answer}`;
+  }
   const json = recordJson('new_row', write.access.readable, write.call.ieee754Compatible);
   const outcome = {
     status: '201',
@@ -116,6 +165,7 @@ function columnsOf(
   write: Write,
   { of }: Placeholders<Write>,
   ids: ResolvedReferences,
+  many: boolean,
 ): { columns: string[]; selects: string[] } {
   const { object, unit } = write;
   const user = of(userOf, 'uuid');
@@ -127,7 +177,7 @@ function columnsOf(
     if (found) return ids.get(found.item) ?? of(valueAt(found.index), typeOf(field).bindType);
     // A number that was taken is not given back by a rollback.
     if (isNumbered(field) && unit.checkOnly) return 'NULL';
-    if (isNumbered(field)) return autoNumberSql(unit.schema, object.apiName, field);
+    if (isNumbered(field)) return autoNumberSql(unit.schema, object.apiName, field, many ? ' WHERE input.n > 0' : '');
     if (field.rollup) return emptyRollup(field);
     switch (field.system ? field.apiName : '') {
       case 'id':
@@ -153,10 +203,13 @@ function columnsOf(
   return { columns, selects };
 }
 
-/** The next number of a sequence in the field's format, such as INV-00042; longer numbers keep all their digits. */
-export function autoNumberSql(schema: string, objectApiName: string, field: FieldMeta): string {
+/**
+ * The next number of a sequence in the field's format, such as INV-00042; longer numbers keep all their digits. `each`: a
+ * condition that is true, on the rows of which each takes a number.
+ */
+export function autoNumberSql(schema: string, objectApiName: string, field: FieldMeta, each = ''): string {
   const sequence = literal(`${schema}.${identifier(`_seq_${objectApiName}_${field.apiName}`)}`);
-  return `(SELECT ${formattedSql(field.format, 'next.n')} FROM (SELECT nextval(${sequence}) AS n) next)`;
+  return `(SELECT ${formattedSql(field.format, 'next.n')} FROM (SELECT nextval(${sequence}) AS n${each}) next)`;
 }
 
 /** `{field: {from: null, to}}` of all values of a new record that the platform does not maintain. */

@@ -43,18 +43,21 @@ const namedBy =
 export const referencesIn = (given: readonly FieldValue[]): readonly FieldValue[] =>
   given.filter((item) => item.lookup);
 
-/** CTE refs, which looks up all references among `given`: ref0, ref1 and so on. */
+/** CTE refs, which looks up all references among `given`: ref0, ref1 and so on. `many`: for each row of input. */
 export function referencesSql(
   { view, unit }: Write,
   given: readonly FieldValue[],
   placeholders: (item: FieldValue) => Placeholders<FieldValue | undefined>,
+  many = false,
 ): { cte: string; ids: ResolvedReferences } {
   const lookups = referencesIn(given);
   const columns = lookups.map(
     (item, index) => `${lookupSql(view, unit.schema, placeholders(item), item)} AS ref${index}`,
   );
   return {
-    cte: `refs AS MATERIALIZED (SELECT ${columns.join(', ') || '1 AS none'})`,
+    cte: many
+      ? `refs AS MATERIALIZED (SELECT ${['input.n', ...columns].join(', ')} FROM input)`
+      : `refs AS MATERIALIZED (SELECT ${columns.join(', ') || '1 AS none'})`,
     ids: new Map(lookups.map((item, index) => [item, `refs.ref${index}`])),
   };
 }

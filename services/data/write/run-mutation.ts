@@ -131,11 +131,34 @@ interface AttemptContext {
   readonly attempt: Attempt;
   readonly ifMatch: readonly string[];
   readonly view: View;
+  /** The task is a part of a larger unit, which commits. */
+  readonly part?: Pick<Write, 'place' | 'created'> & {
+    /** Called with the write before its first step. */
+    readonly begun: (write: Write) => void;
+    /** Its steps; default: those of the mutation. */
+    readonly steps?: (steps: readonly Step[]) => readonly Step[];
+  };
 }
 
-/** Runs one task in a unit of its own. */
+/** Runs a mutation as a part of a larger unit: `unit` is the part. */
+export function runWithin(
+  unit: Unit,
+  context: Omit<AttemptContext, 'attempt' | 'checkOnly' | 'ifMatch' | 'request'>,
+  mutation: RequestedMutation,
+  call: MutationCall,
+  ifMatch: readonly string[] = versionsOf(mutation, call),
+): Promise<OperationReply> {
+  const { request, checkOnly } = unit;
+  const body = bodyOf(mutation, call);
+  const attempt: Attempt = { inUnit: (work) => work(unit) };
+  const own: AttemptContext = { ...context, request, checkOnly, ifMatch, attempt };
+  if (mutation !== 'upsert') return runTask(own, { mutation, call, body, external: null });
+  return upsert(own.deps.platform.database, own.view, call, body, (task) => runTask(own, task));
+}
+
+/** Runs one task, in a unit of its own where it is no part of another one. */
 async function runTask(context: AttemptContext, task: Task): Promise<OperationReply> {
-  const { deps, request, checkOnly, attempt, ifMatch, view } = context;
+  const { deps, request, checkOnly, attempt, ifMatch, view, part } = context;
   const { mutation, call, body } = task;
   const access = visibleObject(view, call.path.objectApiName);
   const id = mutation === 'create' ? uuidv7() : (call.path['id'] ?? '').toLowerCase();
@@ -146,17 +169,22 @@ async function runTask(context: AttemptContext, task: Task): Promise<OperationRe
   let write: Write | null = null;
   const begin = (unit: Unit): Write => {
     noteFacts(unit, view, access.object);
-    return (write = newWrite({ ...task, unit, deps, view, access, id, body, ifMatch, usernameConflict }));
+    const own = { ...task, unit, deps, view, access, id, body, ifMatch, usernameConflict };
+    if (!part) return (write = newWrite(own));
+    write = newWrite({ ...own, place: part.place, created: part.created });
+    part.begun(write);
+    return write;
   };
   const reply = await attempt
     .inUnit(
-      (unit) => run(begin(unit)),
+      (unit) => run(begin(unit), part?.steps),
       (unit) => atOnce(begin(unit)),
     )
     .catch(async (error: unknown) => {
-      throw await withAllConflicts(deps.platform.database, write, error);
+      // Of a part, the transaction must be rolled back first.
+      throw part ? error : await withAllConflicts(deps.platform.database, write, error);
     });
-  if (!checkOnly) await special?.committed(deps, request.tenantId);
+  if (!checkOnly && !part) await special?.committed(deps, request.tenantId);
   return reply;
 }
 
@@ -178,10 +206,10 @@ const rightsOf = memoize(({ profiles, permissionSets, roles, groups }: Snapshot)
 
 const versionOf = memoize((object: ObjectMeta): string => hash('sha256', canonicalize(object) ?? ''));
 
-async function run(write: Write): Promise<OperationReply> {
-  const reply = await runSteps(write, SPECS[write.mutation].steps);
+async function run(write: Write, steps = (own: readonly Step[]) => own): Promise<OperationReply> {
+  const reply = await runSteps(write, steps(SPECS[write.mutation].steps));
   await noteRollups(write);
-  return write.unit.checkOnly ? passed(write, reply) : reply;
+  return write.unit.checkOnly && !write.unit.key.part ? passed(write, reply) : reply;
 }
 
 /** One statement is one transaction by itself: the whole mutation, where nothing needs another one. Null: it does. */

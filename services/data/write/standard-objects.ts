@@ -6,7 +6,8 @@ import type { StandardObject, Write } from './write.ts';
 
 const STANDARD_OBJECTS: ReadonlyMap<string, StandardObject> = new Map([['User', USER_OBJECT]]);
 
-export const standardObject = ({ apiName }: ObjectMeta): StandardObject | undefined => STANDARD_OBJECTS.get(apiName);
+export const standardObject = ({ apiName }: Pick<ObjectMeta, 'apiName'>): StandardObject | undefined =>
+  STANDARD_OBJECTS.get(apiName);
 
 /** Step: completes the body before it is read. */
 export function completeBody(write: Write): void {

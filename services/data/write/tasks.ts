@@ -45,24 +45,68 @@ function lastPart(unit: Unit): Unit {
 /** Runs the tasks one after the other. The first refusal is thrown, and with the unit all of them are rolled back. */
 export async function runTasks(unit: Unit, context: TaskContext, tasks: readonly NextTask[]): Promise<void> {
   const { deps, call, commits = false, before = 0, begun } = context;
-  let { view } = context;
   const done: DoneTask[] = [];
-  const created: string[] = [];
   if (commits && tasks.length === 0) throw new Error('No task commits the unit.');
-  unit.tally.records = before;
+  const sequence = new TaskSequence(unit, context.view, { before, size: before + tasks.length });
   for (const [index, next] of tasks.entries()) {
-    const isLast = index === tasks.length - 1;
-    const isCommitting = commits && isLast;
-    const own = isCommitting ? lastPart(unit) : unit.part();
-    const place = { index: before + index, size: before + tasks.length };
-    const { steps, ...task } = next(done);
-    const write = newWrite({ call, ...task, unit: own, deps, view, place, created: [...created] });
-    begun?.(write);
-    const { headers } = await runSteps(write, steps);
-    if (!isCommitting) unit.tally.records += own.tally.records;
-    if (write.mutation === 'create') created.push(write.id);
-    done.push({ id: write.id, etag: headers?.['ETag'] });
-    if (!isLast && standardObject(write.object)?.changesAccess) view = await currentView(unit, view);
+    const isCommitting = commits && index === tasks.length - 1;
+    await sequence.run(isCommitting ? lastPart(unit) : unit.part(), async (own, at) => {
+      const { steps, ...task } = next(done);
+      const write = newWrite({ call, ...task, ...at, unit: own, deps });
+      begun?.(write);
+      const { headers } = await runSteps(write, steps);
+      done.push({ id: write.id, etag: headers?.['ETag'] });
+      return [write, undefined];
+    });
+  }
+}
+
+/** What a task must know of those before it. */
+type TaskPlace = Pick<Write, 'view' | 'place' | 'created'>;
+
+/** The tasks of one unit, one after the other. */
+export class TaskSequence {
+  readonly #unit: Unit;
+  readonly #size: number;
+  readonly #created: string[] = [];
+  #view: View;
+  #next: number;
+
+  /** `before`: records that the unit changes besides the tasks, and before them; `size`: all of them. */
+  constructor(unit: Unit, view: View, { before = 0, size }: { readonly before?: number; readonly size: number }) {
+    this.#unit = unit;
+    this.#view = view;
+    this.#next = before;
+    this.#size = size;
+    unit.tally.records = before;
+  }
+
+  /** The view at the versions that the tasks so far have made. */
+  get view(): View {
+    return this.#view;
+  }
+
+  /** The place of the next task. */
+  get place(): Write['place'] {
+    return { index: this.#next, size: this.#size };
+  }
+
+  /** Tasks that were stored together with one statement. */
+  count(records: number): void {
+    this.#next += records;
+    this.#unit.tally.records += records;
+  }
+
+  /** Runs a task in `own`, a part of the unit. It counts when it succeeds. `work` returns its write, and its result. */
+  async run<T>(own: Unit, work: (own: Unit, at: TaskPlace) => Promise<readonly [Write, T]>): Promise<T> {
+    const [write, result] = await work(own, { view: this.#view, place: this.place, created: [...this.#created] });
+    this.#next++;
+    // The last task, which commits, has counted itself before.
+    if (own.key.part) this.#unit.tally.records += own.tally.records;
+    if (write.mutation === 'create') this.#created.push(write.id);
+    if (this.#next < this.#size && standardObject(write.object)?.changesAccess)
+      this.#view = await currentView(this.#unit, this.#view);
+    return result;
   }
 }
 

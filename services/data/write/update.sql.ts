@@ -2,6 +2,7 @@
 import type { RecordOperation } from '../../../lib/access/decide.ts';
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
+import { SetSql } from '../../../mixins/database/set-sql.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { completeKeySql } from '../../../mixins/mutation/key.sql.ts';
@@ -25,8 +26,9 @@ import { actorSql, type PendingReference, parentLocksSql } from './rollups.ts';
 import { ruleFields } from './rules.ts';
 import { reachedSql } from './sharing.ts';
 import { standardObject } from './standard-objects.ts';
-import { newTrailIds } from './trail.ts';
-import type { ReachLevel, Write } from './write.ts';
+import { newTrailIds, randomTrailIds, trailSql } from './trail.ts';
+import { idOf, userOf } from './write.sql.ts';
+import type { FieldValue, ReachLevel, Write } from './write.ts';
 
 /** Columns that a write computing values under the lock reads and sets. */
 export interface LockPlan {
@@ -46,8 +48,25 @@ export interface LockedRow extends LockRow, Comparison {
 
 /** Claims the key, locks the record and its parents, looks references up and compares given values with stored ones. */
 export function lockForUpdateSql(write: Write, plan: LockPlan, operation: RecordOperation): Statement {
-  const { view, object, unit, given } = write;
   const sql = new Sql();
+  return sql.statement(lockText(write, sql, plan, operation));
+}
+
+/** The same for several records of one object, in their order, of which the bodies have the same fields; null: they have not. */
+export function lockManySql(
+  writes: readonly Write[],
+  plan: LockPlan,
+  operationOf: (given: readonly FieldValue[]) => RecordOperation,
+): Statement | null {
+  const set = new SetSql(writes);
+  const text = set.common((write, sql) => lockText(write, sql, plan, operationOf(write.given)));
+  if (text === null) return null;
+  return set.statement(`WITH input AS MATERIALIZED (${set.input()})
+    SELECT one.* FROM input CROSS JOIN LATERAL (${text}) one ORDER BY input.n`);
+}
+
+function lockText(write: Write, sql: Sql, plan: LockPlan, operation: RecordOperation): string {
+  const { view, object, unit, given } = write;
   const { cte: references, ids } = referencesSql(write, given, (item) => sql.for(item));
   const id = sql.bind(write.id, 'uuid');
   const parents = parentLocksSql(write, {
@@ -67,12 +86,12 @@ export function lockForUpdateSql(write: Write, plan: LockPlan, operation: Record
         AND ${reachSql(view, sql, object.apiName, 'read', 't')}
       FOR NO KEY UPDATE)`,
   ];
-  return sql.statement(`WITH ${ctes.join(',\n')}
+  return `WITH ${ctes.join(',\n')}
     SELECT ${CLAIM_COLUMNS}, locked."recordVersion",
       ${exactJson('locked', neededFields(write, plan))} AS stored,
       ${comparisonSql(sql, given, ids, 'locked')},
       ${reachedSql(write, sql, 'locked', operation, ids)} AS reached
-    FROM state CROSS JOIN refs LEFT JOIN locked ON true${actorSql(write, sql.for(write))}`);
+    FROM state CROSS JOIN refs LEFT JOIN locked ON true${actorSql(write, sql.for(write))}`;
 }
 
 /** Stored fields that the steps between lock and change read. */
@@ -151,6 +170,40 @@ export const etagSql = (alias: string): string => `'"' || erp.base36(${alias}."r
 
 const completeCte = ({ unit }: Write, sql: Sql, status: string, headers: string): string =>
   `key_done AS (${completeKeySql(unit.schema, unit.key, sql.for(unit.key).of, { status, headers, body: 'reply.body' }, 'FROM reply')})`;
+
+/** Changes the same fields of several records, each in its version, as parts of one transaction. */
+export function updateManySql(writes: readonly [Write, ...Write[]]): Statement {
+  const set = new SetSql(writes);
+  const { of, constant } = set.placeholders;
+  const [{ object, changed, unit, place }] = writes;
+  const records = table(unit.schema, object.apiName);
+  const id = of(idOf, 'uuid');
+  const sets = [
+    ...changed.map(
+      ({ field }, index) =>
+        `${columnName(field)} = ${of((write) => write.changed[index]?.value ?? null, typeOf(field).bindType)}`,
+    ),
+    '"recordVersion" = t."recordVersion" + 1',
+    '"updatedAt" = statement_timestamp()',
+    `"updatedById" = ${of(userOf, 'uuid')}`,
+  ];
+  const changes = changesSql(
+    changed.map((item) => item.field),
+    (field) => outputOf('former', field),
+    (field) => outputOf('updated', field),
+  );
+  const position = `(row_number() OVER () + ${constant(place.index - 1, 'integer')})::integer`;
+  const ctes = [
+    `former AS MATERIALIZED (SELECT t.* FROM ${records} t WHERE t."id" IN (SELECT ${id} FROM input))`,
+    `updated AS (UPDATE ${records} t SET ${sets.join(', ')} FROM input WHERE t."id" = ${id} RETURNING t.*)`,
+    `change AS MATERIALIZED (SELECT updated."id" AS record_id, updated."recordVersion" AS record_version,
+        ${position} AS position, ${randomTrailIds}, ${changes} AS changes
+      FROM updated JOIN former ON former."id" = updated."id")`,
+    ...trailSql(writes[0], set.placeholders, object, { kind: 'update', from: 'change', transactionSize: place.size }),
+  ];
+  return set.statement(`WITH input AS MATERIALIZED (${set.input()}),\n${ctes.join(',\n')}
+    SELECT count(*)::integer AS updated FROM updated`);
+}
 
 /** CTEs former and updated, the record as it was and as it becomes, and change, what differs, for trailSql. */
 export function changeSql(write: Write, sql: Sql, version: number): string[] {

@@ -27,18 +27,19 @@ import {
   type LockedRow,
   type LockPlan,
   lockForUpdateSql,
+  lockManySql,
   type ReplyRow,
   storedReplySql,
   storeSql,
+  updateManySql,
 } from './update.sql.ts';
 import { validationFailed } from './violations.ts';
 import type { FieldValue, Step, Write } from './write.ts';
 
-/** In the order of the checks of every mutation. */
-export const UPDATE_STEPS: readonly Step[] = [
-  completeBody,
-  readValues,
-  lockRecord,
+const BEFORE_LOCK: readonly Step[] = [completeBody, readValues];
+
+/** Checks of the locked record. */
+const OF_LOCKED: readonly Step[] = [
   mayUpdate,
   refuseDenied,
   refuseUnreached,
@@ -49,10 +50,44 @@ export const UPDATE_STEPS: readonly Step[] = [
   checkFiles,
   checkRules,
   refuseContent,
+];
+
+/** In the order of the checks of every mutation. */
+export const UPDATE_STEPS: readonly Step[] = [
+  ...BEFORE_LOCK,
+  lockRecord,
+  ...OF_LOCKED,
   checkDuplicates,
   keepWhenEqual,
   store,
 ];
+
+/** What can be read of an update before its record is locked. */
+export async function readUpdate(write: Write): Promise<void> {
+  for (const step of BEFORE_LOCK) await step(write);
+}
+
+/** Locks the records of updates, in the order of their ids; null: their bodies have not the same fields. */
+export function lockMany(writes: readonly Write[]): Promise<LockedRow[]> | null {
+  const statement = lockManySql(writes, { reads: [], sets: [], pending: [] }, operationOf);
+  return statement && (writes[0]?.unit.tx.all<LockedRow>(statement) ?? null);
+}
+
+/** The checks of an update that may be stored together with others: no duplicate rule looks at it. */
+export async function checkLocked(
+  write: Write,
+  row: LockedRow,
+  steps: (steps: readonly Step[]) => readonly Step[],
+): Promise<void> {
+  if (!(await takeLock(write, row))) throw new Error('A part has no key that could have been used.');
+  for (const step of steps(OF_LOCKED)) await step(write);
+}
+
+/** Stores updates of the same fields. */
+export async function updateMany(writes: readonly [Write, ...Write[]]): Promise<void> {
+  const { updated } = await writes[0].unit.tx.one<{ updated: number }>(updateManySql(writes));
+  if (updated !== writes.length) throw new Error('A locked record was not there any more.');
+}
 
 export async function readValues(write: Write): Promise<void> {
   const read = await readBody(write.view, write.object, write.access, write.body, 'update', write.unit.budget);
@@ -68,11 +103,16 @@ export async function readValues(write: Write): Promise<void> {
  */
 export async function lockRecord(write: Write, plan: LockPlan = { reads: [], sets: [], pending: [] }): Promise<void> {
   const { unit, given } = write;
-  const row = await unit.tx.one<LockedRow>(lockForUpdateSql(write, plan, operationOf(given)));
-  if (!(await readLock(write, row))) return;
+  await takeLock(write, await unit.tx.one<LockedRow>(lockForUpdateSql(write, plan, operationOf(given))));
+}
+
+/** False: the key had been used before. */
+async function takeLock(write: Write, row: LockedRow): Promise<boolean> {
+  if (!(await readLock(write, row))) return false;
   write.reached = row.reached;
   write.stored = row.stored;
-  Object.assign(write, resolveValues(write, given, row));
+  Object.assign(write, resolveValues(write, write.given, row));
+  return true;
 }
 
 /** Changing the owner needs more of the record's sharing than other changes. */

@@ -9,8 +9,11 @@ import { PlatformError, violation } from '../../../lib/errors/platform-error.ts'
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { fieldOf, ownEntry } from '../../../lib/schema/lookup.ts';
+import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { type Database, sqlState } from '../../../mixins/database/database.ts';
+import { SetSql } from '../../../mixins/database/set-sql.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
 import { visibleObject } from '../object-access.ts';
 import { columnName, etagOf, reachSql, schemaOf, table } from '../sql.ts';
 import { assertFresh } from '../tenants.ts';
@@ -87,7 +90,7 @@ const mayBeRaced = (found: FoundRecord | null, error: unknown): boolean =>
 const hasCode = (error: unknown, code: string): boolean => error instanceof PlatformError && error.code === code;
 
 /** The field and the value of the address. A field that is hidden or no external id is answered like an unknown one. */
-function externalKey(access: ObjectAccess, { path }: Pick<OperationCall, 'path'>): Omit<ExternalKey, 'found'> {
+export function externalKey(access: ObjectAccess, { path }: Pick<OperationCall, 'path'>): Omit<ExternalKey, 'found'> {
   const name = path['externalIdField'] ?? '';
   const field = ownEntry(access.fields, name)?.read ? fieldOf(access.object, name) : undefined;
   if (!field?.externalId) throw invalid('externalIdField', 'The object has no such external id for this connection.');
@@ -115,6 +118,21 @@ const invalid = (parameter: string, message: string): PlatformError =>
   new PlatformError('PARAMETER_INVALID', message, {
     errors: [violation(`path:${parameter}`, 'PARAMETER_INVALID', message)],
   });
+
+/** The record of each key of a unique field that the user can see; id null: there is none. */
+export function findManySql(view: View, object: ObjectMeta, keys: readonly Omit<ExternalKey, 'found'>[]): Statement {
+  const set = new SetSql(keys);
+  const field = keys[0]?.field;
+  if (!field) throw new Error('No keys are looked for.');
+  const { of, constant } = set.placeholders;
+  const key = of(({ value }) => value, typeOf(field).bindType);
+  const found = `SELECT t."id" AS id, t."recordVersion" AS version FROM ${table(schemaOf(view.tenantId), object.apiName)} t
+    WHERE ${sameKey(`t.${columnName(field)}`, key, field)}
+      AND ${reachSql(view, { bind: constant }, object.apiName, 'read', 't')} LIMIT 1`;
+  return set.statement(`WITH input AS MATERIALIZED (${set.input()})
+    SELECT found.id, found.version AS "recordVersion" FROM input LEFT JOIN LATERAL (${found}) found ON true
+    ORDER BY input.n`);
+}
 
 interface FoundRow extends Versions {
   /** The body gives another value for the key. */

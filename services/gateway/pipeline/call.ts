@@ -74,6 +74,13 @@ export class Call {
   asked: OperationCall | null = null;
   /** The operation that the call tries out; null: it is no check. */
   checked: Operation | null = null;
+  /** A body that has been parsed already: of a part of a composite request. */
+  content: { readonly value: unknown } | null = null;
+  /** The parts of a composite request, as calls of their own. */
+  parts: readonly Call[] = [];
+  /** Cost units of a composite request, and the mutations that it stands for. */
+  priceOfParts = 0;
+  mutations = 0;
   /** The references that the call expands. */
   expanded: readonly string[] = [];
   /** The run that has admitted the call. */
@@ -135,6 +142,7 @@ export class Call {
   forget(): void {
     this.body = null;
     this.asked = null;
+    this.parts = [];
     this.outcome = null;
     // It holds the promise of the answer, and that the answer.
     this.abort = null;

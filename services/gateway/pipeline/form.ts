@@ -7,7 +7,9 @@ import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { ViolationList } from '../../../lib/errors/violation-list.ts';
 import { completeFingerprint, fingerprintHead, fingerprintWithDigest } from '../../../lib/json/fingerprint.ts';
+import { isObject } from '../../../lib/json/objects.ts';
 import { JsonError, parseJson, parseJsonBytes } from '../../../lib/json/parse.ts';
+import { hasReference, memberAt } from '../../../lib/json/references.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import {
   HEADERS,
@@ -16,6 +18,7 @@ import {
   type OperationCall,
   type OperationHeaders,
   type Parameter,
+  type RequestBody,
 } from '../../../lib/operation.ts';
 import type { StreamedBody } from '../../../lib/streams.ts';
 import { collectBodyViolations, valueProblem } from '../../../lib/validation.ts';
@@ -34,6 +37,12 @@ class Problems {
   readonly #violations = new ViolationList<ErrorCode>();
   /** Of the first violation: the answer has its code. */
   #details: Record<string, unknown> | undefined;
+  /** In a part of a composite request: whether a value is not known yet, because a reference stands for it. */
+  readonly isOpen: ((value: unknown) => boolean) | null;
+
+  constructor({ content }: Pick<Call, 'content'>) {
+    this.isOpen = content && isReferring;
+  }
 
   add(code: ErrorCode, pointer: string, message: string, details?: Record<string, unknown>): void {
     if (this.#violations.list.length === 0) this.#details = details;
@@ -42,7 +51,10 @@ class Problems {
 
   /** Adds the violations of a body. */
   addBody(schema: TSchema, body: unknown): void {
-    collectBodyViolations(schema, body, this.#violations);
+    const found = this.isOpen ? new ViolationList<ErrorCode>() : this.#violations;
+    collectBodyViolations(schema, body, found);
+    if (!this.isOpen) return;
+    for (const one of found.list) if (!this.isOpen(valueAt(body, one.pointer))) this.#violations.add(() => one);
   }
 
   /** The refusal of the request; null when nothing is wrong with it. */
@@ -57,6 +69,18 @@ class Problems {
     );
   }
 }
+
+const isReferring = (value: unknown): boolean => typeof value === 'string' && hasReference(value);
+
+/** The value to which a JSON Pointer leads. */
+const valueAt = (body: unknown, pointer: string): unknown =>
+  memberAt(
+    body,
+    pointer
+      .split('/')
+      .slice(1)
+      .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~')),
+  );
 
 /** Step: reads the form of the call. */
 export function checkForm(_gate: unknown, x: Call): void {
@@ -79,7 +103,7 @@ export function identify(_gate: unknown, { asked, route }: Call): void {
  */
 function readForm(x: Call, route: Route): OperationCall {
   const { operation } = route;
-  const problems = new Problems();
+  const problems = new Problems(x);
   const path = readPath(x, route, problems);
   const pairs = readPairs(x.rawQuery, problems);
   const query = readQuery(pairs, route, problems);
@@ -114,14 +138,15 @@ function readPath(x: Call, route: Route, problems: Problems): Record<string, str
       continue;
     }
     const parameter = route.pathParameters[i];
-    path[name] = parameter && isId(parameter.schema) ? value.toLowerCase() : value;
+    const isText = !parameter || !isId(parameter.schema) || problems.isOpen?.(value);
+    path[name] = isText ? value : value.toLowerCase();
     if (parameter) check(`path:${name}`, value, parameter, problems);
   }
   return path;
 }
 
 /** True for a UUID parameter; UUIDs compare case-insensitively. */
-const isId = (schema: TSchema & { format?: string }): boolean => schema.format === 'uuid';
+export const isId = (schema: TSchema & { format?: string }): boolean => schema.format === 'uuid';
 
 /** Percent-encoded text decoded; null when it is malformed. */
 export function decode(text: string): string | null {
@@ -244,6 +269,7 @@ function expected(schema: TSchema): string {
 }
 
 function check(pointer: string, value: unknown, parameter: Parameter, problems: Problems): void {
+  if (problems.isOpen?.(value)) return;
   const problem = valueProblem(parameter.schema, value);
   if (problem !== null) problems.add('PARAMETER_INVALID', pointer, `${parameter.name} ${problem}.`);
 }
@@ -336,6 +362,7 @@ const isEmptyObject = (body: Buffer): boolean => EMPTY_OBJECT.test(body.toString
 
 function readBody(x: Call, operation: Operation, problems: Problems): unknown {
   const declared = operation.requestBody;
+  if (x.content) return readContent(x.content.value, operation, problems);
   if (declared?.kind === 'stream') return readDeclared(x, operation, problems);
   if (x.body === null) {
     if (declared?.required) problems.add('BODY_REQUIRED', '', 'This operation needs a JSON body.');
@@ -356,10 +383,23 @@ function readBody(x: Call, operation: Operation, problems: Problems): unknown {
     problems.add('REQUEST_MALFORMED', '', error.message, error.details);
     return undefined;
   }
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    problems.add('PARAMETER_INVALID', '', 'The body must be a JSON object.');
-  else if (declared.validate !== false) problems.addBody(declared.schema, body);
+  checkContent(body, declared, problems);
   return body;
+}
+
+function checkContent(body: unknown, declared: RequestBody, problems: Problems): void {
+  if (!isObject(body)) problems.add('PARAMETER_INVALID', '', 'The body must be a JSON object.');
+  else if (declared.validate !== false) problems.addBody(declared.schema, body);
+}
+
+/** The body of a part of a composite request; undefined: it has none. */
+function readContent(body: unknown, { requestBody: declared, mutation }: Operation, problems: Problems): unknown {
+  const isEmpty = isObject(body) && Object.keys(body).length === 0;
+  if (body === undefined) {
+    if (declared?.required) problems.add('BODY_REQUIRED', '', 'This operation needs a JSON body.');
+  } else if (declared) checkContent(body, declared, problems);
+  else if (!(mutation && isEmpty)) problems.add('REQUEST_MALFORMED', '', 'This operation takes no body.');
+  return declared ? body : undefined;
 }
 
 /** What a client declares about a body that is streamed. */

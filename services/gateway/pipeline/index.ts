@@ -35,6 +35,7 @@ import { signInInsufficient } from './challenge.ts';
 import { toPlatformError } from './failures.ts';
 import { checkForm, identify } from './form.ts';
 import type { Gate, Step } from './gate.ts';
+import { enterParts, type PartSteps } from './parts.ts';
 import { allowed } from './router.ts';
 import { enterRun, runOf } from './run-calls.ts';
 import { isAgent } from './session.ts';
@@ -51,7 +52,12 @@ const OF_CALLER: readonly Step[] = [
 ];
 
 const BEFORE_BODY: readonly Step[] = [findRoute, authenticate, ...OF_CALLER];
-const FROM_CALL: readonly Step[] = [identify, chooseChecked, checkAccessScope, spendExpansions, askRun];
+const OF_FORM: readonly Step[] = [chooseChecked, checkAccessScope, spendExpansions];
+const OF_PART: PartSteps = {
+  ofCaller: [findRoute, checkScope, checkPermission, checkSignIn],
+  ofForm: [checkForm, ...OF_FORM],
+};
+const FROM_CALL: readonly Step[] = [identify, ...OF_FORM, enterParts(OF_PART), askRun];
 const WITHOUT_BODY: readonly Step[] = [checkForm, ...FROM_CALL];
 const WITH_BODY: readonly Step[] = [giveWay, checkForm, giveWay, ...FROM_CALL];
 const RECEIVING_BODY: readonly Step[] = [receiveBody, ...WITH_BODY];

@@ -120,13 +120,18 @@ function admissionOf(x: Call, call: OperationCall, runId: string): Admission {
     fingerprint: mutation ? fingerprintOf(call) : null,
     idempotencyKey: mutation ? (idempotencyKey ?? null) : null,
     risk,
-    cost: (checked?.cost ?? cost) + expansionCost(x),
+    cost:
+      Math.max(checked?.cost ?? cost, x.priceOfParts) +
+      [x, ...x.parts].reduce((sum, one) => sum + expansionCost(one), 0),
     mutation,
     agentApproval,
     previewable: dryRun === true,
     ...(checked ? { checked: checkedCall(checked, call) } : {}),
     requestId: x.requestId,
     duplicateConfirmation: mutation && duplicateConfirmation !== undefined,
+    ...(x.parts.length > 0
+      ? { parts: x.parts.map((part) => admissionOf(part, callOf(part), runId)), mutations: x.mutations }
+      : {}),
   };
 }
 

@@ -129,6 +129,34 @@ async function winCustomer({ recorder, sam, sue, ada }: Company): Promise<void> 
     body: { employees: 42 },
   });
   await recorder.example(ada, 'data.history.list', { path });
+  await recorder.example(sam, 'composite.requests.execute', {
+    body: {
+      requests: [
+        {
+          referenceId: 'opportunity',
+          method: 'POST',
+          path: '/data/Opportunity__c',
+          body: { name: 'Office furniture Oldenburg', AccountId__c: created.body.id },
+        },
+        {
+          referenceId: 'contact',
+          method: 'POST',
+          path: '/data/Contact',
+          body: { name: 'Ute Brandt', lastName: 'Brandt', accountId: '@{opportunity.AccountId__c}' },
+        },
+      ],
+    },
+  });
+  await recorder.example(sam, 'composite.records.write', {
+    body: {
+      objectApiName: 'Contact',
+      operation: 'create',
+      records: [
+        { fields: { name: 'Jan Meier', lastName: 'Meier', accountId: created.body.id } },
+        { fields: { name: 'Lena Vogt', lastName: 'Vogt', accountId: created.body.id } },
+      ],
+    },
+  });
   await recorder.example(sam, 'data.changes.list', { path: Account, query: { cursor: before.resumeCursor } });
 }
 

@@ -1,0 +1,54 @@
+/** Writes of many records of one object in one call: the internal action behind them, and what becomes of each row. */
+import type { ErrorCode, ViolationCode } from '../../lib/errors/catalogue.ts';
+
+export const ROW_OPERATIONS = ['create', 'update', 'upsert', 'delete'] as const;
+
+export type RowOperation = (typeof ROW_OPERATIONS)[number];
+
+export interface RowToWrite {
+  readonly id?: string;
+  readonly ifMatch?: string;
+  readonly duplicateConfirmation?: string;
+  readonly fields?: object;
+}
+
+/** The code of a row that was valid, and was rolled back because another one failed. */
+export const ROLLED_BACK = 'ROLLED_BACK';
+
+export interface RowError {
+  readonly code: ViolationCode | ErrorCode | typeof ROLLED_BACK;
+  readonly message: string;
+  /** Into the row. */
+  readonly pointer?: string;
+  readonly detail?: Readonly<Record<string, unknown>>;
+}
+
+/** Outcome of a row, with the status that the operation on one record would have answered. */
+export interface RowResult {
+  readonly index: number;
+  readonly id: string | null;
+  readonly status: number;
+  readonly etag: string | null;
+  readonly created: boolean;
+  readonly errors: readonly RowError[];
+}
+
+export interface RowsToWrite {
+  readonly objectApiName: string;
+  readonly operation: RowOperation;
+  /** Of an upsert: the field by which the record is found. */
+  readonly externalIdField?: string;
+  /** One row that fails leaves nothing of the others. */
+  readonly allOrNone: boolean;
+  readonly checkOnly: boolean;
+  /** `report`: duplicates that a person could confirm are stored, and named in the result. Default: `reject`. */
+  readonly duplicatePolicy?: 'reject' | 'report';
+  /** `lastWriteWins`: rows need no `ifMatch`, and the user needs `modifyAll`. Default: `requireEtag`. */
+  readonly conflictPolicy?: 'requireEtag' | 'lastWriteWins';
+  readonly rows: readonly RowToWrite[];
+}
+
+export interface RowsWritten {
+  readonly committed: boolean;
+  readonly results: readonly RowResult[];
+}

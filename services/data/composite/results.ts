@@ -1,0 +1,102 @@
+/** Results of parts: what a composite request answers, and what its references find. */
+
+import { ROLLED_BACK } from '../../../contracts/data/row-writes.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { VIOLATIONS_MAX } from '../../../lib/errors/violation-list.ts';
+import { JsonError, parseJson } from '../../../lib/json/parse.ts';
+import { memberAt } from '../../../lib/json/references.ts';
+import { LIMITS } from '../../../lib/limits.ts';
+import type { OperationReply } from '../../../lib/operation.ts';
+
+interface Item {
+  readonly referenceId: string;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON. */
+  readonly body: string;
+}
+
+const HEADERS = { ETag: 'etag', Location: 'location' } as const;
+
+export class Results {
+  readonly #items: Item[] = [];
+  readonly #bodies = new Map<string, unknown>();
+  #chars = 0;
+
+  get failed(): boolean {
+    return this.#items.some(({ status }) => status >= 400);
+  }
+
+  /** Adds what a part has answered. Throws when all answers together are too long. */
+  add(referenceId: string, { status = 200, headers = {}, body }: OperationReply): void {
+    const text = body === null ? 'null' : Buffer.isBuffer(body) ? body.toString() : JSON.stringify(body);
+    this.#chars += text.length;
+    if (this.#chars > LIMITS.composite_body_max_bytes)
+      throw new PlatformError('REQUEST_TOO_LARGE', 'The results of the parts together are too long.', {
+        details: { maxBytes: LIMITS.composite_body_max_bytes },
+      });
+    const shown = Object.entries(HEADERS).flatMap(([from, to]) =>
+      headers[from] === undefined ? [] : [[to, headers[from]]],
+    );
+    this.#items.push({ referenceId, status, headers: Object.fromEntries(shown), body: text });
+  }
+
+  refuse(referenceId: string, error: PlatformError): void {
+    this.#items.push({ referenceId, status: error.status, headers: {}, body: JSON.stringify(bodyOf(error)) });
+  }
+
+  /** The value that a reference stands for; undefined: there is none. */
+  find(name: string, path: readonly string[]): unknown {
+    if (!this.#bodies.has(name)) this.#bodies.set(name, this.#parsed(name));
+    return memberAt(this.#bodies.get(name), path);
+  }
+
+  #parsed(name: string): unknown {
+    const item = this.#items.find(({ referenceId }) => referenceId === name);
+    if (!item || item.status >= 400) return undefined;
+    try {
+      return parseJson(item.body, LIMITS.json_depth_max);
+    } catch (error) {
+      if (error instanceof JsonError) return undefined;
+      throw error;
+    }
+  }
+
+  answer(allOrNone: boolean, committed: boolean): Buffer {
+    const items = this.#items.map(
+      ({ referenceId, status, headers, body }) =>
+        `{"referenceId":${JSON.stringify(referenceId)},"status":${status},"headers":${JSON.stringify(headers)},"body":${body}}`,
+    );
+    return Buffer.from(`{"allOrNone":${allOrNone},"committed":${committed},"results":[${items.join()}]}`);
+  }
+
+  /** The results when nothing remains: those that failed, and all others as rolled back. */
+  rolledBack(referenceIds: readonly string[]): object[] {
+    return referenceIds.map((referenceId) => {
+      const item = this.#items.find((one) => one.referenceId === referenceId && one.status >= 400);
+      return item
+        ? { referenceId, status: item.status, headers: {}, body: JSON.parse(item.body) }
+        : { referenceId, status: 422, headers: {}, body: UNDONE };
+    });
+  }
+}
+
+const UNDONE = {
+  code: ROLLED_BACK,
+  message: 'Another part failed, and nothing was stored.',
+  status: 422,
+  retryable: false,
+};
+
+/** The error of a part, as the operation alone would have answered it. */
+function bodyOf({ code, message, status, retryable, retryAfterSeconds, errors = [], details }: PlatformError): object {
+  return {
+    code,
+    message,
+    status,
+    retryable,
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    ...(errors.length > 0 ? { errors: errors.slice(0, VIOLATIONS_MAX) } : {}),
+    ...(details ? { details } : {}),
+  };
+}

@@ -1,0 +1,124 @@
+/** One row of a write of many: the request that it stands for, and what becomes of it. Pure. */
+import {
+  ROLLED_BACK,
+  type RowError,
+  type RowOperation,
+  type RowResult,
+  type RowsToWrite,
+  type RowToWrite,
+} from '../../../contracts/data/row-writes.ts';
+import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
+import { type PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { pointerPart } from '../../../lib/errors/pointer.ts';
+import { ExactNumber } from '../../../lib/json/exact-number.ts';
+import { isObject, membersOf } from '../../../lib/json/objects.ts';
+import { IF_MATCH_RULE, strongEtags } from '../../../lib/values/etags.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
+import { OPERATION_IDS } from '../write/check.ts';
+import type { MutationCall } from '../write/write.ts';
+
+/** Operations on a record that is there already, which is named by its id. */
+const namesRecord = (operation: RowOperation): boolean => operation === 'update' || operation === 'delete';
+
+type Written = Pick<RowsToWrite, 'objectApiName' | 'operation' | 'externalIdField' | 'conflictPolicy'>;
+
+/** What is wrong with the form of a row, with pointers into it. */
+export function formViolations(
+  { operation, externalIdField, conflictPolicy }: Written,
+  { id, ifMatch, fields }: RowToWrite,
+): Violation<ErrorCode>[] {
+  const found: Violation<ErrorCode>[] = [];
+  const add = (code: ErrorCode, name: string, message: string): void => {
+    found.push(violation(`/${pointerPart(name)}`, code, message));
+  };
+  if (namesRecord(operation)) {
+    if (id === undefined) add('PARAMETER_REQUIRED', 'id', 'A row of this operation needs the id of its record.');
+    else if (!isUuid(id.toLowerCase())) add('PARAMETER_INVALID', 'id', 'id must be a UUID.');
+    if (ifMatch === undefined && conflictPolicy !== 'lastWriteWins')
+      add('IF_MATCH_REQUIRED', 'ifMatch', 'A row of this operation needs the ETag that was read, as ifMatch.');
+  } else if (id !== undefined) add('PARAMETER_CONFLICT', 'id', 'A row of this operation names no id.');
+  if (ifMatch !== undefined) {
+    if (operation === 'create') add('PARAMETER_CONFLICT', 'ifMatch', 'A record to be created has no ETag.');
+    else if (strongEtags(ifMatch) === null) add('IF_MATCH_INVALID', 'ifMatch', IF_MATCH_RULE);
+  }
+  if (operation === 'delete') {
+    if (fields !== undefined) add('PARAMETER_CONFLICT', 'fields', 'A record to be deleted takes no fields.');
+  } else if (!isObject(fields)) add('BODY_REQUIRED', 'fields', 'A row of this operation needs fields.');
+  else if (operation === 'upsert') {
+    const value = Object.hasOwn(fields, externalIdField ?? '') ? fields[externalIdField ?? ''] : undefined;
+    if (keyText(value) === null) add('PARAMETER_REQUIRED', 'fields', `Each row needs a value of ${externalIdField}.`);
+  }
+  return found;
+}
+
+/** An external id as an address would hold it; null: it is none. */
+function keyText(value: unknown): string | null {
+  if (value instanceof ExactNumber) return value.text;
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : null;
+}
+
+/** The request of a single write that the row stands for. */
+export function callOf(written: Written, row: RowToWrite): MutationCall {
+  const { objectApiName, operation, externalIdField = '' } = written;
+  const { id, ifMatch, duplicateConfirmation, fields } = row;
+  return {
+    operationId: OPERATION_IDS.get(operation) ?? '',
+    path: {
+      objectApiName,
+      ...(id === undefined ? {} : { id: id.toLowerCase() }),
+      ...(operation === 'upsert' ? { externalIdField, value: keyText(membersOf(fields)[externalIdField]) ?? '' } : {}),
+    },
+    query: {},
+    headers: {
+      ...(ifMatch === undefined ? {} : { ifMatch }),
+      ...(duplicateConfirmation === undefined ? {} : { duplicateConfirmation }),
+    },
+    ...(fields === undefined ? {} : { body: fields }),
+  };
+}
+
+export const refusedRow = (index: number, id: string | null, error: PlatformError): RowResult => ({
+  index,
+  id,
+  status: error.status,
+  etag: null,
+  created: false,
+  errors: errorsOf(error),
+});
+
+/** The violations of a refusal, or the refusal itself where it has none. */
+function errorsOf({ code, message, errors = [], details }: PlatformError): RowError[] {
+  const detail = details && Object.keys(details).length > 0 ? { detail: details } : {};
+  if (errors.length === 0) return [{ code, message, ...detail }];
+  return errors.map((one) => ({ code: one.code, message: one.message, pointer: inRow(one.pointer) }));
+}
+
+/** Pointers of a single write are into its body, and name the rest of the request. */
+function inRow(pointer: string): string {
+  if (pointer === 'header:X-Duplicate-Confirmation') return '/duplicateConfirmation';
+  if (pointer === 'header:If-Match') return '/ifMatch';
+  if (pointer.startsWith('path:')) return '/fields';
+  return `/fields${pointer}`;
+}
+
+/** A row whose form is wrong. */
+export const malformedRow = (index: number, violations: readonly Violation<ErrorCode>[]): RowResult => ({
+  index,
+  id: null,
+  status: 400,
+  etag: null,
+  created: false,
+  errors: violations.map(({ code, message, pointer }) => ({ code, message, pointer })),
+});
+
+/** Outcome of a valid row of a write that leaves nothing, because another row failed. */
+export const rolledBack = ({ index }: RowResult): RowResult => ({
+  index,
+  id: null,
+  status: 422,
+  etag: null,
+  created: false,
+  errors: [{ code: ROLLED_BACK, message: 'Another row failed, and nothing was stored.' }],
+});
+
+export const failed = ({ status }: RowResult): boolean => status >= 400;

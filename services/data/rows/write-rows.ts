@@ -1,0 +1,208 @@
+/**
+ * Writes many records of one object in one transaction, each by the rules of a single write. A row that is refused leaves
+ * the others as they are, or nothing is committed. Source: docs/reference/composite.md#records.
+ */
+import { hash } from 'node:crypto';
+import type {
+  RowError,
+  RowOperation,
+  RowResult,
+  RowsToWrite,
+  RowsWritten,
+  RowToWrite,
+} from '../../../contracts/data/row-writes.ts';
+import type { ObjectAccess } from '../../../lib/access/types.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
+import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { LongWork } from '../../../mixins/long-work.ts';
+import type { IdempotencyKey } from '../../../mixins/mutation/key.ts';
+import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
+import type { Unit } from '../../../mixins/mutation/unit.ts';
+import { visibleObject } from '../object-access.ts';
+import { assertFresh } from '../tenants.ts';
+import type { Versions, View } from '../view.ts';
+import { lockStateSql } from '../write/checks.sql.ts';
+import { inSavepoint, refusalOf, within } from '../write/parts.ts';
+import { runWithin } from '../write/run-mutation.ts';
+import { standardObject } from '../write/standard-objects.ts';
+import { TaskSequence } from '../write/tasks.ts';
+import { matchVersion } from '../write/update.ts';
+import type { MutationDeps, Step, Write } from '../write/write.ts';
+import { callOf, failed, formViolations, malformedRow, refusedRow, rolledBack } from './row.ts';
+import { createSet, mayBeSet, type SetRow, type SetRun, updateSet, upsertSet } from './sets.ts';
+
+/** A write of rows in progress. */
+interface RowsRun {
+  readonly deps: MutationDeps;
+  readonly unit: Unit;
+  readonly input: RowsToWrite;
+  readonly sequence: TaskSequence;
+}
+
+/** Writes rows as an internal action; their key is in the parameters. */
+export async function writeRowsOf(
+  deps: MutationDeps,
+  request: RequestContext,
+  input: RowsToWrite & { readonly key: string },
+): Promise<RowsWritten> {
+  const { key: text, ...rows } = input;
+  const { clientId, userId, requestId } = request;
+  const key: IdempotencyKey = {
+    clientId,
+    userId,
+    requestId,
+    key: text,
+    fingerprint: hash('sha256', JSON.stringify(rows)),
+    checkOnly: input.checkOnly,
+    part: false,
+  };
+  const operationId = 'rows.write';
+  const call = { operationId, path: { objectApiName: input.objectApiName }, query: {}, headers: {} };
+  let results: readonly RowResult[] = [];
+  try {
+    const { body } = await writeRows(deps, request, call, rows, key, (undone) => {
+      results = undone;
+    });
+    return JSON.parse(String(body));
+  } catch (error) {
+    if (!(error instanceof PlatformError) || error.code !== 'COMPOSITE_FAILED') throw error;
+    return { committed: false, results };
+  }
+}
+
+/** Answers RowsWritten. Throws COMPOSITE_FAILED when a row was refused and nothing is committed therefore. */
+export async function writeRows(
+  deps: MutationDeps,
+  request: RequestContext,
+  call: OperationCall & { path: { objectApiName: string } },
+  input: RowsToWrite,
+  key: IdempotencyKey,
+  refused: (results: readonly RowResult[]) => void = () => {},
+): Promise<OperationReply> {
+  if (input.rows.length > LIMITS.rows_max)
+    throw new PlatformError('TOO_MANY_ITEMS', `At most ${LIMITS.rows_max} rows are written at a time.`, {
+      details: { max: LIMITS.rows_max },
+    });
+  const { database } = deps.platform;
+  const reply = await runIdempotent({ database, request, call, key, service: 'data' }, (attempt) =>
+    deps.tenants.withView(request.tenantId, request.userId, (view) =>
+      attempt.inUnit(async (unit) => {
+        const stored = await unit.claim();
+        if (stored) return stored;
+        const outcome = await written(deps, unit, view, input);
+        if (outcome.committed || unit.checkOnly) return unit.complete({ body: outcome });
+        refused(outcome.results);
+        throw new PlatformError('COMPOSITE_FAILED', 'A row was refused, so that none was stored.', {
+          details: { results: outcome.results },
+        });
+      }),
+    ),
+  );
+  const special = standardObject({ apiName: input.objectApiName });
+  if (!key.checkOnly) await special?.committed(deps, request.tenantId);
+  return reply;
+}
+
+async function written(deps: MutationDeps, unit: Unit, view: View, input: RowsToWrite): Promise<RowsWritten> {
+  const access = visibleObject(view, input.objectApiName);
+  const { object, permission } = access;
+  if (input.conflictPolicy === 'lastWriteWins' && !permission.modifyAll)
+    throw new PlatformError('OBJECT_PERMISSION_DENIED', 'To write without ETags, you need modifyAll on the object.', {
+      details: { objectApiName: object.apiName, operation: input.operation, layer: 'objectPermission' },
+    });
+  // Held until the end, so that no row is refused by a view that is out of date.
+  const versions = await unit.tx.one<Versions>(lockStateSql(unit.schema, object));
+  assertFresh(view, versions.metadataVersion, versions.accessVersion);
+  const { rows, allOrNone } = input;
+  const run: RowsRun = {
+    deps: within(deps, unit.tx),
+    unit,
+    input,
+    sequence: new TaskSequence(unit, view, { size: rows.length }),
+  };
+  const together = await writeSet(run, access);
+  const results: RowResult[] = [];
+  const work = new LongWork();
+  for (const [index, row] of rows.entries()) {
+    if (work.isLong) await work.turn();
+    results.push(together.get(index) ?? (await writeRow(run, row, index)));
+  }
+  if (!allOrNone || !results.some(failed)) return { committed: !unit.checkOnly, results };
+  return { committed: false, results: results.map((result) => (failed(result) ? result : rolledBack(result))) };
+}
+
+/** Writes rows together, as far as that can be done; their outcomes by index. */
+async function writeSet(
+  { deps, unit, sequence, input }: RowsRun,
+  access: ObjectAccess,
+): Promise<ReadonlyMap<number, RowResult>> {
+  const run: SetRun = { deps, unit, sequence, access, withoutVersion };
+  const write = SETS[input.operation];
+  if (!write || !mayBeSet(run)) return new Map();
+  const rows = input.rows.flatMap((row, index): SetRow[] => {
+    if (row.duplicateConfirmation !== undefined || formViolations(input, row).length > 0) return [];
+    const lastWins = input.conflictPolicy === 'lastWriteWins' && row.ifMatch === undefined;
+    return [{ index, call: callOf(input, row), lastWins }];
+  });
+  return rows.length > 1 ? write(run, rows) : new Map();
+}
+
+const SETS: Readonly<Record<RowOperation, typeof createSet | null>> = {
+  create: createSet,
+  update: updateSet,
+  upsert: upsertSet,
+  delete: null,
+};
+
+/** Writes a row by itself. `shown`: the duplicates that the write has reported, and goes past. */
+async function writeRow(
+  run: RowsRun,
+  row: RowToWrite,
+  index: number,
+  shown: RowError | null = null,
+): Promise<RowResult> {
+  const { deps, unit, input, sequence } = run;
+  const malformed = formViolations(input, row);
+  if (malformed.length > 0) return malformedRow(index, malformed);
+  const call = callOf(input, row);
+  const lastWins = input.conflictPolicy === 'lastWriteWins' && row.ifMatch === undefined;
+  let write: Write | null = null;
+  try {
+    return await inSavepoint(unit, () =>
+      sequence.run(unit.part(), async (own, { view, place, created }) => {
+        const begun = (begins: Write): void => {
+          write = begins;
+        };
+        const part = { place, created, begun, ...(lastWins ? { steps: withoutVersion } : {}) };
+        const versions = lastWins ? [[]] : [];
+        const reply = await runWithin(own, { deps, view, part }, input.operation, call, ...versions);
+        if (!write) throw new Error('The row was not written.');
+        return [write, doneRow(index, write, reply, shown)];
+      }),
+    );
+  } catch (error) {
+    const refusal = await refusalOf(deps, sequence.view, call, write, error);
+    const { code, message, details } = refusal;
+    const duplicateConfirmation = details?.['confirmationToken'];
+    if (input.duplicatePolicy !== 'report' || typeof duplicateConfirmation !== 'string' || shown)
+      return refusedRow(index, row.id ?? null, refusal);
+    const detail = { rules: details?.['rules'] };
+    return writeRow(run, { ...row, duplicateConfirmation }, index, { code, message, detail });
+  }
+}
+
+const withoutVersion = (steps: readonly Step[]): readonly Step[] => steps.filter((step) => step !== matchVersion);
+
+function doneRow(index: number, write: Write, { headers }: OperationReply, shown: RowError | null): RowResult {
+  const created = write.mutation === 'create';
+  return {
+    index,
+    id: created && write.unit.checkOnly ? null : write.id,
+    status: created ? 201 : 200,
+    etag: headers?.['ETag'] ?? null,
+    created,
+    errors: shown ? [shown] : [],
+  };
+}
