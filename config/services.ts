@@ -12,6 +12,6 @@ export const PUBLIC_PORT = 3000;
 export const HEALTH_PORT = 9090;
 
 /** What the manifests ask of PostgreSQL (max_connections), with what its superusers, backups and commands need. */
-export const CONNECTIONS_MAX = 300;
+export const CONNECTIONS_MAX = 400;
 /** Those with which a metadata process keeps the leases of its deployments, besides its pool. */
 export const LEASE_CONNECTIONS = 3;

@@ -85,7 +85,7 @@ const File = Type.Object(
     createdById: uuid,
     updatedAt: timestamp,
   },
-  { title: 'File' },
+  { title: 'StoredFile' },
 );
 
 export type FileBody = Static<typeof File>;
@@ -203,7 +203,7 @@ const FILES_OPERATIONS = [
     requestBody: {
       required: true,
       kind: 'stream',
-      schema: Type.String(),
+      schema: Type.String({ title: 'FileBytes' }),
       maxBytes: LIMITS.file_body_max_bytes,
     },
     response: {
@@ -394,7 +394,7 @@ const FILES_OPERATIONS = [
     requestBody: {
       required: true,
       kind: 'stream',
-      schema: Type.String(),
+      schema: Type.String({ title: 'FileChunk' }),
       contentTypes: ['application/offset+octet-stream'],
       maxBytes: LIMITS.file_chunk_max_bytes,
     },
@@ -410,7 +410,6 @@ const FILES_OPERATIONS = [
     summary: 'Make a file of an upload',
     description: 'When all bytes are there and have this SHA-256.',
     risk: 'medium',
-    timeLimitMs: 300_000,
     pathParameters: [uploadId],
     requestBody: {
       required: true,

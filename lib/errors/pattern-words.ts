@@ -37,6 +37,11 @@ const WORDS: ReadonlyMap<string, string> = new Map([
     `^(?:${API_NAME}:)?${API_NAME}(?:\\.${API_NAME})?(?:#.{1,255})?$`,
     'the key of a text, such as Invoice__c.Amount__c or Layout:Invoice__c.Main#Details',
   ],
+  ['^[0-9a-f]{64}$', '64 hexadecimal digits in lower case'],
+  [
+    '^(?!\\.{1,2}$)[^\\u0000-\\u001f\\u007f-\\u009f/\\\\\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]+$',
+    'the name of a file without slashes, backslashes and control characters',
+  ],
   ['^[^\\0]*$', 'text without the character U+0000'],
 ]);
 

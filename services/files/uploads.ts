@@ -89,7 +89,7 @@ export const completeUpload: Handler<'files.uploads.complete', FilesDeps> = asyn
     tx.all<PartRow>(partsSql(tenantId, { uploadId })),
   );
   const { sha256 } = call.body;
-  if ((upload.sha256 ?? sha256) !== sha256 || (await digestOf(deps.blobs, parts)) !== sha256)
+  if ((upload.sha256 ?? sha256) !== sha256 || (await digestOfUpload(deps, uploadId, parts)) !== sha256)
     throw new PlatformError('UPLOAD_CHECKSUM_MISMATCH', 'What was uploaded does not have this SHA-256.');
   const target = targetOf(upload);
   if (target) await requireRecord(deps, request, target);
@@ -111,6 +111,16 @@ export const deleteUpload: Handler<'files.uploads.delete', FilesDeps> = (deps, r
     if (rowCount === 0) throw uploadNotFound();
     return { status: 204, body: null };
   });
+
+/** Of an upload whose bytes are all there, which change no more. */
+function digestOfUpload({ blobs, digests }: FilesDeps, uploadId: string, parts: readonly PartRow[]): Promise<string> {
+  const known = digests.get(uploadId);
+  if (known) return known;
+  const digest = digestOf(blobs, parts);
+  digest.catch(() => digests.delete(uploadId));
+  digests.set(uploadId, digest);
+  return digest;
+}
 
 /** An upload is its creator's alone. */
 async function openUpload({ database }: FilesDeps, request: RequestContext, uploadId: string): Promise<UploadRow> {

@@ -84,7 +84,10 @@ describe('the configuration of the bus', () => {
     const key = Buffer.alloc(32, 7).toString('base64url');
     const ofEarlierVersion = ['auth', 'data', 'metadata', 'ratelimit'].map((name) => `${name} ${key}\n`).join('');
     const env = { NATS_URL: 'nats://a', SERVICES: 'gateway', BUS_KEYS_FILE: file('keys', ofEarlierVersion) };
-    assert.match(problemsOf(env)[0]!, /BUS_KEYS_FILE has no key of analytics, agent, mcp: run `npm run bus-keys`/);
+    assert.match(
+      problemsOf(env)[0]!,
+      /BUS_KEYS_FILE has no key of analytics, agent, mcp, files: run `npm run bus-keys`/,
+    );
   });
 
   it('requires TLS, a sign-in and keys in production, unless explicitly disabled', () => {
@@ -104,7 +107,7 @@ describe('the configuration of the bus', () => {
         name,
       );
     assert.deepEqual(problemsOf({ ...env, NATS_ALLOW_INSECURE: 'true' }), []);
-    const keys = ['agent', 'analytics', 'auth', 'data', 'mcp', 'metadata', 'ratelimit'].map(
+    const keys = ['agent', 'analytics', 'auth', 'data', 'files', 'mcp', 'metadata', 'ratelimit'].map(
       (name) => `${name} ${Buffer.alloc(32, name).toString('base64url')}`,
     );
     const secure = {

@@ -168,7 +168,6 @@ describe('The documents', function () {
     for (const [text, section] of [
       ['import csv', 'import-of-csv-files'],
       ['webhook', 'webhooks'],
-      ['file upload', 'files-and-attachments'],
     ] as const)
       assert.equal(first(text), `reference/not-available.html#${section}`);
     const paths = search.search('the').map(({ path }) => String(path));

@@ -58,23 +58,6 @@ function turned(value: unknown): unknown {
 }
 
 describe('metadata: the planner', () => {
-  it('refuses a new File field, which is not available yet, and keeps an existing one', async () => {
-    const files = { ...objectFiles('Bill__c'), ...fieldFile('Bill__c', 'Scan__c', 'fieldType: url') };
-    const { after } = await plan(new Map(), files);
-    const scan = fieldFile('Bill__c', 'Scan__c', 'fieldType: file');
-    const { blocked } = await plan(new Map(), { ...files, ...scan });
-    assert.deepEqual(
-      blocked.map(({ code, fullName, message }) => [code, fullName, message]),
-      [['FEATURE_NOT_AVAILABLE', 'Bill__c.Scan__c', 'The field type file is not available yet.']],
-    );
-    const key = componentKey('CustomField', 'Bill__c.Scan__c');
-    const old = after.get(key)!;
-    const before = new Map(after).set(key, { ...old, body: { ...old.body, fieldType: 'file' } });
-    const path = Object.keys(scan)[0]!;
-    const relabelled = { [path]: scan[path]!.replace('label: Scan__c', 'label: Scan') };
-    assert.deepEqual((await plan(before, relabelled)).blocked, []);
-  });
-
   let core: State;
   before(async () => {
     const result = await plan(new Map(), CORE, { platform: true });
