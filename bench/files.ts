@@ -31,7 +31,8 @@ interface Target {
 async function limit(folder: string): Promise<{ target: Target; server: Server }> {
   let last = 0;
   const server = createServer(async (request, response) => {
-    if (request.method === 'GET') return void createReadStream(join(folder, request.url!.slice(1))).pipe(response);
+    if (request.method === 'GET')
+      return void createReadStream(join(folder, (request.url ?? '').slice(1))).pipe(response);
     const id = String(last++);
     const file = await open(join(folder, id), 'wx');
     const hash = createHash('sha256');
@@ -84,9 +85,10 @@ const platform = await startPlatform({ env: { DATA_DIR: folder } });
 const { target, server } = await limit(folder);
 try {
   const targets = [target, await platformTarget(platform.baseUrl)];
-  const taken = new Map(targets.map(({ name }) => [name, { up: 0, down: 0 }]));
+  const taken = targets.map((one) => ({ ...one, upMs: 0, downMs: 0 }));
   for (let round = -2; round < ROUNDS; round++)
-    for (const { name, up, down } of targets) {
+    for (const one of taken) {
+      const { name, up, down } = one;
       const bytes = randomBytes(BYTES);
       const from = performance.now();
       const id = await up(bytes);
@@ -94,12 +96,12 @@ try {
       if ((await down(id)) !== BYTES) throw new Error(`${name} has answered other bytes.`);
       const to = performance.now();
       if (round < 0) continue;
-      taken.get(name)!.up += between - from;
-      taken.get(name)!.down += to - between;
+      one.upMs += between - from;
+      one.downMs += to - between;
     }
-  for (const [name, { up, down }] of taken) {
+  for (const { name, upMs, downMs } of taken) {
     const rate = (ms: number): string => `${Math.round((ROUNDS * BYTES) / MIB / (ms / 1_000))} MiB/s`;
-    console.info(`${name}: up ${rate(up)}, down ${rate(down)}, ${ROUNDS} times ${values.mib} MiB`);
+    console.info(`${name}: up ${rate(upMs)}, down ${rate(downMs)}, ${ROUNDS} times ${values.mib} MiB`);
   }
 } finally {
   server.close();
