@@ -4,6 +4,7 @@ import { readBody } from '../../../cli/data/assignments.ts';
 import { readConditions } from '../../../cli/data/conditions.ts';
 import type { Field } from '../../../cli/data/objects.ts';
 import { Failure } from '../../../cli/failure.ts';
+import { assertPrompt } from '../../support/processor.ts';
 
 const TYPES: Record<string, string> = { active: 'boolean', tags: 'multiPicklist', place: 'geolocation' };
 
@@ -54,14 +55,14 @@ describe('a condition of the command line', () => {
     });
 
   it('is parsed in linear time', () => {
-    const started = performance.now();
     for (const text of [`a in ${'"\\'.repeat(20_000)}`, `a in ${','.repeat(20_000)}`, ' '.repeat(20_000)])
-      try {
-        condition(text);
-      } catch (error) {
-        assert.ok(error instanceof Failure);
-      }
-    assert.ok(performance.now() - started < 2_000);
+      assertPrompt(text.slice(0, 10), () => {
+        try {
+          condition(text);
+        } catch (error) {
+          assert.ok(error instanceof Failure);
+        }
+      });
   });
 });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { AccessLog } from '../../../services/gateway/edge/answered.ts';
 import type { Exchange } from '../../../services/gateway/edge/exchange.ts';
+import { until } from '../../support/until.ts';
 
 const EXCHANGE = {
   session: null,
@@ -26,7 +27,7 @@ describe('the access log', () => {
         .map((line) => JSON.parse(line));
     add(200, 700);
     add(429, 10_000);
-    await new Promise((resolve) => setTimeout(resolve, 1_400));
+    await until(() => lines().some(({ count }) => count !== undefined));
     const refused = lines().filter(({ status }) => status === 429);
     assert.equal(lines().length - refused.length, 700);
     assert.deepEqual(

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { setTimeout as pause } from 'node:timers/promises';
 import { Outage } from '../../../mixins/outage.ts';
+import { until } from '../../support/until.ts';
 
 describe('the log of an outage', () => {
-  const PAUSE_MS = 60;
+  const PAUSE_MS = 300;
   const watched = (): { outage: Outage; lines: string[] } => {
     const lines: string[] = [];
     const began = (reason: string): void => void lines.push(`began ${reason}`);
@@ -29,7 +29,7 @@ describe('the log of an outage', () => {
     }
     assert.deepEqual(lines, ['began 0', 'ended']);
     outage.begin('stays');
-    await pause(2 * PAUSE_MS);
+    await until(() => lines.length > 2);
     assert.deepEqual(lines, ['began 0', 'ended', 'began stays']);
     outage.end();
     assert.deepEqual(lines.slice(3), ['ended']);

@@ -4,6 +4,7 @@ import { startOtel } from '../../../mixins/tracing/otel.ts';
 import { describeStatement, traceStatement } from '../../../mixins/tracing/traced-statements.ts';
 import { isKept, openTracing, type Span, type Tracing } from '../../../mixins/tracing/tracing.ts';
 import { workOn } from '../../../mixins/watchdog/work.ts';
+import { assertPrompt } from '../../support/processor.ts';
 
 describe('the span of a statement', () => {
   for (const [text, operation, table] of [
@@ -44,9 +45,7 @@ describe('the span of a statement', () => {
       `FROM ${'a'.repeat(100_000)}`,
       'extract('.repeat(10_000),
     ]) {
-      const began = performance.now();
-      describeStatement(text);
-      assert.ok(performance.now() - began < 50);
+      assertPrompt(text.slice(0, 20), () => describeStatement(text));
     }
   });
 });
@@ -118,7 +117,7 @@ describe('sampling of requests', () => {
     assert.match(await metrics.text(), /erp_trace_spans_total\{outcome="lost"\} 9\d\d/);
     const began = performance.now();
     await tracing.stop(300);
-    assert.ok(performance.now() - began < 1_000);
+    assert.ok(performance.now() - began < 10_000);
   });
 });
 

@@ -10,6 +10,7 @@ import { planGet, planList } from '../../../lib/query/plan.ts';
 import { type CompiledList, compileGet, compileList } from '../../../lib/query/sql.ts';
 import type { ConstrainedPlan, ListRequest, Plan, RawListQuery } from '../../../lib/query/types.ts';
 import type { Seal } from '../../../lib/values/sealed.ts';
+import { assertPrompt } from '../../support/processor.ts';
 import { aField, anObject, aPrincipal, aProfile, aSnapshot, TENANT_ID, USER_ID } from '../../support/snapshots.ts';
 
 const HOSTILE = `x" FROM pg_authid; --`;
@@ -97,10 +98,10 @@ describe('expand', () => {
   });
 
   it('is parsed in bounded time for any text', () => {
-    const started = performance.now();
     for (const text of ['('.repeat(1_000_000), 'a('.repeat(500_000), 'a(b),'.repeat(200_000), ','.repeat(1_000_000)])
-      assert.throws(() => parseListQuery({ expand: text }, 'body'), { code: 'PARAMETER_INVALID' });
-    assert.ok(performance.now() - started < 500);
+      assertPrompt(text.slice(0, 5), () =>
+        assert.throws(() => parseListQuery({ expand: text }, 'body'), { code: 'PARAMETER_INVALID' }),
+      );
   });
 
   it('returns id and the requested fields, in the order of the object', () => {

@@ -7,6 +7,7 @@ import { passes, readFilter } from '../../../services/data/scim/filter.ts';
 import { attributesOf, patched } from '../../../services/data/scim/patch.ts';
 import { ENTERPRISE_SCHEMA, USER_SCHEMA } from '../../../services/data/scim/schema.ts';
 import { fieldsOf, nameParts, USER_TABLE } from '../../../services/data/scim/user-changes.ts';
+import { assertPrompt } from '../../support/processor.ts';
 
 const scimTypeOf = (work: () => unknown): unknown => {
   try {
@@ -157,13 +158,10 @@ describe('a filter of a provisioning client', () => {
       `a eq "${'\\'.repeat(1_990)}`,
       '['.repeat(2_000),
       'a'.repeat(3_000),
-    ]) {
-      const started = performance.now();
+    ])
       assert.equal(
-        scimTypeOf(() => readFilter(text)),
+        assertPrompt(text.slice(0, 10), () => scimTypeOf(() => readFilter(text))),
         'invalidFilter',
       );
-      assert.ok(performance.now() - started < 100);
-    }
   });
 });

@@ -1,6 +1,7 @@
 /** Which names of users may stand in mails of the platform. */
 import assert from 'node:assert/strict';
 import { looksLikeName, looksLikeUsername } from '../../../lib/values/mail-address.ts';
+import { assertPrompt } from '../../support/processor.ts';
 
 describe('names in mails', () => {
   it('are names of people in any script', () => {
@@ -35,9 +36,7 @@ describe('names in mails', () => {
   });
 
   it('are checked in linear time', () => {
-    const started = performance.now();
     for (const text of ['1 '.repeat(40_000), 'a '.repeat(40_000), 'a.'.repeat(40_000), 'w.1:'.repeat(20_000)])
-      looksLikeName(text);
-    assert.ok(performance.now() - started < 250);
+      assertPrompt(text.slice(0, 4), () => looksLikeName(text));
   });
 });

@@ -1,6 +1,7 @@
 /** Which names users can have. Source: docs/reference/records.md#names-of-users. */
 import assert from 'node:assert/strict';
 import { displayNameProblem, USERNAME_MAX_CHARS, usernameProblem } from '../../../lib/values/user-names.ts';
+import { processorMs } from '../../support/processor.ts';
 
 describe('a username', () => {
   it('has letters of any script, and one script in each of its parts', () => {
@@ -69,10 +70,11 @@ describe('a username', () => {
       around.splice((round * 13) % (around.length + 1), 0, bad[round % bad.length]);
       assert.notEqual(usernameProblem(around.join('')), null, JSON.stringify(around.join('')));
     }
-    const began = performance.now();
-    for (let n = 0; n < 200; n++) usernameProblem('a'.repeat(1_000_000));
-    displayNameProblem('а b'.repeat(300_000));
-    assert.ok(performance.now() - began < 5_000);
+    const took = processorMs(() => {
+      for (let n = 0; n < 200; n++) usernameProblem('a'.repeat(1_000_000));
+      displayNameProblem('а b'.repeat(300_000));
+    });
+    assert.ok(took < 5_000);
   });
 });
 

@@ -157,7 +157,7 @@ describe('mails over SMTP', () => {
       return '250-more';
     });
     assert.equal(await outcome(smtp(endless.port)), 'away');
-    assert.ok(performance.now() - began < 3_000);
+    assert.ok(performance.now() - began < 20_000);
   });
 
   /** A conversation up to the mail itself; `answers` take the place of those that a server would give. */
