@@ -1,8 +1,20 @@
 /** Loaded by mocha before every run: nothing that a test opened may outlive it. */
+import Mocha from 'mocha';
 import { databasesLeftOpen, stopOwnServer } from './database.ts';
 import { platformsLeftRunning } from './platform.ts';
 import { processesLeftRunning, removeLogs } from './processes.ts';
 import { removeTemporaryFolders } from './temporary.ts';
+
+/** Of .mocharc.json, too. Less would make a busy machine a failure: a timeout only ends what hangs. */
+const TIMEOUT_MIN_MS = 180_000;
+for (const { prototype } of [Mocha.Suite, Mocha.Runnable]) {
+  const { timeout } = prototype as { timeout: (this: object, ms?: number | string) => unknown };
+  Object.assign(prototype, {
+    timeout(this: object, ms?: number | string): unknown {
+      return ms === undefined ? timeout.call(this) : timeout.call(this, Math.max(Number(ms), TIMEOUT_MIN_MS));
+    },
+  });
+}
 
 let failed = false;
 

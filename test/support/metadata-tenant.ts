@@ -182,12 +182,12 @@ export async function createMetadataTenant(platform: TestPlatform): Promise<Meta
       })
     ).json;
   const finished: MetadataTenant['finished'] = async (deploymentId) => {
-    for (let i = 0; i < 400; i++) {
+    for (let i = 0; i < 2_400; i++) {
       const { json } = await call('metadata.deployments.get', { path: { deploymentId } });
       if (['SUCCEEDED', 'FAILED', 'CANCELED'].includes(json.status)) return json;
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
-    throw new Error('The deployment did not end within 10 s.');
+    throw new Error('The deployment did not end within a minute.');
   };
   return {
     platform,
