@@ -85,12 +85,12 @@ describe('sign-in', () => {
       assert.equal(blocked.status, 429);
       assert.match(blocked.html, /Too many attempts/);
       const wait = Number(blocked.headers.get('retry-after'));
-      assert.ok(wait >= 1 && wait <= 2, `${wait} s`);
+      assert.ok(wait >= 1 && wait <= 40, `${wait} s`);
     }
     await auth.database.query('UPDATE auth.attempts SET blocked_until = now()');
     await attempt('sam@demo.example', 'wrong-again');
     const longer = await attempt('sam@demo.example', 'demo-password');
-    assert.ok(Number(longer.headers.get('retry-after')) >= 2);
+    assert.ok(Number(longer.headers.get('retry-after')) > 40);
     await auth.database.query('UPDATE auth.attempts SET blocked_until = now()');
     const right = await attempt('sam@demo.example', 'demo-password');
     assert.equal(right.status, 200);
