@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Api, api, tokenFor } from '../support/client.ts';
-import { type Ended, erpOf, userEnvironment } from '../support/erp.ts';
+import { type Ended, keptErpOf, userEnvironment } from '../support/erp.ts';
 import { interfere } from '../support/interference.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
@@ -11,14 +11,14 @@ describe('erp for administrators', function () {
   let platform: TestPlatform;
   let ada: Api;
   let env: Record<string, string>;
-  let erp: ReturnType<typeof erpOf>;
+  let erp: ReturnType<typeof keptErpOf>;
 
   before(async () => {
     platform = await startPlatform();
     const token = await tokenFor(platform.baseUrl, 'ada@demo.example');
     ada = api(platform.baseUrl, token);
     env = userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl });
-    erp = erpOf(env);
+    erp = keptErpOf(env);
   });
   after(() => platform.stop());
 
@@ -220,7 +220,7 @@ describe('erp for administrators', function () {
 
   it('explains how to sign in when the token lacks a scope', async () => {
     const token = await tokenFor(platform.baseUrl, 'ada@demo.example', 'data:read data:write me:read');
-    const lesser = erpOf({ ...env, ERP_TOKEN: token });
+    const lesser = keptErpOf({ ...env, ERP_TOKEN: token });
     const { code, stderr } = await lesser(['users', 'resend', 'sam@demo.example']);
     assert.equal(code, 4);
     assert.match(stderr, /\(users:manage\): erp login asks for everything/);

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { tokenFor } from '../support/client.ts';
-import { erpOf, userEnvironment } from '../support/erp.ts';
+import { keptErpOf, userEnvironment } from '../support/erp.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 describe('erp with a token', () => {
@@ -21,14 +21,14 @@ describe('erp with a token', () => {
   after(() => platform.stop());
 
   it('prints the identity, a name and its value per line when piped', async () => {
-    const { code, stdout, stderr } = await erpOf(env)(['whoami']);
+    const { code, stdout, stderr } = await keptErpOf(env)(['whoami']);
     assert.equal(stderr, '');
     assert.equal(code, 0);
     assert.match(stdout, /^user\t.*<ada@demo\.example>$/m);
   });
 
   it('prints exactly the answer of the API with --json', async () => {
-    const { code, stdout } = await erpOf(env)(['whoami', '--json']);
+    const { code, stdout } = await keptErpOf(env)(['whoami', '--json']);
     assert.equal(code, 0);
     const response = await fetch(`${platform.baseUrl}/api/v1/identity`, {
       headers: { authorization: `Bearer ${env['ERP_TOKEN']}` },
@@ -38,7 +38,7 @@ describe('erp with a token', () => {
 
   it('exits with 3 and the request id when the token is refused, and never shows the token', async () => {
     const token = `${env['ERP_TOKEN']?.slice(0, -8)}AAAAAAAA`;
-    const erp = erpOf({ ...env, ERP_TOKEN: token });
+    const erp = keptErpOf({ ...env, ERP_TOKEN: token });
     const { code, stdout, stderr } = await erp(['whoami', '--verbose']);
     assert.equal(code, 3);
     assert.equal(stdout, '');
@@ -51,7 +51,7 @@ describe('erp with a token', () => {
   });
 
   it('exits with 2 for unknown arguments, and with 3 without a sign-in', async () => {
-    const erp = erpOf(userEnvironment());
+    const erp = keptErpOf(userEnvironment());
     assert.equal((await erp(['whoami', '--nonsense'])).code, 2);
     assert.equal((await erp(['nonsense'])).code, 2);
     const { code, stderr } = await erp(['whoami']);
@@ -60,14 +60,14 @@ describe('erp with a token', () => {
   });
 
   it('sends no token over an unencrypted connection to another machine', async () => {
-    const { code, stderr } = await erpOf(env)(['whoami', '--base-url', 'http://erp.example']);
+    const { code, stderr } = await keptErpOf(env)(['whoami', '--base-url', 'http://erp.example']);
     assert.equal(code, 2);
     assert.match(stderr, /not encrypted/);
   });
 
   it('exits with 4 for a missing permission', async () => {
     const token = await tokenFor(platform.baseUrl, 'pat@demo.example');
-    const { code, stderr } = await erpOf({ ...env, ERP_TOKEN: token })(['objects', 'list']);
+    const { code, stderr } = await keptErpOf({ ...env, ERP_TOKEN: token })(['objects', 'list']);
     assert.equal(code, 4);
     assert.match(stderr, /API_ACCESS_DISABLED/);
   });
@@ -89,7 +89,7 @@ describe('erp with a token', () => {
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const erp = erpOf({ ...env, ERP_BASE_URL: url });
+    const erp = keptErpOf({ ...env, ERP_BASE_URL: url });
     assert.equal((await erp(['scopes'])).code, 0);
     assert.ok((times[1] ?? 0) - (times[0] ?? 0) >= 990);
     retryAfterSeconds = 3_600;
@@ -101,7 +101,7 @@ describe('erp with a token', () => {
   });
 
   it('completes commands and options, and prints scripts for four shells', async () => {
-    const erp = erpOf(userEnvironment());
+    const erp = keptErpOf(userEnvironment());
     assert.match((await erp(['complete', '--', 'data', 'tr'])).stdout, /^transitions\t/m);
     assert.match((await erp(['complete', '--', 'data', 'list', '--wh'])).stdout, /^--where\t/m);
     for (const shell of ['bash', 'zsh', 'fish', 'powershell']) {
@@ -118,7 +118,7 @@ describe('erp with a token', () => {
     const profile = { baseUrl: platform.baseUrl, user: { id: '1' }, tenant: { id: '1' } };
     await writeFile(join(folder, 'config.json'), JSON.stringify({ current: null, profiles: { test: profile } }));
     const completed = async (...words: string[]): Promise<string[]> => {
-      const { stdout, stderr } = await erpOf(env)(['complete', '--', ...words]);
+      const { stdout, stderr } = await keptErpOf(env)(['complete', '--', ...words]);
       assert.equal(stderr, '');
       return stdout.split('\n').flatMap((line) => (line.includes('\t') ? [line.slice(0, line.indexOf('\t'))] : []));
     };

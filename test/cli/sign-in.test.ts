@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { authorize, Browser } from '../api/auth/browser.ts';
-import { type Ended, erpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
+import { type Ended, keptErpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
 import { exampleNamed, likeExample } from '../support/examples.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { root } from '../support/sources.ts';
@@ -41,7 +41,7 @@ describe('erp login', () => {
       assert.match(response.headers.get('content-security-policy') ?? '', /default-src 'none'/);
       page = await response.text();
     });
-    const erp = erpOf(env);
+    const erp = keptErpOf(env);
     const ended = await erp(['login', '--no-browser', '--base-url', platform.baseUrl, ...args], browser);
     await browser.done();
     return { ...ended, page };
@@ -62,7 +62,7 @@ describe('erp login', () => {
     for (const name of await readdir(folderOf(env)))
       assert.equal(await mode(join(folderOf(env), name)), name === 'pending' ? '700' : '600', name);
     const { accessToken, refreshToken } = (await credentialsIn(env)).default;
-    const who = await erpOf(env)(['whoami', '--verbose']);
+    const who = await keptErpOf(env)(['whoami', '--verbose']);
     assert.match(who.stdout, /sam@demo\.example/);
     for (const text of [stdout, stderr, who.stdout, who.stderr])
       for (const secret of [accessToken, refreshToken]) assert.equal(text.includes(secret), false);
@@ -101,7 +101,7 @@ describe('erp login', () => {
       }).toString();
       page = await (await fetch(back)).text();
     });
-    const { code, stderr } = await erpOf(env)(['login', '--no-browser', '--base-url', platform.baseUrl], browser);
+    const { code, stderr } = await keptErpOf(env)(['login', '--no-browser', '--base-url', platform.baseUrl], browser);
     await browser.done();
     assert.equal(code, 3);
     assert.match(stderr, /The person said no\./);
@@ -119,7 +119,10 @@ describe('erp login', () => {
       page = await person.submit(page);
       assert.match(page.html, /Your device is connected/);
     });
-    const { code, stdout, stderr } = await erpOf(env)(['login', '--device', '--base-url', platform.baseUrl], browser);
+    const { code, stdout, stderr } = await keptErpOf(env)(
+      ['login', '--device', '--base-url', platform.baseUrl],
+      browser,
+    );
     await browser.done();
     assert.equal(code, 0, stderr);
     assert.match(stderr, /type the code [A-Z]{4}/);
@@ -132,7 +135,7 @@ describe('erp login', () => {
     const before = await credentialsIn(env);
     before.default.expiresAt = 1;
     await writeFile(join(folderOf(env), 'credentials.json'), JSON.stringify(before), { mode: 0o600 });
-    const all = await Promise.all(Array.from({ length: 4 }, () => erpOf(env)(['whoami'])));
+    const all = await Promise.all(Array.from({ length: 4 }, () => keptErpOf(env)(['whoami'])));
     for (const { code, stderr } of all) assert.equal(code, 0, stderr);
     const after = await credentialsIn(env);
     assert.notEqual(after.default.refreshToken, before.default.refreshToken);
@@ -144,12 +147,12 @@ describe('erp login', () => {
     await signIn(env);
     const path = join(folderOf(env), 'credentials.json');
     await chmod(path, 0o644);
-    const { code, stderr } = await erpOf(env)(['whoami']);
+    const { code, stderr } = await keptErpOf(env)(['whoami']);
     assert.equal(code, 3);
     assert.match(stderr, /can be read by other users/);
     await chmod(path, 0o600);
     await chmod(folderOf(env), 0o755);
-    const other = await erpOf(env)(['profiles', 'use', 'default']);
+    const other = await keptErpOf(env)(['profiles', 'use', 'default']);
     assert.equal(other.code, 0);
     assert.match(other.stderr, /Warning: .* was open to other users/);
     assert.equal(await mode(folderOf(env)), '700');
@@ -157,7 +160,7 @@ describe('erp login', () => {
 
   it('keeps profiles apart, lists, selects and removes them', async () => {
     const env = userEnvironment();
-    const erp = erpOf(env);
+    const erp = keptErpOf(env);
     await signIn(env);
     const second = await signIn(env, { user: 'ada@demo.example', args: ['--profile', 'admin'] });
     assert.equal(second.code, 0, second.stderr);
@@ -185,21 +188,21 @@ describe('erp login', () => {
     const before = await credentialsIn(env);
     before.default.expiresAt = 1;
     await writeFile(join(folderOf(env), 'credentials.json'), JSON.stringify(before), { mode: 0o600 });
-    const { code, stdout, stderr } = await erpOf(env)(['token']);
+    const { code, stdout, stderr } = await keptErpOf(env)(['token']);
     assert.deepEqual([code, stderr], [0, '']);
     const { accessToken } = (await credentialsIn(env)).default;
     assert.notEqual(accessToken, before.default.accessToken);
     assert.equal(stdout, `${accessToken}\n`);
-    assert.deepEqual(JSON.parse((await erpOf(env)(['token', '--json'])).stdout), { accessToken });
-    assert.equal((await erpOf(userEnvironment())(['token'])).code, 3);
+    assert.deepEqual(JSON.parse((await keptErpOf(env)(['token', '--json'])).stdout), { accessToken });
+    assert.equal((await keptErpOf(userEnvironment())(['token'])).code, 3);
   });
 
   it('sends the token of a profile to no other address', async () => {
     const env = userEnvironment();
     await signIn(env);
-    const elsewhere = await erpOf(env)(['whoami', '--base-url', 'https://127.0.0.1:9']);
+    const elsewhere = await keptErpOf(env)(['whoami', '--base-url', 'https://127.0.0.1:9']);
     assert.equal(elsewhere.code, 3);
-    const named = await erpOf(env)(['whoami', '--profile', 'default', '--base-url', 'https://127.0.0.1:9']);
+    const named = await keptErpOf(env)(['whoami', '--profile', 'default', '--base-url', 'https://127.0.0.1:9']);
     assert.equal(named.code, 2);
     assert.match(named.stderr, /belongs to/);
   });
@@ -208,13 +211,13 @@ describe('erp login', () => {
     const env = userEnvironment();
     await signIn(env);
     const { accessToken } = (await credentialsIn(env)).default;
-    const { code, stderr } = await erpOf(env)(['logout']);
+    const { code, stderr } = await keptErpOf(env)(['logout']);
     assert.equal(code, 0, stderr);
     assert.deepEqual(await credentialsIn(env), {});
     const response = await fetch(`${platform.baseUrl}/api/v1/identity`, {
       headers: { authorization: `Bearer ${accessToken}` },
     });
     assert.equal(response.status, 401);
-    assert.equal((await erpOf(env)(['whoami'])).code, 3);
+    assert.equal((await keptErpOf(env)(['whoami'])).code, 3);
   });
 });

@@ -1,5 +1,6 @@
 /** Runs the command line client as a user does: its own process, a configuration folder of its own. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { temporaryFolder } from './temporary.ts';
 
@@ -53,6 +54,46 @@ export function erpOf(env: Record<string, string>) {
       child.once('error', reject);
       child.once('close', (code) => resolve({ code, stdout, stderr }));
     });
+  };
+}
+
+/** What the process of `keptErpOf` is asked to do. */
+export interface Asked {
+  readonly args: readonly string[];
+  readonly env: Record<string, string>;
+  readonly cwd: string;
+}
+
+let kept: { child: ChildProcess; busy: boolean } | undefined;
+
+/**
+ * The same, in one process for all commands, where a test is not about the process: most of the time of a command goes
+ * into starting the program. Commands at the same time have processes of their own.
+ */
+export function keptErpOf(env: Record<string, string>): ReturnType<typeof erpOf> {
+  const alone = erpOf(env);
+  return async (args, options = {}) => {
+    const { env: more, cwd = process.cwd(), ...others } = options;
+    if (kept?.busy || Object.values(others).some((value) => value !== undefined)) return alone(args, options);
+    if (!kept || kept.child.exitCode !== null) {
+      const child = fork(join(import.meta.dirname, 'erp-kept.ts'), { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
+      child.unref();
+      child.channel?.unref();
+      kept = { child, busy: false };
+    }
+    const one = kept;
+    one.busy = true;
+    const over = new AbortController();
+    try {
+      one.child.send({ args, env: { ...env, ...more }, cwd } satisfies Asked);
+      const answers = ['message', 'exit'].map((event) => once(one.child, event, { signal: over.signal }));
+      const [ended] = await Promise.race(answers);
+      if (typeof ended !== 'object') throw new Error(`erp ended with ${ended}.`);
+      return ended as Ended;
+    } finally {
+      over.abort();
+      one.busy = false;
+    }
   };
 }
 
