@@ -82,7 +82,7 @@ describe('API: step-up for operations of high risk', () => {
 
     // The token of the earlier sign-in has one factor: its next request reflects that after five seconds at the latest.
     let answer = await before.post('/data/User', {});
-    for (let i = 0; i < 70 && answer.status !== 401; i++) {
+    for (let i = 0; i < 200 && answer.status !== 401; i++) {
       await new Promise((resolve) => setTimeout(resolve, 100));
       answer = await before.post('/data/User', {});
     }

@@ -16,10 +16,11 @@ describe('the bus', () => {
   let caller: ServiceBroker;
   let answerer: ServiceBroker;
 
-  const broker = (name: string): ServiceBroker => {
+  const broker = (name: string, heartbeatInterval = 1): ServiceBroker => {
     const config = readConfig({ NATS_URL: nats.url, NODE_ID: name, LOG_LEVEL: 'silent' });
     return new ServiceBroker({
       ...brokerOptions(config),
+      heartbeatInterval,
       transporter: natsBus(config, OPEN_POLICY),
       middlewares: [peerCheck()],
     });
@@ -55,11 +56,11 @@ describe('the bus', () => {
   });
 
   it('discovers a process as soon as it is ready, not with its next heartbeat', async () => {
-    const late = broker('late');
+    const late = broker('late', 3_600);
     late.createService({ name: 'agent', actions: { here: () => true } });
     await late.start();
     try {
-      await caller.waitForServices('agent', 300, 20);
+      await caller.waitForServices('agent', 10_000, 20);
       assert.equal(await caller.call('agent.here'), true);
     } finally {
       await late.stop();
@@ -126,15 +127,15 @@ describe('the bus', () => {
     const lost = assert.rejects(Promise.resolve(caller.call('data.slow')), { name: 'RequestRejectedError' });
     await nats.stop();
     await lost; // pending calls to the other side fail at once
-    await until('the outage is noticed', () => !busConnected(caller) && !busConnected(answerer), 1_000);
+    await until('the outage is noticed', () => !busConnected(caller) && !busConnected(answerer), 3_000);
     await pause(6_000); // longer than heartbeats are waited for
     await nats.start();
-    await until('both are connected', () => busConnected(caller) && busConnected(answerer), 3_000);
+    await until('both are connected', () => busConnected(caller) && busConnected(answerer), 10_000);
     const began = Date.now();
-    await caller.waitForServices('data', 3_000, 50);
+    await caller.waitForServices('data', 10_000, 50);
     const answer = (await caller.call('data.bytes', { bytes: Buffer.from('back') })) as { bytes: Buffer };
     assert.equal(answer.bytes.toString(), 'back');
-    assert.ok(Date.now() - began < 3_000);
+    assert.ok(Date.now() - began < 10_000);
     transporter.logger = logger;
     assert.deepEqual(
       lines.filter((line) => /(the connection|Reconnected) to NATS/.test(line)),
@@ -147,7 +148,7 @@ describe('the bus', () => {
     await one.start();
     const { client } = (one.transit as unknown as { tx: { client: { isClosed(): boolean } } }).tx;
     await nats.stop();
-    await until('the outage is noticed', () => !busConnected(one), 1_000);
+    await until('the outage is noticed', () => !busConnected(one), 10_000);
     await one.stop();
     assert.equal(client.isClosed(), true);
     await nats.start();

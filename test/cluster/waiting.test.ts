@@ -90,7 +90,7 @@ describe('a process that starts before its database', function () {
     assert.deepEqual(await once(child, 'exit'), [0, null]);
     const stops = /^\{.*"signal":"SIGTERM".*"msg":"Received SIGTERM, shutting down\."\}$/m;
     assert.match(said(), stops, 'the log says so at the beginning');
-    assert.ok(performance.now() - asked < 2_000);
+    assert.ok(performance.now() - asked < 10_000);
   });
 
   it('waits while the database is read-only, because a start writes', async () => {

@@ -12,6 +12,7 @@ import { givePasswords } from '../../mixins/database/open.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { type NatsServer, startNats } from '../support/nats.ts';
 import { testEnvironment } from '../support/platform.ts';
+import { until } from '../support/until.ts';
 
 describe('health of a process without the gateway', () => {
   let database: TestDatabase;
@@ -124,14 +125,13 @@ describe('health of a process without the gateway', () => {
       body: { status: 'ready', checks: { database: true, bus: true, clock: true }, services: away },
     });
     await nats.stop();
-    for (let i = 0; (await ready()).status === 200 && i < 40; i++) await new Promise((r) => setTimeout(r, 100));
+    await until(async () => (await ready()).status !== 200);
     assert.deepEqual(await ready(), {
       status: 503,
       body: { status: 'unready', checks: { database: true, bus: false, clock: true }, services: unknown },
     });
     await nats.start();
-    for (let i = 0; (await ready()).status !== 200 && i < 60; i++) await new Promise((r) => setTimeout(r, 100));
-    assert.equal((await ready()).status, 200);
+    await until(async () => (await ready()).status === 200);
   });
 });
 
@@ -176,10 +176,16 @@ describe('health of a process with the gateway', () => {
     assert.match(await (await fetch(`${health}/readyz`)).text(), /"metadata":true/, 'the gateway knows what it needs');
     const metrics = async () => (await fetch(`${health}/metrics`)).text();
     await new Promise((resolve) => setTimeout(resolve, 1_000));
-    const first = await metrics();
-    assert.match(first, /erp_http_requests_total\{operation="healthz",status="200"\} 1\n/);
-    await fetch(`${running.baseUrl}/healthz`);
-    assert.equal(await metrics(), first, 'made once a second');
+    assert.match(await metrics(), /erp_http_requests_total\{operation="healthz",status="200"\} 1\n/);
+    for (;;) {
+      const start = performance.now();
+      const first = await metrics();
+      await fetch(`${running.baseUrl}/healthz`);
+      const again = await metrics();
+      if (performance.now() - start >= 1_000) continue; // too slow for two within a second
+      assert.equal(again, first, 'made once a second');
+      break;
+    }
     for (let i = 0; i < 20; i++) assert.deepEqual(await statuses(health), [200, 200, 200], 'probes cost nothing there');
   });
 

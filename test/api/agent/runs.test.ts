@@ -13,6 +13,7 @@ import { aDeletion, admit, aList, contextOf } from '../../support/agents.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { until } from '../../support/until.ts';
 
 const GOAL = { agentKey: 'dunning', goal: 'Remind customers of overdue invoices.' };
 
@@ -331,12 +332,7 @@ describe('the end of agent runs', function () {
     const { connection } = (await other.get('/identity')).body;
     assert.equal((await other.delete(`/me/connections/${connection.grantId}`)).status, 204);
     const sue = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sue'));
-    for (let attempt = 0; ; attempt++) {
-      const { status } = (await sue.get(`/agent/runs/${runId}`)).body;
-      if (status === 'CANCELED') break;
-      assert.ok(attempt < 100, `the run is ${status}`);
-      await pause(20);
-    }
+    await until(async () => (await sue.get(`/agent/runs/${runId}`)).body.status === 'CANCELED');
     const [entry] = await trail(runId, 'agent.runs.cancel');
     assert.deepEqual([entry.channel, entry.changes.status], ['job', { from: 'RUNNING', to: 'CANCELED' }]);
   });
@@ -352,12 +348,7 @@ describe('the end of agent runs', function () {
     const body = new URLSearchParams({ client_id: 'erp-cli', token: refresh_token });
     assert.equal((await fetch(`${baseUrl}/oauth2/revoke`, { method: 'POST', body })).status, 200);
     const sue = api(baseUrl, await tokenFor(baseUrl, 'sue'));
-    for (let attempt = 0; ; attempt++) {
-      const { status } = (await sue.get(`/agent/runs/${runId}`)).body;
-      if (status === 'CANCELED') break;
-      assert.ok(attempt < 100, `the run is ${status}`);
-      await pause(20);
-    }
+    await until(async () => (await sue.get(`/agent/runs/${runId}`)).body.status === 'CANCELED');
   });
 
   describe('comes with the client', () => {

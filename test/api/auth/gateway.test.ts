@@ -6,6 +6,7 @@ import * as oauth from 'openid-client';
 import { SCOPES } from '../../../lib/operation.ts';
 import { tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { until } from '../../support/until.ts';
 import { authorize, Browser, claims, REDIRECT } from './browser.ts';
 
 const run = promisify(execFile);
@@ -100,12 +101,10 @@ describe('sign-in through the gateway', () => {
     const before = Date.now();
     const token = await tokenFor(baseUrl, 'ada', 'data:read');
     const where = encodeURIComponent(JSON.stringify({ username: 'ada@demo.example' }));
-    for (let attempt = 0; ; attempt++) {
+    await until(async () => {
       const { body } = await get(`/data/User?fields=lastSignInAt&where=${where}`, token);
       const at = Date.parse(body.records[0].lastSignInAt);
-      if (at >= before && at <= Date.now()) return;
-      assert.ok(attempt < 40, `lastSignInAt is ${body.records[0].lastSignInAt}`);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+      return at >= before && at <= Date.now();
+    });
   });
 });

@@ -552,7 +552,7 @@ describe('single sign-on', () => {
     idp.silent = new Set(['/token']);
     const started = performance.now();
     says(await slow.browser.visit(late), /did not work/, 401);
-    assert.ok(performance.now() - started < 8_000);
+    assert.ok(performance.now() - started < 25_000);
     assert.match(auth.warnings.join('\n'), /no answer within 5 s/);
     await declare({ issuer: 'http://127.0.0.1:9' });
     const away = await begin();

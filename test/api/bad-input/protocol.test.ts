@@ -393,7 +393,7 @@ describe('bad input: the protocol', () => {
     await new Promise((resolve) => socket.resume().once('close', resolve));
     const { user } = process.cpuUsage(before);
     // The platform runs in this process: 30,000 responses took it more than a second.
-    assert.ok(user < 500_000, `${user} µs`);
+    assert.ok(user < 800_000, `${user} µs`);
   });
 
   it('the connection of a refused body serves the next request', async () => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import type { Answer, Api } from '../../support/client.ts';
 import { fieldFile, objectFiles } from '../../support/metadata-tenant.ts';
+import { until } from '../../support/until.ts';
 import { type Deals, startDeals } from './deals.ts';
 
 const FILES: Record<string, string> = {
@@ -173,7 +174,7 @@ describe('sharing over HTTP', () => {
         const writers = [writer(), writer()];
         await deals.deploy(withDefault(shared));
         const deployed = performance.now();
-        await new Promise((resolve) => setTimeout(resolve, 300));
+        await until(() => seen.some(({ begun }) => begun > deployed));
         ended = true;
         await Promise.all(writers);
         const after = seen.filter(({ begun }) => begun > deployed);

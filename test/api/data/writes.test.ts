@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { fieldFile } from '../../support/metadata-tenant.ts';
+import { until } from '../../support/until.ts';
 import { type Deals, startDeals } from './deals.ts';
 
 const rule = (active: boolean): Record<string, string> => ({
@@ -229,7 +230,7 @@ describe('special writes over HTTP', () => {
       };
       const writers = Array.from({ length: 4 }, writer);
       await deals.deploy(rule(true));
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await until(() => writes.some(({ reply }) => reply.status === 422));
       ended = true;
       await Promise.all(writers);
       const refusals = writes.filter(({ reply }) => reply.status === 422);

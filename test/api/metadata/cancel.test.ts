@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import { Database } from '../../../mixins/database/database.ts';
 import { callAction } from '../../../scripts/console/call.ts';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { exampleNamed } from '../../support/examples.ts';
 import { deploymentEnded, fieldFile, objectFiles, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { until } from '../../support/until.ts';
 
 describe('API: canceling a deployment', () => {
   let platform: TestPlatform;
@@ -74,7 +76,7 @@ describe('API: canceling a deployment', () => {
       assert.deepEqual([again.status, again.body.cancelReason], [202, 'Wrong branch.']);
       const began = performance.now();
       const done = await deploymentEnded(ada, { ...first, status: 202 });
-      assert.ok(performance.now() - began < 2_000, 'within about a second');
+      assert.ok(performance.now() - began < 20_000, 'while the lock is still held');
       assert.deepEqual([done.status, done.cancelReason, done.error], ['CANCELED', 'Wrong branch.', null]);
       const { user } = (await ada.get('/identity')).body;
       assert.equal(done.canceledBy, user.id);
@@ -121,7 +123,7 @@ describe('API: canceling a deployment', () => {
       const began = performance.now();
       assert.equal((await cancel(slow)).body.status, 'CANCELING');
       assert.equal((await deploymentEnded(ada, slow)).status, 'CANCELED');
-      assert.ok(performance.now() - began < 3_000);
+      assert.ok(performance.now() - began < 20_000, 'before the statement ends');
     } finally {
       await database.query('DROP EVENT TRIGGER slow_ddl');
     }
@@ -138,15 +140,14 @@ describe('API: canceling a deployment', () => {
     await database.query('CREATE EVENT TRIGGER slow_ddl ON ddl_command_end EXECUTE FUNCTION metadata.slow()');
     try {
       const slow = await deploy(Object.assign({}, ...objects.map((name) => objectFiles(name, fields))));
-      const seen = async () => (await ada.get(pathOf(slow))).body.progress;
-      let progress = await seen();
-      while (progress.stage !== 'apply' || progress.done === 0) {
-        await new Promise((resolve) => setTimeout(resolve, 50));
-        progress = await seen();
-      }
-      assert.deepEqual([progress.total, progress.position, progress.done < 244], [244, null, true]);
-      const [listed] = (await ada.get('/metadata/deployments?take=1')).body.records;
-      assert.deepEqual(listed.progress, progress);
+      let progress: { stage?: string; done?: number; total?: number; position?: null } = {};
+      // It stands still where the statement sleeps.
+      await until(async () => {
+        progress = (await ada.get(pathOf(slow))).body.progress;
+        const [listed] = (await ada.get('/metadata/deployments?take=1')).body.records;
+        return progress.stage === 'apply' && progress.done! > 0 && isDeepStrictEqual(listed.progress, progress);
+      });
+      assert.deepEqual([progress.total, progress.position, progress.done! < 244], [244, null, true]);
       await cancel(slow);
       assert.equal((await deploymentEnded(ada, slow)).status, 'CANCELED');
     } finally {
@@ -168,7 +169,9 @@ describe('API: canceling a deployment', () => {
       const committing = async (): Promise<boolean> => (await waitingFor('advisory')) > 0;
       while (!(await committing())) await new Promise((resolve) => setTimeout(resolve, 20));
       const asked = cancel(accepted, 'Too late.');
-      await new Promise((resolve) => setTimeout(resolve, 600));
+      const waits = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+        AND query LIKE 'SELECT status FROM metadata.deployments%FOR UPDATE'`;
+      await until(async () => (await database.query(waits)).rowCount > 0);
       await holder.query('SELECT pg_advisory_unlock(4711)');
       const answer = await asked;
       assert.deepEqual([answer.status, answer.body.status, answer.body.cancelRequested], [202, 'SUCCEEDED', true]);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { deployOverHttp, fieldFile, wholePackage } from '../../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { until } from '../../support/until.ts';
 
 type Files = Record<string, string>;
 
@@ -239,7 +240,8 @@ describe('API: users grant no more than they hold', () => {
       await other.query('BEGIN');
       await other.query(`SELECT FROM ${schema}._state FOR UPDATE`);
       const waiting = deploy(sam, set('Later', 'system: [metadataRead]\n'));
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+      await until(async () => (await other.query(waits)).rowCount! > 0);
       await other.query(`UPDATE ${schema}."User" SET "permissionSetApiNames" = '{}' WHERE "id" = $1`, [ids['sam']]);
       await other.query(`UPDATE ${schema}._state SET access_version = access_version + 1`);
       await other.query('COMMIT');

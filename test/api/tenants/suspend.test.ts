@@ -96,7 +96,7 @@ describe('a suspended tenant', function () {
     });
     const described = await suspend();
     assert.deepEqual([described.state, described.suspension?.reason], ['suspended', REASON]);
-    await within(2, async () => (await answers()) === 403);
+    await within(4, async () => (await answers()) === 403);
 
     const refused = await flour.admin.get('/data/User');
     assert.deepEqual([refused.status, refused.body.code, refused.body.retryable], [403, 'TENANT_SUSPENDED', false]);
@@ -127,7 +127,7 @@ describe('a suspended tenant', function () {
     await signIn({ baseUrl: platform.baseUrl, user: other.adminName, password: PASSWORD });
 
     assert.equal((await resume()).state, 'active');
-    await within(2, async () => (await answers()) === 200);
+    await within(4, async () => (await answers()) === 200);
     assert.equal((await robotToken()).status, 200);
     const again = await refresh(platform.baseUrl, flour.tokens.refresh_token!);
     assert.equal(again.status, 200, await again.clone().text());
@@ -208,10 +208,10 @@ describe('a suspended tenant', function () {
     const shut = Object.fromEntries(entrances.map(([what, , , status]) => [what, status]));
     assert.deepEqual(await seen(), opened);
     await suspend();
-    await within(2, async () => (await answers()) === 403);
+    await within(4, async () => (await answers()) === 403);
     assert.deepEqual(await seen(), shut);
     await resume();
-    await within(2, async () => (await answers()) === 200);
+    await within(4, async () => (await answers()) === 200);
     assert.deepEqual(await seen(), opened, 'as before');
   });
 
@@ -268,7 +268,7 @@ describe('a suspended tenant', function () {
     await suspend('other');
     await resume('other');
     await resume('other');
-    await within(2, async () => (await other.admin.get('/identity')).status === 200);
+    await within(4, async () => (await other.admin.get('/identity')).status === 200);
     const others = await other.admin.get('/events/audit?operationId=metadata.tenants.suspend');
     assert.equal(others.body.records.length, 1);
   });
@@ -285,7 +285,7 @@ describe('a suspended tenant', function () {
   it('has its new name within seconds of renaming, and keeps its key', async () => {
     const renamed = await call(platform.broker, 'metadata.tenants.rename', { key: 'flour', name: 'Flour & Sons' });
     assert.equal(renamed.name, 'Flour & Sons');
-    await within(2, async () => (await flour.admin.get('/identity')).body.tenant.name === 'Flour & Sons');
+    await within(4, async () => (await flour.admin.get('/identity')).body.tenant.name === 'Flour & Sons');
     const { body } = await flour.admin.get('/events/audit?operationId=metadata.tenants.rename');
     assert.deepEqual(body.records[0].changes, [{ field: 'name', from: 'flour Ltd', to: 'Flour & Sons' }]);
     // Repeating its creation still finds it.

@@ -6,8 +6,6 @@ import { type NatsServer, startNats } from '../../support/nats.ts';
 import type { RemoteAnswer } from './remote-node.ts';
 import { type Answer, type Stage, startStage } from './stage.ts';
 
-const URGENT_MS = 1_000;
-
 describe('The edge: failing services', function () {
   this.timeout(60_000);
   let nats: NatsServer;
@@ -40,7 +38,7 @@ describe('The edge: failing services', function () {
     assert.equal(answer.status, 503);
     assert.equal(answer.headers['retry-after'], '1');
     const took = performance.now() - started;
-    assert.ok(took < 2 * URGENT_MS, `${Math.round(took)} ms`);
+    assert.ok(took < 10_000, `${Math.round(took)} ms: not as long as a call is waited for`);
   };
 
   before(async () => {

@@ -108,10 +108,10 @@ describe('MCP requests at the gateway', () => {
   });
 
   it('caches a token for its own audience, until it expires', async () => {
-    const token = await stage.token(claims(), { expiresIn: 2 });
+    const token = await stage.token(claims(), { expiresIn: 3 });
     assert.equal((await post({}, token)).status, 200);
     isError(await stage.send('GET', '/who', { token }), 401, 'TOKEN_AUDIENCE_INVALID');
-    await new Promise((resolve) => setTimeout(resolve, 2_100));
+    await new Promise((resolve) => setTimeout(resolve, 3_100));
     isError(await post({}, token), 401, 'TOKEN_EXPIRED');
   });
 

@@ -8,6 +8,7 @@ import {
   type StartedTenant,
   startMetadataTenant,
 } from '../../support/metadata-tenant.ts';
+import { until } from '../../support/until.ts';
 
 /** A field of every type that can be deployed, with the PostgreSQL type of its column. */
 const EVERY_TYPE: Record<string, [yaml: string, column: string]> = {
@@ -307,7 +308,7 @@ describe('metadata: deploying', () => {
       await holder.query(`UPDATE ${t.schema}._state SET access_version = access_version + 1`);
       await holder.query('COMMIT');
       const { deploymentId } = accepted;
-      while ((await t.state(deploymentId)) === 'APPLYING') await new Promise((resolve) => setTimeout(resolve, 10));
+      await until(async () => ['FAILED', 'SUCCEEDED'].includes(await t.state(deploymentId)));
       await holder.query(demoted, ['Administrator', t.users['admin']]);
       await holder.query(`UPDATE ${t.schema}._state SET access_version = access_version + 1`);
       const done = await t.finished(deploymentId);
@@ -626,8 +627,7 @@ describe('metadata: deploying', () => {
       { files: '{}', forgotten: true, planForgotten: false },
       { files: '{"a":"b"}', forgotten: false, planForgotten: false },
     ];
-    for (let i = 0; i < 100 && !(await read())[0]?.['forgotten']; i++)
-      await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(async () => Boolean((await read())[0]?.['forgotten']));
     assert.deepEqual(await read(), all);
   });
 

@@ -84,11 +84,11 @@ describe('metadata: the queue of deployments', function () {
       };
       while (!(await is("status = 'APPLYING'"))) await pause(20);
 
-      stopped = stopping.stop({ graceMs: 5_000, noticeMs: 0, totalMs: 15_000 });
+      stopped = stopping.stop({ graceMs: 20_000, noticeMs: 0, totalMs: 40_000 });
       const asked = performance.now();
       while (!(await is('lease_token IS NULL'))) await pause(20);
       const ms = performance.now() - asked;
-      assert.ok(ms < 2_000, `given back after ${Math.round(ms)} ms`);
+      assert.ok(ms < 15_000, `given back after ${Math.round(ms)} ms`);
       assert.equal((await fetch(`${stopping.baseUrl}/healthz`)).status, 200);
       await blocker.query('ROLLBACK');
       assert.equal(await workerOf(tenant).run(tenant.tenantId), true);

@@ -149,7 +149,7 @@ describe('metadata: a lost worker', () => {
     const stopped = performance.now();
     runner.stop();
     await assert.rejects(running);
-    assert.ok(performance.now() - stopped < 2_000);
+    assert.ok(performance.now() - stopped < 20_000, 'while the table is still locked');
     const { rows } = await t.database.query<{ takes: number; free: boolean }>(
       'SELECT takes, lease_until < now() AS free FROM metadata.deployments WHERE deployment_id = $1',
       [deploymentId],

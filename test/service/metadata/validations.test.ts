@@ -68,14 +68,14 @@ describe('metadata: a recorded validation during writes', function () {
 
   it('blocks writers only briefly', async () => {
     await t.database.query(`CREATE FUNCTION metadata.slow() RETURNS event_trigger LANGUAGE plpgsql AS $$
-      BEGIN PERFORM pg_sleep(0.3); END $$`);
+      BEGIN PERFORM pg_sleep(1); END $$`);
     await t.database.query('CREATE EVENT TRIGGER slow_ddl ON ddl_command_end EXECUTE FUNCTION metadata.slow()');
     try {
       const began = performance.now();
       const names = Array.from({ length: 30 }, (_, n) => objectFiles(`Many${n}__c`));
       const done = await validated(Object.assign({}, ...names));
       assert.equal(done.status, 'SUCCEEDED', JSON.stringify(done.error));
-      assert.ok(performance.now() - began < 8_000, 'not as long as the DDL takes');
+      assert.ok(performance.now() - began < 25_000, 'not as long as the DDL takes');
     } finally {
       await t.database.query('DROP EVENT TRIGGER slow_ddl');
     }
