@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { erpOf, userEnvironment } from '../support/erp.ts';
+import { keptErpOf, userEnvironment } from '../support/erp.ts';
 import { BUSINESS, changedComponents, filesOf, generateProject } from '../support/generated-project.ts';
 import { tokenOfNewTenant } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
@@ -18,7 +18,7 @@ describe('erp metadata with the configuration of a business', function () {
     platform = await startPlatform({ seed: false });
     const token = await tokenOfNewTenant(platform);
     folder = mkdtempSync(join(tmpdir(), 'erp-business-'));
-    const run = erpOf(userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl }));
+    const run = keptErpOf(userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl }));
     erp = async (...args) => {
       const { code, stdout, stderr } = await run(['metadata', ...args], { cwd: folder });
       assert.equal(code, 0, `erp metadata ${args.join(' ')}\n${stdout.slice(-3_000)}${stderr.slice(-3_000)}`);

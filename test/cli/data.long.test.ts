@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { api, tokenFor } from '../support/client.ts';
-import { erpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
+import { keptErpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
 import { exampleNamed, likeExample } from '../support/examples.ts';
 import { interfere } from '../support/interference.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
@@ -15,13 +15,13 @@ describe('erp data', () => {
   let platform: TestPlatform;
   let token: string;
   let env: Record<string, string>;
-  let erp: ReturnType<typeof erpOf>;
+  let erp: ReturnType<typeof keptErpOf>;
 
   before(async () => {
     platform = await startPlatform();
     token = await tokenFor(platform.baseUrl, 'ada@demo.example');
     env = userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl });
-    erp = erpOf(env);
+    erp = keptErpOf(env);
   });
   after(() => platform.stop());
 

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { constants, deflateRawSync } from 'node:zlib';
-import { type Ended, erpOf, userEnvironment } from '../support/erp.ts';
+import { type Ended, keptErpOf, userEnvironment } from '../support/erp.ts';
 
 type Component = { type: string; fullName: string; path: string };
 
@@ -46,7 +46,7 @@ describe('erp against a hostile server', () => {
     tenant: { id: 't', name: tenant },
   });
   const erp = (...args: string[]): Promise<Ended> =>
-    erpOf(userEnvironment({ ERP_TOKEN: 'token', ERP_BASE_URL: url }))(args, { cwd: folder });
+    keptErpOf(userEnvironment({ ERP_TOKEN: 'token', ERP_BASE_URL: url }))(args, { cwd: folder });
   const offers = (...components: Component[]): void => {
     answers['/api/v1/metadata/retrieve'] = json({
       metadataVersion: 1,

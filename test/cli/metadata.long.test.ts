@@ -18,7 +18,7 @@ import { promisify } from 'node:util';
 import { tenantSchema } from '../../lib/context.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { tokenFor } from '../support/client.ts';
-import { type Ended, erpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
+import { type Ended, keptErpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
 import { exampleNamed, likeExample } from '../support/examples.ts';
 import { interfere } from '../support/interference.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
@@ -31,7 +31,7 @@ const ESCAPE = String.fromCharCode(27);
 describe('erp metadata', () => {
   let platform: TestPlatform;
   let folder: string;
-  let erp: ReturnType<typeof erpOf>;
+  let erp: ReturnType<typeof keptErpOf>;
 
   before(async () => {
     platform = await startPlatform();
@@ -53,7 +53,7 @@ describe('erp metadata', () => {
     const token = await tokenFor(platform.baseUrl, user);
     return userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl });
   }
-  const erpAs = async (user: string): Promise<ReturnType<typeof erpOf>> => erpOf(await environmentOf(user));
+  const erpAs = async (user: string): Promise<ReturnType<typeof keptErpOf>> => keptErpOf(await environmentOf(user));
   const git = (...args: string[]): string =>
     execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
   const commit = (subject: string): void => {
@@ -283,12 +283,12 @@ describe('erp metadata', () => {
       const env: Record<string, string> = { ...(await environmentOf('ada@demo.example')), ERP_BASE_URL: proxy.url };
       const deploy = ['metadata', 'deploy', '--wait'];
       label('Answer lost');
-      const first = await erpOf(env)(deploy, { cwd: folder, interrupt: interrupt.signal });
+      const first = await keptErpOf(env)(deploy, { cwd: folder, interrupt: interrupt.signal });
       assert.equal(first.code, 130, first.stderr);
       assert.match(first.stderr, /the same command takes it up/);
       const [id = ''] = (await ok(['list', '--take', '1'])).split('\t');
       await ok(['status', id, '--wait', '--dir', tmpdir()]);
-      const again = await erpOf(env)([...deploy, '--json'], { cwd: folder });
+      const again = await keptErpOf(env)([...deploy, '--json'], { cwd: folder });
       assert.equal(again.code, 0, again.stderr);
       assert.equal(JSON.parse(again.stdout).deploymentId, id);
       assert.deepEqual(readdirSync(join(env['HOME'] ?? '', '.config', 'erp', 'pending')), []);

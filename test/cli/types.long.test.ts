@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { api, tokenFor } from '../support/client.ts';
-import { erpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
+import { keptErpOf, PROGRAM, userEnvironment } from '../support/erp.ts';
 import { exampleNamed } from '../support/examples.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { tool } from '../support/tools.ts';
@@ -102,7 +102,7 @@ export const written = ({ recordVersion }: Schemas['WrittenRecord']): number => 
 describe('erp types', () => {
   let platform: TestPlatform;
   let folder: string;
-  let erp: ReturnType<typeof erpOf>;
+  let erp: ReturnType<typeof keptErpOf>;
   const ends = async (...args: string[]) => erp(['types', ...args], { cwd: folder });
 
   /** Throws the compiler's output. */
@@ -120,7 +120,7 @@ describe('erp types', () => {
     platform = await startPlatform();
     folder = await mkdtemp(join(tmpdir(), 'erp-types-'));
     const token = await tokenFor(platform.baseUrl, 'ada@demo.example');
-    erp = erpOf(userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl }));
+    erp = keptErpOf(userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl }));
   });
   after(async () => {
     await platform?.stop();
