@@ -2,7 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { main } from '../../cli/main.ts';
-import type { Asked, Ended } from './erp.ts';
+
+export interface Asked {
+  readonly args: readonly string[];
+  readonly env: Record<string, string>;
+  readonly cwd: string;
+}
 
 const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../cli/package.json'), 'utf8'));
 const streams = [process.stdout, process.stderr] as const;
@@ -13,7 +18,7 @@ process.on('message', async ({ args, env, cwd }: Asked) => {
   Object.assign(process.env, env);
   process.chdir(cwd);
   process.exitCode = undefined;
-  const ended: Ended = { code: null, stdout: '', stderr: '' };
+  const ended = { code: 0, stdout: '', stderr: '' };
   for (const [name, stream] of [
     ['stdout', process.stdout],
     ['stderr', process.stderr],

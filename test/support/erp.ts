@@ -2,6 +2,7 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import type { Asked } from './erp-kept.ts';
 import { temporaryFolder } from './temporary.ts';
 
 export const PROGRAM = join(import.meta.dirname, '..', '..', 'cli', 'bin', 'erp.js');
@@ -55,13 +56,6 @@ export function erpOf(env: Record<string, string>) {
       child.once('close', (code) => resolve({ code, stdout, stderr }));
     });
   };
-}
-
-/** What the process of `keptErpOf` is asked to do. */
-export interface Asked {
-  readonly args: readonly string[];
-  readonly env: Record<string, string>;
-  readonly cwd: string;
 }
 
 let kept: { child: ChildProcess; busy: boolean } | undefined;
