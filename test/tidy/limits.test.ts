@@ -182,6 +182,7 @@ const SENTENCES: Readonly<Record<string, readonly string[]>> = {
     `| JSON body | ${bytes(LIMITS.body_max_bytes)} after decompression: 413`,
     `| body of metadata operations | ${bytes(LIMITS.metadata_body_max_bytes)} |`,
     `| body of a transition | ${bytes(LIMITS.transition_body_max_bytes)} |`,
+    `| body of a composite request | ${bytes(LIMITS.composite_body_max_bytes)} |`,
     `| body of agent operations | ${bytes(LIMITS.agent_body_max_bytes)} |`,
     `| JSON depth | ${LIMITS.json_depth_max} levels: 400`,
   ],

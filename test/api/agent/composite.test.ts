@@ -9,6 +9,7 @@ describe('composite requests of agents', () => {
   let ada: Api;
   let agent: Api;
   let account: Record<string, string>;
+  let adaId: string;
   before(async function () {
     this.timeout(120_000);
     platform = await startPlatform();
@@ -19,12 +20,11 @@ describe('composite requests of agents', () => {
       user: 'sam@demo.example',
       password: demoPassword(),
       clientId: 'demo-DunningAgent',
-      scope: 'data:read data:write data:delete actions:read actions:execute agent:run offline_access',
+      scope: 'data:read data:write actions:read actions:execute agent:run offline_access',
     });
     agent = api(baseUrl, access_token);
-    account =
-      (await agent.get('/data/Account?take=1')).body.records?.[0] ??
-      (await ada.get('/data/Account?take=1')).body.records[0];
+    account = (await ada.get('/data/Account?take=1')).body.records[0];
+    adaId = (await ada.get('/identity')).body.user.id;
   });
   after(() => platform?.stop());
 
@@ -57,17 +57,26 @@ describe('composite requests of agents', () => {
     const made = await send(runId, [contact('a')]);
     assert.equal(made.status, 200, made.text);
     const { id } = made.body.results[0].body;
-    const gone = { referenceId: 'gone', method: 'DELETE', path: `/data/Contact/${id}`, headers: { ifMatch: '"1"' } };
-    const alone = await agent.delete(`/data/Contact/${id}`, { etag: '"1"', headers: { 'x-agent-run-id': runId } });
+    const handOver = { ownerId: adaId };
+    const part = {
+      referenceId: 'b',
+      method: 'PATCH',
+      path: `/data/Contact/${id}`,
+      headers: { ifMatch: '"1"' },
+      body: handOver,
+    };
+    const headers = { 'x-agent-run-id': runId };
+    const alone = await agent.patch(`/data/Contact/${id}`, handOver, { etag: '"1"', headers });
     assert.match(alone.body.code, /^APPROVAL_/, alone.text);
-    refused(await send(runId, [contact('b'), gone]), 403, 'AGENT_POLICY_DENIED');
+    refused(await send(runId, [contact('c'), part]), 403, 'AGENT_POLICY_DENIED');
     const rows = await agent.post(
       '/composite/records',
-      { objectApiName: 'Contact', operation: 'delete', records: [{ id, ifMatch: '"1"' }] },
-      { headers: { 'x-agent-run-id': runId } },
+      { objectApiName: 'Contact', operation: 'update', records: [{ id, ifMatch: '"1"', fields: handOver }] },
+      { headers },
     );
     refused(rows, 403, 'AGENT_POLICY_DENIED');
-    assert.equal((await agent.get(`/data/Contact/${id}`, { headers: { 'x-agent-run-id': runId } })).status, 200);
+    const left = await agent.get(`/data/Contact/${id}`, { headers });
+    assert.equal(left.headers.get('etag'), '"1"', left.text);
   });
 
   it('leave nothing in a dry run', async () => {
