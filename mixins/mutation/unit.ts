@@ -160,7 +160,7 @@ export async function inTransaction<T>(
     if (isConnectionError(error)) ended = true; // the connection is gone, and the transaction with it
     throw error;
   } finally {
-    if (!ended) await tx.control('ROLLBACK');
+    if (!ended && !tx.isAbandoned) await tx.control('ROLLBACK');
   }
 }
 

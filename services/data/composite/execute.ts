@@ -159,7 +159,7 @@ async function runAll(
       results.add(part.referenceId, reply);
     } catch (error) {
       const refusal = await refusalOf(own, sequence.view, namedCall(part), write, error);
-      if (ENDS_ALL.has(refusal.code) || refusal.code === 'INTERNAL_ERROR') throw error;
+      if (ENDS_ALL.has(refusal.code) || refusal.code === 'INTERNAL_ERROR' || unit.tx.isAbandoned) throw error;
       results.refuse(part.referenceId, refusal);
       if (allOrNone) break;
     }

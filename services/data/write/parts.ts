@@ -1,6 +1,7 @@
 /** Parts of a transaction that may fail without the others. */
 
-import type { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { isConnectionError, type Tx } from '../../../mixins/database/database.ts';
 import { isTransient, platformErrorOf, waitedForDeployment } from '../../../mixins/mutation/errors.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
@@ -25,11 +26,16 @@ export async function inSavepoint<T>({ tx, effects }: Unit, work: () => Promise<
   void tx.query('SAVEPOINT part');
   try {
     const result = await work();
+    // Nothing runs behind rows that were not read: with them the transaction is over.
+    if (tx.isAbandoned)
+      throw new PlatformError('REQUEST_TOO_LARGE', 'A part has read more than fits: ask for less.', {
+        details: { maxBytes: LIMITS.page_max_bytes },
+      });
     void tx.query('RELEASE SAVEPOINT part');
     return result;
   } catch (error) {
     effects.length = noted;
-    if (!isConnectionError(error)) await tx.query('ROLLBACK TO SAVEPOINT part');
+    if (!isConnectionError(error) && !tx.isAbandoned) await tx.query('ROLLBACK TO SAVEPOINT part');
     throw error;
   }
 }
