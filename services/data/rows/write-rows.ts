@@ -23,6 +23,7 @@ import type { Unit } from '../../../mixins/mutation/unit.ts';
 import { visibleObject } from '../object-access.ts';
 import { assertFresh } from '../tenants.ts';
 import type { Versions, View } from '../view.ts';
+import { OPERATION_IDS } from '../write/check.ts';
 import { lockStateSql } from '../write/checks.sql.ts';
 import { inSavepoint, refusalOf, within } from '../write/parts.ts';
 import { runWithin } from '../write/run-mutation.ts';
@@ -58,7 +59,7 @@ export async function writeRowsOf(
     checkOnly: input.checkOnly,
     part: false,
   };
-  const operationId = 'rows.write';
+  const operationId = OPERATION_IDS.get(input.operation) ?? '';
   const call = { operationId, path: { objectApiName: input.objectApiName }, query: {}, headers: {} };
   let results: readonly RowResult[] = [];
   try {
