@@ -30,9 +30,9 @@ const short = (...parts: readonly string[]): string => hash('sha256', parts.join
 const sealOf = ({ deps, unit: { request } }: Write, now: number): Seal => sealFor(request, deps.sealingKeys, now);
 
 /** Operation, address, record and body: what the confirmed request must have in common with the refused one. */
-function requestOf({ call, object, id, recordVersion, mutation, unit }: Write): string {
+function requestOf({ call, object, id, recordVersion, mutation, unit, ownRequest }: Write): string {
   // A transition and what it creates are one request, which its address names.
-  const whole = unit.key.part || mutation === 'transition';
+  const whole = (unit.key.part && !ownRequest) || mutation === 'transition';
   const record = whole || recordVersion === 0 ? null : id;
   return short(
     canonicalize([call.operationId, whole ? null : object.apiName, call.path, record, call.body ?? null]) ?? '',

@@ -210,13 +210,13 @@ function scoring(
  * which matches, in an entry of its own. One row of the relation `from` stands for the record, as in trailSql.
  */
 export function confirmedSql(write: Write, placeholders: Placeholders<Write>, from: string): string[] {
-  const { call, object, confirmed, unit } = write;
+  const { call, object, confirmed, unit, ownRequest } = write;
   if (!confirmed) return [];
   const { constant: bind } = placeholders;
   const { id, expiresAt } = confirmed.confirmation;
   const ctes: string[] = [];
   // A part of a larger mutation leaves the confirmation to that mutation.
-  if (!unit.key.part)
+  if (!unit.key.part || ownRequest)
     ctes.push(`confirmation AS (INSERT INTO ${unit.schema}._confirmations (confirmation_id, expires_at)
       SELECT ${bind(id, 'uuid')}, ${bind(expiresAt.toISOString(), 'timestamptz')} FROM ${from})`);
   if (!confirmed.matches) return ctes;

@@ -171,7 +171,7 @@ async function runTask(context: AttemptContext, task: Task): Promise<OperationRe
     noteFacts(unit, view, access.object);
     const own = { ...task, unit, deps, view, access, id, body, ifMatch, usernameConflict };
     if (!part) return (write = newWrite(own));
-    write = newWrite({ ...own, place: part.place, created: part.created });
+    write = newWrite({ ...own, ownRequest: true, place: part.place, created: part.created });
     part.begun(write);
     return write;
   };

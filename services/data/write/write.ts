@@ -127,6 +127,8 @@ export interface Write {
   readonly usernameConflict: PlatformError | null;
   /** Versions that If-Match accepts; empty for a create. */
   readonly ifMatch: readonly string[];
+  /** A part of the unit that is a request of its own: it uses up a confirmation of duplicates that comes with it. */
+  readonly ownRequest: boolean;
   /** Place of the record among those that the unit changes. */
   readonly place: { readonly index: number; readonly size: number };
   /** Ids of the other records that the unit has created so far. */
@@ -157,6 +159,7 @@ export const newWrite = (
   external: null,
   usernameConflict: null,
   ifMatch: [],
+  ownRequest: false,
   place: { index: 0, size: 1 },
   created: [],
   given: [],

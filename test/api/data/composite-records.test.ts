@@ -188,6 +188,21 @@ describe('writing many records', () => {
     assert.deepEqual(codes(change), ['RECORD_NOT_FOUND', 'ETAG_MISMATCH'], change.text);
   });
 
+  it('stores a confirmed duplicate once', async () => {
+    const name = `Twin ${randomUUID()} Limited`;
+    const fields = { name, city: 'Bremen' };
+    const send = (duplicateConfirmation?: string): Promise<Answer> =>
+      write(ada, 'create', [duplicateConfirmation === undefined ? { fields } : { fields, duplicateConfirmation }], {
+        objectApiName: 'Account',
+      });
+    assert.equal((await send()).status, 200);
+    const stopped = await send();
+    assert.deepEqual(codes(stopped), ['DUPLICATE_RULE'], stopped.text);
+    const { confirmationToken } = results(stopped)[0].errors[0].detail;
+    assert.equal((await send(confirmationToken)).status, 200);
+    assert.deepEqual(codes(await send(confirmationToken)), ['CONFIRMATION_TOKEN_INVALID']);
+  });
+
   it('takes a handful of statements, and not one for each', async () => {
     const statements = watchStatements();
     const key = randomUUID().slice(0, 8);
