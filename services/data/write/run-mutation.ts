@@ -206,8 +206,9 @@ const rightsOf = memoize(({ profiles, permissionSets, roles, groups }: Snapshot)
 
 const versionOf = memoize((object: ObjectMeta): string => hash('sha256', canonicalize(object) ?? ''));
 
-async function run(write: Write, steps = (own: readonly Step[]) => own): Promise<OperationReply> {
-  const reply = await runSteps(write, steps(SPECS[write.mutation].steps));
+async function run(write: Write, change?: (steps: readonly Step[]) => readonly Step[]): Promise<OperationReply> {
+  const { steps } = SPECS[write.mutation];
+  const reply = await runSteps(write, change ? change(steps) : steps);
   await noteRollups(write);
   return write.unit.checkOnly && !write.unit.key.part ? passed(write, reply) : reply;
 }

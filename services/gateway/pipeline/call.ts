@@ -10,6 +10,8 @@ import type { Route } from './router.ts';
 import type { Bearer, Door } from './session.ts';
 import type { Session } from './tokens.ts';
 
+const NONE: readonly never[] = [];
+
 /** Allowed origin of public resources. */
 export const ANY_ORIGIN = '*';
 
@@ -77,7 +79,7 @@ export class Call {
   /** A body that has been parsed already: of a part of a composite request. */
   content: { readonly value: unknown } | null = null;
   /** The parts of a composite request, as calls of their own. */
-  parts: readonly Call[] = [];
+  parts: readonly Call[] = NONE;
   /** Cost units of a composite request, and the mutations that it stands for. */
   priceOfParts = 0;
   mutations = 0;
@@ -142,7 +144,7 @@ export class Call {
   forget(): void {
     this.body = null;
     this.asked = null;
-    this.parts = [];
+    this.parts = NONE;
     this.outcome = null;
     // It holds the promise of the answer, and that the answer.
     this.abort = null;
