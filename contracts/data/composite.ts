@@ -32,11 +32,9 @@ const CompositePart = Type.Object(
 const CompositeRequest = Type.Object(
   {
     allOrNone: Type.Optional(
-      Type.Boolean({ default: true, description: 'All parts are one transaction; else each is one of its own.' }),
+      Type.Boolean({ description: 'Default true: all parts are one transaction; else each is one of its own.' }),
     ),
-    checkOnly: Type.Optional(
-      Type.Boolean({ default: false, description: 'Answers what would happen, and leaves nothing.' }),
-    ),
+    checkOnly: Type.Optional(Type.Boolean({ description: 'Answers what would happen, and leaves nothing.' })),
     requests: Type.Array(CompositePart, { minItems: 1, maxItems: LIMITS.composite_requests_max }),
   },
   { title: 'CompositeRequest', ...closed },
@@ -71,7 +69,7 @@ const RecordsToWrite = Type.Object(
     objectApiName: Type.String({ minLength: 1, maxLength: 200, description: 'apiName of the object of all rows.' }),
     operation: Type.Enum([...ROW_OPERATIONS]),
     allOrNone: Type.Optional(
-      Type.Boolean({ default: true, description: 'A row that is refused leaves nothing of the others.' }),
+      Type.Boolean({ description: 'Default true: a row that is refused leaves nothing of the others.' }),
     ),
     externalIdField: Type.Optional(
       Type.String({ minLength: 1, maxLength: 200, description: 'Of an upsert: the field by which records are found.' }),

@@ -220,6 +220,7 @@ function describe(operation: Operation, components: Components, example: Recorde
     'x-erp-errors': codesOf(operation).sort(),
     'x-erp-risk': operation.risk,
     'x-erp-cost': operation.cost,
+    ...(operation.parts === 'requests' ? { 'x-erp-cost-model': 'sum' } : {}),
     'x-erp-mutation': operation.mutation,
     ...(operation.dryRun ? { 'x-erp-dry-run': true } : {}),
     ...(operation.checkedBy ? { 'x-erp-checked-by': operation.checkedBy.operationId } : {}),

@@ -106,7 +106,7 @@ describe('the context of a call on the bus', () => {
     ['expired', () => callFrom('gateway', { context: { ...ADA, deadline: Date.now() - 11_000 } }), /expired/],
     [
       'valid for too long',
-      () => callFrom('gateway', { context: { ...ADA, deadline: Date.now() + 60_000 } }),
+      () => callFrom('gateway', { context: { ...ADA, deadline: Date.now() + 90_000 } }),
       /expired/,
     ],
     ['of another call', () => withContext(callFrom('gateway'), () => contextIn(callFrom('gateway'))), /not made for/],
