@@ -47,9 +47,11 @@ export async function visibleFile(deps: FilesDeps, request: RequestContext, file
 /** Refuses a caller who may not change the record: as unknown, when they cannot read it. */
 export async function requireRecord(
   deps: FilesDeps,
-  { tenantId, userId }: RequestContext,
+  request: RequestContext,
   { objectApiName, recordId }: FileRow['records'][number],
 ): Promise<void> {
+  const { tenantId, userId } = request;
+  refuseDeniedObject(request, objectApiName);
   const { readsRecord, refusal } = await deps.checkAccess({
     tenantId,
     userId,
@@ -63,6 +65,12 @@ export async function requireRecord(
   if (!readsRecord)
     throw new PlatformError('RECORD_NOT_FOUND', 'The record does not exist, or you have no access to it.');
   if (refusal) throw PlatformError.fromWire(refusal);
+}
+
+/** An object that the policy of an agent denies looks as if there were none. */
+export function refuseDeniedObject({ deniedObjects = [] }: RequestContext, objectApiName: string): void {
+  if (deniedObjects.includes(objectApiName))
+    throw new PlatformError('OBJECT_NOT_FOUND', 'The object does not exist, or you have no access to it.');
 }
 
 /** The record that a query names, if any; 400 when half of it is missing. */

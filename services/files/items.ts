@@ -18,6 +18,7 @@ import {
   presentFile,
   recordInQuery,
   recordsOf,
+  refuseDeniedObject,
   requireRecord,
   visibleFile,
 } from './access.ts';
@@ -92,6 +93,7 @@ export const getFile: Handler<'files.items.get', FilesDeps> = async (deps, reque
 export const listFiles: Handler<'files.items.list', FilesDeps> = async (deps, request, { query }) => {
   const { tenantId, userId } = request;
   const target = recordInQuery(query);
+  if (target) refuseDeniedObject(request, target.objectApiName);
   const { objectApiName: _object, recordId: _record, ...paging } = query;
   const of = target ? { ...target, inFields: await deps.ofRecord({ asker: askerOf(request), ...target }) } : { userId };
   return listPage(
