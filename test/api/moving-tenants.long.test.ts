@@ -59,7 +59,7 @@ describe('a tenant that is moved', function () {
 
   const tenant = (args: readonly string[], on: TestPlatform = first): Promise<Outcome> =>
     promisify(execFile)(process.execPath, [join(root, 'scripts/tenant.ts'), ...args], {
-      env: { ...process.env, DATABASE_URL: on.database.url },
+      env: { ...process.env, DATABASE_URL: on.database.url, DATA_DIR: on.config.dataDir },
       maxBuffer: 64 * 1024 * 1024,
     }).then(
       ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
