@@ -141,7 +141,7 @@ describe('the context of a call on the bus', () => {
       }
       return 'admitted';
     };
-    for (const seconds of [-40, 70]) {
+    for (const seconds of [-40, 100]) {
       const context = { ...ADA, deadline: Date.now() + seconds * 1_000 };
       assert.equal(typeOf(callFrom('gateway', { context })), 'CLOCKS_DIFFER');
     }
