@@ -483,6 +483,6 @@ export const SERVICE = {
     ],
     // The bytes travel, and get keys of their own.
     made: ['files.blobs', 'files.usage'],
-    leftBehind: ['files.secrets', 'files.uploads'],
+    leftBehind: ['files.uploads'],
   },
 } as const satisfies ServiceDeclaration<typeof FILES_OPERATIONS>;
