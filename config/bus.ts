@@ -4,7 +4,7 @@
  * Source: docs/reference/configuration.md, "The bus".
  */
 import { accessSync, constants, readFileSync } from 'node:fs';
-import { ALL_SERVICES, OPERATOR, type ServiceName } from './services.ts';
+import { keysOf, OPERATOR, type ServiceName } from './services.ts';
 
 /** How a process proves to NATS who it is. Files are read at every connection, so a renewed one needs no restart. */
 export type BusLogin =
@@ -126,9 +126,8 @@ function contextKeysOf(
     }
     keys.set(service, [...(keys.get(service) ?? []), key]);
   }
-  // The gateway calls all of them: with a file of an earlier version it would fail at each call of a new service.
-  const needed = services.includes('gateway') ? ALL_SERVICES : services;
-  const missing = needed.filter((service) => service !== 'gateway' && !keys.has(service));
+  // With a file of an earlier version a process would fail at each call of a new service.
+  const missing = keysOf(services).filter((service) => !keys.has(service));
   if (missing.length > 0)
     problems.push(
       `BUS_KEYS_FILE has no key of ${missing.join(', ')}: run \`npm run bus-keys\` and give it the new file.`,

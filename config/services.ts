@@ -1,10 +1,23 @@
 /** What processes, probes and manifests agree on, beside what contracts/services.ts declares of each service. */
 import type { ServiceDeclaration } from '../contracts/declaration.ts';
-import { SERVICES as DECLARED, type ServiceName } from '../contracts/services.ts';
+import { ALL_SERVICES, SERVICES as DECLARED, type ServiceName } from '../contracts/services.ts';
 
 export { ALL_SERVICES, isServiceName, OPERATOR, type ServiceName } from '../contracts/services.ts';
 
 export const SERVICES: Readonly<Record<ServiceName, ServiceDeclaration>> = DECLARED;
+
+/** The services whose keys of contexts a process has: its own, and those that it calls for users. */
+export const keysOf = (services: readonly ServiceName[]): readonly ServiceName[] =>
+  ALL_SERVICES.filter(
+    (name) =>
+      name !== 'gateway' &&
+      services.some(
+        (own) =>
+          own === 'gateway' ||
+          own === name ||
+          Object.keys(SERVICES[own].actsForUsers ?? {}).some((action) => action.startsWith(`${name}.`)),
+      ),
+  );
 
 /** Port of the gateway, unless PORT says otherwise. */
 export const PUBLIC_PORT = 3000;

@@ -817,6 +817,7 @@ export const SERVICE = {
   operations: AGENT_OPERATIONS,
   guidance: AGENT_GUIDANCE,
   calls: [
+    'bulk.jobs.carried',
     'analytics.access.check',
     'auth.grants.check',
     'auth.mails.askApprovers',

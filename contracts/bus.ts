@@ -8,14 +8,15 @@ import { membersOf } from '../lib/json/objects.ts';
 import type { ActionMap, EventMap } from './call.ts';
 import { OPERATIONS, type PublicAction } from './operations.ts';
 import type { ProcessActions } from './process.ts';
-import { ALL_SERVICES, OPERATOR, SERVICES, type ServiceName } from './services.ts';
-import { timeLimitsOf } from './time-limits.ts';
+import { ALL_SERVICES, isServiceName, OPERATOR, SERVICES, type ServiceName } from './services.ts';
+import { DEFAULT_TIME_LIMITS, timeLimitsOf } from './time-limits.ts';
 
 type InternalAction = Exclude<keyof ActionMap, PublicAction | keyof ProcessActions>;
 type EventName = keyof EventMap;
 
 interface BusRights {
   readonly calls: readonly InternalAction[];
+  readonly actsForUsers?: Readonly<Partial<Record<InternalAction, number>>>;
   readonly forOperators?: readonly InternalAction[];
   readonly repeatable?: readonly InternalAction[];
   readonly emits?: readonly EventName[];
@@ -34,7 +35,7 @@ type WithoutCallers = Exclude<InternalAction, NamesIn<'calls'> | OperatorAction>
 const RIGHTS: [WithoutCallers] extends [never] ? Readonly<Record<ServiceName, BusRights>> : WithoutCallers = SERVICES;
 
 /** The services by each name that they have in a list. */
-const byName = (list: keyof BusRights): Map<string, string[]> => {
+const byName = (list: Exclude<keyof BusRights, 'actsForUsers'>): Map<string, string[]> => {
   const found = new Map<string, string[]>();
   for (const [service, rights] of Object.entries(RIGHTS))
     for (const name of rights[list] ?? []) found.set(name, [...(found.get(name) ?? []), service]);
@@ -43,6 +44,12 @@ const byName = (list: keyof BusRights): Map<string, string[]> => {
 
 const SENDERS = byName('emits');
 const RECEIVERS = byName('hears');
+/** Milliseconds for which the context of a call is valid, by its action. */
+const VALID_MS = new Map<string, number>([
+  ...OPERATIONS.map((row): [string, number] => [row.action, timeLimitsOf(row).callMs]),
+  ...Object.values(RIGHTS).flatMap(({ actsForUsers = {} }) => Object.entries(actsForUsers)),
+]);
+
 const REPEATABLE: ReadonlySet<string> = new Set(byName('repeatable').keys());
 
 const CALLERS = byName('calls');
@@ -61,8 +68,12 @@ export const BUS_POLICY = {
   mayCall: (caller: readonly string[], action: string): boolean => meet(caller, CALLERS.get(action)),
   maySend: (sender: readonly string[], event: string): boolean => meet(sender, SENDERS.get(event)),
   mayHear: (receiver: readonly string[], event: string): boolean => meet(receiver, RECEIVERS.get(event)),
-  mayActForUsers: (caller: readonly string[]): boolean => caller.includes('gateway'),
-  longestCallMs: Math.max(...OPERATIONS.map((row) => timeLimitsOf(row).callMs)),
+  mayActForUsers: (caller: readonly string[], action: string): boolean =>
+    caller.some(
+      (name) => name === 'gateway' || (isServiceName(name) && Object.hasOwn(RIGHTS[name].actsForUsers ?? {}, action)),
+    ),
+  validMs: (action: string): number => VALID_MS.get(action) ?? DEFAULT_TIME_LIMITS.callMs,
+  longestCallMs: Math.max(...VALID_MS.values()),
 };
 
 /** The services that those of a process call, without its own: what they cannot do without. */

@@ -8,6 +8,7 @@ import type { SystemPermission } from '../lib/schema/snapshot.ts';
 import { AGENT_RUN_OPERATIONS } from './data/agent-runs.ts';
 import type { AggregateQuery, AggregateResult, ObjectCatalog } from './data/aggregate.ts';
 import { CHECK_OPERATIONS } from './data/check.ts';
+import type { ObjectColumns } from './data/columns.ts';
 import { COMPOSITE_OPERATIONS } from './data/composite.ts';
 import { CONNECTION_OPERATIONS } from './data/connections.ts';
 import { EXPLAIN_OPERATIONS } from './data/explain.ts';
@@ -203,6 +204,13 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
    * named.
    */
   'data.files.referenced': { params: { tenantId: string; files: readonly AttachedFile[] }; result: string[] };
+  /** The columns of files of an object, and what `asker` may do with its records. Throws OBJECT_NOT_FOUND. */
+  'data.rows.describe': { params: { asker: Asker; objectApiName: string }; result: ObjectColumns };
+  /** The page that `asker` gets for the body of `data.records.query`, with decimals as text. */
+  'data.rows.read': {
+    params: { asker: Asker; objectApiName: string; query: Readonly<Record<string, unknown>> };
+    result: { page: Buffer };
+  };
   /**
    * Writes rows of one object for the user of the request, at most `LIMITS.rows_max`, in one transaction. `key` is the
    * idempotency key of these rows: sent again with it they get the outcome of the first time.
@@ -316,8 +324,6 @@ export const SERVICE = {
     'auth.users.mayInvite',
     'auth.users.prepareLink',
     'auth.users.sync',
-    // Until jobs do.
-    'data.rows.write',
     'metadata.snapshots.get',
     'metadata.tenants.list',
   ],
@@ -333,6 +339,8 @@ export const SERVICE = {
     'data.principals.check',
     'data.records.aggregate',
     'data.records.seen',
+    'data.rows.describe',
+    'data.rows.read',
     'data.rows.write',
     'data.scim.handle',
     'data.trail.ofRequests',

@@ -33,6 +33,11 @@ export interface ServiceDeclaration<Rows extends readonly Operation[] = readonly
   readonly guidance: GuidanceOf<Rows>;
   /** Actions of other services that it calls, besides public operations, which the gateway calls for users. */
   readonly calls: readonly string[];
+  /**
+   * Those of them that it calls with the context of a user whose request it once got, and the milliseconds for which such
+   * a context is valid: the time limit of the call.
+   */
+  readonly actsForUsers?: Readonly<Record<string, number>>;
   /** Its internal actions that operators may call from the console. */
   readonly forOperators?: readonly string[];
   /**

@@ -8,6 +8,7 @@ import { isObject } from '../lib/json/objects.ts';
 import agent from './examples/agent.json' with { type: 'json' };
 import analytics from './examples/analytics.json' with { type: 'json' };
 import auth from './examples/auth.json' with { type: 'json' };
+import bulk from './examples/bulk.json' with { type: 'json' };
 import data from './examples/data.json' with { type: 'json' };
 import files from './examples/files.json' with { type: 'json' };
 import gateway from './examples/gateway.json' with { type: 'json' };
@@ -45,6 +46,7 @@ type RecordedExamples = Readonly<Partial<Record<OperationId, RecordedExample>>>;
 export const EXAMPLES: RecordedExamples = {
   ...gateway,
   ...auth,
+  ...bulk,
   ...ratelimit,
   ...data,
   ...analytics,

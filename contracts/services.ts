@@ -5,6 +5,7 @@
 import { type AgentActions, SERVICE as agent } from './agent.ts';
 import { type AnalyticsActions, SERVICE as analytics } from './analytics.ts';
 import { type AuthActions, type AuthEvents, SERVICE as auth } from './auth.ts';
+import { type BulkActions, SERVICE as bulk } from './bulk.ts';
 import { type DataActions, SERVICE as data } from './data.ts';
 import { type FilesActions, SERVICE as files } from './files.ts';
 import { type GatewayActions, type GatewayEvents, SERVICE as gateway } from './gateway.ts';
@@ -12,12 +13,13 @@ import { type McpActions, type McpDoorActions, SERVICE as mcp } from './mcp.ts';
 import { type MetadataActions, type MetadataEvents, SERVICE as metadata } from './metadata.ts';
 import { type RatelimitActions, SERVICE as ratelimit } from './ratelimit.ts';
 
-export const SERVICES = { gateway, auth, data, metadata, analytics, ratelimit, agent, mcp, files } as const;
+export const SERVICES = { gateway, auth, data, metadata, analytics, ratelimit, agent, mcp, files, bulk } as const;
 
 /** Actions of the services, with the types of what they carry. */
 export type ServiceActions = AgentActions &
   AnalyticsActions &
   AuthActions &
+  BulkActions &
   DataActions &
   FilesActions &
   GatewayActions &

@@ -84,6 +84,28 @@ export const LIMITS = {
   widget_result_age_max_s: 3_600,
   widget_results_max_bytes: 64 * 1024 * 1024,
   widget_results_tenant_max_bytes: 8 * 1024 * 1024,
+  bulk_part_max_bytes: 100 * 1024 * 1024,
+  bulk_parts_max: 1_000,
+  bulk_job_max_bytes: 1024 * 1024 * 1024,
+  bulk_job_rows_max: 10_000_000,
+  /** Stored parts and exports; replaced and deleted ones count until they are removed. */
+  bulk_user_max_bytes: 5 * 1024 * 1024 * 1024,
+  bulk_tenant_max_bytes: 20 * 1024 * 1024 * 1024,
+  /** Jobs that have not ended. */
+  bulk_open_jobs_of_user_max: 20,
+  bulk_open_jobs_of_tenant_max: 100,
+  /** Jobs with their results that have ended. */
+  bulk_jobs_of_tenant_max: 5_000,
+  bulk_processing_max: 5,
+  bulk_columns_max: 500,
+  bulk_row_max_bytes: 1024 * 1024,
+  bulk_chunk_max_bytes: 4 * 1024 * 1024,
+  bulk_chunk_ms: 120_000,
+  bulk_results_take: 1_000,
+  bulk_results_take_max: 5_000,
+  bulk_retention_days: 7,
+  /** From the first byte of a part to the answer. */
+  bulk_upload_ms: 3_600_000,
   /** Tenants may keep it longer. */
   audit_retention_days: 730,
   event_retention_days: 7,

@@ -21,7 +21,7 @@ export const SCOPES = {
   'agent:approve': 'Decide on agent approvals.',
   'setup:read': 'Read configuration and deployments.',
   'metadata:deploy': 'Validate and deploy configuration.',
-  'bulk:run': 'Run bulk jobs (with the data scope of the job). Reserved: no operation asks for it yet.',
+  'bulk:run': 'Run bulk jobs (with the data scope of the job).',
   'files:read': 'Read files and their contents.',
   'files:write': 'Upload, attach, change and delete files.',
   'events:read': 'Read the event log. Reserved: no operation asks for it yet.',
@@ -250,6 +250,11 @@ export interface Operation {
    * object `objectApiName`; each 10 items of the list `records` cost one unit more.
    */
   parts?: 'requests' | 'rows';
+  /**
+   * The call belongs to work on many records: agent policies judge it, besides by itself, as the operation on records
+   * that the work carries out. `body`: the body says which one, on which object; `job`: the job in the path does.
+   */
+  carriesOut?: 'body' | 'job';
   precondition: 'ifMatch' | 'expectedRevision' | 'none';
   /**
    * A person needs a recent sign-in with two factors, where the tenant requires second factors (RFC 9470): the
@@ -360,6 +365,7 @@ export const HEADERS = {
   'Last-Event-ID': 'lastEventId',
   'X-File-Name': 'fileName',
   'Upload-Offset': 'uploadOffset',
+  Accept: 'accept',
 } as const satisfies Record<string, keyof OperationHeaders>;
 
 /** Request headers that the gateway has checked. */
@@ -371,6 +377,7 @@ export interface OperationHeaders {
   duplicateConfirmation?: string;
   acceptLanguage?: string;
   lastEventId?: string;
+  accept?: string;
   fileName?: string;
   /** Digits. */
   uploadOffset?: string;

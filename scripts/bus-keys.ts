@@ -27,7 +27,7 @@ import {
 } from '@peculiar/x509';
 import { nkeys } from 'nats';
 import { identityOf } from '../config/bus.ts';
-import { ALL_SERVICES, isServiceName, OPERATOR } from '../config/services.ts';
+import { ALL_SERVICES, isServiceName, keysOf, OPERATOR } from '../config/services.ts';
 import { readArguments, refuse } from './arguments.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
@@ -91,8 +91,7 @@ export async function makeBusKeys({ folder, hosts, identities = [], step }: BusK
     if (!existsSync(join(folder, identity, SEED_FILE))) continue;
     writeFileSync(join(folder, identity, 'ca.pem'), authority);
     if (identity === OPERATOR) continue;
-    const services = identity.split('+');
-    const own = services.includes('gateway') ? [...keys.keys()] : services;
+    const own = keysOf(identity.split('+').filter(isServiceName));
     const lines = own.flatMap((service) => (keys.get(service) ?? []).map((key) => `${service} ${key}\n`));
     writeFileSync(join(folder, identity, 'context.keys'), lines.join(''));
   }

@@ -823,13 +823,10 @@ export type ViolationCode = (typeof VIOLATION_CODES)[number] | ErrorCode;
 /** Codes of operations that are still to come: nothing answers them yet. */
 export const RESERVED_CODES: ReadonlySet<ErrorCode> = new Set([
   'DPOP_PROOF_INVALID',
-  'JOB_NOT_FOUND',
   'SUBSCRIPTION_NOT_FOUND',
   'NOTIFICATION_NOT_FOUND',
   'CALENDAR_NOT_FOUND',
   'EVENT_NOT_FOUND',
-  'JOB_STATE_CONFLICT',
-  'BULK_DATA_INVALID',
   'FILE_TYPE_NOT_ALLOWED',
   'RECURRENCE_INVALID',
   'WEBHOOK_URL_INVALID',

@@ -21,6 +21,7 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ['^sha256:[0-9a-f]{64}$', 'sha256: and 64 hexadecimal digits in lower case'],
   ['^[A-Z]{3}$', 'three capital letters, such as EUR'],
   ['^\\*$', '*'],
+  ['^[1-9][0-9]{0,3}$', 'a number from 1 to 9999'],
   ['\\S', 'text that is not blank'],
   ['^\\S(?:.*\\S)?$', 'one line of text without blanks at its ends'],
   ['^[^{}]{0,30}\\{0{1,15}\\}[^{}]{0,30}$', 'text with one group of zeros in braces, such as INV-{00000}'],

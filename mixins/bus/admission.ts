@@ -55,14 +55,14 @@ export const identityOfNode = (nodeId: string): string => nodeId.slice(0, Math.m
 export class Admission {
   readonly #policy: BusPolicy;
   readonly #contexts: SealedContexts | null;
-  readonly #mayActForUsers: boolean;
+  readonly #own: Identity;
   /** The identities that sent something; as many as there are sets of services, at most. */
   readonly #identities = new Map<string, Identity>();
 
   constructor(bus: BusConfig, policy: BusPolicy) {
     this.#policy = policy;
-    this.#contexts = bus.contextKeys && new SealedContexts(bus.contextKeys, policy.longestCallMs);
-    this.#mayActForUsers = policy.mayActForUsers(bus.identity.split('+'));
+    this.#contexts = bus.contextKeys && new SealedContexts(bus.contextKeys, policy);
+    this.#own = bus.identity.split('+');
   }
 
   /** The token names services that exist, in the one order, or the operator. */
@@ -85,7 +85,7 @@ export class Admission {
   #outgoing({ meta, action, id }: BusPacket['payload'], target: string | null | undefined): object {
     const { request } = (meta ?? {}) as { request?: RequestContext };
     const trace = traceOf(meta);
-    if (!request || !this.#mayActForUsers) return trace;
+    if (!request || !this.#policy.mayActForUsers(this.#own, String(action))) return trace;
     if (!this.#contexts) return { ...trace, request };
     const call = { action: String(action), id: String(id), target: String(target) };
     return { ...trace, request: this.#contexts.seal(request, call) };
@@ -125,7 +125,7 @@ export class Admission {
     identity: Identity,
     answer: Refused['answer'],
   ): unknown {
-    if (!this.#policy.mayActForUsers(identity)) throw new Refused(`${identity} may not act for users.`, answer);
+    if (!this.#policy.mayActForUsers(identity, action)) throw new Refused(`${identity} may not act for users.`, answer);
     // Without keys (a development setup) the context is believed as it is.
     if (!this.#contexts) return request;
     if (!Buffer.isBuffer(request)) throw new Refused(`The context of a call of ${action} is not sealed.`, answer);

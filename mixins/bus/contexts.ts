@@ -1,12 +1,13 @@
 /**
- * Request contexts on the bus, authenticated by the gateway for one call: HMAC-SHA256 (RFC 2104) over the context, the
- * action, the id of the call and the node that is called, under a key that only the gateway and the called service
- * have. A context is accepted once, and no longer than its caller waits. Reasons: docs/decisions/trust-on-the-bus.md.
+ * Request contexts on the bus, authenticated for one call by the gateway, or by a service that goes on for its user:
+ * HMAC-SHA256 (RFC 2104) over the context, the action, the id of the call and the node that is called, under a key that
+ * only those and the called service have. A context is accepted once, and no longer than its caller waits. Reasons: docs/decisions/trust-on-the-bus.md.
  */
 
 import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { RequestContext } from '../../lib/context.ts';
 import { platformTime } from '../../lib/values/clock.ts';
+import type { BusPolicy } from './policy.ts';
 
 /** The one call that a context is for. */
 interface CallIdentity {
@@ -32,21 +33,21 @@ export class ContextRefused extends Error {
   override readonly name: string = 'ContextRefused';
 }
 
-/** A context that the gateway made for this call, at a time that is not now. */
+/** A context that was made for this call, at a time that is not now. */
 export class ClocksDiffer extends ContextRefused {
   override readonly name = 'ClocksDiffer';
 }
 
 export class SealedContexts {
   readonly #keys: ReadonlyMap<string, readonly Key[]>;
-  readonly #longestCallMs: number;
+  readonly #times: Pick<BusPolicy, 'validMs' | 'longestCallMs'>;
   /** Ids of calls whose context was accepted: of the running period, and of the one before. */
   #accepted = new Set<string>();
   #acceptedBefore = new Set<string>();
   #periodEnds = Number.NEGATIVE_INFINITY;
 
-  constructor(keys: ReadonlyMap<string, readonly Buffer[]>, longestCallMs: number) {
-    this.#longestCallMs = longestCallMs;
+  constructor(keys: ReadonlyMap<string, readonly Buffer[]>, times: Pick<BusPolicy, 'validMs' | 'longestCallMs'>) {
+    this.#times = times;
     this.#keys = new Map([...keys].map(([service, secrets]) => [service, secrets.map(keyOf)]));
   }
 
@@ -58,7 +59,7 @@ export class SealedContexts {
     return Buffer.concat([key.id, macOf(key, body, call), body]);
   }
 
-  /** The context that came with a call. Throws ContextRefused unless the gateway made it for this very call, now. */
+  /** The context that came with a call. Throws ContextRefused unless it was made for this very call, now. */
   open(sealed: Buffer, call: CallIdentity): RequestContext {
     const key = this.#keys.get(serviceOf(call.action))?.find(({ id }) => id.equals(sealed.subarray(0, KEY_ID_BYTES)));
     if (!key || sealed.length <= HEAD_BYTES) throw new ContextRefused('The context has an unknown key.');
@@ -67,7 +68,7 @@ export class SealedContexts {
       throw new ContextRefused('The context was not made for this call.');
     const context: RequestContext = JSON.parse(body.toString());
     const remaining = context.deadline - platformTime();
-    if (remaining < -CLOCK_SKEW_MS || remaining > this.#longestCallMs + CLOCK_SKEW_MS)
+    if (remaining < -CLOCK_SKEW_MS || remaining > this.#times.validMs(call.action) + CLOCK_SKEW_MS)
       throw new ClocksDiffer('The context has expired, or the clocks differ.');
     this.#acceptOnce(call.id);
     return context;
@@ -76,7 +77,7 @@ export class SealedContexts {
   #acceptOnce(id: string): void {
     const now = performance.now();
     if (now > this.#periodEnds) {
-      const rememberedMs = this.#longestCallMs + 2 * CLOCK_SKEW_MS;
+      const rememberedMs = this.#times.longestCallMs + 2 * CLOCK_SKEW_MS;
       this.#acceptedBefore = now > this.#periodEnds + rememberedMs ? new Set() : this.#accepted;
       this.#accepted = new Set();
       this.#periodEnds = now + rememberedMs;

@@ -9,8 +9,10 @@ export interface BusPolicy {
   mayCall(caller: Identity, action: string): boolean;
   maySend(sender: Identity, event: string): boolean;
   mayHear(receiver: Identity, event: string): boolean;
-  /** The caller may call actions for a user, with a request context. */
-  mayActForUsers(caller: Identity): boolean;
-  /** Longest wait of a caller for a call for a user. */
+  /** The caller may call the action for a user, with a request context. */
+  mayActForUsers(caller: Identity, action: string): boolean;
+  /** Longest wait of a caller for a call of the action for a user. */
+  validMs(action: string): number;
+  /** Of all actions. */
   readonly longestCallMs: number;
 }

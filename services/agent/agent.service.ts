@@ -42,6 +42,7 @@ export default async function agentService(platform: Platform): Promise<ServiceS
     checkAccess: (question) => call(broker, 'data.access.check', question),
     checkDashboard: (question) => call(broker, 'analytics.access.check', question),
     seenRecords: (question) => call(broker, 'data.records.seen', question),
+    carriedOut: (asked) => call(broker, 'bulk.jobs.carried', asked),
     recordsOfRequests: (question) => call(broker, 'data.trail.ofRequests', question),
   };
 

@@ -23,6 +23,8 @@ export interface AgentDeps {
   readonly checkDashboard: Ask<'analytics.access.check'>;
   /** Asks data which records a user can see. */
   readonly seenRecords: Ask<'data.records.seen'>;
+  /** Asks bulk what a job carries out. */
+  readonly carriedOut: Ask<'bulk.jobs.carried'>;
   /** Asks data what requests of a run have changed. */
   readonly recordsOfRequests: Ask<'data.trail.ofRequests'>;
 }

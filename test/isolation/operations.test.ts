@@ -13,8 +13,8 @@ import { aDeletion, admit, contextOf } from '../support/agents.ts';
 import { type Answer, type Api, api, tokenFor } from '../support/client.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
-/** Path parameters that name a part of the configuration, not a resource. */
-const NAMES: ReadonlySet<string> = new Set(['objectApiName', 'externalIdField']);
+/** Path parameters that name no resource by themselves. */
+const NAMES: ReadonlySet<string> = new Set(['objectApiName', 'externalIdField', 'partNumber']);
 
 const guarded = OPERATIONS.filter((row) => row.scopes !== 'public');
 const title = (row: Operation): string => `${row.operationId}: ${row.method} ${row.path}`;
@@ -125,6 +125,10 @@ describe('isolation of every operation', () => {
     });
     assert.equal(file.status, 201, file.text);
     real['fileId'] = file.body.fileId;
+    const job = await ada.post('/bulk/jobs', { operation: 'create', objectApiName: 'Account', format: 'csv' });
+    assert.equal(job.status, 201, job.text);
+    real['jobId'] = job.body.jobId;
+    real['partNumber'] = '1';
   });
 
   after(() => platform?.stop());

@@ -4,6 +4,7 @@ CREATE SCHEMA agent;
 GRANT USAGE ON SCHEMA agent TO login_agent;
 GRANT USAGE ON SCHEMA agent TO svc_agent;
 GRANT USAGE ON SCHEMA agent TO svc_analytics;
+GRANT USAGE ON SCHEMA agent TO svc_bulk;
 GRANT USAGE ON SCHEMA agent TO svc_data;
 GRANT USAGE ON SCHEMA agent TO svc_files;
 GRANT USAGE ON SCHEMA agent TO svc_metadata;
@@ -225,6 +226,7 @@ CREATE POLICY tenant ON agent.steps AS PERMISSIVE FOR ALL TO public USING (tenan
 CREATE FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 0cfa7c790873
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_agent;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_analytics;
+GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_bulk;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_data;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_files;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_metadata;
@@ -232,6 +234,7 @@ GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO sv
 CREATE FUNCTION agent.continue_run(uuid,uuid,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body d14f8f9393dc
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_agent;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_analytics;
+GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_bulk;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_data;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_files;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_metadata;
@@ -239,6 +242,7 @@ GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_metadata;
 CREATE FUNCTION agent.end_stale_approval(uuid,uuid,uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body a41cee3bacf1
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_agent;
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_analytics;
+GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_bulk;
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_data;
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_files;
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_metadata;

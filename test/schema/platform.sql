@@ -4,6 +4,7 @@ CREATE SCHEMA platform;
 GRANT USAGE ON SCHEMA platform TO login_agent;
 GRANT USAGE ON SCHEMA platform TO login_analytics;
 GRANT USAGE ON SCHEMA platform TO login_auth;
+GRANT USAGE ON SCHEMA platform TO login_bulk;
 GRANT USAGE ON SCHEMA platform TO login_data;
 GRANT USAGE ON SCHEMA platform TO login_files;
 GRANT USAGE ON SCHEMA platform TO login_gateway;
@@ -20,6 +21,7 @@ CREATE TABLE platform.installation (
 GRANT INSERT, SELECT ON platform.installation TO login_agent;
 GRANT INSERT, SELECT ON platform.installation TO login_analytics;
 GRANT INSERT, SELECT, UPDATE ON platform.installation TO login_auth;
+GRANT INSERT, SELECT ON platform.installation TO login_bulk;
 GRANT INSERT, SELECT ON platform.installation TO login_data;
 GRANT INSERT, SELECT ON platform.installation TO login_files;
 GRANT INSERT, SELECT ON platform.installation TO login_gateway;

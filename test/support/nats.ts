@@ -18,6 +18,7 @@ export const OPEN_POLICY: BusPolicy = {
   maySend: () => true,
   mayHear: () => true,
   mayActForUsers: () => true,
+  validMs: () => 30_000,
   longestCallMs: 30_000,
 };
 

@@ -18,8 +18,6 @@ const LIMITS = new Proxy(CONFIGURED, {
 const INTERNAL: readonly (keyof typeof CONFIGURED)[] = [
   'bus_timeout_ms',
   'retries_serialization_max',
-  // Of jobs.
-  'rows_max',
   // No public operation streams events yet.
   'event_streams_of_caller_max',
   'event_streams_of_tenant_max',
@@ -157,6 +155,18 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
 
 /** Figures on other pages: the words around them. */
 const SENTENCES: Readonly<Record<string, readonly string[]>> = {
+  'bulk.md': [
+    `| part | ${bytes(LIMITS.bulk_part_max_bytes)}, ${number(LIMITS.bulk_parts_max)} of a job |`,
+    `| job | ${bytes(LIMITS.bulk_job_max_bytes)}, ${number(LIMITS.bulk_job_rows_max)} rows |`,
+    `| row, columns | ${number(LIMITS.bulk_row_max_bytes / 1024)} KiB, ${LIMITS.bulk_columns_max} |`,
+    `| chunk | ${LIMITS.rows_max} rows, ${bytes(LIMITS.bulk_chunk_max_bytes)} |`,
+    `${bytes(LIMITS.bulk_user_max_bytes)} of a user, ${bytes(LIMITS.bulk_tenant_max_bytes)} of a tenant |`,
+    `${LIMITS.bulk_open_jobs_of_user_max} of a user, ${LIMITS.bulk_open_jobs_of_tenant_max} of a tenant |`,
+    `| jobs at work | ${LIMITS.bulk_processing_max} of a tenant |`,
+    `${number(LIMITS.bulk_jobs_of_tenant_max)} of a tenant, ${LIMITS.bulk_retention_days} days |`,
+    `${number(LIMITS.bulk_results_take)} rows by default, up to ${number(LIMITS.bulk_results_take_max)} |`,
+    `${seconds(LIMITS.bulk_upload_ms)}, ${seconds(LIMITS.bulk_chunk_ms)} |`,
+  ],
   'agents.md': [
     `| \`expiresInSeconds\` | ${number(LIMITS.agent_approval_seconds)} |`,
     `| \`APPROVED\`, within ${LIMITS.agent_approved_seconds / 60} minutes |`,

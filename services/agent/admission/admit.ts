@@ -13,8 +13,9 @@ import type { RequestContext } from '../../../lib/context.ts';
 import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../../lib/limits.ts';
+import type { Operation } from '../../../lib/operation.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
-import type { Snapshot } from '../../../lib/schema/snapshot.ts';
+import type { AgentPolicyMeta, Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { expireApprovalStatement, type KnownApprovalRow, knownApprovalStatement } from '../approvals/approval.sql.ts';
@@ -46,16 +47,19 @@ import {
   mutationsOf,
   refusedStepStatement,
 } from './admit.sql.ts';
+import { withCarriedOut } from './carried.ts';
 import { budgetRefusal, type Charge, dayRefusal, type Standing, standingOf, type UsedDay } from './decide.ts';
 
 /** The transaction of a refusal commits its writes, so it returns instead of throwing. */
 type Outcome = Admitted | PlatformError;
 
-export async function admit(deps: AgentDeps, request: RequestContext, call: Admission): Promise<Admitted> {
-  if (!isUuid(call.runId)) throw runNotFound();
+export async function admit(deps: AgentDeps, request: RequestContext, asked: Admission): Promise<Admitted> {
+  if (!isUuid(asked.runId)) throw runNotFound();
+  const call = await withCarriedOut(deps, request, asked);
   const admission = { request, call, stepId: uuidv7() };
   const readsOthers = [call, ...(call.parts ?? [])].some(
-    (one) => one.expanded || one.related || one.lookedUp || fieldsGiven(one).length > 0 || sendsInput(one),
+    (one) =>
+      one.expanded || one.related || one.lookedUp || carriedBy(one) || fieldsGiven(one).length > 0 || sendsInput(one),
   );
   const caller = readsOthers ? await deps.findUser(request.tenantId, request.userId) : null;
   const [outcome, denied] = await deps.configurations.transaction(
@@ -91,9 +95,10 @@ function deniedObjects(snapshot: Snapshot, { request, call, stepId }: AdmittedCa
 export async function requestApproval(
   deps: AgentDeps,
   request: RequestContext,
-  { admission: call, stepId, preview, basis }: AgentActions['agent.approvals.request']['params'],
+  { admission: asked, stepId, preview, basis }: AgentActions['agent.approvals.request']['params'],
 ): Promise<never> {
-  if (!isUuid(call.runId) || !isUuid(stepId)) throw runNotFound();
+  if (!isUuid(asked.runId) || !isUuid(stepId)) throw runNotFound();
+  const call = await withCarriedOut(deps, request, asked);
   const admission = { request, call, stepId };
   const text = JSON.stringify(preview);
   if (Buffer.byteLength(text) > LIMITS.agent_preview_max_bytes)
@@ -139,7 +144,9 @@ function verdictOf(snapshot: Snapshot, admission: AdmittedCall, caller: UserIden
   const on = (object: string): Verdict => evaluate(policies, { ...call, objectApiName: object });
   const itself = judged(call, false);
   // A denied call has no dry run either, and a call that needs approval would wait.
-  const verdict = call.checked && itself.decision !== 'deny' ? judged(call.checked, true) : itself;
+  const alone = call.checked && itself.decision !== 'deny' ? judged(call.checked, true) : itself;
+  const carried = carriedBy(call);
+  const verdict = carried ? stricter(alone, judgedAsCarried(policies, call, carried, snapshot)) : alone;
   if (verdict.decision === 'deny' || !caller || objectApiName === null) return verdict;
   // An object that must not be read directly is not read through a reference, a filter or a lookup either.
   const access = accessOf(snapshot, caller);
@@ -151,9 +158,12 @@ function verdictOf(snapshot: Snapshot, admission: AdmittedCall, caller: UserIden
     ...referencedObjects(access, objectApiName, fieldsGiven(call)),
     ...objectsReferredByInput(call, snapshot).filter((name) => Object.hasOwn(access.objects, name)),
   ];
+  const reading = carried
+    ? [...others, ...referencedObjects(access, objectApiName, fieldNames(access, objectApiName))]
+    : [];
   const denials = [
     ...others.map(on),
-    ...named.map((object) => evaluate(policies, { ...READ_OF_RECORD, objectApiName: object })),
+    ...[...named, ...reading].map((object) => evaluate(policies, { ...READ_OF_RECORD, objectApiName: object })),
   ];
   return denials.find(({ decision }) => decision === 'deny') ?? verdict;
 }
@@ -171,6 +181,41 @@ function verdictOfParts(
   const strictest = (decision: Verdict['decision']) => verdicts.find((verdict) => verdict.decision === decision);
   return strictest('deny') ?? strictest('approve') ?? { decision: 'allow' };
 }
+
+/** The operation on records that the work carries out to which the call belongs. */
+const carriedBy = ({ pathParameters }: Admission): Operation | undefined =>
+  operationRow(pathParameters['carriesOut'] ?? '');
+
+/** As the operation on records: whatever belongs to the work is denied like it, and its start waits like it. */
+function judgedAsCarried(
+  policies: readonly AgentPolicyMeta[],
+  call: Admission,
+  { operationId, risk, agentApproval }: Operation,
+  snapshot: Snapshot,
+): Verdict {
+  const { pathParameters } = call;
+  const judgement = judge({ operationId, risk, pathParameters, body: undefined }, snapshot, false);
+  const objectApiName = pathParameters['objectApiName'] ?? null;
+  const verdict = evaluate(policies, {
+    ...judgement,
+    operationId,
+    agentApproval,
+    objectApiName,
+    duplicateConfirmation: false,
+  });
+  return verdict.decision === 'approve' && call.risk !== 'high' ? { decision: 'allow' } : verdict;
+}
+
+const stricter = (one: Verdict, other: Verdict): Verdict =>
+  one.decision === 'deny' || other.decision === 'allow'
+    ? one
+    : other.decision === 'deny' || one.decision === 'allow'
+      ? other
+      : one;
+
+/** Rows of files may refer to records by any of them. */
+const fieldNames = ({ objects }: Access, objectApiName: string): string[] =>
+  Object.keys(ownEntry(objects, objectApiName)?.fields ?? {});
 
 /** A caller denied reading an object's records cannot reference them either. */
 const READ_OF_RECORD = {

@@ -12,6 +12,13 @@ import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import type { ApprovalRow } from './approval.sql.ts';
 
+/** The row of the operation, or of the one on records that the work carries out to which it belongs. */
+export const carriedRow = ({
+  operationId,
+  pathParameters,
+}: Pick<ApprovalRow, 'operationId' | 'pathParameters'>): Operation | undefined =>
+  operationRow(pathParameters['carriesOut'] ?? operationId);
+
 /** System permission that the operation needs as a whole; null: none. */
 export const permissionOf = ({ operationId }: Pick<ApprovalRow, 'operationId'>): Operation['permission'] | null =>
   operationRow(operationId)?.permission ?? null;
@@ -29,18 +36,15 @@ export function needsStepUp({
 export const hasRawBody = (operationId: string): boolean => operationRow(operationId)?.requestBody?.kind === 'raw';
 
 /** The change and its record; null: the operation is on no record. */
-export function recordQuestionOf({
-  operationId,
-  pathParameters,
-  userId,
-}: Pick<ApprovalRow, 'operationId' | 'pathParameters' | 'userId'>): {
+export function recordQuestionOf(row: Pick<ApprovalRow, 'operationId' | 'pathParameters' | 'userId'>): {
   readonly objectApiName: string;
   readonly record: AskedRecord | null;
   readonly operations: readonly RecordOperation[];
   readonly transitionKey: string | null;
 } | null {
+  const { pathParameters, userId } = row;
   const { objectApiName, id, externalIdField, value, transitionKey = null } = pathParameters;
-  const change = recordChangeOf(operationRow(operationId));
+  const change = recordChangeOf(carriedRow(row));
   if (objectApiName === undefined || !change) return null;
   const question = { objectApiName, operations: change.needs, transitionKey };
   if (externalIdField !== undefined && value !== undefined)
@@ -59,6 +63,8 @@ export const bodyHasFields = ({ operationId }: Pick<ApprovalRow, 'operationId'>)
 
 /** Names of the fields that the request sets, also of those that do not exist; null: its body was not kept. */
 export function fieldsSetBy(row: ApprovalRow): readonly string[] | null {
+  // The rows of files may set any.
+  if (row.pathParameters['carriesOut'] !== undefined && recordChangeOf(carriedRow(row))?.setsFields) return null;
   if (!bodyHasFields(row)) return [];
   if (row.bodyOmitted) return null;
   const { externalIdField } = row.pathParameters;

@@ -4,7 +4,6 @@
  * docs/reference/agents.md#approvals.
  */
 
-import { operationRow } from '../../../contracts/operations.ts';
 import type { RecordOperation } from '../../../lib/access/decide.ts';
 import { holdsPermission, permissionDenied } from '../../../lib/access/system-permission.ts';
 import type { Access } from '../../../lib/access/types.ts';
@@ -19,6 +18,7 @@ import type { AgentDeps } from '../deps.ts';
 import type { ApprovalRow } from './approval.sql.ts';
 import {
   bodyOf,
+  carriedRow,
   fieldsSetBy,
   inputOf,
   permissionOf,
@@ -42,7 +42,7 @@ export async function rightsOf(
 ): Promise<Rights> {
   const needed = permissionOf(row);
   if (needed && !holdsPermission(access.system, needed)) return { refusal: permissionDenied(needed), reads: false };
-  switch (operationRow(row.operationId)?.changes?.kind) {
+  switch (carriedRow(row)?.changes?.kind) {
     case 'record':
       return recordRights(deps, request, access, row);
     case 'dashboard':

@@ -2,8 +2,9 @@
 import type { Handlers } from '../handlers.ts';
 import { aggregateRecords } from './aggregate.ts';
 import { catalogOf } from './catalog.ts';
+import { describeColumns } from './columns.ts';
 import { describe, getSchema, listObjects } from './objects.ts';
-import { getRecord, listRecords, queryRecords } from './records.ts';
+import { getRecord, listRecords, queryRecords, readRows } from './records.ts';
 
 export const readActions = ({ read, ask }: Handlers) => ({
   'objects.list': read(listObjects),
@@ -14,4 +15,6 @@ export const readActions = ({ read, ask }: Handlers) => ({
   'records.get': read(getRecord),
   'records.aggregate': ask('data.records.aggregate', aggregateRecords),
   'objects.catalog': ask('data.objects.catalog', catalogOf),
+  'rows.describe': ask('data.rows.describe', describeColumns),
+  'rows.read': ask('data.rows.read', readRows),
 });

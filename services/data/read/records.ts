@@ -1,7 +1,8 @@
 /** Lists of records and single ones: from a request to the bytes of its answer. Source: docs/reference/records.md. */
 
+import type { DataActions } from '../../../contracts/data.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
-import { type RequestContext, tenantSchema } from '../../../lib/context.ts';
+import { type Asker, type RequestContext, tenantSchema } from '../../../lib/context.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { constrain } from '../../../lib/query/constrain.ts';
 import { continuePlan, sealCursor } from '../../../lib/query/cursor.ts';
@@ -34,10 +35,21 @@ export const listRecords: Handler<'data.records.list', ReadDeps> = (deps, reques
 export const queryRecords: Handler<'data.records.query', ReadDeps> = (deps, request, call) =>
   page(deps, request, call, 'body', call.body);
 
+/** The records of a query for a service that reads them for `asker`. */
+export const readRows = async (
+  deps: ReadDeps,
+  asker: Asker,
+  { objectApiName, query }: Pick<DataActions['data.rows.read']['params'], 'objectApiName' | 'query'>,
+): Promise<DataActions['data.rows.read']['result']> => {
+  const { body } = await page(deps, asker, { path: { objectApiName }, ieee754Compatible: true }, 'body', { ...query });
+  if (!Buffer.isBuffer(body)) throw new Error('Assertion failed: a page is bytes');
+  return { page: body };
+};
+
 async function page(
   deps: ReadDeps,
-  request: RequestContext,
-  call: OperationInput<'data.records.list' | 'data.records.query'>,
+  request: Asker,
+  call: Pick<OperationInput<'data.records.list' | 'data.records.query'>, 'path' | 'ieee754Compatible'>,
   source: 'query' | 'body',
   raw: Record<string, unknown>,
 ): Promise<OperationReply> {

@@ -311,7 +311,7 @@ function impliedHeaders(operation: Operation): DescribedParameter[] {
   if (operation.response.kind === 'file') {
     text('Range', false, 'The bytes that are wanted, in one range.', {}, 'bytes=1048576-');
     text('If-Range', false, 'ETag of the content that the range is of; of another one all is sent.', {}, '"9f86d081"');
-    text('If-None-Match', false, 'ETag of the content that the client has.', {}, '"9f86d081"');
+    text('If-None-Match', false, 'ETag of an earlier answer; 304 when nothing changed.', {}, '"k7"');
   }
   if (belongsToRuns(operation))
     text(

@@ -42,6 +42,7 @@ export async function tour(platform: TestPlatform, recorder: Recorder): Promise<
   await settleInvoices(company);
   await shareOpportunity(company);
   await keepFiles(company);
+  await importAccounts(company);
   await buildDashboard(company);
   await configure(company);
   await chaseInvoices(company);
@@ -258,6 +259,28 @@ async function keepFiles({ recorder, sam }: Company): Promise<void> {
     path,
     headers: { 'If-Match': changed.headers.get('etag')! },
   });
+}
+
+async function importAccounts({ recorder, ada }: Company): Promise<void> {
+  const body = { operation: 'upsert', objectApiName: 'Account', externalIdField: 'accountNumber', format: 'csv' };
+  const job = await recorder.example(ada, 'bulk.jobs.create', { body: { ...body, conflictPolicy: 'lastWriteWins' } });
+  const path = { jobId: job.body.jobId };
+  const rows = 'accountNumber,name,city\nAC-90042,Hafenkontor GmbH,Hamburg\nAC-90043,,Kiel\n';
+  const part = {
+    path: { ...path, partNumber: '1' },
+    headers: { 'Content-Type': 'text/csv', 'Content-Digest': `sha-256=:${hash('sha256', rows, 'base64')}:` },
+    body: rows,
+  };
+  await recorder.refusal(ada, 'bulk.jobs.start', 'JOB_STATE_CONFLICT', { path });
+  await recorder.example(ada, 'bulk.parts.upload', part);
+  await recorder.example(ada, 'bulk.jobs.start', { path });
+  await until(async () => (await ada.get(`/bulk/jobs/${path.jobId}`)).body.finishedAt !== null);
+  await recorder.example(ada, 'bulk.jobs.get', { path });
+  await recorder.example(ada, 'bulk.results.list', { path, query: { outcome: 'failed' } });
+  await recorder.example(ada, 'bulk.jobs.list', { query: { state: 'COMPLETED', take: '10' } });
+  const other = await ada.post('/bulk/jobs', { ...body, format: 'ndjson' });
+  await recorder.example(ada, 'bulk.jobs.cancel', { path: { jobId: other.body.jobId } });
+  await recorder.example(ada, 'bulk.jobs.delete', { path: { jobId: other.body.jobId } });
 }
 
 async function buildDashboard({ recorder, mia }: Company): Promise<void> {

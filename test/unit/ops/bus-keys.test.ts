@@ -48,10 +48,15 @@ describe('the keys of the bus', () => {
     }
   });
 
-  it('give the gateway all keys of contexts, a service its own, and the operator none', () => {
+  it('give the gateway all keys of contexts, a service its own and those of whom it calls for users, and the operator none', () => {
     const all = contextKeys('gateway');
     for (const service of ALL_SERVICES.filter((name) => name !== 'gateway')) {
-      assert.deepEqual([...contextKeys(service)], [[service, all.get(service)]]);
+      // bulk acts for users by an action of data.
+      const names = service === 'bulk' ? ['data', 'bulk'] : [service];
+      assert.deepEqual(
+        [...contextKeys(service)],
+        names.map((name) => [name, all.get(name)]),
+      );
     }
     assert.deepEqual(contextKeys('data+gateway'), all);
     assert.throws(() => read('operator', 'context.keys'));
@@ -108,7 +113,7 @@ describe('the keys of the bus', () => {
     for (const name of ['nats', 'data', 'auth', 'metadata', 'analytics', 'ratelimit', 'data+gateway'])
       rmSync(join(folder, name), { recursive: true });
     const { present, changed, absent } = await makeBusKeys({ folder });
-    assert.deepEqual([present, changed], [['nats', 'gateway', 'agent', 'mcp', 'files', 'operator'], ['nats']]);
+    assert.deepEqual([present, changed], [['nats', 'gateway', 'agent', 'mcp', 'files', 'bulk', 'operator'], ['nats']]);
     assert.deepEqual(absent, ['auth', 'data', 'metadata', 'analytics', 'ratelimit', 'data+gateway']);
     assert.equal(read('nats', 'nats.conf'), before);
     assert.match(new X509Certificate(read('nats', 'server.pem')).subjectAltName!, /nats\.internal/);

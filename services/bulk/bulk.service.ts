@@ -1,0 +1,64 @@
+import type { ServiceSchema } from 'moleculer';
+import type { BulkActions } from '../../contracts/bulk.ts';
+import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
+import { type RequestContext, requestContext } from '../../lib/context.ts';
+import { LIMITS } from '../../lib/limits.ts';
+import type { OperationReply } from '../../lib/operation.ts';
+import type { Platform } from '../../mixins/platform.ts';
+import { sealingKeys } from '../../mixins/sealing-keys.ts';
+import type { BulkDeps } from './deps.ts';
+import { cancelJob, deleteJob, startJob } from './jobs/change.ts';
+import { createJob } from './jobs/create.ts';
+import { carriedOut, getJob, listJobs } from './jobs/read.ts';
+import { newNumbers, registerNumbers } from './numbers.ts';
+import { uploadPart } from './parts/upload.ts';
+import { BULK_JOBS } from './queue.ts';
+import { listResults } from './results/results.ts';
+import { sweepPeriodically } from './sweep.ts';
+import { workOn } from './work/work.ts';
+
+/** The Moleculer schema of bulk: it declares and delegates. */
+export default async function bulkService(platform: Platform): Promise<ServiceSchema> {
+  const { database, blobs, broker, jobs } = platform;
+  const deps: BulkDeps = {
+    database,
+    blobs,
+    sealingKeys: await sealingKeys(platform, 'cursors of bulk lists'),
+    numbers: newNumbers(),
+    enqueue: async (tx, job) => void (await jobs.enqueue(BULK_JOBS, job, { tx, key: job.jobId })),
+    describe: (asker, objectApiName) => call(broker, 'data.rows.describe', { asker, objectApiName }),
+    read: async (asker, objectApiName, query) =>
+      (await call(broker, 'data.rows.read', { asker, objectApiName, query: { ...query } })).page,
+    write: (request, rows) =>
+      call(broker, 'data.rows.write', rows, { meta: { request }, timeout: LIMITS.bulk_chunk_ms }),
+    isLiving: async ({ tenantId, grantId, clientId, userId }) =>
+      (await call(broker, 'data.grants.confirm', { grants: [{ tenantId, grantId, clientId, userId }] })).length > 0,
+    isSuspended: async (tenantId) => (await call(broker, 'metadata.tenants.get', { tenantId }))?.suspended !== false,
+  };
+  const answer =
+    <Input>(handler: (deps: BulkDeps, request: RequestContext, input: Input) => Promise<OperationReply>) =>
+    (ctx: ActionContext<Input>): Promise<OperationReply> =>
+      handler(deps, requestContext(ctx), ctx.params);
+
+  return {
+    name: 'bulk',
+    actions: {
+      'jobs.create': answer(createJob),
+      'jobs.list': answer(listJobs),
+      'jobs.get': answer(getJob),
+      'parts.upload': answer(uploadPart),
+      'jobs.start': answer(startJob),
+      'jobs.cancel': answer(cancelJob),
+      'results.list': answer(listResults),
+      'jobs.delete': answer(deleteJob),
+      'jobs.carried': (ctx) => carriedOut(deps, ctx.params),
+    } satisfies ActionHandlers<'bulk', BulkActions>,
+    created() {
+      registerNumbers(platform.metrics, deps.numbers);
+    },
+    async started() {
+      await jobs.work(BULK_JOBS, ({ payload, signal }) => workOn(deps, payload, signal));
+      await sweepPeriodically(platform, deps);
+    },
+  };
+}

@@ -1,0 +1,83 @@
+/** Periodic work: removes what has expired or is not wanted, and takes up jobs that were lost. Doing it twice does no harm. */
+import { call } from '../../contracts/call.ts';
+import { LIMITS } from '../../lib/limits.ts';
+import { Sql } from '../../mixins/database/sql.ts';
+import type { Statement } from '../../mixins/database/statement.ts';
+import { periodicQueue } from '../../mixins/jobs/queue.ts';
+import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
+import { warnOf } from '../../mixins/log-failure.ts';
+import type { Platform } from '../../mixins/platform.ts';
+import type { BulkDeps } from './deps.ts';
+import { deleteJobStatement } from './jobs/job.sql.ts';
+
+const SWEEP = periodicQueue('bulk.sweep', { everySeconds: 300, pollSeconds: 30, firstAfterSeconds: 10 });
+
+const BATCH = 500;
+const TENANTS_PER_PAGE = 500;
+/** A blob that was announced and did not arrive by then will not: its upload has ended. */
+const LOST_AFTER_SECONDS = (2 * LIMITS.bulk_upload_ms) / 1_000;
+
+async function sweep({ database, blobs, enqueue }: BulkDeps, tenantId: string, signal: AbortSignal): Promise<void> {
+  const expired = await database.shared('bulk', tenantId, (tx) =>
+    tx.all<{ jobId: string }>(expiredStatement(tenantId)),
+  );
+  for (const { jobId } of expired) {
+    if (signal.aborted) return;
+    await database.shared('bulk', tenantId, (tx) => tx.query(deleteJobStatement(tenantId, jobId)));
+  }
+  for (;;) {
+    const unused = await database.shared('bulk', tenantId, (tx) => tx.all<{ key: string }>(unusedStatement(tenantId)));
+    for (const { key } of unused) {
+      if (signal.aborted) return;
+      // The row goes last: it is what leads to the blob.
+      await blobs.remove(key);
+      await database.shared('bulk', tenantId, (tx) => tx.query(forgetStatement(tenantId, key)));
+    }
+    if (unused.length < BATCH) break;
+  }
+  await database.shared('bulk', tenantId, async (tx) => {
+    for (const { jobId } of await tx.all<{ jobId: string }>(unfinishedStatement(tenantId)))
+      await enqueue(tx, { tenantId, jobId });
+  });
+}
+
+/** Offers to do it in this process, for every tenant again and again. */
+export function sweepPeriodically({ jobs, broker, log }: Platform, deps: BulkDeps): Promise<void> {
+  return repeatForTenants(jobs, {
+    queue: SWEEP,
+    alsoSuspended: false,
+    tenants: (after) =>
+      call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
+    work: (tenantId, signal) => sweep(deps, tenantId, signal),
+    failed: (tenantId, error) =>
+      warnOf(log, error, 'Old bulk jobs were not removed; the next round tries again.', { tenantId }),
+  });
+}
+
+const IN_WORK = `('QUEUED', 'PROCESSING', 'CANCELING')`;
+
+function expiredStatement(tenantId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT job_id AS "jobId" FROM bulk.jobs WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+    AND expires_at < now() AND state NOT IN ${IN_WORK} ORDER BY expires_at LIMIT ${BATCH}`);
+}
+
+/** Jobs whose place in the queue may have been lost; one that is still there is not queued twice. */
+function unfinishedStatement(tenantId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT job_id AS "jobId" FROM bulk.jobs WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+    AND finished_at IS NULL AND state IN ${IN_WORK} ORDER BY job_id`);
+}
+
+function unusedStatement(tenantId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT blob_key AS key FROM bulk.blobs WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+    AND (kind = 'garbage' OR kind = 'receiving' AND created_at < now() - make_interval(secs => ${LOST_AFTER_SECONDS}))
+    ORDER BY created_at LIMIT ${BATCH}`);
+}
+
+function forgetStatement(tenantId: string, key: string): Statement {
+  const sql = new Sql();
+  return sql.statement(`DELETE FROM bulk.blobs WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+    AND blob_key = ${sql.bind(key, 'text')} AND kind IN ('garbage', 'receiving')`);
+}

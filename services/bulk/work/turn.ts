@@ -1,0 +1,96 @@
+/** A job at work: how it is committed as far as it has got, and what it asks before each chunk. */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { BulkState } from '../../../contracts/bulk.ts';
+import type { ObjectColumns } from '../../../contracts/data/columns.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
+import type { Tx } from '../../../mixins/database/database.ts';
+import { serviceRole, tenantRole } from '../../../mixins/database/roles.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import { CallerSql, outboxSql } from '../../../mixins/mutation/audit.ts';
+import type { BulkDeps } from '../deps.ts';
+import { eventOf } from '../jobs/change.ts';
+import { type JobRow, type Progress, progressStatement } from '../jobs/job.sql.ts';
+import { permitted } from '../jobs/permission.ts';
+
+/** A job that is taken up. */
+export interface Work {
+  readonly deps: BulkDeps;
+  readonly tenantId: string;
+  readonly job: JobRow;
+  readonly signal: AbortSignal;
+}
+
+const EVENTS: Partial<Record<BulkState, string>> = {
+  COMPLETED: 'bulk.job.completed',
+  FAILED: 'bulk.job.failed',
+  CANCELED: 'bulk.job.canceled',
+};
+
+/**
+ * Commits how far the job has got, with `more`, and an event when it has ended. False: this process is to leave it, because
+ * it has ended or another one got further.
+ */
+export async function advance(
+  { deps, tenantId, job }: Work,
+  progress: Progress,
+  more: (tx: Tx) => Promise<unknown> = async () => {},
+): Promise<boolean> {
+  return deps.database.shared('bulk', tenantId, async (tx) => {
+    const row = await tx.first<JobRow>(progressStatement(tenantId, job.jobId, progress));
+    if (!row) return false;
+    await more(tx);
+    const type = EVENTS[row.state];
+    if (type !== undefined) {
+      tx.actAs(tenantRole(tenantId));
+      const sql = new Sql();
+      const event = { type, data: sql.bind(JSON.stringify(eventOf(row)), 'jsonb') };
+      await tx.query(sql.statement(outboxSql(tx.schema, new CallerSql(sql.for(contextOf(job))), event)));
+      tx.actAs(serviceRole('bulk', tenantId));
+    }
+    return row.state === 'PROCESSING';
+  });
+}
+
+/** In which records are read and written: as the user and client that started the job, under the id of that request. */
+export function contextOf({ context }: JobRow): RequestContext {
+  if (!context) throw new Error('Assertion failed: a job that is at work was started');
+  const { agentRunId, aboutRunId: _, ...started } = context;
+  return {
+    ...started,
+    // The run may have ended; what is changed is still named after it.
+    agentRunId: null,
+    ...(agentRunId === null ? {} : { aboutRunId: agentRunId }),
+    channel: 'job',
+    ip: null,
+    tokenExpiresAt: null,
+    deadline: platformTime() + LIMITS.bulk_chunk_ms,
+  };
+}
+
+/** The answers of others take as long as there is work for them. */
+const PAUSE_FACTOR = 2;
+const PAUSE_MAX_MS = 2_000;
+
+/**
+ * Asks, before each chunk, whether the user may do this now, and gives way: the longer the answer takes, the busier the
+ * platform is, and the longer the job waits.
+ */
+export async function nextTurn({ deps, tenantId, job, signal }: Work): Promise<ObjectColumns> {
+  signal.throwIfAborted();
+  const context = contextOf(job);
+  const asked = performance.now();
+  if (await deps.isSuspended(tenantId)) throw new PlatformError('TENANT_SUSPENDED', 'The tenant is suspended.');
+  if (!(await deps.isLiving(context)))
+    throw new PlatformError(
+      'TOKEN_REVOKED',
+      'The connection that started the job has ended, or its client is disabled.',
+    );
+  const object = await permitted(deps, context, job.request);
+  const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_FACTOR * (performance.now() - asked));
+  deps.numbers.pausedMs += pauseMs;
+  await pause(pauseMs, undefined, { signal });
+  return object;
+}
