@@ -137,6 +137,7 @@ describe('The public documents', () => {
         'schema.objects.getSchema',
         'data.records.get',
         'analytics.dashboards.get',
+        'files.content.get',
       ]);
       assert.deepEqual(of(takes('If-None-Match')).sort(), [...answering, 'data.records.upsert'].sort());
     });
