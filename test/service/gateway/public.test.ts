@@ -138,6 +138,7 @@ describe('The public documents', () => {
         'data.records.get',
         'analytics.dashboards.get',
         'files.content.get',
+        'bulk.results.list',
       ]);
       assert.deepEqual(of(takes('If-None-Match')).sort(), [...answering, 'data.records.upsert'].sort());
     });
