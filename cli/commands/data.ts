@@ -1,5 +1,7 @@
 /** `data`: the records of an object. */
 import { LIMITS } from '../../lib/limits.ts';
+import { exportRecords } from '../bulk/export.ts';
+import { importFile } from '../bulk/import.ts';
 import { act, addGroup, type Group, type Program, type Run } from '../command.ts';
 import { assignedTexts, needsTypes, readBody, wholeNumber } from '../data/assignments.ts';
 import { agreed, readRecord, showChange, withDuplicates } from '../data/change.ts';
@@ -46,6 +48,7 @@ export function addData(program: Program): void {
   addReads(data);
   addWrites(data);
   addRemovals(data);
+  addMany(data);
   addShares(data);
 }
 
@@ -242,6 +245,37 @@ function addWrites(data: Group): void {
         });
       }),
     );
+}
+
+function addMany(data: Group): void {
+  data
+    .command('import')
+    .description('write the rows of a CSV or NDJSON file; with --dry-run, say what would be refused')
+    .argument('<file>')
+    .requiredOption('--object <object>', 'object of the records')
+    .option(
+      '--operation <operation>',
+      'create, update, upsert or delete (default: create, or upsert with --external-id)',
+    )
+    .option('--external-id <field>', 'the field by which an upsert finds records')
+    .option('--map <file>', 'YAML with a line "column: field" for each column with another name than its field')
+    .option('--delimiter <character>', 'between cells: , ; | or a tab (default: ,)')
+    .option('--locale <tag>', 'how numbers and dates are written, such as de-DE')
+    .option('--all-or-none', 'stop at the first row that fails, with what is committed by then')
+    .option('--last-write-wins', 'update and delete without the versions of the records')
+    .option('--report-duplicates', 'store rows that a rule warns of')
+    .option('--failed <file>', 'where the rows go that were not written, to be mended and imported')
+    .action(act(importFile));
+  data
+    .command('export')
+    .description('write records to a file')
+    .argument('<object>')
+    .requiredOption('--output <file>', 'name.csv or name.ndjson, with .gz behind it to compress')
+    .option('--fields <names>', 'fields, separated by commas')
+    .option('--filters <json>', 'filters as the API takes them')
+    .option('--sort <fields>', 'up to two fields, separated by commas; - before a name turns the order')
+    .option('--delimiter <character>', 'between cells of CSV (default: ,)')
+    .action(act(exportRecords));
 }
 
 function addRemovals(data: Group): void {

@@ -3,6 +3,7 @@
  * is no second list of them. A failed attempt is repeated a few times where that is safe: a read always, a change with
  * the same idempotency key and the same body, which the platform carries out once.
  */
+import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Doubt, type Failed, type Intention, underKey, untilAnswered } from '../../client/attempts.ts';
 import {
@@ -16,7 +17,7 @@ import { ApiFailure, type ErrorBody, EXIT, Failure, usage } from '../failure.ts'
 import { plain } from '../output/table.ts';
 import type { Intentions } from './intentions.ts';
 import { parseExact } from './json.ts';
-import { AnswerTooLarge, exchange, NetworkFailure, type Reply } from './transport.ts';
+import { AnswerTooLarge, exchange, NetworkFailure, openContent, type Reply } from './transport.ts';
 
 /** Parameters of an operation: path, query, body and those headers that the caller chooses. */
 export type CallInput<Id extends OperationId> = Part<'path', OperationInput<Id>['path']> &
@@ -28,6 +29,8 @@ export interface CallHeaders {
   ifNoneMatch?: string | undefined;
   expectedRevision?: number | undefined;
   duplicateConfirmation?: string | undefined;
+  fileName?: string | undefined;
+  uploadOffset?: number | undefined;
 }
 
 type Part<Name extends string, Value> = [keyof Value] extends [never]
@@ -36,7 +39,7 @@ type Part<Name extends string, Value> = [keyof Value] extends [never]
     ? { [N in Name]?: Value }
     : { [N in Name]: Value };
 
-/** A body whose bytes the platform reads itself is given as the value here. */
+/** A body whose bytes the platform reads itself is given as the value here, and one that it stores as `content`. */
 type BodyPart<Input> = Input extends { body: infer Body }
   ? { body: Body extends Uint8Array ? object : Body }
   : Input extends { body?: infer Body }
@@ -48,6 +51,10 @@ export interface CallOptions {
   decimalsAsText?: boolean;
   /** Of a change: what it is in a word, for messages ("the creation"). */
   what?: string;
+  /** A body that the platform stores as it is. */
+  content?: { readonly type: string; readonly bytes: Uint8Array<ArrayBuffer> };
+  /** The body of the request says itself whether it is a dry run. */
+  saysDryRun?: boolean;
   /** Of a change: what it is about, so that `settle` finds it when its outcome was found out in another way. */
   subject?: string;
 }
@@ -90,7 +97,7 @@ interface Prepared {
   row: Operation;
   url: URL;
   headers: Record<string, string>;
-  body: string | undefined;
+  body: string | Uint8Array<ArrayBuffer> | undefined;
 }
 
 interface LooseInput {
@@ -117,12 +124,28 @@ export class Api {
     input: CallInput<Id>,
     options: CallOptions = {},
   ): Promise<Answer<OperationOutput<Id>>> {
-    const { row, input: sent } = this.#toSend(operationRow(id), input);
+    const { row, input: sent } = this.#toSend(operationRow(id), input, options);
     const request = this.#prepare(row, sent, options);
     const reply = row.mutation ? await this.#change(request, options) : await this.#send(request);
     // The contract tests hold every answer against the schema of its row, from which this type comes.
     const body = (reply.text === '' ? null : parseExact(reply.text)) as OperationOutput<Id>;
     return { status: reply.status, headers: reply.headers, text: reply.text, body };
+  }
+
+  /**
+   * The content of a file from a byte on, as it comes. Throws like `call`; a stream that breaks off is asked for again by
+   * the caller, from where it broke off.
+   */
+  async content<Id extends OperationId>(id: Id, input: CallInput<Id>, from: number): Promise<Response> {
+    const request = this.#prepare(operationRow(id), input, {});
+    const { timeoutMs, trace } = this.#options;
+    return this.#until(request, async (headers) => {
+      const range = { accept: '*/*', ...(from > 0 ? { range: `bytes=${from}-` } : {}) };
+      const response = await openContent({ url: request.url, headers: { ...headers, ...range }, timeoutMs });
+      trace(`GET ${request.url.pathname}${request.url.search} ${response.status}`);
+      if (response.ok) return response;
+      throw failureOf({ status: response.status, headers: response.headers, text: await response.text() }, request.url);
+    });
   }
 
   /** Forgets unfinished requests of earlier processes on a subject, whose outcome is known by now. */
@@ -131,13 +154,17 @@ export class Api {
   }
 
   /** With --dry-run the check of a change in the place of the change. */
-  #toSend(row: Operation, input: LooseInput): { row: Operation; input: LooseInput } {
-    if (!row.mutation || !this.#options.dryRun) return { row, input };
+  #toSend(
+    row: Operation,
+    input: LooseInput,
+    { saysDryRun = false }: CallOptions,
+  ): { row: Operation; input: LooseInput } {
+    if (!row.mutation || saysDryRun || !this.#options.dryRun) return { row, input };
     if (!row.checkedBy) throw usage(`--dry-run: ${row.operationId} cannot be tried out.`);
     return { row: operationRow('data.records.check'), input: checkOf(row.checkedBy.as, input) };
   }
 
-  #prepare(row: Operation, input: LooseInput, { decimalsAsText }: CallOptions): Prepared {
+  #prepare(row: Operation, input: LooseInput, { decimalsAsText, content }: CallOptions): Prepared {
     const path = row.path.replace(/\{(\w+)\}/g, (_, name: string) => {
       const value = input.path?.[name];
       if (!value) throw usage(`${name} must not be empty.`);
@@ -148,14 +175,20 @@ export class Api {
     const url = new URL(`${this.#options.baseUrl}/api/v1${path}`);
     for (const [name, value] of Object.entries(input.query ?? {}))
       if (value !== undefined) url.searchParams.set(name, parameterText(value));
-    const { ifMatch, ifNoneMatch, expectedRevision, duplicateConfirmation } = input.headers ?? {};
+    const { ifMatch, ifNoneMatch, expectedRevision, duplicateConfirmation, fileName, uploadOffset } =
+      input.headers ?? {};
     return {
       row,
       url,
-      body: input.body === undefined ? undefined : JSON.stringify(input.body),
+      body: content?.bytes ?? (input.body === undefined ? undefined : JSON.stringify(input.body)),
       headers: {
         accept: decimalsAsText ? 'application/json;IEEE754Compatible=true' : 'application/json',
         ...(input.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(content === undefined
+          ? {}
+          : { 'content-type': content.type, 'content-digest': `sha-256=:${sha256(content.bytes, 'base64')}:` }),
+        ...(fileName === undefined ? {} : { 'x-file-name': encodeURIComponent(fileName) }),
+        ...(uploadOffset === undefined ? {} : { 'upload-offset': String(uploadOffset) }),
         ...(this.#options.agentRun === undefined ? {} : { 'x-agent-run-id': this.#options.agentRun }),
         ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
         ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch }),
@@ -174,7 +207,7 @@ export class Api {
         baseUrl: this.#options.baseUrl,
         method: request.row.method,
         url: request.url.href,
-        body: request.body,
+        body: request.body instanceof Uint8Array ? sha256(request.body, 'hex') : request.body,
         subject,
       },
       request.headers,
@@ -192,14 +225,22 @@ export class Api {
   }
 
   /** Sends until there is an answer that stands, a few times at most. */
-  async #send(request: Prepared, doubt?: Doubt): Promise<Reply> {
-    const { tokens, timeoutMs, trace, note } = this.#options;
-    const open = request.row.scopes === 'public';
+  #send(request: Prepared, doubt?: Doubt): Promise<Reply> {
+    return this.#until(request, (headers) => this.#attempt(request, headers), doubt);
+  }
+
+  async #until<R>(
+    { row, headers }: Prepared,
+    attempt: (headers: Record<string, string>) => Promise<R>,
+    doubt?: Doubt,
+  ): Promise<R> {
+    const { tokens, trace, note } = this.#options;
+    const open = row.scopes === 'public';
     const attempts = {
-      mutation: request.row.mutation,
+      mutation: row.mutation,
       attempt: async () => {
         const authorization = open ? {} : { authorization: `Bearer ${await tokens.token()}` };
-        return this.#attempt(request, { ...request.headers, ...authorization }, timeoutMs);
+        return attempt({ ...headers, ...authorization });
       },
       failed: failedOf,
       renew: open ? null : () => tokens.token(true),
@@ -224,13 +265,13 @@ export class Api {
     return error.advised(onRefusal);
   }
 
-  async #attempt({ row, url, body }: Prepared, headers: Record<string, string>, timeoutMs: number): Promise<Reply> {
+  async #attempt({ row, url, body }: Prepared, headers: Record<string, string>): Promise<Reply> {
     const started = performance.now();
     const reply = await exchange({
       method: row.method,
       url,
       headers,
-      timeoutMs,
+      timeoutMs: this.#options.timeoutMs,
       ...(body === undefined ? {} : { body }),
     });
     const took = Math.round(performance.now() - started);
@@ -240,6 +281,9 @@ export class Api {
     throw failureOf(reply, url);
   }
 }
+
+const sha256 = (bytes: Uint8Array, encoding: 'hex' | 'base64'): string =>
+  createHash('sha256').update(bytes).digest(encoding);
 
 /** A failure as the rules about repeating read it. */
 function failedOf(error: unknown): Failed | null {

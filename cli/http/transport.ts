@@ -92,7 +92,20 @@ export async function exchange({ method, url, headers, body, timeoutMs }: Exchan
   }
 }
 
-function networkFailure(error: unknown, url: URL, timeoutMs: number): NetworkFailure {
+/** Asks for content whose body is read by the caller, for as long as it takes. `timeoutMs`: until it begins. */
+export async function openContent({ url, headers, timeoutMs }: Omit<Exchange, 'method' | 'body'>): Promise<Response> {
+  const began = new AbortController();
+  const limit = setTimeout(() => began.abort(new DOMException('', 'TimeoutError')), timeoutMs);
+  try {
+    return await fetch(url, { headers, signal: began.signal });
+  } catch (error) {
+    throw networkFailure(error, url, timeoutMs);
+  } finally {
+    clearTimeout(limit);
+  }
+}
+
+export function networkFailure(error: unknown, url: URL, timeoutMs: number): NetworkFailure {
   if (error instanceof DOMException && error.name === 'TimeoutError')
     return new NetworkFailure(
       `${url.origin} did not answer within ${counted(timeoutMs / 1000, 'second', 'seconds')}.`,

@@ -6,6 +6,7 @@ import type { Run } from '../command.ts';
 import { ApiFailure, EXIT, Failure } from '../failure.ts';
 import type { Answer, Api } from '../http/api.ts';
 import { NetworkFailure } from '../http/transport.ts';
+import { onInterrupt } from '../output/interrupt.ts';
 import { openProgress, type Progress } from '../output/progress.ts';
 import { counted } from '../output/values.ts';
 import { planLines, unreadOf, unreadText } from './plan.ts';
@@ -54,21 +55,6 @@ function withoutAnswer(error: unknown, deploymentId: string): unknown {
   return error instanceof NetworkFailure
     ? new Failure(error.code, error.exitCode, error.message, { cause: error, hint })
     : error;
-}
-
-/** In the place of what an interruption does otherwise; the result puts that back. */
-function onInterrupt(tell: () => void): () => void {
-  const others = process.listeners('SIGINT');
-  const stop = (): void => {
-    tell();
-    process.exit(EXIT.interrupted);
-  };
-  process.removeAllListeners('SIGINT');
-  process.once('SIGINT', stop);
-  return () => {
-    process.off('SIGINT', stop);
-    for (const other of others) process.on('SIGINT', other);
-  };
 }
 
 const STAGES = { queue: 'Waiting', validate: 'Validating', apply: 'Applying', done: 'Done' } as const;
