@@ -21,6 +21,8 @@ export function addFiles(program: Program): void {
   addWrites(files);
 }
 
+/** A chunk that broke off is sent again as a whole. */
+const CHUNK_BYTES = 8 * 1024 * 1024;
 const RECORD = 'Object/id of a record, such as Account/0193d3a8-…';
 
 /** `Object/id` as the API takes it. */
@@ -190,7 +192,7 @@ async function put(run: Run, path: string, { record, field, name = basename(path
     let { offset } = (await api.call('files.uploads.get', { path: upload })).body;
     while (offset < size) {
       progress.update(name, offset, size);
-      const bytes = new Uint8Array(Math.min(LIMITS.file_chunk_max_bytes, size - offset));
+      const bytes = new Uint8Array(Math.min(CHUNK_BYTES, size - offset));
       const { bytesRead } = await file.read(bytes, 0, bytes.length, offset);
       if (bytesRead < bytes.length) throw usage(`${path} has changed while it was read.`);
       const content = { type: 'application/offset+octet-stream', bytes };

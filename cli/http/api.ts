@@ -13,6 +13,7 @@ import {
   operationRow,
 } from '../../contracts/operations.ts';
 import type { Operation } from '../../lib/operation.ts';
+import type { StreamedBody } from '../../lib/streams.ts';
 import { ApiFailure, type ErrorBody, EXIT, Failure, usage } from '../failure.ts';
 import { plain } from '../output/table.ts';
 import type { Intentions } from './intentions.ts';
@@ -40,11 +41,13 @@ type Part<Name extends string, Value> = [keyof Value] extends [never]
     : { [N in Name]: Value };
 
 /** A body whose bytes the platform reads itself is given as the value here, and one that it stores as `content`. */
-type BodyPart<Input> = Input extends { body: infer Body }
-  ? { body: Body extends Uint8Array ? object : Body }
-  : Input extends { body?: infer Body }
-    ? { body?: Exclude<Body, undefined> extends Uint8Array ? object : Body }
-    : Record<never, never>;
+type BodyPart<Input> = Input extends { body: StreamedBody }
+  ? Record<never, never>
+  : Input extends { body: infer Body }
+    ? { body: Body extends Uint8Array ? object : Body }
+    : Input extends { body?: infer Body }
+      ? { body?: Exclude<Body, undefined> extends Uint8Array ? object : Body }
+      : Record<never, never>;
 
 export interface CallOptions {
   /** Decimals come as texts with all their digits: for answers that are shown and not handed on. */
