@@ -115,7 +115,6 @@ function addWrites(files: Group): void {
     .description('store a file; an interrupted upload goes on')
     .argument('<path>')
     .option('--record <record>', `attach it to a record: ${RECORD}`)
-    .option('--field <name>', 'the field of that record which holds the file')
     .option('--name <name>', 'name of the file (default: as here)')
     .option('--type <type>', 'media type of a text (default: by the ending of the name)')
     .action(act(put));
@@ -165,18 +164,15 @@ async function change(run: Run, fileId: string, body: { attachTo?: Target; detac
 
 interface PutOptions {
   record?: string | undefined;
-  field?: string | undefined;
   name?: string | undefined;
   type?: string | undefined;
 }
 
-async function put(run: Run, path: string, { record, field, name = basename(path), type }: PutOptions): Promise<void> {
+async function put(run: Run, path: string, { record, name = basename(path), type }: PutOptions): Promise<void> {
   const api = await run.api();
-  const target = recordOf(record);
-  if (field && !target) throw usage('--field belongs to --record.');
+  const attachTo = recordOf(record);
   const { size, sha256 } = await measure(path);
   const contentType = type ?? typeOf(path);
-  const attachTo = target && { ...target, ...(field ? { field } : {}) };
   const file = await open(path);
   const progress = openProgress(run.output, { quiet: true });
   const restore = onInterrupt(() => run.output.note('\nStopped. The same command goes on with the upload.'));

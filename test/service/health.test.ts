@@ -115,11 +115,14 @@ describe('health of a process without the gateway', () => {
   it('/readyz names unavailable dependencies', async () => {
     const ready = async (): Promise<{ status: number; body: unknown }> => {
       const response = await fetch(`${address}/readyz`);
-      const body = (await response.json()) as { services: { auth: { awaySeconds?: number } } };
-      delete body.services.auth.awaySeconds;
+      const body = (await response.json()) as { services: Record<string, { awaySeconds?: number }> };
+      for (const service of Object.values(body.services)) delete service.awaySeconds;
       return { status: response.status, body };
     };
-    const [away, unknown] = ['away', 'unknown'].map((status) => ({ auth: { status, processes: 0 } }));
+    const [away, unknown] = ['away', 'unknown'].map((status) => ({
+      auth: { status, processes: 0 },
+      files: { status, processes: 0 },
+    }));
     assert.deepEqual(await ready(), {
       status: 200,
       body: { status: 'ready', checks: { database: true, bus: true, clock: true }, services: away },

@@ -14,6 +14,7 @@ export const namesFiles = ({ object, body }: Pick<Write, 'object' | 'body'>): bo
 
 /** Step: holds the files that the record is about to have. A file that the user cannot read is like an unknown one. */
 export async function checkFiles(write: Write): Promise<void> {
+  if (fileFields(write.object).length === 0) return;
   const { unit, view, mutation, invalid } = write;
   const named = (mutation === 'create' ? write.given : write.changed).filter(
     ({ field, value }) => value !== null && isFile(field),

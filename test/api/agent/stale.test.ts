@@ -9,6 +9,7 @@ import { Database } from '../../../mixins/database/database.ts';
 import type { Answer, Api } from '../../support/client.ts';
 import { fieldFile, wholePackage } from '../../support/metadata-tenant.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
+import { digest } from '../files/world.ts';
 
 const FILES = {
   ...fieldFile('Deal__c', 'Number__c', 'fieldType: text\nlength: 40\nexternalId: true\nunique: true'),
@@ -17,7 +18,7 @@ const FILES = {
     type: 'AgentPolicy',
     apiName: 'Everything',
     appliesTo: { clients: ['*'] },
-    rules: [{ operationIds: ['data.*', 'me.*', 'analytics.*', 'metadata.*'], decision: 'approve' }],
+    rules: [{ operationIds: ['data.*', 'me.*', 'analytics.*', 'metadata.*', 'bulk.*'], decision: 'approve' }],
   }),
 };
 
@@ -50,7 +51,11 @@ describe('an approval whose request would have another effect by now', function 
     database = new Database(deals.platform.database.url, { size: 2, applicationName: 'stale test' });
     await deals.deploy(FILES);
     await deals.setUser('mia', { profileApiName: 'Administrator' });
-    const run = await ada.post('/agent/runs', { agentKey: 'tester', goal: 'Change the world.' });
+    const run = await ada.post('/agent/runs', {
+      agentKey: 'tester',
+      goal: 'Change the world.',
+      budget: { maxMutations: 100 },
+    });
     runId = run.body.runId;
   });
   after(async () => {
@@ -189,6 +194,23 @@ describe('an approval whose request would have another effect by now', function 
         changed: ['plan'],
       };
     },
+    'bulk.jobs.start': async () => {
+      const job = { operation: 'create', objectApiName: 'Deal__c', format: 'ndjson' };
+      const { jobId } = (await ada.post('/bulk/jobs', job)).body;
+      const upload = async (name: string): Promise<void> => {
+        const part = Buffer.from(`${JSON.stringify({ name })}\n`);
+        const type = { 'content-type': 'application/x-ndjson', 'content-digest': digest(part) };
+        const sent = await ada.send('PUT', `/bulk/jobs/${jobId}/parts/1`, part, { headers: type });
+        assert.equal(sent.status, 201, sent.text);
+      };
+      await upload('approved');
+      return {
+        send: (headers, idempotencyKey) =>
+          ada.post(`/bulk/jobs/${jobId}/start`, undefined, { headers, idempotencyKey }),
+        change: () => upload('another'),
+        changed: ['effects'],
+      };
+    },
   };
 
   /** Nothing changes the effect of these: the request names a revision, or its whole effect. */
@@ -199,11 +221,15 @@ describe('an approval whose request would have another effect by now', function 
     'analytics.dashboards.delete',
     'analytics.dashboards.publish',
     'metadata.deployments.cancel',
+    'bulk.jobs.create',
+    'bulk.jobs.cancel',
+    'bulk.jobs.delete',
   ]);
 
-  const approvable = OPERATIONS.filter((row) => row.mutation && row.agentApproval !== 'never').filter(
-    (row) => 'dryRun' in row && row.dryRun === true,
-  );
+  const approvable = OPERATIONS.filter((row) => row.mutation && row.agentApproval !== 'never')
+    .filter((row) => 'dryRun' in row && row.dryRun === true)
+    // A part that needs an approval is sent as a request of its own.
+    .filter((row) => !('parts' in row));
 
   it('is detected for every operation that can be approved', () => {
     const names = approvable.map(({ operationId }) => operationId).sort();

@@ -50,7 +50,7 @@ describe('the consent page', () => {
     assert.equal(scopesOn(page).length, Object.keys(SCOPES).length + 3);
     assert.equal(
       /<p class="sum">(.*?):<\/p>/.exec(page.html)?.[1],
-      '28 permissions, <strong>8 of them far-reaching</strong>',
+      '28 permissions, <strong>10 of them far-reaching</strong>',
     );
     const marked = [...page.html.matchAll(/<code>([^<]*)<\/code> <span class="mark">Far-reaching/g)].map(
       ([, one]) => one,
@@ -59,8 +59,10 @@ describe('the consent page', () => {
       'actions:execute',
       'agent:approve',
       'analytics:run',
+      'bulk:run',
       'data:delete',
       'data:write',
+      'files:write',
       'me:write',
       'metadata:deploy',
       'users:manage',
@@ -70,14 +72,14 @@ describe('the consent page', () => {
       Number(n),
     ]);
     assert.deepEqual(areas, [
-      ['records', 6],
+      ['records', 8],
       ['dashboards', 2],
       ['agents', 2],
       ['configuration', 2],
       ['users', 1],
       ['you', 5],
       ['audit', 1],
-      ['events', 4],
+      ['events', 2],
       ['calendar', 4],
       ['away', 1],
     ]);

@@ -42,12 +42,12 @@ export const PASSWORD = 'demo-password';
 
 /** Waits after failures are 40 times as long, up to their maximum: a test may take longer than one second to fail again. */
 const LONGER_WAITS = `
-  CREATE FUNCTION public.longer_waits() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  CREATE OR REPLACE FUNCTION public.longer_waits() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     NEW.blocked_until := clock_timestamp() + least((NEW.blocked_until - clock_timestamp()) * 40,
       CASE split_part(NEW.key, ' ', 1) WHEN 'tenant' THEN interval '5 s' WHEN 'address' THEN interval '1 min' ELSE '5 min' END);
     RETURN NEW;
   END $$;
-  CREATE TRIGGER longer_waits BEFORE UPDATE ON auth.attempts FOR EACH ROW
+  CREATE OR REPLACE TRIGGER longer_waits BEFORE UPDATE ON auth.attempts FOR EACH ROW
     WHEN (NEW.failures > OLD.failures AND NEW.blocked_until > clock_timestamp()) EXECUTE FUNCTION public.longer_waits()`;
 
 export function externalClient(meta: Partial<ExternalClientMeta> & { apiName: string }): ExternalClientMeta {

@@ -1,7 +1,7 @@
 /** Rules that fail at evaluation, records in cycles, and rules of every kind that change during writes. */
 import assert from 'node:assert/strict';
 import type { Answer, Api } from '../../support/client.ts';
-import { fieldFile, wholePackage } from '../../support/metadata-tenant.ts';
+import { fieldFile } from '../../support/metadata-tenant.ts';
 import { type Deals, startDeals } from './deals.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
@@ -56,7 +56,6 @@ const DEPLOYED_BEFORE: Record<string, string> = {
     effects: [{ verb: 'emitEvent', type: 'told', data: { each: 'record.Amount__c / record.Parts__c' } }],
   }),
   ...action('Notify', { effects: [{ verb: 'sendNotification', type: 'Told', to: 'owner' }] }),
-  ...fieldFile('Deal__c', 'Scan__c', 'fieldType: file\nrequired: true'),
 };
 
 describe('rules that fail, cyclic records, and changing rules', () => {
@@ -179,24 +178,6 @@ describe('rules that fail, cyclic records, and changing rules', () => {
       [c, a],
     ] as const)
       assert.equal((await sam.get(at(id))).body.Up__c, up);
-  });
-
-  it('a field of files cannot be written, by requests or by rules', async () => {
-    const id = await deal({ Amount__c: 1 });
-    const etag = (await sam.get(at(id))).headers.get('etag')!;
-    for (const value of ['0193a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', null]) {
-      const answers = [
-        await deals.as.ada.post('/data/Deal__c', { name: 'scanned', Scan__c: value }),
-        await deals.as.ada.patch(at(id), { Scan__c: value }, { etag }),
-      ];
-      for (const { status, body, text } of answers) {
-        assert.equal(status, 422, text);
-        assert.deepEqual(faults({ body } as Answer)[0], ['/Scan__c', 'FIELD_READ_ONLY', 'Scan__c', undefined]);
-      }
-    }
-    const files = action('Attach', sets('Scan__c', '"x"'));
-    const validated = await deals.as.ada.post('/metadata/validate', { files, package: wholePackage(files) });
-    assert.match(validated.text, /Scan__c is kept by the platform and cannot be set/);
   });
 
   it('a record whose owner is deactivated goes through its transitions', async () => {

@@ -12,6 +12,8 @@ import type { Operation, Parameter } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { type Answer, type Api, api, type CallOptions, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { isStream, streamHeaders } from '../../support/streams.ts';
+import { digest } from '../files/world.ts';
 
 const NAMES: Readonly<Record<string, string>> = {
   objectApiName: 'Invoice__c',
@@ -83,11 +85,13 @@ describe('specification: requests', function () {
   ): Promise<Answer> => {
     const { query = '', path = pathOf(row), body: _, ...options } = more;
     const body = 'body' in more ? more.body : row.requestBody && (row.requestBody.example ?? {});
-    return ada.send(row.method, path + query, body, {
+    const bytes = isStream(row) && body !== undefined ? Buffer.from(String(body)) : null;
+    return ada.send(row.method, path + query, bytes ?? body, {
       ...(row.precondition === 'ifMatch' ? { etag: '"1"' } : {}),
       ...options,
       headers: {
         ...(row.precondition === 'expectedRevision' ? { 'x-expected-revision': '1' } : {}),
+        ...(isStream(row) ? { ...streamHeaders(row), 'content-digest': digest(bytes ?? Buffer.alloc(0)) } : {}),
         ...options.headers,
       },
     });
@@ -150,7 +154,7 @@ describe('specification: requests', function () {
         it('refuses a request without its body', async () =>
           refused(await call(row, { body: undefined }), 'BODY_REQUIRED', 'nothing'));
 
-      if (requestBody && requestBody.kind !== 'raw') {
+      if (requestBody && requestBody.kind !== 'raw' && requestBody.kind !== 'stream') {
         it('refuses a body that is not an object', async () => {
           for (const body of [[], 'text', 1, null])
             refused(
@@ -207,7 +211,7 @@ describe('specification: requests', function () {
         it('refuses a cursor that it did not issue', async () =>
           refused(
             await call(row, { query: '?cursor=abc' }),
-            ['CURSOR_INVALID', 'RUN_NOT_FOUND', 'RECORD_NOT_FOUND'],
+            ['CURSOR_INVALID', 'RUN_NOT_FOUND', 'RECORD_NOT_FOUND', 'JOB_NOT_FOUND'],
             'abc',
           ));
     });
