@@ -266,6 +266,8 @@ const FILES_OPERATIONS = [
       status: 200,
       kind: 'file',
       description: 'The content.',
+      contentType: '*/*',
+      schema: Type.String({ format: 'binary', title: 'FileContent' }),
       headers: {
         'Content-Disposition': { description: 'attachment, with the name of the file.', schema: Type.String() },
       },
