@@ -5,7 +5,7 @@ import { extname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { pages } from '../../client/pages.ts';
 import type { OperationInput, OperationOutput } from '../../contracts/operations.ts';
-import { isObject } from '../../lib/json/objects.ts';
+import { membersOf } from '../../lib/json/objects.ts';
 import { parseYaml, YamlError } from '../../lib/yaml/parse.ts';
 import type { Run } from '../command.ts';
 import { ApiFailure, usage } from '../failure.ts';
@@ -98,10 +98,13 @@ async function mappingOf(path: string): Promise<Record<string, string | null>> {
     throw usage(`--map: ${error instanceof Error ? error.message : String(error)}`);
   });
   try {
-    const { value } = parseYaml(text);
-    if (!isObject(value) || !Object.values(value).every((field) => field === null || typeof field === 'string'))
-      throw usage(`${path} must be lines of "column: field".`);
-    return value as Record<string, string | null>;
+    const fields: Record<string, string | null> = {};
+    for (const [column, field] of Object.entries(membersOf(parseYaml(text).value))) {
+      if (field !== null && typeof field !== 'string') throw usage(`${path}: ${column} must stand for one field.`);
+      fields[column] = field;
+    }
+    if (Object.keys(fields).length === 0) throw usage(`${path} must be lines of "column: field".`);
+    return fields;
   } catch (error) {
     if (error instanceof YamlError) throw usage(`${path}: ${error.message}`);
     throw error;

@@ -24,7 +24,8 @@ export async function* rowsOf(path: string, format: Format): AsyncGenerator<Buff
   let quoted = false;
   let blank = true;
   let first = true;
-  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 }) as AsyncIterable<Buffer>) {
+  const source: AsyncIterable<Buffer> = createReadStream(path, { highWaterMark: 1024 * 1024 });
+  for await (const chunk of source) {
     left = left.length === 0 ? chunk : Buffer.concat([left, chunk]);
     if (first && left.length >= BOM.length) {
       first = false;

@@ -24,7 +24,8 @@ export async function measure(path: string): Promise<{ size: number; sha256: str
   });
   if (!found.isFile()) throw usage(`${path} is no file.`);
   const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) hash.update(chunk);
+  const source: AsyncIterable<Buffer> = createReadStream(path);
+  for await (const chunk of source) hash.update(chunk);
   return { size: found.size, sha256: hash.digest('hex') };
 }
 
