@@ -4,8 +4,11 @@ import { extname } from 'node:path';
 import type { OperationInput } from '../../contracts/operations.ts';
 import type { Run } from '../command.ts';
 import { parse } from '../data/assignments.ts';
+import { readConditions } from '../data/conditions.ts';
+import { describe, fieldOf } from '../data/objects.ts';
 import { usage } from '../failure.ts';
 import { download } from '../files/content.ts';
+import type { Api } from '../http/api.ts';
 import { openUnfinished } from '../http/unfinished.ts';
 import { onInterrupt } from '../output/interrupt.ts';
 import { openProgress } from '../output/progress.ts';
@@ -14,6 +17,7 @@ import { follow, outcomeOf } from './follow.ts';
 export interface ExportOptions {
   output: string;
   fields?: string | undefined;
+  where?: string[] | undefined;
   filters?: string | undefined;
   sort?: string | undefined;
   delimiter?: string | undefined;
@@ -21,7 +25,7 @@ export interface ExportOptions {
 
 export async function exportRecords(run: Run, objectApiName: string, options: ExportOptions): Promise<void> {
   const api = await run.api();
-  const body = creationOf(objectApiName, options);
+  const body = creationOf(objectApiName, options, await filtersOf(api, objectApiName, options));
   const unfinished = await openUnfinished(run, ['export', options.output, JSON.stringify(body)]);
   const progress = openProgress(run.output, { quiet: true });
   const restore = onInterrupt(() => run.output.note('\nStopped. The same command goes on with the export.'));
@@ -57,8 +61,20 @@ export async function exportRecords(run: Run, objectApiName: string, options: Ex
   }
 }
 
-function creationOf(objectApiName: string, options: ExportOptions): OperationInput<'bulk.jobs.create'>['body'] {
-  const { output, fields, filters, sort, delimiter } = options;
+async function filtersOf(api: Api, objectApiName: string, { where, filters }: ExportOptions): Promise<unknown> {
+  if (filters !== undefined && where) throw usage('--filters and --where exclude each other.');
+  if (filters !== undefined) return parse(filters, '--filters');
+  if (!where) return undefined;
+  const description = await describe(api, objectApiName);
+  return readConditions(where, false, (name) => fieldOf(description, name));
+}
+
+function creationOf(
+  objectApiName: string,
+  options: ExportOptions,
+  filters: unknown,
+): OperationInput<'bulk.jobs.create'>['body'] {
+  const { output, fields, sort, delimiter } = options;
   const compressed = output.endsWith('.gz');
   const ending = extname(compressed ? output.slice(0, -3) : output).toLowerCase();
   const format = ending === '.csv' ? 'csv' : /^\.(nd)?jsonl?$/.test(ending) ? 'ndjson' : null;
@@ -71,7 +87,7 @@ function creationOf(objectApiName: string, options: ExportOptions): OperationInp
     ...(delimiter === undefined ? {} : { csv: { delimiter: delimiter as ',' } }),
     query: {
       ...(fields ? { fields: fields.split(',').map((name) => name.trim()) } : {}),
-      ...(filters ? { filters: parse(filters, '--filters') } : {}),
+      ...(filters === undefined ? {} : { filters }),
       ...(sort
         ? {
             sort: sort

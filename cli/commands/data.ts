@@ -272,6 +272,7 @@ function addMany(data: Group): void {
     .argument('<object>')
     .requiredOption('--output <file>', 'name.csv or name.ndjson, with .gz behind it to compress')
     .option('--fields <names>', 'fields, separated by commas')
+    .option('--where <condition>', 'such as city=Berlin, as for `data list`; all must hold', collect)
     .option('--filters <json>', 'filters as the API takes them')
     .option('--sort <fields>', 'up to two fields, separated by commas; - before a name turns the order')
     .option('--delimiter <character>', 'between cells of CSV (default: ,)')

@@ -222,6 +222,17 @@ export function walkGuides(): void {
     assert.match(output, /'solve: solved',\n {2}'CallCustomer: accepted',\n {2}'accept: accepted',\n {2}'update',/);
   });
 
+  it('bring-your-data.md tries out, imports, mends and exports, with curl and with erp', async () => {
+    const output = await walk('bring-your-data.md', { XDG_CONFIG_HOME: join(folder, 'config') });
+    assert.deepEqual(codes(output), []);
+    assert.match(output, /\n3,failed,,,false,FIELD_REQUIRED,Firma,name is required\.\n4,failed,/);
+    assert.match(output, /"name":"Weaver Street Press [0-9a-f]{12}","annualRevenue":12500\.50/);
+    assert.match(output, /^exit code 8\nKundennummer;Firma;Ort;Jahresumsatz;_error$/m);
+    assert.match(output, /^rows\t2\nsucceeded\t2\nfailed\t0$/m);
+    assert.match(output, /\toffer\.txt\ttext\/plain\t30\tready\nOffer for Weaver Street Press\n/);
+    assert.match(output, /\nid,name,accountNumber,annualRevenue,city,_etag\n/);
+  });
+
   it('prevent-duplicates.md shows a duplicate, confirms it once, and blocks a hidden match without revealing it', async function () {
     this.timeout(60_000);
     const output = await walk('prevent-duplicates.md');

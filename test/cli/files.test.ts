@@ -5,14 +5,15 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Api, api, tokenFor } from '../support/client.ts';
-import { erpOf, userEnvironment } from '../support/erp.ts';
+import { erpOf, keptErpOf, userEnvironment } from '../support/erp.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 describe('erp files', () => {
   let platform: TestPlatform;
   let sam: Api;
-  let erp: ReturnType<typeof erpOf>;
+  let env: Record<string, string>;
+  let erp: ReturnType<typeof keptErpOf>;
   const folder = temporaryFolder('files');
   const path = (name: string): string => join(folder, name);
 
@@ -20,7 +21,8 @@ describe('erp files', () => {
     platform = await startPlatform();
     const token = await tokenFor(platform.baseUrl, 'sam@demo.example');
     sam = api(platform.baseUrl, token);
-    erp = erpOf(userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl }));
+    env = userEnvironment({ ERP_TOKEN: token, ERP_BASE_URL: platform.baseUrl });
+    erp = keptErpOf(env);
   });
   after(() => platform.stop());
 
@@ -47,7 +49,7 @@ describe('erp files', () => {
     const bytes = randomBytes(20_000_000);
     await writeFile(path('large.bin'), bytes);
     const user = new AbortController();
-    const stopped = await erp(['files', 'put', path('large.bin'), '--verbose'], {
+    const stopped = await erpOf(env)(['files', 'put', path('large.bin'), '--verbose'], {
       interrupt: user.signal,
       onStderr: (text) => /^PATCH \S+ 204/m.test(text) && user.abort(),
     });
