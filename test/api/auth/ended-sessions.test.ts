@@ -15,7 +15,8 @@ describe('sessions of a user that end', () => {
     auth = await startAuth();
     await auth.database.query(
       `CREATE FUNCTION public.hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-         PERFORM pg_advisory_xact_lock_shared(${LOCK});
+         -- Uses of grants are written now and then, by no request.
+         IF current_query() NOT LIKE '%last_used_at%' THEN PERFORM pg_advisory_xact_lock_shared(${LOCK}); END IF;
          RETURN NULL;
        END $$`,
     );

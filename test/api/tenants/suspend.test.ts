@@ -28,7 +28,8 @@ describe('a suspended tenant', function () {
   before(async () => {
     platform = await startPlatform({ seed: false });
     database = new Database(platform.database.url, { size: 2, applicationName: 'test' });
-    [flour, other] = await Promise.all([makeCompany(platform, 'flour'), makeCompany(platform, 'other')]);
+    flour = await makeCompany(platform, 'flour');
+    other = await makeCompany(platform, 'other');
     await deployed(CLIENT);
     const { secret } = await call(platform.broker, 'auth.clients.rotateSecret', {
       tenantId: flour.tenantId,
