@@ -19,6 +19,7 @@ import { CLIENT_SECRET } from '../support/identity-provider.ts';
 import { linkIn, recipient } from '../support/mail.ts';
 import type { RecordedSpan } from '../support/otlp.ts';
 import { read } from '../support/sources.ts';
+import { inSteps } from '../support/steps.ts';
 import { MAIL_PASSWORD, Production } from './production.ts';
 import { until } from './stage.ts';
 
@@ -44,7 +45,7 @@ interface Session {
 
 describe('a company goes live', function () {
   this.timeout(180_000);
-  this.bail(true); // each step stands on those before
+  inSteps();
   let production: Production;
   let _joan: Session;
   let nora: Session;

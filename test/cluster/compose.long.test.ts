@@ -11,6 +11,7 @@ import { freePort } from '../../mixins/database/embedded.ts';
 import { signIn } from '../../scripts/sign-in.ts';
 import { type Api, api } from '../support/client.ts';
 import { exampleNamed } from '../support/examples.ts';
+import { inSteps } from '../support/steps.ts';
 import { Installation } from './compose/installation.ts';
 import { until } from './stage.ts';
 
@@ -18,7 +19,7 @@ const PAGE = 'docs/reference/operations-cluster.md';
 
 describe('the platform by docker-compose.yml', function () {
   this.timeout(120_000);
-  this.bail(true); // each step stands on those before
+  inSteps();
   let installation: Installation;
   let baseUrl: string;
   let sam: Api;
