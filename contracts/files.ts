@@ -389,8 +389,8 @@ const FILES_OPERATIONS = [
         name: 'Upload-Offset',
         required: true,
         description: 'Where the chunk begins: the bytes that are there.',
-        schema: Type.Integer({ minimum: 0, maximum: LIMITS.file_max_bytes }),
-        example: 0,
+        schema: Type.String({ pattern: '^(0|[1-9][0-9]{0,15})$' }),
+        example: '0',
       },
     ],
     requestBody: {

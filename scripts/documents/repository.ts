@@ -10,8 +10,15 @@ const ROOT = new URL('../../', import.meta.url);
  * software does, operation. Others follow by name.
  */
 export const GUIDES = [
-  ...['first-request', 'use-the-command-line', 'model-your-business', 'configuration-as-files', 'who-sees-what'],
-  ...['check-what-is-entered', 'give-records-a-life', 'prevent-duplicates', 'find-out-why', 'open-a-dashboard'],
+  ...['first-request', 'use-the-command-line', 'model-your-business', 'bring-your-data', 'configuration-as-files'],
+  ...[
+    'who-sees-what',
+    'check-what-is-entered',
+    'give-records-a-life',
+    'prevent-duplicates',
+    'find-out-why',
+    'open-a-dashboard',
+  ],
   ...['invite-people', 'sign-in-with-a-passkey', 'single-sign-on', 'provision-users'],
   ...[
     'register-an-application',

@@ -103,7 +103,7 @@ export async function startProcess(options: ProcessOptions): Promise<ServiceProc
     }),
   );
   const fail = (what: string): Error => new Error(`${name} ${what}; the end of ${file}:\n${output().slice(-4_000)}`);
-  const patience = Date.now() + (options.patience ?? 60_000);
+  const patience = Date.now() + (options.patience ?? 120_000);
   let ready: RegExpExecArray | null;
   while (!(ready = /^ready (\S+)/m.exec(output()))) {
     if (child.exitCode !== null || child.signalCode !== null) throw fail('ended before it was ready');
