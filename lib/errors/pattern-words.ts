@@ -22,6 +22,7 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ['^[A-Z]{3}$', 'three capital letters, such as EUR'],
   ['^\\*$', '*'],
   ['^[1-9][0-9]{0,3}$', 'a number from 1 to 9999'],
+  ['^(0|[1-9][0-9]{0,15})$', 'a whole number of at most 16 digits'],
   ['\\S', 'text that is not blank'],
   ['^\\S(?:.*\\S)?$', 'one line of text without blanks at its ends'],
   ['^[^{}]{0,30}\\{0{1,15}\\}[^{}]{0,30}$', 'text with one group of zeros in braces, such as INV-{00000}'],
