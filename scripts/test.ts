@@ -36,7 +36,7 @@ interface Suite {
 /** Suites whose files wait in one queue. */
 interface Queue {
   suites: readonly Suite[];
-  /** Files that run at the same time. A third one uses the processors while two wait. */
+  /** Files that run at the same time. More than there are processors: most of them wait for something. */
   jobs: number;
   needsDatabase: boolean;
 }
@@ -52,7 +52,7 @@ const QUEUES: readonly Queue[] = [
       { name: 'cluster', needsNats: true, needsPostgres: true },
       { name: 'browser', needsChromium: true },
     ],
-    jobs: 3,
+    jobs: 4,
     needsDatabase: true,
   },
   { suites: [{ name: 'storm', needsNats: true }], jobs: 1, needsDatabase: false },
