@@ -1,5 +1,5 @@
 /** `data import`: a file of CSV or NDJSON as a bulk job, from its parts to the rows that failed. */
-import { createWriteStream } from 'node:fs';
+import { createReadStream, createWriteStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -7,6 +7,7 @@ import { pages } from '../../client/pages.ts';
 import type { OperationInput, OperationOutput } from '../../contracts/operations.ts';
 import { membersOf } from '../../lib/json/objects.ts';
 import { parseYaml, YamlError } from '../../lib/yaml/parse.ts';
+import { ERROR_COLUMN, type Format, failedRows, partsOf, RowTooLong, rowsOf, TYPES } from '../../web/shared/rows.js';
 import type { Run } from '../command.ts';
 import { ApiFailure, usage } from '../failure.ts';
 import { measure } from '../files/content.ts';
@@ -14,10 +15,8 @@ import type { Api } from '../http/api.ts';
 import { openUnfinished, type Unfinished } from '../http/unfinished.ts';
 import { onInterrupt } from '../output/interrupt.ts';
 import { openProgress } from '../output/progress.ts';
-import { plain } from '../output/table.ts';
 import { counted } from '../output/values.ts';
 import { follow, hasEnded, type Job, outcomeOf, showJob } from './follow.ts';
-import { type Format, partsOf, rowsOf, textOf } from './rows.ts';
 
 export interface ImportOptions {
   object: string;
@@ -35,13 +34,8 @@ export interface ImportOptions {
 type Creation = OperationInput<'bulk.jobs.create'>['body'];
 type RowResult = OperationOutput<'bulk.results.list'>['records'][number];
 
-/** A part that broke off is sent again as a whole. */
-const PART_BYTES = 8 * 1024 * 1024;
-/** The column that a file of failed rows has besides those of the import. */
-const ERROR_COLUMN = '_error';
 /** Rows that are shown without --failed. */
 const SHOWN_MAX = 20;
-const TYPES = { csv: 'text/csv', ndjson: 'application/x-ndjson' } as const;
 
 export async function importFile(run: Run, path: string, options: ImportOptions): Promise<void> {
   const api = await run.api();
@@ -133,7 +127,7 @@ async function send(run: Run, api: Api, path: string, format: Format, { jobId }:
   try {
     let part = 0;
     let bytes = 0;
-    for await (const rows of partsOf(path, format, PART_BYTES)) {
+    for await (const rows of partsOf(rowsOfFile(path, format), format)) {
       part++;
       bytes += rows.length;
       progress.update('Uploading', Math.min(bytes, size), size);
@@ -142,7 +136,7 @@ async function send(run: Run, api: Api, path: string, format: Format, { jobId }:
         'bulk.parts.upload',
         { path: { jobId, partNumber: String(part) } },
         {
-          content: { type: TYPES[format], bytes: new Uint8Array(rows) },
+          content: { type: TYPES[format], bytes: rows },
           what: `Part ${part}`,
           saysDryRun: true,
         },
@@ -169,7 +163,7 @@ async function tellFailed(run: Run, api: Api, { path, format, options, job }: Im
   if (left === 0) return;
   if (options.failed !== undefined) {
     await pipeline(
-      failedRows(api, path, format, options.delimiter ?? ',', job.jobId),
+      failedRows(rowsOfFile(path, format), unwritten(api, job.jobId), { format, delimiter: options.delimiter ?? ',' }),
       createWriteStream(options.failed),
     );
     run.output.note(`${counted(left, 'row', 'rows')} not written: ${options.failed}. Mend them, and import that file.`);
@@ -187,24 +181,12 @@ async function tellFailed(run: Run, api: Api, { path, format, options, job }: Im
   if (left > records.length) run.output.note(`${left - records.length} more: --failed <file> writes them all.`);
 }
 
-/** Rows of the file as they stand there; CSV gets a column that says what is wrong. */
-async function* failedRows(api: Api, path: string, format: Format, delimiter: string, jobId: string) {
-  const results = unwritten(api, jobId);
-  let next = await results.next();
-  let rowNumber = format === 'csv' ? -1 : 0;
-  let column = -1;
-  for await (const row of rowsOf(path, format)) {
-    const text = textOf(row);
-    if (++rowNumber === 0) {
-      column = text.split(delimiter).findIndex((name) => plain(name).trim() === ERROR_COLUMN);
-      yield column < 0 ? `${text}${delimiter}${ERROR_COLUMN}\n` : `${text}\n`;
-      continue;
-    }
-    if (next.done) return;
-    if (next.value.rowNumber !== rowNumber) continue;
-    const why = next.value.errors.map(({ column: of, message }) => (of ? `${of}: ${message}` : message)).join(' ');
-    yield format === 'csv' && column < 0 ? `${text}${delimiter}"${why.replaceAll('"', '""')}"\n` : `${text}\n`;
-    next = await results.next();
+/** The rows of the file; says of which file a row is too long. */
+async function* rowsOfFile(path: string, format: Format): AsyncGenerator<Uint8Array> {
+  try {
+    yield* rowsOf(createReadStream(path, { highWaterMark: 1024 * 1024 }), format);
+  } catch (error) {
+    throw error instanceof RowTooLong ? usage(`${path}: ${error.message}`) : error;
   }
 }
 
