@@ -5,6 +5,8 @@ import { accessToken, signInAgain } from './sign-in.js';
 const REPEATED = new Set([429, 503]);
 const REPEATS_MAX = 2;
 const WAIT_MAX_SECONDS = 5;
+/** For work that nobody waits for with the hand on the mouse, such as an upload of many parts. */
+const PATIENT = { repeats: 20, waitSeconds: 60 };
 /** Fewer costly calls than the platform takes of one connection at once, so that none is refused and asked again. */
 const COSTLY_AT_ONCE = 6;
 
@@ -34,21 +36,43 @@ export class CallFailed extends Error {
 const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
 
 /**
+ * @typedef {object} CallOptions
+ * @property {object} [body] sent as JSON, with POST
+ * @property {{ type: string, bytes: Uint8Array<ArrayBuffer> }} [content] sent as it is, with its digest
+ * @property {string} [method] default: GET, or POST with a body
+ * @property {string} [accept]
+ * @property {string} [key] of a change, which is stored once
+ * @property {AbortSignal} [signal]
+ * @property {boolean} [patient] waits until the platform takes more
+ */
+
+/**
  * @param {string} path below /api/v1
- * @param {{ body?: object, key?: string, signal?: AbortSignal }} [options] key: of a change, which is stored once
+ * @param {CallOptions} [request]
  * @returns {Promise<any>} the body of the answer
  */
-export async function call(path, { body, key, signal } = {}) {
+export async function call(path, request) {
+  const response = await answer(path, request);
+  return response.status === 204 ? null : response.json();
+}
+
+/**
+ * @param {string} path below /api/v1
+ * @param {CallOptions} [request]
+ * @returns {Promise<Response>} with a status of success
+ */
+export async function answer(path, request = {}) {
+  const limits = request.patient ? PATIENT : { repeats: REPEATS_MAX, waitSeconds: WAIT_MAX_SECONDS };
   for (let repeats = 0; ; repeats++) {
-    const response = await send(path, body, key, signal);
-    if (response.ok) return response.json();
+    const response = await send(path, request);
+    if (response.ok) return response;
     if (response.status === 401) {
       const refused = await failure(response);
       if (refused.code !== 'AUTHENTICATION_INSUFFICIENT') return signInAgain();
       throw refused;
     }
     const seconds = Number(response.headers.get('retry-after') ?? 1);
-    if (!REPEATED.has(response.status) || repeats === REPEATS_MAX || seconds > WAIT_MAX_SECONDS)
+    if (!REPEATED.has(response.status) || repeats === limits.repeats || seconds > limits.waitSeconds)
       throw await failure(response);
     await wait(seconds);
   }
@@ -79,31 +103,36 @@ export async function inTurn(work) {
 
 /**
  * @param {string} path
- * @param {object | undefined} body
- * @param {string | undefined} key
- * @param {AbortSignal | undefined} signal
+ * @param {CallOptions} request
  */
-async function send(path, body, key, signal) {
+async function send(path, { body, content, method, accept, key, signal }) {
   const token = await accessToken();
-  /** @type {RequestInit} */
-  const request = { headers: { authorization: `Bearer ${token}` }, cache: 'no-store' };
-  if (signal) request.signal = signal;
-  if (body)
-    Object.assign(request, {
-      method: 'POST',
+  const json = body ? { type: 'application/json', bytes: JSON.stringify(body) } : null;
+  const sent = content ?? json;
+  try {
+    return await fetch(`/api/v1${path}`, {
+      method: method ?? (sent ? 'POST' : 'GET'),
       headers: {
-        ...request.headers,
-        'content-type': 'application/json',
+        authorization: `Bearer ${token}`,
+        ...(accept ? { accept } : {}),
+        ...(sent ? { 'content-type': sent.type } : {}),
+        ...(content ? { 'content-digest': await digestOf(content.bytes) } : {}),
         ...(key ? { 'idempotency-key': key } : {}),
       },
-      body: JSON.stringify(body),
+      ...(sent ? { body: sent.bytes } : {}),
+      ...(signal ? { signal } : {}),
+      cache: 'no-store',
     });
-  try {
-    return await fetch(`/api/v1${path}`, request);
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new CallFailed(0, 'NO_ANSWER', 'The platform cannot be reached. Check your connection and try again.');
   }
+}
+
+/** @param {Uint8Array<ArrayBuffer>} bytes */
+async function digestOf(bytes) {
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+  return `sha-256=:${btoa(String.fromCharCode(...digest))}:`;
 }
 
 /** @param {Response} response */

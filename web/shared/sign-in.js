@@ -59,7 +59,27 @@ export async function start(load) {
 /** The token; without one this leaves the page for the sign-in and never returns. */
 export async function accessToken() {
   if (held && held.endsAt > Date.now() + SPARE_MS) return held.accessToken;
+  // One that ends is renewed from here: what the page holds, such as a chosen file, would be gone with it.
+  if (held) await (renewing ??= renew().finally(() => (renewing = null)));
+  if (held && held.endsAt > Date.now() + SPARE_MS) return held.accessToken;
   return leaveForSignIn();
+}
+
+/** @type {Promise<void> | null} */
+let renewing = null;
+
+/** Asks for another token with the browser's session; without one, or without an answer, the old token stays. */
+async function renew() {
+  try {
+    const { parameters, state, verifier } = await authorization(scope, { prompt: 'none' });
+    // The answer is a redirect to this page, whose address has the code.
+    const { url } = await fetch(`/oauth2/authorize?${parameters}`, { cache: 'no-store' });
+    const answer = new URL(url).searchParams;
+    const code = answer.get('code');
+    if (code !== null && answer.get('state') === state && answer.get('iss') === base) await redeem(code, verifier);
+  } catch {
+    // The platform cannot be reached: the sign-in says so.
+  }
 }
 
 /**
@@ -82,10 +102,21 @@ export const heldToken = () => (held && held.endsAt > Date.now() ? held.accessTo
  * @returns {Promise<never>}
  */
 export async function leaveForSignIn(wanted = scope, strength = {}) {
+  const { parameters, state, verifier } = await authorization(wanted, strength);
+  sessionStorage.setItem(WAITING + state, JSON.stringify({ verifier, returnTo: here() }));
+  // No entry of the history: going back from here leads to what was looked at before.
+  location.replace(`/oauth2/authorize?${parameters}`);
+  return new Promise(() => {});
+}
+
+/**
+ * @param {string} wanted
+ * @param {Record<string, string>} more parameters
+ */
+async function authorization(wanted, more) {
   const state = random();
   const verifier = random();
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier));
-  sessionStorage.setItem(WAITING + state, JSON.stringify({ verifier, returnTo: here() }));
   const parameters = new URLSearchParams({
     client_id: client,
     response_type: 'code',
@@ -94,11 +125,9 @@ export async function leaveForSignIn(wanted = scope, strength = {}) {
     state,
     code_challenge: base64url(new Uint8Array(digest)),
     code_challenge_method: 'S256',
-    ...strength,
+    ...more,
   });
-  // No entry of the history: going back from here leads to what was looked at before.
-  location.replace(`/oauth2/authorize?${parameters}`);
-  return new Promise(() => {});
+  return { parameters, state, verifier };
 }
 
 /** Takes the answer of a sign-in out of the address, if there is one. */
@@ -120,6 +149,17 @@ export async function completeSignIn() {
         ? 'You have canceled the sign-in.'
         : 'The sign-in did not work. Try again in a moment.',
     );
+  if (!(await redeem(code, verifier)))
+    throw new SignInFailed('The sign-in took too long or was used already. Sign in once more.');
+  sessionStorage.setItem(LAST, String(Date.now()));
+}
+
+/**
+ * @param {string} code
+ * @param {string} verifier
+ * @returns {Promise<boolean>} whether there is a token for it
+ */
+async function redeem(code, verifier) {
   const response = await fetch('/oauth2/token', {
     method: 'POST',
     body: new URLSearchParams({
@@ -130,10 +170,10 @@ export async function completeSignIn() {
       code_verifier: verifier,
     }),
   });
-  if (!response.ok) throw new SignInFailed('The sign-in took too long or was used already. Sign in once more.');
+  if (!response.ok) return false;
   const { access_token, expires_in } = await response.json();
   held = { accessToken: access_token, endsAt: Date.now() + expires_in * 1_000 };
-  sessionStorage.setItem(LAST, String(Date.now()));
+  return true;
 }
 
 /** Ends what this page may do, before the browser's session is ended. */
