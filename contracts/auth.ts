@@ -35,6 +35,8 @@ export interface AppClient {
   /** Of the page, and of links to it: a plural. */
   readonly title: string;
   readonly path: string;
+  /** What people do there, behind "Sign in to". */
+  readonly purpose: string;
   /** All that the page may do, whoever signs in. Users are not asked for consent. */
   readonly scopes: readonly Scope[];
 }
@@ -43,6 +45,7 @@ export const DASHBOARDS: AppClient = {
   clientId: 'erp-dashboards',
   title: 'Dashboards',
   path: '/dashboards',
+  purpose: 'see your business in charts',
   scopes: ['analytics:read', 'analytics:run'],
 };
 /** A client of its own, since the one that asked cannot decide. */
@@ -50,10 +53,19 @@ export const APPROVALS: AppClient = {
   clientId: 'erp-approvals',
   title: 'Approvals',
   path: '/approvals',
+  purpose: 'decide about requests of agents',
   // data:read names records, setup:read reads plans of deployments.
   scopes: ['agent:approve', 'data:read', 'setup:read'],
 };
-export const APP_CLIENTS: readonly AppClient[] = [DASHBOARDS, APPROVALS];
+export const IMPORTS: AppClient = {
+  clientId: 'erp-import',
+  title: 'Imports',
+  path: '/import',
+  purpose: 'bring in a spreadsheet',
+  // data:read describes objects and shows results.
+  scopes: ['bulk:run', 'data:read', 'data:write'],
+};
+export const APP_CLIENTS: readonly AppClient[] = [DASHBOARDS, IMPORTS, APPROVALS];
 
 /** The API reference, where operations can be tried out: a public client in the browser, where the operator wants it. */
 export const REFERENCE_CLIENT_ID = 'erp-api-reference';

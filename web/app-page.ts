@@ -21,6 +21,8 @@ interface AppPageParts {
   readonly label: string;
   /** As which users sign in. */
   readonly client: AppClient;
+  /** Modules of `shared/` besides those of all such pages. */
+  readonly shared?: readonly string[];
   /** Its own modules, in the order in which they need each other; `main.js`, which starts, is not among them. */
   readonly modules: readonly string[];
   /** Script that is no module. */
@@ -30,16 +32,16 @@ interface AppPageParts {
 }
 
 /** Modules of all such pages, in the order in which they need each other. */
-const SHARED = ['sign-in.js', 'navigation.js', 'api.js', 'format.js', 'elements.js'].map((name) => `shared/${name}`);
+const SHARED = ['sign-in.js', 'navigation.js', 'api.js', 'format.js', 'elements.js'];
 
 /** Scripts import each other by relative paths, so they are served at the paths they have in `web/`. */
-export function appPage({ label, client, modules, library, withoutScripts }: AppPageParts): AppPage {
+export function appPage({ label, client, shared = [], modules, library, withoutScripts }: AppPageParts): AppPage {
   const { clientId, path: root, scopes, title } = client;
   const others = APP_CLIENTS.filter((page) => page !== client)
     .map(({ path, title: other }) => `<a href="${path}">${other}</a>`)
     .join('');
   const own = (name: string): string => `${label}/browser/${name}`;
-  const scripts = [...SHARED, ...['main.js', ...modules].map(own)];
+  const scripts = [...[...SHARED, ...shared].map((name) => `shared/${name}`), ...['main.js', ...modules].map(own)];
   const stylesheet = `${label}.css`;
   const assets = new Assets(root, [
     [stylesheet, Buffer.concat([Buffer.from(`${DESIGN}${FORMS}${TABLES}`), webFile(own(stylesheet))])],

@@ -5,7 +5,7 @@
  */
 
 import { type Config, DEFAULT_DEMO_PASSWORD } from '../../config/env.ts';
-import { DASHBOARDS } from '../../contracts/auth.ts';
+import { APP_CLIENTS } from '../../contracts/auth.ts';
 import {
   API_PREFIX,
   API_VERSION,
@@ -43,6 +43,10 @@ export const DEMO_USERS = [
   { username: 'ada@demo.example', role: 'administers: for configuration as files' },
 ] as const;
 
+const PAGES = new Intl.ListFormat('en', { type: 'disjunction' }).format(
+  APP_CLIENTS.map(({ path, purpose }) => `<a href="${path}">${purpose}</a>`),
+);
+
 type HomeConfig = Pick<Config, 'seedDemo' | 'developmentOnProduction' | 'demoPassword'>;
 
 /** Both forms of the page. */
@@ -55,7 +59,7 @@ export function home(baseUrl: string, config: HomeConfig): { html: SharedAnswer;
     openapi: `${api}/openapi.json`,
     capabilities: `${api}/capabilities`,
     scopes: `${api}/scopes`,
-    dashboards: `${baseUrl}${DASHBOARDS.path}`,
+    ...Object.fromEntries(APP_CLIENTS.map(({ path }) => [path.slice(1), baseUrl + path])),
     account: `${baseUrl}/account`,
     authorizationServer: `${baseUrl}/.well-known/oauth-authorization-server`,
     protectedResource: protectedResourceUrl(baseUrl, API_PREFIX),
@@ -80,9 +84,9 @@ function content(baseUrl: string, config: HomeConfig): string {
 objects, fields, permissions and rules. Applications sign people in with OAuth 2.0 and then do what those people may.</p>
 <h2 id="start">Start here</h2>
 <ol class="steps">
-<li class="card"><h3>Open the dashboards</h3>
-<p><a href="${DASHBOARDS.path}">Sign in and see your business in charts</a>. <a href="/account">Your account</a> has your passkeys and the
-applications that act in your name.</p></li>
+<li class="card"><h3>Open a page</h3>
+<p>Sign in to ${PAGES}. <a href="/account">Your account</a> has your passkeys and the applications that act in your
+name.</p></li>
 <li class="card"><h3>Make the first request</h3>
 <p><a href="${LATEST_DOCUMENTS_PATH}guides/first-request">From sign-in to the first record</a>: the whole walk, with reasons, errors and
 clean-up. <a href="${LATEST_DOCUMENTS_PATH}">The documents</a> have all guides and the reference.</p></li>

@@ -6,6 +6,7 @@ type Audience = 'developers' | 'assistants' | 'administrators' | 'operators' | '
 const OTHERS: Readonly<Record<string, readonly Audience[]>> = {
   changelog: ['developers', 'administrators', 'operators'],
   glossary: ['developers', 'assistants', 'administrators'],
+  'guides/bring-your-data': ['users', 'developers', 'assistants'],
   'guides/check-what-is-entered': ['administrators', 'assistants'],
   'guides/configuration-as-files': ['administrators', 'assistants'],
   'guides/find-out-why': ['developers', 'administrators', 'assistants'],

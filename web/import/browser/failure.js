@@ -1,0 +1,36 @@
+/** What went wrong, in a box: with the message of the API, and with all that it names. */
+import { CallFailed } from '../../shared/api.js';
+import { element, foreign, problem } from '../../shared/elements.js';
+import { FileRefused } from './file.js';
+
+/**
+ * @param {string} title
+ * @param {unknown} error
+ * @param {...Node} more
+ */
+export function failureBox(title, error, ...more) {
+  if (error instanceof FileRefused) return problem(title, error.message, ...more);
+  if (!(error instanceof CallFailed)) {
+    // Seen by the console as well: it is a mistake of this page.
+    reportError(error);
+    return problem(title, 'Something went wrong on this page.', ...more);
+  }
+  const named = error.errors.map(({ message }) => message).filter((message) => message !== error.message);
+  return problem(
+    title,
+    `${error.message} (${error.code})`,
+    ...(named.length > 0 ? [element('ul', {}, ...named.map((text) => element('li', {}, foreign(text))))] : []),
+    ...more,
+  );
+}
+
+/**
+ * A box that takes the focus, so that it is read.
+ * @param {Element} place
+ * @param {HTMLElement} box
+ */
+export function showBox(place, box) {
+  box.tabIndex = -1;
+  place.replaceChildren(box);
+  box.focus();
+}
