@@ -226,7 +226,7 @@ export async function start(config: Config, options: StartOptions = {}): Promise
       warn: (error, message) => warnOf(log, error, message),
     });
     const outbound = options.outbound ?? guardedFetch(config.ssoPrivateHosts);
-    const blobs = await openBlobs(config.files);
+    const blobs = await openBlobs(config);
     const shared = { config, databases, timekeeper, jobs, blobs, metrics, broker, outbound };
     calls.register(shared.metrics);
     const platform = (service: ServiceName): Platform => ({

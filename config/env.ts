@@ -26,6 +26,8 @@ export interface Config {
   baseUrl: string | null;
   dataDir: string;
   files: FilesConfig;
+  /** Contents are encrypted with the first, and read with any of them; none: they are stored as they are. */
+  filesKeys: readonly string[];
   /** Where contents are checked; null: they are not. */
   clamd: ClamdConfig | null;
   /** null: embedded PostgreSQL below dataDir, unless every service has an address of its own. */
@@ -180,6 +182,16 @@ function secret(env: NodeJS.ProcessEnv, name: string): string | null {
   return text;
 }
 
+/** The key of contents, and those that earlier contents were encrypted with. */
+function filesKeys(env: NodeJS.ProcessEnv): readonly string[] {
+  const newest = secret(env, 'FILES_KEY');
+  const earlier = (env['FILES_KEYS_PREVIOUS'] ?? '').split(/[\s,]+/).filter(Boolean);
+  if (earlier.some((key) => key.length < SECRET_MIN_CHARS))
+    throw new ConfigError(`FILES_KEYS_PREVIOUS must list keys of at least ${SECRET_MIN_CHARS} characters.`);
+  if (newest === null && earlier.length > 0) throw new ConfigError('FILES_KEYS_PREVIOUS stands beside FILES_KEY.');
+  return newest === null ? [] : [newest, ...earlier];
+}
+
 function refused(problems: readonly string[], production: boolean): ConfigError {
   return new ConfigError(
     production ? ['With NODE_ENV=production this does not start:', ...problems].join('\n- ') : problems.join('\n'),
@@ -290,6 +302,7 @@ export function readConfig(
     baseUrl: address(env, 'BASE_URL', ['http', 'https'])?.replace(/(?<!\/)\/+$/, '') ?? null,
     dataDir,
     files,
+    filesKeys: filesKeys(env),
     clamd,
     databaseUrl,
     databaseUrls,

@@ -108,7 +108,7 @@ const registered = new WeakSet<Metrics>();
 
 /** Adds the numbers of the process, its database pools and its bus to the metrics; once, however often it is called. */
 export function registerProcessMetrics(platform: Platform, broker: ServiceBroker): void {
-  const { metrics, databases, jobs } = platform;
+  const { metrics, databases, jobs, blobs } = platform;
   if (registered.has(metrics)) return;
   registered.add(metrics);
   registerOwnMetrics(metrics);
@@ -124,6 +124,7 @@ export function registerProcessMetrics(platform: Platform, broker: ServiceBroker
   ]);
   registerDatabaseUse(metrics, databases);
   jobs.register(metrics);
+  blobs.register(metrics);
   registerBus(metrics, broker);
   metrics.gauge(
     'erp_clock_offset_seconds',

@@ -3,7 +3,7 @@
 import type { ServiceBroker } from 'moleculer';
 import type { Config } from '../config/env.ts';
 import type { ServiceName } from '../config/services.ts';
-import type { Blobs } from './blobs/blobs.ts';
+import type { CountedBlobs } from './blobs/counted.ts';
 import type { Database } from './database/database.ts';
 import type { Timekeeper } from './database/timekeeper.ts';
 import type { Jobs } from './jobs/jobs.ts';
@@ -19,7 +19,7 @@ export interface Platform {
   readonly databases: ReadonlyMap<string, Database>;
   readonly timekeeper: Pick<Timekeeper, 'agrees'>;
   readonly jobs: Jobs;
-  readonly blobs: Blobs;
+  readonly blobs: CountedBlobs;
   readonly metrics: Metrics;
   readonly broker: ServiceBroker;
   /** Names the service in its lines. */

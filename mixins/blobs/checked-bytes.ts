@@ -1,5 +1,5 @@
 /** Checks bytes against their declared length and digest while they pass, so that a store keeps nothing else. */
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { tooLarge } from '../../lib/errors/too-large.ts';
 
@@ -7,6 +7,8 @@ interface Expected {
   readonly maxBytes: number;
   /** In lower-case hex; null: any. */
   readonly sha256: string | null;
+  /** A SHA-256 that goes on with the bytes; it is the caller's to give up when they do not arrive. */
+  readonly whole?: Hash | null;
 }
 
 /** Bytes on their way, counted and hashed; ends with an error when they are too many or not those that were declared. */
@@ -33,11 +35,12 @@ export class CheckedBytes implements AsyncIterable<Uint8Array> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
-    const { maxBytes, sha256 } = this.#expected;
+    const { maxBytes, sha256, whole } = this.#expected;
     for await (const chunk of this.#source) {
       this.#bytes += chunk.length;
       if (this.#bytes > maxBytes) throw tooLarge(maxBytes);
       this.#hash.update(chunk);
+      whole?.update(chunk);
       yield chunk;
     }
     this.#sha256 = this.#hash.digest('hex');

@@ -7,7 +7,7 @@ import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { codeOf } from '../../lib/errors/thrown.ts';
-import { type Blobs, blobMissing, checkKey, ofStore } from './blobs.ts';
+import { type Blobs, blobMissing, checkKey, newBlobKey, ofStore, type Range } from './blobs.ts';
 
 /** No key begins with a dot. */
 const INCOMPLETE = '.incomplete';
@@ -21,6 +21,10 @@ export class FolderBlobs implements Blobs {
 
   constructor(folder: string) {
     this.#folder = folder;
+  }
+
+  newKey(folder: string): string {
+    return newBlobKey(folder);
   }
 
   async write(key: string, source: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<void> {
@@ -42,7 +46,7 @@ export class FolderBlobs implements Blobs {
     }
   }
 
-  async read(key: string, { from, bytes }: { from: number; bytes: number }): Promise<Readable> {
+  async read(key: string, { from, bytes }: Range): Promise<Readable> {
     checkKey(key);
     let file: FileHandle;
     try {

@@ -17,12 +17,14 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import type { S3Config } from '../../config/files.ts';
-import { type Blobs, blobMissing, checkKey, ofStore } from './blobs.ts';
+import { type Blobs, blobMissing, checkKey, newBlobKey, ofStore, type Range } from './blobs.ts';
 
 /** The least that S3 takes, but for the last part; 10,000 parts are the most. A write holds one of them in memory. */
 const PART_BYTES = 5 * 1024 * 1024;
 const CONNECT_MS = 5_000;
-const ANSWER_MS = 60_000;
+/** Of each attempt; one more is made. */
+const ANSWER_MS = 30_000;
+const ATTEMPTS = 2;
 
 export class S3Blobs implements Blobs {
   readonly #client: S3Client;
@@ -35,6 +37,7 @@ export class S3Blobs implements Blobs {
     this.#client = new S3Client({
       ...(region === null ? {} : { region }),
       ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
+      maxAttempts: ATTEMPTS,
       // Other servers than Amazon's do not know the newer checksums.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
@@ -46,6 +49,10 @@ export class S3Blobs implements Blobs {
         socketTimeout: ANSWER_MS,
       },
     });
+  }
+
+  newKey(folder: string): string {
+    return newBlobKey(folder);
   }
 
   async write(key: string, source: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<void> {
@@ -73,7 +80,7 @@ export class S3Blobs implements Blobs {
     }
   }
 
-  async read(key: string, { from, bytes }: { from: number; bytes: number }): Promise<Readable> {
+  async read(key: string, { from, bytes }: Range): Promise<Readable> {
     const range = { ...this.#at(key), Range: `bytes=${from}-${from + bytes - 1}` };
     try {
       const { Body } = await this.#client.send(new GetObjectCommand(range));

@@ -21,8 +21,8 @@ import {
 import { SCANS } from './scan.ts';
 
 /** Notes a new key in the store. */
-export async function newBlob({ database }: FilesDeps, tenantId: string): Promise<string> {
-  const key = `${tenantId}/${uuidv7()}`;
+export async function newBlob({ database, blobs }: FilesDeps, tenantId: string): Promise<string> {
+  const key = blobs.newKey(tenantId);
   await database.shared('files', tenantId, (tx) => tx.query(noteBlobSql(tenantId, key)));
   return key;
 }
@@ -60,7 +60,7 @@ export async function makeFile(
 ): Promise<FileRow> {
   const { tenantId, userId } = request;
   const { sha256, bytes, from } = content;
-  const kept = await tx.one<{ state: FileRow['state']; isNew: boolean }>(
+  const kept = await tx.one<{ isNew: boolean }>(
     keepContentSql(tenantId, { sha256, bytes, state: scans ? 'scanning' : 'ready' }),
   );
   if (kept.isNew) {
@@ -71,12 +71,12 @@ export async function makeFile(
       throw new PlatformError('SERVICE_UNAVAILABLE', 'The bytes were removed meanwhile. Send them again.', {
         retryAfterSeconds: 1,
       });
-    if (scans) await jobs.enqueue(SCANS, { tenantId, sha256 }, { tx });
   }
+  if (scans) await jobs.enqueue(SCANS, { tenantId, sha256 }, { tx });
   if ('uploadId' in from) await tx.query(deleteUploadSql(tenantId, from.uploadId, userId));
   await refuseOverflow(tx, tenantId, 0);
   const fileId = uuidv7();
-  await tx.query(insertFileSql(tenantId, { fileId, name, contentType, sha256, userId }));
+  await tx.query(insertFileSql(tenantId, { fileId, name, contentType, sha256, userId, checked: !scans }));
   if (attachTo) await attach(tx, tenantId, fileId, attachTo);
   return tx.one<FileRow>(fileSql(tenantId, fileId));
 }

@@ -410,7 +410,7 @@ class Loading {
       this.#content = { sha256, hash: createHash('sha256'), bytes: 0 };
     }
     const { id } = this.tenant;
-    const key = `${id}/${uuidv7()}`;
+    const key = this.#into.blobs.newKey(id);
     this.#blobKeys.push(key);
     await this.#into.blobs.write(key, piecesOf(bytes));
     this.#tx.actAs(serviceRole('files', id));

@@ -31,7 +31,7 @@ export async function asOwner<T>(
   try {
     const address = { variable: 'DATABASE_URL', url };
     for (const service of ALL_SERVICES) await explained(checkMigrated(database, service), address);
-    return await work(database, await openBlobs(config.files), process.env['REGION'] ? config.region : null);
+    return await work(database, await openBlobs(config), process.env['REGION'] ? config.region : null);
   } finally {
     await database.close();
   }

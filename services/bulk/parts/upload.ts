@@ -10,7 +10,6 @@ import { tooLarge } from '../../../lib/errors/too-large.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { digestHeader } from '../../../lib/values/digests.ts';
-import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { answerOf, findKey, idempotencyKey } from '../../../mixins/mutation/key.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';
@@ -65,7 +64,7 @@ async function announce(deps: BulkDeps, request: RequestContext, call: Input): P
   const number = numberOf(call);
   const blob = {
     jobId: job.jobId,
-    key: `bulk/${tenantId}/${uuidv7()}`,
+    key: deps.blobs.newKey(`bulk/${tenantId}`),
     number,
     bytes: Math.min(call.body.bytes ?? LIMITS.bulk_part_max_bytes, LIMITS.bulk_part_max_bytes),
   };

@@ -7,7 +7,6 @@ import type { ObjectColumns } from '../../../contracts/data/columns.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { ExactNumber } from '../../../lib/json/exact-number.ts';
 import { LIMITS } from '../../../lib/limits.ts';
-import { uuidv7 } from '../../../lib/values/ids.ts';
 import { type BlobRow, blobsStatement, keepBlobStatement } from '../jobs/job.sql.ts';
 import { reserve } from '../parts/upload.ts';
 import { cellOf, csvLine } from '../rows/cells.ts';
@@ -38,7 +37,7 @@ export async function exportRecords(work: Work): Promise<void> {
     const object = await nextTurn(work);
     const at: Position = position ?? { columns: columnsOf(work, object), next: null, segments: 0 };
     const segment = await readSegment(work, object, at);
-    const key = `bulk/${tenantId}/${uuidv7()}`;
+    const key = deps.blobs.newKey(`bulk/${tenantId}`);
     const { content } = segment;
     const blob = { jobId: job.jobId, key, number: at.segments + 1, bytes: content.length };
     const owner = { tenantId, userId: job.userId, clientId: job.clientId };

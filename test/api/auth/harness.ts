@@ -21,6 +21,7 @@ import type {
   SecondFactorPolicy,
   Snapshot,
 } from '../../../lib/schema/snapshot.ts';
+import { CountedBlobs } from '../../../mixins/blobs/counted.ts';
 import { FolderBlobs } from '../../../mixins/blobs/folder.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { ensureLogins } from '../../../mixins/database/logins.ts';
@@ -201,7 +202,7 @@ export async function startAuth(options: HarnessOptions = {}): Promise<AuthHarne
       databases: new Map([['auth', database]]),
       timekeeper: { agrees: true },
       jobs,
-      blobs: new FolderBlobs(config.dataDir),
+      blobs: new CountedBlobs(new FolderBlobs(config.dataDir)),
       metrics: new Metrics(),
       outbound: options.outbound ?? guardedFetch(config.ssoPrivateHosts),
     }),

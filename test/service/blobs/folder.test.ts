@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
@@ -50,6 +51,34 @@ describe('Blobs in a folder', function () {
     utimesSync(leftover, longAgo, longAgo);
     await write('a/two');
     assert.deepEqual(filesOf(folder).sort(), [join(folder, 'a/one'), join(folder, 'a/two')]);
+  });
+
+  it('answer 503 when the disk is full, leave nothing, and go on when there is room', async function () {
+    const folder = temporaryFolder('blobs-full');
+    const mount = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder], { stdio: 'ignore' });
+    if (mount.status !== 0) this.skip(); // only root may mount one
+    try {
+      const blobs = new FolderBlobs(folder);
+      const write = (key: string, mib: number): Promise<void> =>
+        blobs.write(
+          key,
+          (async function* () {
+            for (let i = 0; i < mib; i++) yield randomBytes(1024 * 1024);
+          })(),
+        );
+      await write('a/one', 2);
+      for (let i = 0; i < 2; i++)
+        await assert.rejects(
+          write('a/two', 4),
+          (error) => error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE',
+        );
+      assert.deepEqual(filesOf(folder), [join(folder, 'a/one')]);
+      await write('a/two', 1);
+      await blobs.remove('a/one');
+      await write('a/three', 2);
+    } finally {
+      spawnSync('umount', [folder]);
+    }
   });
 
   it('answer 503 when the folder cannot be written', async () => {

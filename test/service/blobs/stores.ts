@@ -19,8 +19,7 @@ const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).dig
 
 export function describeStore(open: () => Blobs): void {
   let blobs: Blobs;
-  let keys = 0;
-  const newKey = (): string => `tenant-1/${keys++}`;
+  const newKey = (): string => blobs.newKey('tenant-1');
   before(() => {
     blobs = open();
   });

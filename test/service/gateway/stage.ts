@@ -279,7 +279,7 @@ export async function startStage(
     timekeeper: { agrees: true },
     outbound: () => Promise.reject(new Error('Nothing leaves the stage.')),
     jobs,
-    blobs: await openBlobs(config.files),
+    blobs: await openBlobs(config),
     metrics: new Metrics(),
   };
   let keys = await generateKeyPair('EdDSA', { crv: 'Ed25519' });
