@@ -31,7 +31,7 @@ export interface FileQuestion {
 }
 
 export interface FilesActions extends ActionsOf<typeof FILES_OPERATIONS> {
-  /** Bytes of the tenant's contents and open uploads. */
+  /** Bytes of the tenant's files and open uploads. */
   'files.usage.get': { params: { tenantId: string }; result: { usedBytes: number; limitBytes: number } };
   /** Removes contents of a tenant in erasure from the store. Answers how many blobs it removed; 0: none is left. */
   'files.tenants.erase': { params: { tenantId: string }; result: { removed: number } };
@@ -456,13 +456,14 @@ export const SERVICE = {
   purpose: 'Files: what they are called, whom they are shown to, and where their contents are kept.',
   listens: 'health',
   awaitedByGateway: false,
+  usesContents: true,
   kubernetes: {
     replicas: { min: 2, max: 3 },
     connections: 3,
     requests: { cpu: '100m', memory: '192Mi' },
     limits: { cpu: '1', memory: '512Mi' },
   },
-  database: { tenants: 'records', jobs: true },
+  database: { tenants: 'records', jobs: true, routines: ['files.numbers'] },
   operations: FILES_OPERATIONS,
   guidance: FILES_GUIDANCE,
   calls: [

@@ -20,6 +20,8 @@ export interface StreamedBody {
 export interface ReceiveOrder {
   readonly key: string;
   readonly maxBytes: number;
+  /** The bytes go on a content that arrives in pieces, whose SHA-256 is wanted as well. */
+  readonly continues?: PieceOf;
 }
 
 /** The blob is there, and has the declared digest. */
@@ -27,6 +29,15 @@ interface ReceivedBlob {
   readonly key: string;
   readonly bytes: number;
   readonly sha256: string;
+  /** Of the content that the bytes go on, up to their end; null: not wanted, or earlier pieces came by another process. */
+  readonly wholeSha256: string | null;
+}
+
+/** A piece of a content that arrives in several. */
+export interface PieceOf {
+  readonly id: string;
+  /** Bytes of the pieces before. */
+  readonly from: number;
 }
 
 /** There is no blob; nothing waits for the answer to this. */

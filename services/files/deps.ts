@@ -1,5 +1,4 @@
 /** Dependencies of this service's operations. */
-import type { LRUCache } from 'lru-cache';
 import type { DataActions } from '../../contracts/data.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
 import type { Blobs } from '../../mixins/blobs/blobs.ts';
@@ -15,8 +14,8 @@ export interface FilesDeps {
   /** Contents are checked before anybody can read them. */
   readonly scans: boolean;
   readonly sealingKeys: SealingKeys;
-  /** SHA-256 of complete uploads, by id: a request that waits no longer finds it when it is repeated. */
-  readonly digests: LRUCache<string, Promise<string>>;
+  /** SHA-256 of complete uploads, by id, while they are read for it. */
+  readonly digests: Map<string, Promise<string>>;
   readonly seen: Asked<'data.files.seen'>;
   readonly ofRecord: Asked<'data.files.ofRecord'>;
   readonly referenced: Asked<'data.files.referenced'>;

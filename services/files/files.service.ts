@@ -1,22 +1,19 @@
-import { LRUCache } from 'lru-cache';
 import type { ServiceSchema } from 'moleculer';
 import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
 import type { FilesActions } from '../../contracts/files.ts';
 import { type RequestContext, requestContext } from '../../lib/context.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
-import { entryBound } from '../../lib/values/entry-bound.ts';
 import { logFailure } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import type { FilesDeps } from './deps.ts';
 import { usageSql } from './files.sql.ts';
 import { createFile, deleteFile, getContent, getFile, listFiles, updateFile } from './items.ts';
+import { registerNumbers } from './numbers.ts';
 import { SCANS, scanContent } from './scan.ts';
 import { eraseContents, sweepPeriodically } from './sweep.ts';
 import { appendChunk, completeUpload, createUpload, deleteUpload, getUpload } from './uploads.ts';
-
-const DIGESTS_MAX = 1_000;
 
 /** The Moleculer schema of files: it declares and delegates. */
 export default async function filesService(platform: Platform): Promise<ServiceSchema> {
@@ -27,7 +24,7 @@ export default async function filesService(platform: Platform): Promise<ServiceS
     jobs,
     scans: config.clamd !== null,
     sealingKeys: await sealingKeys(platform, 'cursors of file lists'),
-    digests: new LRUCache(entryBound(DIGESTS_MAX)),
+    digests: new Map(),
     seen: (question) => call(broker, 'data.files.seen', question),
     ofRecord: (question) => call(broker, 'data.files.ofRecord', question),
     referenced: (question) => call(broker, 'data.files.referenced', question),
@@ -65,6 +62,9 @@ export default async function filesService(platform: Platform): Promise<ServiceS
       },
       'tenants.erase': ({ params: { tenantId } }) => eraseContents(deps, tenantId),
     } satisfies ActionHandlers<'files', FilesActions>,
+    created() {
+      registerNumbers(platform.metrics, database);
+    },
     async started() {
       await jobs.work(SCANS, ({ payload }) => scanContent(deps, config.clamd, payload));
       await sweepPeriodically(platform, deps);

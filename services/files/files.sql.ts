@@ -24,7 +24,7 @@ export interface FileRow {
 }
 
 const COLUMNS = `f.file_id AS "fileId", f.name, f.description, f.content_type AS "contentType", c.bytes AS size, f.sha256,
-  c.state, f.version, f.created_at AS "createdAt", f.created_by_id AS "createdById", f.updated_at AS "updatedAt",
+  CASE WHEN f.checked THEN c.state ELSE 'scanning' END AS state, f.version, f.created_at AS "createdAt", f.created_by_id AS "createdById", f.updated_at AS "updatedAt",
   (SELECT coalesce(json_agg(json_build_object('objectApiName', a.object_api_name, 'recordId', a.record_id)), '[]')
     FROM files.attachments a WHERE a.tenant_id = f.tenant_id AND a.file_id = f.file_id) AS records`;
 
@@ -87,7 +87,7 @@ export function keepContentSql(tenantId: string, { sha256, bytes, state }: Conte
   return sql.statement(`INSERT INTO files.contents (tenant_id, sha256, bytes, state)
     VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(sha256, 'text')}, ${sql.bind(bytes, 'bigint')}, ${sql.bind(state, 'text')})
     ON CONFLICT (tenant_id, sha256) DO UPDATE SET sha256 = excluded.sha256
-    RETURNING state, xmax = 0 AS "isNew"`);
+    RETURNING xmax = 0 AS "isNew"`);
 }
 
 /** Makes a blob, or those of an upload, the bytes of a content. No row: there are none any more. */
@@ -115,14 +115,18 @@ export function usageSql(tenantId: string): Statement {
 
 interface NewFile extends Pick<FileRow, 'fileId' | 'name' | 'contentType' | 'sha256'> {
   readonly userId: string;
+  /** false: it is not readable before a check of its content. */
+  readonly checked: boolean;
 }
 
-export function insertFileSql(tenantId: string, { fileId, name, contentType, sha256, userId }: NewFile): Statement {
+export function insertFileSql(tenantId: string, file: NewFile): Statement {
+  const { fileId, name, contentType, sha256, userId, checked } = file;
   const sql = new Sql();
-  return sql.statement(`INSERT INTO files.files (tenant_id, file_id, name, content_type, sha256, created_by_id, check_at)
+  return sql.statement(`INSERT INTO files.files
+      (tenant_id, file_id, name, content_type, sha256, created_by_id, checked, check_at)
     VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(fileId, 'uuid')}, ${sql.bind(name, 'text')},
       ${sql.bind(contentType, 'text')}, ${sql.bind(sha256, 'text')}, ${sql.bind(userId, 'uuid')},
-      now() + make_interval(days => ${LIMITS.file_unattached_days}))`);
+      ${sql.bind(checked, 'boolean')}, now() + make_interval(days => ${LIMITS.file_unattached_days}))`);
 }
 
 export interface AttachmentCounts {
@@ -199,13 +203,15 @@ export interface UploadRow {
   readonly contentType: string;
   readonly size: number;
   readonly received: number;
+  /** SHA-256 of the bytes that are there; null: not known. */
+  readonly receivedSha256: string | null;
   readonly sha256: string | null;
   readonly objectApiName: string | null;
   readonly recordId: string | null;
   readonly expiresAt: string;
 }
 
-const UPLOAD_COLUMNS = `upload_id AS "uploadId", name, content_type AS "contentType", bytes AS size, received, sha256,
+const UPLOAD_COLUMNS = `upload_id AS "uploadId", name, content_type AS "contentType", bytes AS size, received, received_sha256 AS "receivedSha256", sha256,
   object_api_name AS "objectApiName", record_id AS "recordId", expires_at AS "expiresAt"`;
 
 /** The upload of a user that has not expired. */
@@ -219,7 +225,7 @@ export function uploadSql(tenantId: string, uploadId: string, userId: string, lo
 export function insertUploadSql(
   tenantId: string,
   userId: string,
-  upload: Omit<UploadRow, 'received' | 'expiresAt'>,
+  upload: Omit<UploadRow, 'received' | 'receivedSha256' | 'expiresAt'>,
 ): Statement {
   const sql = new Sql();
   return sql.statement(`INSERT INTO files.uploads
@@ -243,7 +249,7 @@ export function countUploadsSql(tenantId: string, userId: string): Statement {
 export function appendSql(
   tenantId: string,
   { uploadId, received: offset }: Pick<UploadRow, 'uploadId' | 'received'>,
-  { key, bytes }: PartRow,
+  { key, bytes, wholeSha256 }: PartRow & { readonly wholeSha256: string | null },
 ): Statement {
   const sql = new Sql();
   const tenant = sql.bind(tenantId, 'uuid');
@@ -251,7 +257,7 @@ export function appendSql(
   const size = sql.bind(bytes, 'bigint');
   const blob = sql.bind(key, 'text');
   return sql.statement(`WITH grown AS (
-      UPDATE files.uploads u SET received = received + ${size}
+      UPDATE files.uploads u SET received = received + ${size}, received_sha256 = ${sql.bind(wholeSha256, 'text')}
       WHERE u.tenant_id = ${tenant} AND u.upload_id = ${sql.bind(uploadId, 'uuid')} AND u.received = ${at}
         AND u.received + ${size} <= u.bytes AND u.expires_at > now()
         AND EXISTS (SELECT FROM files.blobs b WHERE b.tenant_id = ${tenant} AND b.key = ${blob} AND ${USABLE})
@@ -259,6 +265,13 @@ export function appendSql(
     taken AS (UPDATE files.blobs b SET upload_id = grown.upload_id, position = ${at}, bytes = ${size} FROM grown
       WHERE b.tenant_id = ${tenant} AND b.key = ${blob})
     SELECT received FROM grown`);
+}
+
+/** Notes what reading a complete upload has shown. */
+export function noteDigestSql(tenantId: string, uploadId: string, sha256: string): Statement {
+  const sql = new Sql();
+  return sql.statement(`UPDATE files.uploads SET received_sha256 = ${sql.bind(sha256, 'text')}
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND upload_id = ${sql.bind(uploadId, 'uuid')} AND received = bytes`);
 }
 
 export function deleteUploadSql(tenantId: string, uploadId: string, userId: string): Statement {

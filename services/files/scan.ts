@@ -5,6 +5,7 @@ import type { Blobs } from '../../mixins/blobs/blobs.ts';
 import type { Database } from '../../mixins/database/database.ts';
 import { tenantRole } from '../../mixins/database/roles.ts';
 import { Sql } from '../../mixins/database/sql.ts';
+import type { Statement } from '../../mixins/database/statement.ts';
 import { jobQueue } from '../../mixins/jobs/queue.ts';
 import { CallerSql, outboxSql, platformCaller } from '../../mixins/mutation/audit.ts';
 import { bytesOf } from './bytes.ts';
@@ -37,12 +38,13 @@ export async function scanContent(
 ): Promise<void> {
   const parts = await database.shared('files', tenantId, (tx) => tx.all<PartRow>(partsSql(tenantId, { sha256 })));
   const verdict = address && parts.length > 0 ? await askClamd(address, bytesOf(blobs, parts)) : 'clean';
-  const state = verdict === 'clean' ? 'ready' : 'quarantined';
   await database.shared('files', tenantId, async (tx) => {
-    const files = await tx.all<{ fileId: string }>(concludeSql({ tenantId, sha256 }, state));
+    const files = await tx.all<Concluded>(
+      concludeSql({ tenantId, sha256 }, verdict === 'clean' ? 'ready' : 'quarantined'),
+    );
     tx.actAs(tenantRole(tenantId));
     const caller = platformCaller('job', requestId());
-    for (const { fileId } of files) {
+    for (const { fileId, state } of files) {
       const sql = new Sql();
       const event = {
         type: `files.file.${state}`,
@@ -54,11 +56,25 @@ export async function scanContent(
   });
 }
 
-/** Ids of the files that have the content; none when it was concluded before. */
-function concludeSql({ tenantId, sha256 }: Scan, state: 'ready' | 'quarantined') {
+interface Concluded {
+  readonly fileId: string;
+  readonly state: 'ready' | 'quarantined';
+}
+
+/**
+ * Files of the content whose state changes by the check: those that have waited for it, and all when what was clean is harmful.
+ * What was harmful once stays so.
+ */
+function concludeSql({ tenantId, sha256 }: Scan, state: Concluded['state']): Statement {
   const sql = new Sql();
-  return sql.statement(`WITH done AS (UPDATE files.contents SET state = ${sql.bind(state, 'text')}
-      WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND sha256 = ${sql.bind(sha256, 'text')} AND state = 'scanning'
-      RETURNING tenant_id, sha256)
-    SELECT f.file_id AS "fileId" FROM files.files f JOIN done USING (tenant_id, sha256) LIMIT ${EVENTS_MAX}`);
+  const tenant = sql.bind(tenantId, 'uuid');
+  const content = sql.bind(sha256, 'text');
+  return sql.statement(`WITH before AS (SELECT state FROM files.contents WHERE tenant_id = ${tenant} AND sha256 = ${content} FOR UPDATE),
+    done AS (UPDATE files.contents c
+      SET state = CASE WHEN c.state = 'quarantined' THEN c.state ELSE ${sql.bind(state, 'text')} END FROM before
+      WHERE c.tenant_id = ${tenant} AND c.sha256 = ${content} RETURNING c.state),
+    checked AS (UPDATE files.files SET checked = true WHERE tenant_id = ${tenant} AND sha256 = ${content} AND NOT checked)
+    SELECT f.file_id AS "fileId", done.state FROM files.files f, before, done
+    WHERE f.tenant_id = ${tenant} AND f.sha256 = ${content} AND (NOT f.checked OR before.state <> done.state)
+    LIMIT ${EVENTS_MAX}`);
 }

@@ -73,9 +73,9 @@ export function forgetBlobsSql(tenantId: string, keys: readonly string[]): State
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND key = ANY (${sql.bind(keys, 'text[]')})`);
 }
 
-/** Contents that have waited for their check for so long that its job may be lost. */
+/** Contents of files that have waited for their check for so long that its job may be lost. */
 export function unscannedSql(tenantId: string, take: number): Statement {
   const sql = new Sql();
-  return sql.statement(`SELECT sha256 FROM files.contents WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
-    AND state = 'scanning' AND created_at < now() - interval '1 hour' LIMIT ${sql.bind(take, 'int')}`);
+  return sql.statement(`SELECT DISTINCT sha256 FROM files.files WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+    AND NOT checked AND created_at < now() - interval '1 hour' LIMIT ${sql.bind(take, 'int')}`);
 }

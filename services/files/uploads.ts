@@ -17,6 +17,7 @@ import {
   type FileRow,
   forgetBlobSql,
   insertUploadSql,
+  noteDigestSql,
   type PartRow,
   partsSql,
   type UploadRow,
@@ -69,7 +70,15 @@ export const appendChunk: Handler<'files.uploads.append', FilesDeps> = async (de
   const maxBytes = Math.min(LIMITS.file_chunk_max_bytes, upload.size - upload.received);
   refuseLonger(body.bytes, maxBytes);
   refuseShort(received?.bytes ?? body.bytes, upload);
-  if (!received) return { body: null, receive: { key: await newBlob(deps, tenantId), maxBytes } };
+  if (!received)
+    return {
+      body: null,
+      receive: {
+        key: await newBlob(deps, tenantId),
+        maxBytes,
+        continues: { id: upload.uploadId, from: upload.received },
+      },
+    };
   const grown = await deps.database.shared('files', tenantId, (tx) =>
     tx.first<{ received: number }>(appendSql(tenantId, upload, received)),
   );
@@ -89,7 +98,7 @@ export const completeUpload: Handler<'files.uploads.complete', FilesDeps> = asyn
     tx.all<PartRow>(partsSql(tenantId, { uploadId })),
   );
   const { sha256 } = call.body;
-  if ((upload.sha256 ?? sha256) !== sha256 || (await digestOfUpload(deps, uploadId, parts)) !== sha256)
+  if ((upload.sha256 ?? sha256) !== sha256 || (await digestOfUpload(deps, tenantId, upload, parts)) !== sha256)
     throw new PlatformError('UPLOAD_CHECKSUM_MISMATCH', 'What was uploaded does not have this SHA-256.');
   const target = targetOf(upload);
   if (target) await requireRecord(deps, request, target);
@@ -112,14 +121,23 @@ export const deleteUpload: Handler<'files.uploads.delete', FilesDeps> = (deps, r
     return { status: 204, body: null };
   });
 
-/** Of an upload whose bytes are all there, which change no more. */
-function digestOfUpload({ blobs, digests }: FilesDeps, uploadId: string, parts: readonly PartRow[]): Promise<string> {
-  const known = digests.get(uploadId);
-  if (known) return known;
-  const digest = digestOf(blobs, parts);
-  digest.catch(() => digests.delete(uploadId));
+/** Of an upload whose bytes are all there, which change no more. They are read again only where the gateways could not hash all. */
+async function digestOfUpload(
+  { blobs, database, digests }: FilesDeps,
+  tenantId: string,
+  { uploadId, receivedSha256 }: UploadRow,
+  parts: readonly PartRow[],
+): Promise<string> {
+  if (receivedSha256 !== null) return receivedSha256;
+  const underWay = digests.get(uploadId);
+  if (underWay) return underWay;
+  const digest = digestOf(blobs, parts).then(async (sha256) => {
+    // A request that waits no longer finds it when it is repeated, in any process.
+    await database.shared('files', tenantId, (tx) => tx.query(noteDigestSql(tenantId, uploadId, sha256)));
+    return sha256;
+  });
   digests.set(uploadId, digest);
-  return digest;
+  return digest.finally(() => digests.delete(uploadId));
 }
 
 /** An upload is its creator's alone. */

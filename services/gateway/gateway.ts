@@ -52,6 +52,7 @@ import { DeprecatedUses } from './pipeline/deprecated-uses.ts';
 import type { Gate } from './pipeline/gate.ts';
 import { abortable, ask, readOn, recheck, requestContextOf } from './pipeline/index.ts';
 import { Origins } from './pipeline/origins.ts';
+import { PieceHashes } from './pipeline/piece-hashes.ts';
 import { Router } from './pipeline/router.ts';
 import type { RunCalls } from './pipeline/run-calls.ts';
 import { Sessions } from './pipeline/session.ts';
@@ -356,6 +357,7 @@ export class Gateway implements Edge, PageSources {
       }),
       blobs: this.#platform.blobs,
       streamedBodies: this.#streamedBodies,
+      pieceHashes: new PieceHashes(),
       runs: this.#openRuns(),
       refused: (x, error) => this.#denials.note(x, error, x.session?.grant ? requestContextOf(x) : undefined),
     };

@@ -63,6 +63,7 @@ CREATE TABLE files.files (
   updated_at timestamp(3) with time zone DEFAULT now() NOT NULL,
   check_at timestamp(3) with time zone NOT NULL,
   unattached boolean DEFAULT true NOT NULL,
+  checked boolean DEFAULT true NOT NULL,
   CONSTRAINT files_tenant_id_sha256_fkey FOREIGN KEY (tenant_id, sha256) REFERENCES files.contents(tenant_id, sha256),
   CONSTRAINT files_pkey PRIMARY KEY (tenant_id, file_id)
 );
@@ -95,6 +96,7 @@ CREATE TABLE files.uploads (
   content_type text NOT NULL,
   bytes bigint NOT NULL,
   received bigint DEFAULT 0 NOT NULL,
+  received_sha256 text,
   sha256 text,
   object_api_name text,
   record_id uuid,
@@ -130,9 +132,11 @@ CREATE INDEX files_content ON files.files USING btree (tenant_id, sha256);
 
 CREATE INDEX files_owner ON files.files USING btree (tenant_id, created_by_id, file_id);
 
+CREATE INDEX files_unchecked ON files.files USING btree (tenant_id, created_at) WHERE (NOT checked);
+
 CREATE INDEX uploads_expiry ON files.uploads USING btree (tenant_id, expires_at);
 
-CREATE TRIGGER count_bytes AFTER INSERT OR DELETE ON files.contents FOR EACH ROW EXECUTE FUNCTION files.count_bytes();
+CREATE TRIGGER count_bytes AFTER INSERT OR DELETE ON files.files FOR EACH ROW EXECUTE FUNCTION files.count_bytes();
 
 CREATE TRIGGER count_bytes AFTER INSERT OR DELETE ON files.uploads FOR EACH ROW EXECUTE FUNCTION files.count_bytes();
 
@@ -142,13 +146,22 @@ CREATE POLICY tenant ON files.blobs AS PERMISSIVE FOR ALL TO public USING (tenan
 
 CREATE POLICY tenant ON files.contents AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
+CREATE POLICY numbers ON files.files AS PERMISSIVE FOR SELECT TO postgres USING true;
+
 CREATE POLICY tenant ON files.files AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY numbers ON files.uploads AS PERMISSIVE FOR SELECT TO postgres USING true;
 
 CREATE POLICY tenant ON files.uploads AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
+CREATE POLICY numbers ON files.usage AS PERMISSIVE FOR SELECT TO postgres USING true;
+
 CREATE POLICY tenant ON files.usage AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
-CREATE FUNCTION files.count_bytes() RETURNS trigger LANGUAGE plpgsql -- body 47b783d88260
+CREATE FUNCTION files.count_bytes() RETURNS trigger LANGUAGE plpgsql -- body ae7b77c8ec22
 
 CREATE FUNCTION files.hold(uuid,uuid[]) RETURNS TABLE(file_id uuid, created_by_id uuid, object_api_name text, record_id uuid) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body b71da90c8ffd
 GRANT EXECUTE ON FUNCTION files.hold(uuid,uuid[]) TO svc_data;
+
+CREATE FUNCTION files.numbers() RETURNS TABLE(uploads integer, bytes double precision, fullest double precision, unchecked integer, oldest timestamp with time zone) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 884cd5f3c73b
+GRANT EXECUTE ON FUNCTION files.numbers() TO login_files;

@@ -137,7 +137,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
     `${LIMITS.file_attachments_max} of a file`,
     `${number(LIMITS.record_files_max)} of a record`,
   ],
-  'contents and open uploads': [bytes(LIMITS.files_of_tenant_max_bytes)],
+  'files and open uploads': [bytes(LIMITS.files_of_tenant_max_bytes)],
   'bodies that are received': [
     `${LIMITS.streamed_bodies_of_caller_max} of a caller`,
     `${LIMITS.streamed_bodies_of_tenant_max} of a tenant`,

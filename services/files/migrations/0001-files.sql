@@ -29,12 +29,15 @@ CREATE TABLE files.files (
   -- When to look next whether a record refers to it; `unattached`: none did when it was looked last.
   check_at      timestamptz(3) NOT NULL,
   unattached    boolean        NOT NULL DEFAULT true,
+  -- A check has ended since the file was made: it waits for one of its own, so that nobody learns that its content was there before.
+  checked       boolean        NOT NULL DEFAULT true,
   PRIMARY KEY (tenant_id, file_id),
   FOREIGN KEY (tenant_id, sha256) REFERENCES files.contents
 );
 CREATE INDEX files_owner ON files.files (tenant_id, created_by_id, file_id);
 CREATE INDEX files_content ON files.files (tenant_id, sha256);
 CREATE INDEX files_check ON files.files (tenant_id, check_at);
+CREATE INDEX files_unchecked ON files.files (tenant_id, created_at) WHERE NOT checked;
 
 -- Records that files are attached to without a field. Fields stand in the records alone.
 CREATE TABLE files.attachments (
@@ -56,6 +59,8 @@ CREATE TABLE files.uploads (
   bytes           bigint         NOT NULL,
   -- Bytes that are there.
   received        bigint         NOT NULL DEFAULT 0,
+  -- Of these bytes; null: not known.
+  received_sha256 text,
   sha256          text,
   object_api_name text,
   record_id       uuid,
@@ -83,23 +88,32 @@ CREATE INDEX blobs_upload ON files.blobs (tenant_id, upload_id) WHERE upload_id 
 CREATE INDEX blobs_content ON files.blobs (tenant_id, sha256) WHERE sha256 IS NOT NULL;
 CREATE INDEX blobs_unused ON files.blobs (tenant_id, noted_at) WHERE upload_id IS NULL AND sha256 IS NULL;
 
--- Bytes of a tenant's contents and open uploads.
+-- Bytes of a tenant's files and open uploads. A content counts with each of its files: were it counted once, what a file adds would
+-- say whether somebody else has it.
 CREATE TABLE files.usage (
   tenant_id uuid   PRIMARY KEY,
   bytes     bigint NOT NULL
 );
 
 -- Whoever adds bytes holds the row of the tenant until the end of the transaction: what is counted then is exact.
-CREATE FUNCTION files.count_bytes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  IF TG_OP = 'DELETE' THEN
-    UPDATE files.usage SET bytes = bytes - OLD.bytes WHERE tenant_id = OLD.tenant_id;
-    RETURN OLD;
+CREATE FUNCTION files.count_bytes() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE
+  counted record := CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+  size bigint;
+BEGIN
+  IF TG_TABLE_NAME = 'uploads' THEN
+    size := counted.bytes;
+  ELSE
+    SELECT bytes INTO STRICT size FROM files.contents WHERE tenant_id = counted.tenant_id AND sha256 = counted.sha256;
   END IF;
-  INSERT INTO files.usage AS u (tenant_id, bytes) VALUES (NEW.tenant_id, NEW.bytes)
-    ON CONFLICT (tenant_id) DO UPDATE SET bytes = u.bytes + excluded.bytes;
-  RETURN NEW;
+  IF TG_OP = 'DELETE' THEN
+    UPDATE files.usage SET bytes = bytes - size WHERE tenant_id = counted.tenant_id;
+  ELSE
+    INSERT INTO files.usage AS u (tenant_id, bytes) VALUES (counted.tenant_id, size)
+      ON CONFLICT (tenant_id) DO UPDATE SET bytes = u.bytes + excluded.bytes;
+  END IF;
+  RETURN NULL;
 END $$;
-CREATE TRIGGER count_bytes AFTER INSERT OR DELETE ON files.contents FOR EACH ROW EXECUTE FUNCTION files.count_bytes();
+CREATE TRIGGER count_bytes AFTER INSERT OR DELETE ON files.files FOR EACH ROW EXECUTE FUNCTION files.count_bytes();
 CREATE TRIGGER count_bytes AFTER INSERT OR DELETE ON files.uploads FOR EACH ROW EXECUTE FUNCTION files.count_bytes();
 
 -- Isolates tenants a second time, behind the tenant_id in every statement.
@@ -127,3 +141,21 @@ CREATE FUNCTION files.hold(tenant uuid, ids uuid[])
       WHERE f.tenant_id = tenant AND f.file_id = ANY (ids);
   END $$;
 REVOKE EXECUTE ON FUNCTION files.hold FROM PUBLIC;
+
+-- Numbers about all tenants together, for metrics: the login of the service sees no tenant's rows for them.
+DO $$
+DECLARE name text;
+BEGIN
+  FOREACH name IN ARRAY ARRAY['files', 'uploads', 'usage'] LOOP
+    EXECUTE format('CREATE POLICY numbers ON files.%I FOR SELECT TO CURRENT_USER USING (true)', name);
+  END LOOP;
+END $$;
+CREATE FUNCTION files.numbers()
+  RETURNS TABLE (uploads integer, bytes float8, fullest float8, unchecked integer, oldest timestamptz)
+  LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  AS $$
+    SELECT (SELECT count(*)::integer FROM files.uploads WHERE expires_at > now()),
+      (SELECT coalesce(sum(u.bytes), 0)::float8 FROM files.usage u), (SELECT coalesce(max(u.bytes), 0)::float8 FROM files.usage u),
+      count(*)::integer, min(f.created_at) FROM files.files f WHERE NOT f.checked
+  $$;
+REVOKE EXECUTE ON FUNCTION files.numbers FROM PUBLIC;

@@ -5,6 +5,7 @@ import type { TenantQueue } from '../../../mixins/tenant-queue.ts';
 import type { Budgets } from './budget.ts';
 import type { Call } from './call.ts';
 import type { Origins } from './origins.ts';
+import type { PieceHashes } from './piece-hashes.ts';
 import type { Router } from './router.ts';
 import type { RunCalls } from './run-calls.ts';
 import type { Sessions } from './session.ts';
@@ -21,6 +22,7 @@ export interface Gate {
   readonly hugeBodies: TenantQueue;
   readonly blobs: Blobs;
   readonly streamedBodies: Streams;
+  readonly pieceHashes: PieceHashes;
   readonly runs: RunCalls;
   /** Called with every call that a step refused. */
   readonly refused: (x: Call, error: unknown) => void;

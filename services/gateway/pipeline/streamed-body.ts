@@ -38,7 +38,7 @@ export async function moveBody(
   try {
     const first = await ask(declared);
     if (!first.receive) return first;
-    const { key } = first.receive;
+    const { key, continues } = first.receive;
     const maxBytes = Math.min(first.receive.maxBytes, x.route.operation.requestBody!.maxBytes);
     const conclude = (received: Received): Promise<OperationReply> => {
       x.calledAt = platformTime();
@@ -46,7 +46,8 @@ export async function moveBody(
     };
     const abortion = new AbortController();
     x.abort = (error) => abortion.abort(error);
-    const bytes = new CheckedBytes(x.stream(abortion.signal), { maxBytes, sha256: declared.sha256 });
+    const whole = continues ? gate.pieceHashes.take(continues) : null;
+    const bytes = new CheckedBytes(x.stream(abortion.signal), { maxBytes, sha256: declared.sha256, whole });
     try {
       await gate.blobs.write(key, bytes, abortion.signal);
     } catch (error) {
@@ -55,7 +56,10 @@ export async function moveBody(
     } finally {
       gate.streamedBodies.bytes += bytes.bytes;
     }
-    return await conclude({ key, bytes: bytes.bytes, sha256: bytes.sha256 });
+    const wholeSha256 = whole?.copy().digest('hex') ?? null;
+    const reply = await conclude({ key, bytes: bytes.bytes, sha256: bytes.sha256, wholeSha256 });
+    if (continues && whole) gate.pieceHashes.keep({ id: continues.id, from: continues.from + bytes.bytes }, whole);
+    return reply;
   } finally {
     leave();
   }

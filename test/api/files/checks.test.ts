@@ -16,7 +16,7 @@ const STREAM_MAX = 1_000_000;
 /** Speaks INSTREAM as clamd does. `held`: it takes everything and does not answer yet. */
 class FakeClamd {
   held = false;
-  scans = 0;
+  readonly signatures = [EICAR];
   readonly server: Server = createServer((socket) => void this.#serve(socket).catch(() => socket.destroy()));
   readonly #waiting: (() => void)[] = [];
 
@@ -40,9 +40,8 @@ class FakeClamd {
         bytes = bytes.subarray(4 + size);
         if (length > STREAM_MAX) return void socket.end('INSTREAM size limit exceeded. ERROR\0');
         if (size > 0) continue;
-        this.scans++;
         if (this.held) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-        const harmful = Buffer.concat(content).includes(EICAR);
+        const harmful = this.signatures.some((signature) => Buffer.concat(content).includes(signature));
         return void socket.end(harmful ? 'stream: Eicar-Test-Signature FOUND\0' : 'stream: OK\0');
       }
     }
@@ -87,13 +86,35 @@ describe('checks of contents', () => {
     assert.equal(denied.body.details.state, 'quarantined');
   });
 
-  it('are made once for each content', async () => {
-    const first = await store(sam, 'twice');
-    await becomes(first.fileId, 'ready');
-    const { scans } = clamd;
-    assert.equal((await store(sam, 'twice')).state, 'ready');
-    assert.equal((await store(sam, EICAR)).state, 'quarantined');
-    assert.equal(clamd.scans, scans);
+  it('do not tell by their state that the content was there before', async () => {
+    const { sue } = deals.as;
+    const first = await store(sue, 'twice');
+    await until(async () => (await sue.get(`/files/${first.fileId}`)).body.state === 'ready');
+    clamd.held = true;
+    const second = await store(sam, 'twice');
+    assert.equal(second.state, 'scanning');
+    refused(await sam.get(`/files/${second.fileId}/content`), 422, 'FILE_QUARANTINED');
+    assert.equal((await sue.get(`/files/${first.fileId}/content`)).text, 'twice', 'checked before');
+    clamd.release();
+    await becomes(second.fileId, 'ready');
+    const harmful = await store(sam, EICAR);
+    assert.equal(harmful.state, 'scanning');
+    await becomes(harmful.fileId, 'quarantined');
+  });
+
+  it('quarantine every file of a content that is found harmful later', async () => {
+    const [one, other] = ['found out later', 'found out later'].map((content) => store(sam, content));
+    const { fileId } = await one!;
+    await becomes(fileId, 'ready');
+    await becomes((await other!).fileId, 'ready');
+    clamd.signatures.push('found out later');
+    const third = await store(deals.as.sue, 'found out later');
+    await becomes(fileId, 'quarantined');
+    refused(await sam.get(`/files/${fileId}/content`), 422, 'FILE_QUARANTINED');
+    assert.equal((await deals.as.sue.get(`/files/${third.fileId}`)).body.state, 'quarantined');
+    clamd.signatures.pop();
+    const fourth = await store(sam, 'found out later');
+    await becomes(fourth.fileId, 'quarantined');
   });
 
   it('quarantine what is too large to be checked', async () => {

@@ -100,13 +100,13 @@ describe('files over HTTP', () => {
     refused(await post(sam, Buffer.from('once'), { ...options, name: 'other.txt' }), 409, 'IDEMPOTENCY_KEY_REUSED');
   });
 
-  it('share a content that is the same, within a tenant', async () => {
+  it('count with their size each, also when their content is the same', async () => {
     const bytes = randomBytes(1_000);
     const used = async (who: Api): Promise<number> => (await who.get('/me/limits')).body.storage.files.usedBytes;
     const before = [await used(sam), await used(eve)];
     await Promise.all([store(sam, bytes), store(sue, bytes), store(sam, bytes)]);
     await store(eve, bytes);
-    assert.deepEqual([await used(sam), await used(eve)], [before[0]! + 1_000, before[1]! + 1_000]);
+    assert.deepEqual([await used(sam), await used(eve)], [before[0]! + 3_000, before[1]! + 1_000]);
   });
 
   it('are refused when bytes, name or type are not in order', async () => {
