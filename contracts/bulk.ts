@@ -14,6 +14,8 @@ export interface BulkActions extends ActionsOf<typeof BULK_OPERATIONS> {
     params: { tenantId: string; userId: string; clientId: string; jobId: string };
     result: { operationId: string; objectApiName: string } | null;
   };
+  /** Removes parts and results of a tenant in erasure from the store. Answers how many blobs it removed; 0: none is left. */
+  'bulk.tenants.erase': { params: { tenantId: string }; result: { removed: number } };
 }
 
 const BULK_STATES = [
@@ -464,6 +466,7 @@ export const SERVICE = {
   purpose: 'Bulk jobs: parts that wait, rows on their way, results.',
   listens: 'health',
   awaitedByGateway: false,
+  usesContents: true,
   kubernetes: {
     replicas: { min: 2, max: 4 },
     connections: 4,
@@ -481,6 +484,7 @@ export const SERVICE = {
     'metadata.tenants.get',
     'metadata.tenants.list',
   ],
+  repeatable: ['bulk.tenants.erase'],
   // Rows are written by the same steps as those of requests, which know their user by the context.
   actsForUsers: { 'data.rows.write': LIMITS.bulk_chunk_ms },
   consent: {

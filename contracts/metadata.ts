@@ -949,6 +949,7 @@ export const SERVICE = {
   guidance: METADATA_GUIDANCE,
   calls: [
     'auth.domains.list',
+    'bulk.tenants.erase',
     'data.users.get',
     'files.tenants.erase',
     // The demo tenants are made by the process that has metadata.

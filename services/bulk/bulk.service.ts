@@ -14,7 +14,7 @@ import { newNumbers, registerNumbers } from './numbers.ts';
 import { uploadPart } from './parts/upload.ts';
 import { BULK_JOBS } from './queue.ts';
 import { listResults } from './results/results.ts';
-import { sweepPeriodically } from './sweep.ts';
+import { eraseContents, sweepPeriodically } from './sweep.ts';
 import { workOn } from './work/work.ts';
 
 /** The Moleculer schema of bulk: it declares and delegates. */
@@ -52,6 +52,7 @@ export default async function bulkService(platform: Platform): Promise<ServiceSc
       'results.list': answer(listResults),
       'jobs.delete': answer(deleteJob),
       'jobs.carried': (ctx) => carriedOut(deps, ctx.params),
+      'tenants.erase': ({ params: { tenantId } }) => eraseContents(deps, tenantId),
     } satisfies ActionHandlers<'bulk', BulkActions>,
     created() {
       registerNumbers(platform.metrics, deps.numbers);

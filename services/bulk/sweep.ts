@@ -41,6 +41,18 @@ async function sweep({ database, blobs, enqueue }: BulkDeps, tenantId: string, s
   });
 }
 
+/** Blobs of a tenant that is being erased. The rows go last: a process that dies meanwhile leaves keys that are removed once more. */
+export async function eraseContents(
+  { database, blobs }: Pick<BulkDeps, 'database' | 'blobs'>,
+  tenantId: string,
+): Promise<{ removed: number }> {
+  const found = await database.shared('bulk', tenantId, (tx) => tx.all<{ key: string }>(allStatement(tenantId)));
+  const keys = found.map(({ key }) => key);
+  for (const key of keys) await blobs.remove(key);
+  if (keys.length > 0) await database.shared('bulk', tenantId, (tx) => tx.query(eraseStatement(tenantId, keys)));
+  return { removed: keys.length };
+}
+
 /** Offers to do it in this process, for every tenant again and again. */
 export function sweepPeriodically({ jobs, broker, log }: Platform, deps: BulkDeps): Promise<void> {
   return repeatForTenants(jobs, {
@@ -74,6 +86,19 @@ function unusedStatement(tenantId: string): Statement {
   return sql.statement(`SELECT blob_key AS key FROM bulk.blobs WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
     AND (kind = 'garbage' OR kind = 'receiving' AND created_at < now() - make_interval(secs => ${LOST_AFTER_SECONDS}))
     ORDER BY created_at LIMIT ${BATCH}`);
+}
+
+function allStatement(tenantId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT blob_key AS key FROM bulk.blobs WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} LIMIT ${BATCH}`,
+  );
+}
+
+function eraseStatement(tenantId: string, keys: readonly string[]): Statement {
+  const sql = new Sql();
+  return sql.statement(`DELETE FROM bulk.blobs
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND blob_key = ANY (${sql.bind(keys, 'text[]')})`);
 }
 
 function forgetStatement(tenantId: string, key: string): Statement {

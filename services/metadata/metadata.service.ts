@@ -129,7 +129,10 @@ export default async function metadataService(platform: Platform): Promise<Servi
       queue.wake();
       await purgePeriodically(platform);
       await erasePeriodically(database, platform.jobs, {
-        eraseContents: async (tenantId) => (await call(broker, 'files.tenants.erase', { tenantId })).removed,
+        eraseContents: async (tenantId) => {
+          const { removed } = await call(broker, 'files.tenants.erase', { tenantId });
+          return removed + (await call(broker, 'bulk.tenants.erase', { tenantId })).removed;
+        },
         erased: (tenantId) => {
           tenantChanged(tenantId);
           log.info({ tenantId }, 'A deleted tenant was erased.');

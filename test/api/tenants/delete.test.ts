@@ -1,11 +1,16 @@
 /** A deleted tenant can be restored for a while; afterwards only a proof of deletion remains. */
 import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { call } from '../../../contracts/call.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { derivedUrl } from '../../../mixins/database/logins.ts';
 import { signIn } from '../../../scripts/sign-in.ts';
 import { eraseDue } from '../../../services/metadata/lifecycle/erase.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+import { createJob, upload } from '../bulk/bulk.ts';
+import { store } from '../files/world.ts';
 import { type Company, makeCompany, refresh, within } from './company.ts';
 
 const robotOf = (integrationUser: string) => ({
@@ -20,13 +25,14 @@ const robotOf = (integrationUser: string) => ({
 
 describe('a deleted tenant', function () {
   this.timeout(120_000);
+  const folder = temporaryFolder('deleted-tenant');
   let platform: TestPlatform;
   /** The owner, who sees everything; and the erasing login of the metadata service. */
   let owner: Database;
   let login: Database;
   let survivor: Company;
   before(async () => {
-    platform = await startPlatform({ seed: false });
+    platform = await startPlatform({ seed: false, env: { DATA_DIR: folder } });
     owner = new Database(platform.database.url, { size: 2, applicationName: 'test' });
     login = new Database(derivedUrl(platform.database.url, 'metadata')!, { size: 2, applicationName: 'test' });
     // Erasing is the work of these tests: the platform's own rounds would take a tenant that is due out of their hands.
@@ -50,11 +56,19 @@ describe('a deleted tenant', function () {
     const failures: unknown[] = [];
     const left: unknown[] = [];
     return eraseDue(database, {
-      eraseContents: async () => 0,
+      eraseContents: async (tenantId) => {
+        const { removed } = await call(platform.broker, 'files.tenants.erase', { tenantId });
+        return removed + (await call(platform.broker, 'bulk.tenants.erase', { tenantId })).removed;
+      },
       erased: () => {},
       failed: (_, error) => failures.push(error),
       left: (_, remaining) => left.push(remaining),
     }).then(() => ({ failures, left }));
+  };
+
+  const blobsIn = (name: string): number => {
+    const path = join(folder, 'files', name);
+    return existsSync(path) ? readdirSync(path).length : 0;
   };
 
   /** Every row of every table of every schema that contains one of the texts, except for the proofs of deletion. */
@@ -106,6 +120,9 @@ describe('a deleted tenant', function () {
       return body.status === 'SUCCEEDED';
     });
     await call(platform.broker, 'auth.clients.rotateSecret', { tenantId, apiName: 'Robot' });
+    await store(admin, 'Contract');
+    const jobId = await createJob(admin, { operation: 'create', objectApiName: 'Account' });
+    assert.equal((await upload(admin, jobId, 1, 'name\nCustomer')).status, 201);
     const { body: board, status } = await admin.get('/analytics/dashboards');
     assert.equal(status, 200);
     assert.ok(board.records.length > 0);
@@ -162,6 +179,8 @@ describe('a deleted tenant', function () {
     const traces = [id, id.replaceAll('-', ''), ...gone.userIds];
     assert.ok((await rowsWith(traces)).length > 100, 'the search finds what is there');
     const kept = (await rowsWith([survivor.tenantId])).length;
+    const contents = (): number => [id, `bulk/${id}`].reduce((sum, name) => sum + blobsIn(name), 0);
+    assert.equal(contents(), 2);
     await remove('gone', { graceDays: 0 });
     // Requests under way end first.
     await erase();
@@ -170,6 +189,7 @@ describe('a deleted tenant', function () {
     assert.deepEqual(await erase(), { failures: [], left: [] });
 
     assert.deepEqual(await rowsWith(traces), []);
+    assert.equal(contents(), 0);
     assert.equal((await rowsWith([survivor.tenantId])).length, kept);
     assert.equal((await survivor.admin.get('/data/Account')).status, 200);
     const [proof, ...more] = await proofsOf('gone');
