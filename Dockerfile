@@ -40,7 +40,7 @@ ENV NODE_ENV=production \
     PORT=3000 \
     HEALTH_PORT=9090 \
     DATA_DIR=/data
-RUN install -d -o node -g node -m 700 /data
+RUN install -d -o node -g node -m 700 /data /contents
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=dependencies /app/sbom.cdx.json ./
 COPY --from=documents /app/.documents ./.documents

@@ -18,6 +18,8 @@ export interface ServiceDeclaration<Rows extends readonly Operation[] = readonly
   readonly awaitedByGateway: boolean;
   /** It gets the address of the mail server. */
   readonly sendsMail?: true;
+  /** It reads or writes the store of contents, and gets its keys. */
+  readonly usesContents?: true;
   readonly kubernetes: {
     readonly replicas: { readonly min: number; readonly max: number };
     /** Of a pod to the database (DATABASE_POOL_SIZE). All pods at their maximum fit into CONNECTIONS_MAX. */

@@ -239,6 +239,7 @@ export const SERVICE = {
   purpose: 'The HTTP edge: the only service that listens for callers.',
   listens: 'public',
   awaitedByGateway: false,
+  usesContents: true,
   kubernetes: {
     replicas: { min: 2, max: 10 },
     connections: 2,

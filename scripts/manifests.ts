@@ -50,6 +50,19 @@ const MAIL_SERVER = `            - name: SMTP_URL
                   optional: true
 `;
 
+/** Credentials of the bucket where the role of the pod does not give them, and the keys of contents. */
+const CONTENTS = ['FILES_KEY', 'FILES_KEYS_PREVIOUS', 'AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']
+  .map(
+    (name) => `            - name: ${name}
+              valueFrom:
+                secretKeyRef:
+                  name: platform
+                  key: ${name}
+                  optional: true
+`,
+  )
+  .join('');
+
 function deployment(name: ServiceName, service: ServiceDeclaration): string {
   const ports = (isPublic(service) ? (['http', 'health'] as const) : (['health'] as const))
     .map((port) => `            - name: ${port}\n              containerPort: ${PORTS[port]}\n`)
@@ -104,7 +117,7 @@ ${address}      containers:
               value: ${name}
             - name: DATABASE_POOL_SIZE
               value: "${connections}"
-${address}${service.sendsMail ? MAIL_SERVER : ''}          ports:
+${address}${service.sendsMail ? MAIL_SERVER : ''}${service.usesContents ? CONTENTS : ''}          ports:
 ${ports}          volumeMounts:
             - name: bus
               mountPath: /run/bus
@@ -200,7 +213,7 @@ kind: NetworkPolicy
 metadata:
   name: ${name}
   labels:
-    reaches: database-and-bus
+    reaches: database-and-bus${service.usesContents ? '\n    uses: contents' : ''}
 spec:
   podSelector:
     matchLabels:
@@ -251,16 +264,24 @@ const COMPOSE_MAIL = `      SMTP_URL: \${SMTP_URL:-}
       MAIL_FROM: \${MAIL_FROM:-}
 `;
 
+/** Where contents of files are, and the key that they are encrypted with: by default a volume, without a key. */
+const COMPOSE_CONTENTS = `      FILES_URL: \${FILES_URL:-file:///contents}
+      FILES_KEY: \${FILES_KEY:-}
+      FILES_KEYS_PREVIOUS: \${FILES_KEYS_PREVIOUS:-}
+      AWS_ACCESS_KEY_ID: \${AWS_ACCESS_KEY_ID:-}
+      AWS_SECRET_ACCESS_KEY: \${AWS_SECRET_ACCESS_KEY:-}
+`;
+
 const composeService = (name: ServiceName): string => `  ${name}:
     <<: *service
     environment:
       <<: [*environment, *bus]
       SERVICES: ${name}
       DATABASE_URL: ${composeLogin(name)}
-${SERVICES[name].sendsMail ? COMPOSE_MAIL : ''}    volumes:
+${SERVICES[name].sendsMail ? COMPOSE_MAIL : ''}${SERVICES[name].usesContents ? COMPOSE_CONTENTS : ''}    volumes:
       - certificates:/certificates:ro
       - ./.bus/${name}:/run/bus:ro
-${isPublic(SERVICES[name]) ? PUBLISHED : ''}`;
+${SERVICES[name].usesContents ? '      - contents:/contents\n' : ''}${isPublic(SERVICES[name]) ? PUBLISHED : ''}`;
 
 /** docker-compose.yml with the services of the list, and with their logins in the migration. */
 export function composeFile(text: string): string {

@@ -47,6 +47,9 @@ export function importsOf(path: string): Import[] {
   return found;
 }
 
+/** What the SDK of the bucket reads from the environment by itself. */
+export const BUCKET_VARIABLES: readonly string[] = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'];
+
 /** Names of the environment variables that config/env.ts reads. */
 export function environmentVariables(): string[] {
   const source = [

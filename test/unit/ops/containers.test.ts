@@ -10,7 +10,7 @@ import { ALL_SERVICES, HEALTH_PORT, PUBLIC_PORT } from '../../../config/services
 import { makeBusKeys } from '../../../scripts/bus-keys.ts';
 import { composeFile } from '../../../scripts/manifests.ts';
 import { exampleNamed } from '../../support/examples.ts';
-import { environmentVariables, importsOf, repositoryFiles } from '../../support/sources.ts';
+import { BUCKET_VARIABLES, environmentVariables, importsOf, repositoryFiles } from '../../support/sources.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -90,7 +90,8 @@ describe('docker-compose.yml', () => {
             .replace(/\$\{\w+:\?[^}]*\}/g, 'kFh3vQzLr8Wn2TxYp6Jd9MbRc4GsVeUa'),
         ]),
       );
-      for (const key of Object.keys(environment)) assert.ok(environmentVariables().includes(key), `${name}: ${key}`);
+      const known = [...environmentVariables(), ...BUCKET_VARIABLES];
+      for (const key of Object.keys(environment)) assert.ok(known.includes(key), `${name}: ${key}`);
       readConfig(environment);
       if (name !== 'bus-keys') readConfig({ ...environment, NODE_ENV: 'production' }, { command: COMMANDS.has(name) });
     }

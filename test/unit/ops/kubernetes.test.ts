@@ -20,7 +20,7 @@ import { ALL_SERVICES, CONNECTIONS_MAX, LEASE_CONNECTIONS, SERVICES } from '../.
 import { LIMITS } from '../../../lib/limits.ts';
 import { kubernetesFiles, migrationFile } from '../../../scripts/manifests.ts';
 import { exampleNamed, examplesOf } from '../../support/examples.ts';
-import { environmentVariables } from '../../support/sources.ts';
+import { BUCKET_VARIABLES, environmentVariables } from '../../support/sources.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const overlays = readdirSync(join(root, 'k8s', 'overlays'));
@@ -317,9 +317,9 @@ describe('the Kubernetes manifests', function () {
       });
 
       it('sets only variables that the program reads, and keeps secrets in a Secret', () => {
-        const known = environmentVariables();
+        const known = [...environmentVariables(), ...BUCKET_VARIABLES];
         const workloads = [...deployments, find('Job', 'migrate')];
-        const secret = known.filter((name) => /^(DATABASE_URL|PLATFORM_SECRET|SMTP_URL)/.test(name));
+        const secret = known.filter((name) => /^(AWS_|DATABASE_URL|FILES_KEY|PLATFORM_SECRET|SMTP_URL)/.test(name));
         for (const workload of workloads)
           for (const entry of containerOf(workload).env) {
             assert.ok(known.includes(entry.name), `${workload.metadata.name} sets ${entry.name}`);
