@@ -1,6 +1,7 @@
 /** What went wrong, in a box: with the message of the API, and with all that it names. */
 import { CallFailed } from '../../shared/api.js';
 import { element, foreign, problem } from '../../shared/elements.js';
+import { RowTooLong } from '../../shared/rows.js';
 import { FileRefused } from './file.js';
 
 /**
@@ -10,6 +11,8 @@ import { FileRefused } from './file.js';
  */
 export function failureBox(title, error, ...more) {
   if (error instanceof FileRefused) return problem(title, error.message, ...more);
+  if (error instanceof RowTooLong)
+    return problem(title, `${error.message} It is no CSV, or a quote is not closed.`, ...more);
   if (!(error instanceof CallFailed)) {
     // Seen by the console as well: it is a mistake of this page.
     reportError(error);

@@ -170,7 +170,7 @@ class JobView {
     this.#job = job;
     this.#numbers = new Intl.NumberFormat(place.locale);
     const name = keptOf(job.jobId)?.name;
-    const facts = [DEEDS[job.operation] ?? job.operation, `begun ${moment(job.createdAt, place)}`];
+    const facts = [DEEDS[job.operation] ?? job.operation, `started ${moment(job.createdAt, place)}`];
     fill(
       main,
       element(
@@ -214,7 +214,7 @@ class JobView {
       await wait(ASK_MS);
       if (this.#closed) return;
       try {
-        if (!this.#work?.running) this.#job = await call(`/bulk/jobs/${this.#job.jobId}`);
+        if (!this.#work?.running) this.#job = await call(`/bulk/jobs/${this.#job.jobId}`, { patient: true });
       } catch (error) {
         this.#stopped('The state of the import is not known', error);
         return;
@@ -232,7 +232,9 @@ class JobView {
       fill(this.#said);
       void this.#resume();
     });
-    showBox(this.#said, failureBox(title, error, again));
+    // What is wrong with the file or its columns stays wrong: this import can only be canceled.
+    const passes = error instanceof CallFailed && error.passes;
+    showBox(this.#said, failureBox(title, error, ...(passes ? [again] : [])));
   }
 
   /** Reads the state anew, and goes on from there. */
@@ -421,7 +423,8 @@ class JobView {
     if (state === 'FAILED')
       return `The import has stopped: ${error ? `${error.message} (${error.code})` : 'the reason is not known.'}`;
     if (this.#isWhole()) return counts.succeeded === 1 ? 'The row is imported' : 'All rows are imported';
-    if (counts.succeeded === 0) return 'No row could be imported';
+    if (counts.succeeded === 0)
+      return counts.total === 1 ? 'The row could not be imported' : 'No row could be imported';
     return 'The import is finished; some rows could not be imported';
   }
 
@@ -483,29 +486,23 @@ class JobView {
 
   /** The way to the file of rows that were not imported. */
   #rowsLeft() {
+    const failed = this.#job.counts.failed > 0;
     const said = element('div', {});
     const body = element('div', {});
-    const offer = (/** @type {Source} */ source) =>
-      fill(
-        body,
-        element(
-          'div',
-          { class: 'actions' },
-          this.#download('Download the failed rows', said, () => saveFailedRows(this.#job, source), ''),
-        ),
-      );
+    const label = failed ? 'Download the failed rows' : 'Download these rows';
+    const offer = (/** @type {Source} */ source) => {
+      const made = this.#download(label, said, () => saveFailedRows(this.#job, source), '');
+      fill(body, element('div', { class: 'actions' }, made));
+    };
     const work = this.#work;
     if (work) offer(work.source);
     else fill(body, this.#fileAgain(keptOf(this.#job.jobId), offer));
+    const hint = failed ? ' The column _error says what is wrong; an import leaves it out.' : '';
     return element(
       'section',
       { class: 'card', 'aria-labelledby': 'mend' },
-      element('h2', { id: 'mend' }, 'Correct and import again'),
-      element(
-        'p',
-        {},
-        'Download the rows that were not imported, as they stand in your file. The column _error says what is wrong; an import leaves it out.',
-      ),
+      element('h2', { id: 'mend' }, failed ? 'Correct and import again' : 'Import the rest'),
+      element('p', {}, `Download the rows that were not imported, as they stand in your file.${hint}`),
       said,
       body,
     );

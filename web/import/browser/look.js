@@ -168,7 +168,13 @@ function outcome({ state, error, counts }, failed, { sample, source }, numbers) 
   return element(
     'div',
     { class: 'found' },
-    element('h3', {}, `${numbers.format(failed.length)} of ${rows(counts.processed)} would fail`),
+    element(
+      'h3',
+      {},
+      counts.processed === 1
+        ? 'The row would fail'
+        : `${numbers.format(failed.length)} of ${rows(counts.processed)} would fail`,
+    ),
     problemTable(problems.slice(0, SHOWN_PROBLEMS), numbers, true),
     ...(left > 0 ? [element('p', { class: 'hint' }, `And ${numbers.format(left)} more.`)] : []),
     element(
