@@ -64,6 +64,8 @@ export interface Admission {
   readonly duplicateConfirmation: boolean;
   /** Of a composite request: its parts, which policies judge like calls of their own. Absent: it has none. */
   readonly parts?: readonly Admission[];
+  /** Of a part: its name in the request. */
+  readonly referenceId?: string;
   /** Mutations that it stands for; absent: one, if it is one. */
   readonly mutations?: number;
 }

@@ -120,6 +120,8 @@ export const LIMITS = {
   agent_approvals_of_run_max: 50,
   agent_approvals_of_user_max: 200,
   agent_approvals_of_tenant_max: 2_000,
+  /** Changes of a composite request that one approval is for. */
+  agent_approval_changes_max: 25,
   /** People who are sent a mail about an approval, each time that it is asked for or escalates. */
   agent_approval_mails_max: 20,
   agent_approval_seconds: 86_400,

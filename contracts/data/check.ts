@@ -68,6 +68,21 @@ const RecordCheck = Type.Union(Object.values(CHECK_BODIES), {
 
 const EFFECT_KINDS = ['create', 'update', 'delete', 'transition', 'notification', 'event'] as const;
 
+/** What a dry run would change. */
+export const CheckedEffects = Type.Array(
+  Type.Object(
+    {
+      kind: Type.Union(EFFECT_KINDS.map((kind) => Type.Literal(kind))),
+      objectApiName: Type.String(),
+      id: nullable(Type.String()),
+      fields: Type.Array(Type.String()),
+      count: Type.Optional(Type.Integer({ description: 'Number of records, if the effect does not name them.' })),
+    },
+    { title: 'CheckedEffect' },
+  ),
+  { description: 'Changes that the caller may see.' },
+);
+
 const CheckResult = Type.Object(
   {
     checkOnly: Type.Literal(true),
@@ -79,19 +94,7 @@ const CheckResult = Type.Object(
     duplicates: Type.Array(FiredDuplicateRule, {
       description: 'Duplicate rules that matched, as in `details.rules` of DUPLICATE_RULE.',
     }),
-    effects: Type.Array(
-      Type.Object(
-        {
-          kind: Type.Union(EFFECT_KINDS.map((kind) => Type.Literal(kind))),
-          objectApiName: Type.String(),
-          id: nullable(Type.String()),
-          fields: Type.Array(Type.String()),
-          count: Type.Optional(Type.Integer({ description: 'Number of records, if the effect does not name them.' })),
-        },
-        { title: 'CheckedEffect' },
-      ),
-      { description: 'Changes that the caller may see.' },
-    ),
+    effects: CheckedEffects,
     approvalRequired: Type.Boolean({ description: 'Under the run of an agent: the operation needs an approval.' }),
   },
   { title: 'CheckResult', description: 'Verdict of a dry run.' },

@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../../lib/limits.ts';
 import { defineOperation, nullable } from '../../lib/operation.ts';
+import { CheckedEffects } from './check.ts';
 import { ACCESS_ERRORS, TRIED } from './mutations.ts';
 import { EXAMPLE_RECORD, RecordFields } from './record.ts';
 import { ROW_OPERATIONS } from './row-writes.ts';
@@ -44,6 +45,7 @@ const CompositeResult = Type.Object(
   {
     allOrNone: Type.Boolean(),
     committed: Type.Boolean({ description: 'false: nothing was stored, because this was a dry run.' }),
+    effects: Type.Optional(CheckedEffects),
     results: Type.Array(
       Type.Object(
         {
@@ -95,6 +97,7 @@ export type CompositeRequestBody = Static<typeof CompositeRequest>;
 const RecordsWritten = Type.Object(
   {
     committed: Type.Boolean(),
+    effects: Type.Optional(CheckedEffects),
     results: Type.Array(
       Type.Object(
         {

@@ -140,6 +140,25 @@ describe('the page of approvals in Chromium', function () {
     assert.deepEqual(await findings(visitor.page), []);
   });
 
+  it('shows each part of a composite request', async () => {
+    const [id, gone] = [await account({ name: 'Ostwind' }), await account({ name: 'Westwind' })];
+    const part = (referenceId: string, method: string, target: string, body?: object) => ({
+      ...{ referenceId, method, path: `/data/Account/${target}` },
+      ...{ headers: { ifMatch: '"1"' }, ...(body ? { body } : {}) },
+    });
+    const requests = [part('change', 'PATCH', id, { name: 'Nordost' }), part('gone', 'DELETE', gone)];
+    const { approvalId, repeat } = await waits((headers) => ada.post('/composite', { requests }, { headers }));
+    const visitor = await open(`/approvals/${approvalId}`, PHONE);
+    await picture(visitor, 'composite-phone-light');
+    const text = await visitor.page.innerText('main');
+    for (const shown of ['2 changes in one request', 'Change Account: Ostwind', 'Nordost', 'Delete Account: Westwind'])
+      assert.ok(text.includes(shown), `${shown} in ${text}`);
+    assert.deepEqual(await findings(visitor.page), []);
+    await visitor.page.click('button:has-text("Approve")');
+    await visitor.page.waitForSelector('text=Approved: the agent can carry it out');
+    assert.equal((await repeat()).status, 200);
+  });
+
   it('can be decided with the keyboard alone', async () => {
     const { approvalId, repeat } = await ask('Typed');
     const { page } = await open('/approvals');

@@ -25,6 +25,7 @@ CREATE TABLE agent.approvals (
   headers jsonb NOT NULL,
   body json,
   body_omitted boolean NOT NULL,
+  parts json,
   preview json,
   fingerprint text NOT NULL,
   idempotency_key text NOT NULL,

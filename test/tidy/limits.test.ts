@@ -91,6 +91,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
     `${number(LIMITS.agent_approvals_of_user_max)} of a user`,
     `${number(LIMITS.agent_approvals_of_tenant_max)} of a tenant`,
   ],
+  'changes of an approval': [`${LIMITS.agent_approval_changes_max} parts or rows of a composite request`],
   'mails about an approval': [`${LIMITS.agent_approval_mails_max} people`],
   'body, preview of an approval': [bytes(LIMITS.agent_request_max_bytes), bytes(LIMITS.agent_preview_max_bytes)],
   'output of an agent run': [bytes(LIMITS.agent_output_max_bytes)],

@@ -4,6 +4,7 @@
  * docs/reference/agents.md#what-happens-to-a-call.
  */
 
+import canonicalize from 'canonicalize';
 import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../../contracts/agent.ts';
 import { READ_RECORD } from '../../../contracts/data/records.ts';
 import type { UserIdentity } from '../../../contracts/data.ts';
@@ -28,10 +29,18 @@ import {
   sizeRefusal,
   standingRefusal,
 } from '../approvals/ask.ts';
+import { partsOfCall, unaskable } from '../approvals/parts.ts';
 import { accessOf, ownRuns } from '../callers.ts';
 import type { AgentDeps } from '../deps.ts';
 import { endChanges, writeEvents, writeNotes } from '../events.ts';
-import { type DayBudget, dayBudgetOf, evaluate, policiesOf, type Verdict } from '../policy/evaluate.ts';
+import {
+  type ApprovalTerms,
+  type DayBudget,
+  dayBudgetOf,
+  evaluate,
+  policiesOf,
+  type Verdict,
+} from '../policy/evaluate.ts';
 import { fieldsGiven, objectsReferredByInput, sendsInput } from '../policy/references.ts';
 import { judge } from '../policy/risk.ts';
 import { type EndedRun, endRunsStatement } from '../runs/end.sql.ts';
@@ -178,9 +187,16 @@ function verdictOfParts(
   const itself = evaluate(policiesOf(snapshot, request.clientId), { ...call, objectApiName: null });
   const verdicts = parts.map((part) => verdictOf(snapshot, { request, call: part, stepId }, caller));
   if (itself.decision === 'deny') return itself;
-  const strictest = (decision: Verdict['decision']) => verdicts.find((verdict) => verdict.decision === decision);
-  return strictest('deny') ?? strictest('approve') ?? { decision: 'allow' };
+  const waiting = verdicts.filter((verdict) => verdict.decision === 'approve');
+  const [first, ...others] = waiting;
+  return (
+    verdicts.find((verdict) => verdict.decision === 'deny') ??
+    (first && { ...first, differs: others.some(({ terms }) => !isSame(terms, first.terms)) }) ?? { decision: 'allow' }
+  );
 }
+
+/** Two parts are decided by the same people in the same way. */
+const isSame = (one: ApprovalTerms, other: ApprovalTerms): boolean => canonicalize(one) === canonicalize(other);
 
 /** The operation on records that the work carries out to which the call belongs. */
 const carriedBy = ({ pathParameters }: Admission): Operation | undefined =>
@@ -250,11 +266,13 @@ async function decide(
     const counted = await count(tx, admission, day);
     return counted instanceof PlatformError ? counted : { ...counted, approvalRequired: true };
   }
-  if (call.parts) {
+  const parts = partsOfCall(call);
+  const reason = verdict.differs ? 'its parts need approvals of different people' : parts && unaskable(call, parts);
+  if (reason) {
     await tx.query(refusedStepStatement(admission, 403, null));
     return new PlatformError(
       'AGENT_POLICY_DENIED',
-      'A part of the request needs an approval: send that part by itself, so that people are asked for it.',
+      `A part of the request needs an approval, and ${reason}: send that part by itself.`,
       { details: { policyApiName: verdict.terms.policy, operationId: call.operationId } },
     );
   }

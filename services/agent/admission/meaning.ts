@@ -13,7 +13,7 @@ import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { executesTransitions, hasRawBody } from '../approvals/operations.ts';
 
-type Asked = Pick<Admission, 'operationId' | 'pathParameters' | 'body'>;
+type Asked = Pick<Admission, 'operationId' | 'pathParameters' | 'body' | 'parts'>;
 
 /**
  * SHA-256 (hex) of the operation, the decoded values of its path and the canonical body (RFC 8785), without what a
@@ -32,6 +32,14 @@ const planOf = (preview: object | null): unknown =>
   Object.entries(preview ?? {}).find(([name]) => name === 'planHash')?.[1];
 
 const contentOf = (call: Asked, snapshot: Snapshot): unknown =>
+  hasRequests(call)
+    ? call.parts?.map((part) => [part.operationId, part.pathParameters, contentOf(part, snapshot)])
+    : contentOfOne(call, snapshot);
+
+/** The requests of a composite request stand in its parts, and the rows of one in its body. */
+const hasRequests = ({ operationId }: Asked): boolean => operationRow(operationId)?.parts === 'requests';
+
+const contentOfOne = (call: Asked, snapshot: Snapshot): unknown =>
   executesTransitions(call.operationId) ? withoutBlanks(call) : withoutDefaults(call, snapshot);
 
 /** To a transition, null is no input, and white space no comment. */

@@ -28,6 +28,8 @@ export interface NewApproval {
   /** JSON; null: there is none. Of a body that is not kept, only what refers to other records. */
   readonly body: string | null;
   readonly bodyOmitted: boolean;
+  /** JSON: the parts of a composite request, or its rows; null: it is one operation. */
+  readonly parts: string | null;
   /** JSON; null: the operation cannot be tried out. */
   readonly preview: string | null;
   /** The effects of the dry run, for which alone the approval is good. */
@@ -52,13 +54,13 @@ export function insertApprovalStatement(approval: NewApproval): Statement {
   const json = (value: unknown, type: 'json' | 'jsonb'): string => bind(JSON.stringify(value), type);
   return sql.statement(
     `INSERT INTO agent.approvals (tenant_id, approval_id, run_id, user_id, operation_id, method, path, path_parameters,
-      risk, summary, query, headers, body, body_omitted, preview, basis, fingerprint, meaning, idempotency_key, policy,
+      risk, summary, query, headers, body, body_omitted, parts, preview, basis, fingerprint, meaning, idempotency_key, policy,
       required_approvals, approvers, allow_self_approval, escalate_at, escalate_to, expires_at)
     VALUES (${bind(approval.tenantId, 'uuid')}, ${bind(approval.approvalId, 'uuid')}, ${bind(approval.runId, 'uuid')},
       ${bind(approval.userId, 'uuid')}, ${bind(approval.operationId, 'text')}, ${bind(approval.method, 'text')},
       ${bind(approval.path, 'text')}, ${json(approval.pathParameters, 'jsonb')}, ${bind(approval.risk, 'text')},
       ${bind(approval.summary, 'text')}, ${json(approval.query, 'json')}, ${json(approval.headers, 'jsonb')},
-      ${bind(approval.body, 'json')}, ${bind(approval.bodyOmitted, 'boolean')}, ${bind(approval.preview, 'json')},
+      ${bind(approval.body, 'json')}, ${bind(approval.bodyOmitted, 'boolean')}, ${bind(approval.parts, 'json')}, ${bind(approval.preview, 'json')},
       ${bind(approval.basis, 'text')}, ${bind(approval.fingerprint, 'text')}, ${bind(approval.meaning, 'text')},
       ${bind(approval.idempotencyKey, 'text')}, ${bind(approval.policy, 'text')},
       ${bind(approval.requiredApprovals, 'smallint')}, ${json(approval.approvers, 'jsonb')},
@@ -180,6 +182,8 @@ export interface ApprovalRow extends ApprovalSummaryRow {
   /** JSON texts, so that numbers keep their digits; of a body that is not kept, only what refers to other records. */
   readonly body: string | null;
   readonly bodyOmitted: boolean;
+  /** JSON text: the parts of a composite request, or its rows; null: it is one operation. */
+  readonly parts: string | null;
   readonly preview: string | null;
 }
 
@@ -203,7 +207,7 @@ const SUMMARY = `a.approval_id AS "approvalId", a.run_id AS "runId", ${STATUS} A
       FROM agent.decisions d WHERE d.tenant_id = a.tenant_id AND d.approval_id = a.approval_id) AS decisions`;
 
 const ENTIRE = `${SUMMARY}, a.query, a.headers, a.body::text AS body, a.body_omitted AS "bodyOmitted",
-    a.preview::text AS preview`;
+    a.parts::text AS parts, a.preview::text AS preview`;
 
 const FROM = `FROM agent.approvals a JOIN agent.runs r ON r.tenant_id = a.tenant_id AND r.run_id = a.run_id`;
 

@@ -22,6 +22,7 @@ import {
   type OpenApprovals,
   pendingStatement,
 } from './approval.sql.ts';
+import { isChange, partsOfCall } from './parts.ts';
 
 /** Identifies duplicate requests. */
 export type Identity = Pick<NewApproval, 'fingerprint' | 'meaning' | 'idempotencyKey'>;
@@ -92,9 +93,10 @@ export function standingRefusal(
 }
 
 /** People are shown the whole body, or are not asked. null: it can be shown. */
-export function sizeRefusal({ call: { body } }: AdmittedCall): PlatformError | null {
+export function sizeRefusal({ call }: AdmittedCall): PlatformError | null {
   const max = LIMITS.agent_request_max_bytes;
-  return body !== undefined && Buffer.byteLength(JSON.stringify(body)) > max ? approvalTooLarge('body', max) : null;
+  const shown = partsOfCall(call) ?? call.body;
+  return shown !== undefined && Buffer.byteLength(JSON.stringify(shown)) > max ? approvalTooLarge('body', max) : null;
 }
 
 /** Bounded: no approver can decide about thousands of requests. null: there is room for another. */
@@ -129,6 +131,7 @@ async function newApproval(
   const asksManager = [...terms.approvers, ...terms.escalateTo].some(({ manager }) => manager);
   const managerId = asksManager ? ((await findUser(tenantId, userId))?.managerId ?? null) : null;
   // From here on the people who decide are ids, whatever becomes of names and managers.
+  const parts = partsOfCall(call);
   const named = (list: ApprovalTerms['approvers']): NewApproval['approvers'] =>
     list.map(({ manager, ...one }) => (manager ? { manager: managerId } : one));
   return {
@@ -142,11 +145,12 @@ async function newApproval(
     path: call.path,
     pathParameters: call.pathParameters,
     risk,
-    summary: summaryOf(call),
+    summary: parts ? `${parts.filter(isChange).length} changes in one request` : summaryOf(call),
     query: call.query,
     headers: call.headers,
     body: call.body === undefined ? null : JSON.stringify(call.body),
     bodyOmitted: false,
+    parts: parts && JSON.stringify(parts),
     preview,
     basis,
     policy: terms.policy,

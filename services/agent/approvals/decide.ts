@@ -17,6 +17,7 @@ import type { AgentDeps } from '../deps.ts';
 import { DecisionModel } from '../models/decision.ts';
 import { type ApprovalRow, approvalStatement, decideStatement, lockApprovalStatement } from './approval.sql.ts';
 import { needsStepUp } from './operations.ts';
+import { partsOf } from './parts.ts';
 import { presentApproval, type Reader } from './present.ts';
 import { approvalNotFound, decides, readerOf } from './read.ts';
 import { rightsOf } from './rights.ts';
@@ -47,7 +48,8 @@ export const decideApproval: Handler<'agent.approvals.decide', AgentDeps> = asyn
       requireOpen(row, request);
       if (call.body.decision === 'approve') {
         // As for the execution: who approves makes it happen.
-        if (request.lacksStepUp && needsStepUp(row)) throw stepUpDemanded();
+        const steps = partsOf(row)?.map((part) => part.row) ?? [row];
+        if (request.lacksStepUp && steps.some(needsStepUp)) throw stepUpDemanded();
       }
       if (call.body.fingerprint !== `sha256:${row.fingerprint}`) throw otherFingerprint();
       await store(unit, row, call.body);

@@ -46,7 +46,7 @@ export function hidePreview(preview: Json, objectApiName: string, { access, read
       case 'duplicates':
         return [name, listOf(value, (rule) => hideDuplicates(rule, object, sees))];
       case 'effects':
-        return [name, listOf(value, (effect) => hideEffect(effect, access, sees))];
+        return [name, hideEffects(value, access, sees)];
       default:
         return [name, typeof value === 'boolean' ? value : HIDDEN];
     }
@@ -95,6 +95,10 @@ function hideDuplicates(rule: Json, object: ObjectAccess | undefined, sees: Sigh
     }),
   };
 }
+
+/** The effects of a dry run. */
+export const hideEffects = (value: unknown, access: Access, sees: Sight['sees']): unknown =>
+  listOf(value, (effect) => hideEffect(effect, access, sees));
 
 function hideEffect(effect: Json, access: Access, sees: Sight['sees']): Json {
   const { objectApiName, id, fields } = effect;

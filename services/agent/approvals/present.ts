@@ -4,14 +4,17 @@ import type { AgentApproval } from '../../../contracts/agent.ts';
 import type { RecordName } from '../../../contracts/data.ts';
 import type { OperationOutput } from '../../../contracts/operations.ts';
 import type { Access } from '../../../lib/access/types.ts';
+import { membersOf } from '../../../lib/json/objects.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
+import { hasReference } from '../../../lib/json/references.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { time, timeOrNull } from '../runs/present.ts';
 import { recordInPath, type Sees, shownPath } from '../sight.ts';
 import type { ApprovalRow, ApprovalSummaryRow, Approver } from './approval.sql.ts';
-import { duplicatesIn, HIDDEN, hideFields, hidePreview, recordsIn } from './hide.ts';
-import { bodyHasFields, recordQuestionOf } from './operations.ts';
+import { duplicatesIn, HIDDEN, hideEffects, hideFields, hidePreview, recordsIn } from './hide.ts';
+import { bodyHasFields, bodyOf, recordQuestionOf } from './operations.ts';
+import { type ApprovedPart, partsOf } from './parts.ts';
 
 /** Inputs that decide a reader's view. */
 export interface Reader {
@@ -61,15 +64,55 @@ export const presentApproval = (row: ApprovalRow, reader: Reader): AgentApproval
   preview: row.preview === null ? null : shownPreview(row, reader, parseJson(row.preview, LIMITS.json_depth_max)),
 });
 
-function shownBody(row: ApprovalRow, { access, isOwn, reads }: Reader, body: unknown): unknown {
+function shownBody(row: ApprovalRow, reader: Reader, body: unknown): unknown {
+  const { access, isOwn, reads } = reader;
   if (!isOwn && !reads) return HIDDEN;
+  const parts = partsOf(row);
+  if (parts) return { ...membersOf(body), ...shownParts(parts, reader) };
   if (!bodyHasFields(row)) return body;
   const object = ownEntry(access.objects, row.pathParameters['objectApiName'] ?? '');
   return object ? hideFields(body, object) : HIDDEN;
 }
 
-function shownPreview(row: ApprovalRow, { access, sees, reads }: Reader, preview: unknown): object {
+/** The requests or rows of a composite request, as they were sent. */
+function shownParts(parts: readonly ApprovedPart[], reader: Reader): object {
+  const isRow = parts.every(({ sent }) => sent.referenceId === null);
+  const shown = parts.map(({ sent, row }) => {
+    const { referenceId, method, operationId, query, headers, body } = sent;
+    const content = shownBody(row, reader, body);
+    if (isRow) return { ...sent.pathParameters, headers, fields: content };
+    const isSeen: Sees = (record) => hasReference(record.id) || reader.sees(record);
+    const path = reader.isOwn
+      ? sent.path
+      : shownPath({ operationId, path: sent.path }, reader.access, { ...reader, sees: isSeen });
+    return { referenceId, method, path, query: reader.isOwn ? query : HIDDEN, headers, body: content };
+  });
+  return isRow ? { records: shown } : { requests: shown };
+}
+
+/** What each part would do, and all of them together. A read changes nothing, and what it found is the agent's alone. */
+function shownResults(parts: readonly ApprovedPart[], reader: Reader, effects: unknown): object {
+  const { access, sees } = reader;
+  const shown = parts.map(({ sent, row, isChange, result, before }) => {
+    const { status, body, id } = result;
+    if (!isChange) return { referenceId: sent.referenceId, status };
+    const { objectApiName = '' } = row.pathParameters;
+    const object = ownEntry(access.objects, objectApiName);
+    const hidden = (value: unknown): unknown => (reader.reads && object ? hideFields(value ?? null, object) : HIDDEN);
+    if (sent.referenceId !== null)
+      return { referenceId: sent.referenceId, status, before: hidden(before), record: hidden(body) };
+    const isSeen = typeof id === 'string' && sees({ objectApiName, id });
+    const after = bodyHasFields(row) ? { ...membersOf(before), ...bodyOf(row) } : null;
+    return { id: isSeen ? id : null, status, before: hidden(before), record: hidden(after) };
+  });
+  return { approvalRequired: true, parts: shown, effects: hideEffects(effects ?? [], access, sees) };
+}
+
+function shownPreview(row: ApprovalRow, reader: Reader, preview: unknown): object {
+  const { access, sees, reads } = reader;
   if (typeof preview !== 'object' || preview === null) return { hidden: true };
+  const parts = partsOf(row);
+  if (parts) return shownResults(parts, reader, membersOf(preview)['effects']);
   const question = recordQuestionOf(row);
   if (question) return hidePreview({ ...preview }, question.objectApiName, { access, sees, readsRecord: reads });
   return reads ? preview : { hidden: true };
@@ -77,6 +120,12 @@ function shownPreview(row: ApprovalRow, { access, sees, reads }: Reader, preview
 
 /** The record that the request is about: that of its path, or the one that its dry run has found by another key. */
 export function recordsOf(row: ApprovalRow): RecordName[] {
+  const parts = partsOf(row);
+  if (parts)
+    return parts.flatMap((part) => {
+      const { objectApiName, id } = part.row.pathParameters;
+      return part.isChange && objectApiName !== undefined && id !== undefined ? [{ objectApiName, id }] : [];
+    });
   const named = recordInPath(row);
   if (named) return [named];
   if (row.pathParameters['externalIdField'] === undefined) return [];

@@ -26,6 +26,7 @@ import {
   referencesSetBy,
   valuesSetBy,
 } from './operations.ts';
+import { type ApprovedPart, partsOf } from './parts.ts';
 
 export interface Rights {
   /** Why the person could not execute the request themselves; null: they could. */
@@ -40,6 +41,8 @@ export async function rightsOf(
   access: Access,
   row: ApprovalRow,
 ): Promise<Rights> {
+  const parts = partsOf(row);
+  if (parts) return rightsOfParts(deps, request, access, parts);
   const needed = permissionOf(row);
   if (needed && !holdsPermission(access.system, needed)) return { refusal: permissionDenied(needed), reads: false };
   switch (carriedRow(row)?.changes?.kind) {
@@ -54,6 +57,23 @@ export async function rightsOf(
     default:
       return { refusal: undecidable(row), reads: false };
   }
+}
+
+/** Who decides about a composite request must be able to make each of its changes. */
+async function rightsOfParts(
+  deps: AgentDeps,
+  request: RequestContext,
+  access: Access,
+  parts: readonly ApprovedPart[],
+): Promise<Rights> {
+  let reads = true;
+  let refusal: PlatformError | null = null;
+  for (const { row } of parts.filter((part) => part.isChange)) {
+    const rights = await rightsOf(deps, request, access, row);
+    refusal ??= rights.refusal;
+    reads &&= rights.reads;
+  }
+  return { refusal, reads };
 }
 
 const undecidable = ({ operationId }: ApprovalRow): PlatformError =>

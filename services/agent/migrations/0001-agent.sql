@@ -102,6 +102,8 @@ CREATE TABLE agent.approvals (
   -- NULL: none, or too long to store.
   body                json,
   body_omitted        boolean        NOT NULL,
+  -- Of a composite request: its parts or rows, each as a request of its own.
+  parts               json,
   preview             json,
   -- SHA-256 (hex) over the request.
   fingerprint         text           NOT NULL,

@@ -43,7 +43,12 @@ export interface ApprovalTerms {
 export type Verdict =
   | { readonly decision: 'allow' }
   | { readonly decision: 'deny'; readonly policy: string }
-  | { readonly decision: 'approve'; readonly terms: ApprovalTerms };
+  | {
+      readonly decision: 'approve';
+      readonly terms: ApprovalTerms;
+      /** Of a composite request: other parts need an approval on other terms. */
+      readonly differs?: boolean;
+    };
 
 /** The policies that bind the runs of a client: those that name it before those for all, each in the order of names. */
 export function policiesOf(snapshot: Snapshot, clientId: string): readonly AgentPolicyMeta[] {

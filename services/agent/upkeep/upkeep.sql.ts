@@ -118,10 +118,10 @@ export function dropOutputsStatement(tenantId: string, maxBytes: number): Statem
 export function dropRequestsStatement(tenantId: string, maxBytes: number): Statement {
   const sql = new Sql();
   const tenant = sql.bind(tenantId, 'uuid');
-  const rows = `SELECT approval_id, user_id, ${bytesOf('body', 'preview')} AS bytes FROM agent.approvals
+  const rows = `SELECT approval_id, user_id, ${bytesOf('body', 'parts', 'preview')} AS bytes FROM agent.approvals
       WHERE tenant_id = ${tenant} AND status NOT IN ('PENDING', 'APPROVED') AND NOT (body IS NULL AND body_omitted)`;
   return sql.statement(
-    `UPDATE agent.approvals SET body = NULL, body_omitted = true,
+    `UPDATE agent.approvals SET body = NULL, parts = NULL, body_omitted = true,
       preview = CASE WHEN preview IS NOT NULL
         THEN json_build_object('omitted', true, 'effects', coalesce(preview -> 'effects', '[]')) END
     WHERE tenant_id = ${tenant}

@@ -88,7 +88,10 @@ async function inOneTransaction(
         await lockState(unit, view, parts);
         const results = await runAll(deps, unit, view, parts, allOrNone);
         const names = parts.map(({ referenceId }) => referenceId);
-        if (!allOrNone || !results.failed) return unit.complete({ body: results.answer(allOrNone, !unit.checkOnly) });
+        if (!allOrNone || !results.failed)
+          return unit.complete({
+            body: results.answer(allOrNone, !unit.checkOnly, unit.checkOnly ? unit.effects : undefined),
+          });
         const undone = results.rolledBack(names);
         if (unit.checkOnly) return unit.complete({ body: { allOrNone, committed: false, results: undone } });
         throw new PlatformError('COMPOSITE_FAILED', 'A part failed, so that nothing was stored.', {

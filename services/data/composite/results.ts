@@ -7,6 +7,7 @@ import { JsonError, parseJson } from '../../../lib/json/parse.ts';
 import { memberAt } from '../../../lib/json/references.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
+import type { Effect } from '../../../mixins/mutation/unit.ts';
 
 interface Item {
   readonly referenceId: string;
@@ -62,12 +63,14 @@ export class Results {
     }
   }
 
-  answer(allOrNone: boolean, committed: boolean): Buffer {
+  /** `effects`: of a dry run. */
+  answer(allOrNone: boolean, committed: boolean, effects?: readonly Effect[]): Buffer {
     const items = this.#items.map(
       ({ referenceId, status, headers, body }) =>
         `{"referenceId":${JSON.stringify(referenceId)},"status":${status},"headers":${JSON.stringify(headers)},"body":${body}}`,
     );
-    return Buffer.from(`{"allOrNone":${allOrNone},"committed":${committed},"results":[${items.join()}]}`);
+    const tried = effects ? `"effects":${JSON.stringify(effects)},` : '';
+    return Buffer.from(`{"allOrNone":${allOrNone},"committed":${committed},${tried}"results":[${items.join()}]}`);
   }
 
   /** The results when nothing remains: those that failed, and all others as rolled back. */

@@ -93,7 +93,8 @@ export async function writeRows(
         const stored = await unit.claim();
         if (stored) return stored;
         const outcome = await written(deps, unit, view, input);
-        if (outcome.committed || unit.checkOnly) return unit.complete({ body: outcome });
+        if (outcome.committed || unit.checkOnly)
+          return unit.complete({ body: request.dryRun ? { ...outcome, effects: unit.effects } : outcome });
         refused(outcome.results);
         throw new PlatformError('COMPOSITE_FAILED', 'A row was refused, so that none was stored.', {
           details: { results: outcome.results },

@@ -192,7 +192,10 @@ async function runTask(context: AttemptContext, task: Task): Promise<OperationRe
 function noteFacts({ facts, request }: Unit, { snapshot }: View, object: ObjectMeta): void {
   if (request.agentRunId === null) return;
   const rights = standardObject(object)?.changesAccess ? rightsOf(snapshot) : '';
-  facts.configuration = `${versionOf(object)} ${rights}`;
+  const own = `${versionOf(object)} ${rights}`;
+  // The parts of a composite request may be on several objects.
+  if (!facts.configuration?.includes(own))
+    facts.configuration = facts.configuration === null ? own : `${facts.configuration} ${own}`;
   facts.isDerived = (objectApiName, name) => {
     const field = ownEntry(ownEntry(snapshot.objects, objectApiName)?.fields ?? {}, name);
     return field !== undefined && (isNumbered(field) || (field.rollup ?? null) !== null);

@@ -6,13 +6,21 @@
 
 import type { Admission, Admitted, AgentActions, JudgedOperation } from '../../../contracts/agent.ts';
 import { READ_RECORD } from '../../../contracts/data/records.ts';
+import { operationRow } from '../../../contracts/operations.ts';
 import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { completeFingerprint } from '../../../lib/json/fingerprint.ts';
-import { isObject } from '../../../lib/json/objects.ts';
+import { isObject, membersOf } from '../../../lib/json/objects.ts';
 import { LIMITS } from '../../../lib/limits.ts';
-import { belongsToRuns, type Operation, type OperationCall, type OperationReply } from '../../../lib/operation.ts';
+import {
+  belongsToRuns,
+  type Operation,
+  type OperationCall,
+  type OperationReply,
+  type PartCall,
+} from '../../../lib/operation.ts';
 import { relatedObjectsIn } from '../../../lib/query/conditions.ts';
+import { isUuid } from '../../../lib/values/ids.ts';
 import { type Call, expansionCost } from './call.ts';
 import { toPlatformError } from './failures.ts';
 import { isAgent } from './session.ts';
@@ -130,10 +138,15 @@ function admissionOf(x: Call, call: OperationCall, runId: string): Admission {
     requestId: x.requestId,
     duplicateConfirmation: mutation && duplicateConfirmation !== undefined,
     ...(x.parts.length > 0
-      ? { parts: x.parts.map((part) => admissionOf(part, callOf(part), runId)), mutations: x.mutations }
+      ? { parts: x.parts.map((part, at) => partOf(part, runId, call.parts?.[at])), mutations: x.mutations }
       : {}),
   };
 }
+
+const partOf = (part: Call, runId: string, named?: PartCall): Admission => ({
+  ...admissionOf(part, callOf(part), runId),
+  ...(named ? { referenceId: named.referenceId } : {}),
+});
 
 /** References that a check gives by a key (`{"accountNumber": "…"}`): its verdict has the ids of what they name. */
 const lookupsOf = ({ body }: OperationCall): string[] =>
@@ -189,13 +202,14 @@ async function askFor(
   try {
     // Decimals as text, which keeps all their digits.
     const tried = { ...call, ieee754Compatible: true };
-    const [before, reply] = await Promise.all([recordBefore(runs, x, call), runs.tryOut(x, tried)]);
+    const [before, reply] = await Promise.all([recordsBefore(runs, x, call), runs.tryOut(x, tried)]);
     if (isReplayed(reply)) {
       runs.settle(x, stepId, reply.status ?? x.route.operation.response.status);
       return reply;
     }
     if (reply.changesNothing) return null;
     const preview = { ...contentOf(reply), approvalRequired: true, before };
+    if (x.parts.length > 0) refuseFailed(preview);
     return await runs.request(x, {
       admission,
       stepId,
@@ -208,10 +222,36 @@ async function askFor(
   }
 }
 
+/** The record that the call changes, or those that its parts change, in their order. */
+function recordsBefore(runs: RunCalls, x: Call, call: OperationCall): Promise<object | null | (object | null)[]> {
+  if (x.parts.length === 0) return recordBefore(runs, x, call);
+  const { objectApiName, records } = membersOf(call.body);
+  const calls = call.parts
+    ? call.parts.map((part) => (operationRow(part.call.operationId)?.mutation ? part.call.path : {}))
+    : (Array.isArray(records) ? records : []).map((row) => ({
+        objectApiName: String(objectApiName),
+        ...(typeof membersOf(row)['id'] === 'string' ? { id: String(membersOf(row)['id']) } : {}),
+      }));
+  return Promise.all(calls.map((path) => recordBefore(runs, x, { path })));
+}
+
+/** Throws for parts of which the dry run refused one: nobody is asked about what fails. */
+function refuseFailed({ results }: Readonly<Record<string, unknown>>): void {
+  const isFailed = (result: unknown): boolean => Number(membersOf(result)['status']) >= 400;
+  if (Array.isArray(results) && results.some(isFailed))
+    throw new PlatformError('COMPOSITE_FAILED', 'A part would fail, so that no approval was asked for.', {
+      details: { results },
+    });
+}
+
 /** The record that the call changes; null: it has none, or none that the caller can see. */
-async function recordBefore(runs: RunCalls, x: Call, { path }: OperationCall): Promise<object | null> {
+async function recordBefore(
+  runs: RunCalls,
+  x: Call,
+  { path }: { readonly path: Readonly<Record<string, string>> },
+): Promise<object | null> {
   const { objectApiName, id } = path;
-  if (objectApiName === undefined || id === undefined) return null;
+  if (objectApiName === undefined || id === undefined || !isUuid(id.toLowerCase())) return null;
   const read: OperationCall = {
     operationId: READ_RECORD,
     path: { objectApiName, id },

@@ -52,6 +52,8 @@ export interface Preview {
   errors?: { message: string }[];
   duplicates?: { label: string; matches: { displayName: string | null; score: number }[] }[];
   effects?: { kind: string; objectApiName: string; id: string | null; fields: string[]; count?: number }[];
+  /** Of a composite request: its parts or rows in their order. */
+  parts?: { status: number; before?: unknown; record?: unknown }[];
   creates?: PlanChange[];
   updates?: PlanChange[];
   deletes?: PlanChange[];
@@ -61,6 +63,17 @@ export interface Preview {
   revertsDeploymentId?: string;
   /** Of a quick deploy. */
   validationId?: string;
+}
+
+/** A record that a request changes. */
+export interface Change {
+  /** Of a part; null: the request is one change. */
+  title: string | null;
+  /** Of the request or part. */
+  path: string;
+  /** An object, or `[hidden]`. */
+  before: unknown;
+  record: unknown;
 }
 
 export interface Run {

@@ -3,7 +3,7 @@ import { CallFailed, call } from '../../shared/api.js';
 import { element, foreign } from '../../shared/elements.js';
 import { moment, text } from '../../shared/format.js';
 
-/** @import { Approval, ApprovalSummary, Description, DescribedField, Deployment, PlanChange, PlanProblem, Preview } from './api-types.d.ts' */
+/** @import { Approval, ApprovalSummary, Description, DescribedField, Deployment, PlanChange, PlanProblem, Preview, Change } from './api-types.d.ts' */
 /** @import { Place } from '../../shared/types.d.ts' */
 
 /** Absent or hidden parts are left out of the view. */
@@ -60,11 +60,13 @@ export async function titleOf({ operationId, path, summary, preview }) {
  */
 export async function showProposal(approval, place) {
   const { preview, request } = approval;
-  const hidden = preview?.hidden || [request.body, preview?.record, preview?.before].includes(HIDDEN);
+  const changes = changesOf(approval);
+  const shown = [request.body, ...changes.flatMap(({ record, before }) => [record, before])];
+  const hidden = preview?.hidden || shown.includes(HIDDEN);
   const whole = !request.bodyOmitted && !preview?.omitted && !hidden;
   const [named, parts] = await Promise.all([
     deploymentPart(approval, place),
-    isPlan(preview) ? planParts(preview) : recordParts(approval, place),
+    isPlan(preview) ? planParts(preview) : changesParts(changes, place),
   ]);
   return { parts: [...named, ...parts, ...verdict(preview), requestPart(approval)], whole };
 }
@@ -104,15 +106,57 @@ const recordOf = (value) =>
   typeof value === 'object' && value !== null ? /** @type {Record<string, unknown>} */ (value) : null;
 
 /**
+ * What the request changes: one record, or those of the parts of a composite request. A part that reads changes nothing.
  * @param {Approval} approval
+ * @returns {Change[]}
+ */
+function changesOf({ path, request, preview }) {
+  if (!preview?.parts) return [{ title: null, path, before: preview?.before, record: preview?.record }];
+  const { requests = [], records = [], objectApiName } = recordOf(request.body) ?? {};
+  const rows = Array.isArray(records) ? records : [];
+  const sent = Array.isArray(requests) ? requests : [];
+  return preview.parts.flatMap(({ before, record }, at) => {
+    const { method, path: partPath } = sent[at] ?? {};
+    if (record === undefined) return [];
+    const rowPath = `/data/${objectApiName}/${rows[at]?.id ?? ''}`;
+    const deed = method ? `${VERBS.get(method) ?? method} ${targetOf(partPath)[0] ?? partPath}` : `Row ${at + 1}`;
+    const name = recordOf(before)?.['name'] ?? recordOf(record)?.['name'];
+    return [{ title: name ? `${deed}: ${name}` : deed, path: partPath ?? rowPath, before, record }];
+  });
+}
+
+/** Of parts of a composite request. */
+const VERBS = new Map([
+  ['POST', 'Create'],
+  ['PATCH', 'Change'],
+  ['PUT', 'Create or change'],
+  ['DELETE', 'Delete'],
+]);
+
+/**
+ * @param {Change[]} changes
  * @param {Place} place
  */
-async function recordParts({ path, preview }, place) {
+async function changesParts(changes, place) {
+  const parts = await Promise.all(
+    changes.map(async (change) => {
+      const shown = await recordParts(change, place);
+      return change.title === null ? shown : [element('h3', {}, foreign(change.title)), ...shown];
+    }),
+  );
+  return parts.flat();
+}
+
+/**
+ * @param {Change} change
+ * @param {Place} place
+ */
+async function recordParts({ path, ...change }, place) {
   const [object] = targetOf(path);
   if (!object) return [];
   const description = /** @type {Description | null} */ (await orNothing(call(`/objects/${object}/describe`)));
-  const before = recordOf(preview?.before);
-  const after = recordOf(preview?.record);
+  const before = recordOf(change.before);
+  const after = recordOf(change.record);
   if (!after) return [];
   const rows = await Promise.all(
     changedFields(before, after).map((name) => {
