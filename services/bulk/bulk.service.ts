@@ -55,7 +55,7 @@ export default async function bulkService(platform: Platform): Promise<ServiceSc
       'tenants.erase': ({ params: { tenantId } }) => eraseContents(deps, tenantId),
     } satisfies ActionHandlers<'bulk', BulkActions>,
     created() {
-      registerNumbers(platform.metrics, deps.numbers);
+      registerNumbers(platform.metrics, database, deps.numbers);
     },
     async started() {
       await jobs.work(BULK_JOBS, ({ payload, signal }) => workOn(deps, payload, signal));

@@ -1,4 +1,9 @@
-/** Numbers of this process, for metrics. */
+/** Numbers for metrics: what this process has done, and the jobs of all tenants, which every process of the service knows. */
+import { LIMITS } from '../../lib/limits.ts';
+import type { Database } from '../../mixins/database/database.ts';
+import { Sql } from '../../mixins/database/sql.ts';
+import type { Statement } from '../../mixins/database/statement.ts';
+import { askedRow } from '../../mixins/metrics/asked-numbers.ts';
 import type { Metrics } from '../../mixins/metrics/metrics.ts';
 
 export interface Numbers {
@@ -11,7 +16,15 @@ export interface Numbers {
 
 export const newNumbers = (): Numbers => ({ succeeded: 0, failed: 0, exported: 0, pausedMs: 0 });
 
-export function registerNumbers(metrics: Metrics, numbers: Numbers): void {
+interface OpenJobs {
+  readonly queued: number;
+  readonly processing: number;
+  readonly canceling: number;
+  readonly stuck: number;
+  readonly waitingSeconds: number;
+}
+
+export function registerNumbers(metrics: Metrics, database: Database, numbers: Numbers): void {
   metrics.counters('erp_bulk_rows_total', 'Rows of bulk jobs that this process has handled.', ['outcome'], () => [
     [{ outcome: 'succeeded' }, numbers.succeeded],
     [{ outcome: 'failed' }, numbers.failed],
@@ -23,4 +36,39 @@ export function registerNumbers(metrics: Metrics, numbers: Numbers): void {
     [],
     () => [[{}, numbers.pausedMs / 1_000]],
   );
+  const none = { queued: 0, processing: 0, canceling: 0, stuck: 0, waitingSeconds: 0 };
+  const read = askedRow<OpenJobs>(database, openJobsStatement, none);
+  metrics.gauges('erp_bulk_jobs', 'Bulk jobs of all tenants that wait or are at work.', ['state'], () => [
+    [{ state: 'queued' }, read().queued],
+    [{ state: 'processing' }, read().processing],
+    [{ state: 'canceling' }, read().canceling],
+  ]);
+  metrics.gauge(
+    'erp_bulk_jobs_stuck',
+    'Bulk jobs that were taken up several times since they last got on.',
+    () => read().stuck,
+  );
+  metrics.gauge(
+    'erp_bulk_oldest_waiting_seconds',
+    'For how long a bulk job waits whose tenant has no others in front of it.',
+    () => read().waitingSeconds,
+  );
+}
+
+/** Times that a job is taken up before it counts as stuck. */
+const STUCK_ATTEMPTS = 5;
+
+/** The login of the service looks across tenants. */
+function openJobsStatement(): Statement {
+  const atWork = "state IN ('PROCESSING', 'CANCELING')";
+  return new Sql().statement(`WITH open AS (
+      SELECT tenant_id, state, attempts, queued_at FROM bulk.jobs
+      WHERE finished_at IS NULL AND state IN ('QUEUED', 'PROCESSING', 'CANCELING')),
+    busy AS (SELECT tenant_id FROM open WHERE ${atWork} GROUP BY tenant_id HAVING count(*) >= ${LIMITS.bulk_processing_max})
+    SELECT count(*) FILTER (WHERE state = 'QUEUED')::int AS queued, count(*) FILTER (WHERE state = 'PROCESSING')::int AS processing,
+      count(*) FILTER (WHERE state = 'CANCELING')::int AS canceling,
+      count(*) FILTER (WHERE attempts >= ${STUCK_ATTEMPTS})::int AS stuck,
+      coalesce(extract(epoch FROM now() - min(queued_at)
+        FILTER (WHERE state = 'QUEUED' AND tenant_id NOT IN (SELECT tenant_id FROM busy))), 0)::float8 AS "waitingSeconds"
+    FROM open`);
 }

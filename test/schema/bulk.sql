@@ -42,6 +42,7 @@ CREATE TABLE bulk.jobs (
   attempts integer DEFAULT 0 NOT NULL,
   error jsonb,
   created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
+  queued_at timestamp(3) with time zone,
   started_at timestamp(3) with time zone,
   finished_at timestamp(3) with time zone,
   expires_at timestamp(3) with time zone NOT NULL,

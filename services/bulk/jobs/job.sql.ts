@@ -72,10 +72,10 @@ export function insertJobStatement(
 ): Statement {
   const sql = new Sql();
   const { bind } = sql;
-  return sql.statement(`INSERT INTO bulk.jobs AS j (tenant_id, job_id, user_id, client_id, state, operation, object_api_name, request, context, expires_at)
+  return sql.statement(`INSERT INTO bulk.jobs AS j (tenant_id, job_id, user_id, client_id, state, operation, object_api_name, request, context, queued_at, expires_at)
     VALUES (${bind(tenantId, 'uuid')}, ${bind(jobId, 'uuid')}, ${bind(userId, 'uuid')}, ${bind(clientId, 'text')},
       ${bind(context ? 'QUEUED' : 'OPEN', 'text')}, ${bind(request.operation, 'text')}, ${bind(request.objectApiName, 'text')},
-      ${bind(JSON.stringify(request), 'jsonb')}, ${bind(context && JSON.stringify(context), 'jsonb')}, ${EXPIRES})
+      ${bind(JSON.stringify(request), 'jsonb')}, ${bind(context && JSON.stringify(context), 'jsonb')}, ${context ? 'now()' : 'NULL'}, ${EXPIRES})
     RETURNING ${JOB}`);
 }
 
@@ -112,7 +112,7 @@ export function setStateStatement(
   const sql = new Sql();
   const { bind } = sql;
   const start = started
-    ? `, total = ${bind(started.total, 'bigint')}, context = ${bind(JSON.stringify(started.context), 'jsonb')}`
+    ? `, total = ${bind(started.total, 'bigint')}, context = ${bind(JSON.stringify(started.context), 'jsonb')}, queued_at = now()`
     : '';
   const end = state === 'CANCELED' ? `, finished_at = now(), expires_at = ${EXPIRES}` : '';
   return sql.statement(`UPDATE bulk.jobs j SET state = ${bind(state, 'text')} ${start} ${end}

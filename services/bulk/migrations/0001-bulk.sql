@@ -25,6 +25,8 @@ CREATE TABLE bulk.jobs (
   attempts        integer        NOT NULL DEFAULT 0,
   error           jsonb,
   created_at      timestamptz(3) NOT NULL DEFAULT now(),
+  -- When it began to wait for its turn.
+  queued_at       timestamptz(3),
   started_at      timestamptz(3),
   finished_at     timestamptz(3),
   expires_at      timestamptz(3) NOT NULL,
