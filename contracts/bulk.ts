@@ -480,13 +480,14 @@ export const SERVICE = {
     'data.grants.confirm',
     'data.rows.describe',
     'data.rows.read',
+    'data.rows.settle',
     'data.rows.write',
     'metadata.tenants.get',
     'metadata.tenants.list',
   ],
   repeatable: ['bulk.tenants.erase'],
   // Rows are written by the same steps as those of requests, which know their user by the context.
-  actsForUsers: { 'data.rows.write': LIMITS.bulk_chunk_ms },
+  actsForUsers: { 'data.rows.settle': LIMITS.bulk_chunk_ms, 'data.rows.write': LIMITS.bulk_chunk_ms },
   consent: {
     'bulk:run': {
       area: 'records',

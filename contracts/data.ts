@@ -216,6 +216,11 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
    * idempotency key of these rows: sent again with it they get the outcome of the first time.
    */
   'data.rows.write': { params: RowsToWrite & { readonly key: string }; result: RowsWritten };
+  /**
+   * The outcome of the rows that were written under a key for the user of the request, whatever they may do now. null: nothing
+   * was written under it, and nothing will be.
+   */
+  'data.rows.settle': { params: { readonly key: string }; result: RowsWritten | null };
   /** Ids of those of the records that the user can see, or could when they were deleted. */
   'data.records.seen': {
     params: { tenantId: string; userId: string; records: readonly RecordName[] };
@@ -341,6 +346,7 @@ export const SERVICE = {
     'data.records.seen',
     'data.rows.describe',
     'data.rows.read',
+    'data.rows.settle',
     'data.rows.write',
     'data.scim.handle',
     'data.trail.ofRequests',

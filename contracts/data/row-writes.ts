@@ -10,6 +10,8 @@ export interface RowToWrite {
   readonly ifMatch?: string;
   readonly duplicateConfirmation?: string;
   readonly fields?: object;
+  /** Why the row could not be read. It is not written, and has these in its outcome. */
+  readonly refused?: readonly RowError[];
 }
 
 /** The code of a row that was valid, and was rolled back because another one failed. */

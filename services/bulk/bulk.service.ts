@@ -31,6 +31,8 @@ export default async function bulkService(platform: Platform): Promise<ServiceSc
       (await call(broker, 'data.rows.read', { asker, objectApiName, query: { ...query } })).page,
     write: (request, rows) =>
       call(broker, 'data.rows.write', rows, { meta: { request }, timeout: LIMITS.bulk_chunk_ms }),
+    settle: (request, key) =>
+      call(broker, 'data.rows.settle', { key }, { meta: { request }, timeout: LIMITS.bulk_chunk_ms }),
     isLiving: async ({ tenantId, grantId, clientId, userId }) =>
       (await call(broker, 'data.grants.confirm', { grants: [{ tenantId, grantId, clientId, userId }] })).length > 0,
     isSuspended: async (tenantId) => (await call(broker, 'metadata.tenants.get', { tenantId }))?.suspended !== false,

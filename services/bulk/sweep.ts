@@ -17,7 +17,11 @@ const TENANTS_PER_PAGE = 500;
 /** A blob that was announced and did not arrive by then will not: its upload has ended. */
 const LOST_AFTER_SECONDS = (2 * LIMITS.bulk_upload_ms) / 1_000;
 
-async function sweep({ database, blobs, enqueue }: BulkDeps, tenantId: string, signal: AbortSignal): Promise<void> {
+export async function sweepTenant(
+  { database, blobs, enqueue }: Pick<BulkDeps, 'database' | 'blobs' | 'enqueue'>,
+  tenantId: string,
+  signal: AbortSignal,
+): Promise<void> {
   const expired = await database.shared('bulk', tenantId, (tx) =>
     tx.all<{ jobId: string }>(expiredStatement(tenantId)),
   );
@@ -60,7 +64,7 @@ export function sweepPeriodically({ jobs, broker, log }: Platform, deps: BulkDep
     alsoSuspended: false,
     tenants: (after) =>
       call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
-    work: (tenantId, signal) => sweep(deps, tenantId, signal),
+    work: (tenantId, signal) => sweepTenant(deps, tenantId, signal),
     failed: (tenantId, error) =>
       warnOf(log, error, 'Old bulk jobs were not removed; the next round tries again.', { tenantId }),
   });

@@ -8,7 +8,7 @@ import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { logFailure } from '../../mixins/log-failure.ts';
 import type { OlderSchemas } from './older-schema.ts';
 import { type Read, type ReadDeps, runRead } from './read/read.ts';
-import { writeRowsOf } from './rows/write-rows.ts';
+import { settleRows, writeRowsOf } from './rows/write-rows.ts';
 import { type CheckCall, checkRecord } from './write/check.ts';
 import { type RequestedMutation, runRecordMutation } from './write/run-mutation.ts';
 import type { MutationCall, MutationDeps } from './write/write.ts';
@@ -32,6 +32,7 @@ export interface Handlers {
   readonly check: PublicHandler<CheckCall>;
   /** The handler of the internal action that writes many records. */
   readonly rows: DataHandlers['rows.write'];
+  readonly settledRows: DataHandlers['rows.settle'];
   /** The handler of any other mutation. */
   readonly mutation: <Input extends OperationCall>(
     work: (request: RequestContext, call: Input) => Promise<OperationReply>,
@@ -70,6 +71,10 @@ export function publicHandlers(
     rows: (ctx) => {
       const request = requestContext(ctx);
       return logged('data.rows.write', request, writeRowsOf(writeDeps, request, ctx.params));
+    },
+    settledRows: (ctx) => {
+      const request = requestContext(ctx);
+      return logged('data.rows.settle', request, settleRows(writeDeps, request, ctx.params.key));
     },
     mutation: (work) => (ctx) => {
       const request = requestContext(ctx);

@@ -1,7 +1,8 @@
 /** The rows of an import, in chunks that depend on nothing but its parts: a crash begins the same chunk again. */
-import type { BulkRowError, CreateBody } from '../../../contracts/bulk.ts';
+import type { CreateBody } from '../../../contracts/bulk.ts';
 import type { ObjectColumns } from '../../../contracts/data/columns.ts';
-import type { RowToWrite } from '../../../contracts/data/row-writes.ts';
+import type { RowError, RowToWrite } from '../../../contracts/data/row-writes.ts';
+import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { isObject } from '../../../lib/json/objects.ts';
 import { JsonError, parseJson } from '../../../lib/json/parse.ts';
 import { LIMITS } from '../../../lib/limits.ts';
@@ -88,10 +89,8 @@ async function* readLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<rea
   if (whole.trim() !== '') yield [whole];
 }
 
-/** What is written of a row, or why nothing is. */
-export type ReadRow = { readonly row: RowToWrite } | { readonly errors: readonly BulkRowError[] };
-
-type RowReader = (row: FileRow) => ReadRow;
+/** What is written of a row; `refused` where it cannot be read. */
+type RowReader = (row: FileRow) => RowToWrite;
 
 /** Reads rows of a job as the object is seen now. Throws BULK_DATA_INVALID for columns that cannot be written. */
 export function rowReader(job: CreateBody, object: ObjectColumns): RowReader {
@@ -101,22 +100,23 @@ export function rowReader(job: CreateBody, object: ObjectColumns): RowReader {
     if (header === null) return rowOfLine(cells[0] ?? '', job);
     let targets = plans.get(header);
     if (!targets) plans.set(header, (targets = planColumns(header, job, object)));
-    if (cells.length === header.length) return rowOfCells(cells, header, targets, job, reader);
+    if (cells.length === header.length) return rowOfCells(cells, targets, job, reader);
     const message = `The row has ${cells.length} cells, and the file ${header.length} columns.`;
-    return { errors: [{ code: 'BULK_DATA_INVALID', message }] };
+    return invalidRow(message);
   };
 }
 
+const invalidRow = (message: string): RowToWrite => ({ refused: [{ code: 'BULK_DATA_INVALID', message }] });
+
 function rowOfCells(
   cells: readonly string[],
-  header: readonly string[],
   targets: readonly Target[],
   { operation }: CreateBody,
   reader: LocaleReader | null,
-): ReadRow {
+): RowToWrite {
   const fields: Record<string, unknown> = {};
   const row: Written = {};
-  const errors: BulkRowError[] = [];
+  const refused: RowError[] = [];
   for (const [place, cell] of cells.entries()) {
     const target = targets[place];
     if (!target) continue;
@@ -132,24 +132,24 @@ function rowOfCells(
       fields[field.apiName] = key === null || value === null ? value : { [key]: value };
     } catch (error) {
       if (!(error instanceof CellError)) throw error;
-      errors.push({ code: 'FIELD_FORMAT_INVALID', message: error.message, column: header[place] ?? '' });
+      const pointer = `/fields/${pointerPart(field.apiName)}`;
+      refused.push({ code: 'FIELD_FORMAT_INVALID', message: error.message, pointer });
     }
   }
-  if (errors.length > 0) return { errors };
+  if (refused.length > 0) return { refused };
   if (operation !== 'delete') row.fields = fields;
-  return { row };
+  return row;
 }
 
-function rowOfLine(line: string, job: CreateBody): ReadRow {
-  const invalid = (message: string): ReadRow => ({ errors: [{ code: 'BULK_DATA_INVALID', message }] });
+function rowOfLine(line: string, job: CreateBody): RowToWrite {
   let body: unknown;
   try {
     body = line.length > LIMITS.bulk_row_max_bytes ? null : parseJson(line, LIMITS.json_depth_max);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    return invalid(error.message);
+    return invalidRow(error.message);
   }
-  if (!isObject(body)) return invalid('The line must be a JSON object.');
+  if (!isObject(body)) return invalidRow('The line must be a JSON object.');
   const row: Written = {};
   const fields: Record<string, unknown> = {};
   for (const [given, value] of Object.entries(body)) {
@@ -157,21 +157,21 @@ function rowOfLine(line: string, job: CreateBody): ReadRow {
     if (name === null) continue;
     if (name === ID || name === ETAG || name === CONFIRMATION) {
       if (value === null) continue;
-      if (typeof value !== 'string') return invalid(`${name} must be a string.`);
+      if (typeof value !== 'string') return invalidRow(`${name} must be a string.`);
       setSpecial(row, name, value);
       continue;
     }
     const dot = name.indexOf('.');
     const field = dot < 0 ? name : name.slice(0, dot);
-    if (Object.hasOwn(fields, field)) return invalid(`Two members stand for ${field.slice(0, 100)}.`);
+    if (Object.hasOwn(fields, field)) return invalidRow(`Two members stand for ${field.slice(0, 100)}.`);
     Object.defineProperty(fields, field, {
       value: dot < 0 || value === null ? value : { [name.slice(dot + 1)]: value },
       enumerable: true,
     });
   }
   if (job.operation !== 'delete') row.fields = fields;
-  else if (Object.keys(fields).length > 0) return invalid('A row of a delete has id and _etag only.');
-  return { row };
+  else if (Object.keys(fields).length > 0) return invalidRow('A row of a delete has id and _etag only.');
+  return row;
 }
 
 function setSpecial(row: Written, name: string, value: string): void {

@@ -9,7 +9,7 @@ import type { BulkDeps, JobName } from '../deps.ts';
 import { type JobRow, lockTenantStatement, stateStatement, takeUpStatement } from '../jobs/job.sql.ts';
 import { ATTEMPTS_MAX } from '../queue.ts';
 import { exportRecords } from './export.ts';
-import { importRows } from './import.ts';
+import { importRows, settleChunk } from './import.ts';
 import { advance, type Work } from './turn.ts';
 
 /** How often a process looks whether a job may begin while others of its tenant are at work. */
@@ -20,7 +20,7 @@ export async function workOn(deps: BulkDeps, { tenantId, jobId }: JobName, signa
   if (!job) return;
   const work = { deps, tenantId, job, signal };
   try {
-    if (job.state === 'CANCELING') await advance(work, { from: job.processed, succeeded: 0, failed: 0 });
+    if (job.state === 'CANCELING') await cancelRest(work);
     else await (job.operation === 'export' ? exportRecords(work) : importRows(work));
   } catch (error) {
     // It goes on in another process, from its last committed chunk.
@@ -29,6 +29,14 @@ export async function workOn(deps: BulkDeps, { tenantId, jobId }: JobName, signa
     if (!failure) throw error;
     await endWith(work, failure);
   }
+}
+
+/** Of a job whose process was lost while it was being canceled. */
+async function cancelRest(work: Work): Promise<void> {
+  const { operation, processed } = work.job;
+  const from = operation === 'export' ? processed : await settleChunk(work, processed);
+  // Nothing happens when the chunk has ended it.
+  await advance(work, { from, succeeded: 0, failed: 0 });
 }
 
 async function takeUp(
@@ -65,8 +73,9 @@ function failureOf(error: unknown, { attempts }: JobRow): BulkFailure | null {
   return { code: 'INTERNAL_ERROR', message: 'The job could not go on after many attempts.' };
 }
 
-/** Ends a job at the last chunk that it has committed. */
-async function endWith({ deps, tenantId, job, ...work }: Work, error: BulkFailure): Promise<void> {
+/** Ends a job behind the last chunk that was committed. */
+async function endWith(work: Work, error: BulkFailure): Promise<void> {
+  const { deps, tenantId, job } = work;
   const now = await deps.database.shared('bulk', tenantId, (tx) =>
     tx.first<{ processed: number }>({
       text: 'SELECT processed FROM bulk.jobs WHERE tenant_id = $1::uuid AND job_id = $2::uuid',
@@ -74,6 +83,6 @@ async function endWith({ deps, tenantId, job, ...work }: Work, error: BulkFailur
     }),
   );
   if (!now) return;
-  const ends = { state: 'FAILED', error } as const;
-  await advance({ deps, tenantId, job, ...work }, { from: now.processed, succeeded: 0, failed: 0, ends });
+  const from = job.operation === 'export' ? now.processed : await settleChunk(work, now.processed);
+  await advance(work, { from, succeeded: 0, failed: 0, ends: { state: 'FAILED', error } });
 }

@@ -51,6 +51,10 @@ export function formViolations(
   return found;
 }
 
+/** Why a row cannot be written, whatever is stored. */
+export const formErrors = (written: Written, row: RowToWrite): readonly RowError[] =>
+  row.refused ?? formViolations(written, row).map(({ code, message, pointer }) => ({ code, message, pointer }));
+
 /** An external id as an address would hold it; null: it is none. */
 function keyText(value: unknown): string | null {
   if (value instanceof ExactNumber) return value.text;
@@ -102,13 +106,13 @@ function inRow(pointer: string): string {
 }
 
 /** A row whose form is wrong. */
-export const malformedRow = (index: number, violations: readonly Violation<ErrorCode>[]): RowResult => ({
+export const malformedRow = (index: number, errors: readonly RowError[]): RowResult => ({
   index,
   id: null,
   status: 400,
   etag: null,
   created: false,
-  errors: violations.map(({ code, message, pointer }) => ({ code, message, pointer })),
+  errors,
 });
 
 /** Outcome of a valid row of a write that leaves nothing, because another row failed. */

@@ -31,7 +31,7 @@ import { standardObject } from '../write/standard-objects.ts';
 import { TaskSequence } from '../write/tasks.ts';
 import { matchVersion } from '../write/update.ts';
 import type { MutationDeps, Step, Write } from '../write/write.ts';
-import { callOf, failed, formViolations, malformedRow, refusedRow, rolledBack } from './row.ts';
+import { callOf, failed, formErrors, malformedRow, refusedRow, rolledBack } from './row.ts';
 import { createSet, mayBeSet, type SetRow, type SetRun, updateSet, upsertSet } from './sets.ts';
 
 /** A write of rows in progress. */
@@ -49,16 +49,7 @@ export async function writeRowsOf(
   input: RowsToWrite & { readonly key: string },
 ): Promise<RowsWritten> {
   const { key: text, ...rows } = input;
-  const { clientId, userId, requestId } = request;
-  const key: IdempotencyKey = {
-    clientId,
-    userId,
-    requestId,
-    key: text,
-    fingerprint: hash('sha256', JSON.stringify(rows)),
-    checkOnly: input.checkOnly,
-    part: false,
-  };
+  const key = keyOf(request, text, input.checkOnly);
   const operationId = OPERATION_IDS.get(input.operation) ?? '';
   const call = { operationId, path: { objectApiName: input.objectApiName }, query: {}, headers: {} };
   let results: readonly RowResult[] = [];
@@ -66,12 +57,40 @@ export async function writeRowsOf(
     const { body } = await writeRows(deps, request, call, rows, key, (undone) => {
       results = undone;
     });
-    return JSON.parse(String(body));
+    if (body !== null) return JSON.parse(String(body));
+    throw new PlatformError('WRITE_CONTENTION', 'Somebody has settled that these rows are not written.', {
+      retryAfterSeconds: 1,
+    });
   } catch (error) {
     if (!(error instanceof PlatformError) || error.code !== 'COMPOSITE_FAILED') throw error;
     return { committed: false, results };
   }
 }
+
+/** The outcome under a key of writeRowsOf; null: there is none. A write that is under way is waited for, and a later one finds the key taken. */
+export async function settleRows(
+  { platform: { database } }: MutationDeps,
+  request: RequestContext,
+  text: string,
+): Promise<RowsWritten | null> {
+  const key = keyOf(request, text, false);
+  const call = { operationId: 'data.rows.settle', path: {}, query: {}, headers: {} };
+  const { body } = await runIdempotent({ database, request, call, key, service: 'data' }, (attempt) =>
+    attempt.inUnit(async (unit) => (await unit.claim()) ?? unit.complete({ body: null })),
+  );
+  return body === null ? null : JSON.parse(String(body));
+}
+
+/** The key names rows that are always the same, whatever way they are read: the file of a job does not change. */
+const keyOf = ({ clientId, userId, requestId }: RequestContext, key: string, checkOnly: boolean): IdempotencyKey => ({
+  clientId,
+  userId,
+  requestId,
+  key,
+  fingerprint: hash('sha256', key),
+  checkOnly,
+  part: false,
+});
 
 /** Answers RowsWritten. Throws COMPOSITE_FAILED when a row was refused and nothing is committed therefore. */
 export async function writeRows(
@@ -144,7 +163,7 @@ async function writeSet(
   const write = SETS[input.operation];
   if (!write || !mayBeSet(run)) return new Map();
   const rows = input.rows.flatMap((row, index): SetRow[] => {
-    if (row.duplicateConfirmation !== undefined || formViolations(input, row).length > 0) return [];
+    if (row.duplicateConfirmation !== undefined || formErrors(input, row).length > 0) return [];
     const lastWins = input.conflictPolicy === 'lastWriteWins' && row.ifMatch === undefined;
     return [{ index, call: callOf(input, row), lastWins }];
   });
@@ -166,7 +185,7 @@ async function writeRow(
   shown: RowError | null = null,
 ): Promise<RowResult> {
   const { deps, unit, input, sequence } = run;
-  const malformed = formViolations(input, row);
+  const malformed = formErrors(input, row);
   if (malformed.length > 0) return malformedRow(index, malformed);
   const call = callOf(input, row);
   const lastWins = input.conflictPolicy === 'lastWriteWins' && row.ifMatch === undefined;

@@ -4,7 +4,7 @@ import type { DataHandlers, Handlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
 import { loadSamples } from './samples.ts';
 
-export const writeActions = ({ write, check, rows }: Handlers, database: Database, tenants: Tenants) =>
+export const writeActions = ({ write, check, rows, settledRows }: Handlers, database: Database, tenants: Tenants) =>
   ({
     'records.create': write('create'),
     'records.update': write('update'),
@@ -12,6 +12,7 @@ export const writeActions = ({ write, check, rows }: Handlers, database: Databas
     'records.upsert': write('upsert'),
     'records.restore': write('restore'),
     'records.check': check,
+    'rows.settle': settledRows,
     'rows.write': rows,
     'samples.load': (ctx) => loadSamples(database, tenants, ctx.params),
   }) satisfies Partial<DataHandlers>;
