@@ -16,6 +16,7 @@ import { etagOf } from '../sql.ts';
 import { shapeOfValues } from '../write/create.sql.ts';
 import { checkCreate, insertMany } from '../write/create.ts';
 import { activeRules } from '../write/duplicate-rules.ts';
+import { possibleDuplicates } from '../write/duplicates-together.ts';
 import { namesFiles } from '../write/files.ts';
 import { endsTransaction, inSavepoint, refusalOf } from '../write/parts.ts';
 import { movesItself } from '../write/rollups.ts';
@@ -55,73 +56,145 @@ export interface SetRun {
 }
 
 type Pending = readonly [SetRow, Write];
-/** Outcomes by index of the row. Rows without one are to be written by themselves. */
+/** Outcomes by index of the row. */
 type Outcomes = Map<number, RowResult>;
 
-/** True when nothing looks at the records of the object one by one. */
-export const mayBeSet = ({ unit, access: { object } }: SetRun): boolean =>
-  unit.request.agentRunId === null && !standardObject(object) && activeRules(object).length === 0;
+/** The first rows; those without an outcome are to be written by themselves, before the rows behind them. */
+export interface Stretch {
+  readonly outcomes: ReadonlyMap<number, RowResult>;
+  /** Index of the first row behind them. */
+  readonly end: number;
+}
 
-export async function createSet(run: SetRun, rows: readonly SetRow[]): Promise<Outcomes> {
+/** True when nothing else looks at the records of the object one by one. */
+export const mayBeSet = ({ unit, access: { object } }: SetRun): boolean =>
+  unit.request.agentRunId === null && !standardObject(object);
+
+export async function createSet(run: SetRun, rows: readonly SetRow[]): Promise<Stretch> {
+  const { together, end } = firstStretch(run, rows, () => null);
   const outcomes: Outcomes = new Map();
-  const ready = await checked(run, outcomes, withoutFiles(run, rows), 'create', checkCreate);
+  await storeSet(run, outcomes, together, []);
+  return { outcomes, end };
+}
+
+export async function updateSet(run: SetRun, rows: readonly SetRow[]): Promise<Stretch> {
+  // A record that is changed twice is changed again afterwards.
+  const { together, end } = firstStretch(run, rows, ({ call }) => call.path['id'] ?? null);
+  const outcomes: Outcomes = new Map();
+  await storeSet(run, outcomes, [], together);
+  return { outcomes, end };
+}
+
+/**
+ * The rows that may be stored together: one that has files or a confirmation of duplicates, or the record of an earlier one,
+ * may not. Under duplicate rules they end before the first such row, which those behind it are to be compared with.
+ */
+function firstStretch(
+  { access: { object } }: SetRun,
+  rows: readonly SetRow[],
+  recordOf: (row: SetRow) => unknown,
+): { readonly together: readonly SetRow[]; readonly end: number } {
+  const records = new Set<unknown>();
+  const isApart = (row: SetRow): boolean => {
+    const { body, headers } = row.call;
+    if (headers.duplicateConfirmation !== undefined || namesFiles({ object, body: membersOf(body) })) return true;
+    const record = recordOf(row);
+    return record !== null && (records.has(record) || !records.add(record));
+  };
+  const whole = Number.POSITIVE_INFINITY;
+  if (activeRules(object).length === 0) return { together: rows.filter((row) => !isApart(row)), end: whole };
+  const place = rows.findIndex(isApart);
+  const first = rows[place];
+  return first ? { together: rows.slice(0, place), end: first.index + 1 } : { together: rows, end: whole };
+}
+
+/** Stores what can be stored together, and notes the outcomes. */
+async function storeSet(
+  run: SetRun,
+  outcomes: Outcomes,
+  creates: readonly SetRow[],
+  updates: readonly SetRow[],
+): Promise<void> {
+  const made = await checked(run, outcomes, creates, 'create', checkCreate);
   // A row may name another one by an external id, which is there when the rows before it are stored.
-  const apart = ready.filter(([, { given, object }]) =>
+  const namesOwn = made.some(([, { given, object }]) =>
     given.some(({ lookup }) => lookup?.targets.some((target) => target.object.apiName === object.apiName)),
   );
-  if (apart.length > 0) return outcomes;
-  // The first of several rows has a unique value, whatever the order in which shapes are stored.
-  const taken = new Set<string>();
-  const firsts = ready.filter(([, { given }]) => {
-    const values = given.flatMap(({ field, value }) =>
-      field.unique && value !== null ? [`${field.apiName} ${String(value).toLowerCase()}`] : [],
-    );
-    const isFirst = values.every((value) => !taken.has(value));
-    for (const value of values) taken.add(value);
-    return isFirst;
-  });
-  for (const group of Map.groupBy(firsts, ([, write]) => shapeOfValues(write)).values())
-    await byHalves(run, outcomes, group, async (some) => {
+  if (namesOwn && activeRules(run.access.object).length > 0) return;
+  const locked = await lockedUpdates(run, outcomes, updates);
+  const ready = [...(namesOwn ? [] : made), ...locked].sort(([a], [b]) => a.index - b.index);
+  const apart = await writtenApart(ready);
+  const together = ready.filter(([, write]) => !apart.has(write));
+  const isNew = ([, { mutation }]: Pending): boolean => mutation === 'create';
+  for (const group of Map.groupBy(together.filter(isNew), ([, write]) => shapeOfValues(write)).values())
+    await byHalves(run, outcomes, group, async (some, rows) => {
       const refusals = await insertMany(some);
       let made = 0;
       const results = some.map((write, place) => {
         const refusal = refusals[place] ?? null;
         if (refusal) return refusal;
         made++;
+        run.sequence.noteCreated(write.id, rows[place]?.index);
         return { id: write.unit.checkOnly ? null : write.id, status: 201, etag: etagOf(1), created: true };
       });
       run.sequence.count(made);
       return results;
     });
-  return outcomes;
+  const shapes = Map.groupBy(
+    together.filter((pending) => !isNew(pending)),
+    ([, { changed }]) => changed.map(({ field, value }) => `${field.apiName}${value === null ? '-' : ''}`).join(),
+  );
+  for (const same of shapes.values())
+    await byHalves(run, outcomes, same, async (some) => {
+      await updateMany(some);
+      run.sequence.count(some.length);
+      return some.map((write) => ({
+        id: write.id,
+        status: 200,
+        etag: etagOf(write.recordVersion + 1),
+        created: false,
+      }));
+    });
 }
 
-export async function updateSet(run: SetRun, rows: readonly SetRow[]): Promise<Outcomes> {
-  const outcomes: Outcomes = new Map();
-  // In the order of their ids, as others lock them; a record that is changed twice is changed again afterwards.
-  const ids = new Set<string>();
-  const first = withoutFiles(run, rows).filter(({ call }) => {
-    const id = call.path['id'] ?? '';
-    return !ids.has(id) && ids.add(id);
-  });
-  first.sort((a, b) => ((a.call.path['id'] ?? '') < (b.call.path['id'] ?? '') ? -1 : 1));
-  const read = await checked(run, outcomes, first, 'update', readUpdate);
-  for (const group of Map.groupBy(read, ([, write]) => shapeOfValues(write)).values()) {
-    const locked: Pending[] = [];
-    await byHalves(run, outcomes, group, async (some) => {
+/** Of writes in their order, those that must find what the others have stored. */
+async function writtenApart(ready: readonly Pending[]): Promise<ReadonlySet<Write>> {
+  const apart = new Set<Write>();
+  // The first of several rows has a unique value, whatever the order in which shapes are stored.
+  const taken = new Set<string>();
+  for (const [, write] of ready) {
+    const stored = write.mutation === 'create' ? write.given : write.changed;
+    const values = stored.flatMap(({ field, value }) =>
+      field.unique && value !== null ? [`${field.apiName} ${String(value).toLowerCase()}`] : [],
+    );
+    if (values.some((value) => taken.has(value)) || (write.mutation === 'update' && movesItself(write)))
+      apart.add(write);
+    for (const value of values) taken.add(value);
+  }
+  const [first, ...others] = ready.map(([, write]) => write);
+  return first ? apart.union(await possibleDuplicates([first, ...others])) : apart;
+}
+
+/** Updates whose records are locked, and which pass the checks and change something; the others have an outcome then. */
+async function lockedUpdates(run: SetRun, outcomes: Outcomes, rows: readonly SetRow[]): Promise<Pending[]> {
+  const locked: Pending[] = [];
+  // In the order of their ids, as others lock them.
+  const ordered = rows.toSorted((a, b) => ((a.call.path['id'] ?? '') < (b.call.path['id'] ?? '') ? -1 : 1));
+  const read = await checked(run, outcomes, ordered, 'update', readUpdate);
+  for (const group of Map.groupBy(read, ([, write]) => shapeOfValues(write)).values())
+    await byHalves(run, outcomes, group, async (some, rows) => {
       const found = lockMany(some);
       if (!found) throw new Error('Rows of one shape have several statements.');
       const answers = await found;
       const results: (Stored | PlatformError | null)[] = [];
       for (const [place, write] of some.entries()) {
-        const pending = group.find(([, one]) => one === write);
-        const row = answers[place];
-        if (!pending || !row) throw new Error('The statement has not answered for each row.');
-        const steps = pending[0].lastWins ? run.withoutVersion : (own: readonly Step[]) => own;
+        const [row, answer] = [rows[place], answers[place]];
+        if (!row || !answer) throw new Error('The statement has not answered for each row.');
+        const steps = row.lastWins ? run.withoutVersion : (own: readonly Step[]) => own;
         results.push(
-          await checkLocked(write, row, steps).then(
+          await checkLocked(write, answer, steps).then(
             () => {
-              if (write.changed.length > 0) locked.push(pending);
+              if (write.changed.length > 0) locked.push([row, write]);
               return write.changed.length > 0
                 ? null
                 : { id: write.id, status: 200, etag: etagOf(write.recordVersion), created: false };
@@ -135,39 +208,28 @@ export async function updateSet(run: SetRun, rows: readonly SetRow[]): Promise<O
       }
       return results;
     });
-    const shapes = Map.groupBy(
-      locked.filter(([{ index }, write]) => !outcomes.has(index) && !movesItself(write)),
-      ([, { changed }]) => changed.map(({ field, value }) => `${field.apiName}${value === null ? '-' : ''}`).join(),
-    );
-    for (const same of shapes.values())
-      await byHalves(run, outcomes, same, async (some) => {
-        await updateMany(some);
-        run.sequence.count(some.length);
-        return some.map((write) => ({
-          id: write.id,
-          status: 200,
-          etag: etagOf(write.recordVersion + 1),
-          created: false,
-        }));
-      });
-  }
-  return outcomes;
+  return locked.filter(([{ index }]) => !outcomes.has(index));
 }
 
 /** Creates and updates, as the external ids of the rows say. */
-export async function upsertSet(run: SetRun, rows: readonly SetRow[]): Promise<Outcomes> {
+export async function upsertSet(run: SetRun, rows: readonly SetRow[]): Promise<Stretch> {
   const { access, unit, deps, sequence } = run;
   const outcomes: Outcomes = new Map();
-  const keyed: { readonly row: SetRow; readonly key: Omit<ExternalKey, 'found'> }[] = [];
+  const keys = new Map<SetRow, Omit<ExternalKey, 'found'>>();
   for (const row of rows)
     try {
-      keyed.push({ row, key: externalKey(access, row.call) });
+      keys.set(row, externalKey(access, row.call));
     } catch (error) {
       outcomes.set(row.index, refusedRow(row.index, null, await refusalOf(deps, sequence.view, row.call, null, error)));
     }
-  const [some] = keyed;
+  // The second row with a key changes what the first has made.
+  const { together, end } = firstStretch(run, [...keys.keys()], (row) => keys.get(row)?.value);
+  const keyed = together.flatMap((row) => {
+    const key = keys.get(row);
+    return key ? [{ row, key }] : [];
+  });
   // Without an index that keeps it unique, each is looked for while others wait.
-  if (!some?.key.field.unique) return outcomes;
+  if (!keyed[0]?.key.field.unique) return { outcomes, end };
   const found = await unit.tx.all<FoundRecord | { id: null }>(
     findManySql(
       sequence.view,
@@ -177,14 +239,10 @@ export async function upsertSet(run: SetRun, rows: readonly SetRow[]): Promise<O
   );
   const creates: SetRow[] = [];
   const updates: SetRow[] = [];
-  const seen = new Set<unknown>();
   for (const [place, { row, key }] of keyed.entries()) {
     const record = found[place];
-    // The second row with a key changes what the first has made.
-    if (seen.has(key.value) || !record) continue;
-    seen.add(key.value);
     const { call } = row;
-    if (record.id !== null)
+    if (record?.id)
       updates.push({
         ...row,
         call: { ...call, path: { ...call.path, id: record.id } },
@@ -192,14 +250,9 @@ export async function upsertSet(run: SetRun, rows: readonly SetRow[]): Promise<O
       });
     else if (call.headers.ifMatch === undefined) creates.push({ ...row, external: { ...key, found: null } });
   }
-  for (const [index, result] of await createSet(run, creates)) outcomes.set(index, result);
-  for (const [index, result] of await updateSet(run, updates)) outcomes.set(index, result);
-  return outcomes;
+  await storeSet(run, outcomes, creates, updates);
+  return { outcomes, end };
 }
-
-/** Files are held one record at a time. */
-const withoutFiles = ({ access: { object } }: SetRun, rows: readonly SetRow[]): SetRow[] =>
-  rows.filter(({ call }) => !namesFiles({ object, body: membersOf(call.body) }));
 
 type Stored = Omit<RowResult, 'index' | 'errors'>;
 
@@ -257,13 +310,17 @@ async function byHalves(
   run: SetRun,
   outcomes: Outcomes,
   group: readonly Pending[],
-  work: (writes: readonly [Write, ...Write[]]) => Promise<readonly (Stored | PlatformError | null)[]>,
+  work: (
+    writes: readonly [Write, ...Write[]],
+    rows: readonly SetRow[],
+  ) => Promise<readonly (Stored | PlatformError | null)[]>,
 ): Promise<void> {
   const [first, ...others] = group.map(([, write]) => Object.assign(write, { place: run.sequence.place }));
   if (!first) return;
   const writes = [first, ...others] as const;
   try {
-    const results = await inSavepoint(run.unit, () => work(writes));
+    const rows = group.map(([row]) => row);
+    const results = await inSavepoint(run.unit, () => work(writes, rows));
     for (const [place, [{ index }]] of group.entries()) {
       const result = results[place];
       if (result instanceof Error) outcomes.set(index, refusedRow(index, null, result));

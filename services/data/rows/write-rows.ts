@@ -28,11 +28,11 @@ import { lockStateSql } from '../write/checks.sql.ts';
 import { inSavepoint, refusalOf, within } from '../write/parts.ts';
 import { runWithin } from '../write/run-mutation.ts';
 import { standardObject } from '../write/standard-objects.ts';
-import { TaskSequence } from '../write/tasks.ts';
+import { type TaskPlace, TaskSequence } from '../write/tasks.ts';
 import { matchVersion } from '../write/update.ts';
 import type { MutationDeps, Step, Write } from '../write/write.ts';
 import { callOf, failed, formErrors, malformedRow, refusedRow, rolledBack } from './row.ts';
-import { createSet, mayBeSet, type SetRow, type SetRun, updateSet, upsertSet } from './sets.ts';
+import { createSet, mayBeSet, type SetRow, type SetRun, type Stretch, updateSet, upsertSet } from './sets.ts';
 
 /** A write of rows in progress. */
 interface RowsRun {
@@ -143,31 +143,38 @@ async function written(deps: MutationDeps, unit: Unit, view: View, input: RowsTo
     input,
     sequence: new TaskSequence(unit, view, { size: rows.length }),
   };
-  const together = await writeSet(run, access);
   const results: RowResult[] = [];
   const work = new LongWork();
-  for (const [index, row] of rows.entries()) {
-    if (work.isLong) await work.turn();
-    results.push(together.get(index) ?? (await writeRow(run, row, index)));
+  for (let end = 0; end < rows.length; ) {
+    const stretch = await writeSet(run, access, end);
+    end = Math.min(stretch.end, rows.length);
+    for (const row of rows.slice(results.length, end)) {
+      if (work.isLong) await work.turn();
+      const index = results.length;
+      results.push(stretch.outcomes.get(index) ?? (await writeRow(run, row, index)));
+    }
   }
   if (!allOrNone || !results.some(failed)) return { committed: !unit.checkOnly, results };
   return { committed: false, results: results.map((result) => (failed(result) ? result : rolledBack(result))) };
 }
 
-/** Writes rows together, as far as that can be done; their outcomes by index. */
+/** Writes rows from `first` on together, as far as that can be done. */
 async function writeSet(
   { deps, unit, sequence, input }: RowsRun,
   access: ObjectAccess,
-): Promise<ReadonlyMap<number, RowResult>> {
+  first: number,
+): Promise<Stretch> {
   const run: SetRun = { deps, unit, sequence, access, withoutVersion };
   const write = SETS[input.operation];
-  if (!write || !mayBeSet(run)) return new Map();
+  const none = { outcomes: new Map(), end: input.rows.length };
+  if (!write || !mayBeSet(run)) return none;
   const rows = input.rows.flatMap((row, index): SetRow[] => {
-    if (row.duplicateConfirmation !== undefined || formErrors(input, row).length > 0) return [];
+    if (index < first) return [];
+    if (formErrors(input, row).length > 0) return [];
     const lastWins = input.conflictPolicy === 'lastWriteWins' && row.ifMatch === undefined;
     return [{ index, call: callOf(input, row), lastWins }];
   });
-  return rows.length > 1 ? write(run, rows) : new Map();
+  return rows.length > 1 ? write(run, rows) : none;
 }
 
 const SETS: Readonly<Record<RowOperation, typeof createSet | null>> = {
@@ -191,18 +198,17 @@ async function writeRow(
   const lastWins = input.conflictPolicy === 'lastWriteWins' && row.ifMatch === undefined;
   let write: Write | null = null;
   try {
-    return await inSavepoint(unit, () =>
-      sequence.run(unit.part(), async (own, { view, place, created }) => {
-        const begun = (begins: Write): void => {
-          write = begins;
-        };
-        const part = { place, created, begun, ...(lastWins ? { steps: withoutVersion } : {}) };
-        const versions = lastWins ? [[]] : [];
-        const reply = await runWithin(own, { deps, view, part }, input.operation, call, ...versions);
-        if (!write) throw new Error('The row was not written.');
-        return [write, doneRow(index, write, reply, shown)];
-      }),
-    );
+    const one = async (own: Unit, { view, place, created }: TaskPlace): Promise<readonly [Write, RowResult]> => {
+      const begun = (begins: Write): void => {
+        write = begins;
+      };
+      const part = { place, created, begun, ...(lastWins ? { steps: withoutVersion } : {}) };
+      const versions = lastWins ? [[]] : [];
+      const reply = await runWithin(own, { deps, view, part }, input.operation, call, ...versions);
+      if (!write) throw new Error('The row was not written.');
+      return [write, doneRow(index, write, reply, shown)];
+    };
+    return await inSavepoint(unit, () => sequence.run(unit.part(), one, index));
   } catch (error) {
     const refusal = await refusalOf(deps, sequence.view, call, write, error);
     const { code, message, details } = refusal;

@@ -35,12 +35,18 @@ export interface Check {
 /** The state and the parents that a create locks: other writers of their records hold these before they look here. */
 export function beforeCreateSql(write: Write): Statement {
   const sql = new Sql();
+  const text = parentsOfCreateSql(write, sql);
+  return text === null ? { text: `WITH ${stateSql(write)} SELECT ${VERSION_COLUMNS} FROM state` } : sql.statement(text);
+}
+
+/** null: there are no parents to lock. */
+export function parentsOfCreateSql(write: Write, sql: Sql): string | null {
   const { cte, ids } = referencesSql(write, write.given, (item) => sql.for(item));
   const gate = ' AND EXISTS (SELECT FROM state)';
   const parents = parentLocksSql(write, { object: write.object.apiName, id: null, changed: null, moves: ids, gate });
-  if (parents.ctes.length === 0) return { text: `WITH ${stateSql(write)} SELECT ${VERSION_COLUMNS} FROM state` };
+  if (parents.ctes.length === 0) return null;
   const ctes = [stateSql(write), cte, ...parents.ctes];
-  return sql.statement(`WITH ${ctes.join(', ')} SELECT ${VERSION_COLUMNS} FROM state, refs WHERE true${parents.after}`);
+  return `WITH ${ctes.join(', ')} SELECT ${VERSION_COLUMNS} FROM state, refs WHERE true${parents.after}`;
 }
 
 /** A row when the confirmation was used before. */
@@ -50,7 +56,7 @@ export function usedSql(schema: string, { id }: Confirmation): Statement {
 }
 
 /** Below a hundredth everything is similar. */
-const leastSimilarity = ({ similarity }: Search<MatchItem>): number => Math.max(0.01, similarity - EPSILON);
+export const leastSimilarity = ({ similarity }: Search<MatchItem>): number => Math.max(0.01, similarity - EPSILON);
 
 export const similaritySql = (search: Search<Valued>): Statement => ({
   name: 'data trigram similarity',
@@ -69,6 +75,18 @@ const TRIGRAM_LOCKS = 128;
  */
 export function duplicateLocksSql(write: Write, checks: readonly Check[]): Statement {
   const sql = new Sql();
+  return sql.statement(orderedLocksSql(lockKeysSql(write, sql, checks)));
+}
+
+/** In one order everywhere, or two writes could wait for each other. */
+export const orderedLocksSql = (
+  keys: string,
+): string => `SELECT count(CASE WHEN alone THEN pg_advisory_xact_lock(id) ELSE pg_advisory_xact_lock_shared(id) END)
+  FROM (SELECT id, bool_or(alone) AS alone FROM (${keys}) locks(id, alone)
+    WHERE id IS NOT NULL GROUP BY id ORDER BY id OFFSET 0) ordered`;
+
+/** What duplicateLocksSql locks: keys, and whether alone. */
+export function lockKeysSql(write: Write, sql: Sql, checks: readonly Check[]): string {
   const name = (...parts: readonly string[]): string =>
     sql.bind([write.unit.schema, write.object.apiName, ...parts].join('|'), 'text');
   const keys = checks.flatMap(({ rule, items, present, search }) => {
@@ -81,32 +99,28 @@ export function duplicateLocksSql(write: Write, checks: readonly Check[]): State
       return `SELECT hashtextextended(${name(rule.apiName, item.field.apiName, '')} || ${form}::text, 0), true`;
     });
     for (const item of among(every.similar)) {
-      const trigrams = sharedTrigramsSql(sql, formOf(write, sql, item), leastSimilarity(every));
-      locks.push(`SELECT hashtextextended(${name('trigram', '')} || shared.bucket, 0), true FROM (${trigrams}) shared`);
+      const trigrams = sharedTrigramsSql(formOf(write, sql, item), sql.bind(leastSimilarity(every), 'float8'));
+      const bucket = `(shared.h & ${TRIGRAM_LOCKS - 1})::text`;
+      locks.push(`SELECT hashtextextended(${name('trigram', '')} || ${bucket}, 0), true FROM (${trigrams}) shared`);
     }
     if (rule.match.length > 1) locks.unshift(`SELECT hashtextextended(${name(rule.apiName)}, 0), ${whole}`);
     return locks;
   });
-  // In one order everywhere, or two writes could wait for each other.
-  return sql.statement(
-    `SELECT count(CASE WHEN alone THEN pg_advisory_xact_lock(id) ELSE pg_advisory_xact_lock_shared(id) END)
-      FROM (SELECT id, bool_or(alone) AS alone FROM (${keys.join(' UNION ALL ')}) locks(id, alone)
-        WHERE id IS NOT NULL GROUP BY id ORDER BY id OFFSET 0) ordered`,
-  );
+  return keys.join(' UNION ALL ');
 }
 
 /**
  * The trigrams of a text of which every text so similar has one: of n trigrams at least s × n are common to both, so
  * when all trigrams are put in one order, the first n − ⌈s × n⌉ + 1 of either text cannot all be missing in the other.
  */
-const sharedTrigramsSql = (sql: Sql, form: string, similarity: number): string =>
-  `SELECT (h & ${TRIGRAM_LOCKS - 1})::text AS bucket FROM (
+export const sharedTrigramsSql = (form: string, similarity: string): string =>
+  `SELECT h FROM (
     SELECT h, row_number() OVER (ORDER BY h) AS place, count(*) OVER () AS n
     FROM (SELECT hashtextextended(x, 0) AS h FROM unnest(public.show_trgm(${form})) x) hashed) placed
-  WHERE place <= n - ceil(${sql.bind(similarity, 'float8')} * n) + 1`;
+  WHERE place <= n - ceil(${similarity} * n) + 1`;
 
 /** SQL of the form of the value that the record would have. */
-const formOf = (write: Write, sql: Sql, item: Valued): string =>
+export const formOf = (write: Write, sql: Sql, item: Valued): string =>
   matchForm(item.method, item.field, valueSql(write, sql, item));
 
 function valueSql(write: Write, sql: Sql, { field, given }: Valued): string {
@@ -159,7 +173,7 @@ export function matchSql(write: Write, check: Check): Statement {
 }
 
 /** SQL of the score of a candidate, and of the FROM clause of all candidates under a condition that reach it. */
-function scoring(
+export function scoring(
   write: Write,
   sql: Sql,
   { rule, items, present, search }: Check,

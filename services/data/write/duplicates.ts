@@ -55,7 +55,7 @@ interface FiredRule {
 export async function checkDuplicates(write: Write): Promise<void> {
   const token = write.call.headers.duplicateConfirmation;
   const confirmation = token === undefined ? null : openConfirmation(write, token);
-  const checks = activeRules(write.object).flatMap((rule) => checkOf(write, rule) ?? []);
+  const checks = checksOf(write);
   if (checks.length === 0 && confirmation === null) return;
   const found = await ask(write, checks, confirmation);
   const fired = checks.flatMap((check, index) => firedRule(write, check, found[index] ?? []) ?? []);
@@ -99,6 +99,10 @@ export const mayAskDuplicates = ({ object, call }: Write, changes?: readonly Fie
     ({ match }) =>
       changes === undefined || changes.some((item) => match.some(({ field }) => field === item.field.apiName)),
   );
+
+/** The rules that may fire, of a write whose values are known, and that has locked its record if there is one. */
+export const checksOf = (write: Write): readonly Check[] =>
+  activeRules(write.object).flatMap((rule) => checkOf(write, rule) ?? []);
 
 /** Null: the rule cannot fire, or the write changes nothing that it looks at. */
 function checkOf(write: Write, rule: DuplicateRuleMeta): Check | null {

@@ -62,7 +62,7 @@ export async function runTasks(unit: Unit, context: TaskContext, tasks: readonly
 }
 
 /** What a task must know of those before it. */
-type TaskPlace = Pick<Write, 'view' | 'place' | 'created'>;
+export type TaskPlace = Pick<Write, 'view' | 'place' | 'created'>;
 
 /** The tasks of one unit, one after the other. */
 export class TaskSequence {
@@ -97,13 +97,25 @@ export class TaskSequence {
     this.#unit.tally.records += records;
   }
 
-  /** Runs a task in `own`, a part of the unit. It counts when it succeeds. `work` returns its write, and its result. */
-  async run<T>(own: Unit, work: (own: Unit, at: TaskPlace) => Promise<readonly [Write, T]>): Promise<T> {
+  /** A record that a task has made. `position`: what it is known by when it is made again; default: the next one. */
+  noteCreated(id: string, position: number = this.#created.length): void {
+    this.#created[position] = id;
+  }
+
+  /**
+   * Runs a task in `own`, a part of the unit. It counts when it succeeds. `work` returns its write, and its result. `position`
+   * as for noteCreated.
+   */
+  async run<T>(
+    own: Unit,
+    work: (own: Unit, at: TaskPlace) => Promise<readonly [Write, T]>,
+    position?: number,
+  ): Promise<T> {
     const [write, result] = await work(own, { view: this.#view, place: this.place, created: [...this.#created] });
     this.#next++;
     // The last task, which commits, has counted itself before.
     if (own.key.part) this.#unit.tally.records += own.tally.records;
-    if (write.mutation === 'create') this.#created.push(write.id);
+    if (write.mutation === 'create') this.noteCreated(write.id, position);
     if (this.#next < this.#size && standardObject(write.object)?.changesAccess)
       this.#view = await currentView(this.#unit, this.#view);
     return result;

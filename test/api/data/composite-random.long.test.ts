@@ -6,21 +6,11 @@ import assert from 'node:assert/strict';
 import { randomInt, randomUUID } from 'node:crypto';
 import type { Answer, Api } from '../../support/client.ts';
 import { fieldFile } from '../../support/metadata-tenant.ts';
+import { randomNumbers } from '../../support/random.ts';
 import { type Deals, startDeals } from './deals.ts';
 
 const RUNS = Number(process.env['COMPOSITE_RUNS'] ?? 40);
 const SEED = Number(process.env['COMPOSITE_SEED'] ?? randomInt(1_000_000));
-
-/** mulberry32: the same numbers for the same seed. */
-function random(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) % below;
-  };
-}
 
 interface Part {
   readonly referenceId: string;
@@ -127,16 +117,16 @@ describe(`random composite requests (COMPOSITE_SEED=${SEED})`, () => {
 
   it('do in one transaction what their parts do one by one, or leave nothing', async function () {
     this.timeout(RUNS * 5_000);
-    const below = random(SEED);
+    const below = randomNumbers(SEED);
     let committed = 0;
     for (let n = 0; n < RUNS; n++) {
       const seed = below(2 ** 31);
       const [together, apart] = [randomUUID(), randomUUID()];
-      const parts = request(random(seed), together);
+      const parts = request(randomNumbers(seed), together);
       const key = randomUUID();
       const send = (): Promise<Answer> => sam.post('/composite', { requests: parts }, { idempotencyKey: key });
       const reply = await send();
-      const all = await oneByOne(request(random(seed), apart));
+      const all = await oneByOne(request(randomNumbers(seed), apart));
       assert.equal(reply.status, all ? 200 : 422, `${JSON.stringify(parts)} ${reply.text}`);
       assert.deepEqual(await stateOf(together), all ? await stateOf(apart) : [], JSON.stringify(parts));
       assert.equal((await send()).status, reply.status);
@@ -148,11 +138,11 @@ describe(`random composite requests (COMPOSITE_SEED=${SEED})`, () => {
 
   it('store many rows as single writes would', async function () {
     this.timeout(RUNS * 5_000);
-    const below = random(SEED + 1);
+    const below = randomNumbers(SEED + 1);
     for (let n = 0; n < RUNS / 4; n++) {
       const [together, apart] = [randomUUID(), randomUUID()];
       const rows = (world: string, seed: number): object[] => {
-        const own = random(seed);
+        const own = randomNumbers(seed);
         return Array.from({ length: 1 + own(40) }, () => ({
           name: `n${own(9)}`,
           Stage__c: world,
