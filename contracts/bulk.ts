@@ -160,7 +160,6 @@ const RowError = Type.Object(
   },
   { title: 'BulkRowError' },
 );
-export type BulkRowError = Static<typeof RowError>;
 
 const RowResult = Type.Object(
   {
