@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Answer, Api } from '../../support/client.ts';
 import type { Deals } from '../data/deals.ts';
-import { startFiles, store } from './world.ts';
+import { startFiles, store, to } from './world.ts';
 
 const STEPS = Number(process.env['FILES_STEPS'] ?? 60);
 const seed = Number(process.env['FILES_SEED'] ?? Date.now() % 1_000_000_007);
@@ -35,6 +35,7 @@ describe(`files of random worlds (seed ${seed})`, function () {
 
   it('are read by their owners and by readers of their records alone', async () => {
     const files: File[] = [];
+    const gone: string[] = [];
     const records: Deal[] = [];
     /** Files of deals, as the test has put them there: `field` names those in Scan__c. */
     const has = new Map<string, { field: string | null; attached: Set<string> }>();
@@ -96,6 +97,21 @@ describe(`files of random worlds (seed ${seed})`, function () {
         if (done(await as(person).patch(at, { Scan__c }, { etag: await etagOf(as(person), at) })))
           has.get(deal.id)!.field = Scan__c;
       },
+      drop: async (a, _b, person) => {
+        const file = one(a, files);
+        if (!file) return;
+        const at = `/files/${file.id}`;
+        if (done(await as(person).delete(at, { etag: await etagOf(as(person), at) }))) {
+          assert.equal(file.owner, person);
+          assert.ok(
+            [...has.values()].every(({ field }) => field !== file.id),
+            'a field refers to it',
+          );
+          files.splice(files.indexOf(file), 1);
+          gone.push(file.id);
+          for (const { attached } of has.values()) attached.delete(file.id);
+        }
+      },
       remove: async (a) => {
         const deal = one(a, records);
         if (!deal || deal.deleted) return;
@@ -119,6 +135,20 @@ describe(`files of random worlds (seed ${seed})`, function () {
           const got = await as(person).get(`/files/${id}/content`);
           assert.equal(got.status, may ? 200 : 404, `${person}: ${got.text}`);
           if (may) assert.equal(got.text, content);
+          const about = await as(person).get(`/files/${id}`);
+          assert.equal(about.status, got.status);
+          for (const { recordId } of about.body.attachedTo ?? []) assert.ok(seen.has(recordId), person);
+        }
+        for (const id of gone) assert.equal((await as(person).get(`/files/${id}/content`)).status, 404);
+        for (const { id } of records) {
+          const listed = await as(person).get(`/files${to(id)}`);
+          const expected = files.filter((file) => has.get(id)!.field === file.id || has.get(id)!.attached.has(file.id));
+          if (!seen.has(id)) assert.equal(listed.status, 404);
+          else
+            assert.deepEqual(
+              listed.body.records.map(({ fileId }: { fileId: string }) => fileId).sort(),
+              expected.map((file) => file.id).sort(),
+            );
         }
       }
     };
