@@ -1,111 +1,213 @@
 /**
  * Contents of files up and down, beside the least that a server with a folder can do: node:http, SHA-256, fsync. One client, one
- * process each, in turn. `node bench/files.ts --mib 8 --rounds 20`.
+ * process each, in turn. `node bench/files.ts --mib 8 --rounds 20`; more than 10 MiB are sent in chunks, as with `--mib 5120 --rounds 1`.
  */
-import { createHash, randomBytes } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createReadStream, readFileSync } from 'node:fs';
 import { mkdtemp, open, rm } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
-import { api, tokenFor } from '../test/support/client.ts';
+import { ALL_SERVICES } from '../config/services.ts';
+import { LIMITS } from '../lib/limits.ts';
+import { type Answer, api, tokenFor } from '../test/support/client.ts';
 import { stopOwnServer } from '../test/support/database.ts';
-import { startPlatform } from '../test/support/platform.ts';
+import { createPlatformDatabase } from '../test/support/platform.ts';
+import { startProcess } from '../test/support/processes.ts';
 
 const { values } = parseArgs({
-  options: { mib: { type: 'string', default: '8' }, rounds: { type: 'string', default: '20' } },
+  options: {
+    mib: { type: 'string', default: '8' },
+    rounds: { type: 'string', default: '20' },
+    /** Of chunks. */
+    chunk: { type: 'string', default: '64' },
+    /** Folder of the least server, which this process is then. */
+    serve: { type: 'string' },
+  },
 });
 const MIB = 1024 * 1024;
 const BYTES = Number(values.mib) * MIB;
+const CHUNK = Math.min(BYTES, Number(values.chunk) * MIB);
 const ROUNDS = Number(values.rounds);
 
-/** Stores a body and reads it back. */
-interface Target {
-  readonly name: string;
-  up(bytes: Buffer): Promise<string>;
-  down(id: string): Promise<number>;
-}
-
-async function limit(folder: string): Promise<{ target: Target; server: Server }> {
+async function serveLeast(folder: string): Promise<void> {
   let last = 0;
-  const server = createServer(async (request, response) => {
-    if (request.method === 'GET')
-      return void createReadStream(join(folder, (request.url ?? '').slice(1))).pipe(response);
+  const server = createServer(async (req, res) => {
+    if (req.method === 'GET') return void createReadStream(join(folder, (req.url ?? '').slice(1))).pipe(res);
     const id = String(last++);
     const file = await open(join(folder, id), 'wx');
     const hash = createHash('sha256');
-    for await (const chunk of request as AsyncIterable<Buffer>) {
+    for await (const chunk of req as AsyncIterable<Buffer>) {
       hash.update(chunk);
       await file.write(chunk);
     }
     await file.sync();
     await file.close();
-    response.setHeader('repr-digest', hash.digest('base64'));
-    response.end(id);
+    res.setHeader('repr-digest', hash.digest('base64'));
+    res.end(id);
   }).listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  const target: Target = {
-    name: 'node:http',
-    up: async (body) => (await fetch(at, { method: 'POST', body: new Uint8Array(body) })).text(),
-    down: async (id) => (await (await fetch(at + id)).arrayBuffer()).byteLength,
-  };
-  return { target, server };
+  await once(server, 'listening');
+  console.info(String((server.address() as AddressInfo).port));
 }
 
-async function platformTarget(baseUrl: string): Promise<Target> {
+/** Stores a content, which is the piece again and again, and reads it back. */
+interface Target {
+  readonly name: string;
+  readonly pid: number;
+  up(piece: Buffer, sha256: Uint8Array): Promise<string>;
+  down(id: string): Promise<number>;
+  stop(): Promise<unknown>;
+}
+
+function* pieces(piece: Buffer): Generator<Buffer> {
+  for (let sent = 0; sent < BYTES; sent += piece.length) yield piece.subarray(0, BYTES - sent);
+}
+
+async function read(url: string, headers: Record<string, string> = {}): Promise<number> {
+  const sent = request(url, { headers }).end();
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+  let bytes = 0;
+  for await (const chunk of answer as AsyncIterable<Buffer>) bytes += chunk.length;
+  return bytes;
+}
+
+async function least(folder: string): Promise<Target> {
+  const child = spawn(process.execPath, [import.meta.filename, '--serve', folder], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [port] = (await once(child.stdout, 'data')) as [Buffer];
+  const at = `http://127.0.0.1:${port.toString().trim()}/`;
+  return {
+    name: 'node:http',
+    pid: child.pid!,
+    up: async (piece) => {
+      const sent = request(at, { method: 'POST', headers: { 'content-length': String(BYTES) } });
+      const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
+      await pipeline(Readable.from(pieces(piece)), sent);
+      const [answer] = await answered;
+      return (await answer.toArray()).join('');
+    },
+    down: (id) => read(at + id),
+    stop: async () => child.kill(),
+  };
+}
+
+async function platform(folder: string): Promise<Target> {
+  const database = await createPlatformDatabase();
+  const started = await startProcess({
+    services: [...ALL_SERVICES],
+    databaseUrl: database.url,
+    natsUrl: '',
+    env: {
+      DATA_DIR: folder,
+      SEED_DEMO: 'false',
+      ...(process.env['FILES_KEY'] ? { FILES_KEY: process.env['FILES_KEY'] } : {}),
+    },
+  });
+  const { baseUrl, pid } = started;
   const token = await tokenFor(baseUrl, 'sam');
   const sam = api(baseUrl, token);
+  const answered = async (expected: number, work: Promise<Answer>) => {
+    const reply = await work;
+    if (reply.status !== expected) throw new Error(reply.text);
+    return reply.body;
+  };
+  const inOneRequest = async (bytes: Buffer, sha256: Uint8Array): Promise<string> => {
+    const headers = {
+      'content-type': 'application/octet-stream',
+      'x-file-name': 'bench.bin',
+      'content-digest': `sha-256=:${Buffer.from(sha256).toString('base64')}:`,
+    };
+    return (await answered(201, sam.send('POST', '/files', bytes, { headers }))).fileId;
+  };
+  const inChunks = async (piece: Buffer, sha256: Uint8Array): Promise<string> => {
+    const begun = { name: 'bench.bin', contentType: 'application/octet-stream', size: BYTES };
+    const at = `/files/uploads/${(await answered(201, sam.post('/files/uploads', begun))).uploadId}`;
+    let offset = 0;
+    for (const bytes of pieces(piece)) {
+      const sent = request(`${baseUrl}/api/v1${at}`, {
+        method: 'PATCH',
+        headers: {
+          authorization: `Bearer ${token}`,
+          'content-type': 'application/offset+octet-stream',
+          'upload-offset': String(offset),
+          'content-length': String(bytes.length),
+        },
+      }).end(bytes);
+      const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+      const text = (await answer.toArray()).join('');
+      if (answer.statusCode !== 204) throw new Error(text);
+      offset += bytes.length;
+    }
+    const from = performance.now();
+    const complete = { sha256: Buffer.from(sha256).toString('hex') };
+    const { fileId } = await answered(201, sam.post(`${at}/complete`, complete, { idempotencyKey: randomUUID() }));
+    console.info(`completed in ${Math.round(performance.now() - from)} ms`);
+    return fileId;
+  };
   return {
     name: 'platform',
-    up: async (bytes) => {
-      const reply = await sam.send('POST', '/files', bytes, {
-        headers: {
-          'content-type': 'application/octet-stream',
-          'x-file-name': 'bench.bin',
-          'content-digest': `sha-256=:${createHash('sha256').update(bytes).digest('base64')}:`,
-        },
-      });
-      if (reply.status !== 201) throw new Error(reply.text);
-      return reply.body.fileId;
-    },
-    down: async (id) => {
-      const content = await fetch(`${baseUrl}/api/v1/files/${id}/content`, {
-        headers: { authorization: `Bearer ${token}` },
-      });
-      return (await content.arrayBuffer()).byteLength;
+    pid,
+    up: (piece, sha256) =>
+      BYTES <= LIMITS.file_body_max_bytes ? inOneRequest(piece, sha256) : inChunks(piece, sha256),
+    down: (id) => read(`${baseUrl}/api/v1/files/${id}/content`, { authorization: `Bearer ${token}` }),
+    stop: async () => {
+      await started.stop();
+      await database.drop();
     },
   };
 }
 
-const folder = await mkdtemp(join(tmpdir(), 'erp-bench-files-'));
-const platform = await startPlatform({ env: { DATA_DIR: folder } });
-const { target, server } = await limit(folder);
-try {
-  const targets = [target, await platformTarget(platform.baseUrl)];
-  const taken = targets.map((one) => ({ ...one, upMs: 0, downMs: 0 }));
-  for (let round = -2; round < ROUNDS; round++)
-    for (const one of taken) {
-      const { name, up, down } = one;
-      const bytes = randomBytes(BYTES);
-      const from = performance.now();
-      const id = await up(bytes);
-      const between = performance.now();
-      if ((await down(id)) !== BYTES) throw new Error(`${name} has answered other bytes.`);
-      const to = performance.now();
-      if (round < 0) continue;
-      one.upMs += between - from;
-      one.downMs += to - between;
-    }
-  for (const { name, upMs, downMs } of taken) {
-    const rate = (ms: number): string => `${Math.round((ROUNDS * BYTES) / MIB / (ms / 1_000))} MiB/s`;
-    console.info(`${name}: up ${rate(upMs)}, down ${rate(downMs)}, ${ROUNDS} times ${values.mib} MiB`);
+/** The most memory that the process has had, in MiB; Linux alone says it. */
+function peakOf(pid: number): number | null {
+  try {
+    return Math.round(Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024);
+  } catch {
+    return null;
   }
-} finally {
-  server.close();
-  await platform.stop();
-  await stopOwnServer();
-  await rm(folder, { recursive: true, force: true });
 }
+
+async function compare(): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'erp-bench-files-'));
+  const targets = [await least(folder), await platform(folder)];
+  try {
+    const taken = targets.map((one) => ({ ...one, upMs: 0, downMs: 0, before: peakOf(one.pid) }));
+    const warmUp = BYTES <= LIMITS.file_body_max_bytes ? 2 : 0;
+    for (let round = -warmUp; round < ROUNDS; round++) {
+      const piece = randomBytes(CHUNK);
+      const hash = createHash('sha256');
+      for (const bytes of pieces(piece)) hash.update(bytes);
+      const sha256 = hash.digest();
+      for (const one of taken) {
+        const from = performance.now();
+        const id = await one.up(piece, sha256);
+        const between = performance.now();
+        if ((await one.down(id)) !== BYTES) throw new Error(`${one.name} has answered other bytes.`);
+        const to = performance.now();
+        if (round < 0) continue;
+        one.upMs += between - from;
+        one.downMs += to - between;
+      }
+    }
+    for (const { name, pid, upMs, downMs, before } of taken) {
+      const rate = (ms: number): string => `${Math.round((ROUNDS * BYTES) / MIB / (ms / 1_000))} MiB/s`;
+      console.info(
+        `${name}: up ${rate(upMs)}, down ${rate(downMs)}, ${ROUNDS} times ${values.mib} MiB; memory at most ${peakOf(pid)} MiB, ` +
+          `${before} before`,
+      );
+    }
+  } finally {
+    for (const { stop } of targets) await stop();
+    await stopOwnServer();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+if (values.serve === undefined) await compare();
+else await serveLeast(values.serve);

@@ -3,12 +3,13 @@
  * bus and upgrades it, and people work before and after.
  */
 import assert from 'node:assert/strict';
-import { statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ALL_SERVICES } from '../../config/services.ts';
 import { freePort } from '../../mixins/database/embedded.ts';
 import { signIn } from '../../scripts/sign-in.ts';
+import { store } from '../api/files/world.ts';
 import { type Api, api } from '../support/client.ts';
 import { exampleNamed } from '../support/examples.ts';
 import { inSteps } from '../support/steps.ts';
@@ -69,6 +70,12 @@ describe('the platform by docker-compose.yml', function () {
     const created = await sam.post('/data/Account', { name: 'Before the upgrade' });
     assert.equal(created.status, 201, created.text);
     record = created.body;
+  });
+
+  it('stores and reads files without further settings', async () => {
+    const { fileId } = await store(sam, 'in the volume');
+    assert.equal((await sam.get(`/files/${fileId}/content`)).text, 'in the volume');
+    assert.ok(readdirSync(join(installation.folder, 'volumes/contents')).length > 0);
   });
 
   it('provides the console, and commands that read whole tenants', async () => {
