@@ -85,7 +85,7 @@ async function least(folder: string): Promise<Target> {
   const at = `http://127.0.0.1:${port.toString().trim()}/`;
   return {
     name: 'node:http',
-    pid: child.pid!,
+    pid: child.pid ?? 0,
     up: async (piece) => {
       const sent = request(at, { method: 'POST', headers: { 'content-length': String(BYTES) } });
       const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
