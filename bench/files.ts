@@ -7,7 +7,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createReadStream, readFileSync } from 'node:fs';
 import { mkdtemp, open, rm } from 'node:fs/promises';
-import { createServer, type IncomingMessage, request } from 'node:http';
+import { type ClientRequest, createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -43,7 +43,7 @@ async function serveLeast(folder: string): Promise<void> {
     const id = String(last++);
     const file = await open(join(folder, id), 'wx');
     const hash = createHash('sha256');
-    for await (const chunk of req as AsyncIterable<Buffer>) {
+    for await (const chunk of req) {
       hash.update(chunk);
       await file.write(chunk);
     }
@@ -69,11 +69,13 @@ function* pieces(piece: Buffer): Generator<Buffer> {
   for (let sent = 0; sent < BYTES; sent += piece.length) yield piece.subarray(0, BYTES - sent);
 }
 
+const responseTo = (sent: ClientRequest): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => sent.once('response', resolve).once('error', reject));
+
 async function read(url: string, headers: Record<string, string> = {}): Promise<number> {
   const sent = request(url, { headers }).end();
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
   let bytes = 0;
-  for await (const chunk of answer as AsyncIterable<Buffer>) bytes += chunk.length;
+  for await (const chunk of await responseTo(sent)) bytes += chunk.length;
   return bytes;
 }
 
@@ -81,17 +83,16 @@ async function least(folder: string): Promise<Target> {
   const child = spawn(process.execPath, [import.meta.filename, '--serve', folder], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const [port] = (await once(child.stdout, 'data')) as [Buffer];
-  const at = `http://127.0.0.1:${port.toString().trim()}/`;
+  const [port] = await once(child.stdout, 'data');
+  const at = `http://127.0.0.1:${String(port).trim()}/`;
   return {
     name: 'node:http',
     pid: child.pid ?? 0,
     up: async (piece) => {
       const sent = request(at, { method: 'POST', headers: { 'content-length': String(BYTES) } });
-      const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
+      const answered = responseTo(sent);
       await pipeline(Readable.from(pieces(piece)), sent);
-      const [answer] = await answered;
-      return (await answer.toArray()).join('');
+      return (await (await answered).toArray()).join('');
     },
     down: (id) => read(at + id),
     stop: async () => child.kill(),
@@ -140,7 +141,7 @@ async function platform(folder: string): Promise<Target> {
           'content-length': String(bytes.length),
         },
       }).end(bytes);
-      const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+      const answer = await responseTo(sent);
       const text = (await answer.toArray()).join('');
       if (answer.statusCode !== 204) throw new Error(text);
       offset += bytes.length;
