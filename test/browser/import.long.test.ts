@@ -243,6 +243,34 @@ describe('the page of imports in Chromium', function () {
     assert.equal((await mapped(page))['Account number'], 'accountId.accountNumber');
   });
 
+  it('updates records by the id and version that an export has', async () => {
+    const created = await mia.post('/data/Account', { name: 'Zander', city: 'Lingen' });
+    assert.equal(created.status, 201, created.text);
+    const { page } = await open('/import?object=Account');
+    const row = `${created.body.id},Zander & Co,"${created.headers.get('etag')?.replaceAll('"', '""')}"`;
+    await choose(page, await written('export.csv', `id,name,_etag\n${row}\n`));
+    assert.ok(await page.isChecked('#operation-update'));
+    await start(page);
+    await ended(page);
+    assert.deepEqual(
+      (await accounts('Lingen')).map(({ name }) => name),
+      ['Zander & Co'],
+    );
+  });
+
+  it('remembers the columns of a file that is chosen again', async () => {
+    const { page } = await open('/import?object=Account');
+    const path = await written('again.csv', 'name,city\nAdler,Marl\n');
+    await choose(page, path);
+    await page.selectOption('select[data-column=city]', 'description');
+    await page.setInputFiles('#file', await written('again.csv', 'name,city\nAdler,Marl\nBiber,Marl\n'));
+    await page.waitForSelector('button:has-text("Import all 2 rows")');
+    assert.deepEqual(await mapped(page), { name: 'name', city: 'description' });
+    await page.setInputFiles('#file', await written('more.csv', 'name,city,phone\nAdler,Marl,1\n'));
+    await page.waitForSelector('select[data-column=phone]');
+    assert.deepEqual(await mapped(page), { name: 'name', city: 'city', phone: 'phone' });
+  });
+
   it('keeps the chosen file when its token ends', async () => {
     const { page } = await open('/import');
     await page.setInputFiles('#file', await written('kept.csv', 'name\nAdler\n'));

@@ -8,6 +8,8 @@ import { cellsOf, ERROR_COLUMN, PART_BYTES, partsOf, rowsOf, textOf } from '../.
 const LIMITS = { fileBytes: 1024 * 1024 * 1024, columns: 500 };
 /** Rows that are tried out before the import. */
 const SAMPLE_ROWS = 100;
+/** Workbooks are archives. */
+const ZIP = [0x50, 0x4b, 0x03, 0x04];
 const STEP_BYTES = 1024 * 1024;
 /** Cells of a row that are told apart by a delimiter are looked for in so many rows. */
 const COMPARED_ROWS = 20;
@@ -46,7 +48,7 @@ export async function openFile(file) {
   if (file.size > LIMITS.fileBytes)
     throw new FileRefused(`${file.name} is larger than 1 GiB. Split it, and import one part after the other.`);
   const head = await bytesAt(file, 0);
-  if (head[0] === 0x50 && head[1] === 0x4b) throw new FileRefused(WORKBOOK);
+  if (ZIP.every((byte, i) => head[i] === byte)) throw new FileRefused(WORKBOOK);
   const encoding = await encodingOf(file, head);
   const source = { file, format, encoding, delimiter: ',' };
   return { ...source, delimiter: format === 'csv' ? await delimiterOf(source) : ',' };

@@ -228,7 +228,14 @@ class Form {
         },
         this.#place.locale,
       );
-      fill(this.#rest, mappingPart(mapped, look.changed), look.part);
+      let isGuess = true;
+      const mapping = mappingPart(mapped, () => {
+        // The next file with these columns is better guessed anew than by a guess.
+        if (!isGuess) keepSettings(object.apiName, settings);
+        look.changed();
+      });
+      isGuess = false;
+      fill(this.#rest, mapping, look.part);
       look.counted(await countRows(source, signal));
     } catch (error) {
       if (chosen !== this.#chosen || signal.aborted) return;
@@ -291,10 +298,12 @@ function settingsFor(object, referenced, sample, source, locales) {
   /** @type {Settings | null} */
   const kept = JSON.parse(sessionStorage.getItem(SETTINGS + object.apiName) ?? 'null');
   const named = columns.filter((column) => !isLeftOut(column));
+  const known = kept ? Object.keys(kept.columns).filter((column) => !isLeftOut(column)) : [];
   if (
     kept &&
     operationsOf(object).includes(kept.operation) &&
-    named.every((column) => Object.hasOwn(kept.columns, column))
+    known.length === named.length &&
+    named.every((column) => known.includes(column))
   )
     return { ...kept, columns: Object.fromEntries(columns.map((column) => [column, kept.columns[column] ?? ''])) };
   const guess = guessOperation(columns, object);
