@@ -44,8 +44,11 @@ describe('bad input: addresses', function () {
     objectApiName: 'Account',
     id: uuidv7(),
     ...Object.fromEntries(
-      ['deploymentId', 'dashboardId', 'runId', 'approvalId', 'shareId', 'userId'].map((name) => [name, uuidv7()]),
+      ['deploymentId', 'dashboardId', 'runId', 'approvalId', 'shareId', 'userId', 'fileId', 'uploadId', 'jobId'].map(
+        (name) => [name, uuidv7()],
+      ),
     ),
+    partNumber: '1',
   };
   before(async function () {
     this.timeout(120_000);
@@ -63,6 +66,9 @@ describe('bad input: addresses', function () {
   /** Sends a request that is complete except for the part under test; a body is one that cannot be saved. */
   const call = (row: Operation, path: string): Promise<Answer> =>
     ada.send(row.method, path, row.requestBody ? {} : undefined, {
+      ...(row.requestBody?.kind === 'stream'
+        ? { headers: { 'content-type': row.requestBody.contentTypes?.[0] ?? 'text/csv', 'upload-offset': '0' } }
+        : {}),
       ...(row.precondition === 'ifMatch' ? { etag: '"never"' } : {}),
       ...(row.mutation ? {} : { idempotencyKey: null }),
     });

@@ -101,7 +101,7 @@ describe('bad input: bodies', function () {
         assertRefused(await call(row, text), text, 'REQUEST_MALFORMED');
     });
 
-  for (const row of OPERATIONS.filter(({ requestBody }) => requestBody)) {
+  for (const row of OPERATIONS.filter(({ requestBody }) => requestBody && requestBody.kind !== 'stream')) {
     const properties = Object.keys((row.requestBody!.schema as { properties?: object }).properties ?? {});
 
     it(`${row.operationId}: a body that is not strict JSON`, async () => {
