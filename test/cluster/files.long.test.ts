@@ -147,7 +147,7 @@ describe('files while something fails', function () {
       });
     });
     sent.write(bytes.subarray(0, bytes.length / 2));
-    await until(async () => (await blobs()).length > known);
+    await until(async () => (await blobs()).length > known, 60);
     return {
       leave: () => sent.destroy(),
       finish: () => {
@@ -175,10 +175,12 @@ describe('files while something fails', function () {
       const chunk = await halfChunk(at, MIB, bytes.subarray(MIB));
       const restarted = killAndStart(group);
       const status = await chunk.finish();
-      assert.ok([null, 503].includes(status), String(status));
+      assert.ok([null, 204, 503].includes(status), String(status));
       await restarted;
-      assert.equal(await offsetOf(at), MIB);
-      assert.equal((await insist(() => append(at, MIB, bytes.subarray(MIB)))).status, 204);
+      // As a whole or not at all; a restarted process may have answered a call that was repeated.
+      const offset = await offsetOf(at);
+      assert.ok(offset === bytes.length || (offset === MIB && status !== 204), `${status}, ${offset}`);
+      if (offset === MIB) assert.equal((await insist(() => append(at, MIB, bytes.subarray(MIB)))).status, 204);
       const key = randomUUID();
       const first = complete(at, bytes, key).catch(() => null);
       await killAndStart(group);
@@ -221,7 +223,7 @@ describe('files while something fails', function () {
     store = 'hangs';
     const chunk = await halfChunk(at, 0, bytes);
     void chunk.finish();
-    await until(() => hanging.size > 0);
+    await until(() => hanging.size > 0, 60);
     chunk.leave();
     assert.equal(await chunk.ended, null);
     assert.equal(await offsetOf(at), 0);
@@ -257,10 +259,10 @@ describe('files while something fails', function () {
     });
     sent.on('error', () => {});
     sent.write(bytes.subarray(0, 1_000));
-    await until(async () => (await blobs()).length > known);
+    await until(async () => (await blobs()).length > known, 60);
     sent.destroy();
     // Told at once: nothing waits for the sweep.
-    await until(async () => (await blobs()).length === known);
+    await until(async () => (await blobs()).length === known, 60);
     assert.equal(await count(), before);
   });
 

@@ -1,4 +1,4 @@
-/** Contents in a bucket: stored, uploaded in chunks, read in ranges and removed, as in a folder. */
+/** Contents in a bucket, encrypted: stored, uploaded in chunks, read in ranges and removed, as in a folder. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ import { sha256, startFiles, store } from './world.ts';
 
 const MIB = 1024 * 1024;
 
-describe('files in a bucket', function () {
+describe('encrypted files in a bucket', function () {
   this.timeout(120_000);
   const credentials = { AWS_ACCESS_KEY_ID: 'S3RVER', AWS_SECRET_ACCESS_KEY: 'S3RVER' };
   const saved = Object.keys(credentials).map((name) => [name, process.env[name]] as const);
@@ -30,7 +30,12 @@ describe('files in a bucket', function () {
     server = createServer(bucket.callback()).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const endpoint = encodeURIComponent(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    deals = await startFiles({ env: { FILES_URL: `s3://erp/files?region=eu-central-1&endpoint=${endpoint}` } });
+    deals = await startFiles({
+      env: {
+        FILES_URL: `s3://erp/files?region=eu-central-1&endpoint=${endpoint}`,
+        FILES_KEY: 'the key of this test, of at least 32 characters',
+      },
+    });
   });
   after(async () => {
     await deals?.platform.stop();

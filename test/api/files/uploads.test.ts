@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import { LIMITS } from '../../../lib/limits.ts';
+import { Database } from '../../../mixins/database/database.ts';
 import type { Answer, Api } from '../../support/client.ts';
 import { tokenFor } from '../../support/client.ts';
 import { until } from '../../support/until.ts';
@@ -73,6 +74,46 @@ describe('uploads in chunks', () => {
     assert.ok(Buffer.from(await whole.arrayBuffer()).equals(bytes));
     const across = await fetch(at, { headers: { ...headers, range: `bytes=${MIB - 2}-${MIB + 1}` } });
     assert.ok(Buffer.from(await across.arrayBuffer()).equals(bytes.subarray(MIB - 2, MIB + 2)));
+  });
+
+  it('are hashed as they come, and read again only where that was not possible', async () => {
+    const database = new Database(deals.platform.database.url, { size: 1, applicationName: 'test' });
+    const known = async (id: string): Promise<string | null> =>
+      (
+        await database.query<{ known: string | null }>(
+          'SELECT received_sha256 AS known FROM files.uploads WHERE upload_id = $1',
+          [id],
+        )
+      ).rows[0]!.known;
+    const bytes = randomBytes(2 * MIB + 1);
+    const uploaded = async (): Promise<string> => {
+      const id = await begin(bytes.length);
+      for (const [from, to] of [
+        [0, MIB],
+        [MIB, bytes.length],
+      ] as const) {
+        // A chunk that is refused leaves the hash as it was.
+        refused(
+          await append(id, from, bytes.subarray(from, to), { 'content-digest': digest(bytes) }),
+          409,
+          'UPLOAD_CHECKSUM_MISMATCH',
+        );
+        assert.equal((await append(id, from, bytes.subarray(from, to))).status, 204);
+        assert.equal(await known(id), sha256(bytes.subarray(0, to)));
+      }
+      return id;
+    };
+    try {
+      assert.equal((await complete(await uploaded(), sha256(bytes))).status, 201);
+      const id = await uploaded();
+      // As if a chunk had come by another gateway.
+      await database.query('UPDATE files.uploads SET received_sha256 = NULL WHERE upload_id = $1', [id]);
+      refused(await complete(id, sha256(randomBytes(3))), 409, 'UPLOAD_CHECKSUM_MISMATCH');
+      assert.equal(await known(id), sha256(bytes));
+      assert.equal((await complete(id, sha256(bytes))).status, 201);
+    } finally {
+      await database.close();
+    }
   });
 
   it('go on from the offset that they have, and from no other', async () => {

@@ -44,3 +44,27 @@ describe('FILES_URL', () => {
       );
   });
 });
+
+describe('FILES_KEY', () => {
+  const KEYS = ['a'.repeat(32), 'b'.repeat(32), 'c'.repeat(32)] as const;
+  const keysOf = (env: Record<string, string>) => readConfig(env).filesKeys;
+
+  it('comes first, and those before it after it', () => {
+    assert.deepEqual(keysOf({}), []);
+    assert.deepEqual(keysOf({ FILES_KEY: '', FILES_KEYS_PREVIOUS: '' }), []);
+    assert.deepEqual(keysOf({ FILES_KEY: KEYS[0] }), [KEYS[0]]);
+    assert.deepEqual(keysOf({ FILES_KEY: KEYS[0], FILES_KEYS_PREVIOUS: `${KEYS[1]}, ${KEYS[2]}` }), KEYS);
+  });
+
+  it('has 32 characters or more, and is needed beside earlier ones', () => {
+    for (const env of [
+      { FILES_KEY: 'short' },
+      { FILES_KEY: KEYS[0], FILES_KEYS_PREVIOUS: 'short' },
+      { FILES_KEYS_PREVIOUS: KEYS[1] },
+    ])
+      assert.throws(
+        () => keysOf(env),
+        (error) => error instanceof ConfigError && /^FILES_KEY/.test(error.message) && !/short/.test(error.message),
+      );
+  });
+});
