@@ -92,8 +92,13 @@ describe('the package', function () {
         'dist/client',
         'dist/contracts',
         'dist/lib',
+        'dist/web',
         'package.json',
       ].sort(),
+    );
+    assert.deepEqual(
+      paths.filter((path) => path.startsWith('dist/web/')),
+      ['dist/web/shared/rows.js'],
     );
     assert.deepEqual(
       paths.filter((path) => path.endsWith('.ts')),
