@@ -152,7 +152,7 @@ export class Client {
           ...options.headers,
         },
         signal: AbortSignal.timeout(PATIENCE_MS),
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(body === undefined ? {} : { body: body instanceof Uint8Array ? Buffer.from(body) : JSON.stringify(body) }),
       });
       const text = await response.text();
       const isJson = response.headers.get('content-type')?.startsWith('application/json');

@@ -51,6 +51,8 @@ export class Ledger {
   readonly lines = new Map<string, Map<string, number>>();
   /** Fields and rules by name: whether their deployment succeeded. */
   readonly deployed = new Map<string, boolean>();
+  /** Files by their ids, with the record that each is attached to. */
+  readonly files = new Map<string, { readonly recordId: string; readonly sha256: string }>();
   readonly #random: Random;
   readonly #violations: Violations;
 
@@ -91,14 +93,15 @@ export class Ledger {
 
   /** Takes a snapshot; the returned function restores it. No request may be in flight. */
   snapshot(): () => void {
-    const { records, counters, lines, deployed } = this;
-    const [length, before] = [this.intentions.length, structuredClone({ records, counters, lines, deployed })];
+    const { records, counters, lines, deployed, files } = this;
+    const [length, before] = [this.intentions.length, structuredClone({ records, counters, lines, deployed, files })];
     return () => {
       this.intentions.length = length;
       refill(records, before.records);
       refill(counters, before.counters);
       refill(lines, before.lines);
       refill(deployed, before.deployed);
+      refill(files, before.files);
     };
   }
 

@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { fieldFile, wholePackage } from '../support/metadata-tenant.ts';
 import { type Answer, Client, Over, type Traffic } from './client.ts';
+import { Contents } from './contents.ts';
 import { Follower } from './follower.ts';
 import { type Kept, type Ledger, Unexpected } from './ledger.ts';
 import { type Random, randomOf } from './random.ts';
@@ -30,6 +31,7 @@ export class Load {
   readonly #traffic: Traffic;
   readonly #ledger: Ledger;
   readonly #seed: number;
+  readonly #contents: Contents;
   #working = true;
   #number = 0;
   #times = 0;
@@ -55,6 +57,7 @@ export class Load {
     this.eve = new Client(traffic, 'eve@acme.example');
     this.marker = `storm-of-demo-${seed}`;
     this.foreignMarker = `storm-of-acme-${seed}`;
+    this.#contents = new Contents(traffic, ledger, this.people.mia, this.marker);
     traffic.foreign.set('demo', this.foreignMarker);
     traffic.foreign.set('acme', this.marker);
   }
@@ -114,6 +117,8 @@ export class Load {
       ['deployments', DEPLOYMENT_EVERY_MS, (random) => this.#deploy(random)],
       ['approvals', 1_500, () => this.#deleteUnderRun()],
       ['dashboards', 400, () => this.#runDashboard()],
+      ['files', 300, (random) => this.#contents.storeFile([...this.#ledger.counters.keys()], random)],
+      ['jobs', 5_000, (random) => this.#contents.importRows(random)],
       ['sign-ins', 3_000, (random) => this.people[random.pick(PEOPLE)].refresh()],
     ];
     this.#loops = stories.map(([name, every, story]) => this.#repeat(name, every, story));

@@ -10,6 +10,7 @@ import { Client as Connection } from 'pg';
 import { OPERATOR } from '../../config/services.ts';
 import { findNothingWrong } from '../support/consistency.ts';
 import type { Client, Traffic } from './client.ts';
+import { filesAsInLedger } from './contents.ts';
 import type { Kept, Ledger } from './ledger.ts';
 import type { Load } from './load.ts';
 
@@ -32,6 +33,7 @@ export async function checkEverything(traffic: Traffic, ledger: Ledger, load: Lo
     ['records compared with the ledger', () => recordsAsInLedger(traffic, ledger, load)],
     ['counters', () => countersAsInLedger(traffic, ledger, load)],
     ['totals of orders', () => totalsAsInLedger(traffic, ledger, load)],
+    ['files with their contents', () => filesAsInLedger(traffic, ledger, load.people.mia)],
     ['records in copies', () => copiesAsLists(traffic, load)],
     ['deals in a widget', () => widgetAsList(traffic, load)],
     ['deployments', () => deploymentsAsInLedger(traffic, ledger, load)],
