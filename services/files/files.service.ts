@@ -10,6 +10,7 @@ import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import type { FilesDeps } from './deps.ts';
 import { usageSql } from './files.sql.ts';
 import { createFile, deleteFile, getContent, getFile, listFiles, updateFile } from './items.ts';
+import { orEarlier } from './mutation.ts';
 import { registerNumbers } from './numbers.ts';
 import { SCANS, scanContent } from './scan.ts';
 import { eraseContents, sweepPeriodically } from './sweep.ts';
@@ -42,16 +43,21 @@ export default async function filesService(platform: Platform): Promise<ServiceS
       });
     };
 
+  /** Of a mutation that looks at what it changes before it asks for its key. */
+  const once = <Input extends OperationCall>(
+    handler: (deps: FilesDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
+  ) => answer<Input>((given, request, input) => orEarlier(given, request, input, () => handler(given, request, input)));
+
   return {
     name: 'files',
     actions: {
       'items.create': answer(createFile),
       'items.list': answer(listFiles),
       'items.get': answer(getFile),
-      'items.update': answer(updateFile),
-      'items.delete': answer(deleteFile),
+      'items.update': once(updateFile),
+      'items.delete': once(deleteFile),
       'content.get': answer(getContent),
-      'uploads.create': answer(createUpload),
+      'uploads.create': once(createUpload),
       'uploads.get': answer(getUpload),
       'uploads.append': answer(appendChunk),
       'uploads.complete': answer(completeUpload),

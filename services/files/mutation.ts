@@ -1,6 +1,7 @@
 /** The frame of mutations that take bytes, or look at them, before they begin. */
 import { hash } from 'node:crypto';
 import type { RequestContext } from '../../lib/context.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { answerOf, findKey, idempotencyKey } from '../../mixins/mutation/key.ts';
 import { mutate } from '../../mixins/mutation/mutate.ts';
@@ -15,6 +16,22 @@ export async function earlierReply(
 ): Promise<OperationReply | null> {
   const key = idempotencyKey(call, request);
   return answerOf(await database.tenant(request.tenantId, (tx) => findKey(tx, key)), key);
+}
+
+/** The work, or the outcome of an earlier execution of the request, after which the work itself may be refused. */
+export async function orEarlier(
+  deps: FilesDeps,
+  request: RequestContext,
+  call: OperationCall,
+  work: () => Promise<OperationReply>,
+): Promise<OperationReply> {
+  try {
+    return await work();
+  } catch (error) {
+    const earlier = error instanceof PlatformError && error.status < 500 && (await earlierReply(deps, request, call));
+    if (earlier) return earlier;
+    throw error;
+  }
 }
 
 /** The call with what its headers say in its fingerprint. */

@@ -157,8 +157,17 @@ describe('files over HTTP', () => {
     const at = `/files/${fileId}`;
     const etag = (await sam.get(at)).headers.get('etag')!;
     refused(await sam.delete(at), 400, 'IF_MATCH_REQUIRED');
-    const reply = await sam.delete(at, { etag });
+    const renaming = { etag, idempotencyKey: randomUUID() };
+    const renamed = await sam.patch(at, { name: 'gone.txt' }, renaming);
+    const deleting = { etag: renamed.headers.get('etag') ?? '', idempotencyKey: randomUUID() };
+    const reply = await sam.delete(at, deleting);
     assert.deepEqual([reply.status, reply.body.fileId, reply.body.deleted], [200, fileId, true]);
+    const again = [await sam.delete(at, deleting), await sam.patch(at, { name: 'gone.txt' }, renaming)];
+    assert.deepEqual(
+      again.map(({ status, text }) => [status, text]),
+      [reply, renamed].map(({ status, text }) => [status, text]),
+      'the same request has its outcome when the file is gone',
+    );
     refused(await sam.get(at), 404, 'FILE_NOT_FOUND');
     refused(await sam.get(`${at}/content`), 404, 'FILE_NOT_FOUND');
   });
