@@ -258,6 +258,27 @@ describe('the page of imports in Chromium', function () {
     );
   });
 
+  it('takes a file of NDJSON that is dropped', async () => {
+    const { page } = await open('/import?object=Account');
+    const dropped = await page.evaluateHandle(`(() => {
+      const dropped = new DataTransfer();
+      dropped.items.add(new File(['{"name":"Iltis","city":"Vlotho"}\\n{"city":"Vlotho"}\\n'], 'rows.ndjson'));
+      return dropped;
+    })()`);
+    await page.dispatchEvent('.drop', 'drop', { dataTransfer: dropped });
+    await page.waitForSelector('button:has-text("Import all 2 rows")');
+    assert.equal(await page.locator('#delimiter, #locale').count(), 0);
+    await start(page);
+    await ended(page);
+    await page.waitForSelector('#mend');
+    assert.match(await page.innerText('.problems tbody'), /^2\s+name\s+name is required/);
+    assert.equal(await downloaded(page, 'Download the failed rows'), '{"city":"Vlotho"}\n');
+    assert.deepEqual(
+      (await accounts('Vlotho')).map(({ name }) => name),
+      ['Iltis'],
+    );
+  });
+
   it('remembers the columns of a file that is chosen again', async () => {
     const { page } = await open('/import?object=Account');
     const path = await written('again.csv', 'name,city\nAdler,Marl\n');
