@@ -165,6 +165,16 @@ async function platform(folder: string): Promise<Target> {
   };
 }
 
+/** Processor time of the process so far, in seconds; Linux alone says it, in hundredths. */
+function processorOf(pid: number): number {
+  try {
+    const [user = 0, system = 0] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ').slice(13, 15).map(Number);
+    return (user + system) / 100;
+  } catch {
+    return Number.NaN;
+  }
+}
+
 /** The most memory that the process has had, in MiB; Linux alone says it. */
 function peakOf(pid: number): number | null {
   try {
@@ -178,7 +188,14 @@ async function compare(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'erp-bench-files-'));
   const targets = [await least(folder), await platform(folder)];
   try {
-    const taken = targets.map((one) => ({ ...one, upMs: 0, downMs: 0, before: peakOf(one.pid) }));
+    const taken = targets.map((one) => ({
+      ...one,
+      upMs: 0,
+      downMs: 0,
+      upSeconds: 0,
+      downSeconds: 0,
+      before: peakOf(one.pid),
+    }));
     const warmUp = BYTES <= LIMITS.file_body_max_bytes ? 2 : 0;
     for (let round = -warmUp; round < ROUNDS; round++) {
       const piece = randomBytes(CHUNK);
@@ -186,21 +203,26 @@ async function compare(): Promise<void> {
       for (const bytes of pieces(piece)) hash.update(bytes);
       const sha256 = hash.digest();
       for (const one of taken) {
+        const used = [processorOf(one.pid)];
         const from = performance.now();
         const id = await one.up(piece, sha256);
         const between = performance.now();
+        used.push(processorOf(one.pid));
         if ((await one.down(id)) !== BYTES) throw new Error(`${one.name} has answered other bytes.`);
         const to = performance.now();
         if (round < 0) continue;
         one.upMs += between - from;
         one.downMs += to - between;
+        const [before = 0, middle = 0] = used;
+        one.upSeconds += middle - before;
+        one.downSeconds += processorOf(one.pid) - middle;
       }
     }
-    for (const { name, pid, upMs, downMs, before } of taken) {
+    for (const { name, pid, upMs, downMs, upSeconds, downSeconds, before } of taken) {
       const rate = (ms: number): string => `${Math.round((ROUNDS * BYTES) / MIB / (ms / 1_000))} MiB/s`;
       console.info(
-        `${name}: up ${rate(upMs)}, down ${rate(downMs)}, ${ROUNDS} times ${values.mib} MiB; memory at most ${peakOf(pid)} MiB, ` +
-          `${before} before`,
+        `${name}: up ${rate(upMs)}, down ${rate(downMs)}, ${ROUNDS} times ${values.mib} MiB; ` +
+          `processor ${upSeconds.toFixed(1)} s up, ${downSeconds.toFixed(1)} s down; memory at most ${peakOf(pid)} MiB, ${before} before`,
       );
     }
   } finally {

@@ -67,6 +67,7 @@ export function productionProblems(env: NodeJS.ProcessEnv, { command, services }
   return [
     // Of the one before nothing is asked: that it can be guessed may be why it is replaced.
     ...(command && !env['PLATFORM_SECRET'] ? [] : secretProblems(env['PLATFORM_SECRET'])),
+    ...(env['FILES_KEY'] && isGuessable(env['FILES_KEY']) ? [`FILES_KEY can be guessed: ${NEW_SECRET}`] : []),
     ...Object.keys(env)
       .filter((name) => ADDRESSES.test(name) && (env[name] ?? '').split(',').some(hasKnownPassword))
       .sort()

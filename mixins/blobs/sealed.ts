@@ -37,9 +37,9 @@ export class SealedBlobs implements Blobs {
     return `${this.#blobs.newKey(folder)}-k${this.#newest}`;
   }
 
-  write(name: string, source: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<void> {
+  async write(name: string, source: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<void> {
     const key = this.#keyOf(name);
-    return this.#blobs.write(name, key ? sealedBlocks(key, source) : source, signal);
+    await this.#blobs.write(name, key ? sealedBlocks(key, source) : source, signal);
   }
 
   async read(name: string, { from, bytes }: Range): Promise<AsyncIterable<Uint8Array>> {

@@ -191,6 +191,7 @@ describe('the configuration of production', () => {
   ])
     it(`refuses a secret like ${secret.slice(0, 20)}…`, () => {
       assert.match(problemsOf({ PLATFORM_SECRET: secret })[0]!, /PLATFORM_SECRET can be guessed/);
+      assert.match(problemsOf({ FILES_KEY: secret })[0]!, /FILES_KEY can be guessed/);
     });
 
   it('accepts random secrets in any alphabet', () => {
