@@ -5,7 +5,7 @@ import { accessToken, signInAgain } from './sign-in.js';
 const REPEATED = new Set([429, 503]);
 const REPEATS_MAX = 2;
 const WAIT_MAX_SECONDS = 5;
-/** For work that nobody waits for with the hand on the mouse, such as an upload of many parts. */
+/** Limits of background work, such as the upload of many parts. */
 const PATIENT = { repeats: 20, waitSeconds: 60 };
 /** Fewer costly calls than the platform takes of one connection at once, so that none is refused and asked again. */
 const COSTLY_AT_ONCE = 6;

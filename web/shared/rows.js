@@ -7,11 +7,11 @@
 /** @typedef {'csv' | 'ndjson'} Format */
 /** @typedef {{ readonly rowNumber: number, readonly errors: readonly { message: string, column?: string }[] }} Unwritten */
 
-/** A part that broke off is sent again as a whole. */
+/** Size of a part; an interrupted part is sent again as a whole. */
 export const PART_BYTES = 8 * 1024 * 1024;
 /** Media types of parts. */
 export const TYPES = /** @type {const} */ ({ csv: 'text/csv', ndjson: 'application/x-ndjson' });
-/** The column that a file of failed rows has besides those of the import, which leaves it out. */
+/** Column with the errors in a file of failed rows; imports ignore it. */
 export const ERROR_COLUMN = '_error';
 
 const QUOTE = 0x22;
@@ -20,10 +20,10 @@ const CR = 0x0d;
 const SPACE = 0x20;
 const TAB = 0x09;
 const BOM = [0xef, 0xbb, 0xbf];
-/** More than the platform takes as a row: the file is of another kind. */
+/** More than the platform accepts as a row. */
 const ROW_MAX_BYTES = 8 * 1024 * 1024;
 
-/** The file is of another kind, or a quote is not closed. */
+/** The file is not CSV, or a quote is not closed. */
 export class RowTooLong extends Error {
   constructor() {
     super(`A row is longer than ${ROW_MAX_BYTES} bytes.`);
@@ -39,7 +39,7 @@ export class RowTooLong extends Error {
 export async function* rowsOf(source, format) {
   /** @type {Uint8Array} */
   let left = new Uint8Array(0);
-  // Bytes of `left` that were looked at.
+  // Number of bytes of `left` that were scanned.
   let at = 0;
   let quoted = false;
   let blank = true;
@@ -98,7 +98,7 @@ export async function* partsOf(rows, format) {
 }
 
 /**
- * The last row of a file, which may be the line of headers, may have no line end.
+ * Adds the line end that the last row of a file may lack.
  * @param {Uint8Array} row
  */
 const ended = (row) => (row.at(-1) === LF || row.at(-1) === CR ? row : joined([row, Uint8Array.of(LF)]));
@@ -126,7 +126,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 export const textOf = (row) => decoder.decode(row).replace(/[\r\n]$/, '');
 
 /**
- * Where the cells of a row of CSV are in its text, from `from` up to `to`.
+ * Positions of the cells in the text of a CSV row.
  * @param {string} text
  * @param {string} delimiter
  */
@@ -191,7 +191,7 @@ export async function* failedRows(rows, unwritten, { format, delimiter }) {
  */
 function explained(text, { errors }, column, delimiter) {
   const why = errors.map(({ column: of, message }) => (of ? `${of}: ${message}` : message)).join(' ');
-  // No spreadsheet computes it (docs/reference/bulk.md#spreadsheets).
+  // Must not be a formula to a spreadsheet (docs/reference/bulk.md#spreadsheets).
   const cell = `"${(/^[=+\-@\t\r]/.test(why) ? `'${why}` : why).replaceAll('"', '""')}"`;
   if (column < 0) return `${text}${delimiter}${cell}`;
   const place = placesOf(text, delimiter)[column];

@@ -1,4 +1,4 @@
-/** What the columns of a file may stand for, and what they most likely do. Nothing here touches the page. */
+/** Maps the columns of a file to fields, and guesses the mapping. Pure. */
 
 /** @import { Description, Field, Operation, Sample, Settings, Target } from './types.d.ts' */
 
@@ -11,7 +11,7 @@ const formOf = ({ fieldType }) => (NUMBERS.has(fieldType) ? 'number' : fieldType
 const isReference = ({ referenceTo }) => referenceTo.length > 0;
 
 /**
- * Everything that a column of a file may stand for.
+ * All targets that a column of a file can be mapped to.
  * @param {Description} object
  * @param {ReadonlyMap<string, Description>} referenced objects that its references point to, by apiName
  * @param {Operation} operation
@@ -24,7 +24,7 @@ export function targetsOf(object, referenced, operation) {
     /** @returns {Target} */
     (field) => ({
       name: field.apiName,
-      // Fields of one label are told apart by their names.
+      // Several fields may have the same label.
       label:
         labels.filter((label) => label === field.label).length > 1 ? `${field.label} (${field.apiName})` : field.label,
       group: 'Fields',
@@ -88,7 +88,7 @@ function keysOf(field, referenced) {
 }
 
 /**
- * A name without case, accents, spaces and signs; `AccountId__c` is `accountid`.
+ * Normalizes a name for comparison: `AccountId__c` becomes `accountid`.
  * @param {string} name
  */
 const simple = (name) =>
@@ -99,7 +99,7 @@ const simple = (name) =>
     .replace(/[^\p{L}\p{N}]/gu, '');
 
 /**
- * The likeliest target of each column; each target at most once. Surer aliases go first, over all columns.
+ * Guesses the target of each column; each target is used at most once. The first aliases of all targets are tried first.
  * @param {readonly string[]} columns
  * @param {readonly Target[]} targets
  * @returns {Record<string, string>} by name of the column; an empty name: left out
@@ -153,7 +153,7 @@ export function guessOperation(columns, object) {
   return { operation: possible[0] ?? 'create', externalIdField };
 }
 
-/** How numbers and days are written where they are written otherwise than in JSON; more are found in the user's locale. */
+/** Locales that are offered besides those of the user. */
 const LOCALES = [
   ...['en-US', 'en-GB', 'de-DE', 'de-CH', 'fr-FR', 'es-ES', 'it-IT', 'nl-NL', 'pl-PL', 'pt-BR', 'sv-SE', 'da-DK'],
   ...['cs-CZ', 'hu-HU', 'tr-TR', 'ja-JP'],
@@ -163,7 +163,7 @@ const LOCALES = [
 export const localesOf = (preferred) => [...new Set([...preferred, ...LOCALES])];
 
 /** @param {string} locale */
-export function customsOf(locale) {
+export function conventionsOf(locale) {
   const parts = new Intl.NumberFormat(locale, { numberingSystem: 'latn' }).formatToParts(1_234_567.5);
   const days = new Intl.DateTimeFormat(locale, {
     ...{ year: 'numeric', month: '2-digit', day: '2-digit', calendar: 'gregory', numberingSystem: 'latn' },
@@ -184,7 +184,7 @@ export function customsOf(locale) {
 }
 
 /**
- * The locale by whose customs the numbers and days of a file are written; empty: as JSON writes them, or there are none.
+ * Guesses the locale of the numbers and days in a file; empty: they are in the format of JSON, or there are none.
  * @param {Sample} sample
  * @param {Record<string, string>} columns
  * @param {readonly Target[]} targets
@@ -204,7 +204,7 @@ export function guessLocale(sample, columns, targets, locales) {
     numbers.every((cell) => /^-?\d+(?:\.\d+)?$/.test(cell)) && days.every((cell) => /^\d{4}-\d{2}-\d{2}$/.test(cell));
   if (plain) return '';
   const fits = locales.find((locale) => {
-    const { decimal, group, order } = customsOf(locale);
+    const { decimal, group, order } = conventionsOf(locale);
     return numbers.every((cell) => isNumber(cell, decimal, group)) && days.every((cell) => isDay(cell, order));
   });
   return fits ?? '';

@@ -1,13 +1,13 @@
-/** Files that the page makes: rows that were not imported, and the outcome of every row. */
+/** Makes the files of failed rows and of results. */
 import { answer, call } from '../../shared/api.js';
 import { failedRows, TYPES } from '../../shared/rows.js';
 import { rowsOfFile } from './file.js';
 
 /** @import { Job, RowResult, Source } from './types.d.ts' */
 
-/** Rows that are asked for at once; the API gives no more. */
+/** Maximum page size of results. */
 const PAGE_ROWS = 5_000;
-/** Texts are handed to the browser in pieces, which it may keep on the disk. */
+/** Text is moved into blobs of this size, which the browser may keep on disk. */
 const PIECE_CHARS = 4 * 1024 * 1024;
 
 /**
@@ -30,7 +30,7 @@ async function save(name, type, texts) {
   link.href = address;
   link.download = name;
   link.click();
-  // The download has begun by then, and the browser holds what it needs.
+  // Revoked late: the download may not have started yet.
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
@@ -55,7 +55,7 @@ async function* unwritten(jobId) {
 }
 
 /**
- * The rows that were not imported as they stand in the file, to be mended and imported.
+ * The rows that were not imported as they stand in the file, to be corrected and imported.
  * @param {Job} job
  * @param {Source} source
  */
@@ -64,7 +64,7 @@ export async function saveFailedRows(job, source) {
   const [, stem = file.name, ending = format] = /^(.*)\.([^.]+)$/.exec(file.name) ?? [];
   await save(`${stem}-failed.${ending}`, TYPES[format], texts());
   async function* texts() {
-    // By the mark a spreadsheet sees that the file is UTF-8; an import takes it.
+    // Spreadsheets recognize UTF-8 by the byte order mark; an import accepts it.
     if (format === 'csv') yield '\ufeff';
     yield* failedRows(rowsOfFile(source), unwritten(job.jobId), source);
   }
@@ -84,7 +84,7 @@ async function* resultsOf({ jobId }) {
   for (let first = true; path; first = false) {
     const response = /** @type {Response} */ (await answer(path, { accept: TYPES.csv, patient: true }));
     const text = await response.text();
-    // Each page has the line of headers.
+    // Each page begins with the header line.
     yield first ? text : text.slice(text.indexOf('\n') + 1);
     const next = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
     path = next ? next.slice(next.indexOf('/bulk/')) : null;

@@ -1,4 +1,4 @@
-/** What went wrong, in a box: with the message of the API, and with all that it names. */
+/** Boxes for errors: the message of the API, and each of its violations. */
 import { CallFailed } from '../../shared/api.js';
 import { element, foreign, problem } from '../../shared/elements.js';
 import { RowTooLong } from '../../shared/rows.js';
@@ -14,7 +14,7 @@ export function failureBox(title, error, ...more) {
   if (error instanceof RowTooLong)
     return problem(title, `${error.message} It is no CSV, or a quote is not closed.`, ...more);
   if (!(error instanceof CallFailed)) {
-    // Seen by the console as well: it is a mistake of this page.
+    // A defect of this page: logged to the console as well.
     reportError(error);
     return problem(title, 'Something went wrong on this page.', ...more);
   }
@@ -28,7 +28,7 @@ export function failureBox(title, error, ...more) {
 }
 
 /**
- * A box that takes the focus, so that it is read.
+ * Shows a box and moves the focus to it, so that it is read.
  * @param {Element} place
  * @param {HTMLElement} box
  */

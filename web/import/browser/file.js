@@ -1,17 +1,17 @@
-/** Reads files: encoding and delimiter are found in them, and no more of them is in memory than a few megabytes. */
+/** Reads files in slices, so that only a few megabytes are in memory, and detects encoding and delimiter. */
 import { cellsOf, ERROR_COLUMN, PART_BYTES, partsOf, rowsOf, textOf } from '../../shared/rows.js';
 
 /** @import { Format } from '../../shared/rows.js' */
 /** @import { Sample, Source } from './types.d.ts' */
 
-/** What the platform takes as one job, its parts and their columns. */
+/** Limits of a bulk job. */
 const LIMITS = { fileBytes: 1024 * 1024 * 1024, columns: 500 };
 /** Rows that are tried out before the import. */
 const SAMPLE_ROWS = 100;
 /** Workbooks are archives. */
 const ZIP = [0x50, 0x4b, 0x03, 0x04];
 const STEP_BYTES = 1024 * 1024;
-/** Cells of a row that are told apart by a delimiter are looked for in so many rows. */
+/** Number of rows by which the delimiter is detected. */
 const COMPARED_ROWS = 20;
 
 export const DELIMITERS = /** @type {const} */ ([
@@ -102,7 +102,7 @@ async function* contentOf({ file, encoding }) {
 export const rowsOfFile = (source) => rowsOf(contentOf(source), source.format);
 
 /**
- * By the mark at its beginning; else UTF-8 where all of it is, which no other encoding is by chance.
+ * Detects the encoding: by the byte order mark, else UTF-8 if the whole file is valid UTF-8, else Windows-1252.
  * @param {File} file
  * @param {Uint8Array} head
  */
@@ -194,7 +194,7 @@ function ndjsonTable(rows) {
 }
 
 /**
- * A line that is no object has no members here; the platform says what is wrong with it.
+ * Returns no members for a line that is not an object; the platform reports the error.
  * @param {string} line
  * @returns {Record<string, unknown>}
  */
@@ -223,7 +223,7 @@ export async function countRows(source, signal) {
 }
 
 /**
- * Names that more than one column has: the platform cannot tell them apart.
+ * Names that several columns share; the platform cannot distinguish them.
  * @param {string[]} columns
  */
 export const repeatedNames = (columns) => [...new Set(columns.filter((name, at) => columns.indexOf(name) !== at))];

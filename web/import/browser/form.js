@@ -1,4 +1,4 @@
-/** A new import: the object and the file, then the columns, then a first look. */
+/** The form of a new import: object and file, columns, check. */
 import { CallFailed, call } from '../../shared/api.js';
 import { announce, element, fill, foreign } from '../../shared/elements.js';
 import { guessColumns, guessLocale, guessOperation, localesOf, operationsOf, targetsOf } from './columns.js';
@@ -12,11 +12,11 @@ import { choice, mappingPart } from './mapping.js';
 /** @import { Place } from '../../shared/types.d.ts' */
 /** @import { Description, ObjectSummary, Sample, Settings, Source, View } from './types.d.ts' */
 
-/** References beyond these offer no keys. */
+/** Maximum number of referenced objects that are described; further ones offer no keys. */
 const REFERENCED_MAX = 20;
-/** Their records say what people may do, which an import does not change. */
+/** Imports refuse this object, since its records give access. */
 const NOT_IMPORTED = 'User';
-/** For the next file with these columns, such as the one that was mended. */
+/** Storage of the settings for the next file with the same columns, such as the corrected one. */
 const SETTINGS = 'import-settings:';
 
 /**
@@ -53,7 +53,7 @@ export async function showForm(main, place, go) {
 class Form {
   /** @type {Source | null} */
   #source = null;
-  /** Counts what was chosen: what was read of an earlier choice is not shown. */
+  /** Number of the current choice: results for an earlier one are discarded. */
   #chosen = 0;
   #counting = new AbortController();
   #objectName = '';
@@ -119,7 +119,7 @@ class Form {
         'aria-describedby': 'file-name',
         change: () => {
           const [file] = input.files ?? [];
-          // The same file again, once it was mended, is a change as well.
+          // Choosing the same file again, after correcting it, must fire a change event.
           input.value = '';
           if (file) void this.#open(file);
         },
@@ -202,7 +202,7 @@ class Form {
     );
   }
 
-  /** Shows the columns of what is chosen, and what they most likely stand for. */
+  /** Shows the columns of the chosen file with the guessed mapping. */
   async #show() {
     const chosen = ++this.#chosen;
     const source = this.#source;
@@ -230,7 +230,7 @@ class Form {
       );
       let isGuess = true;
       const mapping = mappingPart(mapped, () => {
-        // The next file with these columns is better guessed anew than by a guess.
+        // Guesses are not kept: the next file may give better ones.
         if (!isGuess) keepSettings(object.apiName, settings);
         look.changed();
       });
@@ -275,7 +275,7 @@ async function described(objectName) {
   const others = await Promise.all(
     names.slice(0, REFERENCED_MAX).map((name) =>
       describe(name).catch((error) => {
-        // Without it, its records are not found by a key.
+        // Keys of this object are then not offered.
         if (error instanceof CallFailed) return null;
         throw error;
       }),
@@ -285,7 +285,7 @@ async function described(objectName) {
 }
 
 /**
- * Those of the last file with the same columns; else what they most likely are.
+ * The settings of the last file with the same columns; else guessed ones.
  * @param {Description} object
  * @param {ReadonlyMap<string, Description>} referenced
  * @param {Sample} sample
@@ -322,6 +322,6 @@ function keepSettings(objectName, settings) {
   try {
     sessionStorage.setItem(SETTINGS + objectName, JSON.stringify(settings));
   } catch {
-    // The browser keeps nothing: the columns are guessed anew.
+    // Storage is unavailable: the columns are guessed again.
   }
 }

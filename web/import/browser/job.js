@@ -1,4 +1,4 @@
-/** One import: its upload, its progress, and what became of its rows. The address has its id, so that a reload finds it. */
+/** One import: upload, progress and results. The address contains the job id, so that the page survives a reload. */
 import { CallFailed, call } from '../../shared/api.js';
 import { announce, button, element, fill, foreign } from '../../shared/elements.js';
 import { moment } from '../../shared/format.js';
@@ -11,12 +11,12 @@ import { problemTable, rowInFile } from './problems.js';
 /** @import { Place } from '../../shared/types.d.ts' */
 /** @import { Description, Job, RowResult, Source, View } from './types.d.ts' */
 
-/** The state of a job costs nothing to ask once a second. */
-const ASK_MS = 1_000;
-/** Seconds between two sentences about the progress for a screen reader. */
+/** Reading a job is free once a second. */
+export const ASK_MS = 1_000;
+/** Minimum seconds between two announcements of the progress to a screen reader. */
 const ANNOUNCE_EVERY = 15;
 const SHOWN_FAILURES = 50;
-/** What a reload must know of the file of a job. */
+/** Storage of what identifies the file of a job after a reload. */
 const KEPT = 'import-job:';
 
 /** @param {number} milliseconds */
@@ -44,7 +44,7 @@ window.addEventListener('beforeunload', (event) => {
 });
 
 /**
- * Creates the job, and begins to upload the file.
+ * Creates the job, and starts the upload of the file.
  * @param {object} body
  * @param {Source} source
  * @returns {Promise<string>} its id
@@ -57,7 +57,7 @@ export async function beginImport(body, source) {
 }
 
 /**
- * Sends the parts behind the first ones, and starts the job. What goes wrong is kept for the view.
+ * Uploads the parts after the first `done` ones, and starts the job. An error is kept for the view.
  * @param {string} jobId
  * @param {Source} source
  * @param {number} done parts that are stored
@@ -105,7 +105,7 @@ function keep(jobId, { file, format, encoding, delimiter }, parts) {
       JSON.stringify({ name, size, lastModified, format, encoding, delimiter, parts }),
     );
   } catch {
-    // The browser keeps nothing: a reload does not know the file.
+    // Storage is unavailable: an upload cannot go on after a reload.
   }
 }
 
@@ -208,7 +208,7 @@ class JobView {
       const { state } = this.#job;
       if (ended(this.#job)) return this.#drawEnd();
       const isOpen = state === 'OPEN' || state === 'UPLOADED';
-      // An upload that has just ended has started the job, which the next answer says.
+      // If the upload has just ended, the job is started, and its state is read next.
       if (isOpen && !this.#canceling && (!this.#work || this.#work.error)) return this.#drawInterrupted();
       this.#draw();
       await wait(ASK_MS);
@@ -232,7 +232,7 @@ class JobView {
       fill(this.#said);
       void this.#resume();
     });
-    // What is wrong with the file or its columns stays wrong: this import can only be canceled.
+    // An error of the file or its columns is permanent: this import can only be canceled.
     const passes = error instanceof CallFailed && error.passes;
     showBox(this.#said, failureBox(title, error, ...(passes ? [again] : [])));
   }
@@ -313,10 +313,10 @@ class JobView {
       try {
         this.#job = await call(`/bulk/jobs/${this.#job.jobId}/cancel`, { method: 'POST', key: crypto.randomUUID() });
         announce('The import is being canceled.');
-        // A view that waits for its user does not follow the job.
+        // An interrupted upload is not being followed.
         if (ended(this.#job)) this.#drawEnd();
       } catch (error) {
-        // It may have ended meanwhile, which the next answer says.
+        // It has ended meanwhile: read its state.
         if (error instanceof CallFailed && error.code === 'JOB_STATE_CONFLICT') await this.#resume();
         else this.#stopped('It could not be canceled', error);
       } finally {
@@ -327,7 +327,7 @@ class JobView {
     fill(this.#actions, cancel);
   }
 
-  /** The file is not here any more, or its upload has failed. */
+  /** The file is not in memory any more, or its upload has failed. */
   #drawInterrupted() {
     this.#bar.hidden = true;
     const work = this.#work;
@@ -484,7 +484,7 @@ class JobView {
     }
   }
 
-  /** The way to the file of rows that were not imported. */
+  /** Offers the rows that were not imported as a file. */
   #rowsLeft() {
     const failed = this.#job.counts.failed > 0;
     const said = element('div', {});

@@ -1,4 +1,4 @@
-/** Imports that this user has begun on this page, the newest first. */
+/** The list of imports that the user has started on this page, the newest first. */
 import { call } from '../../shared/api.js';
 import { element, foreign } from '../../shared/elements.js';
 import { moment } from '../../shared/format.js';
@@ -6,7 +6,7 @@ import { moment } from '../../shared/format.js';
 /** @import { Place } from '../../shared/types.d.ts' */
 /** @import { Job, ObjectSummary } from './types.d.ts' */
 
-/** First looks that were left in the middle are among them, so that more are asked for than shown. */
+/** More than are shown, because abandoned checks are filtered out. */
 const ASKED = 30;
 const SHOWN = 8;
 

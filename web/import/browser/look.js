@@ -1,19 +1,17 @@
-/** The third step: the first rows are tried out, and all are imported. */
+/** The third step: check the first rows, and start the import. */
 import { call } from '../../shared/api.js';
 import { announce, button, element, fill, problem } from '../../shared/elements.js';
 import { TYPES } from '../../shared/rows.js';
 import { jobOf, problemsOf, targetsOf } from './columns.js';
 import { failureBox, showBox } from './failure.js';
-import { ended, wait } from './job.js';
+import { ASK_MS, ended, wait } from './job.js';
 import { problemTable, rowInFile } from './problems.js';
 
 /** @import { Mapped } from './mapping.js' */
 /** @import { Job, RowResult } from './types.d.ts' */
 
-/** Problems that are listed; a file of one mistake in each row has one for each. */
+/** Maximum number of listed problems. */
 const SHOWN_PROBLEMS = 200;
-/** The state of a job costs nothing to ask once a second. */
-const ASK_MS = 1_000;
 
 /**
  * @param {Mapped} mapped
@@ -28,7 +26,7 @@ export function lookPart(mapped, begin, locale) {
   const first = rowCount === 1 ? 'row' : `${numbers.format(rowCount)} rows`;
   const check = button(`Check the first ${first}`, () => void look(), { id: 'check' });
   const start = element('button', { type: 'button', id: 'start', click: () => void begun() }, 'Import all rows');
-  // Counts looks: one about settings that have changed meanwhile is not shown.
+  // Number of the current check: results for earlier settings are discarded.
   let looks = 0;
   /** @param {boolean} busy */
   const setBusy = (busy) => {
@@ -88,7 +86,7 @@ export function lookPart(mapped, begin, locale) {
     part,
     /** @param {number} total rows of the file */
     counted: (total) => fill(start, total === 1 ? 'Import the row' : `Import all ${numbers.format(total)} rows`),
-    /** The settings have changed: what was found is of others. */
+    /** Discards the result of the check: the settings have changed. */
     changed: () => {
       looks++;
       fill(said);
@@ -124,7 +122,7 @@ async function tryOut(body, { sample, source }, wanted) {
     const { records } = await call(`${path}/results?outcome=failed&take=${sample.rows.length}`);
     return { job, failed: records };
   } finally {
-    // It counts to the jobs that the user may have; the platform removes it later where this fails.
+    // It counts towards the user's open jobs. If this fails, the platform removes it later.
     void forget(job, path).catch(() => {});
   }
 }

@@ -1,6 +1,6 @@
-/** The second step: what happens to the rows, and what each column stands for. */
+/** The second step: the operation, and the field of each column. */
 import { element, fill, foreign } from '../../shared/elements.js';
-import { customsOf, matchFieldsOf, missingFields, operationsOf, targetsOf } from './columns.js';
+import { conventionsOf, matchFieldsOf, missingFields, operationsOf, targetsOf } from './columns.js';
 import { isLeftOut, repeatedNames } from './file.js';
 
 /** @import { Description, Operation, Sample, Settings, Source, Target } from './types.d.ts' */
@@ -192,7 +192,9 @@ function localeChoice({ settings, locales }, changed) {
     },
     [
       ['', '1234.5, 2026-11-21'],
-      ...locales.map((locale) => /** @type {const} */ ([locale, `${customsOf(locale).example} · ${names.of(locale)}`])),
+      ...locales.map(
+        (locale) => /** @type {const} */ ([locale, `${conventionsOf(locale).example} · ${names.of(locale)}`]),
+      ),
     ],
   );
 }
@@ -218,7 +220,7 @@ function tableOf({ object, referenced, sample, settings }, changed) {
   };
   const rows = [...new Set(sample.columns)].flatMap((column) => {
     if (isLeftOut(column)) return [];
-    // Of another operation, or of a description that has changed.
+    // The target may not exist for this operation, or not any more.
     if (!names.has(settings.columns[column] ?? '')) settings.columns[column] = '';
     if (repeated.has(column)) settings.columns[column] = '';
     const place = sample.columns.indexOf(column);

@@ -12,7 +12,7 @@ import { showJob } from './job.js';
 const main = byId('main');
 /** @type {View | null} */
 let shown = null;
-/** Counts what was asked for: an answer that comes after the next question is not shown. */
+/** Number of the current navigation: results for an earlier one are discarded. */
 let asked = 0;
 
 /** @param {string} address */
@@ -54,10 +54,7 @@ function fail(error) {
   else if (error instanceof CallFailed && error.status === 404)
     fill(
       main,
-      problem(
-        'There is no such import',
-        'Somebody else has begun it, or it was removed, which happens after seven days.',
-      ),
+      problem('There is no such import', 'It belongs to another user, or was removed after seven days.'),
       element('p', {}, element('a', { href: '/import' }, 'Import a spreadsheet')),
     );
   else

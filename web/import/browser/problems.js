@@ -1,8 +1,8 @@
-/** Rows that fail, as a table. */
+/** The table of failed rows. */
 import { element, foreign } from '../../shared/elements.js';
 
 /**
- * The row as a spreadsheet counts it: the names of the columns are its first one.
+ * The row number in a spreadsheet, where the header is row 1.
  * @param {number} rowNumber
  * @param {import('../../shared/rows.js').Format} format
  */
