@@ -250,6 +250,8 @@ export interface Operation {
    * object `objectApiName`; each 10 items of the list `records` cost one unit more.
    */
   parts?: 'requests' | 'rows';
+  /** It begins a transaction of a kind of its own, and cannot be a part of another one. */
+  ownTransaction?: true;
   /**
    * The call belongs to work on many records: agent policies judge it, besides by itself, as the operation on records
    * that the work carries out. `body`: the body says which one, on which object; `job`: the job in the path does.

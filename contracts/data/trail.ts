@@ -167,6 +167,7 @@ export const TRAIL_OPERATIONS = [
   defineOperation({
     method: 'GET',
     operationId: 'data.changes.list',
+    ownTransaction: true,
     path: '/data/{objectApiName}/changes',
     tag: 'data',
     summary: 'Follow the changes of an object',

@@ -176,6 +176,7 @@ const readWithin = (deps: ReadDeps, { platform }: MutationDeps, sequence: TaskSe
   database: platform.database,
   tenants: Object.create(deps.tenants, {
     view: { value: async () => sequence.view },
+    versions: { value: async () => sequence.view },
     withView: { value: (_tenantId: string, _userId: string, work: (view: View) => unknown) => work(sequence.view) },
   }),
 });

@@ -52,6 +52,8 @@ async function enterRows(gate: Gate, x: Call, { ofCaller }: PartSteps, body: Sen
   const part = partOf(x, operation.method, path, {});
   for (const step of ofCaller) await step(gate, part);
   const rows: readonly unknown[] = Array.isArray(body['records']) ? body['records'] : [];
+  const fields = rows.flatMap((row) => Object.entries(membersOf(membersOf(row)['fields'])));
+  const isCleared = ([, value]: readonly [string, unknown]): boolean => value === null;
   part.asked = {
     operationId: operation.operationId,
     path: { objectApiName: String(body['objectApiName']) },
@@ -59,7 +61,8 @@ async function enterRows(gate: Gate, x: Call, { ofCaller }: PartSteps, body: Sen
     headers: rows.some((row) => membersOf(row)['duplicateConfirmation'] !== undefined)
       ? { duplicateConfirmation: '' }
       : {},
-    body: Object.assign({}, ...rows.map((row) => membersOf(membersOf(row)['fields']))),
+    // A field that any row sets is set, whatever rows clear it.
+    body: Object.fromEntries([...fields.filter(isCleared), ...fields.filter((field) => !isCleared(field))]),
   };
   x.parts = [part];
   x.mutations = rows.length;
@@ -150,7 +153,13 @@ async function readPart(
     for (const step of ofCaller) await step(gate, part);
     const { operation, checks } = part.route;
     const isForeign = serviceOf(operation) !== serviceOf(x.route.operation);
-    if (checks || isForeign || operation.response.kind || (operation.requestBody?.kind ?? 'json') !== 'json')
+    if (
+      checks ||
+      isForeign ||
+      operation.ownTransaction ||
+      operation.response.kind ||
+      (operation.requestBody?.kind ?? 'json') !== 'json'
+    )
       return refuse('/path', 'This operation cannot be a part of a composite request.');
     const bytes = body === undefined ? 0 : Buffer.byteLength(JSON.stringify(body));
     if (bytes > (operation.requestBody?.maxBytes ?? Number.POSITIVE_INFINITY))
@@ -221,6 +230,8 @@ function referenceProblems({ asked, route, expanded }: Call, known: ReadonlySet<
     if (!pieces) add(pointer, 'A reference is written @{referenceId.field}, and the text @{ as @@{.');
     for (const piece of pieces ?? []) {
       if (typeof piece === 'string') continue;
+      // A text of a megabyte has very many.
+      if (problems.length > VIOLATIONS_MAX) return;
       count++;
       if (!known.has(piece.name)) add(pointer, `No earlier part has the referenceId ${piece.name}.`);
     }

@@ -228,6 +228,21 @@ describe('composite requests', () => {
     assert.deepEqual(answers[0], answers[1]);
   });
 
+  for (const allOrNone of [true, false])
+    it(`read whatever can be read alone, but no change feed, allOrNone ${allOrNone}`, async () => {
+      const record = `/data/Deal__c/${(await deals.deal(sam)).body.id}`;
+      const reads = [
+        ...['/objects', '/objects/Deal__c/describe', '/objects/Deal__c/schema.json'],
+        ...['/data/Deal__c', record, `${record}/history`, `${record}/shares`, `${record}/transitions`],
+      ].map((path, at) => read(`r${at}`, path));
+      const explained = create('why', { operation: 'update' }, `${record}/access/explain`);
+      const queried = create('query', { take: 1 }, '/data/Deal__c/query');
+      const reply = await send(sam, [...reads, explained, queried], { allOrNone });
+      assert.equal(reply.status, 200, reply.text);
+      assert.deepEqual(new Set(statuses(reply)), new Set([200]), reply.text);
+      refused(await send(sam, [read('feed', '/data/Deal__c/changes')], { allOrNone }), 400, 'PARAMETER_INVALID');
+    });
+
   it('need what each part needs alone: scope, permission, sight, ETag', async () => {
     const reader = api(deals.platform.baseUrl, await tokenFor(deals.platform.baseUrl, 'sam', 'data:read'));
     refused(await send(reader, [create('a', { name: 'x' })]), 403, 'SCOPE_INSUFFICIENT');
