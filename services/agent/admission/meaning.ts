@@ -12,34 +12,32 @@ import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { Snapshot } from '../../../lib/schema/snapshot.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { executesTransitions, hasRawBody } from '../approvals/operations.ts';
+import { isChange, partsOfCall } from '../approvals/parts.ts';
 
-type Asked = Pick<Admission, 'operationId' | 'pathParameters' | 'body' | 'parts'>;
+type Asked = Pick<Admission, 'operationId' | 'pathParameters' | 'body'>;
 
 /**
  * SHA-256 (hex) of the operation, the decoded values of its path and the canonical body (RFC 8785), without what a
  * creation sets in any case. Headers are left out: what was rejected for one version of a record, or without confirming
  * a duplicate, is rejected. Of a body that only its service reads, what it means is the plan in its `preview`; null: it
- * is not known yet.
+ * is not known yet. A composite request is its changes, and one of a single change is that change.
  */
-export function meaningOf(call: Asked, snapshot: Snapshot, preview: object | null): string | null {
+export function meaningOf(call: Admission, snapshot: Snapshot, preview: object | null): string | null {
   const { operationId, pathParameters } = call;
-  const content = hasRawBody(operationId) ? planOf(preview) : contentOf(call, snapshot);
-  if (content === undefined) return null;
-  return hash('sha256', canonicalize(inOneCase([operationId, pathParameters, content])) ?? '');
+  const changes = partsOfCall(call)
+    ?.filter(isChange)
+    .map((part) => [part.operationId, part.pathParameters, contentOf(part, snapshot)]);
+  if (changes?.length === 1) return hashOf(changes[0]);
+  const content = hasRawBody(operationId) ? planOf(preview) : (changes ?? contentOf(call, snapshot));
+  return content === undefined ? null : hashOf([operationId, pathParameters, content]);
 }
+
+const hashOf = (request: unknown): string => hash('sha256', canonicalize(inOneCase(request)) ?? '');
 
 const planOf = (preview: object | null): unknown =>
   Object.entries(preview ?? {}).find(([name]) => name === 'planHash')?.[1];
 
 const contentOf = (call: Asked, snapshot: Snapshot): unknown =>
-  hasRequests(call)
-    ? call.parts?.map((part) => [part.operationId, part.pathParameters, contentOf(part, snapshot)])
-    : contentOfOne(call, snapshot);
-
-/** The requests of a composite request stand in its parts, and the rows of one in its body. */
-const hasRequests = ({ operationId }: Asked): boolean => operationRow(operationId)?.parts === 'requests';
-
-const contentOfOne = (call: Asked, snapshot: Snapshot): unknown =>
   executesTransitions(call.operationId) ? withoutBlanks(call) : withoutDefaults(call, snapshot);
 
 /** To a transition, null is no input, and white space no comment. */

@@ -77,17 +77,23 @@ function shownBody(row: ApprovalRow, reader: Reader, body: unknown): unknown {
 /** The requests or rows of a composite request, as they were sent. */
 function shownParts(parts: readonly ApprovedPart[], reader: Reader): object {
   const isRow = parts.every(({ sent }) => sent.referenceId === null);
-  const shown = parts.map(({ sent, row }) => {
-    const { referenceId, method, operationId, query, headers, body } = sent;
-    const content = shownBody(row, reader, body);
-    if (isRow) return { ...sent.pathParameters, headers, fields: content };
+  const shown = parts.map(({ sent, row, isChange }) => {
+    const { referenceId, method, operationId, query, headers, body, pathParameters } = sent;
+    // What a part reads, and how it asks for it, is the agent's alone.
+    const content = isChange || reader.isOwn || body === null ? shownBody(row, reader, body) : HIDDEN;
+    if (isRow)
+      return { ...(pathParameters['id'] === undefined ? {} : { id: pathParameters['id'] }), headers, fields: content };
     const isSeen: Sees = (record) => hasReference(record.id) || reader.sees(record);
     const path = reader.isOwn
       ? sent.path
       : shownPath({ operationId, path: sent.path }, reader.access, { ...reader, sees: isSeen });
     return { referenceId, method, path, query: reader.isOwn ? query : HIDDEN, headers, body: content };
   });
-  return isRow ? { records: shown } : { requests: shown };
+  if (!isRow) return { requests: shown };
+  const { objectApiName = '', externalIdField } = parts[0]?.sent.pathParameters ?? {};
+  const fields = ownEntry(reader.access.objects, objectApiName)?.fields ?? {};
+  const hidesKey = externalIdField !== undefined && ownEntry(fields, externalIdField)?.read !== true;
+  return { records: shown, ...(hidesKey ? { externalIdField: HIDDEN } : {}) };
 }
 
 /** What each part would do, and all of them together. A read changes nothing, and what it found is the agent's alone. */

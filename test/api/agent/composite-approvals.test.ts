@@ -150,6 +150,43 @@ describe('approvals of composite requests', function () {
     assert.equal(body.request.body.requests[0].query, '[hidden]');
   });
 
+  it('do not show what the parts ask for to read', async () => {
+    const looked = {
+      referenceId: 'looked',
+      method: 'POST',
+      path: '/data/Account/query',
+      body: { take: 1, search: 'Nordwind' },
+    };
+    const asked = await composite([looked, change(await aDeal(), { Stage__c: 'open' })]);
+    const { body, text } = await read(mia, asked);
+    assert.deepEqual(
+      body.request.body.requests.map((one: Record<string, unknown>) => one['body']),
+      ['[hidden]', { Stage__c: 'open' }],
+      text,
+    );
+    assert.ok(!text.includes('Nordwind'), text);
+  });
+
+  it('are not asked for again when a change was rejected, in whatever request it comes', async () => {
+    const deal = await aDeal();
+    const body = { Stage__c: 'never' };
+    const first = await composite([change(deal, body)]);
+    refused(first.first, 403, 'APPROVAL_REQUIRED');
+    const { approvalId, fingerprint } = first.first.body.details;
+    const decision = { decision: 'reject', fingerprint, comment: 'No.' };
+    assert.equal((await mia.post(`/agent/approvals/${approvalId}/decision`, decision)).status, 201);
+    const looked = { referenceId: 'looked', method: 'GET', path: '/objects' };
+    const row = { id: deal.id, ifMatch: deal.etag, fields: body };
+    for (const { first: again } of [
+      await composite([looked, change(deal, body, 'other')]),
+      await send('/composite/records', { objectApiName: 'Deal__c', operation: 'update', records: [row] }),
+    ])
+      refused(again, 403, 'APPROVAL_REJECTED');
+    const { runId } = (await sam.post('/agent/runs', { agentKey: 'tester', goal: 'Alone.' })).body;
+    const alone = { etag: deal.etag, headers: { 'x-agent-run-id': runId } };
+    refused(await sam.patch(`/data/Deal__c/${deal.id}`, body, alone), 403, 'APPROVAL_REJECTED');
+  });
+
   it('are good for the effects that were shown', async () => {
     const [deal, other] = [await aDeal(), await aDeal()];
     const source = { referenceId: 'source', method: 'GET', path: `/data/Deal__c/${other.id}` };
@@ -187,6 +224,20 @@ describe('approvals of composite requests', function () {
     await deals.deploy(rules(UPDATES, two));
     const deletion = { ...change(made[1]!, {}), referenceId: 'gone', method: 'DELETE', body: undefined };
     refused((await composite([change(made[0]!, { Stage__c: 'x' }), deletion])).first, 403, 'AGENT_POLICY_DENIED');
+    await deals.deploy(rules(UPDATES));
+  });
+
+  it('cannot be walked around by a row that clears what another one sets', async () => {
+    const deal = await aDeal();
+    await deals.deploy(rules({ objects: ['Deal__c'], decision: 'deny' }));
+    const rows = (...values: (string | null)[]): object => ({
+      objectApiName: 'DealLine__c',
+      operation: 'create',
+      allOrNone: false,
+      records: values.map((Deal__c) => ({ fields: { name: 'L', Deal__c } })),
+    });
+    for (const values of [[deal.id], [deal.id, null], [null, deal.id]])
+      refused((await send('/composite/records', rows(...values))).first, 403, 'AGENT_POLICY_DENIED');
     await deals.deploy(rules(UPDATES));
   });
 
