@@ -1,7 +1,7 @@
 /** Creates jobs. An import waits for its parts, an export is queued at once. */
 import type { CreateBody } from '../../../contracts/bulk.ts';
 import { addressOf, type Handler } from '../../../contracts/operations.ts';
-import type { Asker } from '../../../lib/context.ts';
+import type { Asker, RequestContext } from '../../../lib/context.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
@@ -15,7 +15,7 @@ import { presentJob } from './present.ts';
 export const createJob: Handler<'bulk.jobs.create', BulkDeps> = async (deps, request, call) => {
   const { body } = call;
   requireScope(request, body);
-  refuseBody(body);
+  refuseBody(body, request);
   const object = await permitted(deps, request, body);
   const { externalIdField } = body;
   if (externalIdField !== undefined && !object.columns.some(({ apiName }) => apiName === externalIdField))
@@ -114,12 +114,14 @@ const ONLY: Partial<Record<keyof CreateBody, readonly CreateBody['operation'][]>
 };
 
 /** Everything in a body that its schema cannot say, at once. */
-function refuseBody(body: CreateBody): void {
-  const { operation, format, csv, externalIdField } = body;
+function refuseBody(body: CreateBody, { agentRunId }: Pick<RequestContext, 'agentRunId'>): void {
+  const { operation, format, csv, externalIdField, duplicatePolicy } = body;
   const errors: Violation[] = [];
   for (const [name, operations] of Object.entries(ONLY))
     if (Object.hasOwn(body, name) && !operations.includes(operation))
       errors.push(at(`/${name}`, 'PARAMETER_CONFLICT', `${name} cannot be combined with the operation ${operation}.`));
+  if (duplicatePolicy === 'report' && agentRunId !== null)
+    errors.push(at('/duplicatePolicy', 'PARAMETER_CONFLICT', 'A job of an agent cannot confirm duplicates.'));
   if (operation === 'upsert' && externalIdField === undefined)
     errors.push(at('/externalIdField', 'PARAMETER_REQUIRED', 'externalIdField is required for an upsert.'));
   if (csv !== undefined && format !== 'csv')

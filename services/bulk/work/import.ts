@@ -50,15 +50,17 @@ async function write({ deps, job }: Work, processed: number, rows: readonly RowT
   const { objectApiName, operation, externalIdField, allOrNone, checkOnly, duplicatePolicy, conflictPolicy } =
     job.request;
   if (operation === 'export') throw new Error('Assertion failed: an export writes no rows');
+  // A person must have seen a duplicate that an agent confirms, and of the rows of a job nobody has.
+  const confirms = job.context?.agentRunId === null;
   return deps.write(contextOf(job), {
     objectApiName,
     operation,
     allOrNone: allOrNone ?? false,
     checkOnly: checkOnly ?? false,
     ...(externalIdField === undefined ? {} : { externalIdField }),
-    ...(duplicatePolicy === undefined ? {} : { duplicatePolicy }),
+    ...(duplicatePolicy === undefined || !confirms ? {} : { duplicatePolicy }),
     ...(conflictPolicy === undefined ? {} : { conflictPolicy }),
-    rows,
+    rows: confirms ? rows : rows.map(({ duplicateConfirmation: _, ...row }) => row),
     key: keyOf(job, processed),
   });
 }
