@@ -9,7 +9,7 @@ PATH=$REPOSITORY/node_modules/.bin:$PATH
 RUN=$(openssl rand -hex 6)
 
 # token_of sam: an access token of a user of the demo.
-token_of() { npm --prefix "$REPOSITORY" run --silent token -- --user "$1@demo.example"; }
+token_of() { BASE_URL=${API%/api/v1} npm --prefix "$REPOSITORY" run --silent token -- --user "$1@demo.example"; }
 
 # call TOKEN METHOD PATH [BODY [HEADER…]]: sends a request, with an idempotency key of its own, and prints the answer. The
 # body goes through standard input, so that it may be of any length.
