@@ -105,7 +105,13 @@ const CreateBody = Type.Object(
       }),
     ),
     query: Type.Optional(
-      Type.Object({}, { description: 'Of an export: the body of `data.records.query`, without `take` and `cursor`.' }),
+      Type.Object(
+        {},
+        {
+          additionalProperties: true,
+          description: 'Of an export: the body of `data.records.query`, without `take`, `skip`, `expand` and `cursor`.',
+        },
+      ),
     ),
     compression: Type.Optional(Type.Enum(['none', 'gzip'] as const, { description: 'Of an export; default: none.' })),
   },

@@ -203,7 +203,7 @@ const FILES_OPERATIONS = [
     requestBody: {
       required: true,
       kind: 'stream',
-      schema: Type.String({ title: 'FileBytes' }),
+      schema: Type.String({ format: 'binary', title: 'FileBytes' }),
       maxBytes: LIMITS.file_body_max_bytes,
     },
     response: {
@@ -396,7 +396,7 @@ const FILES_OPERATIONS = [
     requestBody: {
       required: true,
       kind: 'stream',
-      schema: Type.String({ title: 'FileChunk' }),
+      schema: Type.String({ format: 'binary', title: 'FileChunk' }),
       contentTypes: ['application/offset+octet-stream'],
       maxBytes: LIMITS.file_chunk_max_bytes,
     },
