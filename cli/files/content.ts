@@ -20,7 +20,8 @@ export const typeOf = (path: string): string => TEXT_TYPES[extname(path).toLower
 /** The size and SHA-256 of a file. */
 export async function measure(path: string): Promise<{ size: number; sha256: string }> {
   const found = await stat(path).catch((error: unknown) => {
-    throw usage(error instanceof Error ? error.message : String(error));
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+    throw usage(isMissing ? `There is no such file: ${path}` : error instanceof Error ? error.message : String(error));
   });
   if (!found.isFile()) throw usage(`${path} is no file.`);
   const hash = createHash('sha256');

@@ -67,7 +67,7 @@ describe('erp files', () => {
 
   it('says what is wrong before anything is sent', async () => {
     const missing = await erp(['files', 'put', path('missing.pdf')]);
-    assert.deepEqual([missing.code, /no such file/.test(missing.stderr)], [2, true]);
+    assert.deepEqual([missing.code, /no such file: /.test(missing.stderr)], [2, true]);
     const record = await erp(['files', 'list', '--record', 'Account']);
     assert.deepEqual([record.code, record.stderr.split('\n')[0]], [2, 'Error: Account is no record.']);
   });

@@ -5,7 +5,7 @@
 import { BULK_TYPES, type BulkState } from '../../../contracts/bulk.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
-import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { tooLarge } from '../../../lib/errors/too-large.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
@@ -170,5 +170,8 @@ async function rowsOf(
 function numberOf({ path }: Input): number {
   const number = Number(path.partNumber);
   if (number <= LIMITS.bulk_parts_max) return number;
-  throw new PlatformError('PARAMETER_INVALID', `A job may have at most ${LIMITS.bulk_parts_max} parts.`);
+  const message = `A job may have at most ${LIMITS.bulk_parts_max} parts.`;
+  throw new PlatformError('PARAMETER_INVALID', message, {
+    errors: [violation('path:partNumber', 'PARAMETER_INVALID', message)],
+  });
 }

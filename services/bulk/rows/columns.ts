@@ -47,10 +47,15 @@ export function planColumns(header: readonly string[], work: Work, object: Objec
     seen.add(identity);
     return target;
   });
-  refuse(unknown, 'do not exist, or cannot be written by this operation');
-  refuse(repeated, 'stand for the same as another column');
   const missing = requiredOf(work).filter((name) => !seen.has(name));
-  refuse(missing, 'are missing');
+  refuse(
+    [
+      [unknown, 'do not exist, or cannot be written by this operation'],
+      [repeated, 'stand for the same as another column'],
+      [missing, 'are missing'],
+    ],
+    unknown.length === 1 ? otherDelimiter(header) : '',
+  );
   return targets;
 }
 
@@ -77,8 +82,22 @@ function requiredOf({ operation, conflictPolicy = 'requireEtag', externalIdField
   return conflictPolicy === 'requireEtag' ? [ID, ETAG] : [ID];
 }
 
-function refuse(names: readonly string[], why: string): void {
-  if (names.length === 0) return;
-  const shown = names.slice(0, SHOWN_MAX).map((name) => name.slice(0, SHOWN_CHARS));
-  throw invalidData(`Columns ${why}: ${shown.map((name) => JSON.stringify(name)).join(', ')}.`, { columns: shown });
+/** A hint where the line of headers is one cell, because the file has another delimiter than the job. */
+function otherDelimiter([only = '', ...others]: readonly string[]): string {
+  const found = others.length === 0 ? [';', '\t', '|', ','].find((delimiter) => only.includes(delimiter)) : undefined;
+  return found === undefined
+    ? ''
+    : ` If ${JSON.stringify(found)} is the delimiter of the file, csv.delimiter must say so.`;
+}
+
+/** Throws one error for all columns that are wrong, whatever it is. */
+function refuse(problems: readonly (readonly [names: readonly string[], why: string])[], hint: string): void {
+  const found = problems
+    .filter(([names]) => names.length > 0)
+    .map(([names, why]) => ({ why, shown: names.slice(0, SHOWN_MAX).map((name) => name.slice(0, SHOWN_CHARS)) }));
+  if (found.length === 0) return;
+  const sentences = found.map(
+    ({ why, shown }) => `Columns ${why}: ${shown.map((it) => JSON.stringify(it)).join(', ')}.`,
+  );
+  throw invalidData(sentences.join(' ') + hint, { columns: found.flatMap(({ shown }) => shown) });
 }

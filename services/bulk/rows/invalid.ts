@@ -11,7 +11,8 @@ export async function* textOf(source: AsyncIterable<Uint8Array> | Iterable<Uint8
     for await (const bytes of source) yield decoder.decode(bytes, { stream: true });
     yield decoder.decode();
   } catch (error) {
-    if (error instanceof TypeError) throw invalidData('The file is not valid UTF-8.');
+    if (error instanceof TypeError)
+      throw invalidData('The file is not valid UTF-8: save it in this encoding, as “CSV UTF-8” in spreadsheets.');
     throw error;
   }
 }

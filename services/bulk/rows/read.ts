@@ -101,7 +101,7 @@ export function rowReader(job: CreateBody, object: ObjectColumns): RowReader {
     let targets = plans.get(header);
     if (!targets) plans.set(header, (targets = planColumns(header, job, object)));
     if (cells.length === header.length) return rowOfCells(cells, targets, job, reader);
-    const message = `The row has ${cells.length} cells, and the file ${header.length} columns.`;
+    const message = `The number of cells of the row is ${cells.length}, that of columns of the file ${header.length}.`;
     return invalidRow(message);
   };
 }
@@ -184,7 +184,7 @@ function setSpecial(row: Written, name: string, value: string): void {
 /** The column of a file that a violation is about; undefined: it is about none. */
 export function columnOf(pointer: string | undefined, { header }: FileRow, job: CreateBody): string | undefined {
   const [, first, second] = pointer?.split('/') ?? [];
-  const field = first === 'fields' ? second : first;
+  const field = first === 'fields' ? second : first === 'ifMatch' ? ETAG : first;
   if (field === undefined || field === '') return undefined;
   return header?.find((given) => nameOf(given, job)?.split('.', 1)[0] === field) ?? field;
 }

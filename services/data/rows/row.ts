@@ -35,7 +35,7 @@ export function formViolations(
     if (id === undefined) add('PARAMETER_REQUIRED', 'id', 'A row of this operation needs the id of its record.');
     else if (!isUuid(id.toLowerCase())) add('PARAMETER_INVALID', 'id', 'id must be a UUID.');
     if (ifMatch === undefined && conflictPolicy !== 'lastWriteWins')
-      add('IF_MATCH_REQUIRED', 'ifMatch', 'A row of this operation needs the ETag that was read, as ifMatch.');
+      add('IF_MATCH_REQUIRED', 'ifMatch', 'A row of this operation needs the ETag that was read.');
   } else if (id !== undefined) add('PARAMETER_CONFLICT', 'id', 'A row of this operation names no id.');
   if (ifMatch !== undefined) {
     if (operation === 'create') add('PARAMETER_CONFLICT', 'ifMatch', 'A record to be created has no ETag.');

@@ -116,10 +116,14 @@ describe('imports', function () {
     const changed = await imported(
       ada,
       { operation: 'update', objectApiName: 'Account' },
-      `id,_etag,city\n${a.id},${cell(a.etag)},Kiel\n${b.id},zz,Kiel\n`,
+      `id,_etag,city\n${a.id},${cell(a.etag)},Kiel\n${b.id},zz,Kiel\n,,Kiel\n`,
     );
-    const [one, other] = await results(ada, changed.jobId);
+    const [one, other, empty] = await results(ada, changed.jobId);
     assert.deepEqual([one.outcome, other.outcome, other.errors[0].code], ['succeeded', 'failed', 'ETAG_MISMATCH']);
+    assert.deepEqual(
+      empty.errors.map(({ column }: { column: string }) => column),
+      ['id', '_etag'],
+    );
     assert.deepEqual([(await named('Bulk A'))[0].city, (await named('Bulk B'))[0].city], ['Kiel', null]);
     const gone = await imported(
       ada,

@@ -124,6 +124,8 @@ describe('bulk jobs', function () {
       ['name,nope,createdAt\nx,y,z\n', /"nope", "createdAt"/],
       ['name,name\nx,y\n', /another column: "name"/],
       ['name,id\nx,y\n', /"id"/],
+      ['name,nope,name\nx,y,z\n', /do not exist.*"nope"\. Columns stand.*"name"/],
+      ['name;city\nx;y\n', /"name;city"\. If ";" is the delimiter/],
       [Buffer.from([0x6e, 0xff, 0x0a]), /UTF-8/],
       [`name\n${'x'.repeat(1024 * 1024 + 1)}\n`, /longer than/],
       [Array.from({ length: 501 }, (_, i) => `c${i}`).join(), /at most 500/],
@@ -134,7 +136,9 @@ describe('bulk jobs', function () {
       assert.match(reply.body.message, message);
     }
     refused(await upload(ada, jobId, 1, '{}', { headers: { 'content-type': NDJSON } }), 415, 'MEDIA_TYPE_UNSUPPORTED');
-    refused(await upload(ada, jobId, 1_001, 'name\nx\n'), 400, 'PARAMETER_INVALID');
+    const beyond = await upload(ada, jobId, 1_001, 'name\nx\n');
+    refused(beyond, 400, 'PARAMETER_INVALID');
+    assert.equal(beyond.body.errors[0].pointer, 'path:partNumber');
     assert.equal(await state(jobId), 'OPEN');
   });
 
