@@ -28,13 +28,13 @@ export async function exportRecords(run: Run, objectApiName: string, options: Ex
   const body = creationOf(objectApiName, options, await filtersOf(api, objectApiName, options));
   const unfinished = await openUnfinished(run, ['export', options.output, JSON.stringify(body)]);
   const progress = openProgress(run.output, { quiet: true });
-  const restore = onInterrupt(() => run.output.note('\nStopped. The same command goes on with the export.'));
+  const restore = onInterrupt(() => run.output.note('\nStopped. Run the same command again to resume the export.'));
   try {
     let jobId = unfinished.found?.['jobId'];
     if (typeof jobId !== 'string') {
       jobId = (await api.call('bulk.jobs.create', { body }, { what: 'The export' })).body.jobId;
       await unfinished.keep({ jobId });
-      // What an earlier export has left of its download is of another job.
+      // A partial download belongs to an earlier job.
       await rm(`${options.output}.part`, { force: true });
     }
     const path = { jobId: String(jobId) };
@@ -51,7 +51,7 @@ export async function exportRecords(run: Run, objectApiName: string, options: Ex
       progress,
     });
     await unfinished.forget();
-    // The file holds what it held; a copy on the platform is of no use.
+    // The download is complete: the copy on the platform is not needed any more.
     await api.call('bulk.jobs.delete', { path });
     progress.end();
     run.output.result(answer, () => run.output.line(`${options.output}\t${answer.body.counts.succeeded}\t${bytes}`));
@@ -62,7 +62,7 @@ export async function exportRecords(run: Run, objectApiName: string, options: Ex
 }
 
 async function filtersOf(api: Api, objectApiName: string, { where, filters }: ExportOptions): Promise<unknown> {
-  if (filters !== undefined && where) throw usage('--filters and --where exclude each other.');
+  if (filters !== undefined && where) throw usage('--filters and --where cannot be combined.');
   if (filters !== undefined) return parse(filters, '--filters');
   if (!where) return undefined;
   const description = await describe(api, objectApiName);
@@ -78,7 +78,7 @@ function creationOf(
   const compressed = output.endsWith('.gz');
   const ending = extname(compressed ? output.slice(0, -3) : output).toLowerCase();
   const format = ending === '.csv' ? 'csv' : /^\.(nd)?jsonl?$/.test(ending) ? 'ndjson' : null;
-  if (!format) throw usage('--output must end with .csv or .ndjson, or with .gz behind that.');
+  if (!format) throw usage('--output must end with .csv or .ndjson, optionally followed by .gz.');
   return {
     operation: 'export',
     objectApiName,

@@ -40,15 +40,17 @@ const SHOWN_MAX = 20;
 export async function importFile(run: Run, path: string, options: ImportOptions): Promise<void> {
   const api = await run.api();
   const format = formatOf(path);
-  const { sha256 } = await measure(path);
+  const { size, sha256 } = await measure(path);
   const body = await creationOf(run, format, options);
   const unfinished = await openUnfinished(run, ['import', sha256, JSON.stringify(body)]);
   const restore = onInterrupt(() =>
-    run.output.note('\nStopped. What the platform has begun goes on; the same command comes back to it.'),
+    run.output.note(
+      '\nStopped. A job that was started continues on the platform. Run the same command again to resume.',
+    ),
   );
   try {
     const job = await begun(api, body, unfinished);
-    if (job.state === 'OPEN' || job.state === 'UPLOADED') await send(run, api, path, format, job, unfinished);
+    if (job.state === 'OPEN' || job.state === 'UPLOADED') await send(run, api, { path, format, size, job, unfinished });
     const answer = await follow(run, job.jobId);
     await unfinished.forget();
     showJob(run, answer);
@@ -120,8 +122,16 @@ async function begun(api: Api, body: Creation, unfinished: Unfinished): Promise<
   return job;
 }
 
-async function send(run: Run, api: Api, path: string, format: Format, { jobId }: Job, unfinished: Unfinished) {
-  const { size } = await measure(path);
+interface Sending {
+  path: string;
+  format: Format;
+  size: number;
+  job: Job;
+  unfinished: Unfinished;
+}
+
+/** Uploads the parts that the platform does not have yet, and starts the job. */
+async function send(run: Run, api: Api, { path, format, size, job: { jobId }, unfinished }: Sending): Promise<void> {
   const progress = openProgress(run.output);
   const sent = unfinished.found?.['jobId'] === jobId ? Number(unfinished.found['parts']) : 0;
   try {
@@ -157,7 +167,7 @@ interface Import {
   job: Job;
 }
 
-/** The rows that were not written: into the file that was asked for, or the first ones on standard error. */
+/** Reports rows that were not written: all into the file of --failed, or the first ones on standard error. */
 async function tellFailed(run: Run, api: Api, { path, format, options, job }: Import): Promise<void> {
   const left = job.counts.failed + (job.counts.unprocessed ?? 0);
   if (left === 0) return;
@@ -166,7 +176,9 @@ async function tellFailed(run: Run, api: Api, { path, format, options, job }: Im
       failedRows(rowsOfFile(path, format), unwritten(api, job.jobId), { format, delimiter: options.delimiter ?? ',' }),
       createWriteStream(options.failed),
     );
-    run.output.note(`${counted(left, 'row', 'rows')} not written: ${options.failed}. Mend them, and import that file.`);
+    run.output.note(
+      `${counted(left, 'row', 'rows')} not written: ${options.failed}. Correct them, then import that file.`,
+    );
     return;
   }
   if (run.output.json) return;
@@ -181,7 +193,7 @@ async function tellFailed(run: Run, api: Api, { path, format, options, job }: Im
   if (left > records.length) run.output.note(`${left - records.length} more: --failed <file> writes them all.`);
 }
 
-/** The rows of the file; says of which file a row is too long. */
+/** The rows of the file. Names the file in the error for a row that is too long. */
 async function* rowsOfFile(path: string, format: Format): AsyncGenerator<Uint8Array> {
   try {
     yield* rowsOf(createReadStream(path, { highWaterMark: 1024 * 1024 }), format);

@@ -33,7 +33,7 @@ export function addAudit(program: Program): void {
     .action(
       act(async (run, options) => {
         const { user, object, record, operation, outcome, from, to, take, cursor, all, csv } = options;
-        if (csv && run.output.json) throw usage('--csv and --json exclude each other.');
+        if (csv && run.output.json) throw usage('--csv and --json cannot be combined.');
         const api = await run.api();
         const query: Query = {
           ...(user ? { actorId: await userIdOf(api, user) } : {}),

@@ -35,9 +35,9 @@ type Page = Answer<OperationOutput<'data.records.list'>>;
 export async function listRecords(run: Run, objectApiName: string, options: ListOptions): Promise<void> {
   const api = await run.api();
   const { output } = run;
-  if (options.filters !== undefined && options.where) throw usage('--filters and --where exclude each other.');
+  if (options.filters !== undefined && options.where) throw usage('--filters and --where cannot be combined.');
   if (options.any && !options.where) throw usage('--any says how several --where are joined.');
-  if (options.csv && output.json) throw usage('--csv and --json exclude each other.');
+  if (options.csv && output.json) throw usage('--csv and --json cannot be combined.');
   const description = output.json && !options.where ? null : await describe(api, objectApiName);
   const sorted = options.sort ? sortOf(options.sort).map(({ id }) => id) : [];
   const names =

@@ -1,4 +1,4 @@
-/** Contents of files on this machine: their hash and type, and downloads that go on where they broke off. */
+/** Contents of files on this machine: their hash and type, and downloads that resume. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, rename, stat } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { usage } from '../failure.ts';
 import { networkFailure } from '../http/transport.ts';
 import type { Progress } from '../output/progress.ts';
 
-/** The platform looks at contents itself; only text does not show what it is. */
+/** The platform detects the type of contents itself, but cannot tell kinds of text apart. */
 const TEXT_TYPES: Readonly<Record<string, string>> = {
   '.csv': 'text/csv',
   '.json': 'application/json',
@@ -23,14 +23,14 @@ export async function measure(path: string): Promise<{ size: number; sha256: str
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
     throw usage(isMissing ? `There is no such file: ${path}` : error instanceof Error ? error.message : String(error));
   });
-  if (!found.isFile()) throw usage(`${path} is no file.`);
+  if (!found.isFile()) throw usage(`${path} is not a file.`);
   const hash = createHash('sha256');
   const source: AsyncIterable<Buffer> = createReadStream(path);
   for await (const chunk of source) hash.update(chunk);
   return { size: found.size, sha256: hash.digest('hex') };
 }
 
-/** How often a download that broke off is taken up without having got further. */
+/** Attempts to resume a download without any progress in between. */
 const ATTEMPTS_MAX = 5;
 
 interface Download {
@@ -41,7 +41,7 @@ interface Download {
   readonly progress: Progress;
 }
 
-/** Loads content into a file, which appears when it is complete. An earlier attempt is gone on with. Answers its bytes. */
+/** Downloads content into a file, which appears when it is complete. Resumes an earlier attempt. Returns the length in bytes. */
 export async function download({ ask, path, what, progress }: Download): Promise<number> {
   const partial = `${path}.part`;
   const file = await open(partial, 'a+');

@@ -119,7 +119,7 @@ function showPaths(run: Run, what: string, paths: readonly string[]): void {
 
 async function wantedPackage(options: RetrieveOptions, project: Project | null): Promise<Package> {
   const selections = [options.package, options.type, options.all].filter((one) => one !== undefined).length;
-  if (selections > 1) throw usage('--package, --type and --all exclude each other.');
+  if (selections > 1) throw usage('--package, --type and --all cannot be combined.');
   if (options.all) return parseMembers(Object.keys(COMPONENT_PATHS));
   const selected =
     options.package !== undefined ? await readPackageFile(options.package) : options.type && parseMembers(options.type);

@@ -71,7 +71,7 @@ async function tokenSession(
   store: Store,
 ): Promise<Session> {
   if (options.profile !== undefined)
-    throw usage('--profile and ERP_TOKEN exclude each other.', 'Unset ERP_TOKEN to work with a profile.');
+    throw usage('--profile and ERP_TOKEN cannot be combined.', 'Unset ERP_TOKEN to work with a profile.');
   const named = environment.profile();
   const baseUrl = wanted ?? (named === undefined ? undefined : (await store.config()).profiles[named]?.baseUrl);
   if (baseUrl === undefined) throw usage('ERP_TOKEN needs ERP_BASE_URL or --base-url.');

@@ -143,8 +143,7 @@ export const COMPOSITE_OPERATIONS = [
     path: '/composite',
     tag: 'composite',
     summary: 'Execute several operations on records in one request',
-    description:
-      'Carries out up to 50 operations below /data and /objects in their order, by default in one transaction. `@{referenceId.field}` stands for a value in the result of an earlier part. Each part needs the scopes and permissions that it needs alone, and costs the same.',
+    description: `Carries out up to ${LIMITS.composite_requests_max} operations below /data and /objects in their order, by default in one transaction. \`@{referenceId.field}\` stands for a value in the result of an earlier part. Each part needs the scopes and permissions that it needs alone, and costs the same.`,
     scopes: 'authenticated',
     risk: 'high',
     requestBody: {
@@ -185,7 +184,7 @@ export const COMPOSITE_OPERATIONS = [
     method: 'POST',
     path: '/composite/records',
     tag: 'composite',
-    summary: 'Write up to 200 records of one object',
+    summary: `Write up to ${LIMITS.composite_records_max} records of one object`,
     description:
       'Creates, updates, upserts or deletes records of one object by the rules of single writes, in one transaction. Rows of an update or delete need `id` and `ifMatch`. Costs 2 units, and 1 more for each 10 rows.',
     scopes: 'authenticated',

@@ -267,7 +267,7 @@ async function decide(
     return counted instanceof PlatformError ? counted : { ...counted, approvalRequired: true };
   }
   const parts = partsOfCall(call);
-  const reason = verdict.differs ? 'its parts need approvals of different people' : parts && unaskable(call, parts);
+  const reason = verdict.differs ? 'its parts need different approvers' : parts && unaskable(call, parts);
   if (reason) {
     await tx.query(refusedStepStatement(admission, 403, null));
     return new PlatformError(

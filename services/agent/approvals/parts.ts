@@ -13,9 +13,9 @@ import { recordChangeOf } from '../../../lib/operation.ts';
 import type { ApprovalRow } from './approval.sql.ts';
 import { executesTransitions } from './operations.ts';
 
-/** A part as it was sent. */
+/** A part or row as it was sent. */
 interface SentPart {
-  /** null: a row. */
+  /** null for a row. */
   readonly referenceId: string | null;
   readonly operationId: string;
   readonly method: string;
@@ -40,7 +40,7 @@ export interface ApprovedPart {
 export const isChange = ({ operationId }: Pick<SentPart, 'operationId'>): boolean =>
   operationRow(operationId)?.mutation === true;
 
-/** The parts of a composite request, or its rows; null: the call is neither. */
+/** The parts of a composite request, or its rows; null for any other call. */
 export function partsOfCall(call: Admission): SentPart[] | null {
   const [first] = call.parts ?? [];
   if (!call.parts || !first) return null;
@@ -58,7 +58,10 @@ export function partsOfCall(call: Admission): SentPart[] | null {
       }));
 }
 
-function rowsOf({ records, externalIdField }: Record<string, unknown>, { operationId, pathParameters }: Admission) {
+function rowsOf(
+  { records, externalIdField }: Record<string, unknown>,
+  { operationId, pathParameters }: Admission,
+): SentPart[] {
   const { objectApiName = '' } = pathParameters;
   const operation = operationRow(operationId);
   return (Array.isArray(records) ? records : []).map(membersOf).map((record): SentPart => {
@@ -89,16 +92,17 @@ function rowsOf({ records, externalIdField }: Record<string, unknown>, { operati
   });
 }
 
-/** Why people cannot be asked about a composite request as a whole; null: they can. */
+/** Why a composite request cannot be approved as a whole, as a clause of a sentence; null when it can. */
 export function unaskable(call: Admission, parts: readonly SentPart[]): string | null {
   const changes = parts.filter(isChange);
-  if (membersOf(call.body)['allOrNone'] === false) return 'an approval is for all or none of its parts';
+  if (membersOf(call.body)['allOrNone'] === false)
+    return 'allOrNone is false, while an approval covers all parts or none';
   if (changes.length > LIMITS.agent_approval_changes_max)
-    return `an approval is for ${LIMITS.agent_approval_changes_max} changes at most`;
-  // What the effects of a transition would refer to is not known of a record that does not exist yet.
+    return `an approval may cover at most ${LIMITS.agent_approval_changes_max} changes`;
+  // The effects of a transition cannot be shown for a record that does not exist yet.
   const isBlind = ({ operationId, pathParameters }: SentPart): boolean =>
     executesTransitions(operationId) && hasReference(pathParameters['id'] ?? '');
-  return changes.some(isBlind) ? 'a transition of it names its record by a reference' : null;
+  return changes.some(isBlind) ? 'a transition names its record by a reference' : null;
 }
 
 /** The parts of an approval; null: it is one operation. */
@@ -118,7 +122,7 @@ export function partsOf(row: ApprovalRow): ApprovedPart[] | null {
   }));
 }
 
-/** What a reference stands for: a value, or a record that only the execution makes. */
+/** What a reference stands for: a value, or the id of a record that only the execution creates. */
 type Value = { readonly value: unknown } | 'new';
 
 type Values = (reference: Reference) => Value;
@@ -134,7 +138,7 @@ function valuesOf(sent: readonly SentPart[], results: readonly Readonly<Record<s
   };
 }
 
-/** An id of a new record is null in a body, and is not named by a path. */
+/** The request with the values of its references. The id of a new record is null in a body, and left out of the path parameters. */
 function resolved(
   { operationId, method, path, pathParameters, query, headers, body }: SentPart,
   values: Values,
@@ -172,7 +176,7 @@ function filled(text: string, values: Values): unknown {
     .join('');
 }
 
-/** What partsOfCall has written. */
+/** The item was stored by partsOfCall. */
 const isSentPart = (value: unknown): value is SentPart => isObject(value) && 'operationId' in value;
 
 function listIn(text: string): unknown[] {

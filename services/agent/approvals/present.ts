@@ -16,13 +16,13 @@ import { duplicatesIn, HIDDEN, hideEffects, hideFields, hidePreview, recordsIn }
 import { bodyHasFields, bodyOf, recordQuestionOf } from './operations.ts';
 import { type ApprovedPart, partsOf } from './parts.ts';
 
-/** Inputs that decide a reader's view. */
+/** A reader of approvals, and what they may see. */
 export interface Reader {
   readonly access: Access;
   /** The request was sent in their name. */
   readonly isOwn: boolean;
   readonly sees: Sees;
-  /** They may know what the request is about, as far as that is asked: in lists it is not. */
+  /** They may read the record that the request is about. Lists do not ask for it. */
   readonly reads: boolean;
 }
 
@@ -96,7 +96,7 @@ function shownParts(parts: readonly ApprovedPart[], reader: Reader): object {
   return { records: shown, ...(hidesKey ? { externalIdField: HIDDEN } : {}) };
 }
 
-/** What each part would do, and all of them together. A read changes nothing, and what it found is the agent's alone. */
+/** The preview of each part, and the effects of all. Of a read only the status is shown: its result belongs to the agent. */
 function shownResults(parts: readonly ApprovedPart[], reader: Reader, effects: unknown): object {
   const { access, sees } = reader;
   const shown = parts.map(({ sent, row, isChange, result, before }) => {
@@ -124,7 +124,7 @@ function shownPreview(row: ApprovalRow, reader: Reader, preview: unknown): objec
   return reads ? preview : { hidden: true };
 }
 
-/** The record that the request is about: that of its path, or the one that its dry run has found by another key. */
+/** Records that the request is about: those of its parts, that of its path, or the one that its dry run found by an external id. */
 export function recordsOf(row: ApprovalRow): RecordName[] {
   const parts = partsOf(row);
   if (parts)

@@ -13,6 +13,7 @@ type OperationActions = (
   on: Pick<ReadDeps, 'database' | 'tenants'>,
 ) => Readonly<Record<string, unknown>>;
 
+/** The actions `composite.*` of data. `operationActions` makes the actions of all operations that a part may name. */
 export function compositeActions(
   handlers: Handlers,
   read: ReadDeps,

@@ -29,7 +29,7 @@ import { Results } from './results.ts';
 /** Answers a call of an operation that a part may name. */
 export type PartHandler = (request: RequestContext, call: OperationCall) => Promise<OperationReply>;
 
-/** What the handlers of parts use: everything, or the connection of the one transaction. */
+/** Dependencies of the handlers of parts, bound to the one transaction. */
 export interface PartDeps {
   readonly read: ReadDeps;
   readonly write: (
@@ -42,13 +42,13 @@ interface CompositeDeps {
   readonly write: MutationDeps;
   /** The handlers of the operations by their actions. */
   readonly handlersOf: (deps: PartDeps) => (action: string) => PartHandler;
-  /** The same for requests of their own. */
+  /** The same for parts that are transactions of their own. */
   readonly handlers: (action: string) => PartHandler;
 }
 
 type CompositeCall = OperationCall<CompositeRequestBody>;
 
-/** All parts are one request: what ends it ends all of them. */
+/** Refusals of the request as a whole: no further part is executed. */
 const ENDS_ALL: ReadonlySet<string> = new Set([
   'IDEMPOTENCY_IN_PROGRESS',
   'IDEMPOTENCY_KEY_REUSED',
@@ -56,6 +56,10 @@ const ENDS_ALL: ReadonlySet<string> = new Set([
   'API_ACCESS_DISABLED',
 ]);
 
+/**
+ * Answers CompositeResult.
+ * @throws PlatformError COMPOSITE_FAILED when `allOrNone` and a part was refused: nothing is stored then.
+ */
 export async function executeComposite(
   deps: CompositeDeps,
   request: RequestContext,
@@ -114,7 +118,7 @@ const namedCall = (part: PartCall): MutationCall => ({
 
 const objectOf = ({ call }: PartCall): string => call.path['objectApiName'] ?? '';
 
-/** Held until the end, so that no part is refused by a view that is out of date. */
+/** Locks metadata and access versions until the end, so that no part is refused by a view that is out of date. */
 async function lockState(unit: Unit, view: View, parts: readonly PartCall[]): Promise<void> {
   const objects = parts.map((part) => ({ apiName: objectOf(part) }));
   const object = objects.find((one) => standardObject(one)?.changesAccess) ?? { apiName: '' };
@@ -122,7 +126,7 @@ async function lockState(unit: Unit, view: View, parts: readonly PartCall[]): Pr
   assertFresh(view, versions.metadataVersion, versions.accessVersion);
 }
 
-/** Runs the parts in the transaction of the unit; `allOrNone`: up to the first that fails. */
+/** Runs the parts in the transaction of the unit; with `allOrNone` it stops at the first that fails. */
 async function runAll(
   deps: CompositeDeps,
   unit: Unit,

@@ -11,6 +11,10 @@ import { formViolations } from '../rows/row.ts';
 import { writeRows } from '../rows/write-rows.ts';
 import type { MutationDeps } from '../write/write.ts';
 
+/**
+ * Answers RowsWritten.
+ * @throws PlatformError COMPOSITE_FAILED when `allOrNone` and a row was refused: nothing is stored then.
+ */
 export async function writeRecords(
   deps: MutationDeps,
   request: RequestContext,
@@ -23,15 +27,16 @@ export async function writeRecords(
   return writeRows(deps, request, { ...call, path }, input, idempotencyKey(call, request));
 }
 
-/** 400 for rows that no record could make valid, with all violations. */
+/** Throws 400 with all violations for rows that are malformed, whatever is stored. */
 function requireForm(input: RowsToWrite): void {
   const found: Violation<ErrorCode>[] = [];
   const { operation, externalIdField } = input;
   if ((operation === 'upsert') !== (externalIdField !== undefined)) {
-    const code = operation === 'upsert' ? 'PARAMETER_REQUIRED' : 'PARAMETER_CONFLICT';
-    found.push(
-      violation('/externalIdField', code, 'An upsert needs externalIdField, and no other operation takes it.'),
-    );
+    const [code, message] =
+      operation === 'upsert'
+        ? (['PARAMETER_REQUIRED', 'externalIdField is required for an upsert.'] as const)
+        : (['PARAMETER_CONFLICT', `externalIdField cannot be combined with the operation ${operation}.`] as const);
+    found.push(violation('/externalIdField', code, message));
   } else
     for (const [index, row] of input.rows.entries()) {
       for (const one of formViolations(input, row)) found.push({ ...one, pointer: `/records/${index}${one.pointer}` });

@@ -1,4 +1,4 @@
-/** Puts the results of earlier parts into a part: pure. What comes out is checked like a request that was sent so. */
+/** Resolves the references of a part. Pure. The resolved part is validated like any request. */
 import { operationRow } from '../../../contracts/operations.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
@@ -11,12 +11,15 @@ import { referencesIn } from '../../../lib/query/expand.ts';
 import { bodyViolations, valueProblem } from '../../../lib/validation.ts';
 import type { Results } from './results.ts';
 
-/** Characters that references may still expand to, in all parts. */
+/** The number of characters that references may still expand to. */
 export interface Expansion {
   left: number;
 }
 
-/** The call of a part with the values that its references stand for. Throws COMPOSITE_REFERENCE_INVALID, or what such a request is refused with. */
+/**
+ * The call of a part with the values that its references stand for.
+ * @throws PlatformError COMPOSITE_REFERENCE_INVALID, REQUEST_TOO_LARGE, or the violations of the resolved call.
+ */
 export function resolved({ call }: PartCall, results: Results, expansion: Expansion): OperationCall {
   if (!hasAny(call)) return call;
   const ofPart: Expansion = { left: Math.min(LIMITS.body_max_bytes, expansion.left) };
@@ -34,7 +37,7 @@ export function resolved({ call }: PartCall, results: Results, expansion: Expans
   expansion.left -= before - ofPart.left;
   if (missing.size > 0) throw invalid(`No earlier part has the result ${[...missing].slice(0, 5).join(', ')}.`);
   if (readsOthers(made) !== readsOthers(call))
-    throw invalid('What a part reads besides its object must be written out: no reference can stand there.');
+    throw invalid('References cannot name related objects or expanded references.');
   const row = operationRow(call.operationId);
   const problems = row ? problemsOf(row, made) : [];
   const [first] = problems;
@@ -52,7 +55,7 @@ function hasAny({ path, query, body }: OperationCall): boolean {
   return found;
 }
 
-/** Objects that the call reads besides its own. */
+/** The expanded references and related objects of a call, as a text to compare. */
 function readsOthers({ query, body }: OperationCall): string {
   const members = isObject(body) ? body : {};
   return JSON.stringify([
@@ -72,9 +75,11 @@ function expanded(text: string, results: Results, expansion: Expansion, missing:
   const spend = (chars: number): void => {
     expansion.left -= chars;
     if (expansion.left < 0)
-      throw new PlatformError('REQUEST_TOO_LARGE', 'What the references of the parts stand for is too long.', {
-        details: { maxBytes: LIMITS.body_max_bytes },
-      });
+      throw new PlatformError(
+        'REQUEST_TOO_LARGE',
+        `References may expand to at most ${LIMITS.body_max_bytes} characters in a part, and ${LIMITS.composite_body_max_bytes} in all parts.`,
+        { details: { maxBytes: LIMITS.body_max_bytes } },
+      );
   };
   const [only] = pieces;
   if (pieces.length === 1 && typeof only === 'object') {
@@ -94,7 +99,7 @@ function expanded(text: string, results: Results, expansion: Expansion, missing:
     .join('');
 }
 
-/** The form of a request, as far as its schemas say. */
+/** Violations of the schemas of the operation. */
 function problemsOf(row: Operation, { path, query, body }: OperationCall): Violation<ErrorCode>[] {
   const found: Violation<ErrorCode>[] = [];
   for (const parameter of row.pathParameters ?? []) {

@@ -1,5 +1,4 @@
-/** Results of parts: what a composite request answers, and what its references find. */
-
+/** Results of parts: the answer of a composite request, and the values of its references. */
 import { ROLLED_BACK } from '../../../contracts/data/row-writes.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { VIOLATIONS_MAX } from '../../../lib/errors/violation-list.ts';
@@ -28,14 +27,18 @@ export class Results {
     return this.#items.some(({ status }) => status >= 400);
   }
 
-  /** Adds what a part has answered. Throws when all answers together are too long. */
+  /** Adds the reply of a part. Throws REQUEST_TOO_LARGE when all replies together are too long. */
   add(referenceId: string, { status = 200, headers = {}, body }: OperationReply): void {
     const text = body === null ? 'null' : Buffer.isBuffer(body) ? body.toString() : JSON.stringify(body);
     this.#chars += text.length;
     if (this.#chars > LIMITS.composite_body_max_bytes)
-      throw new PlatformError('REQUEST_TOO_LARGE', 'The results of the parts together are too long.', {
-        details: { maxBytes: LIMITS.composite_body_max_bytes },
-      });
+      throw new PlatformError(
+        'REQUEST_TOO_LARGE',
+        `The results of all parts exceed the limit of ${LIMITS.composite_body_max_bytes} characters.`,
+        {
+          details: { maxBytes: LIMITS.composite_body_max_bytes },
+        },
+      );
     const shown = Object.entries(HEADERS).flatMap(([from, to]) =>
       headers[from] === undefined ? [] : [[to, headers[from]]],
     );
@@ -46,7 +49,7 @@ export class Results {
     this.#items.push({ referenceId, status: error.status, headers: {}, body: JSON.stringify(bodyOf(error)) });
   }
 
-  /** The value that a reference stands for; undefined: there is none. */
+  /** The value that a reference stands for; undefined when the part failed or its result has no such member. */
   find(name: string, path: readonly string[]): unknown {
     if (!this.#bodies.has(name)) this.#bodies.set(name, this.#parsed(name));
     return memberAt(this.#bodies.get(name), path);
@@ -63,7 +66,7 @@ export class Results {
     }
   }
 
-  /** `effects`: of a dry run. */
+  /** The CompositeResult as JSON. `effects`: of a dry run. */
   answer(allOrNone: boolean, committed: boolean, effects?: readonly Effect[]): Buffer {
     const items = this.#items.map(
       ({ referenceId, status, headers, body }) =>
@@ -73,7 +76,7 @@ export class Results {
     return Buffer.from(`{"allOrNone":${allOrNone},"committed":${committed},${tried}"results":[${items.join()}]}`);
   }
 
-  /** The results when nothing remains: those that failed, and all others as rolled back. */
+  /** The results after a rollback: parts that failed keep their error, all others are reported as rolled back. */
   rolledBack(referenceIds: readonly string[]): object[] {
     return referenceIds.map((referenceId) => {
       const item = this.#items.find((one) => one.referenceId === referenceId && one.status >= 400);

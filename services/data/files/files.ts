@@ -1,4 +1,4 @@
-/** What files asks about records: access to a file is access to a record that has it. Source: docs/reference/files.md. */
+/** Answers questions of the service files: who can read a record can read its files. Source: docs/reference/files.md. */
 import type { DataActions } from '../../../contracts/data.ts';
 import type { FileQuestion, FileRecord } from '../../../contracts/files.ts';
 import type { Asker } from '../../../lib/context.ts';
@@ -15,6 +15,7 @@ import {
   seenFilesSql,
 } from './files.sql.ts';
 
+/** The records through which the user reads files, out of the rows of seenFilesSql. */
 export const recordsOf = (rows: readonly SeenFileRow[]): FileRecord[] =>
   rows.flatMap((row) => {
     if (row.fileId === null) return [];
@@ -22,6 +23,7 @@ export const recordsOf = (rows: readonly SeenFileRow[]): FileRecord[] =>
     return [{ fileId, objectApiName, recordId, field, edits }];
   });
 
+/** The records through which the user reads each of the files. */
 export const seenFiles = (
   { database, tenants }: ReadDeps,
   { tenantId, userId, deniedObjects }: Asker,
@@ -34,6 +36,7 @@ export const seenFiles = (
     return recordsOf(rows);
   });
 
+/** Ids of the files in fields of a record that the user can read. Throws RECORD_NOT_FOUND, OBJECT_NOT_FOUND. */
 export const filesOfRecord = (
   { database, tenants }: ReadDeps,
   { tenantId, userId }: Asker,
@@ -48,6 +51,7 @@ export const filesOfRecord = (
     return [...row.fileIds];
   });
 
+/** Ids of those of the files that any record has, also one in the recycle bin, whoever can read it. */
 export async function referencedFiles(
   database: Database,
   tenants: Tenants,

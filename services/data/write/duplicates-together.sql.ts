@@ -1,5 +1,4 @@
-/** The statements that look for duplicates of several writes at once: those of single writes, for each row of `input`. */
-
+/** Statements that find duplicates of several writes at once: those of single writes, for each row of `input`. */
 import { SetSql } from '../../../mixins/database/set-sql.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
@@ -17,14 +16,17 @@ import {
 } from './duplicates.sql.ts';
 import type { Write } from './write.ts';
 
-/** A write, and the rules that may fire for it. */
+/** A write with the duplicate rules that may fire for it. */
 export interface Checked {
   readonly write: Write;
   readonly checks: readonly Check[];
 }
 
-/** The same statement for each of several subjects; they have one text. */
-function forEach<T>(subjects: readonly T[], build: (subject: T, sql: Sql) => string): { set: SetSql<T>; text: string } {
+/** One statement for several subjects. Throws when their texts differ. */
+function commonStatement<T>(
+  subjects: readonly T[],
+  build: (subject: T, sql: Sql) => string,
+): { set: SetSql<T>; text: string } {
   const set = new SetSql(subjects);
   const text = set.common(build);
   if (text === null) throw new Error('The statements of a group differ.');
@@ -38,7 +40,7 @@ const withInput = <T>(set: SetSql<T>, text: string): Statement =>
 export function parentsOfCreatesSql(writes: readonly [Write, ...Write[]]): Statement | null {
   const build = (write: Write, sql: Sql): string => parentsOfCreateSql(write, sql) ?? '';
   if (build(writes[0], new Sql()) === '') return null;
-  const { set, text } = forEach(writes, build);
+  const { set, text } = commonStatement(writes, build);
   return withInput(set, `SELECT one.* FROM input CROSS JOIN LATERAL (${text}) one`);
 }
 
@@ -50,7 +52,7 @@ export interface DuplicateLock {
 
 /** The locks of a group, as duplicateLocksSql takes them. */
 export function locksOfGroupSql(group: readonly Checked[]): Statement {
-  const { set, text } = forEach(group, ({ write, checks }, sql) => lockKeysSql(write, sql, checks));
+  const { set, text } = commonStatement(group, ({ write, checks }, sql) => lockKeysSql(write, sql, checks));
   return withInput(
     set,
     `SELECT locks.id::text AS id, bool_or(locks.alone) AS alone FROM input CROSS JOIN LATERAL (${text}) locks(id, alone)
@@ -73,7 +75,7 @@ export function takeLocksSql(locks: readonly DuplicateLock[]): Statement {
 
 /** The form of each item of each rule for a group, in the order of the writes; null where it has no value. */
 export function formsOfGroupSql(group: readonly Checked[]): Statement {
-  const { set, text } = forEach(group, ({ write, checks }, sql) => {
+  const { set, text } = commonStatement(group, ({ write, checks }, sql) => {
     const forms = checks.map(({ items, present }) => {
       const each = items.map(({ field }) => {
         const item = present.find((one) => one.field === field);
@@ -133,17 +135,16 @@ export function matchesAmongSql(
     WHERE (${scores.join(' + ')}) / ${sql.bind(weightOf(items), 'float8')} >= ${sql.bind(rule.threshold - EPSILON, 'float8')}`);
 }
 
-/** Result of storedMatchesSql. */
 export interface StoredMatches {
   /** Places from 1 of the writes that match a stored record. */
   readonly places: readonly number[];
-  /** Those of the records that the writes change. */
+  /** Ids of matched records that are about to change. */
   readonly ids: readonly string[];
 }
 
 /** The writes of a group for which a rule finds stored records. `changed`: ids of all records that are about to change. */
 export function storedMatchesSql(group: readonly (readonly [Write, Check])[], changed: readonly string[]): Statement {
-  const { set, text } = forEach(group, ([write, check], sql) => {
+  const { set, text } = commonStatement(group, ([write, check], sql) => {
     const visible = reachSql(write.view, sql, write.object.apiName, 'read', 't');
     const { from } = scoring(write, sql, check);
     const found = (where: string): string => `SELECT candidate."id" FROM ${from(where)}`;

@@ -1,6 +1,6 @@
 /**
- * Duplicates of several writes of one transaction, found for all of them with a few statements: those that may have one are
- * written by themselves afterwards, in their order, so that each is answered as a single write is.
+ * Finds possible duplicates among several writes of one transaction with a few statements. Writes that may be duplicates are
+ * executed singly afterwards, in their order, so that each is answered like a single write.
  */
 import { isLockTimeout } from '../../../mixins/mutation/errors.ts';
 import { assertFresh } from '../tenants.ts';
@@ -23,9 +23,10 @@ import { endsTransaction, inSavepoint } from './parts.ts';
 import type { Write } from './write.ts';
 
 /**
- * Of writes in their order, valid and with their records locked, those that may be refused for a duplicate or say whether
- * another one is: it matches a stored record, or an earlier write, or changes a record that another one matches. The others
- * can be stored in any order. Locks what their values have in common with those of concurrent writes.
+ * The writes that may be duplicates: a write that matches a stored record or an earlier write, or changes a stored record that
+ * another write matches. The others can be stored in any order. Takes the locks of single writes, so that concurrent
+ * duplicates wait; after a lock timeout every write counts as a possible duplicate.
+ * `writes`: in their order, valid, and with their records locked.
  */
 export async function possibleDuplicates(writes: readonly [Write, ...Write[]]): Promise<ReadonlySet<Write>> {
   const checked = writes.flatMap((write): Checked[] => {
@@ -39,13 +40,13 @@ export async function possibleDuplicates(writes: readonly [Write, ...Write[]]): 
       return new Set([...(await matchingEarlier(checked)), ...(await matchingStored(writes, checked))]);
     });
   } catch (error) {
-    // Each waits for itself, then.
+    // Each write then waits by itself.
     if (endsTransaction(error) || !isLockTimeout(error)) throw error;
     return new Set(writes);
   }
 }
 
-/** What locks and forms of a write depend on beside its values. */
+/** Writes of one shape differ in values only: one statement computes their locks and forms. */
 const shapeOf = ({ write, checks }: Checked): string =>
   [
     write.recordVersion === 0 ? 'new' : 'stored',
@@ -66,7 +67,7 @@ const groupsOf = (checked: readonly Checked[]): readonly (readonly Checked[])[] 
   ...Map.groupBy(checked, shapeOf).values(),
 ];
 
-/** As ask() does for a single write: first what others hold before they look here. */
+/** Locks as `duplicates.ts` does for a single write: parents first, then the duplicate locks in one order. */
 async function lockTogether(writes: readonly [Write, ...Write[]], checked: readonly Checked[]): Promise<void> {
   const [{ unit, view }] = writes;
   const creates = writes.filter(({ recordVersion }) => recordVersion === 0);

@@ -81,7 +81,7 @@ export class Call {
   /** The parts of a composite request, as calls of their own. */
   parts: readonly Call[] = NONE;
   /** Cost units of a composite request, and the mutations that it stands for. */
-  priceOfParts = 0;
+  costOfParts = 0;
   mutations = 0;
   /** The references that the call expands. */
   expanded: readonly string[] = [];

@@ -26,8 +26,8 @@ export interface PartSteps {
 
 /** Paths that parts may have. */
 const ROOTS = ['/data/', '/objects'];
-/** Rows of which one more cost unit is charged. */
-const ROWS_OF_UNIT = 10;
+/** Rows for each additional cost unit. */
+const ROWS_PER_UNIT = 10;
 
 type Sent = Readonly<Record<string, unknown>>;
 
@@ -41,7 +41,7 @@ export function enterParts(steps: PartSteps): Step {
   };
 }
 
-/** The rows are one operation on one object. */
+/** Checks all rows as one part, because they are the same operation on the same object. */
 async function enterRows(gate: Gate, x: Call, { ofCaller }: PartSteps, body: Sent): Promise<void> {
   const named = String(body['operation']);
   const operation = gate.router.routes.find((route) => route.operation.checkedBy?.as === named)?.operation;
@@ -66,7 +66,7 @@ async function enterRows(gate: Gate, x: Call, { ofCaller }: PartSteps, body: Sen
   };
   x.parts = [part];
   x.mutations = rows.length;
-  await charge(gate, x, x.route.operation.cost + Math.ceil(rows.length / ROWS_OF_UNIT));
+  await charge(gate, x, x.route.operation.cost + Math.ceil(rows.length / ROWS_PER_UNIT));
 }
 
 async function enterRequests(gate: Gate, x: Call, steps: PartSteps, body: Sent): Promise<void> {
@@ -78,12 +78,12 @@ async function enterRequests(gate: Gate, x: Call, steps: PartSteps, body: Sent):
     const name = isObject(request) ? request['referenceId'] : null;
     const at = `/requests/${index}`;
     if (every.has(name))
-      problems.push(violation(`${at}/referenceId`, 'PARAMETER_INVALID', 'Another part has this referenceId.'));
+      problems.push(violation(`${at}/referenceId`, 'PARAMETER_INVALID', 'Another part has the same referenceId.'));
     else every.set(name, index);
   }
   const parts: Call[] = [];
   const work = new LongWork();
-  let price = 0;
+  let cost = 0;
   for (const [index, request] of requests.entries()) {
     if (!isObject(request)) continue;
     if (work.isLong) await work.turn().then(mark);
@@ -93,7 +93,7 @@ async function enterRequests(gate: Gate, x: Call, steps: PartSteps, body: Sent):
       for (const problem of referenceProblems(part, known))
         problems.push({ ...problem, pointer: placed(at, problem.pointer) });
       parts.push(part);
-      price += part.route.operation.cost;
+      cost += part.route.operation.cost;
     }
     if (typeof request['referenceId'] === 'string') known.add(request['referenceId']);
     if (problems.length > VIOLATIONS_MAX) break;
@@ -110,20 +110,20 @@ async function enterRequests(gate: Gate, x: Call, steps: PartSteps, body: Sent):
     referenceId: String(membersOf(requests[index])['referenceId']),
     call: part.asked!,
   }));
-  // Sent once: the fingerprint covers it, and the service takes the parts.
+  // Not sent twice: the fingerprint covers the requests, and the service reads them from `parts`.
   x.asked!.body = { ...body, requests: [] };
   x.mutations = parts.filter((part) => part.route.operation.mutation).length;
-  await charge(gate, x, price);
+  await charge(gate, x, cost);
 }
 
-/** Charges the price of the parts, of which the call has paid its own. */
-async function charge({ budgets }: Gate, x: Call, price: number): Promise<void> {
-  x.priceOfParts = price;
-  const more = price - x.route.operation.cost;
+/** Charges the cost of all parts, less that of the call, which has been charged already. */
+async function charge({ budgets }: Gate, x: Call, cost: number): Promise<void> {
+  x.costOfParts = cost;
+  const more = cost - x.route.operation.cost;
   if (x.session?.connection && more > 0) await budgets.charge(x.session.connection, more);
 }
 
-/** The part as a call of its own, behind its checks; null: its form is wrong, as `problems` say now. */
+/** The part as a call of its own, which has passed its checks; null when it is malformed, as `problems` then says. */
 async function readPart(
   gate: Gate,
   x: Call,
@@ -138,10 +138,11 @@ async function readPart(
   };
   const text = String(path);
   if (!ROOTS.some((root) => text.startsWith(root)) || /[?#\s]/.test(text))
-    return refuse('/path', 'A part has a path below /data or /objects, without a query.');
+    return refuse('/path', 'The path of a part must be below /data or /objects, without a query string.');
   const pairs = Object.entries(isObject(query) ? query : {});
   const rawQuery = pairs.map(([name, value]) => `${encoded(name)}=${encoded(queryText(value))}`).join('&');
-  if (text.length + rawQuery.length > LIMITS.uri_max_bytes) return refuse('/path', 'Path and query are too long.');
+  if (text.length + rawQuery.length > LIMITS.uri_max_bytes)
+    return refuse('/path', `Path and query may have at most ${LIMITS.uri_max_bytes} characters together.`);
   const part = partOf(
     x,
     String(method),
@@ -217,7 +218,7 @@ function placed(at: string, pointer: string): string {
   return `${at}/body${pointer}`;
 }
 
-/** What is wrong with the references of a part. Where they stand says what is done to which object: that is written out. */
+/** Violations of the rules for references. They may stand for values only, not for what is done to which object. */
 function referenceProblems({ asked, route, expanded }: Call, known: ReadonlySet<string>): Violation<ErrorCode>[] {
   const problems: Violation<ErrorCode>[] = [];
   const add = (pointer: string, message: string): void => {
@@ -227,7 +228,7 @@ function referenceProblems({ asked, route, expanded }: Call, known: ReadonlySet<
   const look = (text: string, pointer: string): void => {
     if (!text.includes('@{')) return;
     const pieces = piecesOf(text);
-    if (!pieces) add(pointer, 'A reference is written @{referenceId.field}, and the text @{ as @@{.');
+    if (!pieces) add(pointer, 'A reference has the form @{referenceId.field}; write @@{ for the text @{.');
     for (const piece of pieces ?? []) {
       if (typeof piece === 'string') continue;
       // A text of a megabyte has very many.
@@ -240,7 +241,7 @@ function referenceProblems({ asked, route, expanded }: Call, known: ReadonlySet<
   for (const [index, name] of route.parameterNames.entries()) {
     const value = path[name] ?? '';
     if (hasReference(value) && !takesReference(name, route.pathParameters[index]))
-      add(`path:${name}`, `${name} must be written out: no reference can stand there.`);
+      add(`path:${name}`, `${name} cannot contain a reference.`);
     else look(value, `path:${name}`);
   }
   for (const [name, value] of Object.entries(query)) eachText(value, `query:${name}`, look);
@@ -248,13 +249,14 @@ function referenceProblems({ asked, route, expanded }: Call, known: ReadonlySet<
   if (count > LIMITS.composite_references_max)
     add('', `A part may have at most ${LIMITS.composite_references_max} references.`);
   const input = membersOf(body)['input'];
-  if (typeof input === 'string' && hasReference(input)) add('/input', 'The names of inputs must be written out.');
+  if (typeof input === 'string' && hasReference(input))
+    add('/input', 'input must be an object: a reference can stand for the value of an input only.');
   const filters = query['filters'] ?? (isObject(body) ? body['filters'] : undefined);
   if ([...expanded, ...relatedObjectsIn(filters)].some(hasReference))
-    add('', 'What a part reads besides its object must be written out: no reference can stand there.');
+    add('', 'References cannot name related objects or expanded references.');
   return problems;
 }
 
-/** Values of records, as against names in the configuration. */
+/** The parameter is a value of a record, not a name in the configuration. */
 const takesReference = (name: string, parameter: Parameter | undefined): boolean =>
   name === 'value' || (parameter !== undefined && isId(parameter.schema));

@@ -55,7 +55,8 @@ export function runOf({ session, headers, route: { operation } }: Call): string 
 }
 
 /**
- * Asks agent for admission. A reply: the call was carried out before, and this is its outcome.
+ * Asks agent for admission, and notes the run in the call. Answers the outcome of a call that was executed before under the same
+ * key, else null. Throws the refusal of agent; APPROVAL_REQUIRED when people were asked.
  */
 export async function enterRun(runs: RunCalls, x: Call, runId: string): Promise<OperationReply | null> {
   const call = callOf(x);
@@ -64,7 +65,7 @@ export async function enterRun(runs: RunCalls, x: Call, runId: string): Promise<
   try {
     admitted = await runs.admit(x, admission);
   } catch (error) {
-    // Of a run that is not theirs, callers leave no trace in it.
+    // Callers leave no trace in a run that is not theirs.
     if (error instanceof PlatformError && error.code !== 'RUN_NOT_FOUND') x.refusedByRun = runId;
     const outcome = await outcomeOf(runs, x, call, error);
     if (outcome) return outcome;
@@ -129,7 +130,7 @@ function admissionOf(x: Call, call: OperationCall, runId: string): Admission {
     idempotencyKey: mutation ? (idempotencyKey ?? null) : null,
     risk,
     cost:
-      Math.max(checked?.cost ?? cost, x.priceOfParts) +
+      Math.max(checked?.cost ?? cost, x.costOfParts) +
       [x, ...x.parts].reduce((sum, one) => sum + expansionCost(one), 0),
     mutation,
     agentApproval,
@@ -235,11 +236,11 @@ function recordsBefore(runs: RunCalls, x: Call, call: OperationCall): Promise<ob
   return Promise.all(calls.map((path) => recordBefore(runs, x, { path })));
 }
 
-/** Throws for parts of which the dry run refused one: nobody is asked about what fails. */
+/** Throws COMPOSITE_FAILED when the dry run refused a part: no approver is asked about a request that fails. */
 function refuseFailed({ results }: Readonly<Record<string, unknown>>): void {
   const isFailed = (result: unknown): boolean => Number(membersOf(result)['status']) >= 400;
   if (Array.isArray(results) && results.some(isFailed))
-    throw new PlatformError('COMPOSITE_FAILED', 'A part would fail, so that no approval was asked for.', {
+    throw new PlatformError('COMPOSITE_FAILED', 'A part would fail, so no approval was requested.', {
       details: { results },
     });
 }
