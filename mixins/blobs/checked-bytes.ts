@@ -7,11 +7,11 @@ interface Expected {
   readonly maxBytes: number;
   /** In lower-case hex; null: any. */
   readonly sha256: string | null;
-  /** A SHA-256 that goes on with the bytes; it is the caller's to give up when they do not arrive. */
+  /** A SHA-256 to continue with the bytes. When they do not arrive completely, the caller must discard it. */
   readonly whole?: Hash | null;
 }
 
-/** Bytes on their way, counted and hashed; ends with an error when they are too many or not those that were declared. */
+/** Counts and hashes bytes while they pass. Throws REQUEST_TOO_LARGE, or UPLOAD_CHECKSUM_MISMATCH at their end. */
 export class CheckedBytes implements AsyncIterable<Uint8Array> {
   readonly #source: AsyncIterable<Uint8Array>;
   readonly #expected: Expected;
@@ -28,7 +28,7 @@ export class CheckedBytes implements AsyncIterable<Uint8Array> {
     return this.#bytes;
   }
 
-  /** In lower-case hex. Only when all have passed. */
+  /** In lower-case hex. Throws before all bytes have passed. */
   get sha256(): string {
     if (this.#sha256 === null) throw new Error('The bytes have not passed yet.');
     return this.#sha256;

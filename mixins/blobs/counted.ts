@@ -1,4 +1,4 @@
-/** Counts what a store of blobs does, and gives a read that breaks off the error that other failures of the store have. */
+/** Counts the operations of a store of blobs, and reports a read that breaks off like other failures of the store. */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Metrics, Sample } from '../metrics/metrics.ts';
 import { type Blobs, type Range, storeFailure } from './blobs.ts';
@@ -47,7 +47,7 @@ export class CountedBlobs implements Blobs {
     );
   }
 
-  /** What ends with another error has failed for a reason of its caller's, such as a client that has gone. */
+  /** Any other error is not a failure of the store, but of the caller, such as a client that has gone. */
   async #count<T>(operation: Operation, work: Promise<T>): Promise<T> {
     try {
       const result = await work;

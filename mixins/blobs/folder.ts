@@ -11,7 +11,7 @@ import { type Blobs, blobMissing, checkKey, newBlobKey, ofStore, type Range } fr
 
 /** No key begins with a dot. */
 const INCOMPLETE = '.incomplete';
-/** A write that goes on touches its file more often. */
+/** A write in progress modifies its file more often than this. */
 const ABANDONED_MS = 3_600_000;
 const READ_BYTES = 256 * 1024;
 
@@ -62,7 +62,7 @@ export class FolderBlobs implements Blobs {
     await ofStore(rm(join(this.#folder, key), { force: true }));
   }
 
-  /** Now and then also removes what processes that were killed have left. */
+  /** Creates the folder of incomplete blobs. Once an hour, removes those that killed processes have left there. */
   async #prepare(): Promise<void> {
     const folder = join(this.#folder, INCOMPLETE);
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -81,7 +81,7 @@ async function writeAll(file: FileHandle, chunk: Uint8Array): Promise<void> {
   for (let at = 0; at < chunk.length; ) at += (await file.write(chunk, at)).bytesWritten;
 }
 
-/** After this the blob outlives a loss of power: the name and the folders that lead to it are on the disk. */
+/** Gives the blob its name, and syncs the folders that lead to it, so that it survives a loss of power. */
 async function publish(from: string, to: string): Promise<void> {
   const folder = dirname(to);
   const created = await mkdir(folder, { recursive: true, mode: 0o700 });

@@ -19,10 +19,10 @@ import {
 import type { S3Config } from '../../config/files.ts';
 import { type Blobs, blobMissing, checkKey, newBlobKey, ofStore, type Range } from './blobs.ts';
 
-/** The least that S3 takes, but for the last part; 10,000 parts are the most. A write holds one of them in memory. */
+/** S3 takes no smaller part but the last, and at most 10,000 parts. A write holds one part in memory. */
 const PART_BYTES = 5 * 1024 * 1024;
 const CONNECT_MS = 5_000;
-/** Of each attempt; one more is made. */
+/** Time limit of each attempt. */
 const ANSWER_MS = 30_000;
 const ATTEMPTS = 2;
 

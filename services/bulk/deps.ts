@@ -26,7 +26,7 @@ export interface BulkDeps {
   readonly read: (asker: Asker, objectApiName: string, query: object) => Promise<Buffer>;
   /** Writes rows as the user of the context. */
   readonly write: (context: RequestContext, rows: RowsToWrite & { readonly key: string }) => Promise<RowsWritten>;
-  /** What was written under a key; null: nothing, and nothing will be. */
+  /** The outcome of a write under a key; null: nothing was written, and nothing will be. */
   readonly settle: (context: RequestContext, key: string) => Promise<RowsWritten | null>;
   /** The connection of the user lives, and its client may be used. */
   readonly isLiving: (context: RequestContext) => Promise<boolean>;

@@ -1,4 +1,4 @@
-/** Numbers for metrics: what this process has done, and the jobs of all tenants, which every process of the service knows. */
+/** Numbers for metrics: the work of this process, and the jobs of all tenants, which every process of the service reports. */
 import { LIMITS } from '../../lib/limits.ts';
 import type { Database } from '../../mixins/database/database.ts';
 import { Sql } from '../../mixins/database/sql.ts';
@@ -10,7 +10,7 @@ export interface Numbers {
   succeeded: number;
   failed: number;
   exported: number;
-  /** Milliseconds that chunks waited for because others were at work. */
+  /** Milliseconds for which jobs paused to give way to other work. */
   pausedMs: number;
 }
 
@@ -55,7 +55,7 @@ export function registerNumbers(metrics: Metrics, database: Database, numbers: N
   );
 }
 
-/** Times that a job is taken up before it counts as stuck. */
+/** Attempts without progress after which a job counts as stuck. */
 const STUCK_ATTEMPTS = 5;
 
 /** The login of the service looks across tenants. */

@@ -1,4 +1,4 @@
-/** Periodic work: removes what has expired or is not wanted, and takes up jobs that were lost. Doing it twice does no harm. */
+/** Periodic work: removes expired jobs and unused blobs, and queues jobs that were lost. May run twice without harm. */
 import { call } from '../../contracts/call.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import { Sql } from '../../mixins/database/sql.ts';
@@ -14,7 +14,7 @@ const SWEEP = periodicQueue('bulk.sweep', { everySeconds: 300, pollSeconds: 30, 
 
 const BATCH = 500;
 const TENANTS_PER_PAGE = 500;
-/** A blob that was announced and did not arrive by then will not: its upload has ended. */
+/** A blob that has not arrived this long after it was announced never will: its upload has timed out. */
 const LOST_AFTER_SECONDS = (2 * LIMITS.bulk_upload_ms) / 1_000;
 
 export async function sweepTenant(
@@ -45,7 +45,7 @@ export async function sweepTenant(
   });
 }
 
-/** Blobs of a tenant that is being erased. The rows go last: a process that dies meanwhile leaves keys that are removed once more. */
+/** Removes blobs of a tenant in erasure; called until it removes none. Rows are deleted last: after a crash in between, the blobs are removed again. */
 export async function eraseContents(
   { database, blobs }: Pick<BulkDeps, 'database' | 'blobs'>,
   tenantId: string,
@@ -57,7 +57,7 @@ export async function eraseContents(
   return { removed: keys.length };
 }
 
-/** Offers to do it in this process, for every tenant again and again. */
+/** Registers the periodic sweep of all tenants, in which this process takes part. */
 export function sweepPeriodically({ jobs, broker, log }: Platform, deps: BulkDeps): Promise<void> {
   return repeatForTenants(jobs, {
     queue: SWEEP,
@@ -78,7 +78,7 @@ function expiredStatement(tenantId: string): Statement {
     AND expires_at < now() AND state NOT IN ${IN_WORK} ORDER BY expires_at LIMIT ${BATCH}`);
 }
 
-/** Jobs whose place in the queue may have been lost; one that is still there is not queued twice. */
+/** Jobs that must be in the queue. One that is there already is not queued twice. */
 function unfinishedStatement(tenantId: string): Statement {
   const sql = new Sql();
   return sql.statement(`SELECT job_id AS "jobId" FROM bulk.jobs WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}

@@ -32,7 +32,7 @@ interface SeenFile {
   readonly edits: boolean;
 }
 
-/** A file that the caller may read, or 404. */
+/** A file that the caller may read. Throws FILE_NOT_FOUND. */
 export async function visibleFile(deps: FilesDeps, request: RequestContext, fileId: string): Promise<SeenFile> {
   const { tenantId, userId } = request;
   const row = await deps.database.shared('files', tenantId, (tx) => tx.first<FileRow>(fileSql(tenantId, fileId)));
@@ -44,7 +44,7 @@ export async function visibleFile(deps: FilesDeps, request: RequestContext, file
   return { row, records, owns, edits: owns || records.some(({ edits }) => edits) };
 }
 
-/** Refuses a caller who may not change the record: as unknown, when they cannot read it. */
+/** Refuses a caller who may not change the record. A record that they cannot read looks like one that does not exist. */
 export async function requireRecord(
   deps: FilesDeps,
   request: RequestContext,
@@ -67,13 +67,13 @@ export async function requireRecord(
   if (refusal) throw PlatformError.fromWire(refusal);
 }
 
-/** An object that the policy of an agent denies looks as if there were none. */
+/** An object that the policy of an agent denies looks like one that does not exist. */
 export function refuseDeniedObject({ deniedObjects = [] }: RequestContext, objectApiName: string): void {
   if (deniedObjects.includes(objectApiName))
     throw new PlatformError('OBJECT_NOT_FOUND', 'The object does not exist, or you have no access to it.');
 }
 
-/** The record that a query names, if any; 400 when half of it is missing. */
+/** The record that a query names; null when it names none. Throws PARAMETER_REQUIRED for half a name. */
 export function recordInQuery(query: { objectApiName?: string; recordId?: string }): FileRow['records'][number] | null {
   const { objectApiName, recordId } = query;
   if (objectApiName === undefined && recordId === undefined) return null;
@@ -104,7 +104,7 @@ export const presentFile = (row: FileRow, records: readonly FileRecord[]): FileB
 
 export const etagOf = ({ version }: Pick<FileRow, 'version'>): string => `"${version.toString(36)}"`;
 
-/** The caller has just attached it, and changes the record. */
+/** A new attachment, as the caller sees it: they can change the record, or could not have attached the file. */
 export const attachedTo = (row: Pick<FileRow, 'fileId'>, target: FileRow['records'][number]): FileRecord => ({
   fileId: row.fileId,
   ...target,

@@ -9,7 +9,7 @@ export async function* bytesOf(blobs: Blobs, parts: readonly PartRow[]): AsyncGe
   for (const { key, bytes } of parts) yield* await blobs.read(key, { from: 0, bytes });
 }
 
-/** The beginning of a content. */
+/** The first HEAD_BYTES of a content. */
 export async function headOf(blobs: Blobs, parts: readonly PartRow[]): Promise<Uint8Array> {
   const [first] = parts;
   if (!first || first.bytes === 0) return new Uint8Array();
@@ -17,6 +17,7 @@ export async function headOf(blobs: Blobs, parts: readonly PartRow[]): Promise<U
   return Buffer.concat(await Array.fromAsync(await blobs.read(first.key, { from: 0, bytes })));
 }
 
+/** SHA-256 of the parts, one after the other, in lower-case hex. Reads all of them. */
 export async function digestOf(blobs: Blobs, parts: readonly PartRow[]): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of bytesOf(blobs, parts)) hash.update(chunk);

@@ -3,10 +3,10 @@ import { connect, type NetConnectOpts } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-/** Without a byte in either direction; large archives take clamd some time. */
+/** Time without a byte in either direction; large archives take clamd some time. */
 const IDLE_MS = 600_000;
 
-/** `unchecked`: clamd takes no content of this size (StreamMaxLength). */
+/** `unchecked`: the content is larger than clamd accepts (StreamMaxLength). */
 type Verdict = 'clean' | 'harmful' | 'unchecked';
 
 export async function askClamd(address: NetConnectOpts, source: AsyncIterable<Uint8Array>): Promise<Verdict> {
@@ -28,7 +28,7 @@ export async function askClamd(address: NetConnectOpts, source: AsyncIterable<Ui
     (error: unknown) => error,
   );
   const lost = await closed;
-  // It closes before it has taken everything when that is too much.
+  // clamd closes early when the content is too large, so the reply counts before the failed write.
   if (/^(?:stream: )?.*INSTREAM size limit exceeded/i.test(reply)) return 'unchecked';
   const verdict = /^stream: (?:(OK)|.{1,500} FOUND)\0?$/.exec(reply.trimEnd());
   if (!failed && verdict) return verdict[1] ? 'clean' : 'harmful';

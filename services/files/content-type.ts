@@ -1,7 +1,7 @@
 /** The type that a file is served with: what its bytes show counts, and what its sender declares for plain text alone. */
 import { fileTypeFromBuffer } from 'file-type';
 
-/** Beginning of a content that is looked at. */
+/** Bytes at the beginning of a content that are examined. */
 export const HEAD_BYTES = 4_100;
 
 const UNKNOWN = 'application/octet-stream';

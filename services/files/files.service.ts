@@ -43,7 +43,7 @@ export default async function filesService(platform: Platform): Promise<ServiceS
       });
     };
 
-  /** Of a mutation that looks at what it changes before it asks for its key. */
+  /** For mutations that read what they change before they claim their key: repeated, they answer the stored outcome. */
   const once = <Input extends OperationCall>(
     handler: (deps: FilesDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
   ) => answer<Input>((given, request, input) => orEarlier(given, request, input, () => handler(given, request, input)));

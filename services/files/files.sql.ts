@@ -3,7 +3,7 @@ import { LIMITS } from '../../lib/limits.ts';
 import { Sql } from '../../mixins/database/sql.ts';
 import type { Statement } from '../../mixins/database/statement.ts';
 
-/** Bytes whose key was noted this long ago are taken no more, and removed when it is twice as long ago. */
+/** A blob can be used for this long after its key was noted. The sweep removes unused ones after twice that (UNUSED_HOURS). */
 const BLOB_TAKEN_HOURS = 12;
 const USABLE = `b.upload_id IS NULL AND b.sha256 IS NULL AND b.noted_at > now() - interval '${BLOB_TAKEN_HOURS} hours'`;
 
@@ -60,7 +60,7 @@ export function filesSql(tenantId: string, { of, before, take }: FilesQuery): St
     ORDER BY f.file_id DESC LIMIT ${sql.bind(take, 'int')}`);
 }
 
-/** Notes a key before anything is put there. */
+/** Notes a key before anything is stored under it. */
 export function noteBlobSql(tenantId: string, key: string): Statement {
   const sql = new Sql();
   return sql.statement(
@@ -68,7 +68,7 @@ export function noteBlobSql(tenantId: string, key: string): Statement {
   );
 }
 
-/** Forgets a key at which nothing was put. */
+/** Forgets a key under which nothing was stored. */
 export function forgetBlobSql(tenantId: string, key: string): Statement {
   const sql = new Sql();
   return sql.statement(`DELETE FROM files.blobs b
@@ -81,7 +81,7 @@ interface ContentToKeep {
   readonly state: FileRow['state'];
 }
 
-/** Keeps a content unless the tenant has it, and locks it. One row; `isNew`: its blobs are still to be taken. */
+/** Inserts a content unless the tenant has it, and locks it. Answers one row; `isNew`: takeBlobsSql must give it its bytes. */
 export function keepContentSql(tenantId: string, { sha256, bytes, state }: ContentToKeep): Statement {
   const sql = new Sql();
   return sql.statement(`INSERT INTO files.contents (tenant_id, sha256, bytes, state)
@@ -90,7 +90,7 @@ export function keepContentSql(tenantId: string, { sha256, bytes, state }: Conte
     RETURNING xmax = 0 AS "isNew"`);
 }
 
-/** Makes a blob, or those of an upload, the bytes of a content. No row: there are none any more. */
+/** Makes a blob, or those of an upload, the bytes of a content. Answers no row when the sweep has removed them. */
 export function takeBlobsSql(
   tenantId: string,
   sha256: string,
@@ -134,7 +134,7 @@ export interface AttachmentCounts {
   readonly ofRecord: number;
 }
 
-/** Attaches a file, and counts the attachments that there are then. */
+/** Two statements: one attaches the file, the other then counts the attachments of file and record. */
 export function attachSql(
   tenantId: string,
   fileId: string,
@@ -245,7 +245,7 @@ export function countUploadsSql(tenantId: string, userId: string): Statement {
     FROM files.uploads WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND expires_at > now()`);
 }
 
-/** Appends a blob to an upload that ends where it begins. No row: the upload is longer, or it or the blob is gone. */
+/** Appends a blob to an upload. Answers no row when the upload does not end at the offset, or it or the blob is gone. */
 export function appendSql(
   tenantId: string,
   { uploadId, received: offset }: Pick<UploadRow, 'uploadId' | 'received'>,
@@ -267,7 +267,7 @@ export function appendSql(
     SELECT received FROM grown`);
 }
 
-/** Notes what reading a complete upload has shown. */
+/** Stores the SHA-256 of a complete upload. */
 export function noteDigestSql(tenantId: string, uploadId: string, sha256: string): Statement {
   const sql = new Sql();
   return sql.statement(`UPDATE files.uploads SET received_sha256 = ${sql.bind(sha256, 'text')}

@@ -65,7 +65,7 @@ export const createFile: Handler<'files.items.create', FilesDeps> = async (deps,
   );
 };
 
-/** The answer of what makes a file, with what is written about it. */
+/** The reply of a mutation that has made a file. Writes its audit entry, and its event unless the file waits for a scan. */
 export function created(unit: Unit, row: FileRow, target: FileRow['records'][number] | null): OperationReply {
   const { fileId } = row;
   unit.audit({
@@ -176,7 +176,7 @@ export const deleteFile: Handler<'files.items.delete', FilesDeps> = async (deps,
   const { records, owns } = await visibleFile(deps, request, call.path.fileId);
   if (!owns) throw accessDenied();
   return change(deps, request, call, async (unit) => {
-    // Those who are giving it to a record have ended now, and nobody begins.
+    // The lock waits for writes that are giving the file to a record, and keeps out new ones.
     const row = await lockedFile(unit, call.path.fileId, call.headers.ifMatch);
     const { fileId } = row;
     const inField = await deps.referenced({ tenantId, files: [{ fileId, records: [] }] });

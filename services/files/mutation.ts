@@ -8,7 +8,7 @@ import { mutate } from '../../mixins/mutation/mutate.ts';
 import type { Unit } from '../../mixins/mutation/unit.ts';
 import type { FilesDeps } from './deps.ts';
 
-/** The outcome of an earlier execution of the request, before bytes are asked for in vain; null: there is none. */
+/** The outcome of an earlier execution of the request, so that its bytes are not received again; null: there is none. */
 export async function earlierReply(
   { database }: FilesDeps,
   request: RequestContext,
@@ -18,7 +18,7 @@ export async function earlierReply(
   return answerOf(await database.tenant(request.tenantId, (tx) => findKey(tx, key)), key);
 }
 
-/** The work, or the outcome of an earlier execution of the request, after which the work itself may be refused. */
+/** Does the work. If it is refused because the same request was executed before, answers that outcome. */
 export async function orEarlier(
   deps: FilesDeps,
   request: RequestContext,
@@ -34,7 +34,7 @@ export async function orEarlier(
   }
 }
 
-/** The call with what its headers say in its fingerprint. */
+/** The call, with `said` (values of headers) covered by its fingerprint. */
 export const withHeaders = <Call extends OperationCall & { fingerprint: string }>(
   call: Call,
   ...said: unknown[]
@@ -43,6 +43,7 @@ export const withHeaders = <Call extends OperationCall & { fingerprint: string }
   fingerprint: hash('sha256', JSON.stringify([call.fingerprint, ...said])),
 });
 
+/** Runs a mutation of files, as the role of the service. */
 export const change = (
   { database }: FilesDeps,
   request: RequestContext,

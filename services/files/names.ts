@@ -5,7 +5,7 @@ import { valueProblem } from '../../lib/validation.ts';
 
 const POINTER = 'header:X-File-Name';
 
-/** The name in X-File-Name, which is percent-encoded UTF-8; 400 for one that a file cannot have. */
+/** The name in X-File-Name, which is percent-encoded UTF-8. Throws PARAMETER_INVALID for an invalid name. */
 export function nameInHeader(header: string): string {
   const name = decoded(header);
   const problem = name === null ? 'must be percent-encoded UTF-8' : valueProblem(FileName, name);

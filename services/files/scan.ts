@@ -27,10 +27,10 @@ export const SCANS = jobQueue<Scan>('files.scan', {
   oneForEachKey: false,
 });
 
-/** Files of one content that are told about. */
+/** Events of one scan; further files of the same content change their state without one. */
 const EVENTS_MAX = 1_000;
 
-/** `address` null: contents are no longer checked. */
+/** Scans a content and stores the verdict. `address` null: scanning was switched off, and every content is clean. */
 export async function scanContent(
   { database, blobs }: { readonly database: Database; readonly blobs: Blobs },
   address: NetConnectOpts | null,
@@ -62,8 +62,8 @@ interface Concluded {
 }
 
 /**
- * Files of the content whose state changes by the check: those that have waited for it, and all when what was clean is harmful.
- * What was harmful once stays so.
+ * Stores the verdict, and answers the files whose state it changes: those that waited for a scan, or all files when a content
+ * that was clean is harmful now. A quarantined content stays quarantined.
  */
 function concludeSql({ tenantId, sha256 }: Scan, state: Concluded['state']): Statement {
   const sql = new Sql();

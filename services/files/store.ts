@@ -1,4 +1,4 @@
-/** Making a file of bytes that are in the store, in the transaction of the mutation. */
+/** Makes files of bytes that are in the store, in the transaction of the mutation. */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { tooLarge } from '../../lib/errors/too-large.ts';
 import { LIMITS } from '../../lib/limits.ts';
@@ -20,14 +20,14 @@ import {
 } from './files.sql.ts';
 import { SCANS } from './scan.ts';
 
-/** Notes a new key in the store. */
+/** Notes a new key, before anything is stored under it. */
 export async function newBlob({ database, blobs }: FilesDeps, tenantId: string): Promise<string> {
   const key = blobs.newKey(tenantId);
   await database.shared('files', tenantId, (tx) => tx.query(noteBlobSql(tenantId, key)));
   return key;
 }
 
-/** 413 when a tenant has no room for so many bytes more. */
+/** Throws REQUEST_TOO_LARGE when the tenant has no room for `more` bytes. */
 export async function refuseOverflow(tx: Tx, tenantId: string, more: number): Promise<void> {
   const used = (await tx.first<{ bytes: number }>(usageSql(tenantId)))?.bytes ?? 0;
   const left = LIMITS.files_of_tenant_max_bytes - used;
@@ -41,7 +41,7 @@ export async function refuseOverflow(tx: Tx, tenantId: string, more: number): Pr
 interface StoredBytes {
   readonly sha256: string;
   readonly bytes: number;
-  /** The key of the blob that has them, or the upload that they are of. */
+  /** The blob that holds them, or the upload to which they belong. */
   readonly from: { readonly key: string } | { readonly uploadId: string };
 }
 
@@ -52,7 +52,10 @@ interface FileToMake {
   readonly attachTo: FileRow['records'][number] | null;
 }
 
-/** A new file; its content is stored once in a tenant. */
+/**
+ * Makes a file. Files of a tenant with equal contents share one.
+ * @throws PlatformError REQUEST_TOO_LARGE, TOO_MANY_ITEMS, or SERVICE_UNAVAILABLE when the sweep has removed the bytes.
+ */
 export async function makeFile(
   { jobs, scans }: FilesDeps,
   { tx, request }: Unit,
@@ -98,7 +101,7 @@ export function refuseTooMany(count: number, max: number, what: string): void {
   if (count > max) throw new PlatformError('TOO_MANY_ITEMS', `${what} ${max} at most.`, { details: { max } });
 }
 
-/** 413 when more is declared than is taken. */
+/** Throws REQUEST_TOO_LARGE when the declared length exceeds the limit. */
 export function refuseLonger(declared: number | null, maxBytes: number): void {
   if (declared !== null && declared > maxBytes) throw tooLarge(maxBytes);
 }

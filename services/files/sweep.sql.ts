@@ -4,7 +4,7 @@ import { Sql } from '../../mixins/database/sql.ts';
 import type { Statement } from '../../mixins/database/statement.ts';
 import type { FileRow } from './files.sql.ts';
 
-/** Nobody can be about to take a blob that was noted this long ago: takeBlobsSql and appendSql ask for half of it. */
+/** No request can still use a blob that was noted this long ago: twice BLOB_TAKEN_HOURS of files.sql.ts. */
 const UNUSED_HOURS = 24;
 
 const AGAIN = `now() + make_interval(days => ${LIMITS.file_unattached_days})`;
@@ -19,7 +19,7 @@ export function expiredUploadsSql(tenantId: string, take: number): Statement {
 
 export type CheckedFile = Pick<FileRow, 'fileId' | 'records'>;
 
-/** Files of which it is time to see whether a record has them. */
+/** Files due for the check (`check_at`) whether a record has them. The column `checked` is about the scan of contents. */
 export function filesToCheckSql(tenantId: string, take: number): Statement {
   const sql = new Sql();
   return sql.statement(`SELECT f.file_id AS "fileId",
@@ -29,21 +29,21 @@ export function filesToCheckSql(tenantId: string, take: number): Statement {
     ORDER BY f.check_at LIMIT ${sql.bind(take, 'int')}`);
 }
 
-/** Of the files that no record has, those of which that was so the last time; one that is being given to a record stays. */
+/** Removes files that no record has now, nor had at the previous check. files.hold keeps a file that a record is about to get. */
 export function removeFilesSql(tenantId: string, ids: readonly string[]): Statement {
   const sql = new Sql();
   return sql.statement(`DELETE FROM files.files WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
     AND file_id = ANY (${sql.bind(ids, 'uuid[]')}) AND unattached AND check_at <= now()`);
 }
 
-/** What became of the check. */
+/** Stores the outcome of the check, and when the next one is due. */
 export function checkedFilesSql(tenantId: string, ids: readonly string[], attached: readonly string[]): Statement {
   const sql = new Sql();
   return sql.statement(`UPDATE files.files SET check_at = ${AGAIN}, unattached = file_id <> ALL (${sql.bind(attached, 'uuid[]')})
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND file_id = ANY (${sql.bind(ids, 'uuid[]')})`);
 }
 
-/** Locks contents of no file, so that none gets them. */
+/** Locks contents that no file has, so that no new file takes them. */
 export function unusedContentsSql(tenantId: string, take: number): Statement {
   const sql = new Sql();
   return sql.statement(`SELECT sha256 FROM files.contents c WHERE c.tenant_id = ${sql.bind(tenantId, 'uuid')} AND NOT EXISTS (
@@ -51,7 +51,7 @@ export function unusedContentsSql(tenantId: string, take: number): Statement {
     LIMIT ${sql.bind(take, 'int')} FOR UPDATE SKIP LOCKED`);
 }
 
-/** Looks once more: a file may have got one before it was locked. */
+/** Removes locked contents. Tests again: a file may have taken one before it was locked. */
 export function removeContentsSql(tenantId: string, hashes: readonly string[]): Statement {
   const sql = new Sql();
   return sql.statement(`DELETE FROM files.contents c WHERE c.tenant_id = ${sql.bind(tenantId, 'uuid')}
@@ -59,7 +59,7 @@ export function removeContentsSql(tenantId: string, hashes: readonly string[]): 
       SELECT FROM files.files f WHERE f.tenant_id = c.tenant_id AND f.sha256 = c.sha256)`);
 }
 
-/** Blobs that belong to nothing; `all`: every blob, of a tenant in erasure. */
+/** Blobs of no upload and no content; `all`: every blob, for the erasure of a tenant. */
 export function unusedBlobsSql(tenantId: string, take: number, all = false): Statement {
   const sql = new Sql();
   const unused = ` AND upload_id IS NULL AND sha256 IS NULL AND noted_at < now() - interval '${UNUSED_HOURS} hours'`;

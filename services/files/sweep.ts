@@ -38,7 +38,7 @@ export async function sweepTenant(deps: SweepDeps, tenantId: string, signal: Abo
   await scanAgain(deps, tenantId);
 }
 
-/** Also contents of a tenant that was moved here meanwhile. */
+/** Queues scans that were lost, or did not come along when the tenant was moved here. */
 async function scanAgain({ database, jobs }: SweepDeps, tenantId: string): Promise<void> {
   const waiting = await own(database, tenantId, (tx) => tx.all<{ sha256: string }>(unscannedSql(tenantId, BATCH)));
   for (const { sha256 } of waiting) await jobs.enqueue(SCANS, { tenantId, sha256 });
@@ -76,7 +76,7 @@ const removeContents = ({ database }: SweepDeps, tenantId: string): Promise<numb
     return hashes.length;
   });
 
-/** The rows go last: a process that dies meanwhile leaves keys that are removed once more. */
+/** Rows are deleted last: after a crash in between, the blobs are removed again. */
 async function removeBlobs({ database, blobs }: SweepDeps, tenantId: string, all = false): Promise<number> {
   const found = await own(database, tenantId, (tx) => tx.all<{ key: string }>(unusedBlobsSql(tenantId, BATCH, all)));
   const keys = found.map(({ key }) => key);
@@ -85,12 +85,12 @@ async function removeBlobs({ database, blobs }: SweepDeps, tenantId: string, all
   return keys.length;
 }
 
-/** Contents of a tenant that is being erased. */
+/** Removes blobs of a tenant in erasure; called until it removes none. */
 export const eraseContents = async (deps: SweepDeps, tenantId: string): Promise<{ removed: number }> => ({
   removed: await removeBlobs(deps, tenantId, true),
 });
 
-/** Offers to do it in this process, for every tenant again and again. */
+/** Registers the periodic sweep of all tenants, in which this process takes part. */
 export function sweepPeriodically({ jobs, broker, log }: Platform, deps: SweepDeps): Promise<void> {
   return repeatForTenants(jobs, {
     queue: SWEEP,

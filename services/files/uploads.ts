@@ -121,7 +121,7 @@ export const deleteUpload: Handler<'files.uploads.delete', FilesDeps> = (deps, r
     return { status: 204, body: null };
   });
 
-/** Of an upload whose bytes are all there, which change no more. They are read again only where the gateways could not hash all. */
+/** SHA-256 of a complete upload. Reads its bytes only if no gateway has hashed all of them on the way. */
 async function digestOfUpload(
   { blobs, database, digests }: FilesDeps,
   tenantId: string,
@@ -132,7 +132,7 @@ async function digestOfUpload(
   const underWay = digests.get(uploadId);
   if (underWay) return underWay;
   const digest = digestOf(blobs, parts).then(async (sha256) => {
-    // A request that waits no longer finds it when it is repeated, in any process.
+    // A client that timed out finds it with its next attempt, in any process.
     await database.shared('files', tenantId, (tx) => tx.query(noteDigestSql(tenantId, uploadId, sha256)));
     return sha256;
   });
@@ -140,7 +140,7 @@ async function digestOfUpload(
   return digest.finally(() => digests.delete(uploadId));
 }
 
-/** An upload is its creator's alone. */
+/** The upload of the caller, or UPLOAD_NOT_FOUND: nobody else can use it. */
 async function openUpload({ database }: FilesDeps, request: RequestContext, uploadId: string): Promise<UploadRow> {
   const { tenantId, userId } = request;
   const statement = uploadSql(tenantId, uploadId, userId);
@@ -152,7 +152,7 @@ async function openUpload({ database }: FilesDeps, request: RequestContext, uplo
 const targetOf = ({ objectApiName, recordId }: UploadRow): FileRow['records'][number] | null =>
   objectApiName !== null && recordId !== null ? { objectApiName, recordId } : null;
 
-/** So small that the chunks of the largest file are still a short list. */
+/** Minimum length of a chunk: large enough that no upload has more than file_chunks_max chunks. */
 const chunkMin = (size: number): number =>
   Math.max(LIMITS.file_chunk_min_bytes, Math.ceil(size / LIMITS.file_chunks_max));
 

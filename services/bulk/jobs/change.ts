@@ -39,7 +39,7 @@ export const startJob: Handler<'bulk.jobs.start', BulkDeps> = async (deps, reque
       await deps.enqueue(tx, { tenantId, jobId });
       const hash = createHash('sha256');
       for (const { sha256 } of parts) hash.update(sha256);
-      // What an approval is good for: other parts have another digest.
+      // An approval is for exactly these parts: others have another digest.
       const facts = { operation, object: objectApiName, rows: total, parts: parts.length, digest: hash.digest('hex') };
       unit.audit({
         changes: {
@@ -78,7 +78,7 @@ export const cancelJob: Handler<'bulk.jobs.cancel', BulkDeps> = (deps, request, 
     work: async (unit) => {
       const { jobId, state } = await lockedJob(unit, call.path.jobId);
       requireState(state, CANCELABLE, 'The job has ended.');
-      // A chunk that is under way ends first, and the process that has it writes down the end.
+      // The process at work finishes its chunk, and then ends the job.
       const next = state === 'PROCESSING' || state === 'CANCELING' ? 'CANCELING' : 'CANCELED';
       const row = await unit.tx.one<JobRow>(setStateStatement(request.tenantId, jobId, next));
       noteState(unit, row, state);
@@ -124,7 +124,7 @@ async function lockedJob({ tx, request }: Unit, jobId: string): Promise<JobRow> 
   return row;
 }
 
-/** 409 for a job that is in no such state. */
+/** Throws JOB_STATE_CONFLICT unless the job is in one of the states. `message`: what the operation needs. */
 export function requireState(state: BulkState, states: readonly BulkState[], message: string): void {
   if (!states.includes(state))
     throw new PlatformError('JOB_STATE_CONFLICT', `${message} It is ${state}.`, { details: { state } });

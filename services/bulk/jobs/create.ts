@@ -60,7 +60,7 @@ export const createJob: Handler<'bulk.jobs.create', BulkDeps> = async (deps, req
   });
 };
 
-/** The query fails as that of a list does, before anything is queued. */
+/** Reads one record, so that an invalid query is refused before anything is queued. Pointers of violations are below /query. */
 async function tryQuery(deps: BulkDeps, request: Asker, { objectApiName, query = {} }: CreateBody): Promise<void> {
   const unknown = Object.keys(query).filter((name) => !QUERY_PARAMETERS.has(name));
   if (unknown.length > 0)
@@ -113,7 +113,7 @@ const ONLY: Partial<Record<keyof CreateBody, readonly CreateBody['operation'][]>
   compression: ['export'],
 };
 
-/** Everything in a body that its schema cannot say, at once. */
+/** Throws all violations of rules that the schema of the body cannot express. */
 function refuseBody(body: CreateBody, { agentRunId }: Pick<RequestContext, 'agentRunId'>): void {
   const { operation, format, csv, externalIdField, duplicatePolicy } = body;
   const errors: Violation[] = [];

@@ -49,7 +49,7 @@ const JOB = `j.job_id AS "jobId", j.user_id AS "userId", j.client_id AS "clientI
 const EXPIRES = `now() + make_interval(days => ${LIMITS.bulk_retention_days})`;
 const BLOB = 'b.blob_key AS key, b.number, b.bytes, b.rows, b.sha256';
 
-/** Jobs and stored bytes of a tenant are counted by one transaction at a time. */
+/** Serializes transactions that count jobs or stored bytes of a tenant. */
 export function lockTenantStatement(tenantId: string): Statement {
   const sql = new Sql();
   return sql.statement(`SELECT pg_advisory_xact_lock(hashtextextended(${sql.bind(`bulk ${tenantId}`, 'text')}, 0))`);
@@ -102,7 +102,7 @@ export function jobsStatement(
     ORDER BY j.job_id DESC LIMIT ${bind(take, 'int')}`);
 }
 
-/** The job gets into another state: queued with the rows of its parts and the context of its start, or canceled. */
+/** Changes the state of a job. `started`: the rows of its parts, and the context in which it will run. */
 export function setStateStatement(
   tenantId: string,
   jobId: string,
@@ -119,7 +119,7 @@ export function setStateStatement(
     WHERE j.tenant_id = ${bind(tenantId, 'uuid')} AND j.job_id = ${bind(jobId, 'uuid')} RETURNING ${JOB}`);
 }
 
-/** Removes a job with its results; its blobs wait for their removal. */
+/** Deletes a job with its results, and leaves its blobs to the sweep. */
 export function deleteJobStatement(tenantId: string, jobId: string): Statement {
   const sql = new Sql();
   const where = `tenant_id = ${sql.bind(tenantId, 'uuid')} AND job_id = ${sql.bind(jobId, 'uuid')}`;
@@ -127,7 +127,7 @@ export function deleteJobStatement(tenantId: string, jobId: string): Statement {
     DELETE FROM bulk.jobs WHERE ${where}`);
 }
 
-/** Takes a job up, unless it has ended or as many of the tenant are at work as may be. The tenant is locked. */
+/** Takes a job up. Answers no row when it has ended or bulk_processing_max jobs of the tenant are at work. Needs lockTenantStatement. */
 export function takeUpStatement(tenantId: string, jobId: string): Statement {
   const sql = new Sql();
   const tenant = sql.bind(tenantId, 'uuid');
@@ -145,18 +145,18 @@ export function stateStatement(tenantId: string, jobId: string): Statement {
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND job_id = ${sql.bind(jobId, 'uuid')}`);
 }
 
-/** How far a chunk has brought a job. */
+/** Progress of a job by one chunk. */
 export interface Progress {
-  /** Rows that were processed before it: who finds others than these has lost the job to another process. */
+  /** Rows processed before it. If the job has another number by now, another process has taken it over. */
   readonly from: number;
   readonly succeeded: number;
   readonly failed: number;
   readonly cursor?: string | null;
-  /** It is over, for this reason or because all is done. */
+  /** The job ends with this chunk. */
   readonly ends?: { readonly state: 'COMPLETED' | 'FAILED'; readonly error?: BulkFailure; readonly sha256?: string };
 }
 
-/** Nothing, when another process got further or the job is gone. */
+/** Stores the progress. Answers no row when another process got further or the job is gone. */
 export function progressStatement(tenantId: string, jobId: string, progress: Progress): Statement {
   const { from, succeeded, failed, cursor, ends } = progress;
   const sql = new Sql();
@@ -214,7 +214,7 @@ export function announceBlobStatement(
       ${bind(number, 'int')}, ${bind(bytes, 'bigint')})`);
 }
 
-/** Of a blob that arrived: takes the place of one with its number. Nothing, when it was given up meanwhile. */
+/** Makes an announced blob a part or segment. Answers no row when it was dropped meanwhile. */
 export function keepBlobStatement(
   tenantId: string,
   {
@@ -241,7 +241,7 @@ export function replaceBlobStatement(tenantId: string, jobId: string, number: nu
     AND job_id = ${sql.bind(jobId, 'uuid')} AND number = ${sql.bind(number, 'int')} AND kind IN ('part', 'segment')`);
 }
 
-/** Leaves a blob that did not arrive, or is not wanted, to be removed. */
+/** Leaves a blob that did not arrive, or is not needed, to the sweep. */
 export function dropBlobStatement(tenantId: string, key: string): Statement {
   const sql = new Sql();
   return sql.statement(`UPDATE bulk.blobs SET kind = 'garbage' WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}

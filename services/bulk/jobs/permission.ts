@@ -1,4 +1,4 @@
-/** What a job takes: the scope of the operation on records, and the permission of the user at this moment. */
+/** What a job requires: the scope of the operation on records, and the permission of its user at this moment. */
 import { CARRIED_OUT, type CreateBody } from '../../../contracts/bulk.ts';
 import type { ObjectColumns } from '../../../contracts/data/columns.ts';
 import { operationRow } from '../../../contracts/operations.ts';
@@ -9,7 +9,7 @@ import type { BulkDeps } from '../deps.ts';
 
 type Work = Pick<CreateBody, 'operation' | 'objectApiName' | 'conflictPolicy'>;
 
-/** 403 for a token that could not do this to single records. */
+/** Throws SCOPE_INSUFFICIENT for a token that could not do the same to single records. */
 export function requireScope({ scopes }: Pick<RequestContext, 'scopes'>, { operation }: Pick<Work, 'operation'>): void {
   const { scope } = CARRIED_OUT[operation];
   if (scopes.includes(scope)) return;
@@ -53,7 +53,7 @@ const denied = ({ objectApiName }: Work, operation: string, message: string): Pl
     details: { objectApiName, operation, layer: 'objectPermission' },
   });
 
-/** Records that give access are changed one by one: that takes more scopes, and a recent sign-in. */
+/** Throws for objects whose records give access: changing those takes further scopes and a recent sign-in, which a job cannot prove. */
 export function refuseAccessObjects({ operation, objectApiName }: Work): void {
   const row = operationRow(CARRIED_OUT[operation].operationId);
   if (!givesAccess(row, objectApiName, undefined)) return;

@@ -1,6 +1,6 @@
 /**
- * Takes the parts of an import. The gateway moves the bytes: this is called before, and again when they have arrived, to
- * count their rows and to conclude. Source: docs/reference/bulk.md#parts.
+ * Receives the parts of an import. The gateway moves the bytes: it calls uploadPart before, and again when they have arrived,
+ * to count their rows and conclude. Source: docs/reference/bulk.md#parts.
  */
 import { BULK_TYPES, type BulkState } from '../../../contracts/bulk.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
@@ -46,7 +46,7 @@ export const uploadPart: Handler<'bulk.parts.upload', BulkDeps> = (deps, request
   return 'failed' in received ? giveUp(deps, request, received.key) : conclude(deps, request, call, received);
 };
 
-/** Where the bytes go, or the outcome of the same request before. */
+/** Names the key for the bytes, or answers the outcome of an earlier execution of the request. */
 async function announce(deps: BulkDeps, request: RequestContext, call: Input): Promise<OperationReply> {
   const { tenantId } = request;
   const job = await findJob(deps, request, call.path.jobId);
@@ -72,7 +72,7 @@ async function announce(deps: BulkDeps, request: RequestContext, call: Input): P
   return { body: null, receive: { key: blob.key, maxBytes: blob.bytes } };
 }
 
-/** Notes a blob, when there is room for it. */
+/** Notes a blob. Throws REQUEST_TOO_LARGE when job, user or tenant has no room for it. */
 export async function reserve(
   tx: Tx,
   owner: Pick<RequestContext, 'tenantId' | 'userId' | 'clientId'>,
@@ -138,7 +138,7 @@ async function conclude(
       },
     });
   } finally {
-    // Nothing happens when it was kept.
+    // Has no effect on a blob that was kept.
     await giveUp(deps, request, key).catch(() => {});
   }
 }
@@ -153,7 +153,7 @@ function refuseExcess(parts: readonly BlobRow[]): void {
     throw tooLarge(LIMITS.bulk_job_max_bytes);
 }
 
-/** The number of rows; throws BULK_DATA_INVALID for what cannot be rows of this job. */
+/** The number of rows. Throws BULK_DATA_INVALID for a file or columns that this job cannot import. */
 async function rowsOf(
   deps: BulkDeps,
   request: RequestContext,

@@ -20,7 +20,7 @@ type Outcome = (typeof BULK_OUTCOMES)[number];
 export const listResults: Handler<'bulk.results.list', BulkDeps> = async (deps, request, call) => {
   const job = await findJob(deps, request, call.path.jobId);
   requireScope(request, job);
-  // What a job has done to them is seen by those who may read the records.
+  // Results tell about records, so the user must still be allowed to read those.
   await permitted(deps, request, { operation: 'export', objectApiName: job.objectApiName });
   if (job.operation === 'export') return exported(deps, request.tenantId, job);
   const { outcome = null, take = LIMITS.bulk_results_take, cursor = null } = call.query;
@@ -34,7 +34,7 @@ export const listResults: Handler<'bulk.results.list', BulkDeps> = async (deps, 
   return inForm(call, page.body);
 };
 
-/** Rows behind `after`: those that were processed, then those that were not. */
+/** Outcomes of rows after row `after`: those that were processed, then those that were not. */
 async function outcomes(
   { database }: BulkDeps,
   tenantId: string,

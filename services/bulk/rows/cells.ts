@@ -16,12 +16,12 @@ export const disarmed = (text: string): string => (ARMED.test(text) ? `'${text}`
 
 const armedAgain = (text: string): string => (DISARMED.test(text) ? text.slice(1) : text);
 
-/** The text of a cell that is not JSON. */
+/** A cell that must be JSON is not. The message says where. */
 export class CellError extends Error {
   override readonly name = 'CellError';
 }
 
-/** The value of a cell as a body of records has it; an empty cell is null. `reader`: absent: as JSON writes it. */
+/** The value of a cell as a request body has it; an empty cell is null. `reader` null: numbers and dates are written as in JSON. Throws CellError. */
 export function readCell(cell: string, form: CellForm, reader: LocaleReader | null): unknown {
   if (cell === '') return null;
   switch (form) {

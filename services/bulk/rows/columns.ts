@@ -28,7 +28,10 @@ const SPECIAL: Readonly<Record<BulkOperation, readonly string[]>> = {
 const SHOWN_MAX = 50;
 const SHOWN_CHARS = 100;
 
-/** Throws BULK_DATA_INVALID with the names of all columns that cannot be written, which look like those there are not. */
+/**
+ * What each column stands for. Throws BULK_DATA_INVALID with the names of columns that are unknown or cannot be written (which
+ * look the same), stand for the same as another one, or are missing.
+ */
 export function planColumns(header: readonly string[], work: Work, object: ObjectColumns): readonly Target[] {
   if (header.length > LIMITS.bulk_columns_max)
     throw invalidData(`The file has ${header.length} columns; at most ${LIMITS.bulk_columns_max} are allowed.`);

@@ -1,4 +1,4 @@
-/** Refusals of files. */
+/** Refusals of files that cannot be read. */
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 
 export const invalidData = (message: string, details?: Readonly<Record<string, unknown>>): PlatformError =>

@@ -1,4 +1,4 @@
-/** The rows of an import, in chunks that depend on nothing but its parts: a crash begins the same chunk again. */
+/** Reads the rows of an import. Chunks depend on its parts alone, so that after a crash the same chunk is read again. */
 import type { CreateBody } from '../../../contracts/bulk.ts';
 import type { ObjectColumns } from '../../../contracts/data/columns.ts';
 import type { RowError, RowToWrite } from '../../../contracts/data/row-writes.ts';
@@ -24,7 +24,7 @@ export interface FileRow {
 
 type Written = { -readonly [K in keyof RowToWrite]: RowToWrite[K] };
 
-/** The rows behind the first `done` ones, at most so many and so long that they travel as one call. */
+/** The rows after the first `done` ones, in chunks small enough for one call to data. */
 export async function* chunksOf(
   blobs: Blobs,
   form: Pick<CreateBody, 'format' | 'csv'>,
@@ -89,10 +89,10 @@ async function* readLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<rea
   if (whole.trim() !== '') yield [whole];
 }
 
-/** What is written of a row; `refused` where it cannot be read. */
+/** Converts a row for data; with `refused` if it cannot be read. */
 type RowReader = (row: FileRow) => RowToWrite;
 
-/** Reads rows of a job as the object is seen now. Throws BULK_DATA_INVALID for columns that cannot be written. */
+/** Reads rows of a job by the fields that the user sees now. The reader throws BULK_DATA_INVALID like planColumns. */
 export function rowReader(job: CreateBody, object: ObjectColumns): RowReader {
   const reader = job.csv?.locale === undefined ? null : localeReader(job.csv.locale);
   const plans = new Map<readonly string[], readonly Target[]>();
@@ -124,7 +124,7 @@ function rowOfCells(
       if (cell.trim() !== '') setSpecial(row, target.special, cell.trim());
       continue;
     }
-    // A new record takes the default of what is empty; of another one it clears the field.
+    // In a new record an empty cell leaves the default of its field; in an existing one it clears the field.
     if (cell === '' && operation === 'create') continue;
     const { field, key } = target;
     try {

@@ -1,4 +1,4 @@
-/** Exports the records of a query: pages that the user sees, in segments that are committed one after the other. */
+/** Exports the records of a query: pages that the user sees, in segments that are committed one by one. */
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
@@ -18,7 +18,7 @@ const compressed = promisify(gzip);
 /** Characters of a segment, before it is compressed. */
 const SEGMENT_CHARS = 8 * 1024 * 1024;
 
-/** Kept with the job between its segments. */
+/** Stored with the job between segments. */
 interface Position {
   /** Columns of the file, as the user saw them at its beginning. */
   readonly columns: readonly string[];

@@ -1,4 +1,4 @@
-/** Imports the rows of a job, a chunk after the other. */
+/** Imports the rows of a job, chunk by chunk. */
 import type { BulkRowResult } from '../../../contracts/bulk.ts';
 import type { RowsWritten, RowToWrite } from '../../../contracts/data/row-writes.ts';
 import { type BlobRow, blobsStatement, insertResultsStatement, type JobRow } from '../jobs/job.sql.ts';
@@ -14,13 +14,13 @@ export async function importRows(work: Work): Promise<void> {
     if (!(await commitChunk(work, processed, chunk, results))) return;
     processed += chunk.length;
   }
-  // The file has other rows than were counted when it arrived.
+  // Reached without rows, or when fewer were read than were counted at the upload.
   await advance(work, { from: processed, succeeded: 0, failed: 0, ends: { state: 'COMPLETED' } });
 }
 
 /**
- * Before a job ends behind its first `processed` rows: the next chunk may have been written for a process that did not live to
- * note it. Its rows get their outcome, or are never written. Answers how many are processed then.
+ * Called before a job ends after its first `processed` rows: a process that was lost may have written the next chunk without
+ * storing its results. Stores them, or makes sure that the chunk is never written. Answers how many rows are processed then.
  */
 export async function settleChunk(work: Work, processed: number): Promise<number> {
   const { deps, job } = work;
@@ -43,7 +43,7 @@ async function chunksBehind(
   return chunksOf(deps.blobs, job.request, parts, processed);
 }
 
-/** A chunk that begins behind so many rows is always the same. */
+/** The key of a write: the chunk after `processed` rows is always the same. */
 const keyOf = ({ jobId }: JobRow, processed: number): string => `bulk-${jobId}-${processed + 1}`;
 
 async function write({ deps, job }: Work, processed: number, rows: readonly RowToWrite[]): Promise<RowsWritten> {
@@ -65,7 +65,7 @@ async function write({ deps, job }: Work, processed: number, rows: readonly RowT
   });
 }
 
-/** False: this process is to leave the job. */
+/** Stores the results of a chunk. Answers false when this process must leave the job. */
 async function commitChunk(
   work: Work,
   processed: number,

@@ -1,4 +1,4 @@
-/** A job at work: how it is committed as far as it has got, and what it asks before each chunk. */
+/** What each chunk of a job needs: the checks before it, its context, and the commit of its progress. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { BulkState } from '../../../contracts/bulk.ts';
 import type { ObjectColumns } from '../../../contracts/data/columns.ts';
@@ -30,8 +30,8 @@ const EVENTS: Partial<Record<BulkState, string>> = {
 };
 
 /**
- * Commits how far the job has got, with `more`, and an event when it has ended. False: this process is to leave it, because
- * it has ended or another one got further.
+ * Commits the progress of a job together with `more`, and an event when the job has ended. Answers false when this process must
+ * leave the job, because it has ended or another process got further.
  */
 export async function advance(
   { deps, tenantId, job }: Work,
@@ -54,7 +54,7 @@ export async function advance(
   });
 }
 
-/** In which records are read and written: as the user and client that started the job, under the id of that request. */
+/** The context in which records are read and written: the user, client and request that started the job. */
 export function contextOf({ context }: JobRow): RequestContext {
   if (!context) throw new Error('Assertion failed: a job that is at work was started');
   const { agentRunId, aboutRunId: _, ...started } = context;
@@ -70,13 +70,13 @@ export function contextOf({ context }: JobRow): RequestContext {
   };
 }
 
-/** The answers of others take as long as there is work for them. */
+/** A job pauses for this many times the duration of its checks, which take longer the busier the platform is. */
 const PAUSE_FACTOR = 2;
 const PAUSE_MAX_MS = 2_000;
 
 /**
- * Asks, before each chunk, whether the user may do this now, and gives way: the longer the answer takes, the busier the
- * platform is, and the longer the job waits.
+ * Called before each chunk: checks that the user may still do this, and pauses to give way to other work.
+ * @throws PlatformError TENANT_SUSPENDED, TOKEN_REVOKED, or a refusal of permitted().
  */
 export async function nextTurn({ deps, tenantId, job, signal }: Work): Promise<ObjectColumns> {
   signal.throwIfAborted();

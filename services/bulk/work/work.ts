@@ -1,6 +1,6 @@
 /**
- * Works on a job from where it has got to, until it has ended. Any number of processes may do so: each chunk is committed
- * under a key of its own, and whoever finds that another one got further leaves. Source: docs/reference/bulk.md#processing.
+ * Works on a job from its last committed chunk until it ends. Several processes may do so at once: each chunk is committed under
+ * a key of its own, and a process that finds that another got further leaves the job. Source: docs/reference/bulk.md#processing.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { BulkFailure, BulkState } from '../../../contracts/bulk.ts';
@@ -12,7 +12,7 @@ import { exportRecords } from './export.ts';
 import { importRows, settleChunk } from './import.ts';
 import { advance, type Work } from './turn.ts';
 
-/** How often a process looks whether a job may begin while others of its tenant are at work. */
+/** Interval at which a job tries to begin while others of its tenant are at work. */
 const WAIT_MS = 1_000;
 
 export async function workOn(deps: BulkDeps, { tenantId, jobId }: JobName, signal: AbortSignal): Promise<void> {
@@ -23,7 +23,7 @@ export async function workOn(deps: BulkDeps, { tenantId, jobId }: JobName, signa
     if (job.state === 'CANCELING') await cancelRest(work);
     else await (job.operation === 'export' ? exportRecords(work) : importRows(work));
   } catch (error) {
-    // It goes on in another process, from its last committed chunk.
+    // This process stops: another one continues after the last committed chunk.
     signal.throwIfAborted();
     const failure = failureOf(error, job);
     if (!failure) throw error;
@@ -31,11 +31,11 @@ export async function workOn(deps: BulkDeps, { tenantId, jobId }: JobName, signa
   }
 }
 
-/** Of a job whose process was lost while it was being canceled. */
+/** Ends a job that was being canceled when its process was lost. */
 async function cancelRest(work: Work): Promise<void> {
   const { operation, processed } = work.job;
   const from = operation === 'export' ? processed : await settleChunk(work, processed);
-  // Nothing happens when the chunk has ended it.
+  // Has no effect when settleChunk has ended the job.
   await advance(work, { from, succeeded: 0, failed: 0 });
 }
 
@@ -59,7 +59,7 @@ async function takeUp(
   }
 }
 
-/** Why the job ends; null: it is tried again. */
+/** The error with which the job fails; null: it is tried again. */
 function failureOf(error: unknown, { attempts }: JobRow): BulkFailure | null {
   if (error instanceof PlatformError && (!error.retryable || attempts >= ATTEMPTS_MAX)) {
     const { columns } = error.details ?? {};
@@ -73,7 +73,7 @@ function failureOf(error: unknown, { attempts }: JobRow): BulkFailure | null {
   return { code: 'INTERNAL_ERROR', message: 'The job could not go on after many attempts.' };
 }
 
-/** Ends a job behind the last chunk that was committed. */
+/** Fails a job after its last committed chunk. */
 async function endWith(work: Work, error: BulkFailure): Promise<void> {
   const { deps, tenantId, job } = work;
   const now = await deps.database.shared('bulk', tenantId, (tx) =>

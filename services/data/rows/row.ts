@@ -1,4 +1,4 @@
-/** One row of a write of many: the request that it stands for, and what becomes of it. Pure. */
+/** One row of a write of many: the single write that it stands for, and its result. Pure. */
 import {
   ROLLED_BACK,
   type RowError,
@@ -17,12 +17,12 @@ import { isUuid } from '../../../lib/values/ids.ts';
 import { OPERATION_IDS } from '../write/check.ts';
 import type { MutationCall } from '../write/write.ts';
 
-/** Operations on a record that is there already, which is named by its id. */
+/** True for operations on an existing record, which rows name by id. */
 const namesRecord = (operation: RowOperation): boolean => operation === 'update' || operation === 'delete';
 
 type Written = Pick<RowsToWrite, 'objectApiName' | 'operation' | 'externalIdField' | 'conflictPolicy'>;
 
-/** What is wrong with the form of a row, with pointers into it. */
+/** Violations of the form of a row, with pointers into it. */
 export function formViolations(
   { operation, externalIdField, conflictPolicy }: Written,
   { id, ifMatch, fields }: RowToWrite,
@@ -55,7 +55,7 @@ export function formViolations(
 export const formErrors = (written: Written, row: RowToWrite): readonly RowError[] =>
   row.refused ?? formViolations(written, row).map(({ code, message, pointer }) => ({ code, message, pointer }));
 
-/** An external id as an address would hold it; null: it is none. */
+/** An external id as a path would hold it; null: the value is none. */
 function keyText(value: unknown): string | null {
   if (value instanceof ExactNumber) return value.text;
   return typeof value === 'string' || typeof value === 'number' ? String(value) : null;
@@ -115,7 +115,7 @@ export const malformedRow = (index: number, errors: readonly RowError[]): RowRes
   errors,
 });
 
-/** Outcome of a valid row of a write that leaves nothing, because another row failed. */
+/** The result of a valid row when nothing is stored because another row failed. */
 export const rolledBack = ({ index }: RowResult): RowResult => ({
   index,
   id: null,

@@ -1,6 +1,6 @@
 /**
- * Rows that are stored together: their checks are those of single writes, and what the database decides takes one
- * statement for all rows whose bodies have the same fields. Rows that the database refuses are found by halves.
+ * Stores rows together: their checks are those of single writes, while one statement stores all rows whose bodies have the same
+ * fields. When the database refuses a statement, the rows to blame are found by bisection.
  */
 
 import type { RowResult } from '../../../contracts/data/row-writes.ts';
@@ -40,7 +40,7 @@ import { refusedRow } from './row.ts';
 export interface SetRow {
   readonly index: number;
   readonly call: MutationCall;
-  /** It needs no ETag. */
+  /** It needs no ETag: the last write wins. */
   readonly lastWins: boolean;
   /** Of an upsert. */
   readonly external?: ExternalKey;
@@ -51,7 +51,7 @@ export interface SetRun {
   readonly unit: Unit;
   readonly sequence: TaskSequence;
   readonly access: ObjectAccess;
-  /** The steps of a row that needs no ETag. */
+  /** The steps without the comparison of the ETag. */
   readonly withoutVersion: (steps: readonly Step[]) => readonly Step[];
 }
 
@@ -59,14 +59,14 @@ type Pending = readonly [SetRow, Write];
 /** Outcomes by index of the row. */
 type Outcomes = Map<number, RowResult>;
 
-/** The first rows; those without an outcome are to be written by themselves, before the rows behind them. */
+/** The outcomes of the first rows. Rows without one must be written singly, before any row after `end`. */
 export interface Stretch {
   readonly outcomes: ReadonlyMap<number, RowResult>;
-  /** Index of the first row behind them. */
+  /** Index of the first row after them. */
   readonly end: number;
 }
 
-/** True when nothing else looks at the records of the object one by one. */
+/** False where each record needs a step of its own: under an agent run, and for standard objects. */
 export const mayBeSet = ({ unit, access: { object } }: SetRun): boolean =>
   unit.request.agentRunId === null && !standardObject(object);
 
@@ -78,7 +78,7 @@ export async function createSet(run: SetRun, rows: readonly SetRow[]): Promise<S
 }
 
 export async function updateSet(run: SetRun, rows: readonly SetRow[]): Promise<Stretch> {
-  // A record that is changed twice is changed again afterwards.
+  // The second change of a record must find the first.
   const { together, end } = firstStretch(run, rows, ({ call }) => call.path['id'] ?? null);
   const outcomes: Outcomes = new Map();
   await storeSet(run, outcomes, [], together);
@@ -86,8 +86,8 @@ export async function updateSet(run: SetRun, rows: readonly SetRow[]): Promise<S
 }
 
 /**
- * The rows that may be stored together: one that has files or a confirmation of duplicates, or the record of an earlier one,
- * may not. Under duplicate rules they end before the first such row, which those behind it are to be compared with.
+ * The rows that may be stored together. A row with files, with a confirmation of duplicates, or with the record of an earlier row
+ * must be written singly. Under duplicate rules the stretch ends with the first such row, because later rows are compared with it.
  */
 function firstStretch(
   { access: { object } }: SetRun,
@@ -108,7 +108,7 @@ function firstStretch(
   return first ? { together: rows.slice(0, place), end: first.index + 1 } : { together: rows, end: whole };
 }
 
-/** Stores what can be stored together, and notes the outcomes. */
+/** Stores the rows that can be stored together, and notes their outcomes. */
 async function storeSet(
   run: SetRun,
   outcomes: Outcomes,
@@ -116,7 +116,7 @@ async function storeSet(
   updates: readonly SetRow[],
 ): Promise<void> {
   const made = await checked(run, outcomes, creates, 'create', checkCreate);
-  // A row may name another one by an external id, which is there when the rows before it are stored.
+  // A row that names another row by its external id needs that row to be stored first.
   const namesOwn = made.some(([, { given, object }]) =>
     given.some(({ lookup }) => lookup?.targets.some((target) => target.object.apiName === object.apiName)),
   );
@@ -157,10 +157,10 @@ async function storeSet(
     });
 }
 
-/** Of writes in their order, those that must find what the others have stored. */
+/** Of writes in their order, those that must be written singly, after the others. */
 async function writtenApart(ready: readonly Pending[]): Promise<ReadonlySet<Write>> {
   const apart = new Set<Write>();
-  // The first of several rows has a unique value, whatever the order in which shapes are stored.
+  // The first of several rows gets a unique value, whatever the order in which shapes are stored.
   const taken = new Set<string>();
   for (const [, write] of ready) {
     const stored = write.mutation === 'create' ? write.given : write.changed;
@@ -175,10 +175,10 @@ async function writtenApart(ready: readonly Pending[]): Promise<ReadonlySet<Writ
   return first ? apart.union(await possibleDuplicates([first, ...others])) : apart;
 }
 
-/** Updates whose records are locked, and which pass the checks and change something; the others have an outcome then. */
+/** Locks the records of updates. Answers those that pass the checks and change something; notes the outcomes of the others. */
 async function lockedUpdates(run: SetRun, outcomes: Outcomes, rows: readonly SetRow[]): Promise<Pending[]> {
   const locked: Pending[] = [];
-  // In the order of their ids, as others lock them.
+  // Ordered by id, like all locks of records, so that writes do not deadlock.
   const ordered = rows.toSorted((a, b) => ((a.call.path['id'] ?? '') < (b.call.path['id'] ?? '') ? -1 : 1));
   const read = await checked(run, outcomes, ordered, 'update', readUpdate);
   for (const group of Map.groupBy(read, ([, write]) => shapeOfValues(write)).values())
@@ -211,7 +211,7 @@ async function lockedUpdates(run: SetRun, outcomes: Outcomes, rows: readonly Set
   return locked.filter(([{ index }]) => !outcomes.has(index));
 }
 
-/** Creates and updates, as the external ids of the rows say. */
+/** Finds the records of the rows by external id, then creates those that are missing and updates the others. */
 export async function upsertSet(run: SetRun, rows: readonly SetRow[]): Promise<Stretch> {
   const { access, unit, deps, sequence } = run;
   const outcomes: Outcomes = new Map();
@@ -222,13 +222,13 @@ export async function upsertSet(run: SetRun, rows: readonly SetRow[]): Promise<S
     } catch (error) {
       outcomes.set(row.index, refusedRow(row.index, null, await refusalOf(deps, sequence.view, row.call, null, error)));
     }
-  // The second row with a key changes what the first has made.
+  // The second row with a key updates the record of the first.
   const { together, end } = firstStretch(run, [...keys.keys()], (row) => keys.get(row)?.value);
   const keyed = together.flatMap((row) => {
     const key = keys.get(row);
     return key ? [{ row, key }] : [];
   });
-  // Without an index that keeps it unique, each is looked for while others wait.
+  // Without a unique index each row must be looked up under a lock of its own.
   if (!keyed[0]?.key.field.unique) return { outcomes, end };
   const found = await unit.tx.all<FoundRecord | { id: null }>(
     findManySql(
@@ -256,7 +256,7 @@ export async function upsertSet(run: SetRun, rows: readonly SetRow[]): Promise<S
 
 type Stored = Omit<RowResult, 'index' | 'errors'>;
 
-/** Writes of the rows that pass the checks; the others have an outcome then. */
+/** Answers the writes that pass the checks, and notes the outcomes of the others. */
 async function checked(
   { deps, unit, sequence, access }: SetRun,
   outcomes: Outcomes,
@@ -271,7 +271,7 @@ async function checked(
     const { call, index, external = null } = row;
     const { headers, body, path } = call;
     const id = mutation === 'create' ? uuidv7() : (path['id'] ?? '');
-    // What rules may cost is for each record.
+    // The budget of rules is per record.
     const own = { ...unit.part(), budget: newRequestBudget() };
     const write = newWrite({
       unit: own,
@@ -302,9 +302,8 @@ async function checked(
 }
 
 /**
- * Does the work for all writes at once. When the database refuses it, for one half and then the other, down to single
- * rows: of n rows of which k are refused, about k × log n attempts fail. `work`: what was stored, or why not; null: the row is not
- * done yet.
+ * Does the work for all writes at once. When the database refuses it, bisects: with k bad rows among n, about k × log n attempts
+ * fail. `work` answers for each row what was stored, a refusal, or null if the row must be written singly.
  */
 async function byHalves(
   run: SetRun,
@@ -329,11 +328,11 @@ async function byHalves(
   } catch (error) {
     const [only] = group;
     if (endsTransaction(error) || !only) throw error;
-    // Each wait is as long again: the rows are written by themselves.
+    // Bisection would wait as long again with each attempt: these rows are written singly.
     if (isLockTimeout(error)) return;
     if (group.length === 1) {
       const [{ index, call }, write] = only;
-      // Another request was faster: the row by itself finds out what has become of it.
+      // Another request was faster: written singly, the row finds its record.
       if (write.external) return;
       const refusal = await refusalOf(run.deps, run.sequence.view, call, write, error);
       outcomes.set(index, refusedRow(index, call.path['id'] ?? null, refusal));

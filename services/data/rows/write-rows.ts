@@ -42,7 +42,7 @@ interface RowsRun {
   readonly sequence: TaskSequence;
 }
 
-/** Writes rows as an internal action; their key is in the parameters. */
+/** Answers `data.rows.write`, the internal action whose parameters hold the key. */
 export async function writeRowsOf(
   deps: MutationDeps,
   request: RequestContext,
@@ -67,7 +67,7 @@ export async function writeRowsOf(
   }
 }
 
-/** The outcome under a key of writeRowsOf; null: there is none. A write that is under way is waited for, and a later one finds the key taken. */
+/** The outcome under a key of writeRowsOf; null: there is none. Waits for a write in progress, and takes the key, so that no later one executes. */
 export async function settleRows(
   { platform: { database } }: MutationDeps,
   request: RequestContext,
@@ -81,7 +81,7 @@ export async function settleRows(
   return body === null ? null : JSON.parse(String(body));
 }
 
-/** The key names rows that are always the same, whatever way they are read: the file of a job does not change. */
+/** The key alone is the fingerprint: the file of a job does not change, so a key always names the same rows. */
 const keyOf = ({ clientId, userId, requestId }: RequestContext, key: string, checkOnly: boolean): IdempotencyKey => ({
   clientId,
   userId,
@@ -92,7 +92,7 @@ const keyOf = ({ clientId, userId, requestId }: RequestContext, key: string, che
   part: false,
 });
 
-/** Answers RowsWritten. Throws COMPOSITE_FAILED when a row was refused and nothing is committed therefore. */
+/** Answers RowsWritten. Throws COMPOSITE_FAILED when `allOrNone` and a row was refused: nothing is stored then. */
 export async function writeRows(
   deps: MutationDeps,
   request: RequestContext,
@@ -133,7 +133,7 @@ async function written(deps: MutationDeps, unit: Unit, view: View, input: RowsTo
     throw new PlatformError('OBJECT_PERMISSION_DENIED', 'To write without ETags, you need modifyAll on the object.', {
       details: { objectApiName: object.apiName, operation: input.operation, layer: 'objectPermission' },
     });
-  // Held until the end, so that no row is refused by a view that is out of date.
+  // Locked until the end, so that no row is refused by a view that is out of date.
   const versions = await unit.tx.one<Versions>(lockStateSql(unit.schema, object));
   assertFresh(view, versions.metadataVersion, versions.accessVersion);
   const { rows, allOrNone } = input;
@@ -158,7 +158,7 @@ async function written(deps: MutationDeps, unit: Unit, view: View, input: RowsTo
   return { committed: false, results: results.map((result) => (failed(result) ? result : rolledBack(result))) };
 }
 
-/** Writes rows from `first` on together, as far as that can be done. */
+/** Writes rows from `first` on together, as far as possible. */
 async function writeSet(
   { deps, unit, sequence, input }: RowsRun,
   access: ObjectAccess,
@@ -184,7 +184,7 @@ const SETS: Readonly<Record<RowOperation, typeof createSet | null>> = {
   delete: null,
 };
 
-/** Writes a row by itself. `shown`: the duplicates that the write has reported, and goes past. */
+/** Writes a row singly. `shown`: the duplicates that were reported by a first attempt, and are now confirmed. */
 async function writeRow(
   run: RowsRun,
   row: RowToWrite,
