@@ -116,11 +116,15 @@ async function enterRequests(gate: Gate, x: Call, steps: PartSteps, body: Sent):
   await charge(gate, x, cost);
 }
 
-/** Charges the cost of all parts, less that of the call, which has been charged already. */
+/** Charges the cost of all parts, less that of the call, which has been charged already. It is in flight with that cost. */
 async function charge({ budgets }: Gate, x: Call, cost: number): Promise<void> {
   x.costOfParts = cost;
+  const connection = x.session?.connection;
+  if (!connection) return;
+  x.leaveFlight();
+  x.enterFlight(budgets.enter(connection, cost));
   const more = cost - x.route.operation.cost;
-  if (x.session?.connection && more > 0) await budgets.charge(x.session.connection, more);
+  if (more > 0) await budgets.charge(connection, more);
 }
 
 /** The part as a call of its own, which has passed its checks; null when it is malformed, as `problems` then says. */

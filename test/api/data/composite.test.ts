@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Answer, type Api, api, tokenFor } from '../../support/client.ts';
 import { fieldFile } from '../../support/metadata-tenant.ts';
+import { startPlatform } from '../../support/platform.ts';
+import { until } from '../../support/until.ts';
 import { type Deals, startDeals } from './deals.ts';
 
 type Part = Readonly<Record<string, unknown>>;
@@ -242,6 +244,21 @@ describe('composite requests', () => {
       assert.deepEqual(new Set(statuses(reply)), new Set([200]), reply.text);
       refused(await send(sam, [read('feed', '/data/Deal__c/changes')], { allOrNone }), 400, 'PARAMETER_INVALID');
     });
+
+  it('are in flight with what they cost', async () => {
+    const { database } = deals.platform;
+    const platform = await startPlatform({ database, env: { CONCURRENCY: '50', CONCURRENCY_COSTLY: '1' } });
+    try {
+      const there = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'sam'));
+      const lists = Array.from({ length: 5 }, (_, at) => read(`l${at}`, '/data/Account', { take: 50 }));
+      const together = (requests: readonly Part[]): Promise<Answer[]> =>
+        Promise.all(Array.from({ length: 8 }, () => send(there, requests, { allOrNone: false })));
+      await until(async () => (await together(lists)).some(({ body }) => body.code === 'CONCURRENCY_LIMIT_EXCEEDED'));
+      for (const { status, text } of await together(lists.slice(1))) assert.equal(status, 200, text);
+    } finally {
+      await platform.stop();
+    }
+  });
 
   it('need what each part needs alone: scope, permission, sight, ETag', async () => {
     const reader = api(deals.platform.baseUrl, await tokenFor(deals.platform.baseUrl, 'sam', 'data:read'));
