@@ -9,6 +9,7 @@ import { platformTime } from '../../lib/values/clock.ts';
 import { strongEtags } from '../../lib/values/etags.ts';
 import { sealFor } from '../../lib/values/sealed.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
+import { earlierReply } from '../../mixins/mutation/earlier.ts';
 import type { Unit } from '../../mixins/mutation/unit.ts';
 import {
   askerOf,
@@ -36,7 +37,7 @@ import {
   partsSql,
   updateFileSql,
 } from './files.sql.ts';
-import { change, earlierReply, emitFile, withHeaders } from './mutation.ts';
+import { change, emitFile, withHeaders } from './mutation.ts';
 import { attachment, nameInHeader } from './names.ts';
 import { attach, makeFile, newBlob, refuseOverflow } from './store.ts';
 

@@ -6,6 +6,7 @@ import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import { uuidv7 } from '../../lib/values/ids.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
+import { earlierReply } from '../../mixins/mutation/earlier.ts';
 import { requireRecord } from './access.ts';
 import { digestOf, headOf } from './bytes.ts';
 import { contentTypeOf } from './content-type.ts';
@@ -24,7 +25,7 @@ import {
   uploadSql,
 } from './files.sql.ts';
 import { created } from './items.ts';
-import { change, earlierReply } from './mutation.ts';
+import { change } from './mutation.ts';
 import { makeFile, newBlob, refuseLonger, refuseOverflow, refuseTooMany } from './store.ts';
 
 export const createUpload: Handler<'files.uploads.create', FilesDeps> = async (deps, request, call) => {

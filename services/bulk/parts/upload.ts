@@ -11,7 +11,7 @@ import { LIMITS } from '../../../lib/limits.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { digestHeader } from '../../../lib/values/digests.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
-import { answerOf, findKey, idempotencyKey } from '../../../mixins/mutation/key.ts';
+import { earlierReply } from '../../../mixins/mutation/earlier.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';
 import type { BulkDeps } from '../deps.ts';
 import { requireState } from '../jobs/change.ts';
@@ -49,12 +49,11 @@ export const uploadPart: Handler<'bulk.parts.upload', BulkDeps> = (deps, request
 /** Names the key for the bytes, or answers the outcome of an earlier execution of the request. */
 async function announce(deps: BulkDeps, request: RequestContext, call: Input): Promise<OperationReply> {
   const { tenantId } = request;
+  const earlier = await earlierReply(deps, request, call);
+  if (earlier) return earlier;
   const job = await findJob(deps, request, call.path.jobId);
   requireScope(request, job);
   await permitted(deps, request, job.request);
-  const key = idempotencyKey(call, request);
-  const stored = answerOf(await deps.database.tenant(tenantId, (tx) => findKey(tx, key)), key);
-  if (stored) return stored;
   requireState(job.state, TAKES_PARTS, NO_MORE);
   const type = BULK_TYPES[job.request.format];
   if (call.body.contentType?.split(';', 1)[0]?.trim().toLowerCase() !== type)

@@ -105,7 +105,9 @@ describe('bulk jobs', function () {
     refused(gap, 409, 'JOB_STATE_CONFLICT');
     assert.deepEqual(gap.body.details.missingParts, [2]);
     assert.equal((await upload(ada, jobId, 2, 'name\nBulk 2\n')).status, 201);
-    assert.equal((await ada.post(`${at}/start`)).body.counts.total, 3);
+    const startKey = { idempotencyKey: randomUUID() };
+    const start = await ada.post(`${at}/start`, undefined, startKey);
+    assert.equal(start.body.counts.total, 3);
     refused(await upload(ada, jobId, 4, 'name\nBulk 4\n'), 409, 'JOB_STATE_CONFLICT');
     const job = await ended(ada, jobId);
     assert.deepEqual([job.state, job.counts.succeeded], ['COMPLETED', 3]);
@@ -113,6 +115,9 @@ describe('bulk jobs', function () {
     refused(await ada.post(`${at}/start`), 409, 'JOB_STATE_CONFLICT');
     assert.equal((await ada.delete(at)).status, 204);
     refused(await ada.get(at), 404, 'JOB_NOT_FOUND');
+    // What was carried out has its outcome, also when the job is gone.
+    assert.equal((await ada.post(`${at}/start`, undefined, startKey)).text, start.text);
+    assert.equal((await upload(ada, jobId, 3, 'name\nBulk 3\n', { idempotencyKey: key })).text, third.text);
   });
 
   it('refuse files that cannot be rows of theirs', async () => {
