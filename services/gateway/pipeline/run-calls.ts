@@ -203,14 +203,19 @@ async function askFor(
   try {
     // Decimals as text, which keeps all their digits.
     const tried = { ...call, ieee754Compatible: true };
-    const [before, reply] = await Promise.all([recordsBefore(runs, x, call), runs.tryOut(x, tried)]);
+    const [alone, reply] = await Promise.all([
+      x.parts.length === 0 ? recordBefore(runs, x, call) : null,
+      runs.tryOut(x, tried),
+    ]);
     if (isReplayed(reply)) {
       runs.settle(x, stepId, reply.status ?? x.route.operation.response.status);
       return reply;
     }
     if (reply.changesNothing) return null;
-    const preview = { ...contentOf(reply), approvalRequired: true, before };
-    if (x.parts.length > 0) refuseFailed(preview);
+    const verdict = contentOf(reply);
+    if (x.parts.length > 0) refuseFailed(verdict);
+    const before = x.parts.length === 0 ? alone : await recordsBefore(runs, x, call, verdict['results']);
+    const preview = { ...verdict, approvalRequired: true, before };
     return await runs.request(x, {
       admission,
       stepId,
@@ -223,17 +228,27 @@ async function askFor(
   }
 }
 
-/** The record that the call changes, or those that its parts change, in their order. */
-function recordsBefore(runs: RunCalls, x: Call, call: OperationCall): Promise<object | null | (object | null)[]> {
-  if (x.parts.length === 0) return recordBefore(runs, x, call);
+/**
+ * The records that the parts or rows change, in their order. Those that the call names by a key or a reference are named by
+ * `results` of the dry run.
+ */
+function recordsBefore(runs: RunCalls, x: Call, call: OperationCall, results: unknown): Promise<(object | null)[]> {
+  const found: readonly unknown[] = Array.isArray(results) ? results : [];
   const { objectApiName, records } = membersOf(call.body);
-  const calls = call.parts
+  const paths = call.parts
     ? call.parts.map((part) => (operationRow(part.call.operationId)?.mutation ? part.call.path : {}))
     : (Array.isArray(records) ? records : []).map((row) => ({
         objectApiName: String(objectApiName),
         ...(typeof membersOf(row)['id'] === 'string' ? { id: String(membersOf(row)['id']) } : {}),
       }));
-  return Promise.all(calls.map((path) => recordBefore(runs, x, { path })));
+  return Promise.all(
+    paths.map((path, at) => {
+      const { status, id, body } = membersOf(found[at]);
+      const changed = id ?? membersOf(body)['id'];
+      const isFound = status === 200 && typeof changed === 'string' && !isUuid(path['id']?.toLowerCase() ?? '');
+      return recordBefore(runs, x, { path: isFound ? { ...path, id: changed } : path });
+    }),
+  );
 }
 
 /** Throws COMPOSITE_FAILED when the dry run refused a part: no approver is asked about a request that fails. */

@@ -132,6 +132,7 @@ describe('approvals of composite requests', function () {
       const { body, text } = await read(sue, sent);
       assert.equal(body.request.body, '[hidden]', text);
       assert.ok(!text.includes(deal.id) && !text.includes(deal.name), text);
+      assert.deepEqual((await read(mia, sent)).body.preview.parts[1].before?.name, deal.name);
       assert.equal((await approve(mia, sent)).body.status, 'APPROVED');
     }
   });
