@@ -92,13 +92,13 @@ async function inOneTransaction(
         await lockState(unit, view, parts);
         const results = await runAll(deps, unit, view, parts, allOrNone);
         const names = parts.map(({ referenceId }) => referenceId);
-        if (!allOrNone || !results.failed)
+        if (!allOrNone || results.failed === undefined)
           return unit.complete({
             body: results.answer(allOrNone, !unit.checkOnly, unit.checkOnly ? unit.effects : undefined),
           });
         const undone = results.rolledBack(names);
         if (unit.checkOnly) return unit.complete({ body: { allOrNone, committed: false, results: undone } });
-        throw new PlatformError('COMPOSITE_FAILED', 'A part failed, so that nothing was stored.', {
+        throw new PlatformError('COMPOSITE_FAILED', `The part ${results.failed} failed, so that nothing was stored.`, {
           details: { results: undone },
         });
       }),

@@ -23,8 +23,9 @@ export class Results {
   readonly #bodies = new Map<string, unknown>();
   #chars = 0;
 
-  get failed(): boolean {
-    return this.#items.some(({ status }) => status >= 400);
+  /** The first part that failed; undefined: none has. */
+  get failed(): string | undefined {
+    return this.#items.find(({ status }) => status >= 400)?.referenceId;
   }
 
   /** Adds the reply of a part. Throws REQUEST_TOO_LARGE when all replies together are too long. */

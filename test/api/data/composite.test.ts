@@ -84,6 +84,7 @@ describe('composite requests', () => {
     const name = `Undone ${randomUUID()}`;
     const reply = await send(sam, [create('a', { name }), create('b', { name, Nope__c: 1 }), create('c', { name })]);
     refused(reply, 422, 'COMPOSITE_FAILED');
+    assert.match(reply.body.message, /^The part b failed/);
     const { results } = reply.body.details;
     assert.deepEqual(
       results.map(({ referenceId, status, body }: Answer & Part) => [referenceId, status, body.code]),
