@@ -125,7 +125,11 @@ describe('files over HTTP', () => {
       refused(reply, 400, 'PARAMETER_INVALID');
       assert.equal(reply.body.errors[0].pointer, 'header:X-File-Name');
     }
-    refused(await post(sam, bytes, { headers: { 'x-file-name': '%zz' } }), 400, 'PARAMETER_INVALID');
+    for (const name of ['%zz', Buffer.from('für.txt').toString('latin1')]) {
+      const reply = await post(sam, bytes, { headers: { 'x-file-name': name } });
+      refused(reply, 400, 'PARAMETER_INVALID');
+      assert.match(reply.body.message, /percent-encoded/);
+    }
     refused(await post(sam, bytes, { query: '?objectApiName=Deal__c' }), 400, 'PARAMETER_REQUIRED');
     refused(await post(sam, bytes, { query: '?objectApiName=Deal__c&recordId=x' }), 400, 'PARAMETER_INVALID');
   });
