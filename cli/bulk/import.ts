@@ -50,7 +50,15 @@ export async function importFile(run: Run, path: string, options: ImportOptions)
   );
   try {
     const job = await begun(api, body, unfinished);
-    if (job.state === 'OPEN' || job.state === 'UPLOADED') await send(run, api, { path, format, size, job, unfinished });
+    if (job.state === 'OPEN' || job.state === 'UPLOADED')
+      await send(run, api, { path, format, size, job, unfinished }).catch(async (error: unknown) => {
+        // The file as it is corrected is another one, and begins a job of its own: this one would stay open.
+        if (error instanceof ApiFailure && error.code === 'BULK_DATA_INVALID') {
+          await api.call('bulk.jobs.delete', { path: { jobId: job.jobId } }, { saysDryRun: true });
+          await unfinished.forget();
+        }
+        throw error;
+      });
     const answer = await follow(run, job.jobId);
     await unfinished.forget();
     showJob(run, answer);

@@ -85,4 +85,13 @@ describe('erp data import', () => {
       assert.match(stderr, said);
     }
   });
+
+  it('leaves no job behind that has refused the file', async () => {
+    await writeFile(path('refused.csv'), 'name;city\nRefused;Emden\n');
+    for (const more of [[], ['--dry-run']]) {
+      const { code, stderr } = await erp(['data', 'import', path('refused.csv'), '--object', 'Account', ...more]);
+      assert.deepEqual([code, /If ";" is the delimiter/.test(stderr)], [6, true], stderr);
+    }
+    assert.deepEqual((await ada.get('/bulk/jobs?state=OPEN')).body.records, []);
+  });
 });

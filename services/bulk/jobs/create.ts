@@ -32,7 +32,12 @@ export const createJob: Handler<'bulk.jobs.create', BulkDeps> = async (deps, req
       const counts = await tx.one<{ openOfUser: number; openOfTenant: number; ofTenant: number }>(
         countJobsStatement(request),
       );
-      refuseTooMany(counts.openOfUser, LIMITS.bulk_open_jobs_of_user_max, 'A user may have', 'that have not ended');
+      refuseTooMany(
+        counts.openOfUser,
+        LIMITS.bulk_open_jobs_of_user_max,
+        'A user may have',
+        'that have not ended: start, cancel or delete one',
+      );
       refuseTooMany(
         counts.openOfTenant,
         LIMITS.bulk_open_jobs_of_tenant_max,
