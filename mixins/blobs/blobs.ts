@@ -30,7 +30,7 @@ const KEY = /^[a-z0-9][a-z0-9-]{0,99}(?:\/[a-z0-9][a-z0-9-]{0,99}){0,9}$/;
 
 /** Throws for a malformed key, which could lead to another place in the store. */
 export function checkKey(key: string): void {
-  if (!KEY.test(key)) throw new Error(`${JSON.stringify(key)} is no key of a blob.`);
+  if (!KEY.test(key)) throw new Error(`${JSON.stringify(key)} is not a valid blob key.`);
 }
 
 export const newBlobKey = (folder: string): string => `${folder}/${uuidv7()}`;

@@ -119,7 +119,9 @@ export const getContent: Handler<'files.content.get', FilesDeps> = async (deps, 
   if (row.state !== 'ready')
     throw new PlatformError(
       'FILE_QUARANTINED',
-      row.state === 'scanning' ? 'The file is being checked. Try again in a moment.' : 'The file is harmful.',
+      row.state === 'scanning'
+        ? 'The file is being checked. Try again in a moment.'
+        : 'The virus scanner rejected the file.',
       { details: { state: row.state } },
     );
   const parts = await deps.database.shared('files', tenantId, (tx) =>

@@ -93,12 +93,12 @@ export async function attach(
   const [insert, count] = attachSql(tenantId, fileId, target);
   await tx.query(insert);
   const { ofFile, ofRecord } = await tx.one<AttachmentCounts>(count);
-  refuseTooMany(ofFile, LIMITS.file_attachments_max, 'A file may be attached to');
-  refuseTooMany(ofRecord, LIMITS.record_files_max, 'The files attached to a record may be');
+  refuseTooMany(ofFile, LIMITS.file_attachments_max, 'A file can be attached to at most', 'records');
+  refuseTooMany(ofRecord, LIMITS.record_files_max, 'A record can have at most', 'attached files');
 }
 
-export function refuseTooMany(count: number, max: number, what: string): void {
-  if (count > max) throw new PlatformError('TOO_MANY_ITEMS', `${what} ${max} at most.`, { details: { max } });
+export function refuseTooMany(count: number, max: number, what: string, noun: string): void {
+  if (count > max) throw new PlatformError('TOO_MANY_ITEMS', `${what} ${max} ${noun}.`, { details: { max } });
 }
 
 /** Throws REQUEST_TOO_LARGE when the declared length exceeds the limit. */

@@ -46,8 +46,8 @@ export const createUpload: Handler<'files.uploads.create', FilesDeps> = async (d
     );
     await refuseOverflow(tx, tenantId, 0);
     const { ofTenant, ofUser } = await tx.one<{ ofTenant: number; ofUser: number }>(countUploadsSql(tenantId, userId));
-    refuseTooMany(ofUser, LIMITS.file_uploads_of_user_max, 'The open uploads of a user may be');
-    refuseTooMany(ofTenant, LIMITS.file_uploads_of_tenant_max, 'The open uploads of a tenant may be');
+    refuseTooMany(ofUser, LIMITS.file_uploads_of_user_max, 'A user can have at most', 'open uploads');
+    refuseTooMany(ofTenant, LIMITS.file_uploads_of_tenant_max, 'A tenant can have at most', 'open uploads');
     const Location = addressOf('files.uploads.get', { uploadId: upload.uploadId });
     return { status: 201, headers: { Location }, body: presentUpload(upload) };
   });

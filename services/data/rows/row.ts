@@ -32,18 +32,18 @@ export function formViolations(
     found.push(violation(`/${pointerPart(name)}`, code, message));
   };
   if (namesRecord(operation)) {
-    if (id === undefined) add('PARAMETER_REQUIRED', 'id', 'A row of this operation needs the id of its record.');
+    if (id === undefined) add('PARAMETER_REQUIRED', 'id', 'id is required: it names the record.');
     else if (!isUuid(id.toLowerCase())) add('PARAMETER_INVALID', 'id', 'id must be a UUID.');
     if (ifMatch === undefined && conflictPolicy !== 'lastWriteWins')
-      add('IF_MATCH_REQUIRED', 'ifMatch', 'A row of this operation needs the ETag that was read.');
-  } else if (id !== undefined) add('PARAMETER_CONFLICT', 'id', 'A row of this operation names no id.');
+      add('IF_MATCH_REQUIRED', 'ifMatch', 'ifMatch is required: the ETag of the record as it was read.');
+  } else if (id !== undefined) add('PARAMETER_CONFLICT', 'id', 'This operation does not take an id.');
   if (ifMatch !== undefined) {
-    if (operation === 'create') add('PARAMETER_CONFLICT', 'ifMatch', 'A record to be created has no ETag.');
+    if (operation === 'create') add('PARAMETER_CONFLICT', 'ifMatch', 'A create does not take ifMatch.');
     else if (strongEtags(ifMatch) === null) add('IF_MATCH_INVALID', 'ifMatch', IF_MATCH_RULE);
   }
   if (operation === 'delete') {
-    if (fields !== undefined) add('PARAMETER_CONFLICT', 'fields', 'A record to be deleted takes no fields.');
-  } else if (!isObject(fields)) add('BODY_REQUIRED', 'fields', 'A row of this operation needs fields.');
+    if (fields !== undefined) add('PARAMETER_CONFLICT', 'fields', 'A delete does not take fields.');
+  } else if (!isObject(fields)) add('BODY_REQUIRED', 'fields', 'fields is required.');
   else if (operation === 'upsert') {
     const value = Object.hasOwn(fields, externalIdField ?? '') ? fields[externalIdField ?? ''] : undefined;
     if (keyText(value) === null) add('PARAMETER_REQUIRED', 'fields', `Each row needs a value of ${externalIdField}.`);

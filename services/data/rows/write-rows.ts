@@ -58,7 +58,7 @@ export async function writeRowsOf(
       results = undone;
     });
     if (body !== null) return JSON.parse(String(body));
-    throw new PlatformError('WRITE_CONTENTION', 'Somebody has settled that these rows are not written.', {
+    throw new PlatformError('WRITE_CONTENTION', 'The job of these rows ended before they were written.', {
       retryAfterSeconds: 1,
     });
   } catch (error) {

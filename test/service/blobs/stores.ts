@@ -100,9 +100,9 @@ export function describeStore(open: () => Blobs): void {
       'a?b',
       `a/${'x'.repeat(200)}`,
     ]) {
-      await assert.rejects(blobs.write(key, chunksOf(Buffer.from('x'))), /is no key of a blob/, key);
-      await assert.rejects(blobs.read(key, { from: 0, bytes: 1 }), /is no key of a blob/, key);
-      await assert.rejects(blobs.remove(key), /is no key of a blob/, key);
+      await assert.rejects(blobs.write(key, chunksOf(Buffer.from('x'))), /is not a valid blob key/, key);
+      await assert.rejects(blobs.read(key, { from: 0, bytes: 1 }), /is not a valid blob key/, key);
+      await assert.rejects(blobs.remove(key), /is not a valid blob key/, key);
     }
   });
 }
