@@ -16,7 +16,7 @@ import { advance, contextOf, nextTurn, type Work } from './turn.ts';
 const compressed = promisify(gzip);
 
 /** Characters of a segment, before it is compressed. */
-const SEGMENT_CHARS = 8 * 1024 * 1024;
+const SEGMENT_CHARS = 4 * 1024 * 1024;
 
 /** Stored with the job between segments. */
 interface Position {
