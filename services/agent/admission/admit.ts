@@ -13,6 +13,7 @@ import type { Access } from '../../../lib/access/types.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { approvalTooLarge } from '../../../lib/errors/approval.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { membersOf } from '../../../lib/json/objects.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import type { Operation } from '../../../lib/operation.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
@@ -262,7 +263,7 @@ async function decide(
   if (run instanceof PlatformError) return run;
   if (verdict.decision === 'deny') return deny(tx, admission, verdict.policy);
   // A dry run changes nothing that would need approval.
-  if (run.dryRun || call.checked) {
+  if (run.dryRun || call.checked || (call.parts && membersOf(call.body)['checkOnly'] === true)) {
     const counted = await count(tx, admission, day);
     return counted instanceof PlatformError ? counted : { ...counted, approvalRequired: true };
   }

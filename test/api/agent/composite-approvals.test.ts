@@ -200,6 +200,13 @@ describe('approvals of composite requests', function () {
     refused(await sent.again(), 403, 'APPROVAL_REQUIRED');
   });
 
+  it('are not asked for when nothing would be stored', async () => {
+    const deal = await aDeal();
+    const { first } = await composite([change(deal, { Stage__c: 'tried' })], { checkOnly: true });
+    assert.deepEqual([first.status, first.body?.committed], [200, false], first.text);
+    assert.equal((await sam.get(`/data/Deal__c/${deal.id}`)).headers.get('etag'), deal.etag);
+  });
+
   it('are not asked for when a part would fail', async () => {
     const deal = await aDeal();
     const { first } = await composite([change(deal, { Stage__c: 'x' }), { ...creation, body: { name: 7 } }]);
