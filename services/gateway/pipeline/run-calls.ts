@@ -267,7 +267,7 @@ async function recordBefore(
   { path }: { readonly path: Readonly<Record<string, string>> },
 ): Promise<object | null> {
   const { objectApiName, id } = path;
-  if (objectApiName === undefined || id === undefined || !isUuid(id.toLowerCase())) return null;
+  if (objectApiName === undefined || id === undefined) return null;
   const read: OperationCall = {
     operationId: READ_RECORD,
     path: { objectApiName, id },
