@@ -52,7 +52,8 @@ const QUEUES: readonly Queue[] = [
       { name: 'cluster', needsNats: true, needsPostgres: true },
       { name: 'browser', needsChromium: true },
     ],
-    jobs: 4,
+    // Many of the long tests are clusters, which are measured, too.
+    jobs: process.argv.includes('--long') ? 3 : 4,
     needsDatabase: true,
   },
   // Each has the machine for itself: what they measure is not to be of others.

@@ -162,12 +162,14 @@ describe('processes lost under traffic', function () {
     const pauses: number[] = [];
     try {
       for (let crash = 1; crash <= CRASHES; crash++) {
+        const calm = flow.sent.length;
         await pause(1_000);
         const victim = data.shift()!;
         const before = flow.sent.length;
         await kill(victim);
         await pause(2_500);
-        pauses.push(slowest(flow.sent.slice(before)));
+        // On a busy machine a request takes long without a crash, too.
+        pauses.push(slowest(flow.sent.slice(before)) - slowest(flow.sent.slice(calm, before)));
         data.push(await run('data'));
         await until('it is found', async () => (await seenNodes()) === 6, 30_000);
       }
