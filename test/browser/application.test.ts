@@ -1,10 +1,9 @@
 /** The application of docs/guides/build-an-application.md in Chromium: built with the guide's commands, short, without a cast. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, readFile, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { after, before, describe, it } from 'mocha';
@@ -16,6 +15,7 @@ import { exampleNamed } from '../support/examples.ts';
 import { deployOverHttp } from '../support/metadata-tenant.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { root } from '../support/sources.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 const SOURCE = join(root, 'docs/guides/application');
 const GUIDE = 'docs/guides/build-an-application.md';
@@ -63,7 +63,7 @@ describe('the application of the guide in Chromium', function () {
 
   before(async () => {
     [platform, chromium] = await Promise.all([startPlatform(), startChromium()]);
-    folder = await mkdtemp(join(tmpdir(), 'erp-application-'));
+    folder = temporaryFolder('application');
     await cp(SOURCE, folder, { recursive: true });
     await new Promise<void>((resolve) => files.listen(0, '127.0.0.1', resolve));
     origin = `http://127.0.0.1:${(files.address() as AddressInfo).port}`;
@@ -84,7 +84,6 @@ describe('the application of the guide in Chromium', function () {
     await chromium?.close();
     await platform?.stop();
     files.close();
-    if (folder) await rm(folder, { recursive: true, force: true });
   });
 
   it('has ten lines for its list, ten for its form, and no cast', async () => {
@@ -105,7 +104,7 @@ describe('the application of the guide in Chromium', function () {
   });
 
   it('does not compile with a field that is unknown or was not selected, or with a value of another type', async () => {
-    const wrong = await mkdtemp(join(tmpdir(), 'erp-application-wrong-'));
+    const wrong = temporaryFolder('application-wrong');
     await cp(folder, wrong, {
       recursive: true,
       filter: (path) => !path.includes('node_modules'),

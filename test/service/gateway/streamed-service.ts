@@ -91,8 +91,8 @@ export interface StreamedStage {
 }
 
 export async function startStreamedStage(env: Record<string, string> = {}): Promise<StreamedStage> {
-  const folder = temporaryFolder('streams');
-  const stage = await startStage({ DATA_DIR: folder, ...env }, { operations: OPERATIONS });
+  const folder = env['DATA_DIR'] ?? temporaryFolder('streams');
+  const stage = await startStage({ ...env, DATA_DIR: folder }, { operations: OPERATIONS });
   let keys = 0;
   const streamed: StreamedStage = {
     stage,
