@@ -181,7 +181,8 @@ describe('agent runs over HTTP', () => {
     const beyond = await fay.post('/agent/runs', GOAL);
     assert.deepEqual([beyond.status, beyond.body.code], [429, 'CONCURRENCY_LIMIT_EXCEEDED'], beyond.text);
     assert.deepEqual(beyond.body.details, { max: 50 });
-    await fay.post(`/agent/runs/${created[0]?.body.runId}/cancel`);
+    const active = created.find(({ status }) => status === 201);
+    await fay.post(`/agent/runs/${active?.body.runId}/cancel`);
     assert.equal((await fay.post('/agent/runs', GOAL)).status, 201);
   });
 });

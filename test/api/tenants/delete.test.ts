@@ -286,7 +286,10 @@ describe('a deleted tenant', function () {
     await owner.query('INSERT INTO auth.stain VALUES ($1)', [`about ${stain.tenantId}`]);
     await remove('stain', { graceDays: 0 });
     await due('stain');
-    assert.deepEqual(await erase(), { failures: [], left: [{ 'auth.stain': 1 }] });
+    // Each round looks again, those of the platform itself among them.
+    let round = await erase();
+    for (let more = 20; more > 0 && round.left.length === 0; more--) round = await erase();
+    assert.deepEqual(round, { failures: [], left: [{ 'auth.stain': 1 }] });
     const [proof] = await proofsOf('stain');
     assert.deepEqual([proof?.finishedAt, proof?.remaining], [null, { 'auth.stain': 1 }]);
     await owner.query('DROP TABLE auth.stain');
