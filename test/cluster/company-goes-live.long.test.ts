@@ -343,7 +343,9 @@ describe('a company goes live', function () {
     it('it is deleted at once', async () => {
       assert.match(await asOperator(line(`${OPERATORS}#one-tenant 5`, '-- delete')), /^state +deleting$/m);
       // Requests that were admitted before have a minute, in which nothing happens.
-      await production.postgres.query(`UPDATE metadata.tenants SET delete_at = now() WHERE key = 'lakeside'`);
+      await production.postgres.query(
+        `UPDATE metadata.tenants SET delete_at = now() - interval '1 s' WHERE key = 'lakeside'`,
+      );
     });
   });
 

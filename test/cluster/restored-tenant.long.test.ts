@@ -152,7 +152,7 @@ describe('a tenant restored from a backup', function () {
     const again = (): Promise<string> => printed('one-tenant 5', (text) => importing(text)[1]!);
     await assert.rejects(again(), /There is a tenant lakeside here, which is going to be erased/);
     // Requests that were admitted before have a minute.
-    await server.query(`UPDATE metadata.tenants SET delete_at = now() WHERE key = 'lakeside'`, 'erp');
+    await server.query(`UPDATE metadata.tenants SET delete_at = now() - interval '1 s' WHERE key = 'lakeside'`, 'erp');
     const login = new Database(derivedUrl(url('erp'), 'metadata')!, { size: 2, applicationName: 'test' });
     await eraseDue(login, {
       eraseContents: async () => 0,
