@@ -204,26 +204,30 @@ describe('writing many records', () => {
   });
 
   it('takes a handful of statements, and not one for each', async () => {
-    const statements = watchStatements();
-    const key = randomUUID().slice(0, 8);
-    const made = await write(
-      sam,
-      'create',
-      some(LIMITS.composite_records_max, (index) => ({ Code__c: `${key}-${index}`, Stage__c: `s${index}` })),
-    );
-    assert.equal(made.status, 200, made.text);
-    const created = statements.all().length;
-    const changed = await write(
-      sam,
-      'update',
-      results(made).map(({ id, etag }, index) => ({ id, ifMatch: etag, fields: { Stage__c: `t${index}` } })),
-    );
-    assert.equal(changed.status, 200, changed.text);
-    const updated = statements.all().length - created;
-    statements.end();
-    assert.ok(results(changed).every(({ etag }) => etag === '"2"'));
-    // About ten on a quiet machine, up to twice as many on a busy one.
-    assert.ok(created <= 40 && updated <= 40, `${created} and ${updated} statements`);
+    const most: number[] = [];
+    // The statements of other work of the process are among them: more attempts meet a moment without.
+    for (let attempts = 5; attempts > 0 && !(Math.min(...most) <= 15); attempts--) {
+      const statements = watchStatements();
+      const key = randomUUID().slice(0, 8);
+      const made = await write(
+        sam,
+        'create',
+        some(LIMITS.composite_records_max, (index) => ({ Code__c: `${key}-${index}`, Stage__c: `s${index}` })),
+      );
+      assert.equal(made.status, 200, made.text);
+      const created = statements.all().length;
+      const changed = await write(
+        sam,
+        'update',
+        results(made).map(({ id, etag }, index) => ({ id, ifMatch: etag, fields: { Stage__c: `t${index}` } })),
+      );
+      assert.equal(changed.status, 200, changed.text);
+      const updated = statements.all().length - created;
+      statements.end();
+      assert.ok(results(changed).every(({ etag }) => etag === '"2"'));
+      most.push(Math.max(created, updated));
+    }
+    assert.ok(Math.min(...most) <= 15, `${most} statements`);
   });
 
   it('answers the same key with the same outcome', async () => {
