@@ -15,18 +15,18 @@ export async function earlierReply(
   return answerOf(await database.tenant(request.tenantId, (tx) => findKey(tx, key)), key);
 }
 
-/** Does the work. If it is refused because the same request was executed before, answers that outcome. */
-export async function orEarlier(
-  deps: { readonly database: Database },
-  request: RequestContext,
-  call: OperationCall,
-  work: () => Promise<OperationReply>,
-): Promise<OperationReply> {
-  try {
-    return await work();
-  } catch (error) {
-    const earlier = error instanceof PlatformError && error.status < 500 && (await earlierReply(deps, request, call));
-    if (earlier) return earlier;
-    throw error;
-  }
-}
+/** The handler of a mutation. If it refuses a request because the same one was executed before, that outcome is the answer. */
+export const orEarlier =
+  <Deps extends { readonly database: Database }, Input extends OperationCall>(
+    handler: (deps: Deps, request: RequestContext, input: Input) => Promise<OperationReply>,
+  ) =>
+  async (deps: Deps, request: RequestContext, input: Input): Promise<OperationReply> => {
+    try {
+      return await handler(deps, request, input);
+    } catch (error) {
+      const earlier =
+        error instanceof PlatformError && error.status < 500 && (await earlierReply(deps, request, input));
+      if (earlier) return earlier;
+      throw error;
+    }
+  };

@@ -3,7 +3,7 @@ import type { BulkActions } from '../../contracts/bulk.ts';
 import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
 import { type RequestContext, requestContext } from '../../lib/context.ts';
 import { LIMITS } from '../../lib/limits.ts';
-import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import type { OperationReply } from '../../lib/operation.ts';
 import { orEarlier } from '../../mixins/mutation/earlier.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
@@ -42,19 +42,15 @@ export default async function bulkService(platform: Platform): Promise<ServiceSc
     <Input>(handler: (deps: BulkDeps, request: RequestContext, input: Input) => Promise<OperationReply>) =>
     (ctx: ActionContext<Input>): Promise<OperationReply> =>
       handler(deps, requestContext(ctx), ctx.params);
-  /** Of a mutation that looks at something before it claims its key. */
-  const once = <Input extends OperationCall>(
-    handler: (deps: BulkDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
-  ) => answer<Input>((given, request, input) => orEarlier(given, request, input, () => handler(given, request, input)));
 
   return {
     name: 'bulk',
     actions: {
-      'jobs.create': once(createJob),
+      'jobs.create': answer(orEarlier(createJob)),
       'jobs.list': answer(listJobs),
       'jobs.get': answer(getJob),
       'parts.upload': answer(uploadPart),
-      'jobs.start': once(startJob),
+      'jobs.start': answer(orEarlier(startJob)),
       'jobs.cancel': answer(cancelJob),
       'results.list': answer(listResults),
       'jobs.delete': answer(deleteJob),

@@ -43,21 +43,16 @@ export default async function filesService(platform: Platform): Promise<ServiceS
       });
     };
 
-  /** For mutations that read what they change before they claim their key: repeated, they answer the stored outcome. */
-  const once = <Input extends OperationCall>(
-    handler: (deps: FilesDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
-  ) => answer<Input>((given, request, input) => orEarlier(given, request, input, () => handler(given, request, input)));
-
   return {
     name: 'files',
     actions: {
       'items.create': answer(createFile),
       'items.list': answer(listFiles),
       'items.get': answer(getFile),
-      'items.update': once(updateFile),
-      'items.delete': once(deleteFile),
+      'items.update': answer(orEarlier(updateFile)),
+      'items.delete': answer(orEarlier(deleteFile)),
       'content.get': answer(getContent),
-      'uploads.create': once(createUpload),
+      'uploads.create': answer(orEarlier(createUpload)),
       'uploads.get': answer(getUpload),
       'uploads.append': answer(appendChunk),
       'uploads.complete': answer(completeUpload),
