@@ -33,7 +33,7 @@ interface ReceivedBlob {
   readonly wholeSha256: string | null;
 }
 
-/** Where a piece belongs in a content that arrives in several. */
+/** The position of a piece in a content that arrives in several. */
 export interface PieceOf {
   readonly id: string;
   /** Bytes of the pieces before. */

@@ -52,6 +52,18 @@ export const hasReference = (text: string): boolean => {
   return pieces === null || pieces.some((piece) => typeof piece !== 'string');
 };
 
+/** The text with what its references stand for: `whole` for a text that is nothing else, `within` in a longer one. */
+export function filled(
+  text: string,
+  whole: (reference: Reference) => unknown,
+  within: (reference: Reference) => string,
+): unknown {
+  const pieces = piecesOf(text) ?? [text];
+  const [only] = pieces;
+  if (pieces.length === 1 && typeof only === 'object') return whole(only);
+  return pieces.map((piece) => (typeof piece === 'string' ? piece : within(piece))).join('');
+}
+
 /** Calls `visit` with each text among the values of a JSON value, and its pointer. */
 export function eachText(value: unknown, pointer: string, visit: (text: string, pointer: string) => void): void {
   if (typeof value === 'string') visit(value, pointer);

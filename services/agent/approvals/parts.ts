@@ -7,9 +7,10 @@ import { operationRow } from '../../../contracts/operations.ts';
 import { API_PREFIX } from '../../../lib/addresses.ts';
 import { isObject, membersOf } from '../../../lib/json/objects.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
-import { hasReference, mapTexts, memberAt, piecesOf, type Reference, textOf } from '../../../lib/json/references.ts';
+import { filled, hasReference, mapTexts, memberAt, type Reference, textOf } from '../../../lib/json/references.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import { recordChangeOf } from '../../../lib/operation.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
 import type { ApprovalRow } from './approval.sql.ts';
 import { executesTransitions } from './operations.ts';
 
@@ -106,7 +107,7 @@ export function unaskable(call: Admission, parts: readonly SentPart[]): string |
 }
 
 /** The parts of an approval; null: it is one operation. */
-export function partsOf(row: ApprovalRow): ApprovedPart[] | null {
+export const partsOf = memoize((row: ApprovalRow): ApprovedPart[] | null => {
   if (row.parts === null) return null;
   const sent = listIn(row.parts).filter(isSentPart);
   const preview = membersOf(row.preview === null ? null : parseJson(row.preview, LIMITS.json_depth_max));
@@ -120,9 +121,9 @@ export function partsOf(row: ApprovalRow): ApprovedPart[] | null {
     result: results[at] ?? {},
     before: before[at] ?? null,
   }));
-}
+});
 
-/** What a reference stands for: a value, or the id of a record that only the execution creates. */
+/** The value of a reference; `new`: the id of a record that only the execution creates. */
 type Value = { readonly value: unknown } | 'new';
 
 type Values = (reference: Reference) => Value;
@@ -143,11 +144,16 @@ function resolved(
   { operationId, method, path, pathParameters, query, headers, body }: SentPart,
   values: Values,
 ): Pick<ApprovalRow, 'operationId' | 'method' | 'path' | 'pathParameters' | 'query' | 'headers' | 'body'> {
+  const whole = (reference: Reference): unknown => {
+    const found = values(reference);
+    return found === 'new' ? null : (found.value ?? '');
+  };
+  const within = (reference: Reference): string => textOf(whole(reference)) ?? '';
   const texts = Object.entries(pathParameters).flatMap(([name, text]) => {
-    const value = filled(text, values);
+    const value = filled(text, whole, within);
     return value === null ? [] : [[name, String(value)] as const];
   });
-  const content = mapTexts(body, (text) => filled(text, values));
+  const content = mapTexts(body, (text) => filled(text, whole, within));
   return {
     operationId,
     method,
@@ -157,23 +163,6 @@ function resolved(
     headers,
     body: content === null ? null : JSON.stringify(content),
   };
-}
-
-/** The text with the values that its references stand for; null: it is the id of a new record. */
-function filled(text: string, values: Values): unknown {
-  const pieces = piecesOf(text) ?? [text];
-  const [only] = pieces;
-  if (pieces.length === 1 && typeof only === 'object') {
-    const found = values(only);
-    return found === 'new' ? null : (found.value ?? '');
-  }
-  return pieces
-    .map((piece) => {
-      if (typeof piece === 'string') return piece;
-      const found = values(piece);
-      return found === 'new' ? '' : (textOf(found.value) ?? '');
-    })
-    .join('');
 }
 
 /** The item was stored by partsOfCall. */

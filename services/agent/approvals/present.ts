@@ -79,7 +79,7 @@ function shownParts(parts: readonly ApprovedPart[], reader: Reader): object {
   const isRow = parts.every(({ sent }) => sent.referenceId === null);
   const shown = parts.map(({ sent, row, isChange }) => {
     const { referenceId, method, operationId, query, headers, body, pathParameters } = sent;
-    // What a part reads, and how it asks for it, is the agent's alone.
+    // Approvers see neither the result of a read nor its filters.
     const content = isChange || reader.isOwn || body === null ? shownBody(row, reader, body) : HIDDEN;
     if (isRow)
       return { ...(pathParameters['id'] === undefined ? {} : { id: pathParameters['id'] }), headers, fields: content };

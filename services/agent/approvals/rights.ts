@@ -59,7 +59,7 @@ export async function rightsOf(
   }
 }
 
-/** Who decides about a composite request must be able to make each of its changes. */
+/** Checks that an approver could make each change of a composite request. */
 async function rightsOfParts(
   deps: AgentDeps,
   request: RequestContext,

@@ -3,7 +3,7 @@ import { operationRow } from '../../../contracts/operations.ts';
 import type { ErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { isObject, membersOf } from '../../../lib/json/objects.ts';
-import { eachText, mapTexts, piecesOf, type Reference, textOf } from '../../../lib/json/references.ts';
+import { eachText, filled, mapTexts, type Reference, textOf } from '../../../lib/json/references.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import type { Operation, OperationCall, PartCall } from '../../../lib/operation.ts';
 import { relatedObjectsIn } from '../../../lib/query/conditions.ts';
@@ -66,7 +66,6 @@ function readsOthers({ query, body }: OperationCall): string {
 
 function expanded(text: string, results: Results, expansion: Expansion, missing: Set<string>): unknown {
   if (!text.includes('@{')) return text;
-  const pieces = piecesOf(text) ?? [text];
   const find = ({ name, path }: Reference): unknown => {
     const value = results.find(name, path);
     if (value === undefined) missing.add(`${name}.${path.join('.')}`);
@@ -81,22 +80,19 @@ function expanded(text: string, results: Results, expansion: Expansion, missing:
         { details: { maxBytes: LIMITS.body_max_bytes } },
       );
   };
-  const [only] = pieces;
-  if (pieces.length === 1 && typeof only === 'object') {
-    const value = find(only);
+  const whole = (reference: Reference): unknown => {
+    const value = find(reference);
     spend(typeof value === 'string' ? value.length : (JSON.stringify(value)?.length ?? 0));
     return value;
-  }
-  return pieces
-    .map((piece) => {
-      if (typeof piece === 'string') return piece;
-      const value = find(piece);
-      const found = textOf(value);
-      if (found === null && value !== undefined) missing.add(`${piece.name}.${piece.path.join('.')} as a text`);
-      spend(found?.length ?? 0);
-      return found ?? '';
-    })
-    .join('');
+  };
+  const within = (reference: Reference): string => {
+    const value = find(reference);
+    const found = textOf(value);
+    if (found === null && value !== undefined) missing.add(`${reference.name}.${reference.path.join('.')} as a text`);
+    spend(found?.length ?? 0);
+    return found ?? '';
+  };
+  return filled(text, whole, within);
 }
 
 /** Violations of the schemas of the operation. */
