@@ -35,7 +35,7 @@ export interface AppClient {
   /** Of the page, and of links to it: a plural. */
   readonly title: string;
   readonly path: string;
-  /** What people do there, behind "Sign in to". */
+  /** Completes the sentence "Sign in to …". */
   readonly purpose: string;
   /** All that the page may do, whoever signs in. Users are not asked for consent. */
   readonly scopes: readonly Scope[];

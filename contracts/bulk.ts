@@ -220,7 +220,8 @@ const BULK_OPERATIONS = [
     path: '/bulk/jobs',
     summary: 'Create a bulk job',
     description:
-      'An import waits for its parts and its start; an export begins at once. Besides `bulk:run` it takes the scope of the operation on records: `data:write`, `data:delete` or, for an export, `data:read`.',
+      'An import waits for its parts and its start; an export begins at once. Besides `bulk:run` it takes the scope of the operation ' +
+      'on records: `data:write`, `data:delete` or, for an export, `data:read`.',
     risk: 'medium',
     cost: 5,
     ...TRIED,
@@ -289,7 +290,8 @@ const BULK_OPERATIONS = [
     path: '/bulk/jobs/{jobId}/parts/{partNumber}',
     summary: 'Upload a part of a bulk job',
     description:
-      'Whole rows in the format of the job; each part of CSV begins with its own line of headers. Parts may come in any order and are replaced by one with the same number, until the job starts.',
+      'Whole rows in the format of the job; each part of CSV begins with its own line of headers. Parts may come in any order and ' +
+      'are replaced by one with the same number, until the job starts.',
     risk: 'low',
     cost: 1,
     carriesOut: 'job',
@@ -389,7 +391,8 @@ const BULK_OPERATIONS = [
     path: '/bulk/jobs/{jobId}/results',
     summary: 'Read the results of a bulk job',
     description:
-      'Of an import, the outcome of every row: JSON, or by `Accept` `text/csv` or `application/x-ndjson`, where the header `Link` leads to the next page. Of an export, when it is complete, the file.',
+      'Of an import, the outcome of every row: JSON, or by `Accept` `text/csv` or `application/x-ndjson`, where the header `Link` ' +
+      'leads to the next page. Of an export, when it is complete, the file.',
     cost: 2,
     carriesOut: 'job',
     pathParameters: [jobId],

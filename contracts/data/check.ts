@@ -68,7 +68,7 @@ const RecordCheck = Type.Union(Object.values(CHECK_BODIES), {
 
 const EFFECT_KINDS = ['create', 'update', 'delete', 'transition', 'notification', 'event'] as const;
 
-/** What a dry run would change. */
+/** Changes that a dry run would make. */
 export const CheckedEffects = Type.Array(
   Type.Object(
     {
@@ -111,7 +111,8 @@ export const CHECK_OPERATIONS = [
     tag: 'data',
     summary: 'Try out a change of a record',
     description:
-      'Dry run of a create, update, upsert, delete, restore or transition: makes all checks of the operation and changes nothing. Scope, permissions and cost are those of the operation; no Idempotency-Key.',
+      'Dry run of a create, update, upsert, delete, restore or transition: makes all checks of the operation and changes nothing. ' +
+      'Scope, permissions and cost are those of the operation; no Idempotency-Key.',
     scopes: 'authenticated',
     pathParameters: [objectApiName],
     requestBody: {

@@ -143,7 +143,10 @@ export const COMPOSITE_OPERATIONS = [
     path: '/composite',
     tag: 'composite',
     summary: 'Execute several operations on records in one request',
-    description: `Carries out up to ${LIMITS.composite_requests_max} operations below /data and /objects in their order, by default in one transaction. \`@{referenceId.field}\` stands for a value in the result of an earlier part. Each part needs the scopes and permissions that it needs alone, and costs the same.`,
+    description:
+      `Carries out up to ${LIMITS.composite_requests_max} operations below /data and /objects in their order, by default in one ` +
+      'transaction. `@{referenceId.field}` stands for a value in the result of an earlier part. Each part needs the scopes and ' +
+      'permissions that it needs alone, and costs the same.',
     scopes: 'authenticated',
     risk: 'high',
     requestBody: {
