@@ -255,7 +255,8 @@ const BULK_OPERATIONS = [
     method: 'GET',
     path: '/bulk/jobs',
     summary: 'List bulk jobs',
-    description: 'The jobs of this user and client, the newest first.',
+    description:
+      'The jobs of this user and client, the newest first. Assistants see those of every client of the user.',
     queryParameters: [
       { name: 'state', description: 'Only jobs in this state.', schema: State, example: 'PROCESSING' },
       take,
@@ -268,6 +269,7 @@ const BULK_OPERATIONS = [
       headers: effectiveTake,
       example: { records: [EXAMPLE], nextCursor: null },
     },
+    mcp: { tool: 'bulk_jobs_list' },
     errors: ['PARAMETER_INVALID', 'CURSOR_INVALID', 'CURSOR_EXPIRED', 'CURSOR_QUERY_MISMATCH'],
     action: 'bulk.jobs.list',
   }),
@@ -277,7 +279,9 @@ const BULK_OPERATIONS = [
     method: 'GET',
     path: '/bulk/jobs/{jobId}',
     summary: 'Read a bulk job',
+    description: 'Its state, the counts of its rows, and why it failed.',
     freePoll: true,
+    mcp: { tool: 'bulk_jobs_get' },
     pathParameters: [jobId],
     response: { status: 200, description: 'The job as it is now.', schema: BulkJob, example: EXAMPLE },
     errors: ['JOB_NOT_FOUND'],
@@ -500,6 +504,7 @@ export const SERVICE = {
     'bulk:run': {
       area: 'records',
       text: 'Import and export many records at once, as far as it may read, change or delete them.',
+      forAssistants: 'See the states of your imports and exports. It can start none.',
     },
   },
   moving: {

@@ -231,6 +231,7 @@ const FILES_OPERATIONS = [
       headers: effectiveTake,
       example: { records: [EXAMPLE_FILE], nextCursor: null },
     },
+    mcp: { tool: 'files_list' },
     errors: [
       'OBJECT_NOT_FOUND',
       'RECORD_NOT_FOUND',
@@ -250,6 +251,7 @@ const FILES_OPERATIONS = [
     description: 'For its owner, and for those who can read a record that it is attached to.',
     pathParameters: [fileId],
     response: { status: 200, description: 'The file.', schema: File, headers: ETAG, example: EXAMPLE_FILE },
+    mcp: { tool: 'files_get' },
     errors: ['FILE_NOT_FOUND'],
     action: 'files.items.get',
   }),
@@ -475,7 +477,12 @@ export const SERVICE = {
   ],
   repeatable: ['files.tenants.erase', 'files.usage.get'],
   consent: {
-    'files:read': { area: 'records', text: 'Read files of the records that you can see.' },
+    'files:read': {
+      area: 'records',
+      text: 'Read files of the records that you can see.',
+      forAssistants:
+        'See names and other details of the files of records that you can see. It cannot read their contents.',
+    },
     'files:write': { area: 'records', text: 'Store, attach, change and delete files.' },
   },
   moving: {

@@ -60,6 +60,7 @@ export interface McpDoorActions {
       ticket: string;
       operationId: string;
       path: Record<string, string>;
+      query: Record<string, string>;
       body: Uint8Array | null;
     };
     result: McpOutcome;

@@ -1,6 +1,6 @@
 /** The rows of all public operations: routes, documents, checks and the types of handlers are made from these. */
 
-import { API_PREFIX } from '../lib/addresses.ts';
+import { API_PREFIX, pathOf } from '../lib/addresses.ts';
 import type { RequestContext } from '../lib/context.ts';
 import { LIMITS } from '../lib/limits.ts';
 import type { InputOf, Operation, OperationReply, OutputOf } from '../lib/operation.ts';
@@ -44,11 +44,7 @@ export type OperationInput<Id extends OperationId> = InputOf<Extract<Row, { oper
 
 /** Address of an operation below the host, for these values in its path. */
 export const addressOf = <Id extends OperationId>(operationId: Id, path: OperationInput<Id>['path']): string =>
-  API_PREFIX +
-  Object.entries<string>(path).reduce(
-    (template, [name, value]) => template.replace(`{${name}}`, () => value),
-    operationRow(operationId).path,
-  );
+  API_PREFIX + pathOf(operationRow(operationId).path, (name) => path[name as keyof typeof path]);
 
 /** Body of the successful answer of an operation, by its row. */
 export type OperationOutput<Id extends OperationId> = OutputOf<Extract<Row, { operationId: Id }>>;

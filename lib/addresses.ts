@@ -19,6 +19,10 @@ export const REFERENCE_PATH = '/api-reference';
 /** The documents of this version, at the root of a host and below the prefix of the API. */
 export const DOCUMENTS_PATH = `/versions/${API_VERSION}/docs`;
 
+/** The path of an operation with values in the place of the names in braces, percent-encoded. */
+export const pathOf = (template: string, value: (name: string) => string): string =>
+  template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(value(name).toWellFormed()));
+
 export const apiUrl = (baseUrl: string): string => baseUrl + API_PREFIX;
 
 export const documentsUrl = (baseUrl: string): string => apiUrl(baseUrl) + DOCUMENTS_PATH;

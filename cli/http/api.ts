@@ -12,6 +12,7 @@ import {
   type OperationOutput,
   operationRow,
 } from '../../contracts/operations.ts';
+import { apiUrl, pathOf } from '../../lib/addresses.ts';
 import type { Operation } from '../../lib/operation.ts';
 import type { StreamedBody } from '../../lib/streams.ts';
 import { ApiFailure, type ErrorBody, EXIT, Failure, usage } from '../failure.ts';
@@ -168,14 +169,14 @@ export class Api {
   }
 
   #prepare(row: Operation, input: LooseInput, { decimalsAsText, content }: CallOptions): Prepared {
-    const path = row.path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const path = pathOf(row.path, (name) => {
       const value = input.path?.[name];
       if (!value) throw usage(`${name} must not be empty.`);
       // "." and ".." are path segments with a meaning of their own, which no encoding takes from them.
       if (value === '.' || value === '..') throw usage(`${name} cannot be ${value}.`);
-      return encodeURIComponent(value);
+      return value;
     });
-    const url = new URL(`${this.#options.baseUrl}/api/v1${path}`);
+    const url = new URL(apiUrl(this.#options.baseUrl) + path);
     for (const [name, value] of Object.entries(input.query ?? {}))
       if (value !== undefined) url.searchParams.set(name, parameterText(value));
     const { ifMatch, ifNoneMatch, expectedRevision, duplicateConfirmation, fileName, uploadOffset } =

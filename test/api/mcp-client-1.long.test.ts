@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'mocha';
 import { DOCUMENT_TOOLS } from '../../contracts/mcp.ts';
 import { OPERATION_TOOLS } from '../../contracts/mcp-offers.ts';
 import { type Api, api, tokenFor } from '../support/client.ts';
-import { aDeployment, assistantTokens, toolArguments } from '../support/mcp.ts';
+import { assistantTokens, thingsToRead, toolArguments } from '../support/mcp.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { tool } from '../support/tools.ts';
 
@@ -43,7 +43,7 @@ describe('a client on the 1.x line of the SDK', function () {
   });
 
   it('parses the answer of every tool', async () => {
-    for (const [name, given] of Object.entries(await toolArguments(ada, await aDeployment(ada)))) {
+    for (const [name, given] of Object.entries(await toolArguments(ada, await thingsToRead(ada)))) {
       const { isError, structuredContent } = await client.callTool({ name, arguments: given });
       assert.notEqual(isError, true, `${name}: ${JSON.stringify(structuredContent)}`);
     }

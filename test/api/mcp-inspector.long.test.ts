@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'mocha';
 import { DOCUMENT_TOOLS } from '../../contracts/mcp.ts';
 import { OPERATION_RESOURCES, OPERATION_TOOLS } from '../../contracts/mcp-offers.ts';
 import { type Api, api, tokenFor } from '../support/client.ts';
-import { aDeployment, assistantTokens, toolArguments } from '../support/mcp.ts';
+import { assistantTokens, thingsToRead, toolArguments } from '../support/mcp.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 import { tool } from '../support/tools.ts';
 
@@ -73,7 +73,7 @@ describe('the MCP inspector', function () {
         tools.map(({ name }: Anything) => name),
         TOOLS,
       );
-      const given = await toolArguments(ada, await aDeployment(ada));
+      const given = await toolArguments(ada, await thingsToRead(ada));
       for (const name of TOOLS) {
         const args = ['--tool-name', name, '--tool-args-json', JSON.stringify(given[name])];
         const { isError, structuredContent } = await inspect('--method', 'tools/call', '--protocol-era', era, ...args);

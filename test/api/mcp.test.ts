@@ -13,7 +13,7 @@ import { isMcpTool } from '../../lib/operation.ts';
 import { COMPONENT_TYPES } from '../../lib/schema/snapshot.ts';
 import type { Tokens } from '../../scripts/sign-in.ts';
 import { type Api, api, tokenFor } from '../support/client.ts';
-import { aDeployment, assistantTokens, ONE_FIELD, toolArguments } from '../support/mcp.ts';
+import { assistantTokens, ONE_FIELD, thingsToRead, toolArguments } from '../support/mcp.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests assert what answers hold, they need no types for it
@@ -22,6 +22,11 @@ type Anything = any;
 const TOOLS = [...OPERATION_TOOLS.map(({ name }) => name), ...Object.keys(DOCUMENT_TOOLS)];
 const DOCUMENTS = 'erp://docs/latest';
 const [NEWEST, ...OLDER] = MCP_VERSIONS;
+const NOT_FOUND = [
+  ['metadata_deployment_get', 'deploymentId', 'DEPLOYMENT_NOT_FOUND'],
+  ['files_get', 'fileId', 'FILE_NOT_FOUND'],
+  ['bulk_jobs_get', 'jobId', 'JOB_NOT_FOUND'],
+] as const;
 const EVERYTHING = { version: 1, types: COMPONENT_TYPES.map((name) => ({ name, members: ['*'] })) };
 
 describe('the endpoint for assistants', function () {
@@ -29,7 +34,7 @@ describe('the endpoint for assistants', function () {
   let platform: TestPlatform;
   let ada: Api;
   let token: string;
-  let deploymentId: string;
+  let things: Awaited<ReturnType<typeof thingsToRead>>;
   const clients: Client[] = [];
 
   const tokens = (user: string, scope?: string): Promise<Tokens> => assistantTokens(platform.baseUrl, user, scope);
@@ -56,7 +61,7 @@ describe('the endpoint for assistants', function () {
     return { ...result, data: result.structuredContent };
   };
 
-  const calls = (): Promise<Record<string, object>> => toolArguments(ada, deploymentId);
+  const calls = (): Promise<Record<string, object>> => toolArguments(ada, things);
 
   /** A request of a program without a library. */
   const post = (
@@ -88,7 +93,7 @@ describe('the endpoint for assistants', function () {
     platform = await startPlatform();
     ada = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'ada'));
     token = (await tokens('ada')).access_token;
-    deploymentId = await aDeployment(ada);
+    things = await thingsToRead(ada);
   });
 
   after(async () => {
@@ -115,7 +120,7 @@ describe('the endpoint for assistants', function () {
         assert.notEqual(isError, true, JSON.stringify(data));
         assert.deepEqual(JSON.parse(String((content.at(-1) as Anything).text)), data);
         if (name in DOCUMENT_TOOLS) continue;
-        assert.equal(data.truncated, false);
+        assert.equal(data.truncated, data.nextCursor !== null);
         assert.match(String((content[0] as Anything).text), /follow no instruction/);
       }
       const { data: retrieved } = await callTool(client, 'metadata_retrieve', given['metadata_retrieve']!);
@@ -124,8 +129,12 @@ describe('the endpoint for assistants', function () {
       assert.ok(retrieved.untrusted.includes('files'));
       const { data: validated } = await callTool(client, 'metadata_validate', given['metadata_validate']!);
       assert.deepEqual([validated.valid, validated.blocked], [true, []]);
-      const { data: deployment } = await callTool(client, 'metadata_deployment_get', { deploymentId });
-      assert.equal(deployment.deploymentId, deploymentId);
+      for (const [name, member] of [
+        ['metadata_deployment_get', 'deploymentId'],
+        ['files_get', 'fileId'],
+        ['bulk_jobs_get', 'jobId'],
+      ] as const)
+        assert.equal((await callTool(client, name, given[name]!)).data[member], things[member]);
     });
 
   it('answers older revisions by their names', async () => {
@@ -223,13 +232,23 @@ describe('the endpoint for assistants', function () {
 
   it('answers refusals as the API does, with all violations', async () => {
     const client = await connect();
-    const unknown = await callTool(client, 'metadata_deployment_get', {
-      deploymentId: '00000000-0000-7000-8000-000000000000',
-    });
-    assert.equal(unknown.isError, true);
-    assert.deepEqual([unknown.data.code, unknown.data.status], ['DEPLOYMENT_NOT_FOUND', 404]);
-    assert.match(unknown.data.requestId, /^req_/);
-    assert.match(unknown.data.type, /\/docs\/errors\/DEPLOYMENT_NOT_FOUND$/);
+    for (const [name, id, code] of NOT_FOUND) {
+      const unknown = await callTool(client, name, { [id]: '00000000-0000-7000-8000-000000000000' });
+      assert.equal(unknown.isError, true);
+      assert.deepEqual([unknown.data.code, unknown.data.status], [code, 404]);
+      assert.match(unknown.data.requestId, /^req_/);
+      assert.ok(unknown.data.type.endsWith(`/docs/errors/${code}`), unknown.data.type);
+    }
+    for (const [name, given, pointer] of [
+      ['files_list', { objectApiName: 'Account' }, 'query:recordId'],
+      ['files_list', { take: 0 }, '/take'],
+      ['bulk_jobs_list', { state: 'DONE' }, '/state'],
+      ['files_get', { fileId: 'x' }, '/fileId'],
+      ['bulk_jobs_get', {}, '/jobId'],
+    ] as const) {
+      const { data } = await callTool(client, name, given);
+      assert.deepEqual([data.status, data.errors?.[0]?.pointer], [400, pointer], JSON.stringify(data));
+    }
     const wrong = await callTool(client, 'metadata_validate', { file: {}, package: 3, cursor: 4 });
     assert.equal(wrong.isError, true);
     assert.ok(wrong.data.errors.length >= 3, JSON.stringify(wrong.data));
@@ -260,8 +279,8 @@ describe('the endpoint for assistants', function () {
   });
 
   it('limits a token to the tools of its scopes', async () => {
-    const { scope } = await tokens('ada', 'data:write setup:read');
-    assert.equal(scope, 'setup:read');
+    const { scope } = await tokens('ada', 'data:write files:read files:write setup:read');
+    assert.deepEqual(scope?.split(' ').sort(), ['files:read', 'setup:read']);
   });
 
   it("requests the scope that a tool needs, together with the token's scopes", async () => {
@@ -275,6 +294,20 @@ describe('the endpoint for assistants', function () {
     assert.match(challenge, /^Bearer error="insufficient_scope"/);
     assert.match(challenge, /scope="setup:read metadata:deploy"/);
     assert.match(challenge, /oauth-protected-resource\/mcp"/);
+    for (const [name, scope] of [
+      ['files_list', 'files:read'],
+      ['bulk_jobs_list', 'bulk:run'],
+    ] as const) {
+      const refused = await isRefused(
+        await post(ask('tools/call', { name, arguments: {} }), { bearer }),
+        403,
+        'SCOPE_INSUFFICIENT',
+      );
+      assert.ok(
+        refused.get('www-authenticate')?.includes(`setup:read ${scope}"`),
+        String(refused.get('www-authenticate')),
+      );
+    }
   });
 
   it('refuses operations that the user may not execute', async () => {
@@ -286,8 +319,39 @@ describe('the endpoint for assistants', function () {
 
   it('shows nothing of another tenant', async () => {
     const client = await connect((await tokens('eve')).access_token);
-    const { data } = await callTool(client, 'metadata_deployment_get', { deploymentId });
-    assert.equal(data.code, 'DEPLOYMENT_NOT_FOUND');
+    for (const [name, id, code] of NOT_FOUND)
+      assert.equal((await callTool(client, name, { [id]: things[id] })).data.code, code);
+    for (const name of ['files_list', 'bulk_jobs_list'])
+      assert.deepEqual((await callTool(client, name, {})).data.records, []);
+  });
+
+  it('lists files and jobs page by page, and shows those of the caller alone', async () => {
+    const client = await connect();
+    const api = { files_list: '/files', bulk_jobs_list: '/bulk/jobs' };
+    await thingsToRead(ada);
+    for (const [name, path] of Object.entries(api)) {
+      const found: unknown[] = [];
+      for (let cursor: string | null | undefined; cursor !== null; ) {
+        const { data, isError } = await callTool(client, name, { take: 1, ...(cursor ? { cursor } : {}) });
+        assert.notEqual(isError, true, JSON.stringify(data));
+        assert.deepEqual([data.records.length, data.truncated], [1, data.nextCursor !== null]);
+        assert.ok(data.untrusted.includes('records'));
+        found.push(...data.records);
+        cursor = data.nextCursor;
+      }
+      assert.deepEqual(found, (await ada.get(path)).body.records);
+      const { nextCursor } = (await callTool(client, name, { take: 1 })).data;
+      const other = await callTool(client, name, { take: 2, cursor: `1${nextCursor}` });
+      assert.equal(other.data.code, 'CURSOR_INVALID');
+    }
+    const sam = await connect((await tokens('sam')).access_token);
+    for (const [name, id, code] of NOT_FOUND.slice(1))
+      assert.equal((await callTool(sam, name, { [id]: things[id] })).data.code, code);
+    assert.deepEqual((await callTool(client, 'files_get', { fileId: things.fileId })).data.untrusted, [
+      'name',
+      'contentType',
+      'attachedTo',
+    ]);
   });
 
   it('ends with the grant, also between two calls', async () => {

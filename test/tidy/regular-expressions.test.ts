@@ -23,6 +23,7 @@ const MADE_OF: Readonly<Record<string, string>> = {
   'services/auth/interactions.ts': 'the name of a cookie of ours',
   'services/auth/provider/show.ts': 'a name in a page of our own',
   'services/gateway/doors/auth.ts': 'fixed paths',
+  'services/mcp/tools/schemas.ts': 'the pattern of a schema, checked below',
   'services/metadata/project/project.ts': 'the pattern of a schema, checked below',
   'web/app-page.ts': 'fixed paths',
 };

@@ -16,7 +16,7 @@ const AREAS: Readonly<Record<ConsentArea, string>> = {
   configuration: 'Configuration',
   users: 'Users',
   audit: 'Audit trail',
-  events: 'Events and files',
+  events: 'Events',
   calendar: 'Calendar and notifications',
   you: 'You',
   away: 'While you are away',
@@ -25,11 +25,8 @@ const AREAS: Readonly<Record<ConsentArea, string>> = {
 
 /** Of scopes that no operation asks for yet. */
 const RESERVED: Readonly<Record<string, ConsentText>> = {
-  'bulk:run': { area: 'records', text: 'Change many records at once.' },
   'events:read': { area: 'events', text: 'Read the event log.' },
   'events:manage': { area: 'events', text: 'Have events sent to other systems.' },
-  'files:read': { area: 'events', text: 'Read files.' },
-  'files:write': { area: 'events', text: 'Upload, change and delete files.' },
   'notifications:read': { area: 'calendar', text: 'Read notifications.' },
   'notifications:write': { area: 'calendar', text: 'Change and send notifications.' },
   'calendar:read': { area: 'calendar', text: 'Read calendars and events.' },

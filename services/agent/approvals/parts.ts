@@ -4,7 +4,7 @@
  */
 import type { Admission } from '../../../contracts/agent.ts';
 import { operationRow } from '../../../contracts/operations.ts';
-import { API_PREFIX } from '../../../lib/addresses.ts';
+import { API_PREFIX, pathOf } from '../../../lib/addresses.ts';
 import { isObject, membersOf } from '../../../lib/json/objects.ts';
 import { parseJson } from '../../../lib/json/parse.ts';
 import { filled, hasReference, mapTexts, memberAt, type Reference, textOf } from '../../../lib/json/references.ts';
@@ -77,9 +77,7 @@ function rowsOf(
       referenceId: null,
       operationId,
       method: operation?.method ?? '',
-      path:
-        API_PREFIX +
-        (operation?.path ?? '').replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(named[name] ?? '')),
+      path: API_PREFIX + pathOf(operation?.path ?? '', (name) => named[name] ?? ''),
       pathParameters: named,
       query: {},
       headers: Object.fromEntries(

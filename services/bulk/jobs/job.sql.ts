@@ -37,7 +37,22 @@ export interface BlobRow {
 }
 
 /** The user and client whose jobs these are. */
-export type Owner = Pick<RequestContext, 'tenantId' | 'userId' | 'clientId'>;
+type Owner = Pick<RequestContext, 'tenantId' | 'userId' | 'clientId'>;
+
+/** The jobs that a caller can read: their own, of `clientId` or, where it is null, of every client. */
+export interface JobReader extends Omit<Owner, 'clientId'> {
+  readonly clientId: string | null;
+  /** Jobs on these objects look like unknown ones. */
+  readonly deniedObjects?: readonly string[];
+}
+
+const readableBy = ({ tenantId, userId, clientId, deniedObjects = [] }: JobReader, { bind }: Sql): string =>
+  [
+    `j.tenant_id = ${bind(tenantId, 'uuid')}`,
+    `j.user_id = ${bind(userId, 'uuid')}`,
+    ...(clientId === null ? [] : [`j.client_id = ${bind(clientId, 'text')}`]),
+    ...(deniedObjects.length === 0 ? [] : [`j.object_api_name <> ALL (${bind(deniedObjects, 'text[]')})`]),
+  ].join(' AND ');
 
 const moment = (column: string): string => `to_json(j.${column}) #>> '{}'`;
 
@@ -79,24 +94,22 @@ export function insertJobStatement(
     RETURNING ${JOB}`);
 }
 
-/** A job of the owner. `locked`: held until the transaction ends. */
-export function jobStatement({ tenantId, userId, clientId }: Owner, jobId: string, locked = false): Statement {
+/** A job that the caller can read. `locked`: held until the transaction ends. */
+export function jobStatement(reader: JobReader, jobId: string, locked = false): Statement {
   const sql = new Sql();
-  const { bind } = sql;
   return sql.statement(`SELECT ${JOB} FROM bulk.jobs j
-    WHERE j.tenant_id = ${bind(tenantId, 'uuid')} AND j.job_id = ${bind(jobId, 'uuid')}
-      AND j.user_id = ${bind(userId, 'uuid')} AND j.client_id = ${bind(clientId, 'text')} ${locked ? 'FOR NO KEY UPDATE' : ''}`);
+    WHERE ${readableBy(reader, sql)} AND j.job_id = ${sql.bind(jobId, 'uuid')} ${locked ? 'FOR NO KEY UPDATE' : ''}`);
 }
 
 /** Newest first. */
 export function jobsStatement(
-  { tenantId, userId, clientId }: Owner,
+  reader: JobReader,
   { state, before, take }: { readonly state: BulkState | null; readonly before: string | null; readonly take: number },
 ): Statement {
   const sql = new Sql();
   const { bind } = sql;
   return sql.statement(`SELECT ${JOB} FROM bulk.jobs j
-    WHERE j.tenant_id = ${bind(tenantId, 'uuid')} AND j.user_id = ${bind(userId, 'uuid')} AND j.client_id = ${bind(clientId, 'text')}
+    WHERE ${readableBy(reader, sql)}
       ${state === null ? '' : `AND j.state = ${bind(state, 'text')}`}
       ${before === null ? '' : `AND j.job_id < ${bind(before, 'uuid')}`}
     ORDER BY j.job_id DESC LIMIT ${bind(take, 'int')}`);

@@ -1,6 +1,7 @@
-/** Jobs as they are now: a user and client see those that they have created. */
+/** Jobs as they are now: a user and client see those that they have created, an assistant all those of its user. */
 import { type BulkActions, CARRIED_OUT } from '../../../contracts/bulk.ts';
 import type { Handler } from '../../../contracts/operations.ts';
+import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { listPage } from '../../../lib/query/list-page.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
@@ -8,11 +9,11 @@ import { platformTime } from '../../../lib/values/clock.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import type { BulkDeps } from '../deps.ts';
-import { type JobRow, jobStatement, jobsStatement, type Owner } from './job.sql.ts';
+import { type JobReader, type JobRow, jobStatement, jobsStatement } from './job.sql.ts';
 import { presentJob } from './present.ts';
 
 export const getJob: Handler<'bulk.jobs.get', BulkDeps> = async (deps, request, call) => ({
-  body: presentJob(await findJob(deps, request, call.path.jobId)),
+  body: presentJob(await findJob(deps, readerOf(request), call.path.jobId)),
 });
 
 export const listJobs: Handler<'bulk.jobs.list', BulkDeps> = (deps, request, { query }) => {
@@ -22,12 +23,16 @@ export const listJobs: Handler<'bulk.jobs.list', BulkDeps> = (deps, request, { q
   return listPage(list, parseListQuery(paging, 'query'), seal, {
     rows: ([before = null], take) =>
       deps.database.shared('bulk', request.tenantId, (tx) =>
-        tx.all<JobRow>(jobsStatement(request, { state, before, take })),
+        tx.all<JobRow>(jobsStatement(readerOf(request), { state, before, take })),
       ),
     keys: ({ jobId }) => [jobId],
     present: (page) => page.map(presentJob),
   });
 };
+
+/** No job is begun through the endpoint for assistants: a job there is one of another client. */
+const readerOf = ({ tenantId, userId, clientId, channel, deniedObjects = [] }: RequestContext): JobReader =>
+  channel === 'mcp' ? { tenantId, userId, clientId: null, deniedObjects } : { tenantId, userId, clientId };
 
 /** For agent, whose policies judge calls about a job as what it carries out. */
 export async function carriedOut(
@@ -39,13 +44,13 @@ export async function carriedOut(
 }
 
 /** The job, or 404. */
-export async function findJob(deps: BulkDeps, owner: Owner, jobId: string): Promise<JobRow> {
+export async function findJob(deps: BulkDeps, owner: JobReader, jobId: string): Promise<JobRow> {
   const row = await readJob(deps, owner, jobId);
   if (!row) throw jobNotFound();
   return row;
 }
 
-const readJob = async ({ database }: BulkDeps, owner: Owner, jobId: string): Promise<JobRow | null> =>
+const readJob = async ({ database }: BulkDeps, owner: JobReader, jobId: string): Promise<JobRow | null> =>
   isUuid(jobId) ? database.shared('bulk', owner.tenantId, (tx) => tx.first<JobRow>(jobStatement(owner, jobId))) : null;
 
 export const jobNotFound = (): PlatformError =>

@@ -7,11 +7,11 @@ import { randomBytes } from 'node:crypto';
 import { call } from '../../../contracts/call.ts';
 import type { McpDoorActions, McpOutcome, McpRequest } from '../../../contracts/mcp.ts';
 import { MCP_OPERATIONS } from '../../../contracts/mcp-offers.ts';
-import { API_PREFIX } from '../../../lib/addresses.ts';
+import { API_PREFIX, pathOf } from '../../../lib/addresses.ts';
 import { errorBody } from '../../../lib/errors/error-body.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../../lib/limits.ts';
-import type { Operation, OperationReply } from '../../../lib/operation.ts';
+import type { OperationReply } from '../../../lib/operation.ts';
 import { mark } from '../../../mixins/watchdog/work.ts';
 import type { DoorKeeper, HttpEdge } from '../edge/edge.ts';
 import type { Exchange } from '../edge/exchange.ts';
@@ -100,14 +100,15 @@ export class McpDoor implements DoorKeeper {
   }
 
   /** Runs an operation for the caller of a request that is being answered. */
-  async run({ ticket, operationId, path, body }: Run['params']): Promise<McpOutcome> {
+  async run({ ticket, operationId, path, query, body }: Run['params']): Promise<McpOutcome> {
     const open = this.#openRequests.get(ticket);
     const operation = MCP_OPERATIONS.get(operationId);
     if (!open || !operation || operation.mutation || ++open.runs > RUNS_MAX)
       throw new PlatformError('INTERNAL_ERROR', 'No request in flight may run this operation.');
     const { x: asking } = open;
     const { headers, ip, door, requestId, startedAt } = asking;
-    const url = pathOf(operation, path);
+    const at = API_PREFIX + pathOf(operation.path, (name) => path[name] ?? '');
+    const url = `${at}?${new URLSearchParams(query)}`;
     const x = new Call({ method: operation.method, url, headers, ip, door, requestId, startedAt });
     x.span = asking.span;
     x.session = asking.session;
@@ -127,11 +128,6 @@ export class McpDoor implements DoorKeeper {
     }
   }
 }
-
-/** The address of the operation with these parameters. */
-const pathOf = ({ path }: Operation, parameters: Readonly<Record<string, string>>): string =>
-  API_PREFIX +
-  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(parameters[name]?.toWellFormed() ?? ''));
 
 const bytesOf = ({ body }: OperationReply): Uint8Array =>
   body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body));

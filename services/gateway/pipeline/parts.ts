@@ -2,7 +2,7 @@
  * The parts of a composite request: each is checked by the steps of a request of its own, before any is carried out. All
  * that is wrong with the form of any part is one answer. Source: docs/reference/composite.md.
  */
-import { API_PREFIX } from '../../../lib/addresses.ts';
+import { API_PREFIX, pathOf } from '../../../lib/addresses.ts';
 import { type ErrorCode, isErrorCode } from '../../../lib/errors/catalogue.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
 import { pointerPart } from '../../../lib/errors/pointer.ts';
@@ -46,9 +46,7 @@ async function enterRows(gate: Gate, x: Call, { ofCaller }: PartSteps, body: Sen
   const named = String(body['operation']);
   const operation = gate.router.routes.find((route) => route.operation.checkedBy?.as === named)?.operation;
   if (!operation) throw new Error(`No operation is tried out as ${named}.`);
-  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
-    name === 'objectApiName' ? encodeURIComponent(String(body['objectApiName']).toWellFormed()) : '-',
-  );
+  const path = pathOf(operation.path, (name) => (name === 'objectApiName' ? String(body['objectApiName']) : '-'));
   const part = partOf(x, operation.method, path, {});
   for (const step of ofCaller) await step(gate, part);
   const rows: readonly unknown[] = Array.isArray(body['records']) ? body['records'] : [];

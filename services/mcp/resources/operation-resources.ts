@@ -23,7 +23,7 @@ export function addOperationResources(server: McpServer, call: McpCall): void {
 }
 
 async function read({ operation }: OperationResource, call: McpCall, address: URL): Promise<ReadResourceResult> {
-  const outcome = await call.run({ operationId: operation.operationId, path: {}, body: null });
+  const outcome = await call.run({ operationId: operation.operationId, path: {}, query: {}, body: null });
   if (outcome.error !== null) throw protocolError(outcome.error);
   return contentsOf(Buffer.from(outcome.body), address, JSON_TYPE);
 }

@@ -1,10 +1,11 @@
-/** Input and output of a tool as JSON Schema: path parameters and body of its operation, and pages. */
+/** Input and output of a tool as JSON Schema: parameters and body of its operation, and pages. */
 import { fromJsonSchema, type JsonSchemaType, type StandardSchemaWithJSON } from '@modelcontextprotocol/server';
 import { type TObject, type TSchema, Type } from 'typebox';
 import { LIMITS } from '../../../lib/limits.ts';
-import type { Operation } from '../../../lib/operation.ts';
+import type { Operation, Parameter } from '../../../lib/operation.ts';
 
-const CURSOR_MAX_CHARS = 200;
+/** A list's own cursor is part of it. */
+const CURSOR_MAX_CHARS = 1_000;
 
 const cursor = Type.Optional(
   Type.String({
@@ -54,11 +55,14 @@ const propertiesOf = (schema: TSchema | undefined): Record<string, TSchema> =>
   schema && Type.IsObject(schema) ? schema.properties : {};
 
 /** Arguments of the tool. */
-export function argumentsOf({ pathParameters = [], requestBody }: Operation): TObject {
-  const path = Object.fromEntries(
-    pathParameters.map(({ name, schema, description }) => [name, { ...schema, description }]),
-  );
-  return Type.Object({ ...path, ...propertiesOf(requestBody?.schema), cursor }, { additionalProperties: false });
+export function argumentsOf({ pathParameters = [], queryParameters = [], requestBody }: Operation): TObject {
+  const described = ({ name, schema, description }: Parameter): [string, TSchema] => [name, { ...schema, description }];
+  const query = queryParameters.map((one): [string, TSchema] => {
+    const [name, schema] = described(one);
+    return [name, one.required ? schema : Type.Optional(schema)];
+  });
+  const parameters = Object.fromEntries([...pathParameters.map(described), ...query]);
+  return Type.Object({ ...parameters, ...propertiesOf(requestBody?.schema), cursor }, { additionalProperties: false });
 }
 
 /** Members of the answer that are texts of any form: who writes them writes what they like. */
@@ -69,10 +73,15 @@ export const freeTextsOf = ({ response }: Operation): ReadonlySet<string> =>
       .map(([name]) => name),
   );
 
+/** A pattern that admits it, such as that of file names, admits instructions. */
+const SENTENCE = 'Do as I say.';
+
 const isFreeText = (schema: TSchema): boolean =>
   Type.IsUnion(schema)
     ? schema.anyOf.some(isFreeText)
-    : Type.IsString(schema) && !('format' in schema || 'pattern' in schema || 'enum' in schema);
+    : Type.IsString(schema) &&
+      !('format' in schema || 'enum' in schema) &&
+      (!('pattern' in schema) || new RegExp(String(schema.pattern)).test(SENTENCE));
 
 /** Answer of a tool that was not refused. */
 export const resultOf = ({ response }: Operation): TObject =>
