@@ -497,6 +497,7 @@ export const SERVICE = {
     'metadata.tenants.get',
     'metadata.tenants.list',
   ],
+  emits: ['events.log.written'],
   repeatable: ['bulk.tenants.erase'],
   // Rows are written by the same steps as those of requests, which know their user by the context.
   actsForUsers: { 'data.rows.settle': LIMITS.bulk_chunk_ms, 'data.rows.write': LIMITS.bulk_chunk_ms },

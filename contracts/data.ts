@@ -11,6 +11,7 @@ import { CHECK_OPERATIONS } from './data/check.ts';
 import type { ObjectColumns } from './data/columns.ts';
 import { COMPOSITE_OPERATIONS } from './data/composite.ts';
 import { CONNECTION_OPERATIONS } from './data/connections.ts';
+import type { EventRecords, EventRecordsQuestion } from './data/event-records.ts';
 import { EXPLAIN_OPERATIONS } from './data/explain.ts';
 import { OBJECT_OPERATIONS } from './data/objects.ts';
 import { RECORD_OPERATIONS } from './data/records.ts';
@@ -221,6 +222,8 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
    * was written under it, and nothing will be.
    */
   'data.rows.settle': { params: { readonly key: string }; result: RowsWritten | null };
+  /** Changes that events tell about, as far as `asker` can read them now, and what the asker may do as a whole. */
+  'data.events.read': { params: EventRecordsQuestion; result: EventRecords };
   /** Ids of those of the records that the user can see, or could when they were deleted. */
   'data.records.seen': {
     params: { tenantId: string; userId: string; records: readonly RecordName[] };
@@ -336,6 +339,7 @@ export const SERVICE = {
   repeatable: [
     'data.access.check',
     'data.audit.verify',
+    'data.events.read',
     'data.files.ofRecord',
     'data.files.referenced',
     'data.files.seen',
@@ -390,6 +394,6 @@ export const SERVICE = {
       { name: 'provisioning/deleted-users', table: '_deprovisioned_users', group: 'trail' },
     ],
     made: ['_state', '_epoch'],
-    leftBehind: ['_confirmations', '_idempotency', '_outbox', '_revoked_shares'],
+    leftBehind: ['_confirmations', '_event_head', '_idempotency', '_outbox', '_revoked_shares'],
   },
 } as const satisfies ServiceDeclaration<typeof DATA_OPERATIONS>;

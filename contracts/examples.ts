@@ -10,6 +10,7 @@ import analytics from './examples/analytics.json' with { type: 'json' };
 import auth from './examples/auth.json' with { type: 'json' };
 import bulk from './examples/bulk.json' with { type: 'json' };
 import data from './examples/data.json' with { type: 'json' };
+import events from './examples/events.json' with { type: 'json' };
 import files from './examples/files.json' with { type: 'json' };
 import gateway from './examples/gateway.json' with { type: 'json' };
 import metadata from './examples/metadata.json' with { type: 'json' };
@@ -53,6 +54,7 @@ export const EXAMPLES: RecordedExamples = {
   ...metadata,
   ...agent,
   ...files,
+  ...events,
 };
 
 /** Bodies of the errors that were recorded with an operation, one for each code. */

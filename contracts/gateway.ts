@@ -266,5 +266,6 @@ export const SERVICE = {
     'mcp.http.handle',
     'ratelimit.leases.take',
   ],
+  emits: ['events.log.written'],
   hears: ['auth.grants.revoked', 'auth.keys.rotated', 'gateway.streams.wake', 'metadata.tenant.changed'],
 } as const satisfies ServiceDeclaration<typeof GATEWAY_OPERATIONS>;

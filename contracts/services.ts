@@ -7,13 +7,26 @@ import { type AnalyticsActions, SERVICE as analytics } from './analytics.ts';
 import { type AuthActions, type AuthEvents, SERVICE as auth } from './auth.ts';
 import { type BulkActions, SERVICE as bulk } from './bulk.ts';
 import { type DataActions, SERVICE as data } from './data.ts';
+import { type EventsActions, type EventsEvents, SERVICE as events } from './events.ts';
 import { type FilesActions, SERVICE as files } from './files.ts';
 import { type GatewayActions, type GatewayEvents, SERVICE as gateway } from './gateway.ts';
 import { type McpActions, type McpDoorActions, SERVICE as mcp } from './mcp.ts';
 import { type MetadataActions, type MetadataEvents, SERVICE as metadata } from './metadata.ts';
 import { type RatelimitActions, SERVICE as ratelimit } from './ratelimit.ts';
 
-export const SERVICES = { gateway, auth, data, metadata, analytics, ratelimit, agent, mcp, files, bulk } as const;
+export const SERVICES = {
+  gateway,
+  auth,
+  data,
+  metadata,
+  analytics,
+  ratelimit,
+  agent,
+  mcp,
+  files,
+  bulk,
+  events,
+} as const;
 
 /** Actions of the services, with the types of what they carry. */
 export type ServiceActions = AgentActions &
@@ -21,6 +34,7 @@ export type ServiceActions = AgentActions &
   AuthActions &
   BulkActions &
   DataActions &
+  EventsActions &
   FilesActions &
   GatewayActions &
   McpActions &
@@ -28,7 +42,7 @@ export type ServiceActions = AgentActions &
   MetadataActions &
   RatelimitActions;
 
-export type ServiceEvents = AuthEvents & GatewayEvents & MetadataEvents;
+export type ServiceEvents = AuthEvents & EventsEvents & GatewayEvents & MetadataEvents;
 
 export type ServiceName = keyof typeof SERVICES;
 

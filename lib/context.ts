@@ -57,6 +57,15 @@ export type Asker = Pick<
   'requestId' | 'tenantId' | 'userId' | 'clientId' | 'deadline' | 'deniedObjects'
 >;
 
+export const askerOf = ({ requestId, tenantId, userId, clientId, deadline, deniedObjects }: Asker): Asker => ({
+  requestId,
+  tenantId,
+  userId,
+  clientId,
+  deadline,
+  ...(deniedObjects ? { deniedObjects } : {}),
+});
+
 /** Reported by an action in the meta of its answer. */
 export interface DatabaseTimeMeta {
   /** Milliseconds that connections to the database were held. */

@@ -109,6 +109,10 @@ export const LIMITS = {
   /** Tenants may keep it longer. */
   audit_retention_days: 730,
   event_retention_days: 7,
+  events_take_max: 500,
+  /** Events of a tenant that one request looks at. */
+  events_scan_max: 5_000,
+  events_wait_seconds_max: 20,
   agent_runs_of_user_max: 50,
   agent_runs_of_tenant_max: 1_000,
   agent_requests_of_run_max: 20_000,

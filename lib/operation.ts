@@ -6,7 +6,7 @@
  */
 import { type Static, type TSchema, Type } from 'typebox';
 import type { ErrorCode } from './errors/catalogue.ts';
-import type { EventPage, FileContent, ReceiveOrder, StreamedBody } from './streams.ts';
+import type { EventPage, FileContent, ReceiveOrder, StreamedBody, WaitOrder } from './streams.ts';
 
 /** Every OAuth scope with its public description. */
 export const SCOPES = {
@@ -24,7 +24,7 @@ export const SCOPES = {
   'bulk:run': 'Run bulk jobs (with the data scope of the job).',
   'files:read': 'Read files and their contents.',
   'files:write': 'Upload, attach, change and delete files.',
-  'events:read': 'Read the event log. Reserved: no operation asks for it yet.',
+  'events:read': 'Read events: what has happened, as far as the user may know of it.',
   'events:manage': 'Manage webhook subscriptions. Reserved: no operation asks for it yet.',
   'notifications:read': 'Read notifications. Reserved: no operation asks for it yet.',
   'notifications:write': 'Change and send notifications. Reserved: no operation asks for it yet.',
@@ -481,6 +481,8 @@ export interface OperationReply {
   file?: FileContent;
   /** The same where it is `events`: the first page of a stream, or the next one. */
   events?: EventPage;
+  /** Beside an empty page: it may be waited for. */
+  wait?: WaitOrder;
   /** Of a dry run under a run: the effects for which alone an approval is good. */
   basis?: string;
 }

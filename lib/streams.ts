@@ -61,9 +61,17 @@ export interface FileContent {
   readonly contentType: string;
 }
 
+/** Instead of an answer that is empty: the gateway asks again when one of the topics is woken, and at last after `seconds`. */
+export interface WaitOrder {
+  readonly seconds: number;
+  readonly cursor: string;
+  readonly topics: readonly string[];
+}
+
 /** A page of a stream of events. */
 export interface EventPage {
-  readonly events: readonly { readonly id: string; readonly type: string; readonly data: unknown }[];
+  /** `data` is the text of the event, in one line. */
+  readonly events: readonly { readonly id: string; readonly type: string; readonly data: string }[];
   /** The start of the next page; the service gets it as Last-Event-ID, as it does from a client that reconnects. */
   readonly cursor: string;
   /** The next page is read when one of these is woken (`gateway.streams.wake`). */

@@ -1,6 +1,7 @@
 /** All files of a version of the documents, from the sources of this repository. Pure, but for reading them. */
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { EVENT_TYPE_NAMES, eventSchema } from '../../contracts/event-types.ts';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import { API_VERSION } from '../../lib/addresses.ts';
 import { CATALOGUE, RESERVED_CODES } from '../../lib/errors/catalogue.ts';
@@ -38,6 +39,7 @@ export function build(): Files {
   files.set('llms.txt', llmsText(version));
   for (const { type, schema } of KINDS)
     files.set(`metadata/${type}.schema.json`, pretty(publishedSchema(type, schema)));
+  for (const type of EVENT_TYPE_NAMES) files.set(`events/${type}.json`, pretty(eventSchema(type)));
   files.set('search.json', searchIndex(rendered.filter(({ page: one }) => !RESERVED_PAGES.has(one.path))));
   files.set('search.js', own('browser/search.js'));
   files.set('page.js', own('browser/page.js'));
@@ -70,6 +72,7 @@ function start(pages: readonly Page[]): string {
       .filter((one) => one.section === section)
       .map(({ path, title, summary }) => `- [${title}](${path}.md): ${lead(summary)}`)
       .join('\n');
+  const events = EVENT_TYPE_NAMES.map((type) => `[${type}](events/${type}.json)`).toSorted();
   const kinds = KINDS.map(({ type }) => `[${type}](metadata/${type}.schema.json)`).toSorted();
   return `# ERP platform ${VERSION}
 
@@ -99,7 +102,7 @@ The JSON Schema of the files of each kind of component: ${kinds.join(', ')}.
 
 ## Schemas of events
 
-This version has no types of events. [Changes of records](guides/follow-changes.md) are asked for.
+The JSON Schema of the data of each type of [event](reference/events.md): ${events.join(', ')}.
 `;
 }
 

@@ -1,7 +1,7 @@
 import type { ServiceSchema } from 'moleculer';
 import type { AnalyticsActions } from '../../contracts/analytics.ts';
 import { type ActionContext, type ActionHandlers, type Caller, call } from '../../contracts/call.ts';
-import { type Asker, type RequestContext, requestContext } from '../../lib/context.ts';
+import { type Asker, askerOf, type RequestContext, requestContext } from '../../lib/context.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import { warnOf } from '../../mixins/log-failure.ts';
@@ -32,8 +32,7 @@ export default function analyticsService(platform: Platform): ServiceSchema {
 
   /** Reachable services of a caller's work. */
   const depsOf = (ctx: Caller, request: Asker): AnalyticsDeps => {
-    const { requestId, tenantId, userId, clientId, deadline, deniedObjects } = request;
-    const asker = { requestId, tenantId, userId, clientId, deadline, ...(deniedObjects ? { deniedObjects } : {}) };
+    const asker = askerOf(request);
     return {
       database,
       findAccess: (tenantId, userId) => call(ctx, 'data.users.access', { tenantId, userId }),

@@ -1,6 +1,6 @@
 import type { ServiceSchema } from 'moleculer';
 import type { BulkActions } from '../../contracts/bulk.ts';
-import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
+import { type ActionContext, type ActionHandlers, call, emit } from '../../contracts/call.ts';
 import { type RequestContext, requestContext } from '../../lib/context.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import type { OperationReply } from '../../lib/operation.ts';
@@ -21,6 +21,8 @@ import { workOn } from './work/work.ts';
 /** The Moleculer schema of bulk: it declares and delegates. */
 export default async function bulkService(platform: Platform): Promise<ServiceSchema> {
   const { database, blobs, broker, jobs } = platform;
+  const eventsWritten = ({ tenantId }: { readonly tenantId: string }): void =>
+    emit(broker, 'events.log.written', { tenantIds: [tenantId] });
   const deps: BulkDeps = {
     database,
     blobs,
@@ -30,8 +32,11 @@ export default async function bulkService(platform: Platform): Promise<ServiceSc
     describe: (asker, objectApiName) => call(broker, 'data.rows.describe', { asker, objectApiName }),
     read: async (asker, objectApiName, query) =>
       (await call(broker, 'data.rows.read', { asker, objectApiName, query: { ...query } })).page,
-    write: (request, rows) =>
-      call(broker, 'data.rows.write', rows, { meta: { request }, timeout: LIMITS.bulk_chunk_ms }),
+    write: async (request, rows) => {
+      const written = await call(broker, 'data.rows.write', rows, { meta: { request }, timeout: LIMITS.bulk_chunk_ms });
+      eventsWritten(request);
+      return written;
+    },
     settle: (request, key) =>
       call(broker, 'data.rows.settle', { key }, { meta: { request }, timeout: LIMITS.bulk_chunk_ms }),
     isLiving: async ({ tenantId, grantId, clientId, userId }) =>
@@ -61,7 +66,10 @@ export default async function bulkService(platform: Platform): Promise<ServiceSc
       registerNumbers(platform.metrics, database, deps.numbers);
     },
     async started() {
-      await jobs.work(BULK_JOBS, ({ payload, signal }) => workOn(deps, payload, signal));
+      await jobs.work(BULK_JOBS, async ({ payload, signal }) => {
+        await workOn(deps, payload, signal);
+        eventsWritten(payload);
+      });
       await sweepPeriodically(platform, deps);
     },
   };

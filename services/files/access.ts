@@ -1,6 +1,6 @@
 /** Who may read and change a file: its owner, and who may read or change a record that it is attached to. */
 import type { FileBody, FileRecord } from '../../contracts/files.ts';
-import type { Asker, RequestContext } from '../../lib/context.ts';
+import { askerOf, type RequestContext } from '../../lib/context.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import type { FilesDeps } from './deps.ts';
@@ -8,10 +8,6 @@ import { type FileRow, fileSql } from './files.sql.ts';
 
 export const fileNotFound = (): PlatformError =>
   new PlatformError('FILE_NOT_FOUND', 'The file does not exist, or you have no access to it.');
-
-export function askerOf({ requestId, tenantId, userId, clientId, deadline, deniedObjects }: RequestContext): Asker {
-  return { requestId, tenantId, userId, clientId, deadline, ...(deniedObjects ? { deniedObjects } : {}) };
-}
 
 /** The records through which the caller reads each of the files. */
 export async function recordsOf(

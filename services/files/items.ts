@@ -1,5 +1,6 @@
 /** Files and their contents. Source: docs/reference/files.md. */
 import { addressOf, type Handler } from '../../contracts/operations.ts';
+import { askerOf } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import type { OperationReply } from '../../lib/operation.ts';
@@ -12,7 +13,6 @@ import { formatTimestamp } from '../../lib/values/time.ts';
 import { earlierReply } from '../../mixins/mutation/earlier.ts';
 import type { Unit } from '../../mixins/mutation/unit.ts';
 import {
-  askerOf,
   attachedTo,
   etagOf,
   fileNotFound,

@@ -6,7 +6,7 @@ import type { Server } from 'node:http';
 import type { Service, ServiceBroker } from 'moleculer';
 import { ALL_SERVICES, SERVICES } from '../../config/services.ts';
 import { readableLines } from '../../config/text-log.ts';
-import { call } from '../../contracts/call.ts';
+import { call, emit } from '../../contracts/call.ts';
 import { READ_RECORD } from '../../contracts/data/records.ts';
 import type { DataActions } from '../../contracts/data.ts';
 import type { McpDoorActions, McpOutcome } from '../../contracts/mcp.ts';
@@ -40,6 +40,7 @@ import { EVENT_STREAMS, EventStreams } from './doors/event-streams.ts';
 import { McpDoor } from './doors/mcp.ts';
 import { type PageSources, PagesDoor } from './doors/pages.ts';
 import { ScimDoor } from './doors/scim.ts';
+import { WaitingRequests } from './doors/waiting-requests.ts';
 import { AccessLog } from './edge/answered.ts';
 import { HttpEdge } from './edge/edge.ts';
 import type { Exchange } from './edge/exchange.ts';
@@ -57,6 +58,7 @@ import { Router } from './pipeline/router.ts';
 import type { RunCalls } from './pipeline/run-calls.ts';
 import { Sessions } from './pipeline/session.ts';
 import { Streams } from './pipeline/streams.ts';
+import { WrittenTenants } from './pipeline/written-tenants.ts';
 import { PublicDocuments } from './public/documents.ts';
 
 const DATABASE_ANSWER_MS = 2_000;
@@ -114,6 +116,7 @@ export class Gateway implements Edge, PageSources {
   readonly #fileAnswers = new Streams(FILE_ANSWERS);
   readonly #eventStreams = new Streams(EVENT_STREAMS);
   readonly #events: EventStreams;
+  readonly #waiting: WaitingRequests;
   readonly #databaseReady: () => Promise<boolean>;
   readonly #askAuthAgain: () => Promise<void>;
   /** Result of the last readiness check: a gateway without bus or database learns nothing about others. */
@@ -169,14 +172,20 @@ export class Gateway implements Edge, PageSources {
     });
     this.#register();
     const gate = this.#openGate(operations);
-    this.#events = new EventStreams({
+    const reading = {
       streams: this.#eventStreams,
-      recheck: (x) => recheck(gate, x),
-      read: (x, cursor) => readOn(gate, x, cursor),
-    });
+      recheck: (x: Exchange) => recheck(gate, x),
+      read: (x: Exchange, cursor: string) => readOn(gate, x, cursor),
+    };
+    this.#events = new EventStreams(reading);
+    this.#waiting = new WaitingRequests(reading);
     this.#mcp = new McpDoor(this.#edge, gate);
     this.#edge.open(server, {
-      api: new ApiDoor(this.#edge, gate, { fileAnswers: this.#fileAnswers, events: this.#events }),
+      api: new ApiDoor(this.#edge, gate, {
+        fileAnswers: this.#fileAnswers,
+        events: this.#events,
+        waiting: this.#waiting,
+      }),
       mcp: this.#mcp,
       scim: new ScimDoor(this.#edge, gate),
       documents: new DocumentsDoor(this.#edge, this.budgets),
@@ -272,6 +281,7 @@ export class Gateway implements Edge, PageSources {
   /** Event: something has happened that streams of events may show. */
   wakeStreams(topics: readonly string[]): void {
     this.#events.wake(topics);
+    this.#waiting.wake(topics);
   }
 
   /** Event: a tenant was suspended or resumed. */
@@ -293,6 +303,7 @@ export class Gateway implements Edge, PageSources {
     if (this.#edge.leaving) return;
     this.#edge.leave();
     this.#events.endAll();
+    this.#waiting.endAll();
   }
 
   /** Lets the requests in flight finish, up to a limit, and returns the unused leases. */
@@ -344,6 +355,7 @@ export class Gateway implements Edge, PageSources {
 
   #openGate(operations: readonly Operation[]): Gate {
     const { broker, budgets } = this;
+    const written = new WrittenTenants((tenantIds) => emit(broker, 'events.log.written', { tenantIds }));
     return {
       baseUrl: this.baseUrl,
       broker,
@@ -359,6 +371,7 @@ export class Gateway implements Edge, PageSources {
       streamedBodies: this.#streamedBodies,
       pieceHashes: new PieceHashes(),
       runs: this.#openRuns(),
+      wrote: (tenantId) => written.note(tenantId),
       refused: (x, error) => this.#denials.note(x, error, x.session?.grant ? requestContextOf(x) : undefined),
     };
   }

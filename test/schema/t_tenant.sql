@@ -112,6 +112,15 @@ CREATE TABLE t_tenant._epoch (
 ALTER TABLE t_tenant._epoch OWNER TO t_tenant_owner;
 GRANT SELECT ON t_tenant._epoch TO t_tenant;
 
+CREATE TABLE t_tenant._event_head (
+  singleton boolean DEFAULT true NOT NULL,
+  sequence bigint DEFAULT 0 NOT NULL,
+  CONSTRAINT _event_head_singleton_check CHECK (singleton),
+  CONSTRAINT _event_head_pkey PRIMARY KEY (singleton)
+);
+ALTER TABLE t_tenant._event_head OWNER TO t_tenant_owner;
+GRANT SELECT, UPDATE ON t_tenant._event_head TO t_tenant;
+
 CREATE TABLE t_tenant._external_ids (
   client_id text NOT NULL,
   resource text NOT NULL,
@@ -170,8 +179,7 @@ CREATE TABLE t_tenant._outbox (
   agent_run_id uuid,
   request_id text,
   data jsonb NOT NULL,
-  sequence bigint,
-  CONSTRAINT _outbox_pkey PRIMARY KEY (outbox_id)
+  sequence bigint
 );
 ALTER TABLE t_tenant._outbox OWNER TO t_tenant_owner;
 GRANT DELETE, INSERT, SELECT, UPDATE ON t_tenant._outbox TO t_tenant;
@@ -258,6 +266,10 @@ CREATE INDEX "_i_b512d97e_createdAt" ON t_tenant."User" USING btree ("createdAt"
 CREATE INDEX "_i_b512d97e_managerId" ON t_tenant."User" USING btree ("managerId");
 
 CREATE INDEX _idempotency_expiry ON t_tenant._idempotency USING btree (expires_at);
+
+CREATE INDEX _outbox_new ON t_tenant._outbox USING btree (outbox_id) WHERE ((sequence IS NULL) AND (type <> 'auth.user.sync'::text));
+
+CREATE UNIQUE INDEX _outbox_sequence ON t_tenant._outbox USING btree (sequence) WHERE (sequence IS NOT NULL);
 
 CREATE INDEX _outbox_user_sync ON t_tenant._outbox USING btree (outbox_id) WHERE (type = 'auth.user.sync'::text);
 

@@ -62,6 +62,18 @@ export function forgetTokens(baseUrl: string): void {
   for (const key of tokens.keys()) if (key.startsWith(`["${baseUrl}",`)) tokens.delete(key);
 }
 
+/** The beginning of a stream of events, up to the end of the first one. */
+async function firstEvent({ body }: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const bytes of body!) {
+    text += decoder.decode(bytes, { stream: true });
+    const event = /\nid: .*?\n\n/s.exec(text);
+    if (event) return text.slice(0, event.index + event[0].length);
+  }
+  return text;
+}
+
 /** Calls below /api/v1. Without a token: as a stranger. */
 export function api(baseUrl: string, token?: string): Api {
   const send = async <T>(
@@ -86,7 +98,8 @@ export function api(baseUrl: string, token?: string): Api {
       redirect: 'manual',
       ...(body === undefined ? {} : { body: raw ? (body as string) : JSON.stringify(body) }),
     });
-    const text = await response.text();
+    const isStream = response.headers.get('content-type') === 'text/event-stream';
+    const text = isStream ? await firstEvent(response) : await response.text();
     const isJson = /^application\/(.*\+)?json/.test(response.headers.get('content-type') ?? '');
     const answer = {
       status: response.status,

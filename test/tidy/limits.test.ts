@@ -15,14 +15,7 @@ const LIMITS = new Proxy(CONFIGURED, {
 });
 
 /** Internal limits that callers do not reach directly. */
-const INTERNAL: readonly (keyof typeof CONFIGURED)[] = [
-  'bus_timeout_ms',
-  'retries_serialization_max',
-  // No public operation streams events yet.
-  'event_streams_of_caller_max',
-  'event_streams_of_tenant_max',
-  'event_streams_max',
-];
+const INTERNAL: readonly (keyof typeof CONFIGURED)[] = ['bus_timeout_ms', 'retries_serialization_max'];
 
 const number = (value: number): string => value.toLocaleString('en-GB');
 const bytes = (value: number): string =>
@@ -70,6 +63,17 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
     `${LIMITS.idempotency_retention_hours} hours`,
   ],
   'cursor of changes': [`${LIMITS.event_retention_days} days`],
+  '[events](events.md)': [
+    `${LIMITS.event_retention_days} days`,
+    `${LIMITS.events_take_max} on a page`,
+    `${number(LIMITS.events_scan_max)} looked at`,
+  ],
+  'wait for events': [`${LIMITS.events_wait_seconds_max} s`],
+  'streams and waits of events': [
+    `${LIMITS.event_streams_of_caller_max} of a caller`,
+    `${LIMITS.event_streams_of_tenant_max} of a tenant`,
+    `${number(LIMITS.event_streams_max)} of a gateway`,
+  ],
   'deleted records': [`${LIMITS.recycle_bin_days} days`],
   'records deleted along': [number(LIMITS.delete_cascade_max)],
   'comment of a transition': [number(LIMITS.comment_max_chars)],

@@ -2,7 +2,7 @@
 import { CARRIED_OUT, type CreateBody } from '../../../contracts/bulk.ts';
 import type { ObjectColumns } from '../../../contracts/data/columns.ts';
 import { operationRow } from '../../../contracts/operations.ts';
-import type { Asker, RequestContext } from '../../../lib/context.ts';
+import { type Asker, askerOf, type RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { givesAccess } from '../../../lib/operation.ts';
 import type { BulkDeps } from '../deps.ts';
@@ -22,13 +22,8 @@ export function requireScope({ scopes }: Pick<RequestContext, 'scopes'>, { opera
  * The object as the user sees it. Throws when they may not do this to its records, now.
  * @throws PlatformError OBJECT_NOT_FOUND, OBJECT_PERMISSION_DENIED, TOKEN_REVOKED, API_ACCESS_DISABLED.
  */
-export async function permitted(
-  deps: Pick<BulkDeps, 'describe'>,
-  { requestId, tenantId, userId, clientId, deadline, deniedObjects }: Asker,
-  work: Work,
-): Promise<ObjectColumns> {
-  const asker = { requestId, tenantId, userId, clientId, deadline, ...(deniedObjects ? { deniedObjects } : {}) };
-  const object = await deps.describe(asker, work.objectApiName);
+export async function permitted(deps: Pick<BulkDeps, 'describe'>, caller: Asker, work: Work): Promise<ObjectColumns> {
+  const object = await deps.describe(askerOf(caller), work.objectApiName);
   const needs = NEEDS[work.operation].find((permission) => !object.may[permission]);
   if (needs) throw denied(work, needs, `You lack the permission to ${needs} records of ${work.objectApiName}.`);
   if (work.conflictPolicy === 'lastWriteWins' && !object.may.modifyAll)

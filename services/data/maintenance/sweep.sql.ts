@@ -1,7 +1,6 @@
 /** The statements that remove expired rows, each a bounded number of them, oldest first. `schema` is quoted. */
 import { LIMITS } from '../../../lib/limits.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { USER_SYNC } from '../users/rules.ts';
 
 /** Rows removed by one statement, so that it never holds many locks. */
 export const BATCH_ROWS = 5_000;
@@ -43,29 +42,28 @@ function sharesOfRemoved(schema: string): string {
 
 export interface RemovedEvents {
   readonly count: number;
-  /** The last event that was removed; null: none was. */
+  /** Number of the last event that was removed; null: none was. */
   readonly last: number | null;
 }
 
 /**
- * Removes events of the outbox after their retention, in the order of their ids, which is about that of time, so that
- * the primary key finds them and no write pays for another index. Where the oldest is still kept, one row is read.
- * `after`: the last event of the previous batch, so that what it removed is not passed again. Users that auth has not
- * been informed of remain, however old.
+ * Removes events after their retention, in the order of their numbers, so that what is left has no holes. `after`: the
+ * last number of the previous batch, so that the entries of removed rows in the index are not passed again. Events that
+ * have no number yet remain.
  */
 export function removeEventsStatement(schema: string, after: number): Statement {
-  const rows = `FROM ${schema}._outbox WHERE outbox_id > $1 AND type <> '${USER_SYNC}' ORDER BY outbox_id`;
-  const isExpired = (at: string): string => `${at} < now() - interval '${LIMITS.event_retention_days} days'`;
   return {
-    text: `WITH first AS MATERIALIZED (SELECT at ${rows} LIMIT 1),
-      oldest AS MATERIALIZED (
-        SELECT * FROM (SELECT outbox_id, at ${rows} LIMIT ${BATCH_ROWS}) event
-        WHERE (SELECT ${isExpired('at')} FROM first)),
+    text: `WITH oldest AS MATERIALIZED (
+        SELECT sequence, at < now() - interval '${LIMITS.event_retention_days} days' AS expired
+        FROM ${schema}._outbox WHERE sequence > $1 ORDER BY sequence LIMIT ${BATCH_ROWS}),
       removed AS (
-        DELETE FROM ${schema}._outbox event USING oldest
-        WHERE event.outbox_id = oldest.outbox_id AND ${isExpired('oldest.at')}
-        RETURNING event.outbox_id)
-      SELECT count(*)::int AS count, max(outbox_id) AS last FROM removed`,
+        DELETE FROM ${schema}._outbox
+        WHERE sequence > $1 AND sequence <= (SELECT max(sequence) FROM oldest)
+          AND sequence < coalesce((SELECT min(sequence) FROM oldest WHERE NOT expired), ${MAX_SEQUENCE})
+        RETURNING sequence)
+      SELECT count(*)::int AS count, max(sequence) AS last FROM removed`,
     values: [after],
   };
 }
+
+const MAX_SEQUENCE = '9223372036854775807';

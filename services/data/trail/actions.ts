@@ -7,11 +7,12 @@ import { listAudit } from './audit-list.ts';
 import { sealTenant } from './chain.ts';
 import { listChanges } from './changes.ts';
 import { recordAct, recordDenial, recordSignInDenial, recordSuppressed } from './denial.ts';
+import { readEventRecords } from './event-records.ts';
 import { listHistory } from './history.ts';
 import { recordsOfRequests, seenRecords } from './of-requests.ts';
 import { verifyTenant } from './verify.ts';
 
-export const trailActions = ({ read }: Handlers, database: Database, tenants: Tenants, stopping: AbortSignal) =>
+export const trailActions = ({ read, ask }: Handlers, database: Database, tenants: Tenants, stopping: AbortSignal) =>
   ({
     'history.list': read(listHistory),
     'changes.list': read(listChanges),
@@ -20,6 +21,7 @@ export const trailActions = ({ read }: Handlers, database: Database, tenants: Te
     'audit.deny': (ctx) => recordDenial(database, requestContext(ctx), ctx.params),
     'audit.note': (ctx) => recordAct(database, ctx.params),
     'audit.denySignIn': (ctx) => recordSignInDenial(database, ctx.params),
+    'events.read': ask('data.events.read', readEventRecords),
     'records.seen': (ctx) => seenRecords(database, tenants, ctx.params),
     'trail.ofRequests': (ctx) => recordsOfRequests(database, tenants, ctx.params),
     'audit.seal': async (ctx) => ({

@@ -1,7 +1,7 @@
 /** The statements that extend a tenant's chain of audit rows, and those that remove its expired beginning. */
 import { LIMITS } from '../../../lib/limits.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { type EpochRow, epochColumns } from './epoch.sql.ts';
+import { type EpochRow, epochColumns } from '../../../mixins/epoch/epoch.sql.ts';
 
 /** Rows sealed or removed in one transaction. */
 export const BATCH_ROWS = 2_000;

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Database, Tx } from '../../../mixins/database/database.ts';
+import { epochOf, inEpoch } from '../../../mixins/epoch/epoch.ts';
 import {
   BATCH_ROWS,
   type ChainEnd,
@@ -22,7 +23,6 @@ import {
   type UnsealedRow,
   unsealedRowsStatement,
 } from './chain.sql.ts';
-import { epochOf, inEpoch } from './epoch.ts';
 
 /** SHA-256 over the previous hash, the position (8 bytes, big endian) and the digest of the row. */
 export function linkHash(previous: Uint8Array, position: number, digest: Uint8Array): Buffer {

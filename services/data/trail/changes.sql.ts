@@ -11,12 +11,12 @@ import { firstUuidv7 } from '../../../lib/values/ids.ts';
 import { identifier, literal } from '../../../lib/values/sql-text.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
+import { type EpochRow, epochColumns } from '../../../mixins/epoch/epoch.sql.ts';
 import { columnName, fittingValues, recordJson, table } from '../sql.ts';
 import { VERSION_COLUMNS, type Versions } from '../view.ts';
 import { formerRow } from '../write/restore.sql.ts';
 import type { FeedAccess, SharingParent } from './changes-access.ts';
 import type { ChangeWindow, FeedPosition } from './changes-cursor.ts';
-import { type EpochRow, epochColumns } from './epoch.sql.ts';
 import { committedSince, committedWithin, type PastState, pastState } from './past-state.sql.ts';
 
 /** Entries of the audit trail in one window, about: transactions stay whole, and some are still running. */

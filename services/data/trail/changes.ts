@@ -13,6 +13,7 @@ import { parseListQuery } from '../../../lib/query/parse.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
+import { type Epoch, epochOf, inEpoch } from '../../../mixins/epoch/epoch.ts';
 import { visibleObject } from '../object-access.ts';
 import type { ReadDeps } from '../read/read.ts';
 import { checkedRow } from '../read/versions.ts';
@@ -38,7 +39,6 @@ import {
   snapshotUpTo,
   syncExpired,
 } from './changes-cursor.ts';
-import { type Epoch, epochOf, inEpoch } from './epoch.ts';
 import { pageReply } from './page.ts';
 
 /** A page that is not full by then is returned as it is. */

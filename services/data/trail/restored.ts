@@ -3,8 +3,8 @@
  * Source: docs/guides/operators.md#after-a-restore.
  */
 import type { Database } from '../../../mixins/database/database.ts';
-import { type RestoredRow, restoredStatement } from './epoch.sql.ts';
-import { hasPassed, renewEpoch, replicaError } from './epoch.ts';
+import { type RestoredRow, restoredStatement } from '../../../mixins/epoch/epoch.sql.ts';
+import { hasPassed, renewEpoch, replicaError } from '../../../mixins/epoch/epoch.ts';
 
 /** `begun`: there is a new epoch; `kept`: one was begun since the server was started. */
 interface RestoredTenant {

@@ -1,7 +1,7 @@
 /** The statements that check a tenant's audit rows and the history of its records against their chain. */
 import type { Statement } from '../../../mixins/database/statement.ts';
+import { type EpochRow, epochColumns } from '../../../mixins/epoch/epoch.sql.ts';
 import { LINKED, LINKED_DIGEST, linkedSql } from './chain.sql.ts';
-import { type EpochRow, epochColumns } from './epoch.sql.ts';
 
 /** Links and rows that one statement reads. */
 export const LINKS_PER_QUERY = 5_000;

@@ -4,8 +4,8 @@
  */
 import type { ChainProblem, Verification, VerifyPlace, VerifyRequest } from '../../../contracts/data/trail.ts';
 import type { Database, Tx } from '../../../mixins/database/database.ts';
+import { hasPassed } from '../../../mixins/epoch/epoch.ts';
 import { linkHash } from './chain.ts';
-import { hasPassed } from './epoch.ts';
 import {
   type HeadRow,
   type HistoryRow,

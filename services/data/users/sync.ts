@@ -72,7 +72,10 @@ function sendBatch(database: Database, tenantId: string, send: SendUser, failure
         failures.push(error);
       }
     }
-    if (sent.length) await tx.query(`DELETE FROM ${tx.schema}._outbox WHERE outbox_id = ANY($1::bigint[])`, [sent]);
+    if (sent.length)
+      await tx.query(`DELETE FROM ${tx.schema}._outbox WHERE type = '${USER_SYNC}' AND outbox_id = ANY($1::bigint[])`, [
+        sent,
+      ]);
     return rows.length;
   });
 }

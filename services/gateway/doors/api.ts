@@ -14,24 +14,33 @@ import { answer, chargeAddress } from '../pipeline/index.ts';
 import { allowed } from '../pipeline/router.ts';
 import type { Streams } from '../pipeline/streams.ts';
 import type { EventStreams } from './event-streams.ts';
+import type { WaitingRequests } from './waiting-requests.ts';
 
 export class ApiDoor implements DoorKeeper {
   readonly #edge: HttpEdge;
   readonly #gate: Gate;
   readonly #events: EventStreams;
+  readonly #waiting: WaitingRequests;
   readonly #contents: { readonly blobs: Blobs; readonly streams: Streams };
 
-  constructor(edge: HttpEdge, gate: Gate, { fileAnswers, events }: { fileAnswers: Streams; events: EventStreams }) {
+  constructor(
+    edge: HttpEdge,
+    gate: Gate,
+    { fileAnswers, events, waiting }: { fileAnswers: Streams; events: EventStreams; waiting: WaitingRequests },
+  ) {
     this.#edge = edge;
     this.#gate = gate;
     this.#events = events;
+    this.#waiting = waiting;
     this.#contents = { blobs: gate.blobs, streams: fileAnswers };
   }
 
   async answer(x: Exchange): Promise<void> {
     if (x.method === 'OPTIONS') return this.#answerOptions(x);
-    const reply = await answer(this.#gate, x);
+    const asked = performance.now();
+    let reply = await answer(this.#gate, x);
     mark();
+    if (reply.wait) reply = await this.#waiting.answer(x, reply, reply.wait, asked);
     if (reply.events && x.method === 'GET') this.#events.begin(x, reply.events, this.#edge.replyOptions());
     else if (reply.file) await sendContent(x, reply, reply.file, this.#contents, this.#edge.replyOptions());
     else sendReply(x, reply, this.#edge.replyOptions());

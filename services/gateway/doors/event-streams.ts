@@ -179,7 +179,7 @@ const isDue = ({ woken, readAt, pausedUntil }: Stream, now = performance.now()):
 const retry = (): string => `retry: ${Math.round(RETRY_MIN_MS + Math.random() * RETRY_SPREAD_MS)}\n\n`;
 
 const textOf = ({ events }: EventPage): string =>
-  events.map(({ id, type, data }) => `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`).join('');
+  events.map(({ id, type, data }) => `id: ${id}\nevent: ${type}\ndata: ${data}\n\n`).join('');
 
 /** Places of event streams. */
 export const EVENT_STREAMS = {

@@ -24,6 +24,8 @@ export interface Gate {
   readonly streamedBodies: Streams;
   readonly pieceHashes: PieceHashes;
   readonly runs: RunCalls;
+  /** Called when a mutation in the tenant has succeeded. */
+  readonly wrote: (tenantId: string) => void;
   /** Called with every call that a step refused. */
   readonly refused: (x: Call, error: unknown) => void;
 }

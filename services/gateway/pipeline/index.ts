@@ -177,6 +177,7 @@ async function forwardStreamed(gate: Gate, x: Call): Promise<OperationReply> {
   const { route, run } = x;
   const ended = (status: number): void => {
     if (run) gate.runs.settle(x, run.stepId, status);
+    noteWritten(gate, x, status);
   };
   try {
     const reply = await moveBody(gate, x, (body) =>
@@ -190,9 +191,20 @@ async function forwardStreamed(gate: Gate, x: Call): Promise<OperationReply> {
   }
 }
 
+/** Events of a change are delivered soon after it. */
+function noteWritten(gate: Gate, { route, session }: Call, status: number): void {
+  if (session && route.operation.mutation && status < 400) gate.wrote(session.tenantId);
+}
+
 function forward(gate: Gate, x: Call): Promise<OperationReply> {
   const { route, run } = x;
-  const ended = run ? (status: number): void => gate.runs.settle(x, run.stepId, status) : undefined;
+  const ended =
+    run || route.operation.mutation
+      ? (status: number): void => {
+          if (run) gate.runs.settle(x, run.stepId, status);
+          noteWritten(gate, x, status);
+        }
+      : undefined;
   return ask(gate, x, route.operation.action, x.asked, requestContextOf(x), ended).catch((error) => {
     // Services that demand a stronger sign-in do not know where their caller finds out how to get a token.
     const demanded = error instanceof PlatformError && error.code === 'AUTHENTICATION_INSUFFICIENT';

@@ -1,5 +1,6 @@
 /** `GET /capabilities`: what this platform can do, for machines. Source: docs/reference/operations.md. */
 
+import { EVENT_CAPABILITIES } from '../../../contracts/events.ts';
 import { DOCUMENT_TOOLS, MCP_PATH, MCP_VERSIONS } from '../../../contracts/mcp.ts';
 import { OPERATION_RESOURCES, OPERATION_TOOLS } from '../../../contracts/mcp-offers.ts';
 import { anonymousPolicy, connectionPolicies, type RateDefaults } from '../../../contracts/ratelimit.ts';
@@ -70,7 +71,7 @@ export function capabilities(operations: readonly Operation[], baseUrl: string, 
         'urn:ietf:params:oauth:grant-type:device_code',
       ],
     },
-    events: { types: [], delivery: [], retentionHours: LIMITS.event_retention_days * 24 },
+    events: { ...EVENT_CAPABILITIES, retentionHours: LIMITS.event_retention_days * 24 },
     metadata: { formatVersion: 1, types: COMPONENT_TYPES },
     mcp: {
       endpoint: baseUrl + MCP_PATH,

@@ -146,9 +146,10 @@ DO $do$ BEGIN
       END $$ $create$, current_schema());
 END $do$;
 
--- Events to deliver.
+-- Events: written in the transaction of what they tell about, and numbered by the relay of the service events once they are
+-- committed. Readers of events see numbered rows only, so that no smaller number appears later, and numbers have no holes.
 CREATE TABLE _outbox (
-  outbox_id      bigint         GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  outbox_id      bigint         GENERATED ALWAYS AS IDENTITY,
   at             timestamptz(3) NOT NULL DEFAULT now(),
   type           text           NOT NULL,
   object         text,
@@ -161,8 +162,18 @@ CREATE TABLE _outbox (
   data           jsonb          NOT NULL,
   sequence       bigint
 );
+-- No primary key: a row is in one of these indexes at a time, so a write pays for one of them. Statements repeat the conditions.
+CREATE INDEX _outbox_new ON _outbox (outbox_id) WHERE sequence IS NULL AND type <> 'auth.user.sync';
+CREATE UNIQUE INDEX _outbox_sequence ON _outbox (sequence) WHERE sequence IS NOT NULL;
 -- After each change of a user, the events that auth has not received yet.
 CREATE INDEX _outbox_user_sync ON _outbox (outbox_id) WHERE type = 'auth.user.sync';
+
+-- The number of the last event; exactly one row, which the relay locks while it numbers.
+CREATE TABLE _event_head (
+  singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+  sequence  bigint  NOT NULL DEFAULT 0
+);
+INSERT INTO _event_head DEFAULT VALUES;
 
 -- Deleted records, restorable for 30 days; tables of objects and their indexes hold only live records.
 CREATE TABLE _recycle_bin (
@@ -366,7 +377,7 @@ BEGIN
   EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON _state, _idempotency, _confirmations, _outbox, _recycle_bin, _shares,
     _revoked_shares, _external_ids, _deprovisioned_users TO %I', tenant);
   EXECUTE format('GRANT SELECT, INSERT ON _history, _audit, _audit_chain TO %I', tenant);
-  EXECUTE format('GRANT SELECT, UPDATE ON _audit_head TO %I', tenant);
+  EXECUTE format('GRANT SELECT, UPDATE ON _audit_head, _event_head TO %I', tenant);
   EXECUTE format('GRANT SELECT ON _epoch TO %I', tenant);
   EXECUTE format('GRANT EXECUTE ON FUNCTION _renew_epoch TO %I', tenant);
   EXECUTE format('GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA %1$I TO %1$I', tenant);

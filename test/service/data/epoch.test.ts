@@ -7,8 +7,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { Database, type Tx } from '../../../mixins/database/database.ts';
+import { renewEpoch } from '../../../mixins/epoch/epoch.ts';
 import { sealTenant } from '../../../services/data/trail/chain.ts';
-import { renewEpoch } from '../../../services/data/trail/epoch.ts';
 import { verifyTenant } from '../../../services/data/trail/verify.ts';
 import { createWorld, type World } from './world.ts';
 

@@ -129,7 +129,9 @@ function pageOf({ log, cursors }: StreamedStage, cursor: string | undefined): Ev
   cursors.push(cursor);
   const from = Number(cursor ?? 0);
   const to = Math.min(from + 2, log.length);
-  const events = log.slice(from, to).map((text, i) => ({ id: String(from + i + 1), type: 'noted', data: { text } }));
+  const events = log
+    .slice(from, to)
+    .map((text, i) => ({ id: String(from + i + 1), type: 'noted', data: JSON.stringify({ text }) }));
   return { events, cursor: String(to), topics: ['notes'], more: to < log.length };
 }
 

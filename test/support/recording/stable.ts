@@ -20,6 +20,9 @@ const PATTERN = new RegExp(
     '(?<request>\\breq_[0-9A-HJKMNP-TV-Z]{26}\\b)',
     '(?<time>\\b\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(?:\\.\\d+)?(?:Z|[+-]\\d\\d:\\d\\d))',
     '(?<day>\\b\\d{4}-\\d\\d-\\d\\d\\b)',
+    '(?<position>\\bc1\\.[\\w-]{60,})',
+    '(?<sequence>\\b0\\d{19}\\b)',
+    '(?<retry>\\bretry: \\d+)',
     '(?<address>\\b127\\.0\\.0\\.1\\b)',
   ].join('|'),
   'g',
@@ -98,6 +101,9 @@ export class Stable {
       if (groups['request']) return this.#replaced(found, request);
       if (groups['time']) return this.#replaced(found, () => this.#time(found));
       if (groups['day']) return new Date(Date.parse(found) + this.#shift).toISOString().slice(0, 10);
+      if (groups['position']) return this.#replaced(found, cursor);
+      if (groups['sequence']) return '00000000000000004711';
+      if (groups['retry']) return 'retry: 2000';
       return '192.0.2.10';
     });
   }

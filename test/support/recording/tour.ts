@@ -38,6 +38,7 @@ export async function tour(platform: TestPlatform, recorder: Recorder): Promise<
   await discover(company);
   await findInvoices(company);
   await winCustomer(company);
+  await follow(company);
   await keepContacts(company);
   await settleInvoices(company);
   await shareOpportunity(company);
@@ -281,6 +282,14 @@ async function importAccounts({ recorder, ada }: Company): Promise<void> {
   const other = await ada.post('/bulk/jobs', { ...body, format: 'ndjson' });
   await recorder.example(ada, 'bulk.jobs.cancel', { path: { jobId: other.body.jobId } });
   await recorder.example(ada, 'bulk.jobs.delete', { path: { jobId: other.body.jobId } });
+}
+
+async function follow({ recorder, sam }: Company): Promise<void> {
+  const { oldestCursor } = (await sam.get('/events?take=1')).body;
+  const query = { cursor: oldestCursor, types: 'data.record.updated', payload: 'full', take: '1' };
+  await until(async () => (await sam.get(`/events?${new URLSearchParams(query)}`)).body.records.length === 1);
+  await recorder.example(sam, 'events.items.list', { query });
+  await recorder.example(sam, 'events.stream.get', { query: { cursor: oldestCursor, types: 'data.record.created' } });
 }
 
 async function buildDashboard({ recorder, mia }: Company): Promise<void> {

@@ -1,6 +1,6 @@
 /** Identifies a database and checks that an epoch was made for it. */
 import assert from 'node:assert/strict';
-import { hasPassed, shifted } from '../../../services/data/trail/epoch.ts';
+import { hasPassed, shifted } from '../../../mixins/epoch/epoch.ts';
 
 describe('the epoch of a tenant', () => {
   const row = {

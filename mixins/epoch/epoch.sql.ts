@@ -1,5 +1,5 @@
 /** The statements about the epoch of a tenant. */
-import type { Statement } from '../../../mixins/database/statement.ts';
+import type { Statement } from '../database/statement.ts';
 
 export interface EpochRow {
   readonly epoch: string;

@@ -6,8 +6,8 @@
  * Source: docs/decisions/epochs.md.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { PlatformError } from '../../../lib/errors/platform-error.ts';
-import { type Database, sqlState } from '../../../mixins/database/database.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
+import { type Database, sqlState } from '../database/database.ts';
 import { type EpochRow, RENEWAL_LIMITS, renewEpochStatement } from './epoch.sql.ts';
 
 export interface Epoch {
@@ -56,10 +56,15 @@ export function hasPassed(row: EpochRow, ...seen: (string | null)[]): boolean {
   return here !== place || BigInt(lastTx) >= end || seen.some((snapshot) => snapshot !== null && endOf(snapshot) > end);
 }
 
+/** Throws within `inEpoch` when the epoch must be renewed, or cannot be known. */
+export function requireEpoch(row: EpochRow, passed = hasPassed(row)): void {
+  if (row.here === null) throw replicaError();
+  if (passed) throw new EpochPassed(row.epoch, row.here);
+}
+
 /** The epoch as a statement saw it. `seen`: snapshots of the past. Throws within `inEpoch` when it must be renewed. */
 export function epochOf(row: EpochRow, ...seen: (string | null)[]): Epoch {
-  if (row.here === null) throw replicaError();
-  if (hasPassed(row, ...seen)) throw new EpochPassed(row.epoch, row.here);
+  requireEpoch(row, hasPassed(row, ...seen));
   return { epoch: row.epoch, snapshot: shifted(row.serverSnapshot, BigInt(row.txOffset)) };
 }
 

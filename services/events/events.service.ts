@@ -1,0 +1,75 @@
+import type { ServiceSchema } from 'moleculer';
+import { type ActionContext, type ActionHandlers, broadcast, call, type EventHandlers } from '../../contracts/call.ts';
+import { type EventsActions, eventsTopic } from '../../contracts/events.ts';
+import { type RequestContext, requestContext } from '../../lib/context.ts';
+import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import { periodicQueue } from '../../mixins/jobs/queue.ts';
+import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
+import { logFailure, warnOf } from '../../mixins/log-failure.ts';
+import type { Platform } from '../../mixins/platform.ts';
+import { sealingKeys } from '../../mixins/sealing-keys.ts';
+import type { EventsDeps } from './deps.ts';
+import { Relay, relayTenant } from './log/relay.ts';
+import { registerNumbers } from './numbers.ts';
+import { listEvents, streamEvents } from './read/list.ts';
+
+/** Wake-ups may be lost, and changes of jobs send none. */
+const RELAY = periodicQueue('events.relay', { everySeconds: 20, pollSeconds: 10, firstAfterSeconds: 2 });
+const TENANTS_PER_PAGE = 500;
+const LEFT = 'New events of a tenant have no numbers yet; the next round tries again.';
+
+/** The Moleculer schema of events: it declares and delegates. */
+export default async function eventsService(platform: Platform): Promise<ServiceSchema> {
+  const { database, broker, config, jobs, log } = platform;
+  const deps: EventsDeps = {
+    database,
+    sealingKeys: await sealingKeys(platform, 'cursors of events'),
+    baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
+    readRecords: (question) => call(broker, 'data.events.read', question),
+  };
+  const relay = new Relay({
+    relay: (tenantId) => relayTenant(database, tenantId),
+    numbered: (tenantId) => broadcast(broker, 'gateway.streams.wake', { topics: [eventsTopic(tenantId)] }),
+    failed: (tenantId, error) => warnOf(log, error, LEFT, { tenantId }),
+  });
+  const answer =
+    <Input extends OperationCall>(
+      handler: (deps: EventsDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
+    ) =>
+    (ctx: ActionContext<Input>): Promise<OperationReply> => {
+      const request = requestContext(ctx);
+      return handler(deps, request, ctx.params).catch((error: unknown) => {
+        logFailure(log, ctx.params.operationId, request.requestId, error);
+        throw error;
+      });
+    };
+
+  return {
+    name: 'events',
+    actions: {
+      'items.list': answer(listEvents),
+      'stream.get': answer(streamEvents),
+    } satisfies ActionHandlers<'events', EventsActions>,
+    events: {
+      'events.log.written'(ctx) {
+        relay.wake(ctx.params.tenantIds);
+      },
+      'metadata.schema.changed'(ctx) {
+        relay.wake([ctx.params.tenantId]);
+      },
+    } satisfies EventHandlers,
+    created() {
+      registerNumbers(platform.metrics, relay);
+    },
+    async started() {
+      await repeatForTenants(jobs, {
+        queue: RELAY,
+        alsoSuspended: true,
+        tenants: (after) =>
+          call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
+        work: (tenantId) => relay.run(tenantId),
+        failed: (tenantId, error) => warnOf(log, error, LEFT, { tenantId }),
+      });
+    },
+  };
+}

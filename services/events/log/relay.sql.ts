@@ -1,0 +1,29 @@
+/** The statements of the relay. `schema` is quoted. */
+import type { Statement } from '../../../mixins/database/statement.ts';
+
+/** Events numbered by one transaction, which holds up the relay of other processes and nothing else. */
+export const BATCH_ROWS = 2_000;
+
+/** Rows for auth, which data sends and removes, are no events. An index holds the rows of this condition alone. */
+const IS_NEW = "sequence IS NULL AND type <> 'auth.user.sync'";
+
+/** Locks the head of the log; no row: there is nothing to number. */
+export const lockHeadStatement = (schema: string): Statement => ({
+  text: `SELECT sequence FROM ${schema}._event_head
+    WHERE EXISTS (SELECT FROM ${schema}._outbox WHERE ${IS_NEW}) FOR UPDATE`,
+});
+
+/** Numbers the oldest new events that are committed, behind the last one. */
+export const numberStatement = (schema: string): Statement => ({
+  text: `WITH fresh AS MATERIALIZED (
+      SELECT outbox_id, row_number() OVER (ORDER BY outbox_id) AS place FROM (
+        SELECT outbox_id FROM ${schema}._outbox WHERE ${IS_NEW} ORDER BY outbox_id LIMIT ${BATCH_ROWS}) oldest),
+    numbered AS (
+      UPDATE ${schema}._outbox event SET sequence = head.sequence + fresh.place
+      FROM fresh, ${schema}._event_head head
+      WHERE event.outbox_id = fresh.outbox_id AND event.sequence IS NULL AND event.type <> 'auth.user.sync'
+      RETURNING event.sequence),
+    counted AS (SELECT count(*)::int AS count FROM numbered)
+    UPDATE ${schema}._event_head head SET sequence = head.sequence + counted.count FROM counted
+    RETURNING counted.count`,
+});

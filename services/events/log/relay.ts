@@ -1,0 +1,67 @@
+/**
+ * The relay numbers the events of a tenant once they are committed. Writers insert them while they hold the locks of what
+ * they change, so events of one record get their ids in the order of its versions, but transactions commit in any order.
+ * Each process may relay: the head of the log is locked while events are numbered, and what was seen to be new is looked
+ * up again under that lock. A process that dies leaves everything or nothing. Source: docs/decisions/event-log.md.
+ */
+import type { Database } from '../../../mixins/database/database.ts';
+import { BATCH_ROWS, lockHeadStatement, numberStatement } from './relay.sql.ts';
+
+/** Numbers what is new; answers how many events there were. */
+export async function relayTenant(database: Database, tenantId: string): Promise<number> {
+  for (let numbered = 0; ; ) {
+    const count = await database.tenantTransaction(tenantId, async (tx) => {
+      if (!(await tx.first(lockHeadStatement(tx.schema)))) return 0;
+      // A statement of its own: it has to see what the relay that held the lock before has numbered.
+      return (await tx.one<{ count: number }>(numberStatement(tx.schema))).count;
+    });
+    numbered += count;
+    if (count < BATCH_ROWS) return numbered;
+  }
+}
+
+/** Tenants that one process relays at a time, on wake-ups. */
+const AT_ONCE = 2;
+
+interface RelayOptions {
+  readonly relay: (tenantId: string) => Promise<number>;
+  /** Called after events were numbered. */
+  readonly numbered: (tenantId: string) => void;
+  /** The next round of all tenants tries again. */
+  readonly failed: (tenantId: string, error: unknown) => void;
+}
+
+/** Relays the tenants it is woken for, each once at a time, and once more when it is woken meanwhile. */
+export class Relay {
+  readonly #options: RelayOptions;
+  readonly #waiting = new Set<string>();
+  readonly #working = new Set<string>();
+  /** Events that this process has numbered. */
+  numbered = 0;
+
+  constructor(options: RelayOptions) {
+    this.#options = options;
+  }
+
+  wake(tenantIds: readonly string[]): void {
+    for (const tenantId of tenantIds) this.#waiting.add(tenantId);
+    for (const tenantId of this.#waiting) {
+      if (this.#working.size >= AT_ONCE) return;
+      if (this.#working.has(tenantId)) continue;
+      this.#waiting.delete(tenantId);
+      this.#working.add(tenantId);
+      void this.run(tenantId)
+        .catch((error: unknown) => this.#options.failed(tenantId, error))
+        .finally(() => {
+          this.#working.delete(tenantId);
+          this.wake([]);
+        });
+    }
+  }
+
+  async run(tenantId: string): Promise<void> {
+    const count = await this.#options.relay(tenantId);
+    this.numbered += count;
+    if (count > 0) this.#options.numbered(tenantId);
+  }
+}
