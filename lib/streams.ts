@@ -40,9 +40,11 @@ export interface PieceOf {
   readonly from: number;
 }
 
-/** Nothing was stored. The gateway does not wait for the answer to this. */
+/** The blob was not stored, as far as is known. The gateway does not wait for the answer to this. */
 interface FailedBlob {
   readonly key: string;
+  /** The store had all bytes and did not say what became of them, so that they may be there, or come yet. */
+  readonly mayBeStored: boolean;
   /** null: the client has gone. */
   readonly failed: ErrorCode | null;
 }

@@ -20,7 +20,7 @@ export interface Blobs {
    * source no faster than the store accepts it. Throws SERVICE_UNAVAILABLE, or the reason of `signal` once it is aborted.
    */
   write(key: string, source: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<void>;
-  /** Throws when the blob does not exist. The caller must begin to read: a source that is never read keeps its file or connection. */
+  /** Throws SERVICE_UNAVAILABLE, also when the blob does not exist. The caller must begin to read: a source that is never read keeps its file or connection. */
   read(key: string, range: Range): Promise<AsyncIterable<Uint8Array>>;
   /** Succeeds also when the blob does not exist. */
   remove(key: string): Promise<void>;
@@ -35,8 +35,6 @@ export function checkKey(key: string): void {
 
 export const newBlobKey = (folder: string): string => `${folder}/${uuidv7()}`;
 
-export const blobMissing = (key: string, cause: unknown): Error => new Error(`There is no blob ${key}.`, { cause });
-
 /** The result of a call to the store. Throws SERVICE_UNAVAILABLE when it fails, or the reason of the signal once it is aborted. */
 export async function ofStore<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
@@ -48,7 +46,14 @@ export async function ofStore<T>(work: Promise<T>, signal?: AbortSignal): Promis
 }
 
 export const storeFailure = (cause: unknown): PlatformError =>
-  new PlatformError('SERVICE_UNAVAILABLE', 'The store of file contents does not answer. Try again.', {
-    cause,
-    retryAfterSeconds: 5,
-  });
+  unavailable('The store of file contents does not answer. Try again.', cause);
+
+/** A key leads to nothing: the wrong store, or one that was put back to an earlier time. An operator can bring the bytes back. */
+export const blobMissing = (key: string, cause: unknown): PlatformError =>
+  unavailable(
+    'The store does not have the bytes of the content. Try again later.',
+    new Error(`There is no blob ${key}.`, { cause }),
+  );
+
+const unavailable = (message: string, cause: unknown): PlatformError =>
+  new PlatformError('SERVICE_UNAVAILABLE', message, { cause, retryAfterSeconds: 5 });

@@ -18,6 +18,7 @@ export class CheckedBytes implements AsyncIterable<Uint8Array> {
   readonly #hash = createHash('sha256');
   #bytes = 0;
   #sha256: string | null = null;
+  #passed = false;
 
   constructor(source: AsyncIterable<Uint8Array>, expected: Expected) {
     this.#source = source;
@@ -26,6 +27,11 @@ export class CheckedBytes implements AsyncIterable<Uint8Array> {
 
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /** All bytes have passed, and are as they should be. */
+  get passed(): boolean {
+    return this.#passed;
   }
 
   /** In lower-case hex. Throws before all bytes have passed. */
@@ -49,5 +55,6 @@ export class CheckedBytes implements AsyncIterable<Uint8Array> {
         'UPLOAD_CHECKSUM_MISMATCH',
         'The body does not have the SHA-256 that Content-Digest declares.',
       );
+    this.#passed = true;
   }
 }

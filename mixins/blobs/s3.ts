@@ -24,6 +24,8 @@ const PART_BYTES = 5 * 1024 * 1024;
 const CONNECT_MS = 5_000;
 /** Time limit of each attempt. */
 const ANSWER_MS = 30_000;
+/** The same until the first byte of what is read: all attempts leave a request the time to say that the store is away. */
+const READ_ANSWER_MS = 10_000;
 const ATTEMPTS = 2;
 
 export class S3Blobs implements Blobs {
@@ -83,7 +85,7 @@ export class S3Blobs implements Blobs {
   async read(key: string, { from, bytes }: Range): Promise<Readable> {
     const range = { ...this.#at(key), Range: `bytes=${from}-${from + bytes - 1}` };
     try {
-      const { Body } = await this.#client.send(new GetObjectCommand(range));
+      const { Body } = await this.#client.send(new GetObjectCommand(range), { requestTimeout: READ_ANSWER_MS });
       if (!(Body instanceof Readable)) throw new Error('Assertion failed: Node gets bodies as streams');
       return Body;
     } catch (error) {

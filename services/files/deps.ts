@@ -3,6 +3,7 @@ import type { DataActions } from '../../contracts/data.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
 import type { Blobs } from '../../mixins/blobs/blobs.ts';
 import type { Database } from '../../mixins/database/database.ts';
+import type { FairQueue } from '../../mixins/fair-queue.ts';
 import type { Jobs } from '../../mixins/jobs/jobs.ts';
 
 type Asked<K extends keyof DataActions> = (question: DataActions[K]['params']) => Promise<DataActions[K]['result']>;
@@ -16,6 +17,8 @@ export interface FilesDeps {
   readonly sealingKeys: SealingKeys;
   /** SHA-256 of complete uploads, by id, while they are read for it. */
   readonly digests: Map<string, Promise<string>>;
+  /** Places for reading them: one content of gigabytes costs more than anything else that a request can ask for. */
+  readonly reading: FairQueue;
   readonly seen: Asked<'data.files.seen'>;
   readonly ofRecord: Asked<'data.files.ofRecord'>;
   readonly referenced: Asked<'data.files.referenced'>;

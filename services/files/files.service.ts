@@ -2,8 +2,10 @@ import type { ServiceSchema } from 'moleculer';
 import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
 import type { FilesActions } from '../../contracts/files.ts';
 import { type RequestContext, requestContext } from '../../lib/context.ts';
+import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import { FairQueue } from '../../mixins/fair-queue.ts';
 import { logFailure } from '../../mixins/log-failure.ts';
 import { orEarlier } from '../../mixins/mutation/earlier.ts';
 import type { Platform } from '../../mixins/platform.ts';
@@ -16,6 +18,14 @@ import { SCANS, scanContent } from './scan.ts';
 import { eraseContents, sweepPeriodically } from './sweep.ts';
 import { appendChunk, completeUpload, createUpload, deleteUpload, getUpload } from './uploads.ts';
 
+/** Complete uploads that a process reads at the same time, and that wait for their turn. */
+const READING = { places: 2, waitingPerHolder: LIMITS.file_uploads_of_tenant_max, waiting: 2_000 };
+
+const stillWaiting = (): PlatformError =>
+  new PlatformError('SERVICE_UNAVAILABLE', 'Too many uploads are being read. Send the same request again.', {
+    retryAfterSeconds: 5,
+  });
+
 /** The Moleculer schema of files: it declares and delegates. */
 export default async function filesService(platform: Platform): Promise<ServiceSchema> {
   const { database, blobs, jobs, broker, log, config } = platform;
@@ -26,6 +36,7 @@ export default async function filesService(platform: Platform): Promise<ServiceS
     scans: config.clamd !== null,
     sealingKeys: await sealingKeys(platform, 'cursors of file lists'),
     digests: new Map(),
+    reading: new FairQueue(READING, () => stillWaiting()),
     seen: (question) => call(broker, 'data.files.seen', question),
     ofRecord: (question) => call(broker, 'data.files.ofRecord', question),
     referenced: (question) => call(broker, 'data.files.referenced', question),

@@ -68,7 +68,7 @@ export function noteBlobSql(tenantId: string, key: string): Statement {
   );
 }
 
-/** Forgets a key under which nothing was stored. */
+/** Forgets a key under which nothing can be. */
 export function forgetBlobSql(tenantId: string, key: string): Statement {
   const sql = new Sql();
   return sql.statement(`DELETE FROM files.blobs b

@@ -32,14 +32,13 @@ import {
   type FileRow,
   fileSql,
   filesSql,
-  forgetBlobSql,
   type PartRow,
   partsSql,
   updateFileSql,
 } from './files.sql.ts';
 import { change, emitFile, withHeaders } from './mutation.ts';
 import { attachment, nameInHeader } from './names.ts';
-import { attach, makeFile, newBlob, refuseOverflow } from './store.ts';
+import { attach, forgetBlob, makeFile, newBlob, refuseOverflow } from './store.ts';
 
 export const createFile: Handler<'files.items.create', FilesDeps> = async (deps, request, given) => {
   const { tenantId } = request;
@@ -48,7 +47,7 @@ export const createFile: Handler<'files.items.create', FilesDeps> = async (deps,
   const target = recordInQuery(given.query);
   const call = withHeaders(given, name, declared);
   if (received && 'failed' in received) {
-    await deps.database.shared('files', tenantId, (tx) => tx.query(forgetBlobSql(tenantId, received.key)));
+    await forgetBlob(deps, tenantId, received);
     return { status: 204, body: null };
   }
   if (!received) {

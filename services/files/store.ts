@@ -12,6 +12,7 @@ import {
   deleteUploadSql,
   type FileRow,
   fileSql,
+  forgetBlobSql,
   insertFileSql,
   keepContentSql,
   noteBlobSql,
@@ -25,6 +26,15 @@ export async function newBlob({ database, blobs }: FilesDeps, tenantId: string):
   const key = blobs.newKey(tenantId);
   await database.shared('files', tenantId, (tx) => tx.query(noteBlobSql(tenantId, key)));
   return key;
+}
+
+/** Forgets a key under which nothing can be. What may be there is left to the sweep, which removes the bytes before their key. */
+export async function forgetBlob(
+  { database }: FilesDeps,
+  tenantId: string,
+  { key, mayBeStored }: { readonly key: string; readonly mayBeStored: boolean },
+): Promise<void> {
+  if (!mayBeStored) await database.shared('files', tenantId, (tx) => tx.query(forgetBlobSql(tenantId, key)));
 }
 
 /** Throws REQUEST_TOO_LARGE when the tenant has no room for `more` bytes. */

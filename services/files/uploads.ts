@@ -8,7 +8,7 @@ import { uuidv7 } from '../../lib/values/ids.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import { earlierReply } from '../../mixins/mutation/earlier.ts';
 import { requireRecord } from './access.ts';
-import { digestOf, headOf } from './bytes.ts';
+import { digestOf, headOf, inTime } from './bytes.ts';
 import { contentTypeOf } from './content-type.ts';
 import type { FilesDeps } from './deps.ts';
 import {
@@ -16,7 +16,6 @@ import {
   countUploadsSql,
   deleteUploadSql,
   type FileRow,
-  forgetBlobSql,
   insertUploadSql,
   noteDigestSql,
   type PartRow,
@@ -26,7 +25,7 @@ import {
 } from './files.sql.ts';
 import { created } from './items.ts';
 import { change } from './mutation.ts';
-import { makeFile, newBlob, refuseLonger, refuseOverflow, refuseTooMany } from './store.ts';
+import { forgetBlob, makeFile, newBlob, refuseLonger, refuseOverflow, refuseTooMany } from './store.ts';
 
 export const createUpload: Handler<'files.uploads.create', FilesDeps> = async (deps, request, call) => {
   const { tenantId, userId } = request;
@@ -63,7 +62,7 @@ export const appendChunk: Handler<'files.uploads.append', FilesDeps> = async (de
   const { body } = call;
   const { received } = body;
   if (received && 'failed' in received) {
-    await deps.database.shared('files', tenantId, (tx) => tx.query(forgetBlobSql(tenantId, received.key)));
+    await forgetBlob(deps, tenantId, received);
     return { body: null };
   }
   const upload = await openUpload(deps, request, call.path.uploadId);
@@ -99,7 +98,7 @@ export const completeUpload: Handler<'files.uploads.complete', FilesDeps> = asyn
     tx.all<PartRow>(partsSql(tenantId, { uploadId })),
   );
   const { sha256 } = call.body;
-  if ((upload.sha256 ?? sha256) !== sha256 || (await digestOfUpload(deps, tenantId, upload, parts)) !== sha256)
+  if ((upload.sha256 ?? sha256) !== sha256 || (await digestOfUpload(deps, request, upload, parts)) !== sha256)
     throw new PlatformError('UPLOAD_CHECKSUM_MISMATCH', 'What was uploaded does not have this SHA-256.');
   const target = targetOf(upload);
   if (target) await requireRecord(deps, request, target);
@@ -122,23 +121,35 @@ export const deleteUpload: Handler<'files.uploads.delete', FilesDeps> = (deps, r
     return { status: 204, body: null };
   });
 
-/** SHA-256 of a complete upload. Reads its bytes only if no gateway has hashed all of them on the way. */
+/**
+ * SHA-256 of a complete upload. Reads its bytes only if no gateway has hashed all of them on the way, in turn with those of
+ * other tenants. Throws SERVICE_UNAVAILABLE when that takes long: a later request finds what was read meanwhile.
+ */
 async function digestOfUpload(
-  { blobs, database, digests }: FilesDeps,
-  tenantId: string,
+  { blobs, database, digests, reading }: FilesDeps,
+  request: RequestContext,
   { uploadId, receivedSha256 }: UploadRow,
   parts: readonly PartRow[],
 ): Promise<string> {
   if (receivedSha256 !== null) return receivedSha256;
-  const underWay = digests.get(uploadId);
-  if (underWay) return underWay;
-  const digest = digestOf(blobs, parts).then(async (sha256) => {
-    // A client that timed out finds it with its next attempt, in any process.
-    await database.shared('files', tenantId, (tx) => tx.query(noteDigestSql(tenantId, uploadId, sha256)));
-    return sha256;
-  });
-  digests.set(uploadId, digest);
-  return digest.finally(() => digests.delete(uploadId));
+  const { tenantId, userId } = request;
+  let digest = digests.get(uploadId);
+  if (!digest) {
+    const read = async (): Promise<string> => {
+      // Another process may have read them while this one waited for its turn.
+      const upload = await database.shared('files', tenantId, (tx) =>
+        tx.first<UploadRow>(uploadSql(tenantId, uploadId, userId)),
+      );
+      if (!upload) throw uploadNotFound();
+      if (upload.receivedSha256 !== null) return upload.receivedSha256;
+      const sha256 = await digestOf(blobs, parts);
+      await database.shared('files', tenantId, (tx) => tx.query(noteDigestSql(tenantId, uploadId, sha256)));
+      return sha256;
+    };
+    digest = reading.run({ key: tenantId, max: 1 }, read).finally(() => digests.delete(uploadId));
+    digests.set(uploadId, digest);
+  }
+  return inTime(digest);
 }
 
 /** The upload of the caller, or UPLOAD_NOT_FOUND: nobody else can use it. */

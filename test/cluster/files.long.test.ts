@@ -39,7 +39,7 @@ describe('files while something fails', function () {
   const folder = temporaryFolder('s3-faults');
   const processes = new Map<Group, ServiceProcess>();
   const hanging = new Set<ServerResponse>();
-  let store: 'whole' | 'refuses' | 'hangs' | 'breaks' = 'whole';
+  let store: 'whole' | 'refuses' | 'hangs' | 'breaks' | 'silent' | 'drips' = 'whole';
   let bucket: Server;
   let nats: NatsServer;
   let database: TestDatabase;
@@ -86,6 +86,16 @@ describe('files while something fails', function () {
       if (store === 'whole') return answer(req, res);
       if (store === 'hangs') return void hanging.add(res);
       if (store === 'refuses') return void res.writeHead(503).end();
+      // Does what it is asked to, and nobody hears of it.
+      if (store === 'silent') {
+        res.end = () => res.destroy();
+        return answer(req, res);
+      }
+      // A content whose first bytes come at once, and the others never.
+      if (store === 'drips') {
+        hanging.add(res);
+        return void res.writeHead(206, { 'content-length': String(MIB) }).write(Buffer.alloc(1_000));
+      }
       // A content of which a part comes, and no more.
       res.writeHead(206, { 'content-length': String(MIB) }).write(Buffer.alloc(1_000), () => res.destroy());
     }).listen(0, '127.0.0.1');
@@ -239,6 +249,43 @@ describe('files while something fails', function () {
     await assert.rejects(read(fileId));
     store = 'whole';
     assert.ok((await read(fileId, { range: 'bytes=1000-' })).equals(bytes.subarray(1_000)));
+  });
+
+  it('the bytes that a store has kept without saying so are not forgotten', async () => {
+    const bytes = randomBytes(1_000);
+    store = 'silent';
+    refused(await post(sam, bytes), 503, 'SERVICE_UNAVAILABLE');
+    store = 'whole';
+    // The last test finds what is left in the bucket.
+    assert.equal((await insist(() => post(sam, bytes))).status, 201);
+  });
+
+  it('completing an upload whose bytes take long to read is a 503 in time, and goes on with a whole store', async () => {
+    const bytes = randomBytes(2 * MIB);
+    const at = await begin(bytes.length);
+    assert.equal((await insist(() => append(at, 0, bytes.subarray(0, MIB)))).status, 204);
+    // The next gateway does not know the hash of the first chunk.
+    await killAndStart('gateway');
+    assert.equal((await insist(() => append(at, MIB, bytes.subarray(MIB)))).status, 204);
+    const key = randomUUID();
+    store = 'drips';
+    const early = await complete(at, bytes, key);
+    refused(early, 503, 'SERVICE_UNAVAILABLE');
+    assert.ok(Number(early.headers.get('retry-after')) >= 1);
+    store = 'whole';
+    for (const res of hanging) res.destroy();
+    assert.equal((await insist(() => complete(at, bytes, key))).status, 201);
+  });
+
+  it('a content that is not in the store is a 503 that the operator hears of', async () => {
+    const { fileId } = (await insist(() => post(sam, Buffer.from('lost')))).body;
+    await owner.query(`UPDATE files.blobs SET key = key || '-gone' WHERE sha256 = $1`, [sha256(Buffer.from('lost'))]);
+    const reply = await sam.get(`/files/${fileId}/content`);
+    await owner.query(`UPDATE files.blobs SET key = replace(key, '-gone', '') WHERE sha256 = $1`, [
+      sha256(Buffer.from('lost')),
+    ]);
+    refused(reply, 503, 'SERVICE_UNAVAILABLE');
+    assert.match(processes.get('gateway')!.output(), /There is no blob/);
   });
 
   it('a client that goes in the middle of a file leaves none', async () => {

@@ -51,7 +51,8 @@ export async function moveBody(
     try {
       await gate.blobs.write(key, bytes, abortion.signal);
     } catch (error) {
-      conclude({ key, failed: error instanceof PlatformError ? error.code : null }).catch(() => {});
+      const failed = error instanceof PlatformError ? error.code : null;
+      conclude({ key, mayBeStored: bytes.passed, failed }).catch(() => {});
       throw error;
     } finally {
       gate.streamedBodies.bytes += bytes.bytes;

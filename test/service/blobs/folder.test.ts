@@ -35,7 +35,7 @@ describe('Blobs in a folder', function () {
     await once(child.stdout, 'data');
     child.kill('SIGKILL');
     await once(child, 'close');
-    await assert.rejects(new FolderBlobs(folder).read('a/killed', { from: 0, bytes: 1 }), /There is no blob/);
+    await assert.rejects(new FolderBlobs(folder).read('a/killed', { from: 0, bytes: 1 }), /does not have the bytes/);
     const [leftover, ...more] = filesOf(folder);
     assert.ok(leftover && more.length === 0, 'one file is left');
     const write = (key: string): Promise<void> =>

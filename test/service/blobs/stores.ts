@@ -23,7 +23,15 @@ export function describeStore(open: () => Blobs): void {
   before(() => {
     blobs = open();
   });
-  const isMissing = (key: string) => assert.rejects(blobs.read(key, { from: 0, bytes: 1 }), /There is no blob/);
+  const isMissing = (key: string) =>
+    assert.rejects(
+      blobs.read(key, { from: 0, bytes: 1 }),
+      (error) =>
+        error instanceof PlatformError &&
+        error.code === 'SERVICE_UNAVAILABLE' &&
+        error.cause instanceof Error &&
+        error.cause.message === `There is no blob ${key}.`,
+    );
 
   for (const size of SIZES)
     it(`gives back ${size} bytes, in whole and in part`, async () => {

@@ -139,7 +139,7 @@ describe('A streamed body', function () {
     const { status, json } = await upload(BYTES, { ...KEY, ...digestOf(randomBytes(3)) });
     assert.deepEqual([status, json['code']], [409, 'UPLOAD_CHECKSUM_MISMATCH']);
     const { received } = streamed.calls[1]!.body;
-    assert.deepEqual(received, { key: received?.key, failed: 'UPLOAD_CHECKSUM_MISMATCH' });
+    assert.deepEqual(received, { key: received?.key, mayBeStored: false, failed: 'UPLOAD_CHECKSUM_MISMATCH' });
     assert.ok(!existsSync(file(received?.key)));
     assert.deepEqual(incomplete(), []);
   });
@@ -156,7 +156,7 @@ describe('A streamed body', function () {
     request.destroy();
     await until(() => streamed.calls.length === 2);
     const { received } = streamed.calls[1]!.body;
-    assert.deepEqual(received, { key: received?.key, failed: null });
+    assert.deepEqual(received, { key: received?.key, mayBeStored: false, failed: null });
     assert.deepEqual(incomplete(), []);
   });
 
