@@ -24,7 +24,7 @@ const PART_BYTES = 5 * 1024 * 1024;
 const CONNECT_MS = 5_000;
 /** Time limit of each attempt. */
 const ANSWER_MS = 30_000;
-/** The same until the first byte of what is read: all attempts leave a request the time to say that the store is away. */
+/** Time limit of a read until its first byte, in each attempt, and from one to the next: a request can say in time that the store is away. */
 const READ_ANSWER_MS = 10_000;
 const ATTEMPTS = 2;
 
@@ -82,12 +82,12 @@ export class S3Blobs implements Blobs {
     }
   }
 
-  async read(key: string, { from, bytes }: Range): Promise<Readable> {
+  async read(key: string, { from, bytes }: Range): Promise<AsyncIterable<Uint8Array>> {
     const range = { ...this.#at(key), Range: `bytes=${from}-${from + bytes - 1}` };
     try {
       const { Body } = await this.#client.send(new GetObjectCommand(range), { requestTimeout: READ_ANSWER_MS });
       if (!(Body instanceof Readable)) throw new Error('Assertion failed: Node gets bodies as streams');
-      return Body;
+      return untilItStops(Body);
     } catch (error) {
       throw error instanceof NoSuchKey ? blobMissing(key, error) : await ofStore(Promise.reject(error));
     }
@@ -100,6 +100,24 @@ export class S3Blobs implements Blobs {
   #at(key: string): { Bucket: string; Key: string } {
     checkKey(key);
     return { Bucket: this.#bucket, Key: this.#prefix + key };
+  }
+}
+
+/** The chunks of a body. Fails when the store sends nothing for long while one is awaited: who reads holds a place meanwhile. */
+async function* untilItStops(body: Readable): AsyncGenerator<Uint8Array> {
+  const chunks: AsyncIterator<Uint8Array> = body[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const timer = setTimeout(
+        () => body.destroy(new Error('The store has stopped in the middle of a content.')),
+        READ_ANSWER_MS,
+      );
+      const next = await chunks.next().finally(() => clearTimeout(timer));
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    body.destroy();
   }
 }
 

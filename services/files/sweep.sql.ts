@@ -4,7 +4,7 @@ import { Sql } from '../../mixins/database/sql.ts';
 import type { Statement } from '../../mixins/database/statement.ts';
 import type { FileRow } from './files.sql.ts';
 
-/** No request can still use a blob that was noted this long ago: twice BLOB_TAKEN_HOURS of files.sql.ts. */
+/** No request can still use a blob that has belonged to nothing for this long: twice BLOB_TAKEN_HOURS of files.sql.ts. */
 const UNUSED_HOURS = 24;
 
 const AGAIN = `now() + make_interval(days => ${LIMITS.file_unattached_days})`;

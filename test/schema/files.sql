@@ -136,6 +136,8 @@ CREATE INDEX files_unchecked ON files.files USING btree (tenant_id, created_at) 
 
 CREATE INDEX uploads_expiry ON files.uploads USING btree (tenant_id, expires_at);
 
+CREATE TRIGGER note_again BEFORE UPDATE ON files.blobs FOR EACH ROW WHEN (((num_nonnulls(old.upload_id, old.sha256) > 0) AND (num_nonnulls(new.upload_id, new.sha256) = 0))) EXECUTE FUNCTION files.note_again();
+
 CREATE TRIGGER count_bytes AFTER INSERT OR DELETE ON files.files FOR EACH ROW EXECUTE FUNCTION files.count_bytes();
 
 CREATE TRIGGER count_bytes AFTER INSERT OR DELETE ON files.uploads FOR EACH ROW EXECUTE FUNCTION files.count_bytes();
@@ -162,6 +164,8 @@ CREATE FUNCTION files.count_bytes() RETURNS trigger LANGUAGE plpgsql -- body ae7
 
 CREATE FUNCTION files.hold(uuid,uuid[]) RETURNS TABLE(file_id uuid, created_by_id uuid, object_api_name text, record_id uuid) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body b71da90c8ffd
 GRANT EXECUTE ON FUNCTION files.hold(uuid,uuid[]) TO svc_data;
+
+CREATE FUNCTION files.note_again() RETURNS trigger LANGUAGE plpgsql -- body 6c441251f51d
 
 CREATE FUNCTION files.numbers() RETURNS TABLE(uploads integer, bytes double precision, fullest double precision, unchecked integer, oldest timestamp with time zone) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 884cd5f3c73b
 GRANT EXECUTE ON FUNCTION files.numbers() TO login_files;

@@ -74,6 +74,7 @@ CREATE INDEX uploads_expiry ON files.uploads (tenant_id, expires_at);
 CREATE TABLE files.blobs (
   tenant_id uuid           NOT NULL,
   key       text           NOT NULL,
+  -- Since when it belongs to nothing, as long as it does.
   noted_at  timestamptz(3) NOT NULL DEFAULT now(),
   upload_id uuid,
   sha256    text,
@@ -87,6 +88,15 @@ CREATE TABLE files.blobs (
 CREATE INDEX blobs_upload ON files.blobs (tenant_id, upload_id) WHERE upload_id IS NOT NULL;
 CREATE INDEX blobs_content ON files.blobs (tenant_id, sha256) WHERE sha256 IS NOT NULL;
 CREATE INDEX blobs_unused ON files.blobs (tenant_id, noted_at) WHERE upload_id IS NULL AND sha256 IS NULL;
+
+-- Downloads, exports and backups that have begun still read what belonged to something a moment ago.
+CREATE FUNCTION files.note_again() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  NEW.noted_at := now();
+  RETURN NEW;
+END $$;
+CREATE TRIGGER note_again BEFORE UPDATE ON files.blobs FOR EACH ROW
+  WHEN (num_nonnulls(OLD.upload_id, OLD.sha256) > 0 AND num_nonnulls(NEW.upload_id, NEW.sha256) = 0)
+  EXECUTE FUNCTION files.note_again();
 
 -- Bytes of a tenant's files and open uploads. A content counts with each of its files: were it counted once, what a file adds would
 -- say whether somebody else has it.
