@@ -48,14 +48,17 @@ export function logFailure(log: Log, name: string, requestId: string | null, err
 export function warnOf(log: Log, error: unknown, message: string, fields: object = {}): void {
   const kind = outageOf(error);
   if (kind === null) log.warn({ err: error, ...fields }, message);
-  else logOutage(log, kind, { ...fields, reason: messageOf(error) }, message);
+  else logOutage(log, kind, { ...fields, reason: messageOf(causeOf(error)) }, message);
 }
+
+/** A caller's error says what to do, its cause what has happened. */
+const causeOf = (error: unknown): unknown => (error instanceof PlatformError ? error.cause : null) ?? error;
 
 /** The unavailable part: the kind of database failure, or another service; null: the work itself failed. */
 function outageOf(error: unknown): string | null {
   const isKnown = error instanceof PlatformError;
   if (isKnown && error.status < 500) return null;
-  const cause = (isKnown ? error.cause : null) ?? error;
+  const cause = causeOf(error);
   const failure = failureOf(cause);
   if (failure) return SINGLE.has(failure.kind) ? null : failure.kind;
   return isServiceUnavailable(cause) || (isKnown && error.code === 'SERVICE_UNAVAILABLE') ? 'service' : null;

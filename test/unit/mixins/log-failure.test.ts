@@ -27,6 +27,14 @@ describe('the log entry of a failed request', () => {
       assert.deepEqual(lines, [['warn', { requestId: 'req_0', reason: error.message, outage: kind }]]);
     });
 
+  it('names the cause of what a job cannot do at the moment', () => {
+    const error = new PlatformError('SERVICE_UNAVAILABLE', 'The store does not answer. Try again.', {
+      cause: failed('SlowDown', 'Please reduce your request rate.'),
+    });
+    const lines = logged((log) => warnOf(log, error, 'A job of bulk.work failed; it is tried again.'));
+    assert.deepEqual(lines, [['warn', { reason: 'Please reduce your request rate.', outage: 'service' }]]);
+  });
+
   it('contains the stack of an unexpected error, each time', () => {
     const bug = new TypeError('x is not a function');
     const lines = logged((log) => {
