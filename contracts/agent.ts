@@ -829,6 +829,7 @@ export const SERVICE = {
     'data.users.get',
     'data.users.holding',
     'metadata.snapshots.get',
+    'notifications.notify',
   ],
   forOperators: ['agent.tenants.cancelRuns', 'agent.tenants.listRuns'],
   repeatable: ['agent.runs.state', 'agent.tenants.listRuns', 'agent.transitions.judge'],

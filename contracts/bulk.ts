@@ -104,6 +104,7 @@ const CreateBody = Type.Object(
           'Default: each row names the version that it changes, in `_etag`. `lastWriteWins` takes the permission to modify all records of the object.',
       }),
     ),
+    notify: Type.Optional(Type.Boolean({ description: 'The user is notified when the job has completed or failed.' })),
     query: Type.Optional(
       Type.Object(
         {},

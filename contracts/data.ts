@@ -107,6 +107,8 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
   };
   /** The user behind a token, with what decides about access; null when absent. */
   'data.users.get': { params: { tenantId: string; userId: string }; result: UserIdentity | null };
+  /** Those of the users that there are. */
+  'data.users.list': { params: { tenantId: string; userIds: readonly string[] }; result: UserIdentity[] };
   /**
    * Rights of the user behind the request on things that are shared with people, and a name for their view of the
    * records: at the versions of configuration and permissions as they are now. Throws TOKEN_REVOKED.
@@ -358,6 +360,7 @@ export const SERVICE = {
     'data.users.find',
     'data.users.get',
     'data.users.holding',
+    'data.users.list',
     'data.users.mayLetIn',
   ],
   hears: ['auth.user.signedIn'],

@@ -14,6 +14,7 @@ import events from './examples/events.json' with { type: 'json' };
 import files from './examples/files.json' with { type: 'json' };
 import gateway from './examples/gateway.json' with { type: 'json' };
 import metadata from './examples/metadata.json' with { type: 'json' };
+import notifications from './examples/notifications.json' with { type: 'json' };
 import ratelimit from './examples/ratelimit.json' with { type: 'json' };
 import type { OperationId } from './operations.ts';
 
@@ -55,6 +56,7 @@ export const EXAMPLES: RecordedExamples = {
   ...agent,
   ...files,
   ...events,
+  ...notifications,
 };
 
 /** Bodies of the errors that were recorded with an operation, one for each code. */

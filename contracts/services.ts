@@ -12,6 +12,7 @@ import { type FilesActions, SERVICE as files } from './files.ts';
 import { type GatewayActions, type GatewayEvents, SERVICE as gateway } from './gateway.ts';
 import { type McpActions, type McpDoorActions, SERVICE as mcp } from './mcp.ts';
 import { type MetadataActions, type MetadataEvents, SERVICE as metadata } from './metadata.ts';
+import { type NotificationsActions, SERVICE as notifications } from './notifications.ts';
 import { type RatelimitActions, SERVICE as ratelimit } from './ratelimit.ts';
 
 export const SERVICES = {
@@ -26,6 +27,7 @@ export const SERVICES = {
   files,
   bulk,
   events,
+  notifications,
 } as const;
 
 /** Actions of the services, with the types of what they carry. */
@@ -40,6 +42,7 @@ export type ServiceActions = AgentActions &
   McpActions &
   McpDoorActions &
   MetadataActions &
+  NotificationsActions &
   RatelimitActions;
 
 export type ServiceEvents = AuthEvents & EventsEvents & GatewayEvents & MetadataEvents;

@@ -104,6 +104,15 @@ export const LIMITS = {
   bulk_results_take: 1_000,
   bulk_results_take_max: 5_000,
   bulk_retention_days: 7,
+  notification_recipients_max: 100,
+  /** Recipients of what a user sends. */
+  notification_sent_per_hour_max: 1_000,
+  notification_title_max_chars: 200,
+  notification_body_max_chars: 2_000,
+  notification_dedupe_max_chars: 200,
+  /** Beyond them the oldest go, read ones first. */
+  notifications_of_user_max: 1_000,
+  notification_days: 90,
   /** From the first byte of a part to the answer. */
   bulk_upload_ms: 3_600_000,
   /** Tenants may keep it longer. */

@@ -26,8 +26,8 @@ export const SCOPES = {
   'files:write': 'Upload, attach, change and delete files.',
   'events:read': 'Read events: what has happened, as far as the user may know of it.',
   'events:manage': 'Manage webhook subscriptions. Reserved: no operation asks for it yet.',
-  'notifications:read': 'Read notifications. Reserved: no operation asks for it yet.',
-  'notifications:write': 'Change and send notifications. Reserved: no operation asks for it yet.',
+  'notifications:read': 'Read own notifications.',
+  'notifications:write': 'Mark own notifications, and notify users.',
   'calendar:read': 'Read calendars and events. Reserved: no operation asks for it yet.',
   'calendar:write': 'Change calendars and events. Reserved: no operation asks for it yet.',
   'me:read': 'Read own profile and connections.',
@@ -68,7 +68,13 @@ export const TAGS = {
 type Tag = keyof typeof TAGS;
 
 /** System permissions without which an operation is of no use to a user. */
-type NeededPermission = 'metadataRead' | 'metadataManage' | 'viewAudit' | 'approveAgentActions' | 'manageUsers';
+type NeededPermission =
+  | 'metadataRead'
+  | 'metadataManage'
+  | 'viewAudit'
+  | 'approveAgentActions'
+  | 'manageUsers'
+  | 'sendNotifications';
 
 type Risk = 'low' | 'medium' | 'high';
 

@@ -824,7 +824,6 @@ export type ViolationCode = (typeof VIOLATION_CODES)[number] | ErrorCode;
 export const RESERVED_CODES: ReadonlySet<ErrorCode> = new Set([
   'DPOP_PROOF_INVALID',
   'SUBSCRIPTION_NOT_FOUND',
-  'NOTIFICATION_NOT_FOUND',
   'CALENDAR_NOT_FOUND',
   'EVENT_NOT_FOUND',
   'FILE_TYPE_NOT_ALLOWED',

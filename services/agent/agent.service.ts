@@ -38,6 +38,7 @@ export default async function agentService(platform: Platform): Promise<ServiceS
     sealingKeys: await sealingKeys(platform, 'cursors of agent lists'),
     findUser: (tenantId, userId) => call(broker, 'data.users.get', { tenantId, userId }),
     usersHolding: (question) => call(broker, 'data.users.holding', question),
+    notify: (question) => call(broker, 'notifications.notify', question),
     askApprovers: (question) => call(broker, 'auth.mails.askApprovers', question),
     checkAccess: (question) => call(broker, 'data.access.check', question),
     checkDashboard: (question) => call(broker, 'analytics.access.check', question),

@@ -16,6 +16,7 @@ export interface AgentDeps {
   /** Asks data for the active users who hold a permission, a page of them. */
   readonly usersHolding: Ask<'data.users.holding'>;
   /** Has auth mail a request to those who may decide about it. */
+  readonly notify: Ask<'notifications.notify'>;
   readonly askApprovers: Ask<'auth.mails.askApprovers'>;
   /** Asks data whether a user could execute an operation on a record. */
   readonly checkAccess: Ask<'data.access.check'>;

@@ -5,6 +5,7 @@ import { type RequestContext, requestContext } from '../../lib/context.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import { orEarlier } from '../../mixins/mutation/earlier.ts';
+import { NOTICES, requestNotice } from '../../mixins/notices.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import type { BulkDeps } from './deps.ts';
@@ -28,6 +29,7 @@ export default async function bulkService(platform: Platform): Promise<ServiceSc
     blobs,
     sealingKeys: await sealingKeys(platform, 'cursors of bulk lists'),
     numbers: newNumbers(),
+    notify: (tx, context, notice) => requestNotice(tx, jobs, context, notice),
     enqueue: async (tx, job) => void (await jobs.enqueue(BULK_JOBS, job, { tx, key: job.jobId })),
     describe: (asker, objectApiName) => call(broker, 'data.rows.describe', { asker, objectApiName }),
     read: async (asker, objectApiName, query) =>
@@ -66,6 +68,7 @@ export default async function bulkService(platform: Platform): Promise<ServiceSc
       registerNumbers(platform.metrics, database, deps.numbers);
     },
     async started() {
+      await jobs.declare(NOTICES);
       await jobs.work(BULK_JOBS, async ({ payload, signal }) => {
         await workOn(deps, payload, signal);
         eventsWritten(payload);

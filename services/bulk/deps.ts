@@ -2,6 +2,7 @@
 import type { ObjectColumns } from '../../contracts/data/columns.ts';
 import type { RowsToWrite, RowsWritten } from '../../contracts/data/row-writes.ts';
 import type { Asker, RequestContext } from '../../lib/context.ts';
+import type { Notice } from '../../lib/notice.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
 import type { Blobs } from '../../mixins/blobs/blobs.ts';
 import type { Database, Tx } from '../../mixins/database/database.ts';
@@ -20,6 +21,8 @@ export interface BulkDeps {
   readonly numbers: Numbers;
   /** Queues the job with the transaction. */
   readonly enqueue: (tx: Tx, job: JobName) => Promise<void>;
+  /** Asks for a notification with the transaction, which acts as the tenant's role. */
+  readonly notify: (tx: Tx, context: RequestContext, notice: Notice) => Promise<void>;
   /** The object as the user of the request sees it at this moment. */
   readonly describe: (asker: Asker, objectApiName: string) => Promise<ObjectColumns>;
   /** A page of the records that the user sees. */

@@ -1,6 +1,7 @@
 import type { Context, ServiceSchema } from 'moleculer';
 import { call } from '../../contracts/call.ts';
 import { Templates } from '../../mixins/database/templates.ts';
+import { NOTICES } from '../../mixins/notices.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
@@ -98,6 +99,7 @@ export default async function dataService(platform: Platform): Promise<ServiceSc
     },
     async started() {
       await start();
+      await platform.jobs.declare(NOTICES);
       await startPeriodicWork(platform, usersChanged, olderSchemas);
     },
     async stopped() {

@@ -5,6 +5,7 @@ import type { MetadataActions } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
 import { Database } from '../../mixins/database/database.ts';
 import { warnOf } from '../../mixins/log-failure.ts';
+import { NOTICES, requestNotice } from '../../mixins/notices.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { MetadataOperations } from './actions/operations.ts';
@@ -67,6 +68,7 @@ export default async function metadataService(platform: Platform): Promise<Servi
     leaseSeconds: LEASE_SECONDS,
     rateLimits: platform.config.rateLimits,
     committed: changed,
+    notify: (tx, caller, notice) => requestNotice(tx, platform.jobs, caller, notice),
     failed: (error, deploymentId) => warn(error, `Deployment ${deploymentId} was not applied.`),
   });
   const queue = deploymentQueue(leases, {
@@ -124,6 +126,7 @@ export default async function metadataService(platform: Platform): Promise<Servi
       });
       if (upgraded > 0) log.info(`Upgraded the schemas of ${upgraded} tenants.`);
       indexes.start();
+      await platform.jobs.declare(NOTICES);
       // At the beginning of a stop, so that another process has them while this one still answers.
       platform.jobs.onLeave(leaveDeployments);
       queue.wake();

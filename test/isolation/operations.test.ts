@@ -129,6 +129,9 @@ describe('isolation of every operation', () => {
     assert.equal(job.status, 201, job.text);
     real['jobId'] = job.body.jobId;
     real['partNumber'] = '1';
+    const told = { type: 'Isolation', recipients: [real['userId']], data: { title: 'Isolation' } };
+    assert.equal((await ada.post('/notifications', told)).status, 201);
+    real['notificationId'] = (await ada.get('/notifications?type=Isolation')).body.records[0].notificationId;
   });
 
   after(() => platform?.stop());

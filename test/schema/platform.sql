@@ -11,6 +11,7 @@ GRANT USAGE ON SCHEMA platform TO login_files;
 GRANT USAGE ON SCHEMA platform TO login_gateway;
 GRANT USAGE ON SCHEMA platform TO login_mcp;
 GRANT USAGE ON SCHEMA platform TO login_metadata;
+GRANT USAGE ON SCHEMA platform TO login_notifications;
 GRANT USAGE ON SCHEMA platform TO login_ratelimit;
 
 CREATE TABLE platform.installation (
@@ -29,6 +30,7 @@ GRANT INSERT, SELECT ON platform.installation TO login_files;
 GRANT INSERT, SELECT ON platform.installation TO login_gateway;
 GRANT INSERT, SELECT ON platform.installation TO login_mcp;
 GRANT INSERT, SELECT ON platform.installation TO login_metadata;
+GRANT INSERT, SELECT ON platform.installation TO login_notifications;
 GRANT INSERT, SELECT ON platform.installation TO login_ratelimit;
 
 CREATE TABLE platform.tenant_logins (

@@ -267,7 +267,9 @@ CREATE INDEX "_i_b512d97e_managerId" ON t_tenant."User" USING btree ("managerId"
 
 CREATE INDEX _idempotency_expiry ON t_tenant._idempotency USING btree (expires_at);
 
-CREATE INDEX _outbox_new ON t_tenant._outbox USING btree (outbox_id) WHERE ((sequence IS NULL) AND (type <> 'auth.user.sync'::text));
+CREATE INDEX _outbox_new ON t_tenant._outbox USING btree (outbox_id) WHERE ((sequence IS NULL) AND (type <> ALL (ARRAY['auth.user.sync'::text, 'notifications.notification.requested'::text])));
+
+CREATE INDEX _outbox_notices ON t_tenant._outbox USING btree (outbox_id) WHERE (type = 'notifications.notification.requested'::text);
 
 CREATE UNIQUE INDEX _outbox_sequence ON t_tenant._outbox USING btree (sequence) WHERE (sequence IS NOT NULL);
 

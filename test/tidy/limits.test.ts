@@ -133,6 +133,14 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
   'name, description of a file': [
     `${LIMITS.file_name_max_chars} and ${number(LIMITS.file_description_max_chars)} characters`,
   ],
+  'recipients of a notification': [
+    `${LIMITS.notification_recipients_max} of a request`,
+    `${number(LIMITS.notification_sent_per_hour_max)} an hour`,
+  ],
+  'title, text, dedupe key of it': [
+    `${LIMITS.notification_title_max_chars}, ${number(LIMITS.notification_body_max_chars)} and ${LIMITS.notification_dedupe_max_chars} characters`,
+  ],
+  notifications: [`${number(LIMITS.notifications_of_user_max)} of a user`, `${LIMITS.notification_days} days`],
   'open uploads': [
     `${LIMITS.file_uploads_of_user_max} of a user`,
     `${LIMITS.file_uploads_of_tenant_max} of a tenant`,

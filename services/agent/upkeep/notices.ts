@@ -1,6 +1,6 @@
 /**
- * Mails to those who may decide about an approval. The row of the approval is the job, so that asking neither waits for
- * mails nor fails with them. Doing it twice does no harm: auth sends each of them one. Source: docs/reference/agents.md.
+ * Mails and notifications to those who may decide about an approval. The row of the approval is the job, so that asking neither waits for
+ * mails nor fails with them. Doing it twice does no harm: each of them gets one. Source: docs/reference/agents.md.
  */
 
 import type { UserIdentity } from '../../../contracts/data.ts';
@@ -70,6 +70,17 @@ async function sendNotice(deps: AgentDeps, tenantId: string, snapshot: Snapshot,
       operationId,
       summary,
       expiresAt: time(expiresAt),
+    },
+  });
+  await deps.notify({
+    tenantId,
+    notice: {
+      type: 'agentApprovalRequested',
+      recipientIds: userIds,
+      data: { agent: row.agentKey },
+      actor: { userId: row.userId, agentRunId: row.runId },
+      action: { kind: 'approval', id: row.approvalId },
+      dedupeKey: row.approvalId,
     },
   });
 }

@@ -1,10 +1,12 @@
 /** What each chunk of a job needs: the checks before it, its context, and the commit of its progress. */
+
 import { setTimeout as pause } from 'node:timers/promises';
 import type { BulkState } from '../../../contracts/bulk.ts';
 import type { ObjectColumns } from '../../../contracts/data/columns.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../../lib/limits.ts';
+import type { Notice } from '../../../lib/notice.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../../mixins/database/roles.ts';
@@ -48,11 +50,21 @@ export async function advance(
       const sql = new Sql();
       const event = { type, data: sql.bind(JSON.stringify(eventOf(row)), 'jsonb') };
       await tx.query(sql.statement(outboxSql(tx.schema, new CallerSql(sql.for(contextOf(job))), event)));
+      if (row.request.notify && row.state !== 'CANCELED') await deps.notify(tx, contextOf(job), noticeOf(row));
       tx.actAs(serviceRole('bulk', tenantId));
     }
     return row.state === 'PROCESSING';
   });
 }
+
+const noticeOf = ({ jobId, state, userId, objectApiName, succeeded, failed }: JobRow): Notice => ({
+  type: state === 'FAILED' ? 'bulkJobFailed' : 'bulkJobFinished',
+  severity: state === 'FAILED' ? 'warning' : 'info',
+  recipientIds: [userId],
+  data: { object: objectApiName, succeeded, failed },
+  action: { kind: 'job', id: jobId },
+  dedupeKey: jobId,
+});
 
 /** The context in which records are read and written: the user, client and request that started the job. */
 export function contextOf({ context }: JobRow): RequestContext {

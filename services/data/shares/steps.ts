@@ -9,6 +9,7 @@ import { LIMITS } from '../../../lib/limits.ts';
 import { textProblem } from '../../../lib/schema/field-types/common.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { type LockRow, readLock } from '../write/checks.ts';
+import { noticeUser } from '../write/notices.ts';
 import { standardObject } from '../write/standard-objects.ts';
 import { validationFailed } from '../write/violations.ts';
 import type { Step, Write } from '../write/write.ts';
@@ -63,6 +64,7 @@ async function share(write: Write): Promise<void> {
     throw new PlatformError('TOO_MANY_ITEMS', `A record may have at most ${LIMITS.record_shares_max} shares.`, {
       details: { max: LIMITS.record_shares_max },
     });
+  if (isUser && given.principalType === 'user') await noticeUser(write, 'recordShared', given.principalId);
   const { body } = await write.unit.commit<{ body: string }>(
     shareSql(write, { ...given, reason: given.reason?.normalize('NFC') ?? null }),
   );

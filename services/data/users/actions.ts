@@ -8,7 +8,7 @@ import { warnOf } from '../../../mixins/log-failure.ts';
 import type { DataHandlers, Handlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
 import { accessOfUser, unknownPrincipals } from './access.ts';
-import { findUser, noteSignIn, provisionUsers, usersHolding } from './directory.ts';
+import { findUser, listUsers, noteSignIn, provisionUsers, usersHolding } from './directory.ts';
 import { createPasswordLink, inviteUser, type LetInDeps, mayLetIn } from './let-in.ts';
 import { forgetUnsent } from './sync.ts';
 
@@ -28,6 +28,7 @@ export const userActions = ({ mutation }: Handlers, database: Database, tenants:
       const { tenantId, username } = ctx.params;
       return isUuid(tenantId) ? findUser(database, tenants, tenantId, { username }) : null;
     },
+    'users.list': (ctx) => listUsers(database, tenants, ctx.params),
     'users.holding': (ctx) => usersHolding(database, tenants, ctx.params),
     'users.provision': async (ctx) => {
       const { tenantId, users } = ctx.params;

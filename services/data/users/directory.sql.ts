@@ -42,6 +42,16 @@ export function findUserStatement(schema: string, key: UserKey): Statement {
   };
 }
 
+/** The users with these ids. */
+export function usersStatement(schema: string, userIds: readonly string[]): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT state.metadata_version AS "metadataVersion", ${USER}
+      FROM ${schema}._state state CROSS JOIN ${table(schema, 'User')} "user"
+      WHERE "user"."id" = ANY (${sql.bind(userIds, 'uuid[]')})`,
+  );
+}
+
 /** Active users with one of the profiles or permission sets, from after `after`. */
 export function usersWithStatement(
   schema: string,

@@ -18,6 +18,7 @@ import {
   type UsernameRow,
   type UserRow,
   usernamesStatement,
+  usersStatement,
   usersWithStatement,
 } from './directory.sql.ts';
 
@@ -39,6 +40,18 @@ export async function findUser(
   if (!found) return null;
   const snapshot = await tenants.snapshot(tenantId, found.metadataVersion);
   return snapshot && identityOf(snapshot, found);
+}
+
+/** Those of the users that there are, with what decides about access. */
+export async function listUsers(
+  database: Database,
+  tenants: Tenants,
+  { tenantId, userIds }: DataActions['data.users.list']['params'],
+): Promise<UserIdentity[]> {
+  const rows = await database.tenant(tenantId, (tx) => tx.all<UserRow>(usersStatement(tx.schema, userIds)));
+  const [first] = rows;
+  const snapshot = first && (await tenants.snapshot(tenantId, first.metadataVersion));
+  return snapshot ? rows.map((row) => identityOf(snapshot, row)) : [];
 }
 
 /** Active users who hold a system permission, a page of them. */

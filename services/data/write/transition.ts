@@ -7,6 +7,7 @@ import { PlatformError, type Violation, violation } from '../../../lib/errors/pl
 import type { Facts } from '../../../lib/expression/evaluate.ts';
 import { storedFieldsOf } from '../../../lib/expression/formulas.ts';
 import { isObject } from '../../../lib/json/objects.ts';
+import type { Notice } from '../../../lib/notice.ts';
 import { ownEntry, requireField } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
@@ -36,6 +37,7 @@ import { CREATE_STEPS } from './create.ts';
 import { confirmedSql } from './duplicates.sql.ts';
 import { checkDuplicates } from './duplicates.ts';
 import { checkFiles } from './files.ts';
+import { notice } from './notices.ts';
 import { checkRecordType } from './record-types.ts';
 import { type Comparison, comparisonSql, referencesSql, resolveValues } from './references.ts';
 import { feedsRollups, type PendingReference } from './rollups.ts';
@@ -291,9 +293,7 @@ function refusalOfPart(part: Write, error: unknown): unknown {
 
 interface OutgoingMessage {
   readonly effect: SideEffect;
-  /** Type and content of the event. */
-  readonly type: string;
-  readonly data: Record<string, unknown>;
+  readonly sent: Notice | { readonly event: string; readonly data: Record<string, unknown> };
 }
 
 function messagesOf(write: Write, transition: TransitionOrAction, facts: Facts): OutgoingMessage[] {
@@ -305,14 +305,19 @@ function messagesOf(write: Write, transition: TransitionOrAction, facts: Facts):
   const messages = compiledEffects(transition).messages.map((message: Message): OutgoingMessage => {
     const effect = { kind: message.kind, objectApiName: object.apiName, id: write.id };
     if (message.kind === 'event')
-      return { effect, type: `custom.${message.type}`, data: { data: valuesOf(message.data, facts, invalid) } };
+      return { effect, sent: { event: `custom.${message.type}`, data: valuesOf(message.data, facts, invalid) } };
     const [field] = recipientField(message.to);
     const set = write.given.find((item) => item.field.apiName === field);
     const recipient = field === undefined ? request.userId : set ? set.value : (ownEntry(write.stored, field) ?? null);
     return {
       effect,
-      type: 'notifications.notification.requested',
-      data: { notificationType: message.type, to: message.to, recipientIds: recipient === null ? [] : [recipient] },
+      sent: {
+        type: message.type,
+        recipientIds: recipient === null ? [] : [String(recipient)],
+        data: { object: object.label, transition: transition.meta.label },
+        record: { objectApiName: object.apiName, id: write.id },
+        actor: { userId: request.userId, agentRunId: request.agentRunId },
+      },
     };
   });
   if (invalid.length > 0) throw validationFailed(invalid.map((found) => ({ ...found, field: null })));
@@ -355,6 +360,7 @@ async function store(
     ...messages.flatMap((message, index) => messageSql(write, sql, message, execution, `message${index}`)),
   ];
   const answer = (last: Sql, alias: string): string => executionSql(write, last, alias, execution, sideEffects);
+  for (const { sent } of messages) if ('recipientIds' in sent) await notice(write, sent);
   const reply = await storing(write, () => storeAndAnswer(write, sql, ctes, { status: 201, version, answer }));
   noteEffect(write, 'transition', object, { id: write.id, fields: changed.map(({ field }) => field.apiName) });
   if (write.unit.checkOnly)
@@ -381,27 +387,21 @@ function executionSql(
     || ',"record":' || ${record} || ${sql.bind(after, 'text')}`;
 }
 
-/** Events of the tenant and requests for notifications, written in addition to the event of the change itself. */
-function messageSql(
-  write: Write,
-  sql: Sql,
-  { type, data }: OutgoingMessage,
-  execution: Transition,
-  name: string,
-): string[] {
-  if (write.unit.checkOnly) return [];
+/** Events of the tenant, written in addition to the event of the change itself. */
+function messageSql(write: Write, sql: Sql, { sent }: OutgoingMessage, execution: Transition, name: string): string[] {
+  if (write.unit.checkOnly || 'recipientIds' in sent) return [];
   const {
     object,
     unit: { schema, request },
   } = write;
   const { executionId, key, fromState, toState } = execution;
   const content = {
-    ...data,
+    data: sent.data,
     transition: { executionId, key, fromState, toState },
     transactionId: write.unit.transactionId,
   };
   const event = outboxSql(schema, new CallerSql(sql.for(request)), {
-    type,
+    type: sent.event,
     objectApiName: object.apiName,
     recordId: 'record_id',
     recordVersion: 'record_version',

@@ -13,6 +13,7 @@ import { readLock, refuseDenied } from './checks.ts';
 import { confirmedSql } from './duplicates.sql.ts';
 import { checkDuplicates } from './duplicates.ts';
 import { checkFiles } from './files.ts';
+import { noticeOwner } from './notices.ts';
 import { checkRecordType } from './record-types.ts';
 import { resolveValues } from './references.ts';
 import { movesItself } from './rollups.ts';
@@ -50,6 +51,7 @@ const OF_LOCKED: readonly Step[] = [
   checkFiles,
   checkRules,
   refuseContent,
+  noticeOwner,
 ];
 
 /** In the order of the checks of every mutation. */

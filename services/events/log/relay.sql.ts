@@ -4,8 +4,12 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 /** Events numbered by one transaction, which holds up the relay of other processes and nothing else. */
 export const BATCH_ROWS = 2_000;
 
-/** Rows for auth, which data sends and removes, are no events. An index holds the rows of this condition alone. */
-const IS_NEW = "sequence IS NULL AND type <> 'auth.user.sync'";
+/**
+ * Rows for auth, which data sends and removes, are no events; nor are those for notifications, which removes them. An index holds the
+ * rows of this condition alone.
+ */
+const IS_EVENT = "type NOT IN ('auth.user.sync', 'notifications.notification.requested')";
+const IS_NEW = `sequence IS NULL AND ${IS_EVENT}`;
 
 /** Locks the head of the log; no row: there is nothing to number. */
 export const lockHeadStatement = (schema: string): Statement => ({
@@ -21,7 +25,7 @@ export const numberStatement = (schema: string): Statement => ({
     numbered AS (
       UPDATE ${schema}._outbox event SET sequence = head.sequence + fresh.place
       FROM fresh, ${schema}._event_head head
-      WHERE event.outbox_id = fresh.outbox_id AND event.sequence IS NULL AND event.type <> 'auth.user.sync'
+      WHERE event.outbox_id = fresh.outbox_id AND event.sequence IS NULL AND event.${IS_EVENT}
       RETURNING event.sequence),
     counted AS (SELECT count(*)::int AS count FROM numbered)
     UPDATE ${schema}._event_head head SET sequence = head.sequence + counted.count FROM counted

@@ -10,10 +10,12 @@ import type { DeploymentError, DeploymentStatus } from '../../../contracts/metad
 import { ceilings, type RateDefaults } from '../../../contracts/ratelimit.ts';
 import { tenantSchema } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import type { Notice } from '../../../lib/notice.ts';
 import { identifier } from '../../../lib/values/sql-text.ts';
 import { type Database, isConnectionError, sqlState, type Tx } from '../../../mixins/database/database.ts';
 import { failureOf } from '../../../mixins/database/failures.ts';
-import { ownerRole, serviceRole } from '../../../mixins/database/roles.ts';
+import { ownerRole, serviceRole, tenantRole } from '../../../mixins/database/roles.ts';
+import { type Caller, platformCaller } from '../../../mixins/mutation/audit.ts';
 import { traceWork } from '../../../mixins/tracing/traced-work.ts';
 import { applyPrepared } from '../apply.ts';
 import { type Counting, count } from '../data-checks.ts';
@@ -54,6 +56,8 @@ interface WorkerOptions {
   /** Called after a commit that made a new version. */
   readonly committed: (tenantId: string, metadataVersion: number) => void;
   readonly failed: (error: unknown, deploymentId: string) => void;
+  /** Asks for a notification with the transaction, which acts as the tenant's role. */
+  readonly notify?: (tx: Tx, caller: Caller & { tenantId: string }, notice: Notice) => Promise<void>;
   readonly telemetry?: Telemetry;
   /** See `Door.domains`. */
   readonly domains?: (tenantId: string) => Promise<readonly string[] | null>;
@@ -306,6 +310,7 @@ export class DeploymentWorker {
     const finish = async (outcome: Outcome): Promise<void> => {
       tx.actAs(serviceRole('metadata', tenantId));
       if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome))) throw new Withdrawn();
+      await this.#notify(tx, work, outcome);
     };
     await tx.query(DDL_LIMITS);
     const { planned, concluded } = await this.#underLock(tx, work, ready);
@@ -394,12 +399,29 @@ export class DeploymentWorker {
     return failure({ code: 'ROLLBACK_NOT_ELIGIBLE', message });
   }
 
+  /** Whoever has started a deployment learns of its end. A validation changes nothing: its end is waited for. */
+  async #notify(tx: Tx, { tenantId, deployment }: Pick<Work, 'tenantId' | 'deployment'>, { status }: Outcome) {
+    const { deployment_id: deploymentId, created_by_user_id: userId, kind } = deployment;
+    if (kind === 'validation' || !this.#options.notify) return;
+    tx.actAs(tenantRole(tenantId));
+    const caller = { tenantId, ...platformCaller('job', deployment.request_id, userId) };
+    await this.#options.notify(tx, caller, {
+      type: status === 'FAILED' ? 'deploymentFailed' : 'deploymentFinished',
+      severity: status === 'FAILED' ? 'warning' : 'info',
+      recipientIds: [userId],
+      data: {},
+      action: { kind: 'deployment', id: deploymentId },
+      dedupeKey: deploymentId,
+    });
+  }
+
   /** The end of a deployment that nothing was committed of: this outcome, or CANCELED when that was requested. */
   async #finish({ tenantId, deployment, token }: Omit<Work, 'watch'>, outcome: Outcome): Promise<void> {
     const { deployment_id: deploymentId } = deployment;
     await this.#clearAhead({ tenantId, deployment, token });
     await this.#database.shared('metadata', tenantId, async (tx) => {
-      if (await finishDeployment(tx, tenantId, deploymentId, token, outcome)) return;
+      if (await finishDeployment(tx, tenantId, deploymentId, token, outcome))
+        return this.#notify(tx, { tenantId, deployment }, outcome);
       await finishCanceling(tx, tenantId, deploymentId, token);
     });
   }

@@ -153,7 +153,6 @@ interface EffectCheck {
 
 /** Verbs that nothing carries out yet, with what to do in their place. Effects that are deployed already stay. */
 const UNAVAILABLE: ReadonlyMap<EffectBody['verb'], string> = new Map([
-  ['sendNotification', 'Remove the effect: its recipients see the change in the record and its history.'],
   ['emitEvent', 'Remove the effect: `GET /data/{objectApiName}/changes` answers what has changed.'],
   ['requestApproval', 'Give the transition a permission that only approvers hold.'],
 ]);

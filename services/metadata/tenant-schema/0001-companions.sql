@@ -163,10 +163,12 @@ CREATE TABLE _outbox (
   sequence       bigint
 );
 -- No primary key: a row is in one of these indexes at a time, so a write pays for one of them. Statements repeat the conditions.
-CREATE INDEX _outbox_new ON _outbox (outbox_id) WHERE sequence IS NULL AND type <> 'auth.user.sync';
+CREATE INDEX _outbox_new ON _outbox (outbox_id) WHERE sequence IS NULL AND type NOT IN ('auth.user.sync', 'notifications.notification.requested');
 CREATE UNIQUE INDEX _outbox_sequence ON _outbox (sequence) WHERE sequence IS NOT NULL;
 -- After each change of a user, the events that auth has not received yet.
 CREATE INDEX _outbox_user_sync ON _outbox (outbox_id) WHERE type = 'auth.user.sync';
+-- Notifications that were asked for and are not made yet.
+CREATE INDEX _outbox_notices ON _outbox (outbox_id) WHERE type = 'notifications.notification.requested';
 
 -- The number of the last event; exactly one row, which the relay locks while it numbers.
 CREATE TABLE _event_head (

@@ -48,6 +48,7 @@ export async function tour(platform: TestPlatform, recorder: Recorder): Promise<
   await configure(company);
   await chaseInvoices(company);
   await lookBack(company);
+  await tellPeople(company);
 }
 
 async function discover({ recorder, stranger, sam, ada }: Company): Promise<void> {
@@ -290,6 +291,27 @@ async function follow({ recorder, sam }: Company): Promise<void> {
   await until(async () => (await sam.get(`/events?${new URLSearchParams(query)}`)).body.records.length === 1);
   await recorder.example(sam, 'events.items.list', { query });
   await recorder.example(sam, 'events.stream.get', { query: { cursor: oldestCursor, types: 'data.record.created' } });
+}
+
+async function tellPeople({ recorder, ada, sam }: Company): Promise<void> {
+  const { id } = (await sam.get('/identity')).body.user;
+  const [{ id: account }] = (await sam.get('/data/Account?take=1')).body.records;
+  const body = {
+    type: 'StocktakeDue',
+    recipients: [id],
+    data: { title: 'The stocktake is due', body: 'Please count until Friday.' },
+    record: { objectApiName: 'Account', id: account },
+    dedupeKey: 'stocktake-2026-11',
+  };
+  await recorder.example(ada, 'notifications.items.send', { body });
+  await recorder.refusal(sam, 'notifications.items.send', 'OBJECT_PERMISSION_DENIED', { body });
+  const query = { status: 'unread', type: 'StocktakeDue', take: '10' };
+  const { records } = (await recorder.example(sam, 'notifications.items.list', { query })).body;
+  const path = { notificationId: records[0].notificationId };
+  await recorder.example(sam, 'notifications.items.get', { path });
+  await recorder.example(sam, 'notifications.deliveries.list', { path });
+  await recorder.example(sam, 'notifications.items.update', { path, body: { status: 'archived' } });
+  await recorder.example(sam, 'notifications.items.markAllRead', { body: { before: records[0].createdAt } });
 }
 
 async function buildDashboard({ recorder, mia }: Company): Promise<void> {

@@ -86,7 +86,7 @@ describe('the configuration of the bus', () => {
     const env = { NATS_URL: 'nats://a', SERVICES: 'gateway', BUS_KEYS_FILE: file('keys', ofEarlierVersion) };
     assert.match(
       problemsOf(env)[0]!,
-      /BUS_KEYS_FILE has no key of analytics, agent, mcp, files, bulk: run `npm run bus-keys`/,
+      /BUS_KEYS_FILE has no key of analytics, agent, mcp, files, bulk, events, notifications: run `npm run bus-keys`/,
     );
   });
 
@@ -107,9 +107,19 @@ describe('the configuration of the bus', () => {
         name,
       );
     assert.deepEqual(problemsOf({ ...env, NATS_ALLOW_INSECURE: 'true' }), []);
-    const keys = ['agent', 'analytics', 'auth', 'bulk', 'data', 'files', 'mcp', 'metadata', 'ratelimit'].map(
-      (name) => `${name} ${Buffer.alloc(32, name).toString('base64url')}`,
-    );
+    const keys = [
+      'agent',
+      'analytics',
+      'auth',
+      'bulk',
+      'data',
+      'events',
+      'files',
+      'mcp',
+      'metadata',
+      'notifications',
+      'ratelimit',
+    ].map((name) => `${name} ${Buffer.alloc(32, name).toString('base64url')}`);
     const secure = {
       ...env,
       NATS_URL: 'tls://a:4222',

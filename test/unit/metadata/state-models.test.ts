@@ -476,38 +476,37 @@ ${PAY}`,
   });
 
   describe('effects that are not available yet', () => {
-    const SEND = '      - verb: sendNotification\n        type: Sent\n        to: owner\n';
     const EMIT = '      - verb: emitEvent\n        type: sent\n        data:\n          all: record.Amount__c\n';
+    const OTHER = EMIT.replace('type: sent', 'type: gone');
     const withAction = (text: string): Files => action(`effects:\n${text.replaceAll(/^ {4}/gm, '')}`);
     const asked = async (before: State, files: Files): Promise<string[]> =>
       places(await planOf(before, files)).map((text) => text.replace(/ \d+:\d+/, ''));
 
     it('are refused in transitions and actions, with an alternative', async () => {
       const { after } = await plan(new Map(), BILL);
-      const { blocked } = await planOf(after, { ...withEffects(SEND + EMIT), ...withAction(SEND) });
+      const { blocked } = await planOf(after, { ...withEffects(EMIT), ...withAction(OTHER) });
       assert.deepEqual(blocked.map(({ code, type, message }) => [code, type, message]).toSorted(), [
-        ['FEATURE_NOT_AVAILABLE', 'CustomAction', 'The effect sendNotification is not available yet.'],
+        ['FEATURE_NOT_AVAILABLE', 'CustomAction', 'The effect emitEvent is not available yet.'],
         ['FEATURE_NOT_AVAILABLE', 'StateModel', 'The effect emitEvent is not available yet.'],
-        ['FEATURE_NOT_AVAILABLE', 'StateModel', 'The effect sendNotification is not available yet.'],
       ]);
       for (const { remedy } of blocked) assert.match(remedy!, /^Remove the effect/);
     });
 
     it('stay where already deployed when other parts change, and are refused when changed', async () => {
-      const { after, blocked } = await plan(new Map(), { ...BILL, ...withEffects(SEND + EMIT) });
+      const { after, blocked } = await plan(new Map(), { ...BILL, ...withEffects(OTHER + EMIT) });
       assert.deepEqual(blocked, [], 'the platform brings back what has been deployed');
       const relabelled = (text: string): Files => {
         const files = withEffects(text);
         return { [MODEL]: files[MODEL]!.replace('label: Send', 'label: Send it') };
       };
-      assert.deepEqual(await asked(after, relabelled(SEND + EMIT)), []);
+      assert.deepEqual(await asked(after, relabelled(OTHER + EMIT)), []);
       assert.deepEqual(await asked(after, relabelled(EMIT)), [], 'one less');
-      assert.deepEqual(await asked(after, relabelled(SEND.replace('owner', 'actor') + EMIT)), [
-        'FEATURE_NOT_AVAILABLE The effect sendNotification is not available yet.',
+      assert.deepEqual(await asked(after, relabelled(OTHER.replace('gone', 'lost') + EMIT)), [
+        'FEATURE_NOT_AVAILABLE The effect emitEvent is not available yet.',
       ]);
-      const elsewhere = { ...relabelled(SEND + EMIT), ...withAction(SEND) };
+      const elsewhere = { ...relabelled(OTHER + EMIT), ...withAction(OTHER) };
       assert.deepEqual(await asked(after, elsewhere), [
-        'FEATURE_NOT_AVAILABLE The effect sendNotification is not available yet.',
+        'FEATURE_NOT_AVAILABLE The effect emitEvent is not available yet.',
       ]);
     });
 
@@ -518,7 +517,7 @@ ${PAY}`,
       for (const path of files)
         assert.doesNotMatch(
           readFileSync(join(folder, path), 'utf8'),
-          /verb: (sendNotification|emitEvent|requestApproval)|fieldType: file/,
+          /verb: (emitEvent|requestApproval)|fieldType: file/,
           path,
         );
     });

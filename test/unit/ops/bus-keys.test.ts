@@ -113,7 +113,10 @@ describe('the keys of the bus', () => {
     for (const name of ['nats', 'data', 'auth', 'metadata', 'analytics', 'ratelimit', 'data+gateway'])
       rmSync(join(folder, name), { recursive: true });
     const { present, changed, absent } = await makeBusKeys({ folder });
-    assert.deepEqual([present, changed], [['nats', 'gateway', 'agent', 'mcp', 'files', 'bulk', 'operator'], ['nats']]);
+    assert.deepEqual(
+      [present, changed],
+      [['nats', 'gateway', 'agent', 'mcp', 'files', 'bulk', 'events', 'notifications', 'operator'], ['nats']],
+    );
     assert.deepEqual(absent, ['auth', 'data', 'metadata', 'analytics', 'ratelimit', 'data+gateway']);
     assert.equal(read('nats', 'nats.conf'), before);
     assert.match(new X509Certificate(read('nats', 'server.pem')).subjectAltName!, /nats\.internal/);

@@ -20,7 +20,7 @@ const EFFECT_FIELDS_MAX = 100;
 const effect = group(
   {
     verb: Type.Enum(['updateFields', 'createRecord', 'sendNotification', 'emitEvent', 'requestApproval'], {
-      description: 'Kind of the effect. Not available yet: sendNotification, emitEvent, requestApproval.',
+      description: 'Kind of the effect. Not available yet: emitEvent, requestApproval.',
     }),
     object: optional(Type.String({ pattern: API_NAME, description: 'createRecord: of which object.' })),
     fields: optional(

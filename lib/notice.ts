@@ -1,0 +1,19 @@
+/** What a service asks notifications to tell users. Source: docs/reference/notifications.md#how-they-arise. */
+
+export const SEVERITIES = ['info', 'warning', 'critical'] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+/** Texts follow from type and data; data holds labels of the configuration and numbers, never values of records. */
+export interface Notice {
+  /** One of the platform, or the type of an effect. */
+  readonly type: string;
+  readonly recipientIds: readonly string[];
+  readonly data: Readonly<Record<string, string | number>>;
+  readonly severity?: Severity;
+  readonly record?: { readonly objectApiName: string; readonly id: string } | null;
+  readonly actor?: { readonly userId: string; readonly agentRunId: string | null } | null;
+  /** The operation for which it is an occasion. */
+  readonly action?: { readonly kind: 'approval' | 'deployment' | 'job'; readonly id: string };
+  /** A recipient gets one notification of a type with it. */
+  readonly dedupeKey?: string | null;
+}

@@ -1,0 +1,94 @@
+/**
+ * Makes notifications of what was asked for in the outboxes of tenants. A row goes in the transaction in which its
+ * notifications come: nothing is lost and nothing comes twice, whenever a process dies.
+ */
+import type { Notice } from '../../lib/notice.ts';
+import { requestId } from '../../lib/values/ids.ts';
+import type { Tx } from '../../mixins/database/database.ts';
+import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
+import { Sql } from '../../mixins/database/sql.ts';
+import type { Statement } from '../../mixins/database/statement.ts';
+import type { JobPayload } from '../../mixins/jobs/queue.ts';
+import { CallerSql, outboxSql, platformCaller } from '../../mixins/mutation/audit.ts';
+import type { Unit } from '../../mixins/mutation/unit.ts';
+import { NOTICE_REQUESTED } from '../../mixins/notices.ts';
+import { createItems, readRecipients, type Users } from './create.ts';
+import type { NotificationsDeps } from './deps.ts';
+
+const BATCH = 100;
+
+interface RequestedRow {
+  readonly outboxId: string;
+  readonly notice: Notice;
+}
+
+type Event = Parameters<Unit['emit']>[0];
+
+/** For services whose own work is repeated until it is done. */
+export async function notify(deps: NotificationsDeps, tenantId: string, notice: Notice): Promise<void> {
+  const users = await readRecipients(deps, tenantId, namedIn(notice));
+  await deps.database.tenantTransaction(tenantId, (tx) => make(tx, tenantId, [notice], users));
+}
+
+const namedIn = ({ recipientIds, actor }: Notice): readonly string[] =>
+  actor ? [...recipientIds, actor.userId] : recipientIds;
+
+/** The notifications and their events; the transaction acts as the tenant's role. */
+async function make(tx: Tx, tenantId: string, notices: readonly Notice[], users: Users): Promise<void> {
+  const { schema } = tx;
+  const events: Event[] = [];
+  tx.actAs(serviceRole('notifications', tenantId));
+  for (const notice of notices) await createItems(tx, tenantId, notice, users, (event) => events.push(event));
+  tx.actAs(tenantRole(tenantId));
+  for (const event of events) await tx.query(eventSql(schema, event));
+}
+
+/** Works off what waits in the outbox of the tenant. */
+export async function workOff(deps: NotificationsDeps, { tenantId }: JobPayload, signal: AbortSignal): Promise<void> {
+  const { database } = deps;
+  while (!signal.aborted) {
+    const waiting = await database.tenant(tenantId, (tx) => tx.all<RequestedRow>(waitingSql(tx.schema)));
+    if (waiting.length === 0) return;
+    const notices = new Map(waiting.map(({ outboxId, notice }) => [outboxId, notice]));
+    const users = await readRecipients(
+      deps,
+      tenantId,
+      waiting.flatMap(({ notice }) => namedIn(notice)),
+    );
+    const taken = await database.tenantTransaction(tenantId, async (tx) => {
+      const rows = await tx.all<{ outboxId: string }>(takeSql(tx.schema, [...notices.keys()]));
+      await make(
+        tx,
+        tenantId,
+        rows.flatMap(({ outboxId }) => notices.get(outboxId) ?? []),
+        users,
+      );
+      return rows.length;
+    });
+    // Another process has them: it works off what is behind them as well.
+    if (taken === 0) return;
+  }
+}
+
+/** Notices of one tenant, in the order in which they were asked for. An index has these rows alone. */
+const waitingSql = (schema: string): Statement => ({
+  text: `SELECT outbox_id AS "outboxId", data AS notice FROM ${schema}._outbox
+    WHERE type = '${NOTICE_REQUESTED}' ORDER BY outbox_id LIMIT ${BATCH}`,
+});
+
+function takeSql(schema: string, ids: readonly string[]): Statement {
+  const sql = new Sql();
+  return sql.statement(`DELETE FROM ${schema}._outbox WHERE type = '${NOTICE_REQUESTED}' AND outbox_id IN (
+    SELECT outbox_id FROM ${schema}._outbox WHERE type = '${NOTICE_REQUESTED}' AND outbox_id = ANY (${sql.bind(ids, 'bigint[]')})
+    ORDER BY outbox_id FOR UPDATE SKIP LOCKED) RETURNING outbox_id AS "outboxId"`);
+}
+
+function eventSql(schema: string, { type, recordId, data }: Event): Statement {
+  const sql = new Sql();
+  const event = {
+    type,
+    recordId: sql.bind(recordId ?? null, 'uuid'),
+    data: sql.bind(JSON.stringify(data), 'jsonb'),
+  };
+  return sql.statement(outboxSql(schema, new CallerSql(sql.for(platformCaller('job', requestId()))), event));
+}

@@ -1,0 +1,39 @@
+/** Notifications in English. */
+import type { Language } from './language.ts';
+
+export const en: Language = {
+  tag: 'en',
+  types: {
+    agentApprovalRequested: ({ agent }) => ({
+      title: 'A request of an agent is waiting for your decision',
+      body: `The agent ${agent} wants to do something that a person must approve.`,
+    }),
+    bulkJobFinished: ({ object, succeeded, failed }) => ({
+      title: `Job on ${object} finished`,
+      body: `Rows that succeeded: ${succeeded}. Rows that failed: ${failed}.`,
+    }),
+    bulkJobFailed: ({ object, succeeded }) => ({
+      title: `Job on ${object} failed`,
+      body: `It ended before all rows were done. Rows that succeeded: ${succeeded}.`,
+    }),
+    deploymentFinished: () => ({ title: 'Deployment finished', body: 'Your deployment is in effect.' }),
+    deploymentFailed: () => ({ title: 'Deployment failed', body: 'Your deployment changed nothing.' }),
+    recordAssigned: ({ object, actor }) => ({
+      title: `${object} assigned to you`,
+      body: actor === null ? 'You are the owner of the record now.' : `${actor} made you the owner of the record.`,
+    }),
+    recordShared: ({ object, actor }) => ({
+      title: `${object} shared with you`,
+      body: actor === null ? 'A record was shared with you.' : `${actor} shared a record with you.`,
+    }),
+    webhookSuspended: () => ({
+      title: 'Webhook suspended',
+      body: 'Its receiver has failed for too long. Nothing is sent until you activate it again.',
+    }),
+  },
+  actions: { approval: 'Decide', deployment: 'View the deployment', job: 'View the job' },
+  effect: ({ object, transition, actor }) => ({
+    title: `${object}: ${transition}`,
+    body: actor === null ? '' : `By ${actor}.`,
+  }),
+};
