@@ -169,7 +169,7 @@ const EVENTS_OPERATIONS = [
       description: 'The stream; a comment every 15 seconds says that it is alive.',
       kind: 'events',
       contentType: 'text/event-stream',
-      schema: Type.String(),
+      schema: Type.String({ title: 'EventStream', description: 'Server-sent events.' }),
     },
     errors: READ_ERRORS,
     action: 'events.stream.get',

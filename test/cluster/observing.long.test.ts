@@ -39,7 +39,7 @@ describe('operator view of a cluster', function () {
     ['data'],
     ['metadata'],
     ['analytics'],
-    ['agent', 'mcp', 'ratelimit', 'files', 'bulk'],
+    ['agent', 'mcp', 'ratelimit', 'files', 'bulk', 'events'],
   ];
   let nats: NatsServer;
   let database: TestDatabase;

@@ -19,7 +19,7 @@ describe('traces of a cluster', function () {
     ['gateway'],
     ['auth'],
     ['data'],
-    ['metadata', 'analytics', 'agent', 'mcp', 'ratelimit', 'files', 'bulk'],
+    ['metadata', 'analytics', 'agent', 'mcp', 'ratelimit', 'files', 'bulk', 'events'],
   ];
   let nats: NatsServer;
   let database: TestDatabase;

@@ -30,8 +30,8 @@ export const MEMBERS: Readonly<Record<string, readonly ServiceName[]>> = {
   'auth-1': ['auth', 'ratelimit'],
   'auth-2': ['auth', 'ratelimit'],
   'agent-1': ['agent', 'analytics'],
-  'files-1': ['files', 'bulk'],
-  'files-2': ['files', 'bulk'],
+  'files-1': ['files', 'bulk', 'events'],
+  'files-2': ['files', 'bulk', 'events'],
 };
 
 /** Making the demo tenants. */
