@@ -1,9 +1,10 @@
 /**
  * Bulk jobs: `node bench/bulk.ts [--rows 100000] [--accounts 10000] [--out <file>]`. Every service is a process of its own over
  * NATS. One job creates `rows` products, one exports them, one creates `accounts`, which two duplicate rules compare; beside
- * them a person creates contacts. COPY of the rows as they were stored is the limit.
+ * them a person creates contacts. COPY of the rows as they were stored is the limit. Processor times say what a row costs whatever
+ * else the machine does; they include the person.
  */
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -99,7 +100,9 @@ async function measure(): Promise<void> {
 interface Figures {
   readonly rows?: number;
   readonly seconds?: number;
-  readonly peakMiB?: number;
+  /** Seconds of the processes that are watched, and of the database. */
+  readonly processor?: readonly number[];
+  readonly peaksMiB?: readonly number[];
   /** In which the job gave way. */
   readonly pausedSeconds?: number;
   /** Milliseconds of the writes of a person meanwhile. */
@@ -165,14 +168,56 @@ class Person {
   }
 }
 
-/** The figures of the work, with the writes of a person and the memory of bulk meanwhile. */
+/** Processes whose memory and processor time are measured. */
+const WATCHED = ['bulk', 'data', 'gateway'] as const;
+
+/** The figures of the work, with the writes of a person, and the memory and processor time of processes meanwhile. */
 async function beside(person: Person, work: () => Promise<Figures>): Promise<Figures> {
-  const status = `/proc/${processes.get('bulk')?.pid}`;
-  writeFileSync(`${status}/clear_refs`, '5');
-  const before = await pausedSeconds();
+  const pids = WATCHED.map((service) => processes.get(service)?.pid ?? 0);
+  for (const pid of pids) writeFileSync(`/proc/${pid}/clear_refs`, '5');
+  const paused = await pausedSeconds();
+  const before = [...pids.map(processorSeconds), databaseSeconds()];
   const figures = await work();
-  const peakMiB = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`${status}/status`, 'utf8'))?.[1]) / 1_024;
-  return { ...figures, peakMiB, pausedSeconds: (await pausedSeconds()) - before, writes: await person.end() };
+  const after = [...pids.map(processorSeconds), databaseSeconds()];
+  return {
+    ...figures,
+    processor: after.map((seconds, index) => seconds - (before[index] ?? 0)),
+    peaksMiB: pids.map(peakMiB),
+    pausedSeconds: (await pausedSeconds()) - paused,
+    writes: await person.end(),
+  };
+}
+
+/** The most memory that a process had since its record was cleared. */
+const peakMiB = (pid: number): number =>
+  Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
+
+/** The columns of /proc/<pid>/stat behind the name, which may contain anything. */
+function statOf(pid: number | string): string[] {
+  const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return text.slice(text.lastIndexOf(')') + 2).split(' ');
+}
+
+const TICKS_PER_SECOND = 100;
+const PARENT = 1;
+const USER_TIME = 11;
+
+const ticksOf = (stat: readonly string[], count: number): number =>
+  stat.slice(USER_TIME, USER_TIME + count).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_PER_SECOND;
+
+/** Processor time of a process, user and system. */
+const processorSeconds = (pid: number): number => ticksOf(statOf(pid), 2);
+
+/** Processor time of the database: of its first process, of those that have ended, and of those that live. */
+function databaseSeconds(): number {
+  let seconds = ticksOf(statOf(database.pid), 4);
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const stat = statOf(pid);
+      if (Number(stat[PARENT]) === database.pid) seconds += ticksOf(stat, 2);
+    } catch {} // it has ended meanwhile
+  }
+  return seconds;
 }
 
 async function pausedSeconds(): Promise<number> {
@@ -229,8 +274,10 @@ async function copied(schema: string, table: string, way: 'into' | 'out'): Promi
   const [from, file] = [`${schema}."${table}"`, `'${join(exchange, table)}'`];
   const timed = async (text: string): Promise<Figures> => {
     const begun = performance.now();
+    const before = databaseSeconds();
     const { rowCount } = await client.query(text);
-    return { rows: rowCount ?? 0, seconds: (performance.now() - begun) / 1_000 };
+    const seconds = (performance.now() - begun) / 1_000;
+    return { rows: rowCount ?? 0, seconds, processor: [databaseSeconds() - before] };
   };
   const out = await timed(`COPY ${from} TO ${file}`);
   if (way === 'out') return out;
@@ -240,7 +287,8 @@ async function copied(schema: string, table: string, way: 'into' | 'out'): Promi
   return into;
 }
 
-function note(what: string, { rows, seconds, pausedSeconds: paused, peakMiB, writes = [] }: Figures): void {
+function note(what: string, figures: Figures): void {
+  const { rows, seconds, pausedSeconds: paused, processor, peaksMiB, writes = [] } = figures;
   const sorted = [...writes].sort((a, b) => a - b);
   const at = (share: number): string => sorted[Math.floor((sorted.length - 1) * share)]?.toFixed(1) ?? '';
   const rate = rows !== undefined && seconds !== undefined ? Math.round(rows / seconds).toLocaleString('en') : '';
@@ -249,7 +297,8 @@ function note(what: string, { rows, seconds, pausedSeconds: paused, peakMiB, wri
     seconds?.toFixed(1) ?? '',
     paused?.toFixed(1) ?? '',
     rate,
-    peakMiB?.toFixed(0) ?? '',
+    processor && rows !== undefined ? processor.map((spent) => ((spent / rows) * 1e6).toFixed(0)).join(' / ') : '',
+    peaksMiB?.map((mib) => mib.toFixed(0)).join(' / ') ?? '',
     at(0.5),
     at(0.99),
     writes.length || '',
@@ -267,8 +316,10 @@ function print(): void {
     '',
     `${new Date().toISOString().slice(0, 10)}, ${cpus().length} x ${cpus()[0]?.model.trim()}, Node ${process.version}.`,
     '',
-    '| what | seconds | of them gave way | rows/s | peak of bulk, MiB | p50 ms | p99 ms | writes |',
-    '|---|--:|--:|--:|--:|--:|--:|--:|',
+    `Processor time is that of ${WATCHED.join(', ')} and PostgreSQL, memory the peak of ${WATCHED.join(', ')}.`,
+    '',
+    '| what | seconds | of them gave way | rows/s | processor, µs per row | memory, MiB | p50 ms | p99 ms | writes |',
+    '|---|--:|--:|--:|--:|--:|--:|--:|--:|',
     ...lines,
     '',
   ].join('\n');

@@ -492,6 +492,7 @@ export const SERVICE = {
   calls: [
     'data.grants.confirm',
     'data.rows.describe',
+    'data.rows.export',
     'data.rows.read',
     'data.rows.settle',
     'data.rows.write',

@@ -8,7 +8,7 @@ import type { SystemPermission } from '../lib/schema/snapshot.ts';
 import { AGENT_RUN_OPERATIONS } from './data/agent-runs.ts';
 import type { AggregateQuery, AggregateResult, ObjectCatalog } from './data/aggregate.ts';
 import { CHECK_OPERATIONS } from './data/check.ts';
-import type { ObjectColumns } from './data/columns.ts';
+import type { ObjectColumns, SegmentToWrite, SegmentWritten } from './data/columns.ts';
 import { COMPOSITE_OPERATIONS } from './data/composite.ts';
 import { CONNECTION_OPERATIONS } from './data/connections.ts';
 import type { EventRecords, EventRecordsQuestion } from './data/event-records.ts';
@@ -215,6 +215,11 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
     result: { page: Buffer };
   };
   /**
+   * Stores a segment of a file with records that `asker` sees. Throws what `data.records.query` throws, and SERVICE_UNAVAILABLE when
+   * the store fails.
+   */
+  'data.rows.export': { params: SegmentToWrite; result: SegmentWritten };
+  /**
    * Writes rows of one object for the user of the request, at most `LIMITS.rows_max`, in one transaction. `key` is the
    * idempotency key of these rows: sent again with it they get the outcome of the first time.
    */
@@ -306,6 +311,7 @@ export const SERVICE = {
   purpose: 'Records of tenants. Snapshots of the tenants it serves stay in memory.',
   listens: 'health',
   awaitedByGateway: true,
+  usesContents: true,
   kubernetes: {
     replicas: { min: 2, max: 10 },
     connections: 10,

@@ -11,6 +11,7 @@ import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { asError, codeOf, messageOf } from '../../lib/errors/thrown.ts';
+import type { RowSink } from '../../lib/json/row-writer.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import { correctPlatformTime, platformTime } from '../../lib/values/clock.ts';
 import { entryBound } from '../../lib/values/entry-bound.ts';
@@ -34,8 +35,10 @@ import { LinkWatch } from './link-watch.ts';
 import {
   type Answer,
   type FirstRows,
+  jsonPage,
   PageClient,
   type PageRows,
+  type PageSink,
   type PageStatement,
   runBounded,
   runPage,
@@ -64,6 +67,8 @@ export interface Tx {
   one<R>(statement: Statement): Promise<R>;
   /** Records straight from the wire into the JSON of an answer that begins with `head`. */
   page(statement: PageStatement, head: string): Promise<PageRows>;
+  /** Records straight from the wire into a writer. */
+  rows<Sink extends RowSink>(statement: PageStatement, sink: PageSink<Sink>): Promise<PageRows<Sink>>;
   /** Statements sent in one turn leave in one packet. */
   gather(): void;
   /** BEGIN, which travels with the next statement. The caller ends the transaction. */
@@ -626,7 +631,14 @@ class Loan implements Tx {
   }
 
   page(statement: PageStatement, head: string): Promise<PageRows> {
-    return together(this.#run(statement, (asked) => runPage(this.client, asked, head, () => this.#abandon())));
+    return together(
+      this.#run(statement, (asked) => runPage(this.client, asked, jsonPage(head), () => this.#abandon())),
+    );
+  }
+
+  rows<Sink extends RowSink>(statement: PageStatement, sink: PageSink<Sink>): Promise<PageRows<Sink>> {
+    // The connection is kept: the transaction goes on when all rows have come.
+    return together(this.#run(statement, (asked) => runPage(this.client, asked, sink, () => {})));
   }
 
   allUpTo<R>(statement: Statement, maxBytes: number): Promise<FirstRows<R>> {

@@ -9,7 +9,7 @@ import utils from 'pg/lib/utils.js';
 import type { ParameterStatusMessage } from 'pg-protocol/dist/messages.js';
 import { type Message, Parser } from 'pg-protocol/dist/parser.js';
 import { serialize } from 'pg-protocol/dist/serializer.js';
-import { RowShape, RowWriter, rowTexts } from '../../lib/json/row-writer.ts';
+import { RowShape, type RowSink, RowWriter, rowTexts } from '../../lib/json/row-writer.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import { chainExpiresAt } from '../certificate-expiry.ts';
 import type { Statement } from './statement.ts';
@@ -24,10 +24,10 @@ export interface PageStatement extends Statement {
   readonly take: number;
 }
 
-export interface PageRows {
-  /** Holds `head` and the records, separated by commas; the caller appends the end. */
-  readonly writer: RowWriter;
-  /** Records written: all that came, `take`, or as many as make a page of LIMITS.page_max_bytes. */
+export interface PageRows<Sink extends RowSink = RowWriter> {
+  /** Holds the records. */
+  readonly writer: Sink;
+  /** Records written: all that came, `take`, or as many as fill the writer. */
   readonly count: number;
   /** Records follow that were not written. */
   readonly more: boolean;
@@ -186,6 +186,16 @@ interface Types {
 /** Columns of a result, in order. */
 type Columns = readonly { readonly name: string; readonly parse: (text: string) => unknown }[];
 
+/** The JSON of an answer that begins with `head`; the caller appends the end. */
+export const jsonPage = (head: string): PageSink<RowWriter> => ({
+  writerOf: (shape) => {
+    const writer = new RowWriter(shape);
+    writer.append(head);
+    return writer;
+  },
+  maxBytes: LIMITS.page_max_bytes,
+});
+
 /** The result of a statement. */
 export interface Answer<R> {
   readonly rows: R[];
@@ -243,21 +253,28 @@ class StatementQuery<R> extends KnownQuery<Columns> {
   }
 }
 
-class PageQuery extends KnownQuery<RowShape> {
+/** What the rows of a page are written to. */
+export interface PageSink<Sink extends RowSink> {
+  readonly writerOf: (shape: RowShape) => Sink;
+  /** The page ends with the record with which the writer is this long. */
+  readonly maxBytes: number;
+}
+
+class PageQuery<Sink extends RowSink = RowSink> extends KnownQuery<RowShape> {
   readonly #statement: PageStatement;
-  readonly #head: string;
+  readonly #sink: PageSink<Sink>;
   readonly #keep: (shape: RowShape) => void;
   readonly #stop: () => void;
-  #writer: RowWriter | undefined;
+  #writer: Sink | undefined;
   #count = 0;
   #full = false;
   #more = false;
-  #left = LIMITS.page_max_bytes;
+  #left: number;
   #rest: (string | null)[] = [];
 
   constructor(
     statement: PageStatement,
-    head: string,
+    sink: PageSink<Sink>,
     shape: RowShape | undefined,
     keep: (shape: RowShape) => void,
     stop: () => void,
@@ -266,7 +283,8 @@ class PageQuery extends KnownQuery<RowShape> {
     super(statement, shape, callback);
     this.#stop = stop;
     this.#statement = statement;
-    this.#head = head;
+    this.#sink = sink;
+    this.#left = sink.maxBytes;
     this.#keep = keep;
   }
 
@@ -296,19 +314,18 @@ class PageQuery extends KnownQuery<RowShape> {
     }
     writer.row(bytes, offset);
     this.#count++;
-    this.#full = this.#count === take || writer.length >= LIMITS.page_max_bytes;
+    this.#full = this.#count === take || writer.length >= this.#sink.maxBytes;
     if (this.#full && this.#count > 1) this.#rest = rowTexts(bytes, offset, shown);
   }
 
-  result(): PageRows {
+  result(): PageRows<Sink> {
     return { writer: this.#begin(), count: this.#count, more: this.#more, rest: this.#rest };
   }
 
-  #begin(): RowWriter {
+  #begin(): Sink {
     if (!this.#writer) {
       if (!this.shape) throw new Error('Assertion failed: rows came before their description');
-      this.#writer = new RowWriter(this.shape);
-      this.#writer.append(this.#head);
+      this.#writer = this.#sink.writerOf(this.shape);
     }
     return this.#writer;
   }
@@ -410,18 +427,18 @@ export function runStatement<R, T>(
  * Rows after a full page are dropped as they arrive; when that would be as much as a whole page, the result is
  * there before the statement has ended, and `abandoned` tells that the connection is to be closed.
  */
-export function runPage(
+export function runPage<Sink extends RowSink>(
   client: PageClient,
   statement: PageStatement,
-  head: string,
+  sink: PageSink<Sink>,
   abandoned: () => void,
-): Promise<PageRows> {
+): Promise<PageRows<Sink>> {
   const { shapes } = client;
   const { name } = statement;
   return new Promise((resolve, reject) => {
-    const query: PageQuery = new PageQuery(
+    const query: PageQuery<Sink> = new PageQuery<Sink>(
       statement,
-      head,
+      sink,
       name === undefined ? undefined : shapes.get(name),
       (shape) => {
         if (name !== undefined) shapes.set(name, shape);

@@ -34,6 +34,7 @@ export default async function bulkService(platform: Platform): Promise<ServiceSc
     describe: (asker, objectApiName) => call(broker, 'data.rows.describe', { asker, objectApiName }),
     read: async (asker, objectApiName, query) =>
       (await call(broker, 'data.rows.read', { asker, objectApiName, query: { ...query } })).page,
+    export: (segment) => call(broker, 'data.rows.export', segment, { timeout: LIMITS.bulk_chunk_ms }),
     write: async (request, rows) => {
       const written = await call(broker, 'data.rows.write', rows, { meta: { request }, timeout: LIMITS.bulk_chunk_ms });
       eventsWritten(request);

@@ -1,5 +1,5 @@
 /** Dependencies of this service's operations and jobs. */
-import type { ObjectColumns } from '../../contracts/data/columns.ts';
+import type { ObjectColumns, SegmentToWrite, SegmentWritten } from '../../contracts/data/columns.ts';
 import type { RowsToWrite, RowsWritten } from '../../contracts/data/row-writes.ts';
 import type { Asker, RequestContext } from '../../lib/context.ts';
 import type { Notice } from '../../lib/notice.ts';
@@ -27,6 +27,8 @@ export interface BulkDeps {
   readonly describe: (asker: Asker, objectApiName: string) => Promise<ObjectColumns>;
   /** A page of the records that the user sees. */
   readonly read: (asker: Asker, objectApiName: string, query: object) => Promise<Buffer>;
+  /** Stores a segment of a file with records that the user sees. */
+  readonly export: (segment: SegmentToWrite) => Promise<SegmentWritten>;
   /** Writes rows as the user of the context. */
   readonly write: (context: RequestContext, rows: RowsToWrite & { readonly key: string }) => Promise<RowsWritten>;
   /** The outcome of a write under a key; null: nothing was written, and nothing will be. */

@@ -8,6 +8,7 @@ import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
 import { compositeActions } from './composite/actions.ts';
 import { connectionActions } from './connections/actions.ts';
 import { explainActions } from './explain/actions.ts';
+import { exportActions } from './export/actions.ts';
 import { fileActions } from './files/actions.ts';
 import { type DataHandlers, type Handlers, publicHandlers } from './handlers.ts';
 import { startPeriodicWork } from './maintenance/periodic.ts';
@@ -70,6 +71,7 @@ export default async function dataService(platform: Platform): Promise<ServiceSc
     name: 'data',
     actions: {
       ...operationActions(handlers, readDeps),
+      ...exportActions(handlers, platform.blobs),
       ...fileActions(handlers, database, tenants),
       ...compositeActions(handlers, readDeps, writeDeps, operationActions),
       ...scimActions(handlers, { read: readDeps, write: writeDeps }),

@@ -47,6 +47,7 @@ describe('imports', () => {
     const layers = [
       'errors',
       'json',
+      'cells',
       'values',
       'yaml',
       'schema',

@@ -3,6 +3,7 @@
 import Negotiator from 'negotiator';
 import { type BULK_OUTCOMES, BULK_TYPES, type BulkRowResult } from '../../../contracts/bulk.ts';
 import { addressOf, type Handler, type OperationInput } from '../../../contracts/operations.ts';
+import { csvLine, disarmed } from '../../../lib/cells/cells.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { listPage } from '../../../lib/query/list-page.ts';
@@ -13,7 +14,6 @@ import { requireState } from '../jobs/change.ts';
 import { type BlobRow, blobsStatement, type JobRow, resultsStatement } from '../jobs/job.sql.ts';
 import { permitted, requireScope } from '../jobs/permission.ts';
 import { findJob } from '../jobs/read.ts';
-import { csvLine, disarmed } from '../rows/cells.ts';
 
 type Outcome = (typeof BULK_OUTCOMES)[number];
 

@@ -1,6 +1,7 @@
 /** An object as files of its records see it. Source: docs/reference/bulk.md#columns. */
-import type { CellForm, ObjectColumns } from '../../../contracts/data/columns.ts';
+import type { ObjectColumns } from '../../../contracts/data/columns.ts';
 import type { Access, ObjectAccess } from '../../../lib/access/types.ts';
+import type { CellForm } from '../../../lib/cells/cells.ts';
 import type { Asker } from '../../../lib/context.ts';
 import { isReference, typeOf } from '../../../lib/schema/field-types/registry.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
@@ -32,7 +33,8 @@ function columnsOf(access: Access, { readable, fields, permission }: ObjectAcces
 const keysOf = (target: ObjectAccess | undefined): string[] =>
   target?.readable.filter(({ externalId }) => externalId).map(({ apiName }) => apiName) ?? [];
 
-function formOf(field: FieldMeta): CellForm {
+/** The form of a field's values in cells. */
+export function formOf(field: FieldMeta): CellForm {
   const { bindType, expressionType } = typeOf(field);
   if (bindType === 'jsonb') return 'json';
   if (expressionType === 'number' || expressionType === 'date' || expressionType === 'boolean') return expressionType;

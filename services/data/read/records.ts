@@ -22,7 +22,8 @@ import { fetchPage, fetchRecord } from './fetch.ts';
 import type { PreparedGet } from './prepared.ts';
 import { notModified, type ReadDeps } from './read.ts';
 
-const queryView = (view: View): QueryView => ({
+/** What a query of this moment is planned with. */
+export const queryView = (view: View): QueryView => ({
   access: view.access,
   snapshot: view.snapshot,
   now: platformTime(),

@@ -1,24 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { RowShape, RowWriter, rowTexts } from '../../../lib/json/row-writer.ts';
-
-/** The body of a DataRow message (PostgreSQL protocol 3.0) with these column texts. */
-function dataRow(texts: readonly (string | null)[]): Buffer {
-  const parts: Buffer[] = [];
-  const number = (value: number, bytes: 2 | 4): void => {
-    const buffer = Buffer.alloc(bytes);
-    if (bytes === 2) buffer.writeInt16BE(value);
-    else buffer.writeInt32BE(value);
-    parts.push(buffer);
-  };
-  number(texts.length, 2);
-  for (const text of texts) {
-    const bytes = text === null ? null : Buffer.from(text);
-    number(bytes?.length ?? -1, 4);
-    if (bytes) parts.push(bytes);
-  }
-  return Buffer.concat(parts);
-}
+import { dataRow } from '../../support/data-row.ts';
 
 const TEXT = 25;
 
