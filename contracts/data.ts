@@ -236,6 +236,10 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
     params: { tenantId: string; userId: string; records: readonly RecordName[] };
     result: string[];
   };
+  /** Those of the records that `asker` can read now. */
+  'data.records.readable': { params: { asker: Asker; records: readonly RecordName[] }; result: RecordName[] };
+  /** The epoch of the tenant: another one after a restore, a move, or when another server took over. */
+  'data.epochs.get': { params: { tenantId: string }; result: { epoch: string } };
   /**
    * Loads generated rows of one object as the platform: ids given, no history or events. Only for templates' sample
    * data.
@@ -348,6 +352,7 @@ export const SERVICE = {
     'data.access.check',
     'data.audit.verify',
     'data.events.read',
+    'data.epochs.get',
     'data.files.ofRecord',
     'data.files.referenced',
     'data.files.seen',
@@ -355,6 +360,7 @@ export const SERVICE = {
     'data.objects.catalog',
     'data.principals.check',
     'data.records.aggregate',
+    'data.records.readable',
     'data.records.seen',
     'data.rows.describe',
     'data.rows.read',

@@ -9,6 +9,7 @@ import agent from './examples/agent.json' with { type: 'json' };
 import analytics from './examples/analytics.json' with { type: 'json' };
 import auth from './examples/auth.json' with { type: 'json' };
 import bulk from './examples/bulk.json' with { type: 'json' };
+import calendar from './examples/calendar.json' with { type: 'json' };
 import data from './examples/data.json' with { type: 'json' };
 import events from './examples/events.json' with { type: 'json' };
 import files from './examples/files.json' with { type: 'json' };
@@ -49,6 +50,7 @@ export const EXAMPLES: RecordedExamples = {
   ...gateway,
   ...auth,
   ...bulk,
+  ...calendar,
   ...ratelimit,
   ...data,
   ...analytics,

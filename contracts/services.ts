@@ -6,6 +6,7 @@ import { type AgentActions, SERVICE as agent } from './agent.ts';
 import { type AnalyticsActions, SERVICE as analytics } from './analytics.ts';
 import { type AuthActions, type AuthEvents, SERVICE as auth } from './auth.ts';
 import { type BulkActions, SERVICE as bulk } from './bulk.ts';
+import { type CalendarActions, SERVICE as calendar } from './calendar.ts';
 import { type DataActions, SERVICE as data } from './data.ts';
 import { type EventsActions, type EventsEvents, SERVICE as events } from './events.ts';
 import { type FilesActions, SERVICE as files } from './files.ts';
@@ -28,6 +29,7 @@ export const SERVICES = {
   bulk,
   events,
   notifications,
+  calendar,
 } as const;
 
 /** Actions of the services, with the types of what they carry. */
@@ -35,6 +37,7 @@ export type ServiceActions = AgentActions &
   AnalyticsActions &
   AuthActions &
   BulkActions &
+  CalendarActions &
   DataActions &
   EventsActions &
   FilesActions &

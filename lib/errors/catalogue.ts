@@ -227,7 +227,7 @@ export const CATALOGUE = {
   SYNC_TOKEN_EXPIRED: e(
     400,
     'Expired sync token',
-    'The cursor of the feed of changes is too old, or what the user can see has been redefined since.',
+    'The cursor of the feed of changes or the sync token of a calendar is too old, or what the user can see has been redefined since.',
     'List all records into a new copy, then go on from `details.oldestCursor`.',
   ),
   // 401: who is calling
@@ -824,9 +824,6 @@ export type ViolationCode = (typeof VIOLATION_CODES)[number] | ErrorCode;
 export const RESERVED_CODES: ReadonlySet<ErrorCode> = new Set([
   'DPOP_PROOF_INVALID',
   'SUBSCRIPTION_NOT_FOUND',
-  'CALENDAR_NOT_FOUND',
-  'EVENT_NOT_FOUND',
   'FILE_TYPE_NOT_ALLOWED',
-  'RECURRENCE_INVALID',
   'WEBHOOK_URL_INVALID',
 ]);

@@ -19,6 +19,12 @@ const WORDS: ReadonlyMap<string, string> = new Map([
     'the id of an operation, such as data.records.create, or all of an area, such as data.*',
   ],
   ['^sha256:[0-9a-f]{64}$', 'sha256: and 64 hexadecimal digits in lower case'],
+  ['^\\d{4}-\\d{2}-\\d{2}$', 'a day such as 2026-11-21'],
+  ['^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}(?::\\d{2})?$', 'a local time without offset such as 2026-11-21T09:30:00'],
+  [
+    '^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?:_\\d{8}(?:T\\d{6})?)?$',
+    'the id of an event, or of an instance of a series',
+  ],
   ['^[A-Z]{3}$', 'three capital letters, such as EUR'],
   ['^\\*$', '*'],
   ['^[1-9][0-9]{0,3}$', 'a number from 1 to 9999'],

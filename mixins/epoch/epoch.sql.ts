@@ -27,6 +27,10 @@ export const epochColumns = (schema: string): string => `epoch.epoch, epoch.plac
       epoch.tx_offset::text AS "txOffset", pg_current_snapshot()::text AS "serverSnapshot",
       coalesce((SELECT audit.tx::text FROM ${schema}._audit audit ORDER BY audit.tx DESC LIMIT 1), '2') AS "lastTx"`;
 
+export const epochStatement = (schema: string): Statement => ({
+  text: `SELECT ${epochColumns(schema)} FROM ${schema}._epoch epoch`,
+});
+
 /** Writers are not kept waiting for long behind one that takes its time. */
 export const RENEWAL_LIMITS = "SET LOCAL lock_timeout = '500ms'";
 

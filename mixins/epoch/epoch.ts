@@ -8,7 +8,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { type Database, sqlState } from '../database/database.ts';
-import { type EpochRow, RENEWAL_LIMITS, renewEpochStatement } from './epoch.sql.ts';
+import { type EpochRow, epochStatement, RENEWAL_LIMITS, renewEpochStatement } from './epoch.sql.ts';
 
 export interface Epoch {
   readonly epoch: string;
@@ -89,6 +89,15 @@ export async function inEpoch<T>(database: Database, tenantId: string, work: () 
     }
   }
 }
+
+/** The epoch as it is now, for other services. */
+export const epochOfTenant = (database: Database, tenantId: string): Promise<Pick<Epoch, 'epoch'>> =>
+  inEpoch(database, tenantId, () =>
+    database.tenant(tenantId, async (tx) => {
+      const { epoch } = epochOf(await tx.one<EpochRow>(epochStatement(tx.schema)));
+      return { epoch };
+    }),
+  );
 
 const LOCK_TIMEOUT = '55P03';
 const LOCK_ATTEMPTS = 6;

@@ -132,6 +132,13 @@ describe('isolation of every operation', () => {
     const told = { type: 'Isolation', recipients: [real['userId']], data: { title: 'Isolation' } };
     assert.equal((await ada.post('/notifications', told)).status, 201);
     real['notificationId'] = (await ada.get('/notifications?type=Isolation')).body.records[0].notificationId;
+    const event = await ada.post('/calendar/events', {
+      title: 'Isolation',
+      start: { date: '2026-11-23' },
+      end: { date: '2026-11-24' },
+    });
+    assert.equal(event.status, 201, event.text);
+    real['eventId'] = event.body.eventId;
   });
 
   after(() => platform?.stop());

@@ -5,6 +5,7 @@ GRANT USAGE ON SCHEMA agent TO login_agent;
 GRANT USAGE ON SCHEMA agent TO svc_agent;
 GRANT USAGE ON SCHEMA agent TO svc_analytics;
 GRANT USAGE ON SCHEMA agent TO svc_bulk;
+GRANT USAGE ON SCHEMA agent TO svc_calendar;
 GRANT USAGE ON SCHEMA agent TO svc_data;
 GRANT USAGE ON SCHEMA agent TO svc_events;
 GRANT USAGE ON SCHEMA agent TO svc_files;
@@ -230,6 +231,7 @@ CREATE FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) RETURNS text LA
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_agent;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_analytics;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_bulk;
+GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_calendar;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_data;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_events;
 GRANT EXECUTE ON FUNCTION agent.consume_approval(uuid,uuid,uuid,text,text) TO svc_files;
@@ -240,6 +242,7 @@ CREATE FUNCTION agent.continue_run(uuid,uuid,integer) RETURNS text LANGUAGE plpg
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_agent;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_analytics;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_bulk;
+GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_calendar;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_data;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_events;
 GRANT EXECUTE ON FUNCTION agent.continue_run(uuid,uuid,integer) TO svc_files;
@@ -250,6 +253,7 @@ CREATE FUNCTION agent.end_stale_approval(uuid,uuid,uuid) RETURNS void LANGUAGE p
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_agent;
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_analytics;
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_bulk;
+GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_calendar;
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_data;
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_events;
 GRANT EXECUTE ON FUNCTION agent.end_stale_approval(uuid,uuid,uuid) TO svc_files;

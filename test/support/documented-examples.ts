@@ -351,6 +351,7 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/reference/tracing.md#tracing': 'test/cluster/single.long.test.ts',
   'docs/reference/versioning.md#deprecation': 'test/service/gateway/deprecation.test.ts',
   'docs/reference/audit.md#the-chain': 'test/service/data/audit-chain.test.ts',
+  'docs/reference/calendar.md#calendar': 'test/api/calendar/recurrence.test.ts',
   'docs/reference/operations.md#stalls': 'test/unit/mixins/watchdog.test.ts',
   'docs/reference/operations-cluster.md#kubernetes 2': 'test/unit/ops/kubernetes.test.ts',
   'docs/reference/tracing.md#when-the-collector-is-away': 'test/unit/ops/kubernetes.test.ts',

@@ -168,6 +168,21 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
 
 /** Figures on other pages: the words around them. */
 const SENTENCES: Readonly<Record<string, readonly string[]>> = {
+  'calendar.md': [
+    `by ${LIMITS.calendar_event_days_max} days at most`,
+    `\`INTERVAL\` up to ${number(LIMITS.calendar_rule_interval_max)}, \`COUNT\` up to ${number(LIMITS.calendar_rule_count_max)}`,
+    `with at most ${LIMITS.calendar_rule_values_max} values together`,
+    `at most ${LIMITS.calendar_window_days_max} days, lists instances by time, ${number(LIMITS.calendar_instances_max)} at most`,
+    `up to ${LIMITS.calendar_free_busy_users_max} users and ${LIMITS.calendar_free_busy_days_max} days`,
+    `valid for ${LIMITS.calendar_sync_days} days`,
+    `${LIMITS.calendar_title_max_chars}, ${LIMITS.calendar_location_max_chars} and ${LIMITS.calendar_comment_max_chars} characters |`,
+    `| description | ${number(LIMITS.calendar_description_max_chars)} characters |`,
+    `| ${LIMITS.calendar_attendees_max}, ${LIMITS.calendar_reminders_max}; up to ${number(LIMITS.calendar_reminder_minutes_max)} minutes before |`,
+    `| ${LIMITS.calendar_recurrence_lines_max}, of ${number(LIMITS.calendar_recurrence_line_max_chars)} characters |`,
+    `| ${LIMITS.calendar_exceptions_max} of each in a series |`,
+    `| ${number(LIMITS.calendar_events_of_user_max)}, ${number(LIMITS.calendar_events_of_tenant_max)} |`,
+    `| ${number(LIMITS.calendar_free_busy_instances_max)} |`,
+  ],
   'bulk.md': [
     `| part | ${bytes(LIMITS.bulk_part_max_bytes)}, ${number(LIMITS.bulk_parts_max)} of a job |`,
     `| job | ${bytes(LIMITS.bulk_job_max_bytes)}, ${number(LIMITS.bulk_job_rows_max)} rows |`,

@@ -28,8 +28,6 @@ const RESERVED: Readonly<Record<string, ConsentText>> = {
   'events:manage': { area: 'events', text: 'Have events sent to other systems.' },
   'notifications:read': { area: 'calendar', text: 'Read notifications.' },
   'notifications:write': { area: 'calendar', text: 'Change and send notifications.' },
-  'calendar:read': { area: 'calendar', text: 'Read calendars and events.' },
-  'calendar:write': { area: 'calendar', text: 'Change calendars and events.' },
 };
 
 const UNKNOWN: ConsentText = { area: 'other', text: '' };

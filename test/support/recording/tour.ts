@@ -44,6 +44,7 @@ export async function tour(platform: TestPlatform, recorder: Recorder): Promise<
   await shareOpportunity(company);
   await keepFiles(company);
   await importAccounts(company);
+  await planMeetings(company);
   await buildDashboard(company);
   await configure(company);
   await chaseInvoices(company);
@@ -312,6 +313,43 @@ async function tellPeople({ recorder, ada, sam }: Company): Promise<void> {
   await recorder.example(sam, 'notifications.deliveries.list', { path });
   await recorder.example(sam, 'notifications.items.update', { path, body: { status: 'archived' } });
   await recorder.example(sam, 'notifications.items.markAllRead', { body: { before: records[0].createdAt } });
+}
+
+async function planMeetings({ recorder, sam, sue }: Company): Promise<void> {
+  const timezone = 'Europe/Berlin';
+  const { user } = (await sue.get('/identity')).body;
+  const created = await recorder.example(sam, 'calendar.events.create', {
+    body: {
+      title: 'Weekly review',
+      start: { dateTime: '2026-11-23T09:30:00', timezone },
+      end: { dateTime: '2026-11-23T10:00:00', timezone },
+      recurrence: ['RRULE:FREQ=WEEKLY;BYDAY=MO'],
+      attendees: [{ userId: user.id }],
+    },
+  });
+  await recorder.refusal(sam, 'calendar.events.create', 'RECURRENCE_INVALID', {
+    body: {
+      title: 'Every second',
+      start: { dateTime: '2026-11-23T09:30:00', timezone },
+      end: { dateTime: '2026-11-23T10:00:00', timezone },
+      recurrence: ['RRULE:FREQ=SECONDLY'],
+    },
+  });
+  const path = { eventId: created.body.eventId };
+  await recorder.example(sam, 'calendar.calendars.list');
+  const window = { from: '2026-11-23T00:00:00+01:00', to: '2026-12-08T00:00:00+01:00' };
+  await recorder.example(sam, 'calendar.events.list', { query: { ...window, expand: 'true', take: '10' } });
+  await recorder.example(sue, 'calendar.events.respond', { path, body: { response: 'accepted' } });
+  const read = await recorder.example(sam, 'calendar.events.get', { path });
+  const headers = { 'If-Match': String(read.headers.get('etag')) };
+  await recorder.example(sam, 'calendar.events.update', { path, headers, body: { location: 'Room 3' } });
+  await recorder.example(sam, 'calendar.freeBusy.query', { body: { userIds: [user.id], ...window, timezone } });
+  const holiday = { title: 'Day off', start: { date: '2026-12-24' }, end: { date: '2026-12-25' } };
+  const other = await sam.post('/calendar/events', holiday);
+  await recorder.example(sam, 'calendar.events.delete', {
+    path: { eventId: other.body.eventId },
+    headers: { 'If-Match': String(other.headers.get('etag')) },
+  });
 }
 
 async function buildDashboard({ recorder, mia }: Company): Promise<void> {

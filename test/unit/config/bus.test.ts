@@ -86,7 +86,7 @@ describe('the configuration of the bus', () => {
     const env = { NATS_URL: 'nats://a', SERVICES: 'gateway', BUS_KEYS_FILE: file('keys', ofEarlierVersion) };
     assert.match(
       problemsOf(env)[0]!,
-      /BUS_KEYS_FILE has no key of analytics, agent, mcp, files, bulk, events, notifications: run `npm run bus-keys`/,
+      /BUS_KEYS_FILE has no key of analytics, agent, mcp, files, bulk, events, notifications, calendar: run `npm run bus-keys`/,
     );
   });
 
@@ -112,6 +112,7 @@ describe('the configuration of the bus', () => {
       'analytics',
       'auth',
       'bulk',
+      'calendar',
       'data',
       'events',
       'files',

@@ -115,7 +115,10 @@ describe('the keys of the bus', () => {
     const { present, changed, absent } = await makeBusKeys({ folder });
     assert.deepEqual(
       [present, changed],
-      [['nats', 'gateway', 'agent', 'mcp', 'files', 'bulk', 'events', 'notifications', 'operator'], ['nats']],
+      [
+        ['nats', 'gateway', 'agent', 'mcp', 'files', 'bulk', 'events', 'notifications', 'calendar', 'operator'],
+        ['nats'],
+      ],
     );
     assert.deepEqual(absent, ['auth', 'data', 'metadata', 'analytics', 'ratelimit', 'data+gateway']);
     assert.equal(read('nats', 'nats.conf'), before);

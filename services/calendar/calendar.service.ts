@@ -1,0 +1,54 @@
+import type { ServiceSchema } from 'moleculer';
+import type { CalendarActions } from '../../contracts/calendar.ts';
+import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
+import { type RequestContext, requestContext } from '../../lib/context.ts';
+import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import { logFailure } from '../../mixins/log-failure.ts';
+import { orEarlier } from '../../mixins/mutation/earlier.ts';
+import type { Platform } from '../../mixins/platform.ts';
+import { sealingKeys } from '../../mixins/sealing-keys.ts';
+import type { CalendarDeps } from './deps.ts';
+import { listEvents } from './events/list.ts';
+import { getEvent, listCalendars } from './events/read.ts';
+import { createEvent, deleteEvent, respondToEvent, updateEvent } from './events/write.ts';
+import { queryFreeBusy } from './free-busy.ts';
+import { sweepPeriodically } from './sweep.ts';
+
+/** The Moleculer schema of calendar: it declares and delegates. */
+export default async function calendarService(platform: Platform): Promise<ServiceSchema> {
+  const { database, broker, log } = platform;
+  const deps: CalendarDeps = {
+    database,
+    sealingKeys: await sealingKeys(platform, 'cursors and sync tokens of calendars'),
+    epoch: (question) => call(broker, 'data.epochs.get', question),
+    unknownPrincipals: (question) => call(broker, 'data.principals.check', question),
+    readable: (question) => call(broker, 'data.records.readable', question),
+    access: (question) => call(broker, 'data.users.access', question),
+  };
+  const answer =
+    <Input extends OperationCall>(
+      handler: (deps: CalendarDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
+    ) =>
+    (ctx: ActionContext<Input>): Promise<OperationReply> => {
+      const request = requestContext(ctx);
+      return handler(deps, request, ctx.params).catch((error: unknown) => {
+        logFailure(log, ctx.params.operationId, request.requestId, error);
+        throw error;
+      });
+    };
+
+  return {
+    name: 'calendar',
+    actions: {
+      'calendars.list': answer(listCalendars),
+      'events.list': answer(listEvents),
+      'events.create': answer(orEarlier(createEvent)),
+      'events.get': answer(getEvent),
+      'events.update': answer(orEarlier(updateEvent)),
+      'events.delete': answer(orEarlier(deleteEvent)),
+      'events.respond': answer(orEarlier(respondToEvent)),
+      'freeBusy.query': answer(queryFreeBusy),
+    } satisfies ActionHandlers<'calendar', CalendarActions>,
+    started: () => sweepPeriodically(platform),
+  };
+}

@@ -1,0 +1,495 @@
+/** Creates, changes and deletes events. Source: docs/reference/calendar.md. */
+import type { CalendarEvent, EventChange } from '../../../contracts/calendar.ts';
+import { addressOf, type Handler } from '../../../contracts/operations.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
+import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
+import { strongEtags } from '../../../lib/values/etags.ts';
+import { uuidv7 } from '../../../lib/values/ids.ts';
+import { formatTimestamp } from '../../../lib/values/time.ts';
+import { mutate } from '../../../mixins/mutation/mutate.ts';
+import type { Unit } from '../../../mixins/mutation/unit.ts';
+import type { CalendarDeps } from '../deps.ts';
+import { bounded, moved, type Recurrence, remaining, timesOf, truncated } from '../recurrence/rule.ts';
+import { localOf, wallOf } from '../recurrence/times.ts';
+import { eventNotFound, nameIn, requireRecord, takesPart, visibleEvent } from './access.ts';
+import {
+  asItself,
+  type EventRow,
+  etagOf,
+  hasTime,
+  type Instance,
+  instanceAt,
+  type Override,
+  present,
+  spanOf,
+  type Times,
+  timesAt,
+} from './event.ts';
+import {
+  calendarsOfSql,
+  countSql,
+  deleteEventSql,
+  deleteOverridesSql,
+  enterSql,
+  eventSql,
+  overridesSql,
+  storeEventSql,
+  storeOverrideSql,
+} from './events.sql.ts';
+import { anchorOf, contentIn, NEW_CONTENT, Problems, readAttendees, readLines, readTimes } from './input.ts';
+
+/** Runs a mutation of calendars, as the role of the service. */
+const change = (
+  { database }: CalendarDeps,
+  request: RequestContext,
+  call: OperationCall,
+  work: (unit: Unit) => Promise<OperationReply>,
+): Promise<OperationReply> => mutate(database, request, call, { role: { service: 'calendar' }, work });
+
+const shown = (event: EventRow, instance: Instance): OperationReply => ({
+  headers: { ETag: etagOf(event) },
+  body: present(event, instance, 'full'),
+});
+
+export const createEvent: Handler<'calendar.events.create', CalendarDeps> = async (deps, request, call) => {
+  const { userId } = request;
+  const { body } = call;
+  const problems = new Problems();
+  const times = readTimes(body, problems);
+  const recurrence = body.recurrence && times ? readLines(body.recurrence, times, problems) : null;
+  const attendees = readAttendees(body.attendees ?? [], userId, [], problems);
+  await checkPeople(deps, request, body, problems);
+  problems.throwIfAny();
+  if (!times) throw new Error('Assertion failed: wrong times are a problem.');
+  const { record = null } = body;
+  if (record) await requireRecord(deps, request, record);
+  return change(deps, request, call, async (unit) => {
+    const now = formatTimestamp(platformTime());
+    const event = await store(unit, {
+      ...times,
+      eventId: uuidv7(),
+      calendarId: userId,
+      version: 1,
+      sequence: 0,
+      recurrence,
+      content: { ...NEW_CONTENT, title: body.title, ...contentIn(body) },
+      attendees,
+      ...recordColumns(record),
+      createdAt: now,
+      updatedAt: now,
+    });
+    await count(unit, event, 1);
+    const { eventId } = event;
+    note(unit, 'created', event, { properties: Object.keys(body) });
+    const reply = shown(event, asItself(event));
+    return {
+      ...reply,
+      status: 201,
+      headers: { ...reply.headers, Location: addressOf('calendar.events.get', { eventId }) },
+    };
+  });
+};
+
+const recordColumns = (record: CalendarEvent['record']): Pick<EventRow, 'objectApiName' | 'recordId'> => ({
+  objectApiName: record?.objectApiName ?? null,
+  recordId: record?.id.toLowerCase() ?? null,
+});
+
+/** Users who are invited are active ones of the tenant. */
+async function checkPeople(
+  deps: CalendarDeps,
+  { tenantId, userId }: RequestContext,
+  { attendees = [] }: EventChange,
+  problems: Problems,
+): Promise<void> {
+  const users = attendees.flatMap((one, i) => (one.userId === undefined ? [] : [{ id: one.userId.toLowerCase(), i }]));
+  if (users.length === 0) return;
+  const principals = users.map(({ id }) => ({ principalType: 'user' as const, principalId: id }));
+  for (const place of await deps.unknownPrincipals({ tenantId, userId, principals }))
+    problems.add(`/attendees/${users[place]?.i}/userId`, 'There is no such active user.');
+}
+
+/** Stores the event, and enters it in the calendars of those who take part. `overrides`: all that it has. */
+async function store(
+  { tx, request: { tenantId } }: Unit,
+  event: EventRow,
+  overrides: readonly Override[] = [],
+): Promise<EventRow> {
+  const span = spanOf(event, overrides);
+  const stored = await tx.one<EventRow>(storeEventSql(tenantId, event, span));
+  const { eventId, calendarId, attendees } = stored;
+  const calendars = new Set([calendarId, ...attendees.flatMap(({ userId }) => userId ?? [])]);
+  const before = await tx.all<{ calendarId: string }>(calendarsOfSql(tenantId, eventId));
+  const removed = before.map((one) => one.calendarId).filter((id) => !calendars.has(id));
+  await tx.query(enterSql(tenantId, { eventId, calendars: [...calendars], removed, span }));
+  return stored;
+}
+
+async function count({ tx, request: { tenantId } }: Unit, { calendarId }: EventRow, by: number): Promise<void> {
+  const { ofUser, ofTenant } = await tx.one<{ ofUser: number; ofTenant: number }>(countSql(tenantId, calendarId, by));
+  if (by < 0) return;
+  const { calendar_events_of_user_max: user, calendar_events_of_tenant_max: tenant } = LIMITS;
+  if (ofUser > user) throw tooMany('A user organizes', user);
+  // The statement does not see its own change.
+  if (ofTenant + by > tenant) throw tooMany('A tenant has', tenant);
+}
+
+const tooMany = (who: string, max: number): PlatformError =>
+  new PlatformError('TOO_MANY_ITEMS', `${who} ${max} events at most; delete some first.`, { details: { max } });
+
+/** Audit entry and event of a change. Neither has what the event says, which is for those who see it. */
+function note(unit: Unit, kind: 'created' | 'updated' | 'deleted', { eventId }: EventRow, changes: object): void {
+  const { userId } = unit.request;
+  unit.audit({
+    recordId: eventId,
+    kind: kind === 'created' ? 'create' : kind === 'updated' ? 'update' : 'delete',
+    changes,
+  });
+  unit.emit({ type: `calendar.event.${kind}`, recordId: eventId, data: { eventId, userId } });
+}
+
+type Scope = 'this' | 'following' | 'series';
+
+interface Target {
+  readonly event: EventRow;
+  /** Of the instance that is named; null: the event itself. */
+  readonly original: string | null;
+  readonly scope: Scope;
+}
+
+/** The event under lock, and what of it the call is about. Throws for callers who do not organize it. */
+async function target(unit: Unit, id: string, ifMatch: string, scope: Scope | undefined): Promise<Target> {
+  const { tx, request } = unit;
+  const { eventId, original } = nameIn(id);
+  const event = await tx.first<EventRow>(eventSql(request.tenantId, eventId, true));
+  if (!event || event.calendarId !== request.userId) throw eventNotFound();
+  const currentETag = etagOf(event);
+  if (!strongEtags(ifMatch)?.includes(currentETag))
+    throw new PlatformError('ETAG_MISMATCH', 'The event has changed since it was read.', { details: { currentETag } });
+  if (original === null) {
+    if (event.recurrence && scope !== undefined && scope !== 'series') throw scopeInvalid();
+    return { event, original, scope: 'series' };
+  }
+  if (!hasTime(event, wallOf(original))) throw eventNotFound();
+  const isFirst = original === event.startLocal;
+  return { event, original, scope: scope === undefined ? 'this' : scope === 'following' && isFirst ? 'series' : scope };
+}
+
+const scopeInvalid = (): PlatformError => {
+  const message = '`this` and `following` take the id of an instance of the series.';
+  return new PlatformError('PARAMETER_INVALID', message, {
+    errors: [violation('query:scope', 'PARAMETER_INVALID', message)],
+  });
+};
+
+async function requireOrganizer(deps: CalendarDeps, request: RequestContext, id: string): Promise<void> {
+  const { event } = await visibleEvent(deps, request, id);
+  if (event.calendarId !== request.userId)
+    throw new PlatformError('RECORD_ACCESS_DENIED', 'The organizer alone changes an event.');
+}
+
+export const updateEvent: Handler<'calendar.events.update', CalendarDeps> = async (deps, request, call) => {
+  const { body, path, query, headers } = call;
+  await requireOrganizer(deps, request, path.eventId);
+  const problems = new Problems();
+  const times = readTimes(body, problems);
+  await checkPeople(deps, request, body, problems);
+  problems.throwIfAny();
+  if (body.record) await requireRecord(deps, request, body.record);
+  return change(deps, request, call, async (unit) => {
+    const found = await target(unit, path.eventId, headers.ifMatch, query.scope);
+    const changed = { body, times };
+    const { event, instance } =
+      found.scope === 'this' && found.original !== null
+        ? await changeInstance(unit, found.event, found.original, changed)
+        : found.scope === 'following' && found.original !== null
+          ? await changeFollowing(unit, found.event, found.original, changed)
+          : await changeAll(unit, found, changed);
+    note(unit, 'updated', found.event, {
+      scope: found.scope,
+      originalStart: found.original,
+      properties: Object.keys(body),
+    });
+    return shown(event, instance);
+  });
+};
+
+interface Changed {
+  readonly body: EventChange;
+  readonly times: Times | null;
+}
+
+interface Outcome {
+  readonly event: EventRow;
+  readonly instance: Instance;
+}
+
+const allOverrides = ({ tx, request: { tenantId } }: Unit, { eventId }: EventRow): Promise<readonly Override[]> =>
+  tx.all<Override>(overridesSql(tenantId, eventId));
+
+async function changeInstance(
+  unit: Unit,
+  event: EventRow,
+  original: string,
+  { body, times }: Changed,
+): Promise<Outcome> {
+  const problems = new Problems();
+  for (const name of ['recurrence', 'attendees', 'record'] as const)
+    if (body[name] !== undefined)
+      problems.add(`/${name}`, 'Belongs to the series; it takes `scope=series` or `scope=following`.');
+  if (times && (times.startTimezone === null) !== (event.startTimezone === null))
+    problems.add('/start', 'An instance is of whole days when its series is.');
+  problems.throwIfAny();
+  const overrides = await allOverrides(unit, event);
+  const before = overrides.find((one) => one.originalStart === original);
+  const override: Override = {
+    originalStart: original,
+    patch: { ...before?.patch, ...contentIn(body), ...times },
+    responses: times ? {} : (before?.responses ?? {}),
+  };
+  return storeOverride(unit, event, overrides, override, times ? 1 : 0);
+}
+
+/** Stores how an instance differs from its series. */
+async function storeOverride(
+  unit: Unit,
+  event: EventRow,
+  overrides: readonly Override[],
+  override: Override,
+  sequence: number,
+): Promise<Outcome> {
+  const others = overrides.filter(({ originalStart }) => originalStart !== override.originalStart);
+  if (others.length >= LIMITS.calendar_exceptions_max)
+    throw new PlatformError(
+      'TOO_MANY_ITEMS',
+      `A series has ${LIMITS.calendar_exceptions_max} instances at most that differ from it.`,
+      {
+        details: { max: LIMITS.calendar_exceptions_max },
+      },
+    );
+  const { tenantId } = unit.request;
+  await unit.tx.query(storeOverrideSql(tenantId, event.eventId, override));
+  const next = { ...event, version: event.version + 1, sequence: event.sequence + sequence };
+  const stored = await store(unit, next, [...others, override]);
+  return { event: stored, instance: instanceAt(stored, override.originalStart, override) ?? asItself(stored) };
+}
+
+/** Changes an event or a series. With the id of an instance, its new times move the whole series as far. */
+async function changeAll(unit: Unit, { event, original }: Target, changed: Changed): Promise<Outcome> {
+  const { times: given } = changed;
+  const times =
+    given && original !== null ? timesAt(given, wallOf(event.startLocal) + shiftOf(original, given)) : given;
+  const overrides = await allOverrides(unit, event);
+  const next = changedEvent(event, { ...changed, times });
+  const shift = wallOf(next.startLocal) - wallOf(event.startLocal);
+  const sameKind = (next.startTimezone === null) === (event.startTimezone === null);
+  const kept = sameKind ? keptOverrides(next, overrides, shift) : [];
+  const { tenantId } = unit.request;
+  if (overrides.length > 0 && (shift !== 0 || kept.length < overrides.length)) {
+    const originals = overrides.map(({ originalStart }) => originalStart);
+    await unit.tx.query(deleteOverridesSql(tenantId, event.eventId, originals));
+    for (const override of kept) await unit.tx.query(storeOverrideSql(tenantId, event.eventId, override));
+  }
+  const stored = await store(unit, next, kept);
+  return { event: stored, instance: asItself(stored) };
+}
+
+const shiftOf = (original: string, { startLocal }: Times): number => wallOf(startLocal) - wallOf(original);
+
+/** Those that stand on a time of the series, by their time in it. One that was moved by itself stays where it is. */
+const keptOverrides = (event: EventRow, overrides: readonly Override[], shift: number): readonly Override[] =>
+  overrides.flatMap((override) => {
+    const originalStart = localOf(wallOf(override.originalStart) + shift);
+    return hasTime(event, wallOf(originalStart)) ? [{ ...override, originalStart }] : [];
+  });
+
+/** The event with the change. Answers are asked for anew when it is moved. */
+function changedEvent(event: EventRow, { body, times }: Changed): EventRow {
+  const problems = new Problems();
+  const at = times ?? event;
+  const recurrence = recurrenceOf(event, at, body, problems);
+  const attendees = body.attendees
+    ? readAttendees(body.attendees, event.calendarId, event.attendees, problems)
+    : event.attendees;
+  problems.throwIfAny();
+  const { startLocal, startTimezone, endLocal, endTimezone } = at;
+  const isMoved = times !== null || body.recurrence !== undefined;
+  return {
+    ...event,
+    ...{ startLocal, startTimezone, endLocal, endTimezone },
+    version: event.version + 1,
+    sequence: event.sequence + (isMoved ? 1 : 0),
+    recurrence,
+    content: { ...event.content, ...contentIn(body) },
+    attendees: isMoved
+      ? attendees.map((one) => ({ ...one, response: 'needsAction' as const, comment: null }))
+      : attendees,
+    ...(body.record === undefined ? {} : recordColumns(body.record)),
+  };
+}
+
+/** The recurrence after a change: as it is given, or as it was, moved with the start. */
+function recurrenceOf(event: EventRow, at: Times, body: EventChange, problems: Problems): Recurrence | null {
+  if (body.recurrence !== undefined) return body.recurrence && readLines(body.recurrence, at, problems);
+  if (!event.recurrence) return null;
+  const by = wallOf(at.startLocal) - wallOf(event.startLocal);
+  if (by === 0 && (at.startTimezone === null) === (event.startTimezone === null)) return event.recurrence;
+  return boundedAgain(moved(event.recurrence, by), at, problems);
+}
+
+/** The recurrence with a new start, of which its rule must be true. */
+function boundedAgain(recurrence: Recurrence, at: Times, problems: Problems): Recurrence {
+  const read = bounded(recurrence, anchorOf(at));
+  if ('problem' in read) {
+    problems.add(
+      '/recurrence',
+      `${read.problem} Send \`recurrence\` with a rule for the new start.`,
+      'RECURRENCE_INVALID',
+    );
+    return recurrence;
+  }
+  return { ...read.value, added: recurrence.added, left: recurrence.left };
+}
+
+/** Ends the series before an instance, and begins another one there. */
+async function changeFollowing(unit: Unit, event: EventRow, original: string, changed: Changed): Promise<Outcome> {
+  const { tenantId } = unit.request;
+  const wall = wallOf(original);
+  const overrides = await allOverrides(unit, event);
+  const begun: EventRow = { ...event, ...timesAt(event, wall), eventId: uuidv7(), version: 0 };
+  const problems = new Problems();
+  const rest = restOf(event, wall);
+  const recurrence = rest && !changed.body.recurrence ? boundedAgain(rest, begun, problems) : rest;
+  problems.throwIfAny();
+  const next = changedEvent({ ...begun, recurrence }, changed);
+  const kept = keptOverrides(
+    next,
+    overrides.filter((one) => one.originalStart >= original),
+    wallOf(next.startLocal) - wall,
+  );
+  await endBefore(unit, event, wall, overrides);
+  const stored = await store(unit, next, kept);
+  for (const override of kept) await unit.tx.query(storeOverrideSql(tenantId, stored.eventId, override));
+  await count(unit, stored, 1);
+  note(unit, 'created', stored, { from: event.eventId, originalStart: original });
+  return { event: stored, instance: asItself(stored) };
+}
+
+/** The recurrence from an instance on. */
+function restOf({ startLocal, recurrence }: EventRow, wall: number): Recurrence | null {
+  if (!recurrence) return null;
+  const byRule = { ...recurrence, added: [], left: [] };
+  const before = recurrence.count === null ? 0 : timesOf(wallOf(startLocal), byRule, wallOf(startLocal), wall).length;
+  return remaining(recurrence, wall, before);
+}
+
+/** Lets a series end before one of its instances. */
+async function endBefore(unit: Unit, event: EventRow, wall: number, overrides: readonly Override[]): Promise<void> {
+  const original = localOf(wall);
+  const gone = overrides.flatMap(({ originalStart }) => (originalStart >= original ? [originalStart] : []));
+  if (gone.length > 0) await unit.tx.query(deleteOverridesSql(unit.request.tenantId, event.eventId, gone));
+  const ended = {
+    ...event,
+    version: event.version + 1,
+    sequence: event.sequence + 1,
+    recurrence: event.recurrence && truncated(event.recurrence, wall),
+  };
+  await store(
+    unit,
+    ended,
+    overrides.filter(({ originalStart }) => originalStart < original),
+  );
+}
+
+export const deleteEvent: Handler<'calendar.events.delete', CalendarDeps> = async (deps, request, call) => {
+  const { path, query, headers } = call;
+  await requireOrganizer(deps, request, path.eventId);
+  return change(deps, request, call, async (unit) => {
+    const { event, original, scope } = await target(unit, path.eventId, headers.ifMatch, query.scope);
+    if (original === null || scope === 'series') await removeEvent(unit, event);
+    else if (scope === 'following') await endBefore(unit, event, wallOf(original), await allOverrides(unit, event));
+    else await leaveOut(unit, event, original);
+    note(unit, original === null || scope === 'series' ? 'deleted' : 'updated', event, {
+      scope,
+      originalStart: original,
+    });
+    return { body: { eventId: path.eventId, deleted: true, deletedAt: formatTimestamp(platformTime()) } };
+  });
+};
+
+async function removeEvent(unit: Unit, event: EventRow): Promise<void> {
+  const { tx, request } = unit;
+  const { tenantId } = request;
+  const { eventId } = event;
+  const before = await tx.all<{ calendarId: string }>(calendarsOfSql(tenantId, eventId));
+  const span = spanOf({ ...event, recurrence: null }, []);
+  await tx.query(
+    enterSql(tenantId, { eventId, calendars: [], removed: before.map(({ calendarId }) => calendarId), span }),
+  );
+  await tx.query(deleteEventSql(tenantId, eventId));
+  await count(unit, event, -1);
+}
+
+/** Leaves an instance out of its series, whatever was different in it. */
+async function leaveOut(unit: Unit, event: EventRow, original: string): Promise<void> {
+  const { recurrence } = event;
+  if (!recurrence) return;
+  const left = [...recurrence.left, wallOf(original)].sort((a, b) => a - b);
+  if (left.length > LIMITS.calendar_exceptions_max)
+    throw new PlatformError('TOO_MANY_ITEMS', `A series has ${LIMITS.calendar_exceptions_max} EXDATE at most.`, {
+      details: { max: LIMITS.calendar_exceptions_max },
+    });
+  const overrides = await allOverrides(unit, event);
+  await unit.tx.query(deleteOverridesSql(unit.request.tenantId, event.eventId, [original]));
+  const next = {
+    ...event,
+    version: event.version + 1,
+    sequence: event.sequence + 1,
+    recurrence: { ...recurrence, left },
+  };
+  await store(
+    unit,
+    next,
+    overrides.filter(({ originalStart }) => originalStart !== original),
+  );
+}
+
+export const respondToEvent: Handler<'calendar.events.respond', CalendarDeps> = async (deps, request, call) => {
+  const { userId, tenantId } = request;
+  const { path, body } = call;
+  const { event: seen } = await visibleEvent(deps, request, path.eventId);
+  if (seen.calendarId === userId || !takesPart(seen, userId)) throw notInvited();
+  const { eventId, original } = nameIn(path.eventId);
+  return change(deps, request, call, async (unit) => {
+    const event = await unit.tx.first<EventRow>(eventSql(tenantId, eventId, true));
+    if (!event || !takesPart(event, userId)) throw eventNotFound();
+    const { response, comment = null } = body;
+    const overrides = await allOverrides(unit, event);
+    const answer = async (): Promise<Outcome> => {
+      if (original !== null) {
+        if (!hasTime(event, wallOf(original))) throw eventNotFound();
+        const before = overrides.find((one) => one.originalStart === original);
+        const responses = { ...before?.responses, [userId]: response };
+        return storeOverride(
+          unit,
+          event,
+          overrides,
+          { originalStart: original, patch: before?.patch ?? {}, responses },
+          0,
+        );
+      }
+      const attendees = event.attendees.map((one) => (one.userId === userId ? { ...one, response, comment } : one));
+      const stored = await store(unit, { ...event, version: event.version + 1, attendees }, overrides);
+      return { event: stored, instance: asItself(stored) };
+    };
+    const outcome = await answer();
+    note(unit, 'updated', event, { originalStart: original, response: { userId, response } });
+    return { ...shown(outcome.event, outcome.instance), status: 201 };
+  });
+};
+
+const notInvited = (): PlatformError =>
+  new PlatformError('RECORD_ACCESS_DENIED', 'Users who attend answer for themselves; you were not invited.');
