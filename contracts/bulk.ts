@@ -18,17 +18,14 @@ export interface BulkActions extends ActionsOf<typeof BULK_OPERATIONS> {
   'bulk.tenants.erase': { params: { tenantId: string }; result: { removed: number } };
 }
 
-const BULK_STATES = [
-  'OPEN',
-  'UPLOADED',
-  'QUEUED',
-  'PROCESSING',
-  'CANCELING',
-  'COMPLETED',
-  'FAILED',
-  'CANCELED',
-] as const;
-export type BulkState = (typeof BULK_STATES)[number];
+/** The states of jobs, by what happens in them. */
+export const BULK_STATES = {
+  takesParts: ['OPEN', 'UPLOADED'],
+  waits: ['QUEUED'],
+  works: ['PROCESSING', 'CANCELING'],
+  hasEnded: ['COMPLETED', 'FAILED', 'CANCELED'],
+} as const;
+export type BulkState = (typeof BULK_STATES)[keyof typeof BULK_STATES][number];
 
 export const BULK_OUTCOMES = ['succeeded', 'failed', 'unprocessed'] as const;
 
@@ -53,7 +50,7 @@ const moment = (description: string) => nullable(Type.String({ format: 'date-tim
 
 const Operation = Type.Enum(['create', 'update', 'upsert', 'delete', 'export'] as const, { title: 'BulkOperation' });
 const Format = Type.Enum(['csv', 'ndjson'] as const, { title: 'BulkFormat' });
-const State = Type.Enum([...BULK_STATES], { title: 'BulkState' });
+const State = Type.Enum(Object.values(BULK_STATES).flat(), { title: 'BulkState' });
 const Outcome = Type.Enum([...BULK_OUTCOMES], { title: 'BulkOutcome' });
 
 const CreateBody = Type.Object(

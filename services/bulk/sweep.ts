@@ -1,4 +1,5 @@
 /** Periodic work: removes expired jobs and unused blobs, and queues jobs that were lost. May run twice without harm. */
+import { BULK_STATES } from '../../contracts/bulk.ts';
 import { call } from '../../contracts/call.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import { Sql } from '../../mixins/database/sql.ts';
@@ -8,7 +9,7 @@ import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
 import { warnOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import type { BulkDeps } from './deps.ts';
-import { deleteJobStatement } from './jobs/job.sql.ts';
+import { deleteJobStatement, statesSql } from './jobs/job.sql.ts';
 
 const SWEEP = periodicQueue('bulk.sweep', { everySeconds: 300, pollSeconds: 30, firstAfterSeconds: 10 });
 
@@ -70,7 +71,7 @@ export function sweepPeriodically({ jobs, broker, log }: Platform, deps: BulkDep
   });
 }
 
-const IN_WORK = `('QUEUED', 'PROCESSING', 'CANCELING')`;
+const IN_WORK = statesSql(BULK_STATES.waits, BULK_STATES.works);
 
 function expiredStatement(tenantId: string): Statement {
   const sql = new Sql();

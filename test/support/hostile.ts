@@ -545,8 +545,26 @@ const HOSTILE_PREFERENCES: readonly HostileGenerator[] = (
       }),
 );
 
+const REFERENCES = 170_000;
+const PARTS = 50;
+
+/** Requests whose parts have so many references to a result, before they are refused or resolved. */
+const HOSTILE_REFERENCES: readonly HostileGenerator[] = (
+  [
+    ['in one text of each part', (count) => `"name":"${'@{a.id}'.repeat(count)}"`],
+    ['in a list of each part', (count) => `"name":[${many(count, () => '"@{a.id}"')}]`],
+    ['in members of each part', (count) => many(count, (i) => `"k${i}":"@{a.id}"`)],
+    ['that never end', (count) => `"name":"${'@{a.id'.repeat(count)}"`],
+  ] satisfies [string, (count: number) => string][]
+).map(([where, members]) => () => {
+  const part = (i: number): string =>
+    `{"referenceId":"${i === 0 ? 'a' : `r${i}`}","method":"POST","path":"/data/Account","body":{${i === 0 ? '"name":"a"' : members(REFERENCES / PARTS)}}}`;
+  return request(`references ${where}`, 'POST', '/composite', `{"requests":[${many(PARTS, part)}]}`);
+});
+
 export const HOSTILE_TEXTS: readonly HostileGenerator[] = [
   OBJECT,
+  ...HOSTILE_REFERENCES,
   ...HOSTILE_PREFERENCES,
   ...HOSTILE_JSON,
   ...HOSTILE_STRINGS,

@@ -1,6 +1,6 @@
 /** Starts, cancels and deletes jobs. Source: docs/reference/bulk.md#states. */
 import { createHash } from 'node:crypto';
-import type { BulkState } from '../../../contracts/bulk.ts';
+import { BULK_STATES, type BulkState } from '../../../contracts/bulk.ts';
 import type { Handler } from '../../../contracts/operations.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
@@ -79,7 +79,7 @@ export const cancelJob: Handler<'bulk.jobs.cancel', BulkDeps> = (deps, request, 
       const { jobId, state } = await lockedJob(unit, call.path.jobId);
       requireState(state, CANCELABLE, 'The job has ended.');
       // The process at work finishes its chunk, and then ends the job.
-      const next = state === 'PROCESSING' || state === 'CANCELING' ? 'CANCELING' : 'CANCELED';
+      const next = includes(BULK_STATES.works, state) ? 'CANCELING' : 'CANCELED';
       const row = await unit.tx.one<JobRow>(setStateStatement(request.tenantId, jobId, next));
       noteState(unit, row, state);
       if (next === 'CANCELED') unit.emit({ type: 'bulk.job.canceled', data: eventOf(row) });
@@ -87,7 +87,9 @@ export const cancelJob: Handler<'bulk.jobs.cancel', BulkDeps> = (deps, request, 
     },
   });
 
-const CANCELABLE: readonly BulkState[] = ['OPEN', 'UPLOADED', 'QUEUED', 'PROCESSING', 'CANCELING'];
+const includes = (states: readonly BulkState[], state: BulkState): boolean => states.includes(state);
+
+const CANCELABLE: readonly BulkState[] = [...BULK_STATES.takesParts, ...BULK_STATES.waits, ...BULK_STATES.works];
 
 export const deleteJob: Handler<'bulk.jobs.delete', BulkDeps> = (deps, request, call) =>
   mutate(deps.database, request, call, {
@@ -102,7 +104,7 @@ export const deleteJob: Handler<'bulk.jobs.delete', BulkDeps> = (deps, request, 
     },
   });
 
-const DELETABLE: readonly BulkState[] = ['OPEN', 'UPLOADED', 'COMPLETED', 'FAILED', 'CANCELED'];
+const DELETABLE: readonly BulkState[] = [...BULK_STATES.takesParts, ...BULK_STATES.hasEnded];
 
 /** The content of an event about a job. */
 export const eventOf = ({ jobId, operation, objectApiName, succeeded, failed }: JobRow): object => ({

@@ -1,13 +1,16 @@
 /** Creates jobs. An import waits for its parts, an export is queued at once. */
 import type { CreateBody } from '../../../contracts/bulk.ts';
+import type { Column, ObjectColumns } from '../../../contracts/data/columns.ts';
 import { addressOf, type Handler } from '../../../contracts/operations.ts';
 import type { Asker, RequestContext } from '../../../lib/context.ts';
 import { PlatformError, type Violation, violation } from '../../../lib/errors/platform-error.ts';
+import { pointerPart } from '../../../lib/errors/pointer.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { localeOf } from '../../../lib/values/locale.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';
 import type { BulkDeps } from '../deps.ts';
+import { writable } from '../rows/columns.ts';
 import { countJobsStatement, insertJobStatement, type JobRow, lockTenantStatement } from './job.sql.ts';
 import { permitted, refuseAccessObjects, requireScope } from './permission.ts';
 import { presentJob } from './present.ts';
@@ -17,11 +20,7 @@ export const createJob: Handler<'bulk.jobs.create', BulkDeps> = async (deps, req
   requireScope(request, body);
   refuseBody(body, request);
   const object = await permitted(deps, request, body);
-  const { externalIdField } = body;
-  if (externalIdField !== undefined && !object.columns.some(({ apiName }) => apiName === externalIdField))
-    throw refusal([
-      at('/externalIdField', 'PARAMETER_INVALID', 'externalIdField must be a field that is an external id.'),
-    ]);
+  refuseFields(body, object);
   if (body.operation === 'export') await tryQuery(deps, request, body);
   return mutate(deps.database, request, call, {
     role: { service: 'bulk' },
@@ -65,24 +64,51 @@ export const createJob: Handler<'bulk.jobs.create', BulkDeps> = async (deps, req
   });
 };
 
+/** Throws all violations of names that are unknown to the user or cannot be written, which look alike. */
+function refuseFields(body: CreateBody, object: ObjectColumns): void {
+  const { externalIdField, columns = {} } = body;
+  const errors: Violation[] = [];
+  const isKey = ({ apiName, externalId, edit }: Column): boolean => apiName === externalIdField && externalId && edit;
+  if (externalIdField !== undefined && !object.columns.some(isKey))
+    errors.push(at('/externalIdField', 'PARAMETER_INVALID', 'externalIdField must be a field that is an external id.'));
+  const isWritable = writable(body, object);
+  for (const [given, name] of Object.entries(columns))
+    if (name !== null && !isWritable(name))
+      errors.push(
+        at(
+          `/columns/${pointerPart(given)}`,
+          'PARAMETER_INVALID',
+          `${JSON.stringify(name.slice(0, 100))} does not exist, or cannot be written by this operation.`,
+        ),
+      );
+  if (errors.length > 0) throw refusal(errors);
+}
+
 /** Reads one record, so that an invalid query is refused before anything is queued. Pointers of violations are below /query. */
 async function tryQuery(deps: BulkDeps, request: Asker, { objectApiName, query = {} }: CreateBody): Promise<void> {
-  const unknown = Object.keys(query).filter((name) => !QUERY_PARAMETERS.has(name));
-  if (unknown.length > 0)
-    throw refusal(
-      unknown.map((name) =>
-        at(`/query/${name}`, 'PARAMETER_UNKNOWN', `An export has no parameter ${JSON.stringify(name.slice(0, 100))}.`),
+  const entries = Object.entries(query);
+  const unknown = entries
+    .filter(([name]) => !QUERY_PARAMETERS.has(name))
+    .map(([name]) =>
+      at(
+        `/query/${pointerPart(name)}`,
+        'PARAMETER_UNKNOWN',
+        `An export has no parameter ${JSON.stringify(name.slice(0, 100))}.`,
       ),
     );
+  const known = Object.fromEntries(entries.filter(([name]) => QUERY_PARAMETERS.has(name)));
   try {
-    await deps.read(request, objectApiName, { ...query, take: 1 });
+    await deps.read(request, objectApiName, { ...known, take: 1 });
   } catch (error) {
     if (!(error instanceof PlatformError) || !error.errors) throw error;
+    const errors = error.errors.map((one) => ({ ...one, pointer: `/query${one.pointer ?? ''}` }));
+    if (unknown.length > 0) throw refusal([...unknown, ...errors]);
     throw new PlatformError(error.code, error.message, {
-      errors: error.errors.map((one) => ({ ...one, pointer: `/query${one.pointer ?? ''}` })),
+      errors,
       ...(error.details ? { details: error.details } : {}),
     });
   }
+  if (unknown.length > 0) throw refusal(unknown);
 }
 
 const QUERY_PARAMETERS: ReadonlySet<string> = new Set([

@@ -1,5 +1,11 @@
 /** Statements on jobs and on the blobs that belong to them. */
-import type { BulkFailure, BulkOperation, BulkState, CreateBody } from '../../../contracts/bulk.ts';
+import {
+  BULK_STATES,
+  type BulkFailure,
+  type BulkOperation,
+  type BulkState,
+  type CreateBody,
+} from '../../../contracts/bulk.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
@@ -60,6 +66,16 @@ const JOB = `j.job_id AS "jobId", j.user_id AS "userId", j.client_id AS "clientI
   j.object_api_name AS "objectApiName", j.request, j.context, j.total, j.processed, j.succeeded, j.failed, j.cursor, j.sha256,
   j.attempts, j.error, ${moment('created_at')} AS "createdAt", ${moment('started_at')} AS "startedAt",
   ${moment('finished_at')} AS "finishedAt", ${moment('expires_at')} AS "expiresAt"`;
+
+/** A list of states for IN. */
+export const statesSql = (...lists: readonly (readonly BulkState[])[]): string =>
+  `(${lists
+    .flat()
+    .map((state) => `'${state}'`)
+    .join(', ')})`;
+
+/** States of jobs that a process has taken up. */
+const AT_WORK = statesSql(BULK_STATES.works);
 
 const EXPIRES = `now() + make_interval(days => ${LIMITS.bulk_retention_days})`;
 const BLOB = 'b.blob_key AS key, b.number, b.bytes, b.rows, b.sha256';
@@ -147,8 +163,8 @@ export function takeUpStatement(tenantId: string, jobId: string): Statement {
   return sql.statement(`UPDATE bulk.jobs j SET state = CASE j.state WHEN 'QUEUED' THEN 'PROCESSING' ELSE j.state END,
       attempts = j.attempts + 1, started_at = coalesce(j.started_at, now())
     WHERE j.tenant_id = ${tenant} AND j.job_id = ${sql.bind(jobId, 'uuid')}
-      AND (j.state IN ('PROCESSING', 'CANCELING') OR j.state = 'QUEUED' AND (SELECT count(*) FROM bulk.jobs o
-        WHERE o.tenant_id = ${tenant} AND o.state IN ('PROCESSING', 'CANCELING') AND o.finished_at IS NULL) < ${LIMITS.bulk_processing_max})
+      AND (j.state IN ${AT_WORK} OR j.state = 'QUEUED' AND (SELECT count(*) FROM bulk.jobs o
+        WHERE o.tenant_id = ${tenant} AND o.state IN ${AT_WORK} AND o.finished_at IS NULL) < ${LIMITS.bulk_processing_max})
     RETURNING ${JOB}`);
 }
 
@@ -166,7 +182,11 @@ export interface Progress {
   readonly failed: number;
   readonly cursor?: string | null;
   /** The job ends with this chunk. */
-  readonly ends?: { readonly state: 'COMPLETED' | 'FAILED'; readonly error?: BulkFailure; readonly sha256?: string };
+  readonly ends?: {
+    readonly state: 'COMPLETED' | 'FAILED';
+    readonly error?: BulkFailure;
+    readonly sha256?: string;
+  };
 }
 
 /** Stores the progress. Answers no row when another process got further or the job is gone. */
@@ -186,7 +206,7 @@ export function progressStatement(tenantId: string, jobId: string, progress: Pro
       finished_at = CASE WHEN ${next} <> 'PROCESSING' THEN now() END,
       expires_at = CASE WHEN ${next} <> 'PROCESSING' THEN ${EXPIRES} ELSE j.expires_at END
     WHERE j.tenant_id = ${bind(tenantId, 'uuid')} AND j.job_id = ${bind(jobId, 'uuid')}
-      AND j.state IN ('PROCESSING', 'CANCELING') AND j.processed = ${bind(from, 'bigint')} RETURNING ${JOB}`);
+      AND j.state IN ${AT_WORK} AND j.processed = ${bind(from, 'bigint')} RETURNING ${JOB}`);
 }
 
 export function blobsStatement(tenantId: string, jobId: string, kind: 'part' | 'segment'): Statement {

@@ -2,7 +2,7 @@
  * Receives the parts of an import. The gateway moves the bytes: it calls uploadPart before, and again when they have arrived,
  * to count their rows and conclude. Source: docs/reference/bulk.md#parts.
  */
-import { BULK_TYPES, type BulkState } from '../../../contracts/bulk.ts';
+import { BULK_STATES, BULK_TYPES } from '../../../contracts/bulk.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
@@ -37,7 +37,6 @@ import { scanRows } from '../rows/scan.ts';
 
 type Input = OperationInput<'bulk.parts.upload'>;
 
-const TAKES_PARTS: readonly BulkState[] = ['OPEN', 'UPLOADED'];
 const NO_MORE = 'Parts can be uploaded until the job starts.';
 
 export const uploadPart: Handler<'bulk.parts.upload', BulkDeps> = (deps, request, call) => {
@@ -54,7 +53,7 @@ async function announce(deps: BulkDeps, request: RequestContext, call: Input): P
   const job = await findJob(deps, request, call.path.jobId);
   requireScope(request, job);
   await permitted(deps, request, job.request);
-  requireState(job.state, TAKES_PARTS, NO_MORE);
+  requireState(job.state, BULK_STATES.takesParts, NO_MORE);
   const type = BULK_TYPES[job.request.format];
   if (call.body.contentType?.split(';', 1)[0]?.trim().toLowerCase() !== type)
     throw new PlatformError('MEDIA_TYPE_UNSUPPORTED', `Content-Type must be ${type}, the format of the job.`, {
@@ -113,7 +112,7 @@ async function conclude(
         const { tx } = unit;
         const locked = await tx.first<JobRow>(jobStatement(request, job.jobId, true));
         if (!locked) throw jobNotFound();
-        requireState(locked.state, TAKES_PARTS, NO_MORE);
+        requireState(locked.state, BULK_STATES.takesParts, NO_MORE);
         const number = numberOf(call);
         await tx.query(replaceBlobStatement(tenantId, job.jobId, number));
         const part = { jobId: job.jobId, key, number, bytes, rows, sha256, kind: 'part' as const };

@@ -62,6 +62,15 @@ export function planColumns(header: readonly string[], work: Work, object: Objec
   return targets;
 }
 
+/** Tells of a name whether it is a column that the operation can write. */
+export function writable(
+  { operation }: Pick<Work, 'operation'>,
+  { columns }: ObjectColumns,
+): (name: string) => boolean {
+  const fields = new Map(columns.map((column) => [column.apiName, column]));
+  return (name) => targetOf(name, operation, fields) !== null;
+}
+
 /** The name that a column stands for; null: it is left out. */
 export function nameOf(given: string, { columns }: Pick<Work, 'columns'>): string | null {
   const name = given.trim();

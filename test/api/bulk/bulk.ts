@@ -1,5 +1,7 @@
 /** Bulk jobs as callers use them, for the tests beside this file. */
 import assert from 'node:assert/strict';
+import pg from 'pg';
+import { LIMITS } from '../../../lib/limits.ts';
 import { digestOf } from '../../service/gateway/streamed-service.ts';
 import type { Answer, Api, CallOptions } from '../../support/client.ts';
 import { until } from '../../support/until.ts';
@@ -20,6 +22,21 @@ export async function createJob(who: Api, body: object): Promise<string> {
   const reply = await who.post('/bulk/jobs', { format: 'csv', ...body });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.jobId;
+}
+
+/** Jobs of the demo tenant wait while `work` is done: as many as may be at work are. */
+export async function whileJobsWait(databaseUrl: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await client.query(`INSERT INTO bulk.jobs (tenant_id, job_id, user_id, client_id, state, operation, object_api_name, request, expires_at)
+      SELECT id, gen_random_uuid(), gen_random_uuid(), 'holder', 'PROCESSING', 'create', 'Account', '{}', now() + interval '1 day'
+      FROM metadata.tenants, generate_series(1, ${LIMITS.bulk_processing_max}) WHERE key = 'demo'`);
+    await work(client);
+  } finally {
+    await client.query("DELETE FROM bulk.jobs WHERE client_id = 'holder'");
+    await client.end();
+  }
 }
 
 /** The job once it has ended. */

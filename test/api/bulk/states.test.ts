@@ -3,11 +3,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { call } from '../../../contracts/call.ts';
-import { LIMITS } from '../../../lib/limits.ts';
 import { type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
 import { until } from '../../support/until.ts';
-import { createJob, ended, NDJSON, refused, results, upload } from './bulk.ts';
+import { createJob, ended, NDJSON, refused, results, upload, whileJobsWait } from './bulk.ts';
 
 describe('bulk jobs', function () {
   this.timeout(60_000);
@@ -55,10 +54,26 @@ describe('bulk jobs', function () {
       'OBJECT_NOT_FOUND',
     );
     refused(await ada.post('/bulk/jobs', { ...accounts, format: 'csv', notify: true }), 400, 'BODY_PROPERTY_UNKNOWN');
-    const query = { operation: 'export', objectApiName: 'Account', format: 'csv', query: { where: { nope: 1 } } };
-    const unknown = await ada.post('/bulk/jobs', query);
+    const exports = { operation: 'export', objectApiName: 'Account', format: 'csv' };
+    const unknown = await ada.post('/bulk/jobs', { ...exports, query: { where: { nope: 1 } } });
     refused(unknown, 400, 'FILTER_FIELD_UNKNOWN');
     assert.match(unknown.body.errors[0].pointer, /^\/query\/where/);
+    const pointers = async (body: object): Promise<string[]> => {
+      const reply = await ada.post('/bulk/jobs', { objectApiName: 'Account', format: 'csv', ...body });
+      refused(reply, 400, reply.body.errors[0].code);
+      return reply.body.errors.map(({ pointer }: { pointer: string }) => pointer);
+    };
+    const columns = { 'a/b': 'nope', name: 'name', left: null, at: 'createdAt', owner: 'ownerId.nope' };
+    assert.deepEqual(await pointers({ operation: 'upsert', externalIdField: 'name', columns }), [
+      '/externalIdField',
+      '/columns/a~1b',
+      '/columns/at',
+      '/columns/owner',
+    ]);
+    const query = { take: 1, 'a/b': 1, fields: 'name,nope', where: { no: 1 } };
+    const [take, odd, fields, where] = await pointers({ operation: 'export', query });
+    assert.deepEqual([take, odd, fields], ['/query/take', '/query/a~1b', '/query/fields']);
+    assert.match(String(where), /^\/query\/where/);
   });
 
   it('need the scope of what they do to records, each time', async () => {
@@ -156,27 +171,12 @@ describe('bulk jobs', function () {
     assert.deepEqual(await results(ada, jobId), []);
   });
 
-  /** Jobs of the tenant wait while `work` is done: as many as may be at work are. */
-  const waiting = async (work: () => Promise<void>): Promise<void> => {
-    const client = new pg.Client({ connectionString: platform.database.url });
-    await client.connect();
-    try {
-      await client.query(`INSERT INTO bulk.jobs (tenant_id, job_id, user_id, client_id, state, operation, object_api_name, request, expires_at)
-        SELECT id, gen_random_uuid(), gen_random_uuid(), 'holder', 'PROCESSING', 'create', 'Account', '{}', now() + interval '1 day'
-        FROM metadata.tenants, generate_series(1, ${LIMITS.bulk_processing_max}) WHERE key = 'demo'`);
-      await work();
-    } finally {
-      await client.query("DELETE FROM bulk.jobs WHERE client_id = 'holder'");
-      await client.end();
-    }
-  };
-
   it('wait for others of their tenant, and end unprocessed when their connection has', async () => {
     const sue = await as('sue');
     const other = await as('sue', 'bulk:run data:read data:write');
     const jobId = await createJob(sue, accounts);
     assert.equal((await upload(sue, jobId, 1, 'name\nBulk late\n')).status, 201);
-    await waiting(async () => {
+    await whileJobsWait(platform.database.url, async () => {
       assert.equal((await sue.post(`/bulk/jobs/${jobId}/start`)).status, 202);
       const { connection } = (await sue.get('/identity')).body;
       assert.equal((await sue.delete(`/me/connections/${connection.grantId}`)).status, 204);
@@ -194,7 +194,7 @@ describe('bulk jobs', function () {
   it('end unprocessed when their tenant is suspended, or they are canceled while they wait', async () => {
     const [suspended, canceled] = await Promise.all([createJob(ada, accounts), createJob(ada, accounts)]);
     const operator = platform.broker;
-    await waiting(async () => {
+    await whileJobsWait(platform.database.url, async () => {
       for (const jobId of [suspended, canceled]) {
         assert.equal((await upload(ada, jobId, 1, 'name\nBulk late\n')).status, 201);
         assert.equal((await ada.post(`/bulk/jobs/${jobId}/start`)).status, 202);

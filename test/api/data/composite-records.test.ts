@@ -26,6 +26,7 @@ describe('writing many records', () => {
     const rights = '    create: true\n    read: true\n    update: true\n    delete: true\n';
     await deals.deploy({
       ...fieldFile('Deal__c', 'Code__c', 'fieldType: text\nunique: true\nexternalId: true\nlength: 40'),
+      ...fieldFile('Deal__c', 'Hidden__c', 'fieldType: text\nunique: true\nexternalId: true\nlength: 40'),
       ...fieldFile('Deal__c', 'Amount__c', 'fieldType: decimal\nprecision: 6\nscale: 2'),
       ...fieldFile(
         'Deal__c',
@@ -128,6 +129,26 @@ describe('writing many records', () => {
         .map((one) => one.id),
       results(made).map((one) => one.id),
     );
+  });
+
+  it('answers an external id that is hidden like one that does not exist, also a bulk job', async () => {
+    const job = { operation: 'upsert', objectApiName: 'Deal__c', format: 'csv', columns: { a: 'name' } };
+    const fields = { operation: 'export', objectApiName: 'Deal__c', format: 'csv' };
+    const requests: readonly ((name: string) => Promise<Answer>)[] = [
+      (name) => write(sam, 'upsert', [{ fields: { name: 'x', [name]: '1' } }], { externalIdField: name }),
+      (name) =>
+        write(sam, 'upsert', [{ fields: { name: 'x', Code__c: '1', [name]: '1' } }], { externalIdField: 'Code__c' }),
+      (name) => sam.post('/bulk/jobs', { ...job, externalIdField: name }),
+      (name) => sam.post('/bulk/jobs', { ...job, externalIdField: 'Code__c', columns: { [name]: name, b: name } }),
+      (name) => sam.post('/bulk/jobs', { ...fields, query: { fields: ['name', name] } }),
+    ];
+    for (const request of requests) {
+      const [hidden, unknown] = await Promise.all(['Hidden__c', 'Absent__c'].map(request));
+      assert.ok(hidden && unknown && hidden.status >= 400, hidden?.text);
+      const shown = ({ status, body: { requestId: _, ...body } }: Answer): string =>
+        `${status} ${JSON.stringify(body).replaceAll(/Hidden__c|Absent__c/g, 'Field__c')}`;
+      assert.equal(shown(hidden), shown(unknown));
+    }
   });
 
   it('stores nothing when one is refused, and says what is wrong with each', async () => {
