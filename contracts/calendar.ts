@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../lib/limits.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
+import { RecordReference } from './data/record.ts';
 import { cursor, effectiveTake, KEY_ERRORS, nextCursor, take } from './data/rows.ts';
 import type { ServiceDeclaration } from './declaration.ts';
 import { CALENDAR_GUIDANCE } from './guidance/calendar.ts';
@@ -46,11 +47,6 @@ const Reminder = Type.Object(
 const Status = Type.Enum(['confirmed', 'tentative', 'canceled'] as const, { title: 'CalendarEventStatus' });
 const Visibility = Type.Enum(['default', 'private'] as const, { title: 'CalendarVisibility' });
 
-const RecordOfEvent = Type.Object(
-  { objectApiName: Type.String({ minLength: 1, maxLength: 80 }), id: uuid },
-  { ...closed, title: 'CalendarRecord' },
-);
-
 const Recurrence = Type.Array(Type.String({ minLength: 1, maxLength: LIMITS.calendar_recurrence_line_max_chars }), {
   minItems: 1,
   maxItems: LIMITS.calendar_recurrence_lines_max,
@@ -79,7 +75,7 @@ const properties = {
     { maxItems: LIMITS.calendar_attendees_max },
   ),
   reminders: Type.Array(Reminder, { maxItems: LIMITS.calendar_reminders_max }),
-  record: nullable(RecordOfEvent),
+  record: nullable(RecordReference),
 };
 
 const changes = Type.Partial(Type.Object(properties)).properties;
@@ -121,7 +117,7 @@ const CalendarEvent = Type.Object(
       ),
     ),
     reminders: Type.Array(Reminder),
-    record: nullable(RecordOfEvent),
+    record: nullable(RecordReference),
     sequence: Type.Integer({ minimum: 0 }),
     createdAt: timestamp,
     updatedAt: timestamp,

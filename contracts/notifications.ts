@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox';
 import { LIMITS } from '../lib/limits.ts';
 import { type Notice, SEVERITIES } from '../lib/notice.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
+import { RecordReference } from './data/record.ts';
 import { cursor, effectiveTake, KEY_ERRORS, nextCursor, take } from './data/rows.ts';
 import type { ServiceDeclaration } from './declaration.ts';
 import { NOTIFICATIONS_GUIDANCE } from './guidance/notifications.ts';
@@ -45,11 +46,6 @@ const NotificationType = Type.String({
   description: 'A type of the platform, or one of your own.',
 });
 
-const RecordOfNotification = Type.Object(
-  { objectApiName: Type.String({ minLength: 1, maxLength: 80 }), id: uuid },
-  { ...closed, title: 'NotificationRecord' },
-);
-
 const NotificationActionSchema = Type.Object(
   {
     label: Type.String(),
@@ -74,7 +70,7 @@ const Notification = Type.Object(
     title: Type.String({ description: 'Plain text, in the language of the user.' }),
     body: Type.String({ description: 'Plain text; may be empty.' }),
     severity: SeveritySchema,
-    record: nullable(RecordOfNotification),
+    record: nullable(RecordReference),
     actor: nullable(Type.Object({ userId: uuid, agentRunId: nullable(uuid) }, { title: 'NotificationActor' })),
     actions: Type.Array(NotificationActionSchema, {
       description: 'Operations that the notification is an occasion for.',
@@ -84,7 +80,7 @@ const Notification = Type.Object(
     readAt: nullable(timestamp),
     expiresAt: timestamp,
   },
-  { title: 'Notification' },
+  { title: 'UserNotification' },
 );
 export type NotificationBody = Static<typeof Notification>;
 
@@ -258,7 +254,7 @@ const NOTIFICATIONS_OPERATIONS = [
             { ...closed, title: 'NotificationData' },
           ),
           severity: Type.Optional(SeveritySchema),
-          record: Type.Optional(RecordOfNotification),
+          record: Type.Optional(RecordReference),
           dedupeKey: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.notification_dedupe_max_chars })),
         },
         { ...closed, title: 'NotificationToSend' },

@@ -21,6 +21,15 @@ const id = Type.String({ description: 'Id of the record (UUID in lower case).' }
 const recordVersion = Type.Integer({ description: 'Counts the changes of the record.' });
 const timestamp = Type.String({ format: 'date-time' });
 
+/** Names a record, of whatever object. */
+export const RecordReference = Type.Object(
+  {
+    objectApiName: Type.String({ minLength: 1, maxLength: 80 }),
+    id: Type.String({ format: 'uuid' }),
+  },
+  { title: 'RecordReference', additionalProperties: false },
+);
+
 /** A record as reads answer it: its id, and the fields that were asked for. */
 export const RecordSchema = Type.Object(
   {

@@ -9,6 +9,7 @@ const NAME = 'a letter, then letters, digits or _';
 const WORDS: ReadonlyMap<string, string> = new Map([
   [`^${API_NAME}$`, `${NAME}; 40 characters at most`],
   ['^[A-Za-z][A-Za-z0-9_]{0,59}$', `${NAME}; 60 characters at most`],
+  ['^[A-Za-z][A-Za-z0-9_]{0,79}$', `${NAME}; 80 characters at most`],
   [`^${API_NAME}\\.${API_NAME}$`, 'two names with a dot between them, such as Invoice__c.Amount__c'],
   ['^[A-Za-z][A-Za-z0-9_-]{0,63}$', 'a letter, then letters, digits, - or _; 64 characters at most'],
   ['^[a-z][a-z0-9_-]{0,63}$', 'a lower-case letter, then lower-case letters, digits, - or _; 64 characters at most'],

@@ -545,20 +545,20 @@ const HOSTILE_PREFERENCES: readonly HostileGenerator[] = (
       }),
 );
 
-const REFERENCES = 170_000;
 const PARTS = 50;
+const PART_CHARS = BODY_BYTES / PARTS - 120;
 
-/** Requests whose parts have so many references to a result, before they are refused or resolved. */
+/** Requests whose parts have as many references to a result as fit in, before they are refused or resolved. */
 const HOSTILE_REFERENCES: readonly HostileGenerator[] = (
   [
-    ['in one text of each part', (count) => `"name":"${'@{a.id}'.repeat(count)}"`],
-    ['in a list of each part', (count) => `"name":[${many(count, () => '"@{a.id}"')}]`],
-    ['in members of each part', (count) => many(count, (i) => `"k${i}":"@{a.id}"`)],
-    ['that never end', (count) => `"name":"${'@{a.id'.repeat(count)}"`],
-  ] satisfies [string, (count: number) => string][]
-).map(([where, members]) => () => {
+    ['in one text of each part', 7, (count) => `"name":"${'@{a.id}'.repeat(count)}"`],
+    ['in a list of each part', 10, (count) => `"name":[${many(count, () => '"@{a.id}"')}]`],
+    ['in members of each part', 18, (count) => many(count, (i) => `"k${i}":"@{a.id}"`)],
+    ['that never end', 6, (count) => `"name":"${'@{a.id'.repeat(count)}"`],
+  ] satisfies [string, number, (count: number) => string][]
+).map(([where, chars, members]) => () => {
   const part = (i: number): string =>
-    `{"referenceId":"${i === 0 ? 'a' : `r${i}`}","method":"POST","path":"/data/Account","body":{${i === 0 ? '"name":"a"' : members(REFERENCES / PARTS)}}}`;
+    `{"referenceId":"${i === 0 ? 'a' : `r${i}`}","method":"POST","path":"/data/Account","body":{${i === 0 ? '"name":"a"' : members(Math.floor(PART_CHARS / chars))}}}`;
   return request(`references ${where}`, 'POST', '/composite', `{"requests":[${many(PARTS, part)}]}`);
 });
 

@@ -65,7 +65,7 @@ describe('The documents', function () {
   });
 
   it('state that a reserved code is not used', () => {
-    assert.match(files.get('errors/CALENDAR_NOT_FOUND.md') ?? '', /\*\*Reserved:\*\* no operation answers it yet/);
+    assert.match(files.get('errors/DPOP_PROOF_INVALID.md') ?? '', /\*\*Reserved:\*\* no operation answers it yet/);
     assert.doesNotMatch(files.get('errors/RECORD_NOT_FOUND.md') ?? '', /Reserved/);
   });
 
