@@ -12,6 +12,8 @@ export interface EventRecordsQuestion {
     readonly objectApiName: string;
     readonly id: string;
     readonly version: number;
+    /** A deletion leaves the version as the change before it. */
+    readonly deleted: boolean;
     /** Of the change, milliseconds since 1970. */
     readonly at: number;
   }[];

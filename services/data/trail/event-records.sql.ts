@@ -51,7 +51,10 @@ export function eventRecordsStatement(view: View, objects: readonly ReadableObje
     )}, ${column(
       records.map(({ version }) => version),
       'integer[]',
-    )}) asked(place, id, version)`;
+    )}, ${column(
+      records.map(({ deleted }) => deleted),
+      'boolean[]',
+    )}) asked(place, id, version, deleted)`;
     return `SELECT asked.place, audit.kind, audit.changes, ${names} AS names
       FROM ${asked}
       JOIN (SELECT t."id" FROM ${table(schema, object.apiName)} t WHERE t."id" = ANY(${ids}) AND ${visible}
@@ -60,7 +63,7 @@ export function eventRecordsStatement(view: View, objects: readonly ReadableObje
         WHERE bin.object = ${literal(object.apiName)} AND bin.record_id = ANY(${ids}) AND ${visible}) seen ON seen."id" = asked.id
       CROSS JOIN LATERAL (
         SELECT kind, changes FROM ${schema}._audit
-        WHERE record_id = asked.id AND record_version = asked.version AND kind IS NOT NULL AND object = ${literal(object.apiName)}
+        WHERE record_id = asked.id AND record_version = asked.version AND (kind = 'delete') = asked.deleted AND object = ${literal(object.apiName)}
           AND audit_id >= ${sql.bind(firstUuidv7(since), 'uuid')} LIMIT 1) audit`;
   });
   const side = (name: 'from' | 'to'): string =>

@@ -32,7 +32,16 @@ export async function visibleEvents(
   if (events.length === 0) return { events: [], cutAt: null };
   const records = events.flatMap(({ type, object, recordId, recordVersion, at }, place) =>
     EVENT_TYPES[type]?.audience === 'record' && object !== null && recordId !== null && recordVersion !== null
-      ? [{ place, objectApiName: object, id: recordId, version: recordVersion, at }]
+      ? [
+          {
+            place,
+            objectApiName: object,
+            id: recordId,
+            version: recordVersion,
+            deleted: type === 'data.record.deleted',
+            at,
+          },
+        ]
       : [],
   );
   const { systemPermissions, changes, cutAt } = await readRecords({ asker, records, full });

@@ -821,7 +821,9 @@ describe('transitions: concurrent with other writers', () => {
     for (const id of desks) {
       const { CountA__c, CountB__c } = (await admin.get('Desk__c', id)).body;
       const [row] = await world.rows(
-        `SELECT sum("Count__c") FILTER (WHERE "A__c" = $1)::int AS a, sum("Count__c") FILTER (WHERE "B__c" = $1)::int AS b FROM $schema."Slip__c"`,
+        `SELECT coalesce(sum("Count__c") FILTER (WHERE "A__c" = $1), 0)::int AS a,
+                coalesce(sum("Count__c") FILTER (WHERE "B__c" = $1), 0)::int AS b
+         FROM $schema."Slip__c"`,
         [id],
       );
       assert.deepEqual([CountA__c, CountB__c], [row!['a'], row!['b']]);
