@@ -317,6 +317,25 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
     };
     result: null;
   };
+  /** Mails notifications to a user, in one mail with the id `mailId`: sent again it changes nothing. Answers whether it goes. */
+  'auth.mails.notify': {
+    params: {
+      tenantId: string;
+      userId: string;
+      mailId: string;
+      items: readonly { title: string; body: string }[];
+      /** How many notifications are not among them. */
+      more: number;
+      /** Token of the link by which the user ends such mails, at most 100 letters, digits and hyphens. */
+      unsubscribe: string;
+    };
+    result: 'queued' | 'tooManyMails' | 'noAddress' | 'off' | 'inactive';
+  };
+  /** What became of these mails. One that is missing ended some days ago, or was never made. */
+  'auth.mails.states': {
+    params: { tenantId: string; mailIds: readonly string[] };
+    result: Readonly<Record<string, 'waiting' | 'sent' | 'refused' | 'gaveUp' | 'needless'>>;
+  };
   /** Ends every grant and browser session of a user, at once. */
   'auth.users.revoke': { params: { tenantId: string; userId: string }; result: { revoked: number } };
 }
@@ -498,6 +517,7 @@ export const SERVICE = {
     'metadata.snapshots.get',
     'metadata.tenants.get',
     'metadata.tenants.list',
+    'notifications.mails.stop',
   ],
   forOperators: [
     'auth.clients.rotateSecret',
@@ -522,6 +542,8 @@ export const SERVICE = {
     'auth.identityProviders.check',
     'auth.keys.list',
     'auth.mails.askApprovers',
+    'auth.mails.notify',
+    'auth.mails.states',
     'auth.origins.check',
     'auth.users.mayInvite',
   ],

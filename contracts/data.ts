@@ -107,7 +107,7 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
   };
   /** The user behind a token, with what decides about access; null when absent. */
   'data.users.get': { params: { tenantId: string; userId: string }; result: UserIdentity | null };
-  /** Those of the users that there are. */
+  /** Those of the users that there are; language and time zone are the tenant's where a user has none. */
   'data.users.list': { params: { tenantId: string; userIds: readonly string[] }; result: UserIdentity[] };
   /**
    * Rights of the user behind the request on things that are shared with people, and a name for their view of the

@@ -27,6 +27,8 @@ export const CHANNELS = ['inApp', 'email', 'push', 'webhook'] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 export interface NotificationsActions extends ActionsOf<typeof NOTIFICATIONS_OPERATIONS> {
+  /** Ends the mails of the user whose links have the token. */
+  'notifications.mails.stop': { params: { token: string }; result: null };
   /** Notifies users. Safe to repeat. */
   'notifications.notify': { params: { tenantId: string; notice: Notice & { dedupeKey: string } }; result: null };
 }
@@ -95,6 +97,34 @@ const DeliverySchema = Type.Object(
 );
 export type DeliveryBody = Static<typeof DeliverySchema>;
 
+const HOUR = '^([01][0-9]|2[0-3]):[0-5][0-9]$';
+const QuietHours = Type.Object(
+  {
+    from: Type.String({ pattern: HOUR, description: 'HH:MM in the time zone of the user.' }),
+    to: Type.String({ pattern: HOUR, description: 'HH:MM; before `from`: on the next day.' }),
+  },
+  { ...closed, title: 'NotificationQuietHours' },
+);
+
+const Channels = Type.Object(
+  { inApp: Type.Boolean(), email: Type.Boolean(), push: Type.Boolean(), webhook: Type.Boolean() },
+  { title: 'NotificationChannels' },
+);
+
+const Preferences = Type.Object(
+  {
+    records: Type.Array(
+      Type.Object(
+        { type: Type.String(), channels: Channels, locked: Type.Boolean({ description: 'It cannot be changed.' }) },
+        { title: 'NotificationPreference' },
+      ),
+    ),
+    quietHours: nullable(QuietHours),
+  },
+  { title: 'NotificationPreferences' },
+);
+export type PreferencesBody = Static<typeof Preferences>;
+
 const notificationId = defineParameter({
   name: 'notificationId',
   required: true,
@@ -123,6 +153,13 @@ const EXAMPLE = {
   readAt: null,
   expiresAt: '2027-02-19T00:01:22.123Z',
 };
+const EXAMPLE_PREFERENCES = {
+  records: [
+    { type: 'recordAssigned', channels: { inApp: true, email: false, push: false, webhook: true }, locked: false },
+  ],
+  quietHours: { from: '22:00', to: '07:00' },
+};
+
 const READ = { tag: 'notifications', scopes: ['notifications:read'] } as const;
 const WRITE = { tag: 'notifications', scopes: ['notifications:write'] } as const;
 const CURSOR_ERRORS = ['CURSOR_INVALID', 'CURSOR_EXPIRED', 'CURSOR_QUERY_MISMATCH'] as const;
@@ -289,7 +326,7 @@ const NOTIFICATIONS_OPERATIONS = [
       example: {
         records: [
           { channel: 'inApp', state: 'delivered', reason: null, at: EXAMPLE.createdAt },
-          { channel: 'email', state: 'suppressed', reason: 'noChannel', at: EXAMPLE.createdAt },
+          { channel: 'email', state: 'queued', reason: null, at: EXAMPLE.createdAt },
           { channel: 'push', state: 'suppressed', reason: 'noChannel', at: EXAMPLE.createdAt },
           { channel: 'webhook', state: 'sent', reason: null, at: EXAMPLE.createdAt },
         ],
@@ -298,6 +335,65 @@ const NOTIFICATIONS_OPERATIONS = [
     },
     errors: ['NOTIFICATION_NOT_FOUND'],
     action: 'notifications.deliveries.list',
+  }),
+  defineOperation({
+    ...READ,
+    operationId: 'notifications.preferences.get',
+    method: 'GET',
+    path: '/notifications/preferences',
+    summary: 'Read which notifications arrive on which channel',
+    response: { status: 200, description: 'The preferences.', schema: Preferences, example: EXAMPLE_PREFERENCES },
+    errors: [],
+    action: 'notifications.preferences.get',
+  }),
+  defineOperation({
+    ...WRITE,
+    operationId: 'notifications.preferences.update',
+    method: 'PATCH',
+    path: '/notifications/preferences',
+    summary: 'Change which notifications arrive on which channel',
+    description: 'What is not named stays as it is. `quietHours: null` removes them.',
+    risk: 'low',
+    cost: 1,
+    requestBody: {
+      required: true,
+      maxBytes: LIMITS.body_max_bytes,
+      schema: Type.Object(
+        {
+          records: Type.Optional(
+            Type.Array(
+              Type.Object(
+                {
+                  type: NotificationType,
+                  channels: Type.Object(
+                    {
+                      inApp: Type.Optional(Type.Boolean()),
+                      email: Type.Optional(Type.Boolean()),
+                      push: Type.Optional(
+                        Type.Literal(false, { description: 'There are no push messages: `true` is refused.' }),
+                      ),
+                      webhook: Type.Optional(Type.Boolean()),
+                    },
+                    { ...closed, title: 'NotificationChannelsChange', minProperties: 1 },
+                  ),
+                },
+                { ...closed, title: 'NotificationPreferenceChange' },
+              ),
+              { maxItems: LIMITS.notification_types_max },
+            ),
+          ),
+          quietHours: Type.Optional(nullable(QuietHours)),
+        },
+        { ...closed, title: 'NotificationPreferencesChange', minProperties: 1 },
+      ),
+      example: {
+        records: [{ type: 'recordAssigned', channels: { email: false } }],
+        quietHours: { from: '22:00', to: '07:00' },
+      },
+    },
+    response: { status: 200, description: 'The preferences.', schema: Preferences, example: EXAMPLE_PREFERENCES },
+    errors: [...KEY_ERRORS, 'BODY_PROPERTY_UNKNOWN', 'VALIDATION_FAILED', 'TOO_MANY_ITEMS'],
+    action: 'notifications.preferences.update',
   }),
 ] as const;
 
@@ -314,8 +410,8 @@ export const SERVICE = {
   database: { tenants: 'records', jobs: true },
   operations: NOTIFICATIONS_OPERATIONS,
   guidance: NOTIFICATIONS_GUIDANCE,
-  repeatable: ['notifications.notify'],
-  calls: ['data.records.seen', 'data.users.list', 'metadata.tenants.list'],
+  repeatable: ['notifications.mails.stop', 'notifications.notify'],
+  calls: ['auth.mails.notify', 'auth.mails.states', 'data.records.seen', 'data.users.list', 'metadata.tenants.list'],
   consent: {
     'notifications:read': { area: 'you', text: 'Read your notifications.' },
     'notifications:write': { area: 'you', text: 'Mark your notifications as read, and notify others where you may.' },

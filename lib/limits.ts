@@ -113,6 +113,8 @@ export const LIMITS = {
   /** Beyond them the oldest go, read ones first. */
   notifications_of_user_max: 1_000,
   notification_days: 90,
+  /** Types for which a user chooses channels. */
+  notification_types_max: 200,
   /** From the first byte of a part to the answer. */
   bulk_upload_ms: 3_600_000,
   /** Tenants may keep it longer. */

@@ -41,4 +41,16 @@ export const NOTIFICATIONS_GUIDANCE = {
     preconditions: ['The notification is one of the caller.'],
     commonErrors: ['NOTIFICATION_NOT_FOUND'],
   },
+  'notifications.preferences.get': {
+    whenToUse: 'To show a user which notifications they get on which channel, and their quiet hours.',
+    whenNotToUse: 'Not to learn what became of one notification: `notifications.deliveries.list` says that.',
+    preconditions: [],
+    commonErrors: [],
+  },
+  'notifications.preferences.update': {
+    whenToUse: 'When the user has said that they want more or fewer notifications, or none at night.',
+    whenNotToUse: 'Not for other users: everybody chooses for themselves.',
+    preconditions: ['The types, from `notifications.preferences.get`.'],
+    commonErrors: ['VALIDATION_FAILED', 'PARAMETER_INVALID'],
+  },
 } as const satisfies Record<string, Guidance>;

@@ -88,7 +88,7 @@ export function startOfDay(day: number, timezone: string): number {
 }
 
 /** The local time in the zone, as if it were UTC. */
-function localTime(instant: number, timezone: string): number {
+export function localTime(instant: number, timezone: string): number {
   return instant + offsetAt(instant, timezone);
 }
 

@@ -44,6 +44,8 @@ export function authActions(server: AuthServer) {
       await server.mail.askApprovers(ctx.params);
       return null;
     },
+    'mails.notify': (ctx) => server.mail.notify(ctx.params),
+    'mails.states': (ctx) => server.mail.states(ctx.params),
     'domains.add': (ctx) => server.domains.add(ctx.params.tenantId, ctx.params.domain),
     'domains.check': async (ctx) => {
       await server.domains.check(ctx.params.key, ctx.params.domains);

@@ -58,6 +58,7 @@ export default async function authService(platform: Platform): Promise<ServiceSc
     },
     providerFailed: ({ tenantId, meta }, reason) =>
       log.warn({ tenantId, identityProvider: meta.apiName, reason }, 'A sign-in at an identity provider failed.'),
+    stopMails: (token) => call(broker, 'notifications.mails.stop', { token }),
     mail: {
       database,
       transport: transportFor(config.mail),

@@ -9,6 +9,7 @@ import { PROTECTED_RESOURCE_PATH } from '../../lib/addresses.ts';
 import { matchesEtag, strongEtag } from '../../lib/values/etags.ts';
 import { networkOf } from '../../lib/values/network.ts';
 import { isWithin } from '../../mixins/address-ranges.ts';
+import * as mailsPages from '../../web/account/mails.ts';
 import { tooManyCodes } from '../../web/sign-in/pages.ts';
 import { refused } from '../../web/sign-in/single-sign-on.ts';
 import { accountPage } from './account-page.ts';
@@ -22,6 +23,7 @@ import type { Answer, Form } from './form.ts';
 import { browserIn, browserOf, interact } from './interactions.ts';
 import { type KeyRing, publicKeys } from './keys.ts';
 import type { Mail } from './mail/mail.ts';
+import { UNSUBSCRIBE_ROOT } from './mail/messages.ts';
 import { passwordReply } from './password-page.ts';
 import { USER_CODE_MAX_CHARS } from './provider/device-flow.ts';
 import { parameterProblem } from './provider/parameters.ts';
@@ -44,6 +46,8 @@ interface HttpParts {
   /** Liveness of grants, as the gateway asks. */
   checkGrants(checked: AuthActions['auth.grants.check']['params']): Promise<GrantState[]>;
   mail: Mail;
+  /** Ends mails about notifications by the token of a link. */
+  stopMails(token: string): Promise<unknown>;
   /** True while the maker of a link may let its user in. */
   mayLetIn(link: { tenantId: string; userId: string; madeBy: string }): Promise<boolean>;
   /** Ends every grant and browser session of a user. */
@@ -101,6 +105,8 @@ function route(parts: HttpParts, request: HttpRequest, url: URL): HttpReply | Pr
   const { outbox } = parts.mail;
   const address = lastSegment(`${ACCOUNT_PATH}/address/`, pathname);
   if (address !== null) return withForm(request, (form) => addressReply({ ...parts, outbox }, address, form, pathname));
+  const mails = lastSegment(UNSUBSCRIBE_ROOT, pathname);
+  if (mails !== null) return mailsReply(parts, mails, request, pathname);
   const token = lastSegment('/password/', pathname);
   if (token !== null) return withForm(request, (form) => passwordReply({ ...parts, outbox }, token, form, pathname));
   if (pathname === PATHS.token) return withoutHurry(parts, request);
@@ -299,17 +305,35 @@ function sharedReply({ headers }: HttpRequest, contentType: string, body: string
 const isRead = ({ method }: HttpRequest): boolean => method === 'GET' || method === 'HEAD';
 
 /** GET shows, POST acts; a POST from another site is refused before anything else looks at it. */
+/**
+ * Shows what the link of a mail does, or does it. The token in it is the right to do so: mail programs send whatever form
+ * they like, from wherever they are (RFC 8058). An unknown token is answered like a known one.
+ */
+async function mailsReply(
+  { stopMails }: HttpParts,
+  token: string,
+  request: HttpRequest,
+  action: string,
+): Promise<HttpReply> {
+  if (isRead(request)) return pageReply(mailsPages.endMails(action));
+  if (request.method !== 'POST') return methodReply(request);
+  await stopMails(token);
+  return pageReply(mailsPages.mailsEnded());
+}
+
 async function withForm(request: HttpRequest, work: (form: Form | null) => Promise<HttpReply>): Promise<HttpReply> {
   if (isRead(request)) return work(null);
-  if (request.method !== 'POST') {
-    const { headers, ...refusal } = failureReply(request, 'invalid_request', 'the method is not supported', 405);
-    return { ...refusal, headers: { ...headers, allow: 'GET, HEAD, POST' } };
-  }
+  if (request.method !== 'POST') return methodReply(request);
   const type = single(request.headers['content-type']) ?? '';
   if (!/^application\/x-www-form-urlencoded\b/i.test(type))
     return failureReply(request, 'invalid_request', 'the form must be application/x-www-form-urlencoded', 415);
   if (fromAnotherSite(request)) return failureReply(request, 'invalid_request', 'the form is not from this site', 403);
   return work(new URLSearchParams(request.body?.toString('utf8') ?? ''));
+}
+
+function methodReply(request: HttpRequest): HttpReply {
+  const { headers, ...refusal } = failureReply(request, 'invalid_request', 'the method is not supported', 405);
+  return { ...refusal, headers: { ...headers, allow: 'GET, HEAD, POST' } };
 }
 
 function fromAnotherSite({ headers }: HttpRequest): boolean {

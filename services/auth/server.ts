@@ -44,6 +44,8 @@ export interface AuthServerOptions
     Pick<SingleSignOnParts, 'isUser' | 'createUser' | 'providerFailed'> {
   store: AuthStore;
   mail: MailOptions;
+  /** Ends mails about notifications by the token of a link. */
+  stopMails(token: string): Promise<unknown>;
   source: TenantSource;
   secrets: DeploymentSecrets;
   /** With which cursors are sealed. */
@@ -196,6 +198,7 @@ export class AuthServer {
         presentedTokens: this.#presentedTokens,
         checkGrants: (checked) => this.checkGrants(checked),
         mail: this.mail,
+        stopMails: this.#options.stopMails,
         mayLetIn: this.#options.mayLetIn,
         revokeUser: (tenantId, userId) => this.users.revoke(tenantId, userId),
         grantsEnded: this.#options.grantsEnded,

@@ -3,13 +3,20 @@
  * each channel. Source: docs/reference/notifications.md.
  */
 import type { UserIdentity } from '../../contracts/data.ts';
-import type { Notice } from '../../lib/notice.ts';
+import type { Notice, Severity } from '../../lib/notice.ts';
+import { platformTime } from '../../lib/values/clock.ts';
 import { uuidv7 } from '../../lib/values/ids.ts';
 import type { Tx } from '../../mixins/database/database.ts';
 import type { Unit } from '../../mixins/mutation/unit.ts';
+import { type Channels, channelsOf, isLocked } from './channels.ts';
 import type { NotificationsDeps } from './deps.ts';
 import { insertItemsSql, type NewItem, trimSql } from './items.sql.ts';
+import { afterQuietHours } from './quiet-hours.ts';
+import { NO_SETTINGS, type Settings, type SettingsRow, settingsSql } from './settings.sql.ts';
 import { actionIn, textOf } from './texts/texts.ts';
+
+const COLLECT_MS = 2_000;
+const BETWEEN_MAILS_MS = 10 * 60_000;
 
 /** Active users by id. */
 export type Users = ReadonlyMap<string, UserIdentity>;
@@ -23,6 +30,25 @@ export const readRecipients = async (
   return new Map(users.filter(({ active }) => active).map((user) => [user.id, user]));
 };
 
+const UNWANTED = { state: 'suppressed', reason: 'preference' } as const;
+
+/** Auth mails requests of agents by itself. */
+function mailOf(type: string, { email }: Channels, { mails }: Settings): NewItem['deliveries']['email'] {
+  if (isLocked(type)) return { state: 'suppressed', reason: 'sentSeparately' };
+  if (!email) return UNWANTED;
+  return mails ? { state: 'queued', reason: null } : { state: 'suppressed', reason: 'unsubscribed' };
+}
+
+/** A mail waits for what follows at once, for ten minutes after the one before, and for the end of quiet hours. */
+function mailTime(
+  { timezone }: UserIdentity,
+  severity: Severity,
+  { quiet, mailedAt }: Pick<SettingsRow, 'quiet' | 'mailedAt'>,
+): string {
+  const at = Math.max(platformTime() + COLLECT_MS, (mailedAt ?? 0) + BETWEEN_MAILS_MS);
+  return new Date(severity === 'critical' ? at : afterQuietHours(at, quiet, timezone ?? 'UTC')).toISOString();
+}
+
 /** Answers how many were made. `users`: the recipients, and the actor; those that are missing get none. */
 export async function createItems(
   tx: Tx,
@@ -33,9 +59,15 @@ export async function createItems(
 ): Promise<number> {
   const { type, severity = 'info', record = null, actor = null, action = null, dedupeKey = null } = notice;
   const actorName = (actor && users.get(actor.userId)?.displayName) ?? null;
+  const userIds = notice.recipientIds.filter((userId) => users.has(userId));
+  const rows = await tx.all<SettingsRow>(settingsSql(tenantId, userIds));
+  const chosen = new Map(rows.map((row) => [row.userId, row]));
   const items = [...new Set(notice.recipientIds)].flatMap((userId): NewItem[] => {
     const user = users.get(userId);
     if (!user) return [];
+    const settings = chosen.get(userId) ?? { ...NO_SETTINGS, mailedAt: null };
+    const channels = channelsOf(type, settings.channels);
+    const email = mailOf(type, channels, settings);
     return [
       {
         notificationId: uuidv7(),
@@ -49,25 +81,31 @@ export async function createItems(
         agentRunId: actor?.agentRunId ?? null,
         actions: action ? [actionIn(user.locale, action)] : [],
         dedupeKey,
-        inApp: true,
+        inApp: channels.inApp,
+        mailAt: email.state === 'queued' ? mailTime(user, severity, settings) : null,
         deliveries: {
-          inApp: { state: 'delivered', reason: null },
-          email: { state: 'suppressed', reason: 'noChannel' },
+          inApp: channels.inApp ? { state: 'delivered', reason: null } : UNWANTED,
+          email,
           push: { state: 'suppressed', reason: 'noChannel' },
-          webhook: { state: 'sent', reason: null },
+          webhook: channels.webhook ? { state: 'sent', reason: null } : UNWANTED,
         },
       },
     ];
   });
   if (items.length === 0) return 0;
   const made = await tx.all<{ userId: string; notificationId: string }>(insertItemsSql(tenantId, items));
-  const userIds = made.map(({ userId }) => userId);
-  await tx.query(trimSql(tenantId, userIds));
+  await tx.query(
+    trimSql(
+      tenantId,
+      made.map(({ userId }) => userId),
+    ),
+  );
   for (const { userId, notificationId } of made)
-    emit({
-      type: 'notifications.notification.created',
-      recordId: notificationId,
-      data: { notificationId, userId, type },
-    });
+    if (channelsOf(type, chosen.get(userId)?.channels ?? {}).webhook)
+      emit({
+        type: 'notifications.notification.created',
+        recordId: notificationId,
+        data: { notificationId, userId, type },
+      });
   return made.length;
 }

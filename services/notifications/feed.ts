@@ -12,6 +12,7 @@ import { formatTimestamp } from '../../lib/values/time.ts';
 import { mutate } from '../../mixins/mutation/mutate.ts';
 import type { NotificationsDeps } from './deps.ts';
 import { type ItemRow, itemSql, itemsSql, markReadSql, statusSql, unreadSql } from './items.sql.ts';
+import { settle } from './mails.ts';
 
 const STATUSES_OF: Readonly<Record<Status | 'all', readonly Status[]>> = {
   unread: ['unread'],
@@ -79,7 +80,11 @@ export const listDeliveries: Handler<'notifications.deliveries.list', Notificati
   request,
   { path },
 ) => {
-  const { deliveries, createdAt } = await findItem(deps, request, path.notificationId);
+  const { notificationId } = path;
+  const found = await findItem(deps, request, notificationId);
+  // Auth knows what has become of a mail until the sweep asks.
+  if (found.mailId !== null) await settle(deps, request.tenantId, [found.mailId]);
+  const { deliveries, createdAt } = found.mailId === null ? found : await findItem(deps, request, notificationId);
   const records = CHANNELS.map((channel) => {
     const { state, reason, at } = deliveries[channel];
     return { channel, state, reason, at: time(at ?? createdAt) };

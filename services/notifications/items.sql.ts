@@ -6,7 +6,7 @@ import { Sql } from '../../mixins/database/sql.ts';
 import type { Statement } from '../../mixins/database/statement.ts';
 
 /** What became of a notification on a channel. */
-type Delivery = Omit<DeliveryBody, 'channel'>;
+export type Delivery = Omit<DeliveryBody, 'channel'>;
 
 export interface ItemRow {
   readonly notificationId: string;
@@ -24,14 +24,16 @@ export interface ItemRow {
   readonly readAt: string | null;
   readonly expiresAt: string;
   readonly deliveries: Readonly<Record<Channel, Delivery>>;
+  /** Of the mail that has it; null: there is none, or it is known what became of it. */
+  readonly mailId: string | null;
 }
 
 const COLUMNS = `notification_id AS "notificationId", type, severity, title, body, object_api_name AS "objectApiName",
   record_id AS "recordId", actor_id AS "actorId", agent_run_id AS "agentRunId", actions, status, created_at AS "createdAt",
-  read_at AS "readAt", expires_at AS "expiresAt", deliveries`;
+  read_at AS "readAt", expires_at AS "expiresAt", deliveries, mail_id AS "mailId"`;
 
 /** Of whom the statements are: they see no notification of another user. */
-interface Recipient {
+export interface Recipient {
   readonly tenantId: string;
   readonly userId: string;
 }
@@ -103,6 +105,8 @@ export interface NewItem {
   readonly actions: readonly NotificationAction[];
   readonly dedupeKey: string | null;
   readonly inApp: boolean;
+  /** When a mail is due that has it, RFC 3339; null: none is. */
+  readonly mailAt: string | null;
   readonly deliveries: Readonly<Record<Channel, Omit<Delivery, 'at'>>>;
 }
 
@@ -110,12 +114,14 @@ export interface NewItem {
 export function insertItemsSql(tenantId: string, items: readonly NewItem[]): Statement {
   const sql = new Sql();
   return sql.statement(`INSERT INTO notifications.items (tenant_id, notification_id, user_id, type, severity, title, body,
-      object_api_name, record_id, actor_id, agent_run_id, actions, dedupe_key, in_app, expires_at, deliveries)
+      object_api_name, record_id, actor_id, agent_run_id, actions, dedupe_key, in_app, expires_at, deliveries,
+      mail_at)
     SELECT ${sql.bind(tenantId, 'uuid')}, "notificationId", "userId", type, severity, title, body, "objectApiName", "recordId",
-      "actorId", "agentRunId", actions, "dedupeKey", "inApp", now() + interval '${LIMITS.notification_days} days', deliveries
+      "actorId", "agentRunId", actions, "dedupeKey", "inApp", now() + interval '${LIMITS.notification_days} days', deliveries, "mailAt"
     FROM jsonb_to_recordset(${sql.bind(JSON.stringify(items), 'jsonb')}) AS item ("notificationId" uuid, "userId" uuid,
       type text, severity text, title text, body text, "objectApiName" text, "recordId" uuid, "actorId" uuid,
-      "agentRunId" uuid, actions jsonb, "dedupeKey" text, "inApp" boolean, deliveries jsonb)
+      "agentRunId" uuid, actions jsonb, "dedupeKey" text, "inApp" boolean, deliveries jsonb,
+      "mailAt" timestamptz)
     ORDER BY "userId"
     ON CONFLICT (tenant_id, user_id, type, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
     RETURNING user_id AS "userId", notification_id AS "notificationId"`);

@@ -9,9 +9,14 @@ import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import type { NotificationsDeps } from './deps.ts';
 import { getItem, listDeliveries, listItems, markAllRead, updateItem } from './feed.ts';
+import { mailLoop, stopMails } from './mails.ts';
 import { notify, workOff } from './notices.ts';
+import { getPreferences, updatePreferences } from './preferences.ts';
 import { sendItems } from './send.ts';
 import { sweepPeriodically } from './sweep.ts';
+
+/** A process that ends gives the mails that it is at so long. */
+const LEAVE_MS = 3_000;
 
 /** The Moleculer schema of notifications: it declares and delegates. */
 export default async function notificationsService(platform: Platform): Promise<ServiceSchema> {
@@ -19,9 +24,12 @@ export default async function notificationsService(platform: Platform): Promise<
   const deps: NotificationsDeps = {
     database,
     sealingKeys: await sealingKeys(platform, 'cursors of notification lists'),
+    queueMail: (question) => call(broker, 'auth.mails.notify', question),
+    mailStates: (question) => call(broker, 'auth.mails.states', question),
     listUsers: (question) => call(broker, 'data.users.list', question),
     seenRecords: (question) => call(broker, 'data.records.seen', question),
   };
+  const mails = mailLoop(deps, platform);
   const answer =
     <Input extends OperationCall>(
       handler: (deps: NotificationsDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
@@ -38,6 +46,12 @@ export default async function notificationsService(platform: Platform): Promise<
       'items.markAllRead': answer(markAllRead),
       'items.send': answer(orEarlier(sendItems)),
       'deliveries.list': answer(listDeliveries),
+      'preferences.get': answer(getPreferences),
+      'preferences.update': answer(orEarlier(updatePreferences)),
+      'mails.stop': async ({ params: { token } }) => {
+        await stopMails(deps, token);
+        return null;
+      },
       notify: async ({ params: { tenantId, notice } }) => {
         await notify(deps, tenantId, notice);
         return null;
@@ -46,6 +60,9 @@ export default async function notificationsService(platform: Platform): Promise<
     async started() {
       await jobs.work(NOTICES, ({ payload, signal }) => workOff(deps, payload, signal));
       await sweepPeriodically(platform, deps);
+      jobs.onLeave(() => mails.stop(LEAVE_MS));
+      mails.wake();
     },
+    stopped: () => mails.stop(LEAVE_MS),
   };
 }

@@ -1,4 +1,4 @@
-/** Periodic work: removes expired notifications. Doing it twice does no harm. */
+/** Periodic work: removes expired notifications, and asks what has become of mails. Doing it twice does no harm. */
 import { call } from '../../contracts/call.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
@@ -6,6 +6,7 @@ import { warnOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import type { NotificationsDeps } from './deps.ts';
 import { removeExpiredSql } from './items.sql.ts';
+import { settleMails } from './mails.ts';
 
 const SWEEP = periodicQueue('notifications.sweep', { everySeconds: 3_600, pollSeconds: 60, firstAfterSeconds: 30 });
 
@@ -13,12 +14,13 @@ const BATCH = 1_000;
 const TENANTS_PER_PAGE = 500;
 
 async function sweepTenant(
-  { database }: Pick<NotificationsDeps, 'database'>,
+  deps: Pick<NotificationsDeps, 'database' | 'mailStates'>,
   tenantId: string,
   signal: AbortSignal,
 ): Promise<void> {
+  await settleMails(deps, tenantId, signal);
   while (!signal.aborted) {
-    const { rowCount } = await database.shared('notifications', tenantId, (tx) =>
+    const { rowCount } = await deps.database.shared('notifications', tenantId, (tx) =>
       tx.query(removeExpiredSql(tenantId, BATCH)),
     );
     if (rowCount < BATCH) return;

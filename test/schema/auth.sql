@@ -206,6 +206,7 @@ CREATE TABLE auth.mails (
   ended_at timestamp with time zone,
   outcome text,
   approval_id uuid,
+  notifications_id uuid,
   CONSTRAINT mails_check CHECK (((ended_at IS NULL) = (outcome IS NULL))),
   CONSTRAINT mails_outcome_check CHECK ((outcome = ANY (ARRAY['sent'::text, 'refused'::text, 'gaveUp'::text, 'needless'::text]))),
   CONSTRAINT mails_pkey PRIMARY KEY (tenant_id, id)
@@ -364,6 +365,8 @@ CREATE INDEX mails_due ON auth.mails USING btree (due_at) WHERE (ended_at IS NUL
 
 CREATE INDEX mails_ended ON auth.mails USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 
+CREATE UNIQUE INDEX mails_notifications ON auth.mails USING btree (tenant_id, notifications_id) WHERE (notifications_id IS NOT NULL);
+
 CREATE INDEX mails_tenant ON auth.mails USING btree (tenant_id, created_at);
 
 CREATE UNIQUE INDEX passkeys_id ON auth.passkeys USING btree (id);
@@ -488,5 +491,5 @@ GRANT EXECUTE ON FUNCTION auth.living_grants(uuid,text[]) TO svc_data;
 CREATE FUNCTION auth.queue_invitation(uuid,uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 1188935a2f0e
 GRANT EXECUTE ON FUNCTION auth.queue_invitation(uuid,uuid) TO svc_data;
 
-CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 7e5894b1fcb7
+CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 758559235ebf
 GRANT EXECUTE ON FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) TO svc_auth;

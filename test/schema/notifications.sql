@@ -24,6 +24,7 @@ CREATE TABLE notifications.items (
   read_at timestamp(3) with time zone,
   expires_at timestamp(3) with time zone NOT NULL,
   mail_at timestamp(3) with time zone,
+  mail_id uuid,
   deliveries jsonb NOT NULL,
   CONSTRAINT items_severity_check CHECK ((severity = ANY (ARRAY['info'::text, 'warning'::text, 'critical'::text]))),
   CONSTRAINT items_status_check CHECK ((status = ANY (ARRAY['unread'::text, 'read'::text, 'archived'::text]))),
@@ -56,6 +57,9 @@ CREATE TABLE notifications.settings (
   channels jsonb DEFAULT '{}'::jsonb NOT NULL,
   quiet_from text,
   quiet_to text,
+  mails boolean DEFAULT true NOT NULL,
+  unsubscribe_hash bytea,
+  mailed_at timestamp(3) with time zone,
   sent integer DEFAULT 0 NOT NULL,
   sent_since timestamp(3) with time zone DEFAULT now() NOT NULL,
   CONSTRAINT settings_check CHECK (((quiet_from IS NULL) = (quiet_to IS NULL))),
@@ -68,12 +72,26 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON notifications.settings TO svc_notificati
 
 CREATE INDEX items_expired ON notifications.items USING btree (tenant_id, expires_at);
 
+CREATE INDEX items_mail ON notifications.items USING btree (mail_at) WHERE (mail_at IS NOT NULL);
+
+CREATE INDEX items_mailed ON notifications.items USING btree (tenant_id, mail_id) WHERE (mail_id IS NOT NULL);
+
 CREATE UNIQUE INDEX items_once ON notifications.items USING btree (tenant_id, user_id, type, dedupe_key) WHERE (dedupe_key IS NOT NULL);
 
 CREATE INDEX items_unread ON notifications.items USING btree (tenant_id, user_id) WHERE ((status = 'unread'::text) AND in_app);
 
 CREATE INDEX items_user ON notifications.items USING btree (tenant_id, user_id, notification_id);
 
+CREATE INDEX settings_unsubscribe ON notifications.settings USING btree (unsubscribe_hash);
+
+CREATE POLICY directory ON notifications.items AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON notifications.items AS PERMISSIVE FOR ALL TO login_notifications USING true WITH CHECK true;
+
 CREATE POLICY tenant ON notifications.items AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY directory ON notifications.settings AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON notifications.settings AS PERMISSIVE FOR ALL TO login_notifications USING true WITH CHECK true;
 
 CREATE POLICY tenant ON notifications.settings AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);

@@ -140,6 +140,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
   'title, text, dedupe key of it': [
     `${LIMITS.notification_title_max_chars}, ${number(LIMITS.notification_body_max_chars)} and ${LIMITS.notification_dedupe_max_chars} characters`,
   ],
+  'types with preferences': [`${LIMITS.notification_types_max} of a user`],
   notifications: [`${number(LIMITS.notifications_of_user_max)} of a user`, `${LIMITS.notification_days} days`],
   'open uploads': [
     `${LIMITS.file_uploads_of_user_max} of a user`,

@@ -27,6 +27,8 @@ export const MAIL_KINDS = {
   newSignIn: { trySeconds: 2 * DAY, linkSeconds: null },
   /** To those who decide about a request of an agent: a link to its page, which asks for a sign-in. */
   approvalRequested: { trySeconds: 2 * DAY, linkSeconds: null },
+  /** What somebody was notified of. */
+  notification: { trySeconds: 2 * DAY, linkSeconds: null },
 } as const satisfies Record<string, Kind>;
 
 export type MailKind = keyof typeof MAIL_KINDS;
@@ -43,6 +45,18 @@ export interface MailDetails {
   /** The request of an agent; a user gets one mail about it. */
   approvalId?: string;
   request?: MailedRequest;
+  /** Of a mail about notifications: there is one with this id. */
+  notificationsId?: string;
+  notifications?: MailedNotifications;
+}
+
+/** Notifications that are told in one mail, the newest last. */
+export interface MailedNotifications {
+  readonly items: readonly { readonly title: string; readonly body: string }[];
+  /** How many others there are. */
+  readonly more: number;
+  /** Token of the link by which the user ends such mails. */
+  readonly unsubscribe: string;
 }
 
 /** A request of an agent, without any value of a record. */

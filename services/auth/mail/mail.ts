@@ -5,6 +5,8 @@
 import type { ServiceBroker } from 'moleculer';
 import type { AuthActions } from '../../../contracts/auth.ts';
 import type { UserIdentity } from '../../../contracts/data.ts';
+import { LIMITS } from '../../../lib/limits.ts';
+import { nameInMail } from '../../../lib/values/mail-address.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { askedRow } from '../../../mixins/metrics/asked-numbers.ts';
 import type { Metrics } from '../../../mixins/metrics/metrics.ts';
@@ -13,7 +15,7 @@ import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
 import type { Vault } from '../vault.ts';
 import { messageFor } from './messages.ts';
-import { type QueueState, queueState } from './outbox.sql.ts';
+import { type MailState, mailStates, type QueueState, queueState } from './outbox.sql.ts';
 import { Outbox } from './outbox.ts';
 import { type ResetRequest, Resets } from './resets.ts';
 import { MailSender } from './sender.ts';
@@ -84,6 +86,27 @@ export class Mail {
       const mail = { tenantId, userId, kind: 'approvalRequested', address: credential.email, details } as const;
       await this.#database.shared('auth', tenantId, (tx) => this.outbox.add(tx, mail));
     }
+  }
+
+  /** Puts one mail about notifications into the outbox, and says what keeps it from going. */
+  async notify({ tenantId, userId, mailId, ...told }: AuthActions['auth.mails.notify']['params']) {
+    const credential = await this.#parts.store.credentials.find(tenantId, userId);
+    if (!credential?.active) return 'inactive' as const;
+    const items = told.items.map(({ title, body }) => ({
+      title: nameInMail(title, LIMITS.notification_title_max_chars),
+      body: nameInMail(body, LIMITS.notification_body_max_chars),
+    }));
+    const details = { notificationsId: mailId, notifications: { ...told, items } };
+    const mail = { tenantId, userId, kind: 'notification', address: credential.email, details } as const;
+    return this.#database.shared('auth', tenantId, (tx) => this.outbox.add(tx, mail));
+  }
+
+  /** What became of mails about notifications; one that is missing ended some days ago. */
+  async states({ tenantId, mailIds }: AuthActions['auth.mails.states']['params']) {
+    const rows = await this.#database.shared('auth', tenantId, (tx) =>
+      tx.all<{ id: string; state: MailState }>(mailStates(tenantId, mailIds)),
+    );
+    return Object.fromEntries(rows.map(({ id, state }) => [id, state]));
   }
 
   start(): void {

@@ -25,6 +25,9 @@ import type { Message } from './transport.ts';
 
 const NAME_MAX_CHARS = 80;
 
+/** Where links that end mails about notifications lead, with their token. */
+export const UNSUBSCRIBE_ROOT = '/account/mails/';
+
 interface MessageParts {
   readonly store: AuthStore;
   readonly clients: Clients;
@@ -56,6 +59,8 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
         ? null
         : await linkFor(parts, mail, credential, linkSeconds);
   if (linkSeconds !== null && link === null) return null;
+  const { notifications = null } = details;
+  const unsubscribe = notifications && `${parts.baseUrl()}${UNSUBSCRIBE_ROOT}${notifications.unsubscribe}`;
   const name = nameInMail(user?.displayName ?? '', NAME_MAX_CHARS);
   const shownName = looksLikeName(name) ? name : null;
   const values = {
@@ -70,12 +75,15 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
     system: details.system ?? null,
     network: details.network ?? null,
     request: details.request === undefined ? null : requestIn(details.request, inWords),
+    notifications,
+    unsubscribe,
   };
   return {
     id: mail.id,
     kind,
     to: { name: shownName ?? '', address: mail.address },
     language: language.tag,
+    unsubscribe,
     ...render(language, language.kinds[kind](values), values, link),
   };
 }
@@ -123,6 +131,8 @@ async function isNeeded(
       return (
         isSameAddress(address, credential.email) && isSameAddress(details.newAddress ?? '', credential.pendingEmail)
       );
+    case 'notification':
+      return credential.active && isSameAddress(address, credential.email) && details.notifications !== undefined;
     case 'approvalRequested':
       return (
         credential.active &&

@@ -85,6 +85,15 @@ export function giveUpMails(): Statement {
   );
 }
 
+/** `waiting`: it is on its way. */
+export type MailState = 'waiting' | 'sent' | 'refused' | 'gaveUp' | 'needless';
+
+export function mailStates(tenantId: string, ids: readonly string[]): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT notifications_id AS id, coalesce(outcome, 'waiting') AS state FROM auth.mails
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND notifications_id = ANY (${sql.bind(ids, 'uuid[]')})`);
+}
+
 export interface QueueState {
   readonly waiting: number;
   readonly oldestSeconds: number;

@@ -20,6 +20,8 @@ export interface Message {
   readonly text: string;
   readonly html: string;
   readonly language: string;
+  /** Address at which the recipient ends such mails by a POST (RFC 8058); null: these cannot be ended. */
+  readonly unsubscribe: string | null;
 }
 
 /**
@@ -60,6 +62,12 @@ function written(from: Sender, message: Message) {
       'Auto-Submitted': 'auto-generated',
       'X-Auto-Response-Suppress': 'All',
       'Content-Language': message.language,
+      ...(message.unsubscribe === null
+        ? {}
+        : {
+            'List-Unsubscribe': `<${message.unsubscribe}>`,
+            'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
+          }),
     },
     disableFileAccess: true,
     disableUrlAccess: true,

@@ -243,6 +243,8 @@ CREATE TABLE auth.mails (
   outcome text CHECK (outcome IN ('sent', 'refused', 'gaveUp', 'needless')),
   -- Of a mail about a request of an agent: each user gets one.
   approval_id uuid,
+  -- Of a mail about notifications: it is sent once.
+  notifications_id uuid,
   PRIMARY KEY (tenant_id, id),
   CHECK ((ended_at IS NULL) = (outcome IS NULL))
 );
@@ -251,6 +253,7 @@ CREATE INDEX mails_ended ON auth.mails (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX mails_address ON auth.mails (address_hash, created_at);
 CREATE INDEX mails_tenant ON auth.mails (tenant_id, created_at);
 CREATE UNIQUE INDEX mails_approval ON auth.mails (tenant_id, approval_id, user_id) WHERE approval_id IS NOT NULL;
+CREATE UNIQUE INDEX mails_notifications ON auth.mails (tenant_id, notifications_id) WHERE notifications_id IS NOT NULL;
 
 -- Entries for the audit trails of tenants, which data writes: inserted in the transaction that they record, and deleted once
 -- the trail contains them (docs/reference/audit.md).
@@ -363,8 +366,10 @@ CREATE FUNCTION auth.queue_mail(
   AS $$ DECLARE
     first_contact CONSTANT text[] := ARRAY['invitation', 'addressConfirmation'];
     about_approval CONSTANT boolean := mail_kind = 'approvalRequested';
+    about_notifications CONSTANT boolean := mail_kind = 'notification';
     hashed bytea := sha256(convert_to(lower(mail_address), 'UTF8'));
     approval uuid := (mail_details ->> 'approvalId')::uuid;
+    notifications uuid := (mail_details ->> 'notificationsId')::uuid;
     of_hour integer;
     of_day integer;
     of_kind integer;
@@ -373,11 +378,13 @@ CREATE FUNCTION auth.queue_mail(
     of_tenant integer;
     resets integer;
     approvals integer;
+    notices integer;
   BEGIN
     IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN RETURN 'unknown'; END IF;
     -- Serializes mails to an address, so that concurrent ones do not exceed the limits.
     PERFORM pg_advisory_xact_lock(hashtextextended(encode(hashed, 'hex'), 0));
     IF EXISTS (SELECT FROM auth.mails m WHERE m.tenant_id = tenant AND m.approval_id = approval AND m.user_id = holder)
+      OR EXISTS (SELECT FROM auth.mails m WHERE m.tenant_id = tenant AND m.notifications_id = notifications)
     THEN RETURN 'queued'; END IF;
     SELECT count(*) FILTER (WHERE m.tenant_id = tenant AND m.user_id = holder AND m.kind = mail_kind
              AND m.created_at > now() - interval '1 hour'),
@@ -388,15 +395,17 @@ CREATE FUNCTION auth.queue_mail(
       INTO of_hour, of_day, of_kind, contacts, contacts_here
       FROM auth.mails m WHERE m.address_hash = hashed AND m.created_at > now() - interval '1 day';
     SELECT count(*), count(*) FILTER (WHERE m.kind = 'passwordReset'),
-           count(*) FILTER (WHERE m.kind = 'approvalRequested') INTO of_tenant, resets, approvals
+           count(*) FILTER (WHERE m.kind = 'approvalRequested'), count(*) FILTER (WHERE m.kind = 'notification')
+      INTO of_tenant, resets, approvals, notices
       FROM auth.mails m WHERE m.tenant_id = tenant AND m.created_at > now() - interval '1 day';
     IF (about_approval AND (of_hour >= 20 OR of_day >= 60 OR of_kind >= 120 OR approvals >= 1000))
-       OR (NOT about_approval AND (of_hour >= 3 OR of_day >= 10 OR of_kind >= 20))
+       OR (about_notifications AND (of_hour >= 12 OR of_day >= 100 OR of_kind >= 200 OR notices >= 10000))
+       OR (NOT about_approval AND NOT about_notifications AND (of_hour >= 3 OR of_day >= 10 OR of_kind >= 20))
        OR (mail_kind = ANY (first_contact) AND (contacts_here >= 10 OR (contacts >= 20 AND contacts_here >= 2)))
-       OR of_tenant - approvals >= 2000 OR (mail_kind = 'passwordReset' AND resets >= 1000)
+       OR (NOT about_notifications AND of_tenant - approvals - notices >= 2000) OR (mail_kind = 'passwordReset' AND resets >= 1000)
     THEN RETURN 'tooManyMails'; END IF;
-    INSERT INTO auth.mails (tenant_id, user_id, kind, address, address_hash, details, approval_id, give_up_at)
-      VALUES (tenant, holder, mail_kind, mail_address, hashed, mail_details, approval,
+    INSERT INTO auth.mails (tenant_id, user_id, kind, address, address_hash, details, approval_id, notifications_id, give_up_at)
+      VALUES (tenant, holder, mail_kind, mail_address, hashed, mail_details, approval, notifications,
         now() + make_interval(secs => try_seconds));
     RETURN 'queued';
   END $$;

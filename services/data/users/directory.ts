@@ -51,7 +51,11 @@ export async function listUsers(
   const rows = await database.tenant(tenantId, (tx) => tx.all<UserRow>(usersStatement(tx.schema, userIds)));
   const [first] = rows;
   const snapshot = first && (await tenants.snapshot(tenantId, first.metadataVersion));
-  return snapshot ? rows.map((row) => identityOf(snapshot, row)) : [];
+  if (!snapshot) return [];
+  const { locale, timezone } = snapshot.tenant;
+  return rows.map((row) =>
+    identityOf(snapshot, { ...row, locale: row.locale ?? locale, timezone: row.timezone ?? timezone }),
+  );
 }
 
 /** Active users who hold a system permission, a page of them. */

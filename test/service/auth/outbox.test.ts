@@ -64,6 +64,7 @@ describe('the outbox of mails', () => {
         text: '',
         html: '',
         language: 'en',
+        unsubscribe: null,
       }),
       log: { info() {}, warn() {} } as never,
     });

@@ -312,6 +312,13 @@ async function tellPeople({ recorder, ada, sam }: Company): Promise<void> {
   await recorder.example(sam, 'notifications.items.get', { path });
   await recorder.example(sam, 'notifications.deliveries.list', { path });
   await recorder.example(sam, 'notifications.items.update', { path, body: { status: 'archived' } });
+  await recorder.example(sam, 'notifications.preferences.get');
+  await recorder.example(sam, 'notifications.preferences.update', {
+    body: {
+      records: [{ type: 'recordShared', channels: { email: false } }],
+      quietHours: { from: '22:00', to: '07:00' },
+    },
+  });
   await recorder.example(sam, 'notifications.items.markAllRead', { body: { before: records[0].createdAt } });
 }
 

@@ -115,5 +115,26 @@ export const de: Language = {
         'Die Seite fragt nach Ihrer Anmeldung und zeigt, was sich ändern würde. Ohne Entscheidung geschieht nichts.',
       ],
     }),
+    notification: ({ tenant, notifications, unsubscribe }) => {
+      const { items = [], more = 0 } = notifications ?? {};
+      const [first] = items;
+      const count = items.length + more;
+      const title = count === 1 && first ? first.title : `${count} neue Benachrichtigungen`;
+      return {
+        subject: title,
+        title,
+        before:
+          count === 1 && first
+            ? [first.body]
+            : [
+                `Bei ${tenant} gibt es Neues für Sie.`,
+                ...items.map((item) => [item.title, item.body].filter(Boolean).join(': ')),
+              ],
+        after: [
+          ...(more > 0 ? [`Und ${more} weitere.`] : []),
+          `Öffnen Sie diese Adresse, um keine weiteren dieser E-Mails zu erhalten: ${unsubscribe}`,
+        ],
+      };
+    },
   },
 };

@@ -111,5 +111,26 @@ export const en: Language = {
       button: 'View the request',
       after: ['The page asks you to sign in, and shows what would change. Without a decision nothing is done.'],
     }),
+    notification: ({ tenant, notifications, unsubscribe }) => {
+      const { items = [], more = 0 } = notifications ?? {};
+      const [first] = items;
+      const count = items.length + more;
+      const title = count === 1 && first ? first.title : `${count} new notifications`;
+      return {
+        subject: title,
+        title,
+        before:
+          count === 1 && first
+            ? [first.body]
+            : [
+                `There is news for you at ${tenant}.`,
+                ...items.map((item) => [item.title, item.body].filter(Boolean).join(': ')),
+              ],
+        after: [
+          ...(more > 0 ? [`And ${more} more.`] : []),
+          `To get no more of these mails, open this address: ${unsubscribe}`,
+        ],
+      };
+    },
   },
 };

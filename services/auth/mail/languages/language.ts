@@ -1,5 +1,5 @@
 /** Parts of a language: a file of this folder, and its line in languages.ts. */
-import type { MailedRequest, MailKind } from '../kinds.ts';
+import type { MailedNotifications, MailedRequest, MailKind } from '../kinds.ts';
 
 /** Values in mails. Names are as their owners wrote them: one line each, not escaped. */
 export interface MailValues {
@@ -20,6 +20,9 @@ export interface MailValues {
   readonly network: string | null;
   /** The request of an agent; names are null where they had better not be shown. */
   readonly request: MailValuesOfRequest | null;
+  readonly notifications: Pick<MailedNotifications, 'items' | 'more'> | null;
+  /** Address that ends such mails. */
+  readonly unsubscribe: string | null;
 }
 
 interface MailValuesOfRequest extends Pick<MailedRequest, 'agentKey' | 'operationId' | 'summary'> {

@@ -30,6 +30,7 @@ const message = (more: Partial<Message> = {}): Message => ({
   text: `Open ${LINK}\n`,
   html: `<p><a href="${LINK}">Open</a></p>`,
   language: 'en',
+  unsubscribe: null,
   ...more,
 });
 

@@ -1,0 +1,153 @@
+/**
+ * Mails about notifications, through the outbox of auth: what is due of a user goes in one, with at least ten minutes between
+ * two, so that a storm is a few mails. Source: docs/reference/notifications.md#mails.
+ */
+import { createHash, createHmac } from 'node:crypto';
+import { uuidv7 } from '../../lib/values/ids.ts';
+import type { SealingKeys } from '../../lib/values/sealed.ts';
+import { WorkLoop } from '../../mixins/jobs/work-loop.ts';
+import { warnOf } from '../../mixins/log-failure.ts';
+import type { Platform } from '../../mixins/platform.ts';
+import type { NotificationsDeps } from './deps.ts';
+import type { Delivery, Recipient } from './items.sql.ts';
+import {
+  dueSql,
+  leavingSql,
+  MAIL_ITEMS_MAX,
+  type MailedItem,
+  mailedSql,
+  openMailsSql,
+  settleMailSql,
+  takeSql,
+} from './mails.sql.ts';
+import { stopMailsSql } from './settings.sql.ts';
+
+type Outcome = Omit<Delivery, 'at'>;
+
+const LOOK_MS = 2_000;
+const AT_A_TIME = 4;
+const SETTLED_AT_A_TIME = 200;
+
+export const mailLoop = (deps: NotificationsDeps, { log }: Pick<Platform, 'log'>): WorkLoop<Recipient> =>
+  new WorkLoop<Recipient>({
+    label: 'notifications.mails',
+    lookMs: LOOK_MS,
+    concurrency: AT_A_TIME,
+    due: async (take, left) =>
+      (await deps.database.login((tx) => tx.all<Recipient>(dueSql(take + left.length)))).filter(
+        (recipient) => !left.includes(keyOf(recipient)),
+      ),
+    keyOf,
+    run: async (recipient) => {
+      await mailDue(deps, recipient);
+      return 'done';
+    },
+    failed: (error, recipient) =>
+      warnOf(log, error, 'Mails about notifications wait; it is tried again.', recipient ? { ...recipient } : {}),
+  });
+
+const keyOf = ({ tenantId, userId }: Recipient): string => `${tenantId} ${userId}`;
+
+/** The same in each mail to a user, so that links of earlier ones work too; stored is its hash alone. */
+const unsubscribeToken = ([key]: SealingKeys, { tenantId, userId }: Recipient): string =>
+  createHmac('sha256', key).update(`unsubscribe ${tenantId} ${userId}`).digest('base64url');
+
+const hashOf = (token: string): Buffer => createHash('sha256').update(token).digest();
+
+/** Ends the mails of the user whose links have the token; one that is unknown changes nothing. */
+export async function stopMails({ database }: Pick<NotificationsDeps, 'database'>, token: string): Promise<void> {
+  await database.login((tx) => tx.query(stopMailsSql(hashOf(token))));
+}
+
+async function mailDue(deps: NotificationsDeps, recipient: Recipient): Promise<void> {
+  const { tenantId } = recipient;
+  const taken = await deps.database.shared('notifications', tenantId, (tx) =>
+    tx.all<MailedItem>(takeSql(recipient, uuidv7())),
+  );
+  const unread = taken
+    .filter(({ status }) => status === 'unread')
+    .sort((a, b) => (a.notificationId < b.notificationId ? -1 : 1));
+  const outcome = await queue(deps, recipient, unread);
+  const ids = (items: readonly MailedItem[]): string[] => items.map(({ notificationId }) => notificationId);
+  const read = taken.filter((item) => !unread.includes(item));
+  await deps.database.shared('notifications', tenantId, async (tx) => {
+    await tx.query(mailedSql(tenantId, ids(read), { state: 'suppressed', reason: 'read' }));
+    await tx.query(mailedSql(tenantId, ids(unread), outcome));
+  });
+}
+
+/** Puts a mail with these into the outbox of auth, where it waits for the mail server. */
+async function queue(
+  { database, sealingKeys, queueMail }: NotificationsDeps,
+  recipient: Recipient,
+  items: readonly MailedItem[],
+): Promise<Outcome> {
+  const [first] = items;
+  if (!first) return { state: 'suppressed', reason: 'read' };
+  const unsubscribe = unsubscribeToken(sealingKeys, recipient);
+  const { mails } = await database.shared('notifications', recipient.tenantId, (tx) =>
+    tx.one<{ mails: boolean }>(leavingSql(recipient, hashOf(unsubscribe))),
+  );
+  if (!mails) return { state: 'suppressed', reason: 'unsubscribed' };
+  const answer = await queueMail({
+    tenantId: recipient.tenantId,
+    userId: recipient.userId,
+    mailId: first.mailId,
+    unsubscribe,
+    items: items.slice(0, MAIL_ITEMS_MAX).map(({ title, body }) => ({ title, body })),
+    more: Math.max(0, items.length - MAIL_ITEMS_MAX),
+  });
+  return answer === 'queued' ? { state: 'queued', reason: null } : { state: 'suppressed', reason: answer };
+}
+
+type MailState = Awaited<ReturnType<NotificationsDeps['mailStates']>>[string];
+
+/** What became of a mail, by what auth says; null: it is on its way. */
+function deliveryOf(state: MailState | undefined): Outcome | null {
+  switch (state) {
+    case 'waiting':
+      return null;
+    case 'sent':
+      return { state: 'sent', reason: null };
+    case 'needless':
+      return { state: 'suppressed', reason: 'needless' };
+    case 'refused':
+    case 'gaveUp':
+      return { state: 'failed', reason: state };
+    default:
+      return { state: 'failed', reason: 'unknown' };
+  }
+}
+
+/** Asks auth what has become of mails, and keeps it. */
+export async function settleMails(
+  deps: Pick<NotificationsDeps, 'database' | 'mailStates'>,
+  tenantId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  let last: string | null = null;
+  do {
+    const open: { mailId: string }[] = await deps.database.shared('notifications', tenantId, (tx) =>
+      tx.all(openMailsSql(tenantId, last, SETTLED_AT_A_TIME)),
+    );
+    const mailIds = open.map(({ mailId }) => mailId);
+    await settle(deps, tenantId, mailIds);
+    last = mailIds[SETTLED_AT_A_TIME - 1] ?? null;
+  } while (last !== null && !signal.aborted);
+}
+
+/** The same of these mails. */
+export async function settle(
+  { database, mailStates }: Pick<NotificationsDeps, 'database' | 'mailStates'>,
+  tenantId: string,
+  mailIds: readonly string[],
+): Promise<void> {
+  if (mailIds.length === 0) return;
+  const states = await mailStates({ tenantId, mailIds });
+  await database.shared('notifications', tenantId, async (tx) => {
+    for (const mailId of mailIds) {
+      const delivery = deliveryOf(states[mailId]);
+      if (delivery) await tx.query(settleMailSql(tenantId, mailId, delivery));
+    }
+  });
+}
