@@ -26,6 +26,7 @@ const WORDS: ReadonlyMap<string, string> = new Map([
     '^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?:_\\d{8}(?:T\\d{6})?)?$',
     'the id of an event, or of an instance of a series',
   ],
+  ['^[A-Za-z0-9_-]{86}\\.ics$', 'the end of a subscription link'],
   ['^[A-Z]{3}$', 'three capital letters, such as EUR'],
   ['^\\*$', '*'],
   ['^[1-9][0-9]{0,3}$', 'a number from 1 to 9999'],

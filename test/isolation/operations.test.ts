@@ -139,6 +139,7 @@ describe('isolation of every operation', () => {
     });
     assert.equal(event.status, 201, event.text);
     real['eventId'] = event.body.eventId;
+    real['calendarId'] = event.body.calendarId;
   });
 
   after(() => platform?.stop());
