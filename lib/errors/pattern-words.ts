@@ -27,6 +27,7 @@ const WORDS: ReadonlyMap<string, string> = new Map([
     'the id of an event, or of an instance of a series',
   ],
   ['^[A-Za-z0-9_-]{86}\\.ics$', 'the end of a subscription link'],
+  ['^([01][0-9]|2[0-3]):[0-5][0-9]$', 'a time of day such as 22:00'],
   ['^[A-Z]{3}$', 'three capital letters, such as EUR'],
   ['^\\*$', '*'],
   ['^[1-9][0-9]{0,3}$', 'a number from 1 to 9999'],
