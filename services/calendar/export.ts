@@ -71,7 +71,7 @@ const linkOf = (tenantId: string, userId: string, secret: Buffer): string =>
   Buffer.from(`${tenantId}${userId}${secret.toString('hex')}`.replaceAll('-', ''), 'hex').toString('base64url');
 
 const uuidOf = (bytes: Buffer): string =>
-  bytes.toString('hex').replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, '$1-$2-$3-$4-$5');
+  bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 const hashOf = (secret: Buffer): string => hash('sha256', secret);
 
