@@ -53,7 +53,7 @@ describe('bulk jobs', function () {
       404,
       'OBJECT_NOT_FOUND',
     );
-    refused(await ada.post('/bulk/jobs', { ...accounts, format: 'csv', notify: true }), 400, 'BODY_PROPERTY_UNKNOWN');
+    refused(await ada.post('/bulk/jobs', { ...accounts, format: 'csv', notifies: true }), 400, 'BODY_PROPERTY_UNKNOWN');
     const exports = { operation: 'export', objectApiName: 'Account', format: 'csv' };
     const unknown = await ada.post('/bulk/jobs', { ...exports, query: { where: { nope: 1 } } });
     refused(unknown, 400, 'FILTER_FIELD_UNKNOWN');
