@@ -143,13 +143,6 @@ const eventId = defineParameter({
   schema: Type.String({ pattern: EVENT_ID }),
   example: '0193d3c0-1c2d-7e3f-8a4b-5c6d7e8f9a0b',
 });
-const calendarId = defineParameter({
-  name: 'calendarId',
-  required: true,
-  description: 'Id of the calendar of the caller.',
-  schema: uuid,
-  example: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33',
-});
 const scope = defineParameter({
   name: 'scope',
   description: 'What of a series. Default: the instance whose id the path has, or the whole series.',
@@ -184,14 +177,6 @@ const EXAMPLE: CalendarEvent = {
   updatedAt: '2026-11-21T00:01:22.123+00:00',
 };
 
-/** An iCalendar file. */
-const FILE = {
-  status: 200,
-  description: 'The file.',
-  contentType: 'text/calendar; charset=utf-8',
-  schema: Type.String({ title: 'CalendarFile' }),
-  headers: { 'Content-Disposition': { description: 'A name for the file.', schema: Type.String() } },
-} as const;
 const ETAG = { ETag: { description: 'Of this version of the event and its instances.', schema: Type.String() } };
 const READ = { tag: 'calendar', scopes: ['calendar:read'] } as const;
 const WRITE = { tag: 'calendar', scopes: ['calendar:write'] } as const;
@@ -224,85 +209,6 @@ const CALENDAR_OPERATIONS = [
     },
     errors: [],
     action: 'calendar.calendars.list',
-  }),
-  defineOperation({
-    ...READ,
-    operationId: 'calendar.calendars.export',
-    method: 'GET',
-    path: '/calendar/calendars/{calendarId}/export.ics',
-    summary: 'Export a calendar',
-    description: 'The calendar of the caller as an iCalendar file (RFC 5545), from a year ago on, without attendees.',
-    cost: 2,
-    pathParameters: [calendarId],
-    response: FILE,
-    errors: ['CALENDAR_NOT_FOUND', 'TOO_MANY_ITEMS'],
-    action: 'calendar.calendars.export',
-  }),
-  defineOperation({
-    ...WRITE,
-    operationId: 'calendar.subscriptionLinks.create',
-    method: 'POST',
-    path: '/calendar/calendars/{calendarId}/subscription-link',
-    summary: 'Make a subscription link',
-    description:
-      'A secret address of the export, for programs that show calendars. An earlier link of the caller ends.',
-    risk: 'high',
-    runs: 'refused',
-    pathParameters: [calendarId],
-    response: {
-      status: 201,
-      description: 'The link. A repetition under the same key answers it without `url`.',
-      schema: Type.Object(
-        {
-          calendarId: uuid,
-          createdAt: timestamp,
-          url: nullable(Type.String({ description: 'A secret. Null in a repetition: it is not stored.' })),
-        },
-        { title: 'SubscriptionLink' },
-      ),
-      example: {
-        calendarId: USER,
-        createdAt: '2026-11-21T00:01:22.123+00:00',
-        url: 'https://erp.example.com/api/v1/calendar/feeds/AZPTpxCqfFWLIW0fDpp8Mw.ics',
-      },
-    },
-    errors: [...KEY_ERRORS, 'CALENDAR_NOT_FOUND'],
-    action: 'calendar.subscriptionLinks.create',
-  }),
-  defineOperation({
-    ...WRITE,
-    operationId: 'calendar.subscriptionLinks.delete',
-    method: 'DELETE',
-    path: '/calendar/calendars/{calendarId}/subscription-link',
-    summary: 'Revoke the subscription link',
-    description: 'From then on it leads nowhere; programs keep what they have read.',
-    risk: 'medium',
-    cost: 1,
-    changes: { kind: 'end' },
-    pathParameters: [calendarId],
-    response: { status: 204, description: 'There is no link.' },
-    errors: [...KEY_ERRORS, 'CALENDAR_NOT_FOUND'],
-    action: 'calendar.subscriptionLinks.delete',
-  }),
-  defineOperation({
-    ...READ,
-    operationId: 'calendar.feeds.get',
-    method: 'GET',
-    path: '/calendar/feeds/{link}',
-    summary: 'Read a calendar by its subscription link',
-    description: 'What the export of its user answers, while the link is valid and the user active.',
-    scopes: 'public',
-    pathParameters: [
-      {
-        name: 'link',
-        required: true,
-        description: 'The secret end of the link.',
-        schema: Type.String({ pattern: '^[A-Za-z0-9_-]{86}\\.ics$' }),
-      },
-    ],
-    response: FILE,
-    errors: ['PARAMETER_INVALID', 'CALENDAR_NOT_FOUND', 'TOO_MANY_ITEMS'],
-    action: 'calendar.feeds.get',
   }),
   defineOperation({
     ...READ,
@@ -589,8 +495,6 @@ export const SERVICE = {
     'data.principals.check',
     'data.records.readable',
     'data.users.access',
-    'data.users.get',
-    'metadata.tenants.get',
     'metadata.tenants.list',
   ],
   consent: {
@@ -604,7 +508,5 @@ export const SERVICE = {
       { name: 'calendar/overrides', table: 'calendar.overrides', group: 'records' },
       { name: 'calendar/entries', table: 'calendar.entries', group: 'records' },
     ],
-    // They lead to the address of the platform that the tenant has left.
-    leftBehind: ['calendar.subscription_links'],
   },
 } as const satisfies ServiceDeclaration<typeof CALENDAR_OPERATIONS>;

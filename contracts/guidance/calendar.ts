@@ -8,31 +8,6 @@ export const CALENDAR_GUIDANCE = {
     preconditions: [],
     commonErrors: [],
   },
-  'calendar.calendars.export': {
-    whenToUse: 'To take the calendar into another program once.',
-    whenNotToUse:
-      'Not to keep a copy up to date: sync tokens of `calendar.events.list`, or a subscription link, do that.',
-    preconditions: [],
-    commonErrors: ['CALENDAR_NOT_FOUND', 'TOO_MANY_ITEMS'],
-  },
-  'calendar.subscriptionLinks.create': {
-    whenToUse: 'When a person wants to see their calendar in another program, which reads the link again and again.',
-    whenNotToUse: 'Not to show a calendar to others: who has the link reads all of it.',
-    preconditions: ['A person who has asked for it: an agent cannot make one.'],
-    commonErrors: ['CALENDAR_NOT_FOUND'],
-  },
-  'calendar.subscriptionLinks.delete': {
-    whenToUse: 'When the link is no longer needed, or somebody has it who should not.',
-    whenNotToUse: 'Not to replace it: making another one ends the earlier.',
-    preconditions: [],
-    commonErrors: ['CALENDAR_NOT_FOUND'],
-  },
-  'calendar.feeds.get': {
-    whenToUse: 'By programs that show calendars, with the link alone.',
-    whenNotToUse: 'Not with a token: `calendar.calendars.export` answers the same.',
-    preconditions: ['The link of an active user.'],
-    commonErrors: ['CALENDAR_NOT_FOUND'],
-  },
   'calendar.events.list': {
     whenToUse:
       'With `expand`, `from` and `to` to show a week or a month; without them, with `syncToken`, to keep a copy up to date; with a record, for its events.',

@@ -26,7 +26,6 @@ const WORDS: ReadonlyMap<string, string> = new Map([
     '^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?:_\\d{8}(?:T\\d{6})?)?$',
     'the id of an event, or of an instance of a series',
   ],
-  ['^[A-Za-z0-9_-]{86}\\.ics$', 'the end of a subscription link'],
   ['^([01][0-9]|2[0-3]):[0-5][0-9]$', 'a time of day such as 22:00'],
   ['^[A-Z]{3}$', 'three capital letters, such as EUR'],
   ['^\\*$', '*'],

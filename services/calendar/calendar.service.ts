@@ -11,51 +11,36 @@ import type { CalendarDeps } from './deps.ts';
 import { listEvents } from './events/list.ts';
 import { getEvent, listCalendars } from './events/read.ts';
 import { createEvent, deleteEvent, respondToEvent, updateEvent } from './events/write.ts';
-import { createLink, deleteLink, exportCalendar, readFeed } from './export.ts';
 import { queryFreeBusy } from './free-busy.ts';
 import { sweepPeriodically } from './sweep.ts';
 
 /** The Moleculer schema of calendar: it declares and delegates. */
 export default async function calendarService(platform: Platform): Promise<ServiceSchema> {
-  const { database, broker, log, config } = platform;
+  const { database, broker, log } = platform;
   const deps: CalendarDeps = {
     database,
     sealingKeys: await sealingKeys(platform, 'cursors and sync tokens of calendars'),
     epoch: (question) => call(broker, 'data.epochs.get', question),
     unknownPrincipals: (question) => call(broker, 'data.principals.check', question),
     readable: (question) => call(broker, 'data.records.readable', question),
-    baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
-    isActive: async (tenantId, userId) => {
-      const tenant = await call(broker, 'metadata.tenants.get', { tenantId });
-      return (
-        tenant?.suspended === false && (await call(broker, 'data.users.get', { tenantId, userId }))?.active === true
-      );
-    },
     access: (question) => call(broker, 'data.users.access', question),
   };
-  const failed =
-    (name: string, requestId: string | null) =>
-    (error: unknown): never => {
-      logFailure(log, name, requestId, error);
-      throw error;
-    };
   const answer =
     <Input extends OperationCall>(
       handler: (deps: CalendarDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
     ) =>
     (ctx: ActionContext<Input>): Promise<OperationReply> => {
       const request = requestContext(ctx);
-      return handler(deps, request, ctx.params).catch(failed(ctx.params.operationId, request.requestId));
+      return handler(deps, request, ctx.params).catch((error: unknown) => {
+        logFailure(log, ctx.params.operationId, request.requestId, error);
+        throw error;
+      });
     };
 
   return {
     name: 'calendar',
     actions: {
       'calendars.list': answer(listCalendars),
-      'calendars.export': answer(exportCalendar),
-      'subscriptionLinks.create': answer(createLink),
-      'subscriptionLinks.delete': answer(deleteLink),
-      'feeds.get': ({ params }) => readFeed(deps, params).catch(failed(params.operationId, null)),
       'events.list': answer(listEvents),
       'events.create': answer(orEarlier(createEvent)),
       'events.get': answer(getEvent),

@@ -11,9 +11,5 @@ export interface CalendarDeps {
   readonly epoch: Asked<'data.epochs.get'>;
   readonly unknownPrincipals: Asked<'data.principals.check'>;
   readonly readable: Asked<'data.records.readable'>;
-  /** Where callers reach the platform. */
-  readonly baseUrl: string;
-  /** The user is active, and the tenant is not suspended. */
-  readonly isActive: (tenantId: string, userId: string) => Promise<boolean>;
   readonly access: Asked<'data.users.access'>;
 }

@@ -139,7 +139,6 @@ describe('isolation of every operation', () => {
     });
     assert.equal(event.status, 201, event.text);
     real['eventId'] = event.body.eventId;
-    real['calendarId'] = event.body.calendarId;
   });
 
   after(() => platform?.stop());

@@ -88,18 +88,6 @@ CREATE TABLE calendar.secrets (
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON calendar.secrets TO login_calendar;
 GRANT DELETE, INSERT, SELECT, UPDATE ON calendar.secrets TO svc_calendar;
 
-CREATE TABLE calendar.subscription_links (
-  tenant_id uuid NOT NULL,
-  user_id uuid NOT NULL,
-  secret_hash text NOT NULL,
-  created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
-  CONSTRAINT subscription_links_pkey PRIMARY KEY (tenant_id, user_id)
-);
-ALTER TABLE calendar.subscription_links ENABLE ROW LEVEL SECURITY;
-ALTER TABLE calendar.subscription_links FORCE ROW LEVEL SECURITY;
-GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON calendar.subscription_links TO login_calendar;
-GRANT DELETE, INSERT, SELECT, UPDATE ON calendar.subscription_links TO svc_calendar;
-
 CREATE INDEX entries_event ON calendar.entries USING btree (tenant_id, event_id);
 
 CREATE INDEX entries_position ON calendar.entries USING btree (tenant_id, calendar_id, "position");
@@ -117,5 +105,3 @@ CREATE POLICY tenant ON calendar.entries AS PERMISSIVE FOR ALL TO public USING (
 CREATE POLICY tenant ON calendar.events AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY tenant ON calendar.overrides AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
-
-CREATE POLICY tenant ON calendar.subscription_links AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);

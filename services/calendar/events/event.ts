@@ -103,13 +103,11 @@ function regular(series: Times, wall: number, duration = durationOf(series)): In
 
 function changed(series: EventRow, override: Override, duration?: number): Instance {
   const wall = wallOf(override.originalStart);
-  const times = overridden(override);
+  const times = timesIn(override.patch);
   return times ? explicit(override.originalStart, override, times) : { ...regular(series, wall, duration), override };
 }
 
-/** The times of an instance that was moved; null: it was not. */
-export function overridden({ patch }: Pick<Override, 'patch'>): Times | null {
-  const { startLocal, startTimezone, endLocal, endTimezone } = patch;
+function timesIn({ startLocal, startTimezone, endLocal, endTimezone }: Override['patch']): Times | null {
   return startLocal === undefined || endLocal === undefined
     ? null
     : { startLocal, startTimezone: startTimezone ?? null, endLocal, endTimezone: endTimezone ?? null };
@@ -223,4 +221,4 @@ export function present(
   };
 }
 
-export const uidOf = ({ eventId }: Pick<EventRow, 'eventId'>): string => `${eventId}@erp`;
+const uidOf = ({ eventId }: Pick<EventRow, 'eventId'>): string => `${eventId}@erp`;

@@ -78,20 +78,11 @@ CREATE INDEX entries_time ON calendar.entries (tenant_id, calendar_id, last_at, 
 CREATE INDEX entries_event ON calendar.entries (tenant_id, event_id);
 CREATE INDEX entries_removed ON calendar.entries (tenant_id, removed_at) WHERE removed_at IS NOT NULL;
 
--- Links with which programs read the calendar of a user without a sign-in; of the secret in it, the hash (SHA-256, hex).
-CREATE TABLE calendar.subscription_links (
-  tenant_id   uuid           NOT NULL,
-  user_id     uuid           NOT NULL,
-  secret_hash text           NOT NULL,
-  created_at  timestamptz(3) NOT NULL DEFAULT now(),
-  PRIMARY KEY (tenant_id, user_id)
-);
-
 -- Isolates tenants a second time, behind the tenant_id in every statement.
 DO $$
 DECLARE name text;
 BEGIN
-  FOREACH name IN ARRAY ARRAY['calendars', 'events', 'overrides', 'entries', 'subscription_links'] LOOP
+  FOREACH name IN ARRAY ARRAY['calendars', 'events', 'overrides', 'entries'] LOOP
     EXECUTE format('ALTER TABLE calendar.%I ENABLE ROW LEVEL SECURITY', name);
     EXECUTE format('ALTER TABLE calendar.%I FORCE ROW LEVEL SECURITY', name);
     EXECUTE format('CREATE POLICY tenant ON calendar.%I USING (tenant_id = nullif(current_setting(''app.tenant_id'', true), '''')::uuid)', name);

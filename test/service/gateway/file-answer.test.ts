@@ -126,7 +126,7 @@ describe('A file as an answer', function () {
 
   it('is an error when a blob is missing, and ends early when one is shorter than noted', async () => {
     rmSync(join(streamed.folder, 'files/test/0'));
-    assert.equal((await get()).status, 500);
+    assert.equal((await get()).status, 503);
     await show('test', ...PARTS);
     truncateSync(join(streamed.folder, 'files/test/2'), 10);
     await assert.rejects(get(), /aborted|socket hang up/);

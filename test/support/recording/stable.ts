@@ -22,8 +22,6 @@ const PATTERN = new RegExp(
     '(?<day>\\b\\d{4}-\\d\\d-\\d\\d\\b)',
     '(?<position>\\bc1\\.[\\w-]{60,})',
     '(?<sequence>\\b0\\d{19}\\b)',
-    '(?<link>(?<=/feeds/)[\\w-]{86})',
-    '(?<stamp>(?<=(?:DTSTAMP|CREATED|LAST-MODIFIED):)\\d{8}T\\d{6}Z)',
     '(?<retry>\\bretry: \\d+)',
     '(?<address>\\b127\\.0\\.0\\.1\\b)',
   ].join('|'),
@@ -45,7 +43,6 @@ const token =
   (n) =>
     Buffer.from(`${kind} ${n}`).toString('base64url');
 const etag: Make = (n) => `"${hash('sha256', `version ${n}`, 'base64url').slice(0, 22)}"`;
-const link: Make = (n) => hash('sha512', `link ${n}`, 'base64url');
 const fingerprint: Make = (n) => `sha256:${hash('sha256', `fingerprint ${n}`)}`;
 const [cursor, confirmation, connection] = [token('cursor'), token('confirmation'), token('connection')];
 
@@ -106,8 +103,6 @@ export class Stable {
       if (groups['day']) return new Date(Date.parse(found) + this.#shift).toISOString().slice(0, 10);
       if (groups['position']) return this.#replaced(found, cursor);
       if (groups['sequence']) return '00000000000000004711';
-      if (groups['link']) return this.#replaced(found, link);
-      if (groups['stamp']) return '20261124T090000Z';
       if (groups['retry']) return 'retry: 2000';
       return '192.0.2.10';
     });
