@@ -124,6 +124,11 @@ export const LIMITS = {
   /** Events of a tenant that one request looks at. */
   events_scan_max: 5_000,
   events_wait_seconds_max: 20,
+  subscriptions_of_user_max: 20,
+  subscriptions_of_tenant_max: 100,
+  /** Deliveries of a subscription that wait; further events wait in the log. */
+  webhook_pending_max: 1_000,
+  replay_events_max: 10_000,
   agent_runs_of_user_max: 50,
   agent_runs_of_tenant_max: 1_000,
   agent_requests_of_run_max: 20_000,

@@ -292,6 +292,36 @@ async function follow({ recorder, sam }: Company): Promise<void> {
   await until(async () => (await sam.get(`/events?${new URLSearchParams(query)}`)).body.records.length === 1);
   await recorder.example(sam, 'events.items.list', { query });
   await recorder.example(sam, 'events.stream.get', { query: { cursor: oldestCursor, types: 'data.record.created' } });
+  const body = {
+    name: 'Shop',
+    url: 'https://hooks.shop.example/erp',
+    eventTypes: ['data.record.created', 'data.record.updated'],
+    objects: ['Account'],
+    ordering: 'perRecord',
+  };
+  const created = await recorder.example(sam, 'events.subscriptions.create', { body });
+  await recorder.refusal(sam, 'events.subscriptions.create', 'WEBHOOK_URL_INVALID', {
+    body: { ...body, url: 'http://hooks.shop.example/erp' },
+  });
+  const path = { subscriptionId: created.body.subscriptionId };
+  await recorder.example(sam, 'events.subscriptions.test', { path });
+  const deliveries = `/events/subscriptions/${path.subscriptionId}/deliveries`;
+  await until(async () => (await sam.get(deliveries)).body.records[0]?.attempts.length > 0);
+  await recorder.example(sam, 'events.deliveries.list', { path, query: { take: '1' } });
+  await recorder.example(sam, 'events.subscriptions.list', { query: { take: '10' } });
+  const read = await recorder.example(sam, 'events.subscriptions.get', { path });
+  const changed = await recorder.example(sam, 'events.subscriptions.update', {
+    path,
+    headers: { 'If-Match': read.headers.get('etag')! },
+    body: { state: 'paused' },
+  });
+  await recorder.example(sam, 'events.subscriptions.replay', { path, body: { onlyFailed: true } });
+  const rotated = await recorder.example(sam, 'events.subscriptions.rotateSecret', { path });
+  assert.notEqual(rotated.headers.get('etag'), changed.headers.get('etag'));
+  await recorder.example(sam, 'events.subscriptions.delete', {
+    path,
+    headers: { 'If-Match': rotated.headers.get('etag')! },
+  });
 }
 
 async function tellPeople({ recorder, ada, sam }: Company): Promise<void> {
