@@ -60,6 +60,12 @@ async function discover({ recorder, stranger, sam, ada }: Company): Promise<void
   // Before anything else is paid for: units that flow back meanwhile would differ from run to run.
   await recorder.example(sam, 'me.limits.get');
   await recorder.example(sam, 'me.identity.get');
+  await recorder.example(sam, 'me.profile.get');
+  await recorder.example(sam, 'me.permissions.get', { query: { objectApiName: 'Account' } });
+  await recorder.example(sam, 'me.preferences.update', {
+    body: { dateFormat: 'dd.MM.yyyy' },
+    headers: { 'If-Match': (await sam.get('/me')).headers.get('etag')! },
+  });
   await recorder.example(sam, 'schema.objects.list');
   await recorder.example(sam, 'schema.objects.describe', { path: { objectApiName: 'Invoice__c' } });
   await recorder.example(sam, 'schema.objects.getSchema', { path: { objectApiName: 'Invoice__c' } });
