@@ -195,6 +195,8 @@ export const LIMITS = {
   file_uploads_of_user_max: 20,
   file_uploads_of_tenant_max: 500,
   file_upload_hours: 24,
+  /** Validity of an address of the store that callers are sent to. */
+  file_url_seconds: 60,
   file_attachments_max: 50,
   record_files_max: 1_000,
   /** Records that an answer names for each field through which a file is attached to them. */

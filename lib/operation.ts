@@ -306,9 +306,9 @@ export interface Operation {
   };
   /** Other successful answers than `response`. */
   alternatives?: readonly {
-    status: 200 | 201;
+    status: 200 | 201 | 302;
     description: string;
-    schema: TSchema;
+    schema?: TSchema;
     headers?: Record<string, { description: string; schema: TSchema }>;
     example?: unknown;
   }[];

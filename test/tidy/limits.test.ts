@@ -152,6 +152,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
     `${LIMITS.file_uploads_of_user_max} of a user`,
     `${LIMITS.file_uploads_of_tenant_max} of a tenant`,
     `${LIMITS.file_upload_hours} h`,
+    `| an address of the store | valid for ${LIMITS.file_url_seconds} s |`,
   ],
   'attachments without a field': [
     `${LIMITS.file_attachments_max} of a file`,
