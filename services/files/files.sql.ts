@@ -115,7 +115,7 @@ export function usageSql(tenantId: string): Statement {
 
 interface NewFile extends Pick<FileRow, 'fileId' | 'name' | 'contentType' | 'sha256'> {
   readonly userId: string;
-  /** false: it is not readable before a check of its content. */
+  /** false: it is not readable before a scan of its content. */
   readonly scanned: boolean;
 }
 

@@ -29,7 +29,7 @@ CREATE TABLE files.files (
   -- When to look next whether a record refers to it; `unattached`: none did when it was looked last.
   check_at      timestamptz(3) NOT NULL,
   unattached    boolean        NOT NULL DEFAULT true,
-  -- A check has ended since the file was made: it waits for one of its own, so that nobody learns that its content was there before.
+  -- A scan has ended since the file was made: it waits for one of its own, so that nobody learns that its content was there before.
   scanned       boolean        NOT NULL DEFAULT true,
   PRIMARY KEY (tenant_id, file_id),
   FOREIGN KEY (tenant_id, sha256) REFERENCES files.contents
