@@ -23,6 +23,8 @@ export interface Work {
   readonly tenantId: string;
   readonly job: JobRow;
   readonly signal: AbortSignal;
+  /** Set by advance() once rows are committed. */
+  gotOn: boolean;
 }
 
 const EVENTS: Partial<Record<BulkState, string>> = {
@@ -36,11 +38,12 @@ const EVENTS: Partial<Record<BulkState, string>> = {
  * leave the job, because it has ended or another process got further.
  */
 export async function advance(
-  { deps, tenantId, job }: Work,
+  work: Work,
   progress: Progress,
   more: (tx: Tx) => Promise<unknown> = async () => {},
 ): Promise<boolean> {
-  return deps.database.shared('bulk', tenantId, async (tx) => {
+  const { deps, tenantId, job } = work;
+  const goesOn = await deps.database.shared('bulk', tenantId, async (tx) => {
     const row = await tx.first<JobRow>(progressStatement(tenantId, job.jobId, progress));
     if (!row) return false;
     await more(tx);
@@ -55,6 +58,8 @@ export async function advance(
     }
     return row.state === 'PROCESSING';
   });
+  work.gotOn ||= progress.succeeded + progress.failed > 0;
+  return goesOn;
 }
 
 const noticeOf = ({ jobId, state, userId, objectApiName, succeeded, failed }: JobRow): Notice => ({

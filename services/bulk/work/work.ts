@@ -5,6 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { BulkFailure, BulkState } from '../../../contracts/bulk.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { GotOn } from '../../../mixins/jobs/jobs.ts';
 import type { BulkDeps, JobName } from '../deps.ts';
 import { type JobRow, lockTenantStatement, stateStatement, takeUpStatement } from '../jobs/job.sql.ts';
 import { ATTEMPTS_MAX } from '../queue.ts';
@@ -18,15 +19,15 @@ const WAIT_MS = 1_000;
 export async function workOn(deps: BulkDeps, { tenantId, jobId }: JobName, signal: AbortSignal): Promise<void> {
   const job = await takeUp(deps, { tenantId, jobId }, signal);
   if (!job) return;
-  const work = { deps, tenantId, job, signal };
+  const work: Work = { deps, tenantId, job, signal, gotOn: false };
   try {
     if (job.state === 'CANCELING') await cancelRest(work);
     else await (job.operation === 'export' ? exportRecords(work) : importRows(work));
   } catch (error) {
     // This process stops: another one continues after the last committed chunk.
     signal.throwIfAborted();
-    const failure = failureOf(error, job);
-    if (!failure) throw error;
+    const failure = failureOf(error, work.gotOn ? 0 : job.attempts);
+    if (!failure) throw work.gotOn ? new GotOn('', { cause: error }) : error;
     await endWith(work, failure);
   }
 }
@@ -59,8 +60,8 @@ async function takeUp(
   }
 }
 
-/** The error with which the job fails; null: it is tried again. */
-function failureOf(error: unknown, { attempts }: JobRow): BulkFailure | null {
+/** The error with which the job fails; null: it is tried again. `attempts`: those since it last got on. */
+function failureOf(error: unknown, attempts: number): BulkFailure | null {
   if (error instanceof PlatformError && (!error.retryable || attempts >= ATTEMPTS_MAX)) {
     const { columns } = error.details ?? {};
     return {
