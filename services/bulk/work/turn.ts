@@ -87,13 +87,18 @@ export function contextOf({ context }: JobRow): RequestContext {
   };
 }
 
+/** The run of an agent that started the job was canceled or has expired. */
+export class RunOver extends Error {
+  override readonly name = 'RunOver';
+}
+
 /** A job pauses for this many times the duration of its checks, which take longer the busier the platform is. */
 const PAUSE_FACTOR = 2;
 const PAUSE_MAX_MS = 2_000;
 
 /**
  * Called before each chunk: checks that the user may still do this, and pauses to give way to other work.
- * @throws PlatformError TENANT_SUSPENDED, TOKEN_REVOKED, or a refusal of permitted().
+ * @throws RunOver, or PlatformError TENANT_SUSPENDED, TOKEN_REVOKED, or a refusal of permitted().
  */
 export async function nextTurn({ deps, tenantId, job, signal }: Work): Promise<ObjectColumns> {
   signal.throwIfAborted();
@@ -105,6 +110,8 @@ export async function nextTurn({ deps, tenantId, job, signal }: Work): Promise<O
       'TOKEN_REVOKED',
       'The connection that started the job has ended, or its client is disabled.',
     );
+  const runId = context.aboutRunId;
+  if (runId !== undefined && (await deps.isRunOver(tenantId, runId))) throw new RunOver();
   const object = await permitted(deps, context, job.request);
   const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_FACTOR * (performance.now() - asked));
   deps.numbers.pausedMs += pauseMs;
