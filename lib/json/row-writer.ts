@@ -216,7 +216,7 @@ export class RowWriter extends GrowingBytes implements RowSink {
             else {
               out[w++] = BACKSLASH;
               if (byte >= 32) out[w++] = byte;
-              else if (LETTERS[byte]) out[w++] = LETTERS[byte];
+              else if (lineEnd !== null && LETTERS[byte]) out[w++] = LETTERS[byte];
               else {
                 out[w] = 117; // \u00XX
                 out[w + 1] = 48;
