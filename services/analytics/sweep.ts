@@ -1,6 +1,6 @@
 /** Removes dashboards that were deleted long enough ago. Doing it twice does no harm. */
 
-import { call } from '../../contracts/call.ts';
+import { allTenants } from '../../contracts/tenants.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import type { Database } from '../../mixins/database/database.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
@@ -13,7 +13,6 @@ const SWEEP = periodicQueue('analytics.sweep', { everySeconds: 3_600, pollSecond
 
 /** Dashboards removed in one statement, so that it never holds many locks. */
 const BATCH = 500;
-const TENANTS_PER_PAGE = 500;
 
 /** Answers how many were removed. */
 export async function removeDeleted(database: Database, tenantId: string): Promise<number> {
@@ -35,8 +34,7 @@ export function sweepPeriodically({ database, jobs, broker, log }: Platform): Pr
   return repeatForTenants(jobs, {
     queue: SWEEP,
     alsoSuspended: false,
-    tenants: (after) =>
-      call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
+    tenants: allTenants(broker),
     work: (tenantId) => removeDeleted(database, tenantId),
     failed: (tenantId, error) =>
       warnOf(log, error, 'Deleted dashboards were not removed; the next round tries again.', { tenantId }),

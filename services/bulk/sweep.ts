@@ -1,6 +1,7 @@
 /** Periodic work: removes expired jobs and unused blobs, and queues jobs that were lost. May run twice without harm. */
+
 import { BULK_STATES } from '../../contracts/bulk.ts';
-import { call } from '../../contracts/call.ts';
+import { allTenants } from '../../contracts/tenants.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import { Sql } from '../../mixins/database/sql.ts';
 import type { Statement } from '../../mixins/database/statement.ts';
@@ -14,7 +15,6 @@ import { deleteJobStatement, statesSql } from './jobs/job.sql.ts';
 const SWEEP = periodicQueue('bulk.sweep', { everySeconds: 300, pollSeconds: 30, firstAfterSeconds: 10 });
 
 const BATCH = 500;
-const TENANTS_PER_PAGE = 500;
 /** A blob that has not arrived this long after it was announced never will: its upload has timed out. */
 const LOST_AFTER_SECONDS = (2 * LIMITS.bulk_upload_ms) / 1_000;
 
@@ -63,8 +63,7 @@ export function sweepPeriodically({ jobs, broker, log }: Platform, deps: BulkDep
   return repeatForTenants(jobs, {
     queue: SWEEP,
     alsoSuspended: false,
-    tenants: (after) =>
-      call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
+    tenants: allTenants(broker),
     work: (tenantId, signal) => sweepTenant(deps, tenantId, signal),
     failed: (tenantId, error) =>
       warnOf(log, error, 'Old bulk jobs were not removed; the next round tries again.', { tenantId }),

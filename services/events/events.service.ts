@@ -1,6 +1,7 @@
 import type { ServiceSchema } from 'moleculer';
 import { type ActionContext, type ActionHandlers, broadcast, call, type EventHandlers } from '../../contracts/call.ts';
 import { type EventsActions, eventsTopic } from '../../contracts/events.ts';
+import { allTenants } from '../../contracts/tenants.ts';
 import { type RequestContext, requestContext } from '../../lib/context.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
@@ -15,7 +16,6 @@ import { listEvents, streamEvents } from './read/list.ts';
 
 /** Wake-ups may be lost, and changes of jobs send none. */
 const RELAY = periodicQueue('events.relay', { everySeconds: 20, pollSeconds: 10, firstAfterSeconds: 2 });
-const TENANTS_PER_PAGE = 500;
 const LEFT = 'New events of a tenant have no numbers yet; the next round tries again.';
 
 /** The Moleculer schema of events: it declares and delegates. */
@@ -65,8 +65,7 @@ export default async function eventsService(platform: Platform): Promise<Service
       await repeatForTenants(jobs, {
         queue: RELAY,
         alsoSuspended: true,
-        tenants: (after) =>
-          call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
+        tenants: allTenants(broker),
         work: (tenantId) => relay.run(tenantId),
         failed: (tenantId, error) => warnOf(log, error, LEFT, { tenantId }),
       });

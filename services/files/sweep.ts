@@ -2,7 +2,7 @@
  * Removes what nothing needs any more: expired uploads, files that no record has, contents of no file, blobs of neither.
  * Doing it twice does no harm. Source: docs/reference/files.md#what-is-kept.
  */
-import { call } from '../../contracts/call.ts';
+import { allTenants } from '../../contracts/tenants.ts';
 import type { Database } from '../../mixins/database/database.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
@@ -28,7 +28,6 @@ const SWEEP = periodicQueue('files.sweep', { everySeconds: 3_600, pollSeconds: 6
 const BATCH = 200;
 /** Of each kind, in a round. */
 const BATCHES_MAX = 50;
-const TENANTS_PER_PAGE = 500;
 
 type SweepDeps = Pick<FilesDeps, 'database' | 'blobs' | 'jobs' | 'referenced'>;
 
@@ -95,8 +94,7 @@ export function sweepPeriodically({ jobs, broker, log }: Platform, deps: SweepDe
   return repeatForTenants(jobs, {
     queue: SWEEP,
     alsoSuspended: false,
-    tenants: (after) =>
-      call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
+    tenants: allTenants(broker),
     work: (tenantId, signal) => sweepTenant(deps, tenantId, signal),
     failed: (tenantId, error) =>
       warnOf(log, error, 'Files that nothing needs were not removed; the next round tries again.', { tenantId }),

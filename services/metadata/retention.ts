@@ -3,7 +3,7 @@
  * field its column. Then their names are free. Doing it twice does no harm. Source:
  * docs/reference/metadata.md#deleted-objects-and-fields.
  */
-import { call } from '../../contracts/call.ts';
+import { allTenants } from '../../contracts/tenants.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import { identifier } from '../../lib/values/sql-text.ts';
 import type { Database, Tx } from '../../mixins/database/database.ts';
@@ -23,7 +23,6 @@ const RETENTION = periodicQueue('metadata.retention', { everySeconds: 3_600, pol
 const TABLES_MAX = 100;
 /** Rows deleted in one transaction. */
 const ROWS = 5_000;
-const TENANTS_PER_PAGE = 500;
 /** Companions of records beside their table. Audit trail and history are sealed together and kept for as long as they say. */
 const COMPANIONS = ['_recycle_bin', '_shares', '_revoked_shares'];
 
@@ -93,8 +92,7 @@ export function purgePeriodically({ database, jobs, broker, log }: Platform): Pr
   return repeatForTenants(jobs, {
     queue: RETENTION,
     alsoSuspended: false,
-    tenants: (after) =>
-      call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
+    tenants: allTenants(broker),
     work: (tenantId, signal) => purgeDeleted(database, tenantId, signal),
     failed: (tenantId, error) =>
       warnOf(log, error, 'Deleted configuration was not removed; the next round tries again.', { tenantId }),

@@ -1,5 +1,5 @@
-/** Periodic work: removes expired notifications, and asks what has become of mails. Doing it twice does no harm. */
-import { call } from '../../contracts/call.ts';
+/** Periodic work: removes expired notifications, and asks auth for the states of mails. Doing it twice does no harm. */
+import { allTenants } from '../../contracts/tenants.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
 import { warnOf } from '../../mixins/log-failure.ts';
@@ -11,7 +11,6 @@ import { settleMails } from './mails.ts';
 const SWEEP = periodicQueue('notifications.sweep', { everySeconds: 3_600, pollSeconds: 60, firstAfterSeconds: 30 });
 
 const BATCH = 1_000;
-const TENANTS_PER_PAGE = 500;
 
 async function sweepTenant(
   deps: Pick<NotificationsDeps, 'database' | 'mailStates'>,
@@ -32,8 +31,7 @@ export function sweepPeriodically({ jobs, broker, log }: Platform, deps: Notific
   return repeatForTenants(jobs, {
     queue: SWEEP,
     alsoSuspended: false,
-    tenants: (after) =>
-      call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) }),
+    tenants: allTenants(broker),
     work: (tenantId, signal) => sweepTenant(deps, tenantId, signal),
     failed: (tenantId, error) =>
       warnOf(log, error, 'Expired notifications were not removed; the next round tries again.', { tenantId }),

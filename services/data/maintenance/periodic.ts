@@ -1,5 +1,5 @@
 /** Periodic work of the data service on every tenant: it removes expired rows, informs auth of users, and seals the audit trail. */
-import { call } from '../../../contracts/call.ts';
+import { allTenants } from '../../../contracts/tenants.ts';
 import { periodicQueue } from '../../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../../mixins/jobs/tenants.ts';
 import { warnOf } from '../../../mixins/log-failure.ts';
@@ -14,8 +14,6 @@ const SEAL = periodicQueue('data.seal', { everySeconds: 30, pollSeconds: 15, fir
 
 const FALLEN_BEHIND = 'Expired rows of a tenant are left, because there are very many; the next round goes on.';
 
-const TENANTS_PER_PAGE = 500;
-
 /** Offers to do the periodic work in this process; each run is done by one of the processes that offer it. */
 export async function startPeriodicWork(
   platform: Platform,
@@ -25,8 +23,7 @@ export async function startPeriodicWork(
   const { database, jobs, metrics, broker, log } = platform;
   const numbers = new RetentionNumbers();
   numbers.register(metrics, database);
-  const tenants = (after: string | undefined) =>
-    call(broker, 'metadata.tenants.list', { take: TENANTS_PER_PAGE, ...(after === undefined ? {} : { after }) });
+  const tenants = allTenants(broker);
   const failed = (message: string) => (tenantId: string, failure: unknown) =>
     void olderSchemas.explain(tenantId, failure).then((error) => {
       // The reason has been logged, once for each tenant.
