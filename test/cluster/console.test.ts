@@ -112,7 +112,10 @@ describe('the console on a cluster', function () {
   it('shows state and metrics of every process', async () => {
     const health = await operator.type('health');
     assert.match(health, /^gateway\/\S+ \(gateway\): ready$/m);
-    assert.match(health, /^\S+ \(agent, analytics, auth, bulk, calendar, data, events, files, mcp, metadata, notifications, ratelimit\): ready$/m);
+    assert.match(
+      health,
+      /^\S+ \(agent, analytics, auth, bulk, calendar, data, events, files, mcp, metadata, notifications, ratelimit\): ready$/m,
+    );
     const numbers = await operator.type('metrics gateway');
     assert.match(numbers, /^ {2}version +\d+\.\d+\.\d+, Node \d+\.\S+, PostgreSQL \d/m);
     assert.match(numbers, /^ {2}requests +0 answered, 0 with 5xx, 0 refused by limits/m);
