@@ -324,14 +324,14 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
       userId: string;
       mailId: string;
       items: readonly { title: string; body: string }[];
-      /** How many notifications are not among them. */
+      /** Number of further notifications. */
       more: number;
       /** Token of the link by which the user ends such mails, at most 100 letters, digits and hyphens. */
       unsubscribe: string;
     };
     result: 'queued' | 'tooManyMails' | 'noAddress' | 'off' | 'inactive';
   };
-  /** What became of these mails. One that is missing ended some days ago, or was never made. */
+  /** States of these mails. One that is missing ended some days ago, or was never made. */
   'auth.mails.states': {
     params: { tenantId: string; mailIds: readonly string[] };
     result: Readonly<Record<string, 'waiting' | 'sent' | 'refused' | 'gaveUp' | 'needless'>>;

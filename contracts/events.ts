@@ -1,4 +1,4 @@
-/** Public operations of events: what has happened, in order, to ask for or to be told. Source: docs/reference/events.md. */
+/** Public operations of the event log: pages and a stream. Source: docs/reference/events.md. */
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../lib/limits.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';

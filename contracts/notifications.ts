@@ -352,7 +352,7 @@ const NOTIFICATIONS_OPERATIONS = [
     method: 'PATCH',
     path: '/notifications/preferences',
     summary: 'Change which notifications arrive on which channel',
-    description: 'What is not named stays as it is. `quietHours: null` removes them.',
+    description: 'Preferences that are not named stay as they are. `quietHours: null` removes them.',
     risk: 'low',
     cost: 1,
     requestBody: {
@@ -398,7 +398,7 @@ const NOTIFICATIONS_OPERATIONS = [
 ] as const;
 
 export const SERVICE = {
-  purpose: 'Notifications: what each user is told, on which channel, and what became of it.',
+  purpose: 'Notifications of users, their preferences, and deliveries per channel.',
   listens: 'health',
   awaitedByGateway: false,
   kubernetes: {

@@ -1,4 +1,4 @@
-/** What a service asks notifications to tell users. Source: docs/reference/notifications.md#how-they-arise. */
+/** A service's request to notify users. Source: docs/reference/notifications.md#how-they-arise. */
 
 export const SEVERITIES = ['info', 'warning', 'critical'] as const;
 export type Severity = (typeof SEVERITIES)[number];

@@ -29,7 +29,7 @@ export interface FileFormat {
   readonly compression: 'none' | 'gzip';
 }
 
-/** How long a segment becomes, or as much longer as its last record is, before it is compressed. */
+/** Size of a segment before compression; its last record may go beyond it. */
 export const SEGMENT_BYTES = 4 * 1024 * 1024;
 
 /** A part of a file of records, which is stored as a blob. */
@@ -38,7 +38,7 @@ export interface SegmentToWrite {
   readonly objectApiName: string;
   /** Of the body of `data.records.query`, what selects and sorts the records. */
   readonly query: Readonly<Record<string, unknown>>;
-  /** Where the segment before has ended; null: this is the first one. */
+  /** Cursor behind the previous segment; null: this is the first one. */
   readonly cursor: string | null;
   readonly file: FileFormat;
   /** Key of the blob, which is used for one call. */

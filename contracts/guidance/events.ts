@@ -9,7 +9,7 @@ export const EVENTS_GUIDANCE = {
     commonErrors: ['SYNC_TOKEN_EXPIRED', 'PARAMETER_INVALID'],
   },
   'events.stream.get': {
-    whenToUse: 'To be told of events as they happen, over one connection that stays open.',
+    whenToUse: 'To receive events as they happen, over one connection that stays open.',
     whenNotToUse: 'Not from a program that runs now and then: read pages from the last cursor.',
     preconditions: ['The scope `events:read`; for `payload=full` also `data:read`.'],
     commonErrors: ['SYNC_TOKEN_EXPIRED', 'CONCURRENCY_LIMIT_EXCEEDED'],

@@ -3,7 +3,7 @@ import type { Guidance } from './types.ts';
 
 export const NOTIFICATIONS_GUIDANCE = {
   'notifications.items.list': {
-    whenToUse: 'To show a user what they were told, or how many unread notifications they have (`take=1`).',
+    whenToUse: 'To show a user their notifications, or how many unread notifications they have (`take=1`).',
     whenNotToUse: 'Not to follow changes of records: `data.changes.list` answers those.',
     preconditions: [],
     commonErrors: ['CURSOR_EXPIRED', 'CURSOR_QUERY_MISMATCH'],

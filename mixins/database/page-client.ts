@@ -253,7 +253,7 @@ class StatementQuery<R> extends KnownQuery<Columns> {
   }
 }
 
-/** What the rows of a page are written to. */
+/** Takes the rows of a page. */
 export interface PageSink<Sink extends RowSink> {
   readonly writerOf: (shape: RowShape) => Sink;
   /** The page ends with the record with which the writer is this long. */

@@ -102,7 +102,7 @@ async function queue(
 
 type MailState = Awaited<ReturnType<NotificationsDeps['mailStates']>>[string];
 
-/** What became of a mail, by what auth says; null: it is on its way. */
+/** The delivery that follows from the state of a mail in auth; null: it is on its way. */
 function deliveryOf(state: MailState | undefined): Outcome | null {
   switch (state) {
     case 'waiting':
@@ -119,7 +119,7 @@ function deliveryOf(state: MailState | undefined): Outcome | null {
   }
 }
 
-/** Asks auth what has become of mails, and keeps it. */
+/** Asks auth for the states of mails, and stores them. */
 export async function settleMails(
   deps: Pick<NotificationsDeps, 'database' | 'mailStates'>,
   tenantId: string,

@@ -1,4 +1,4 @@
-/** What a user wants to be told, and where. Source: docs/reference/notifications.md#preferences. */
+/** Preferences of a user: types by channel, and quiet hours. Source: docs/reference/notifications.md#preferences. */
 import { PLATFORM_TYPES, type PreferencesBody } from '../../contracts/notifications.ts';
 import type { Handler } from '../../contracts/operations.ts';
 import type { RequestContext } from '../../lib/context.ts';
