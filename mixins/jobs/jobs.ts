@@ -25,6 +25,8 @@ interface JobsOptions {
 
 /** Work that is under way when the queue is closed has this long to end; then it goes to another process. */
 const STOP_TIMEOUT_MS = 8_000;
+/** Workers that nobody calls look this often. */
+const UNCALLED_LOOK_SECONDS = 60;
 /** Between attempts to offer periodic work while the database is away. */
 const OFFER_AGAIN_MS = 5_000;
 /** Error codes of objects that another starting process created at the same moment: a schema, a type, a table. */
@@ -155,18 +157,35 @@ export class Jobs {
     this.#doneOf(name);
     if (this.#stopping.signal.aborted) return;
     const options = {
-      pollingIntervalSeconds: pollSeconds,
+      pollingIntervalSeconds: UNCALLED_LOOK_SECONDS,
       groupConcurrency: perTenant,
       includeMetadata: true as const,
     };
-    const look = (): Promise<unknown> =>
-      this.#boss.work(name, options, async ([job]: JobWithMetadata<P>[]) => {
-        if (job) await this.#attempt(job, handle);
+    // Workers that look at the same moment do not see what the others take of a tenant, and each look costs a statement:
+    // one of them looks at a time, and calls the next one when it has found a job.
+    const free = new Set<string>();
+    const callOne = (): void => {
+      const [id] = free;
+      if (id !== undefined) this.#boss.notifyWorker(id);
+    };
+    const offer = async (): Promise<void> => {
+      let id = '';
+      id = await this.#boss.work(name, options, async ([job]: JobWithMetadata<P>[]) => {
+        if (!job) return;
+        free.delete(id);
+        callOne();
+        try {
+          await this.#attempt(job, handle);
+        } finally {
+          free.add(id);
+          this.#boss.notifyWorker(id);
+        }
       });
-    // One after the other: workers that look at the same moment do not see what the others take of a tenant.
-    for (let n = 1; n < concurrency; n++)
-      this.#after((n * pollSeconds * 1_000) / concurrency, async () => void (await look()));
-    await look();
+      free.add(id);
+    };
+    for (let n = 1; n < concurrency; n++) this.#after((n * pollSeconds * 1_000) / concurrency, offer);
+    await offer();
+    this.#timers.add(setInterval(callOne, pollSeconds * 1_000).unref());
     this.#worked.add(name);
   }
 
