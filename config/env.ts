@@ -57,6 +57,8 @@ export interface Config {
   referenceSignIn: boolean;
   /** Hosts of identity providers that auth may reach though their addresses are not public. */
   ssoPrivateHosts: readonly string[];
+  /** Hosts to which webhooks may be sent though their addresses are not public. */
+  webhookPrivateHosts: readonly string[];
   /** Proxies in front of the gateway whose X-Forwarded-For entries are believed. */
   trustedProxies: number;
   /**
@@ -322,6 +324,7 @@ export function readConfig(
     referenceSignIn: referenceSignIn(env, production),
     securityContact: contact(env, 'SECURITY_CONTACT'),
     ssoPrivateHosts: hosts(env, 'SSO_PRIVATE_HOSTS'),
+    webhookPrivateHosts: hosts(env, 'WEBHOOK_PRIVATE_HOSTS'),
     trustedProxies: integer(env, 'TRUSTED_PROXIES', 0, 0, 10),
     ...secrets,
     ...shutdownOf(env, bus !== null && services.includes('gateway')),

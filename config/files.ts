@@ -12,11 +12,15 @@ export interface S3Config {
   readonly endpoint: string | null;
   /** null: that of the environment. */
   readonly region: string | null;
+  /** Callers reach the store by this address, so that they can be sent there for contents. */
+  readonly redirects: boolean;
 }
 
 export type FilesConfig = { readonly by: 'folder'; readonly folder: string } | S3Config;
 
-const FORM = 'FILES_URL must be file:///<folder>, or s3://<bucket>/<prefix> with ?region= and ?endpoint= where needed';
+const PARAMETERS: ReadonlySet<string> = new Set(['region', 'endpoint', 'redirects']);
+const FORM =
+  'FILES_URL must be file:///<folder>, or s3://<bucket>/<prefix> with ?region=, ?endpoint= and ?redirects=true where needed';
 
 /** Adds what is wrong to `problems`. */
 export function readFiles(
@@ -30,10 +34,12 @@ export function readFiles(
   const url = URL.parse(text);
   if (url?.protocol === 'file:' && url.host === '' && url.search === '')
     return { by: 'folder', folder: fileURLToPath(url) };
-  const unknown = [...(url?.searchParams.keys() ?? [])].filter((name) => name !== 'region' && name !== 'endpoint');
+  const unknown = [...(url?.searchParams.keys() ?? [])].filter((name) => !PARAMETERS.has(name));
+  const redirects = url?.searchParams.get('redirects') ?? 'false';
   const endpoint = url?.searchParams.get('endpoint') ?? null;
   const isEndpoint = endpoint === null || /^https?:$/.test(URL.parse(endpoint)?.protocol ?? '');
-  if (url?.protocol !== 's3:' || url.host === '' || url.username !== '' || unknown.length > 0 || !isEndpoint) {
+  const isUnderstood = unknown.length === 0 && isEndpoint && /^(?:true|false)$/.test(redirects);
+  if (url?.protocol !== 's3:' || url.host === '' || url.username !== '' || !isUnderstood) {
     // The address is not repeated: it may hold a password, though it has no place for one.
     problems.push(`${FORM}, without a user and password.`);
     return inDataDir;
@@ -45,12 +51,13 @@ export function readFiles(
     prefix: prefix === '' ? '' : `${prefix}/`,
     endpoint,
     region: url.searchParams.get('region'),
+    redirects: redirects === 'true',
   };
 }
 
 export type ClamdConfig = { readonly host: string; readonly port: number } | { readonly path: string };
 
-/** Where contents are checked for harmful ones; null: they are not. Adds what is wrong to `problems`. */
+/** Where contents are scanned; null: they are not. Adds what is wrong to `problems`. */
 export function readClamd(env: Readonly<Record<string, string | undefined>>, problems: string[]): ClamdConfig | null {
   const text = env['CLAMD_URL'];
   if (!text) return null;

@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { type ActionsOf, defineOperation, nullable, type Scope } from '../lib/operation.ts';
 import type { RateLimitOverrides } from '../lib/schema/snapshot.ts';
+import { USER_PROPERTIES } from './data/me.ts';
 import { cursor, effectiveTake, nextCursor, take } from './data/rows.ts';
 import type { ServiceDeclaration } from './declaration.ts';
 import { AUTH_GUIDANCE } from './guidance/auth.ts';
@@ -360,18 +361,7 @@ const Identity = Type.Object(
       edition: Type.String(),
       sandbox: Type.Boolean({ description: 'A place to try things; not the business itself.' }),
     }),
-    user: Type.Object({
-      id: Type.String({ format: 'uuid' }),
-      username: Type.String(),
-      displayName: Type.String(),
-      email: nullable(Type.String()),
-      locale: Type.String({ description: "BCP 47 language tag; the tenant's default when the user has none." }),
-      timezone: Type.String({ description: "IANA time zone; the tenant's default when the user has none." }),
-      profileApiName: Type.String(),
-      roleApiName: nullable(Type.String()),
-      active: Type.Boolean(),
-      apiEnabled: Type.Boolean({ description: 'The user may use the API.' }),
-    }),
+    user: Type.Object(USER_PROPERTIES),
     connection: Type.Object({
       clientId: Type.String(),
       clientName: Type.String(),

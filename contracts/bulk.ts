@@ -487,6 +487,7 @@ export const SERVICE = {
   operations: BULK_OPERATIONS,
   guidance: BULK_GUIDANCE,
   calls: [
+    'agent.runs.state',
     'data.grants.confirm',
     'data.rows.describe',
     'data.rows.export',

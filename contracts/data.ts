@@ -13,6 +13,7 @@ import { COMPOSITE_OPERATIONS } from './data/composite.ts';
 import { CONNECTION_OPERATIONS } from './data/connections.ts';
 import type { EventRecords, EventRecordsQuestion } from './data/event-records.ts';
 import { EXPLAIN_OPERATIONS } from './data/explain.ts';
+import { ME_OPERATIONS } from './data/me.ts';
 import { OBJECT_OPERATIONS } from './data/objects.ts';
 import { RECORD_OPERATIONS } from './data/records.ts';
 import type { RowsToWrite, RowsWritten } from './data/row-writes.ts';
@@ -33,6 +34,7 @@ export const DATA_OPERATIONS = [
   ...TRAIL_OPERATIONS,
   ...SHARE_OPERATIONS,
   ...EXPLAIN_OPERATIONS,
+  ...ME_OPERATIONS,
   ...CONNECTION_OPERATIONS,
   ...USER_OPERATIONS,
   ...AGENT_RUN_OPERATIONS,

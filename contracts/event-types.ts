@@ -73,6 +73,13 @@ const job = (summary: string): EventType =>
 const file = (summary: string): EventType =>
   other('viewAllData', ['files', 'fileId'], summary, { fileId: id, sha256: text });
 
+const subscription = (summary: string, properties: Record<string, TSchema>): EventType =>
+  other('manageClients', ['subscriptions', 'subscriptionId'], summary, {
+    subscriptionId: id,
+    userId: id,
+    ...properties,
+  });
+
 export const EVENT_TYPES: Readonly<Record<string, EventType>> = {
   'data.record.created': record('A record was created.'),
   'data.record.updated': record('Fields of a record changed.'),
@@ -108,6 +115,11 @@ export const EVENT_TYPES: Readonly<Record<string, EventType>> = {
   'files.file.ready': file('A file can be read.'),
   'files.file.quarantined': file('Malware was found in a file.'),
   'files.file.deleted': file('A file was deleted.'),
+  'events.subscription.suspended': subscription('Nothing more is sent to a receiver.', {
+    name: text,
+    reason: Type.Enum(['failing', 'gone', 'userInactive'] as const),
+  }),
+  'events.subscription.tested': subscription('A test of a subscription was asked for.', { deliveryId: id }),
 };
 
 /** The JSON Schema of the data of an event, as it is published. */

@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../lib/limits.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
+import { effectiveTake, KEY_ERRORS, cursor as listCursor, nextCursor, take } from './data/rows.ts';
 import type { ServiceDeclaration } from './declaration.ts';
 import { EVENT_TYPE_NAMES } from './event-types.ts';
 import { EVENTS_GUIDANCE } from './guidance/events.ts';
@@ -16,7 +17,7 @@ export interface EventsEvents {
 /** Streams and waiting requests with this topic show events of the tenant. */
 export const eventsTopic = (tenantId: string): string => `events ${tenantId}`;
 
-const PAYLOADS = ['thin', 'full'] as const;
+const Payload = Type.Enum(['thin', 'full'] as const, { title: 'EventPayload', default: 'thin' });
 
 const EXAMPLE_EVENT = {
   specversion: '1.0',
@@ -85,7 +86,7 @@ const payload = defineParameter({
   name: 'payload',
   description:
     '`thin`: ids and the names of changed fields. `full`: also their values before and after, which takes the scope `data:read`.',
-  schema: Type.Enum([...PAYLOADS], { title: 'EventPayload', default: 'thin' }),
+  schema: Payload,
 });
 
 const cursor = defineParameter({
@@ -101,6 +102,128 @@ const READ_ERRORS = [
   'SYNC_TOKEN_EXPIRED',
   'CONCURRENCY_LIMIT_EXCEEDED',
 ] as const;
+
+const STATES = ['active', 'paused', 'suspended'] as const;
+export type SubscriptionState = (typeof STATES)[number];
+
+const subscriptionId = defineParameter({
+  name: 'subscriptionId',
+  required: true,
+  description: 'Id of a subscription of this user.',
+  schema: Type.String({ format: 'uuid' }),
+});
+
+const closed = { additionalProperties: false };
+const Name = Type.String({ minLength: 1, maxLength: 100, description: 'For people.' });
+const Url = Type.String({ minLength: 1, maxLength: 2_000, description: 'A public https address.' });
+const EventTypes = Type.Array(Type.String({ maxLength: 100 }), {
+  minItems: 1,
+  maxItems: 100,
+  uniqueItems: true,
+  description: 'Types of events, as `events.types` of `GET /capabilities` lists them.',
+});
+const Objects = Type.Array(Type.String({ minLength: 1, maxLength: 80 }), {
+  maxItems: 50,
+  uniqueItems: true,
+  description: 'Only events about records of these objects; empty: events about anything.',
+});
+const Ordering = Type.Enum(['none', 'perRecord'] as const, {
+  title: 'SubscriptionOrdering',
+  description: '`perRecord`: an event waits until the earlier ones about the same record were delivered.',
+});
+const SigningKind = Type.Enum(['hmac', 'ed25519'] as const, { title: 'SubscriptionSigning' });
+
+const SubscriptionInput = Type.Object(
+  {
+    name: Name,
+    url: Url,
+    eventTypes: EventTypes,
+    objects: Type.Optional(Objects),
+    payload: Type.Optional(Payload),
+    ordering: Type.Optional(Ordering),
+    signing: Type.Optional(SigningKind),
+  },
+  { ...closed, title: 'SubscriptionInput' },
+);
+
+const SubscriptionChange = Type.Object(
+  {
+    name: Type.Optional(Name),
+    url: Type.Optional(Url),
+    eventTypes: Type.Optional(EventTypes),
+    objects: Type.Optional(Objects),
+    payload: Type.Optional(Payload),
+    ordering: Type.Optional(Ordering),
+    state: Type.Optional(Type.Enum(['active', 'paused'] as const, { description: '`active` also ends a suspension.' })),
+  },
+  { ...closed, minProperties: 1, title: 'SubscriptionChange' },
+);
+
+const properties = {
+  subscriptionId: Type.String({ format: 'uuid' }),
+  name: Type.String(),
+  url: Type.String(),
+  eventTypes: Type.Array(Type.String()),
+  objects: Type.Array(Type.String()),
+  payload: Payload,
+  ordering: Ordering,
+  state: Type.Enum([...STATES], { title: 'SubscriptionState' }),
+  reason: nullable(
+    Type.String({ description: 'Why it is suspended: `failing`, `gone` or `userInactive`; null: it is not.' }),
+  ),
+  signing: SigningKind,
+  publicKey: nullable(Type.String({ description: '`whpk_…` of ed25519; null: the secret verifies.' })),
+  cursor: Type.String({ description: 'The position up to which deliveries were made.' }),
+  failureCount: Type.Integer({ description: 'Failed attempts since the last one that succeeded.' }),
+  createdAt: Type.String({ format: 'date-time' }),
+  createdById: Type.String({ format: 'uuid', description: 'In whose name events are read.' }),
+  updatedAt: Type.String({ format: 'date-time' }),
+};
+const Subscription = Type.Object(properties, { title: 'Subscription' });
+export type SubscriptionBody = Static<typeof Subscription>;
+const SubscriptionWithSecret = Type.Object(
+  {
+    ...properties,
+    secret: nullable(
+      Type.String({ description: '`whsec_…`, or `whsk_…` of ed25519. Shown this once: null in a repeated answer.' }),
+    ),
+  },
+  { title: 'SubscriptionWithSecret' },
+);
+
+const DELIVERY_STATUSES = ['pending', 'delivered', 'hidden', 'parked'] as const;
+const Delivery = Type.Object(
+  {
+    deliveryId: Type.String({ format: 'uuid' }),
+    sequence: nullable(Type.String({ description: 'That of the event; null: it has none yet.' })),
+    eventType: Type.String(),
+    subject: Type.String(),
+    status: Type.Enum([...DELIVERY_STATUSES], {
+      title: 'DeliveryStatus',
+      description: '`hidden`: the user may not know of the event. `parked`: the last attempt has failed.',
+    }),
+    attempts: Type.Array(
+      Type.Object(
+        {
+          at: Type.String({ format: 'date-time' }),
+          status: nullable(Type.Integer({ description: 'Status of the answer; null: there was none.' })),
+          latencyMs: Type.Integer(),
+          responseHead: nullable(Type.String({ description: 'The beginning of the answer.' })),
+          failure: nullable(Type.String()),
+        },
+        { title: 'DeliveryAttempt' },
+      ),
+    ),
+    nextAttemptAt: nullable(Type.String({ format: 'date-time' })),
+    createdAt: Type.String({ format: 'date-time' }),
+  },
+  { title: 'Delivery' },
+);
+
+const MANAGE = { tag: 'events', scopes: ['events:manage'] } as const;
+const OWN_ERRORS = ['SUBSCRIPTION_NOT_FOUND'] as const;
+const SETTING_ERRORS = ['PARAMETER_INVALID', 'BODY_PROPERTY_UNKNOWN', 'WEBHOOK_URL_INVALID'] as const;
+const ETAG = { ETag: { description: 'Version of the settings.', schema: Type.String() } };
 
 const EVENTS_OPERATIONS = [
   defineOperation({
@@ -174,6 +297,188 @@ const EVENTS_OPERATIONS = [
     errors: READ_ERRORS,
     action: 'events.stream.get',
   }),
+  defineOperation({
+    ...MANAGE,
+    operationId: 'events.subscriptions.create',
+    method: 'POST',
+    path: '/events/subscriptions',
+    summary: 'Have events sent',
+    description: 'Events that happen from now on are sent to the address, signed by Standard Webhooks 1.0.',
+    risk: 'high',
+    requestBody: {
+      required: true,
+      maxBytes: 32 * 1024,
+      schema: SubscriptionInput,
+      example: {
+        name: 'Shop',
+        url: 'https://shop.example/hooks',
+        eventTypes: ['data.record.updated'],
+        objects: ['Account'],
+      },
+    },
+    response: {
+      status: 201,
+      description: 'The subscription, with its secret.',
+      schema: SubscriptionWithSecret,
+      headers: { ...ETAG, Location: { description: 'Address of the subscription.', schema: Type.String() } },
+    },
+    errors: [...KEY_ERRORS, ...SETTING_ERRORS, 'TOO_MANY_ITEMS'],
+    action: 'events.subscriptions.create',
+  }),
+  defineOperation({
+    ...MANAGE,
+    operationId: 'events.subscriptions.list',
+    method: 'GET',
+    path: '/events/subscriptions',
+    summary: 'List subscriptions',
+    description: 'Those of the user, the newest first.',
+    queryParameters: [take, listCursor],
+    response: {
+      status: 200,
+      description: 'One page of subscriptions.',
+      schema: Type.Object({ records: Type.Array(Subscription), nextCursor }, { title: 'SubscriptionPage' }),
+      headers: effectiveTake,
+    },
+    errors: ['PARAMETER_INVALID', 'CURSOR_INVALID', 'CURSOR_EXPIRED', 'CURSOR_QUERY_MISMATCH'],
+    action: 'events.subscriptions.list',
+  }),
+  defineOperation({
+    ...MANAGE,
+    operationId: 'events.subscriptions.get',
+    method: 'GET',
+    path: '/events/subscriptions/{subscriptionId}',
+    summary: 'Read a subscription',
+    pathParameters: [subscriptionId],
+    response: { status: 200, description: 'The subscription.', schema: Subscription, headers: ETAG },
+    errors: [...OWN_ERRORS, 'PARAMETER_INVALID'],
+    action: 'events.subscriptions.get',
+  }),
+  defineOperation({
+    ...MANAGE,
+    operationId: 'events.subscriptions.update',
+    method: 'PATCH',
+    path: '/events/subscriptions/{subscriptionId}',
+    summary: 'Change a subscription',
+    description: '`state: active` ends a pause or a suspension, and what has waited is sent.',
+    risk: 'high',
+    precondition: 'ifMatch',
+    pathParameters: [subscriptionId],
+    requestBody: { required: true, maxBytes: 32 * 1024, schema: SubscriptionChange, example: { state: 'paused' } },
+    response: { status: 200, description: 'The subscription.', schema: Subscription, headers: ETAG },
+    errors: [...KEY_ERRORS, ...OWN_ERRORS, ...SETTING_ERRORS],
+    action: 'events.subscriptions.update',
+  }),
+  defineOperation({
+    ...MANAGE,
+    operationId: 'events.subscriptions.delete',
+    method: 'DELETE',
+    path: '/events/subscriptions/{subscriptionId}',
+    summary: 'End a subscription',
+    description: 'Nothing more is sent, and its deliveries are forgotten.',
+    risk: 'medium',
+    precondition: 'ifMatch',
+    changes: { kind: 'end' },
+    pathParameters: [subscriptionId],
+    response: { status: 204, description: 'It has ended.' },
+    errors: [...KEY_ERRORS, ...OWN_ERRORS, 'PARAMETER_INVALID'],
+    action: 'events.subscriptions.delete',
+  }),
+  defineOperation({
+    ...MANAGE,
+    operationId: 'events.subscriptions.test',
+    method: 'POST',
+    path: '/events/subscriptions/{subscriptionId}/test',
+    summary: 'Send a test',
+    description: 'An event `events.subscription.tested`, for this subscription alone, on the way of all others.',
+    risk: 'low',
+    cost: 1,
+    pathParameters: [subscriptionId],
+    response: { status: 201, description: 'The delivery, which begins in a moment.', schema: Delivery },
+    errors: [...KEY_ERRORS, ...OWN_ERRORS, 'PARAMETER_INVALID'],
+    action: 'events.subscriptions.test',
+  }),
+  defineOperation({
+    ...MANAGE,
+    operationId: 'events.subscriptions.replay',
+    method: 'POST',
+    path: '/events/subscriptions/{subscriptionId}/replay',
+    summary: 'Send events again',
+    description: `The events of a time, at most ${LIMITS.replay_events_max.toLocaleString('en-GB')} in one call, or of it those whose last attempt has failed.`,
+    risk: 'medium',
+    cost: 5,
+    pathParameters: [subscriptionId],
+    requestBody: {
+      required: true,
+      maxBytes: 8 * 1024,
+      schema: Type.Object(
+        {
+          fromCursor: Type.Optional(
+            Type.String({ description: 'A cursor of `GET /events`, or that of a subscription.' }),
+          ),
+          fromTime: Type.Optional(Type.String({ format: 'date-time' })),
+          toTime: Type.Optional(Type.String({ format: 'date-time' })),
+          onlyFailed: Type.Optional(Type.Boolean({ description: 'Only deliveries with the status `parked`.' })),
+        },
+        { ...closed, title: 'EventReplay' },
+      ),
+      example: { onlyFailed: true },
+    },
+    response: {
+      status: 202,
+      description: 'How many events are sent again.',
+      schema: Type.Object(
+        { subscriptionId: Type.String({ format: 'uuid' }), events: Type.Integer() },
+        { title: 'EventReplayAccepted' },
+      ),
+    },
+    errors: [...KEY_ERRORS, ...OWN_ERRORS, 'PARAMETER_INVALID', 'BODY_PROPERTY_UNKNOWN', 'CURSOR_INVALID'],
+    action: 'events.subscriptions.replay',
+  }),
+  defineOperation({
+    ...MANAGE,
+    operationId: 'events.subscriptions.rotateSecret',
+    method: 'POST',
+    path: '/events/subscriptions/{subscriptionId}/rotate-secret',
+    summary: 'Replace the secret',
+    description: 'For 24 hours deliveries are signed with both, so that the receiver has the time to change.',
+    risk: 'high',
+    pathParameters: [subscriptionId],
+    response: {
+      status: 201,
+      description: 'The subscription, with its new secret.',
+      schema: SubscriptionWithSecret,
+      headers: ETAG,
+    },
+    errors: [...KEY_ERRORS, ...OWN_ERRORS, 'PARAMETER_INVALID'],
+    action: 'events.subscriptions.rotateSecret',
+  }),
+  defineOperation({
+    ...MANAGE,
+    operationId: 'events.deliveries.list',
+    method: 'GET',
+    path: '/events/subscriptions/{subscriptionId}/deliveries',
+    summary: 'List deliveries',
+    description: 'The newest events first, with every attempt to deliver them.',
+    pathParameters: [subscriptionId],
+    queryParameters: [
+      {
+        name: 'status',
+        description: 'Only deliveries with this status.',
+        schema: Type.Enum([...DELIVERY_STATUSES], { title: 'DeliveryStatusFilter' }),
+        example: 'parked',
+      },
+      take,
+      listCursor,
+    ],
+    response: {
+      status: 200,
+      description: 'One page of deliveries.',
+      schema: Type.Object({ records: Type.Array(Delivery), nextCursor }, { title: 'DeliveryPage' }),
+      headers: effectiveTake,
+    },
+    errors: [...OWN_ERRORS, 'PARAMETER_INVALID', 'CURSOR_INVALID', 'CURSOR_EXPIRED', 'CURSOR_QUERY_MISMATCH'],
+    action: 'events.deliveries.list',
+  }),
 ] as const;
 
 export const SERVICE = {
@@ -189,13 +494,19 @@ export const SERVICE = {
   database: { tenants: 'records', jobs: true },
   operations: EVENTS_OPERATIONS,
   guidance: EVENTS_GUIDANCE,
-  calls: ['data.events.read', 'metadata.tenants.list'],
+  calls: ['data.events.read', 'metadata.tenants.get', 'metadata.tenants.list'],
   emits: ['gateway.streams.wake'],
   hears: ['events.log.written', 'metadata.schema.changed'],
   consent: {
     'events:read': { area: 'events', text: 'Follow what happens: which records change, and how.' },
+    'events:manage': { area: 'events', text: 'Have what happens sent to other systems.' },
+  },
+  moving: {
+    parts: [],
+    // A copy sends nothing to the receivers of the original: subscriptions are made anew, with secrets of their own.
+    leftBehind: ['events.subscriptions', 'events.deliveries'],
   },
 } as const satisfies ServiceDeclaration<typeof EVENTS_OPERATIONS>;
 
 /** For `GET /capabilities`. */
-export const EVENT_CAPABILITIES = { types: EVENT_TYPE_NAMES, delivery: ['pull', 'sse'] } as const;
+export const EVENT_CAPABILITIES = { types: EVENT_TYPE_NAMES, delivery: ['pull', 'sse', 'webhook'] } as const;

@@ -261,9 +261,19 @@ const FILES_OPERATIONS = [
     method: 'GET',
     path: '/files/{fileId}/content',
     summary: 'Read the content of a file',
-    description: 'As an attachment, whole or in ranges of bytes.',
+    description:
+      'As an attachment, whole or in ranges of bytes. With `redirect=true` the answer may be 302 to the store of contents, which has the ' +
+      'bytes at the address in `Location` without a token; where the store cannot be reached so, they are answered as without it.',
     cost: 2,
     pathParameters: [fileId],
+    queryParameters: [
+      {
+        name: 'redirect',
+        description: 'The client follows a redirection to another host, without its token.',
+        schema: Type.Boolean(),
+        example: true,
+      },
+    ],
     response: {
       status: 200,
       kind: 'file',
@@ -274,6 +284,15 @@ const FILES_OPERATIONS = [
         'Content-Disposition': { description: 'attachment, with the name of the file.', schema: Type.String() },
       },
     },
+    alternatives: [
+      {
+        status: 302,
+        description: `With \`redirect=true\`: where the bytes are, for ${LIMITS.file_url_seconds} seconds.`,
+        headers: {
+          Location: { description: 'A signed address of the store.', schema: Type.String({ format: 'uri' }) },
+        },
+      },
+    ],
     errors: ['FILE_NOT_FOUND', 'FILE_QUARANTINED'],
     action: 'files.content.get',
   }),

@@ -124,6 +124,11 @@ export const LIMITS = {
   /** Events of a tenant that one request looks at. */
   events_scan_max: 5_000,
   events_wait_seconds_max: 20,
+  subscriptions_of_user_max: 20,
+  subscriptions_of_tenant_max: 100,
+  /** Deliveries of a subscription that wait; further events wait in the log. */
+  webhook_pending_max: 1_000,
+  replay_events_max: 10_000,
   agent_runs_of_user_max: 50,
   agent_runs_of_tenant_max: 1_000,
   agent_requests_of_run_max: 20_000,
@@ -190,6 +195,8 @@ export const LIMITS = {
   file_uploads_of_user_max: 20,
   file_uploads_of_tenant_max: 500,
   file_upload_hours: 24,
+  /** Validity of an address of the store that callers are sent to. */
+  file_url_seconds: 60,
   file_attachments_max: 50,
   record_files_max: 1_000,
   /** Records that an answer names for each field through which a file is attached to them. */

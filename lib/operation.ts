@@ -25,7 +25,7 @@ export const SCOPES = {
   'files:read': 'Read files and their contents.',
   'files:write': 'Upload, attach, change and delete files.',
   'events:read': 'Read events: what has happened, as far as the user may know of it.',
-  'events:manage': 'Manage webhook subscriptions. Reserved: no operation asks for it yet.',
+  'events:manage': 'Manage webhook subscriptions.',
   'notifications:read': 'Read own notifications.',
   'notifications:write': 'Mark own notifications, and notify users.',
   'calendar:read': 'Read calendars and events.',
@@ -306,9 +306,9 @@ export interface Operation {
   };
   /** Other successful answers than `response`. */
   alternatives?: readonly {
-    status: 200 | 201;
+    status: 200 | 201 | 302;
     description: string;
-    schema: TSchema;
+    schema?: TSchema;
     headers?: Record<string, { description: string; schema: TSchema }>;
     example?: unknown;
   }[];

@@ -27,6 +27,10 @@ interface RequestOptions {
   readonly headers?: RequestInit['headers'] | undefined;
   readonly body?: unknown;
   readonly signal?: AbortSignal | null | undefined;
+  /** Until the whole answer is there; default: 5. */
+  readonly maxSeconds?: number | undefined;
+  /** The beginning of the answer is enough: the rest is not read. Default: a longer answer than 256 KiB is refused. */
+  readonly headBytes?: number | undefined;
 }
 
 /** `namedBy`: the address in whose name the request is made, such as the issuer of a provider; often `address` itself. */
@@ -77,10 +81,10 @@ const isLoopback = (host: string): boolean => ['localhost', '127.0.0.1', '[::1]'
 
 async function send(
   url: URL,
-  { method = 'GET', headers, body, signal }: RequestOptions,
+  { method = 'GET', headers, body, signal, maxSeconds = ANSWER_MAX_SECONDS, headBytes }: RequestOptions,
   byLookup: LookupFunction | undefined,
 ): Promise<Response> {
-  const timeout = AbortSignal.timeout(ANSWER_MAX_SECONDS * 1_000);
+  const timeout = AbortSignal.timeout(maxSeconds * 1_000);
   const until = signal ? AbortSignal.any([signal, timeout]) : timeout;
   const text = body === undefined || body === null ? null : String(body);
   try {
@@ -103,10 +107,10 @@ async function send(
       request.on('error', reject);
       request.end(text ?? undefined);
     });
-    return await responseOf(answer);
+    return await responseOf(answer, headBytes);
   } catch (error) {
     if (error instanceof OutboundError) throw error;
-    if (timeout.aborted) throw new OutboundError(`no answer within ${ANSWER_MAX_SECONDS} s`);
+    if (timeout.aborted) throw new OutboundError(`no answer within ${maxSeconds} s`);
     const code = codeOf(error);
     throw new OutboundError(typeof code === 'string' ? `not reached (${code})` : 'not reached');
   }
@@ -125,7 +129,7 @@ const lookupOfPublic =
       callback(null, first.address, first.family);
     });
 
-async function responseOf(answer: IncomingMessage): Promise<Response> {
+async function responseOf(answer: IncomingMessage, headBytes = Number.POSITIVE_INFINITY): Promise<Response> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of answer as AsyncIterable<Buffer>) {
@@ -133,11 +137,12 @@ async function responseOf(answer: IncomingMessage): Promise<Response> {
     // To leave the loop ends the download.
     if (bytes > ANSWER_MAX_BYTES) throw new OutboundError(`the answer is longer than ${ANSWER_MAX_BYTES} bytes`);
     chunks.push(chunk);
+    if (bytes >= headBytes) break;
   }
   const status = answer.statusCode ?? 0;
   if (status < 200 || status > 599) throw new OutboundError('the answer has no status');
   const headers = new Headers();
-  for (const name of ['content-type', 'cache-control', 'www-authenticate']) {
+  for (const name of ['content-type', 'cache-control', 'retry-after', 'www-authenticate']) {
     const value = answer.headers[name];
     if (typeof value === 'string') headers.set(name, value);
   }

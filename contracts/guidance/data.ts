@@ -194,6 +194,25 @@ export const DATA_GUIDANCE = {
     ],
     commonErrors: ['STATE_CONFLICT', 'OBJECT_PERMISSION_DENIED', 'RECORD_ACCESS_DENIED'],
   },
+  'me.profile.get': {
+    whenToUse:
+      'To greet a person, to show dates and times as they want them, or before a change of preferences, for the ETag.',
+    whenNotToUse: 'Not to learn about tenant and connection: `me.identity.get` needs no scope.',
+    preconditions: [],
+    commonErrors: ['SCOPE_INSUFFICIENT', 'API_ACCESS_DISABLED'],
+  },
+  'me.preferences.update': {
+    whenToUse: 'When a person chooses their language, time zone, form of dates or digest.',
+    whenNotToUse: 'Not for other users, and not for names, picture, profile or role: these are records of `User`.',
+    preconditions: ['The ETag of `me.profile.get`.'],
+    commonErrors: ['ETAG_MISMATCH', 'VALIDATION_FAILED', 'SCOPE_INSUFFICIENT'],
+  },
+  'me.permissions.get': {
+    whenToUse: 'To show a person what they may do, or to hide what they may not, with one request for all objects.',
+    whenNotToUse: 'Not for a single record, where sharing decides as well: `data.access.explain` says why.',
+    preconditions: [],
+    commonErrors: ['OBJECT_NOT_FOUND', 'API_ACCESS_DISABLED'],
+  },
   'me.connections.revoke': {
     whenToUse: 'When a person wants an application to stop acting in their name.',
     whenNotToUse: 'Not to sign out of a browser. It may end the connection of this very request.',

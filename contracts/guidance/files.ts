@@ -18,7 +18,7 @@ export const FILES_GUIDANCE = {
     commonErrors: ['RECORD_NOT_FOUND', 'PARAMETER_REQUIRED'],
   },
   'files.items.get': {
-    whenToUse: 'Before a change, for the ETag; or to see whether a file has been checked.',
+    whenToUse: 'Before a change, for the ETag; or to see whether a file has been scanned.',
     whenNotToUse: 'Not for the content: `files.content.get` has it.',
     preconditions: ['The id of the file, from a record or from `files.items.list`.'],
     commonErrors: ['FILE_NOT_FOUND'],

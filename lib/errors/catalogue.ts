@@ -821,9 +821,4 @@ export const VIOLATION_CODES = [
 export type ViolationCode = (typeof VIOLATION_CODES)[number] | ErrorCode;
 
 /** Codes of operations that are still to come: nothing answers them yet. */
-export const RESERVED_CODES: ReadonlySet<ErrorCode> = new Set([
-  'DPOP_PROOF_INVALID',
-  'SUBSCRIPTION_NOT_FOUND',
-  'FILE_TYPE_NOT_ALLOWED',
-  'WEBHOOK_URL_INVALID',
-]);
+export const RESERVED_CODES: ReadonlySet<ErrorCode> = new Set(['DPOP_PROOF_INVALID', 'FILE_TYPE_NOT_ALLOWED']);

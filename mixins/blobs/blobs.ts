@@ -24,6 +24,19 @@ export interface Blobs {
   read(key: string, range: Range): Promise<AsyncIterable<Uint8Array>>;
   /** Succeeds also when the blob does not exist. */
   remove(key: string): Promise<void>;
+  /**
+   * An address of the store at which anybody reads the blob for a while, as an attachment. Absent, or null: there is none,
+   * because the store is not reached by callers, or holds other bytes than the content.
+   */
+  signedUrl?(key: string, download: Download): Promise<string | null>;
+}
+
+/** What the store is made to say about a content. */
+export interface Download {
+  readonly contentType: string;
+  /** Content-Disposition. */
+  readonly disposition: string;
+  readonly validSeconds: number;
 }
 
 const KEY = /^[a-z0-9][a-z0-9-]{0,99}(?:\/[a-z0-9][a-z0-9-]{0,99}){0,9}$/;

@@ -1,7 +1,7 @@
 /** Counts the operations of a store of blobs, and reports a read that breaks off like other failures of the store. */
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { Metrics, Sample } from '../metrics/metrics.ts';
-import { type Blobs, type Range, storeFailure } from './blobs.ts';
+import { type Blobs, type Download, type Range, storeFailure } from './blobs.ts';
 
 type Operation = 'write' | 'read' | 'remove';
 
@@ -29,6 +29,11 @@ export class CountedBlobs implements Blobs {
 
   remove(key: string): Promise<void> {
     return this.#count('remove', this.#blobs.remove(key));
+  }
+
+  /** Asks the store for nothing. */
+  async signedUrl(key: string, download: Download): Promise<string | null> {
+    return (await this.#blobs.signedUrl?.(key, download)) ?? null;
   }
 
   register(metrics: Metrics): void {

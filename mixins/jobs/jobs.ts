@@ -27,6 +27,8 @@ interface JobsOptions {
 const STOP_TIMEOUT_MS = 8_000;
 /** Workers that nobody calls look this often. */
 const UNCALLED_LOOK_SECONDS = 60;
+/** Before a job that got on begins again. */
+const GOT_ON_AGAIN_SECONDS = 1;
 /** Between attempts to offer periodic work while the database is away. */
 const OFFER_AGAIN_MS = 5_000;
 /** Error codes of objects that another starting process created at the same moment: a schema, a type, a table. */
@@ -57,6 +59,11 @@ interface Job<P extends JobPayload> {
   readonly payload: P;
   /** Aborted when the process stops, or another one is going to take the job. */
   readonly signal: AbortSignal;
+}
+
+/** Thrown by a job that got on before it failed: it begins again soon, with all its attempts. */
+export class GotOn extends Error {
+  override readonly name = 'GotOn';
 }
 
 interface EnqueueOptions {
@@ -149,7 +156,8 @@ export class Jobs {
 
   /**
    * Offers to work on the jobs of the queue. A job that fails is repeated with back-off and becomes a dead letter after
-   * its last attempt; one that fails because the process stops goes to another one, as if it had not been tried.
+   * its last attempt. One that fails because the process stops goes to another one, as if it had not been tried, and so
+   * does one that throws GotOn: an import of many hours must not wait the longest for every outage after its tenth.
    */
   async work<P extends JobPayload>(queue: JobQueue<P>, handle: (job: Job<P>) => Promise<void>): Promise<void> {
     await this.declare(queue);
@@ -366,6 +374,11 @@ export class Jobs {
       done.done++;
     } catch (error) {
       if (this.#stopping.signal.aborted) return await this.#giveBack(job);
+      if (error instanceof GotOn) {
+        done.retried++;
+        this.#options.warn(error.cause, `A job of ${name} failed after it got on; it is tried again.`);
+        return await this.#giveBack(job, GOT_ON_AGAIN_SECONDS);
+      }
       if (retryCount < retryLimit) {
         done.retried++;
         this.#options.warn(error, `A job of ${name} failed; it is tried again.`);
@@ -381,12 +394,15 @@ export class Jobs {
   }
 
   /** The job waits again, with all its attempts. */
-  async #giveBack<P extends JobPayload>({ name, id, data, singletonKey }: JobWithMetadata<P>): Promise<void> {
+  async #giveBack<P extends JobPayload>(
+    { name, id, data, singletonKey }: JobWithMetadata<P>,
+    startAfter = 0,
+  ): Promise<void> {
     await this.#database.transaction(async (tx) => {
       const db = inTransaction(tx);
       await this.#boss.complete(name, id, undefined, { db });
       const key = singletonKey === null ? {} : { singletonKey };
-      await this.#boss.send(name, data, { db, group: { id: data.tenantId }, ...key });
+      await this.#boss.send(name, data, { db, startAfter, group: { id: data.tenantId }, ...key });
     });
   }
 

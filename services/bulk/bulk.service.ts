@@ -44,6 +44,10 @@ export default async function bulkService(platform: Platform): Promise<ServiceSc
       call(broker, 'data.rows.settle', { key }, { meta: { request }, timeout: LIMITS.bulk_chunk_ms }),
     isLiving: async ({ tenantId, grantId, clientId, userId }) =>
       (await call(broker, 'data.grants.confirm', { grants: [{ tenantId, grantId, clientId, userId }] })).length > 0,
+    isRunOver: async (tenantId, runId) => {
+      const status = (await call(broker, 'agent.runs.state', { tenantId, runId }))?.status ?? 'EXPIRED';
+      return status === 'CANCELED' || status === 'EXPIRED';
+    },
     isSuspended: async (tenantId) => (await call(broker, 'metadata.tenants.get', { tenantId }))?.suspended !== false,
   };
   const answer =

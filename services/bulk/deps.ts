@@ -35,5 +35,7 @@ export interface BulkDeps {
   readonly settle: (context: RequestContext, key: string) => Promise<RowsWritten | null>;
   /** The connection of the user lives, and its client may be used. */
   readonly isLiving: (context: RequestContext) => Promise<boolean>;
+  /** The run of an agent was canceled, has expired, or is not known any more. */
+  readonly isRunOver: (tenantId: string, runId: string) => Promise<boolean>;
   readonly isSuspended: (tenantId: string) => Promise<boolean>;
 }

@@ -12,6 +12,7 @@ import { exportActions } from './export/actions.ts';
 import { fileActions } from './files/actions.ts';
 import { type DataHandlers, type Handlers, publicHandlers } from './handlers.ts';
 import { startPeriodicWork } from './maintenance/periodic.ts';
+import { meActions } from './me/actions.ts';
 import { OlderSchemas } from './older-schema.ts';
 import { readActions } from './read/actions.ts';
 import { PreparedReads } from './read/prepared.ts';
@@ -76,6 +77,7 @@ export default async function dataService(platform: Platform): Promise<ServiceSc
       ...compositeActions(handlers, readDeps, writeDeps, operationActions),
       ...scimActions(handlers, { read: readDeps, write: writeDeps }),
       ...userActions(handlers, database, tenants, broker),
+      ...meActions(handlers, writeDeps),
       ...connectionActions(database, tenants, log),
       ...revertActions(handlers, {
         ...writeDeps,

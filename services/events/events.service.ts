@@ -7,31 +7,75 @@ import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
 import { logFailure, warnOf } from '../../mixins/log-failure.ts';
+import { orEarlier } from '../../mixins/mutation/earlier.ts';
+import { guardedFetch } from '../../mixins/outbound.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
-import type { EventsDeps } from './deps.ts';
+import type { Delivering, EventsDeps } from './deps.ts';
 import { Relay, relayTenant } from './log/relay.ts';
 import { registerNumbers } from './numbers.ts';
 import { listEvents, streamEvents } from './read/list.ts';
+import { DELIVERIES, deliver } from './webhooks/deliver.ts';
+import { removeOldStatement } from './webhooks/delivery.sql.ts';
+import { activeStatement } from './webhooks/subscription.sql.ts';
+import {
+  createSubscription,
+  deleteSubscription,
+  getSubscription,
+  listDeliveries,
+  listSubscriptions,
+  replayEvents,
+  rotateSecret,
+  testSubscription,
+  updateSubscription,
+} from './webhooks/subscriptions.ts';
 
 /** Wake-ups may be lost, and changes of jobs send none. */
 const RELAY = periodicQueue('events.relay', { everySeconds: 20, pollSeconds: 10, firstAfterSeconds: 2 });
+const AGAIN_MS = 2_000;
+const NOT_SENT = 'Deliveries of a tenant were not queued; the next round tries again.';
 const LEFT = 'New events of a tenant have no numbers yet; the next round tries again.';
 
 /** The Moleculer schema of events: it declares and delegates. */
 export default async function eventsService(platform: Platform): Promise<ServiceSchema> {
   const { database, broker, config, jobs, log } = platform;
+  /** A job at work may have looked for the last time: it is asked for once more when it has ended. */
+  const again = new Set<string>();
+  const enqueue = async (work: Delivering): Promise<void> => {
+    const { subscriptionId } = work;
+    if ((await jobs.enqueue(DELIVERIES, work, { key: subscriptionId })) || again.has(subscriptionId)) return;
+    again.add(subscriptionId);
+    setTimeout(() => {
+      again.delete(subscriptionId);
+      jobs.enqueue(DELIVERIES, work, { key: subscriptionId }).catch(() => {}); // the next round does
+    }, AGAIN_MS).unref();
+  };
   const deps: EventsDeps = {
     database,
     sealingKeys: await sealingKeys(platform, 'cursors of events'),
     baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
+    webhooks: guardedFetch(config.webhookPrivateHosts),
+    privateHosts: config.webhookPrivateHosts,
+    numbers: { deliveries: { pending: 0, delivered: 0, hidden: 0, parked: 0 } },
+    enqueue,
+    isSuspended: async (tenantId) => (await call(broker, 'metadata.tenants.get', { tenantId }))?.suspended !== false,
     readRecords: (question) => call(broker, 'data.events.read', question),
   };
   const relay = new Relay({
     relay: (tenantId) => relayTenant(database, tenantId),
-    numbered: (tenantId) => broadcast(broker, 'gateway.streams.wake', { topics: [eventsTopic(tenantId)] }),
+    numbered: (tenantId) => {
+      broadcast(broker, 'gateway.streams.wake', { topics: [eventsTopic(tenantId)] });
+      void deliverAll(tenantId).catch((error) => warnOf(log, error, NOT_SENT, { tenantId }));
+    },
     failed: (tenantId, error) => warnOf(log, error, LEFT, { tenantId }),
   });
+  /** Queues the deliveries of the tenant's subscriptions. */
+  const deliverAll = async (tenantId: string): Promise<void> => {
+    const active = await database.shared('events', tenantId, (tx) =>
+      tx.all<{ subscriptionId: string }>(activeStatement(tenantId)),
+    );
+    for (const { subscriptionId } of active) await deps.enqueue({ tenantId, subscriptionId });
+  };
   const answer =
     <Input extends OperationCall>(
       handler: (deps: EventsDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
@@ -49,6 +93,15 @@ export default async function eventsService(platform: Platform): Promise<Service
     actions: {
       'items.list': answer(listEvents),
       'stream.get': answer(streamEvents),
+      'subscriptions.create': answer(createSubscription),
+      'subscriptions.list': answer(listSubscriptions),
+      'subscriptions.get': answer(getSubscription),
+      'subscriptions.update': answer(orEarlier(updateSubscription)),
+      'subscriptions.delete': answer(orEarlier(deleteSubscription)),
+      'subscriptions.test': answer(testSubscription),
+      'subscriptions.replay': answer(replayEvents),
+      'subscriptions.rotateSecret': answer(rotateSecret),
+      'deliveries.list': answer(listDeliveries),
     } satisfies ActionHandlers<'events', EventsActions>,
     events: {
       'events.log.written'(ctx) {
@@ -59,14 +112,20 @@ export default async function eventsService(platform: Platform): Promise<Service
       },
     } satisfies EventHandlers,
     created() {
-      registerNumbers(platform.metrics, relay);
+      registerNumbers(platform.metrics, relay, deps.numbers);
     },
     async started() {
+      await jobs.work(DELIVERIES, ({ payload, signal }) => deliver(deps, payload, signal));
       await repeatForTenants(jobs, {
         queue: RELAY,
         alsoSuspended: true,
         tenants: allTenants(broker),
-        work: (tenantId) => relay.run(tenantId),
+        work: async (tenantId) => {
+          await relay.run(tenantId);
+          // What is due again, and what a process that died has left.
+          await deliverAll(tenantId);
+          await database.shared('events', tenantId, (tx) => tx.query(removeOldStatement(tenantId)));
+        },
         failed: (tenantId, error) => warnOf(log, error, LEFT, { tenantId }),
       });
     },

@@ -6,8 +6,8 @@ import { pipeline } from 'node:stream/promises';
 /** Time without a byte in either direction; large archives take clamd some time. */
 const IDLE_MS = 600_000;
 
-/** `unchecked`: the content is larger than clamd accepts (StreamMaxLength). */
-type Verdict = 'clean' | 'harmful' | 'unchecked';
+/** `unscanned`: the content is larger than clamd accepts (StreamMaxLength). */
+type Verdict = 'clean' | 'harmful' | 'unscanned';
 
 export async function askClamd(address: NetConnectOpts, source: AsyncIterable<Uint8Array>): Promise<Verdict> {
   const socket = connect(address);
@@ -29,7 +29,7 @@ export async function askClamd(address: NetConnectOpts, source: AsyncIterable<Ui
   );
   const lost = await closed;
   // clamd closes early when the content is too large, so the reply counts before the failed write.
-  if (/^(?:stream: )?.*INSTREAM size limit exceeded/i.test(reply)) return 'unchecked';
+  if (/^(?:stream: )?.*INSTREAM size limit exceeded/i.test(reply)) return 'unscanned';
   const verdict = /^stream: (?:(OK)|.{1,500} FOUND)\0?$/.exec(reply.trimEnd());
   if (!failed && verdict) return verdict[1] ? 'clean' : 'harmful';
   throw failed ?? lost ?? new Error(`clamd answered ${JSON.stringify(reply.slice(0, 200))}.`);

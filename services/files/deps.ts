@@ -12,7 +12,7 @@ export interface FilesDeps {
   readonly database: Database;
   readonly blobs: Blobs;
   readonly jobs: Jobs;
-  /** Contents are checked before anybody can read them. */
+  /** Contents are scanned before anybody can read them. */
   readonly scans: boolean;
   readonly sealingKeys: SealingKeys;
   /** SHA-256 of complete uploads, by id, while they are read for it. */

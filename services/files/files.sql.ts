@@ -24,7 +24,7 @@ export interface FileRow {
 }
 
 const COLUMNS = `f.file_id AS "fileId", f.name, f.description, f.content_type AS "contentType", c.bytes AS size, f.sha256,
-  CASE WHEN f.checked THEN c.state ELSE 'scanning' END AS state, f.version, f.created_at AS "createdAt", f.created_by_id AS "createdById", f.updated_at AS "updatedAt",
+  CASE WHEN f.scanned THEN c.state ELSE 'scanning' END AS state, f.version, f.created_at AS "createdAt", f.created_by_id AS "createdById", f.updated_at AS "updatedAt",
   (SELECT coalesce(json_agg(json_build_object('objectApiName', a.object_api_name, 'recordId', a.record_id)), '[]')
     FROM files.attachments a WHERE a.tenant_id = f.tenant_id AND a.file_id = f.file_id) AS records`;
 
@@ -115,18 +115,18 @@ export function usageSql(tenantId: string): Statement {
 
 interface NewFile extends Pick<FileRow, 'fileId' | 'name' | 'contentType' | 'sha256'> {
   readonly userId: string;
-  /** false: it is not readable before a check of its content. */
-  readonly checked: boolean;
+  /** false: it is not readable before a scan of its content. */
+  readonly scanned: boolean;
 }
 
 export function insertFileSql(tenantId: string, file: NewFile): Statement {
-  const { fileId, name, contentType, sha256, userId, checked } = file;
+  const { fileId, name, contentType, sha256, userId, scanned } = file;
   const sql = new Sql();
   return sql.statement(`INSERT INTO files.files
-      (tenant_id, file_id, name, content_type, sha256, created_by_id, checked, check_at)
+      (tenant_id, file_id, name, content_type, sha256, created_by_id, scanned, check_at)
     VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(fileId, 'uuid')}, ${sql.bind(name, 'text')},
       ${sql.bind(contentType, 'text')}, ${sql.bind(sha256, 'text')}, ${sql.bind(userId, 'uuid')},
-      ${sql.bind(checked, 'boolean')}, now() + make_interval(days => ${LIMITS.file_unattached_days}))`);
+      ${sql.bind(scanned, 'boolean')}, now() + make_interval(days => ${LIMITS.file_unattached_days}))`);
 }
 
 export interface AttachmentCounts {

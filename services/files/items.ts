@@ -112,25 +112,32 @@ export const listFiles: Handler<'files.items.list', FilesDeps> = async (deps, re
   );
 };
 
-export const getContent: Handler<'files.content.get', FilesDeps> = async (deps, request, { path }) => {
+export const getContent: Handler<'files.content.get', FilesDeps> = async (deps, request, { path, query }) => {
   const { tenantId } = request;
   const { row } = await visibleFile(deps, request, path.fileId);
   if (row.state !== 'ready')
     throw new PlatformError(
       'FILE_QUARANTINED',
       row.state === 'scanning'
-        ? 'The file is being checked. Try again in a moment.'
+        ? 'The file is being scanned. Try again in a moment.'
         : 'The virus scanner rejected the file.',
       { details: { state: row.state } },
     );
   const parts = await deps.database.shared('files', tenantId, (tx) =>
     tx.all<PartRow>(partsSql(tenantId, { sha256: row.sha256 })),
   );
-  return {
-    body: null,
-    file: { parts, sha256: row.sha256, contentType: row.contentType },
-    headers: { 'Content-Disposition': attachment(row.name), 'Content-Security-Policy': "sandbox; default-src 'none'" },
-  };
+  const disposition = attachment(row.name);
+  const { contentType, sha256 } = row;
+  const [only, ...others] = parts;
+  const download = { contentType, disposition, validSeconds: LIMITS.file_url_seconds };
+  const url = query.redirect && only && others.length === 0 ? await deps.blobs.signedUrl?.(only.key, download) : null;
+  return url
+    ? { status: 302, headers: { Location: url }, body: null }
+    : {
+        body: null,
+        file: { parts, sha256, contentType },
+        headers: { 'Content-Disposition': disposition, 'Content-Security-Policy': "sandbox; default-src 'none'" },
+      };
 };
 
 export const updateFile: Handler<'files.items.update', FilesDeps> = async (deps, request, call) => {

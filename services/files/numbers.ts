@@ -5,10 +5,10 @@ import type { Statement } from '../../mixins/database/statement.ts';
 import { askedRow } from '../../mixins/metrics/asked-numbers.ts';
 import type { Metrics } from '../../mixins/metrics/metrics.ts';
 
-const NONE = { uploads: 0, bytes: 0, fullest: 0, unchecked: 0, oldestSeconds: 0 };
+const NONE = { uploads: 0, bytes: 0, fullest: 0, unscanned: 0, oldestSeconds: 0 };
 
 const statement = (): Statement => ({
-  text: `SELECT uploads, bytes, fullest, unchecked,
+  text: `SELECT uploads, bytes, fullest, unscanned,
     coalesce(extract(epoch FROM clock_timestamp() - oldest), 0)::float8 AS "oldestSeconds" FROM files.numbers()`,
 });
 
@@ -22,9 +22,9 @@ export function registerNumbers(metrics: Metrics, database: Database): void {
     'Part of the room for files that the tenant with the most has used.',
     () => read().fullest / LIMITS.files_of_tenant_max_bytes,
   );
-  metrics.gauge('erp_files_unchecked', 'Files of all tenants that wait for their check.', () => read().unchecked);
+  metrics.gauge('erp_files_unscanned', 'Files of all tenants that wait for their scan.', () => read().unscanned);
   metrics.gauge(
-    'erp_files_unchecked_oldest_seconds',
+    'erp_files_unscanned_oldest_seconds',
     'For how long the oldest of them has waited.',
     () => read().oldestSeconds,
   );

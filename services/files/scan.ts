@@ -1,4 +1,4 @@
-/** Checks contents before anybody can read them. Doing it twice does no harm. Source: docs/reference/files.md#checks. */
+/** Scans contents before anybody can read them. Doing it twice does no harm. Source: docs/reference/files.md#scans. */
 import type { NetConnectOpts } from 'node:net';
 import { requestId } from '../../lib/values/ids.ts';
 import type { Blobs } from '../../mixins/blobs/blobs.ts';
@@ -73,8 +73,8 @@ function concludeSql({ tenantId, sha256 }: Scan, state: Concluded['state']): Sta
     done AS (UPDATE files.contents c
       SET state = CASE WHEN c.state = 'quarantined' THEN c.state ELSE ${sql.bind(state, 'text')} END FROM before
       WHERE c.tenant_id = ${tenant} AND c.sha256 = ${content} RETURNING c.state),
-    checked AS (UPDATE files.files SET checked = true WHERE tenant_id = ${tenant} AND sha256 = ${content} AND NOT checked)
+    scanned AS (UPDATE files.files SET scanned = true WHERE tenant_id = ${tenant} AND sha256 = ${content} AND NOT scanned)
     SELECT f.file_id AS "fileId", done.state FROM files.files f, before, done
-    WHERE f.tenant_id = ${tenant} AND f.sha256 = ${content} AND (NOT f.checked OR before.state <> done.state)
+    WHERE f.tenant_id = ${tenant} AND f.sha256 = ${content} AND (NOT f.scanned OR before.state <> done.state)
     LIMIT ${EVENTS_MAX}`);
 }

@@ -89,7 +89,7 @@ export async function makeFile(
   if ('uploadId' in from) await tx.query(deleteUploadSql(tenantId, from.uploadId, userId));
   await refuseOverflow(tx, tenantId, 0);
   const fileId = uuidv7();
-  await tx.query(insertFileSql(tenantId, { fileId, name, contentType, sha256, userId, checked: !scans }));
+  await tx.query(insertFileSql(tenantId, { fileId, name, contentType, sha256, userId, scanned: !scans }));
   if (attachTo) await attach(tx, tenantId, fileId, attachTo);
   return tx.one<FileRow>(fileSql(tenantId, fileId));
 }

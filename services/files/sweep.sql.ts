@@ -19,7 +19,7 @@ export function expiredUploadsSql(tenantId: string, take: number): Statement {
 
 export type CheckedFile = Pick<FileRow, 'fileId' | 'records'>;
 
-/** Files due for the check (`check_at`) whether a record has them. The column `checked` is about the scan of contents. */
+/** Files due for the check (`check_at`) whether a record has them. */
 export function filesToCheckSql(tenantId: string, take: number): Statement {
   const sql = new Sql();
   return sql.statement(`SELECT f.file_id AS "fileId",
@@ -73,9 +73,9 @@ export function forgetBlobsSql(tenantId: string, keys: readonly string[]): State
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND key = ANY (${sql.bind(keys, 'text[]')})`);
 }
 
-/** Contents of files that have waited for their check for so long that its job may be lost. */
+/** Contents of files that have waited for their scan for so long that its job may be lost. */
 export function unscannedSql(tenantId: string, take: number): Statement {
   const sql = new Sql();
   return sql.statement(`SELECT DISTINCT sha256 FROM files.files WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
-    AND NOT checked AND created_at < now() - interval '1 hour' LIMIT ${sql.bind(take, 'int')}`);
+    AND NOT scanned AND created_at < now() - interval '1 hour' LIMIT ${sql.bind(take, 'int')}`);
 }

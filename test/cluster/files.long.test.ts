@@ -321,8 +321,15 @@ describe('files while something fails', function () {
     const saved = Object.keys(CREDENTIALS).map((name) => [name, process.env[name]] as const);
     Object.assign(process.env, CREDENTIALS);
     try {
-      const blobsInBucket = new S3Blobs({ by: 's3', bucket: 'erp', prefix: '', endpoint, region: 'eu-central-1' });
-      const jobs = { enqueue: () => assert.fail('no content waits for a check') } as never;
+      const blobsInBucket = new S3Blobs({
+        by: 's3',
+        bucket: 'erp',
+        prefix: '',
+        endpoint,
+        region: 'eu-central-1',
+        redirects: false,
+      });
+      const jobs = { enqueue: () => assert.fail('no content waits for a scan') } as never;
       await sweepTenant(
         { database: owner, blobs: blobsInBucket, jobs, referenced: () => assert.fail('no file is old') },
         tenantId,

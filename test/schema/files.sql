@@ -63,7 +63,7 @@ CREATE TABLE files.files (
   updated_at timestamp(3) with time zone DEFAULT now() NOT NULL,
   check_at timestamp(3) with time zone NOT NULL,
   unattached boolean DEFAULT true NOT NULL,
-  checked boolean DEFAULT true NOT NULL,
+  scanned boolean DEFAULT true NOT NULL,
   CONSTRAINT files_tenant_id_sha256_fkey FOREIGN KEY (tenant_id, sha256) REFERENCES files.contents(tenant_id, sha256),
   CONSTRAINT files_pkey PRIMARY KEY (tenant_id, file_id)
 );
@@ -132,7 +132,7 @@ CREATE INDEX files_content ON files.files USING btree (tenant_id, sha256);
 
 CREATE INDEX files_owner ON files.files USING btree (tenant_id, created_by_id, file_id);
 
-CREATE INDEX files_unchecked ON files.files USING btree (tenant_id, created_at) WHERE (NOT checked);
+CREATE INDEX files_unscanned ON files.files USING btree (tenant_id, created_at) WHERE (NOT scanned);
 
 CREATE INDEX uploads_expiry ON files.uploads USING btree (tenant_id, expires_at);
 
@@ -167,5 +167,5 @@ GRANT EXECUTE ON FUNCTION files.hold(uuid,uuid[]) TO svc_data;
 
 CREATE FUNCTION files.note_again() RETURNS trigger LANGUAGE plpgsql -- body 6c441251f51d
 
-CREATE FUNCTION files.numbers() RETURNS TABLE(uploads integer, bytes double precision, fullest double precision, unchecked integer, oldest timestamp with time zone) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 884cd5f3c73b
+CREATE FUNCTION files.numbers() RETURNS TABLE(uploads integer, bytes double precision, fullest double precision, unscanned integer, oldest timestamp with time zone) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body b419645dfbc0
 GRANT EXECUTE ON FUNCTION files.numbers() TO login_files;

@@ -18,8 +18,11 @@ CREATE TABLE t_tenant."User" (
   "recordTypeApiName" text,
   name text COLLATE "und-x-icu",
   active boolean,
+  "avatarFileId" uuid,
+  "dateFormat" text COLLATE "und-x-icu",
   "displayName" text COLLATE "und-x-icu",
   email text COLLATE "und-x-icu",
+  "emailDigest" text COLLATE "und-x-icu",
   "lastSignInAt" timestamp(3) with time zone,
   locale text COLLATE "und-x-icu",
   "managerId" uuid,
@@ -260,6 +263,8 @@ CREATE INDEX _audit_user ON t_tenant._audit USING btree (user_id, audit_id);
 CREATE INDEX _confirmations_expiry ON t_tenant._confirmations USING btree (expires_at);
 
 CREATE INDEX _external_ids_by_id ON t_tenant._external_ids USING btree (client_id, resource, external_id);
+
+CREATE INDEX "_i_b512d97e_avatarFileId" ON t_tenant."User" USING btree ("avatarFileId");
 
 CREATE INDEX "_i_b512d97e_createdAt" ON t_tenant."User" USING btree ("createdAt" DESC, id DESC);
 

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Database } from '../../mixins/database/database.ts';
-import { Jobs } from '../../mixins/jobs/jobs.ts';
+import { GotOn, Jobs } from '../../mixins/jobs/jobs.ts';
 import { type JobPayload, jobQueue, periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -120,6 +120,20 @@ describe('jobs', function () {
         "SELECT state::text, retry_count::int AS n FROM pgboss.job WHERE name = 'test.letters' AND state < 'completed'",
       );
     const isActive = async (): Promise<boolean> => (await states())[0]?.state === 'active';
+
+    it('begin again with all attempts when they got on before they failed', async () => {
+      const jobs = aProcess();
+      const keyed = jobQueue<Letter>('test.letters', { ...TIMES, oneForEachKey: true });
+      let times = 0;
+      await jobs.work(keyed, async () => {
+        if (++times <= TIMES.attempts) throw new GotOn('', { cause: new Error('no paper') });
+      });
+      await jobs.enqueue(keyed, { tenantId: 'a', letterId: 1 }, { key: 'letter' });
+      await until(() => times > TIMES.attempts, 30);
+      assert.deepEqual(await jobs.deadLetters(10), []);
+      const expected = 'A job of test.letters failed after it got on; it is tried again. Error: no paper';
+      assert.deepEqual(problems.splice(0), Array(TIMES.attempts).fill(expected));
+    });
 
     it('go from a process that stops to another one, as if they had not been tried', async () => {
       const stopping = aProcess();

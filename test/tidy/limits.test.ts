@@ -69,6 +69,12 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
     `${number(LIMITS.events_scan_max)} looked at`,
   ],
   'wait for events': [`${LIMITS.events_wait_seconds_max} s`],
+  'subscriptions to events': [
+    `${LIMITS.subscriptions_of_user_max} of a user`,
+    `${LIMITS.subscriptions_of_tenant_max} of a tenant`,
+    `${number(LIMITS.webhook_pending_max)} deliveries`,
+  ],
+  'events sent again': [number(LIMITS.replay_events_max)],
   'streams and waits of events': [
     `${LIMITS.event_streams_of_caller_max} of a caller`,
     `${LIMITS.event_streams_of_tenant_max} of a tenant`,
@@ -146,6 +152,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
     `${LIMITS.file_uploads_of_user_max} of a user`,
     `${LIMITS.file_uploads_of_tenant_max} of a tenant`,
     `${LIMITS.file_upload_hours} h`,
+    `| an address of the store | valid for ${LIMITS.file_url_seconds} s |`,
   ],
   'attachments without a field': [
     `${LIMITS.file_attachments_max} of a file`,

@@ -25,7 +25,6 @@ const AREAS: Readonly<Record<ConsentArea, string>> = {
 
 /** Of scopes that no operation asks for yet. */
 const RESERVED: Readonly<Record<string, ConsentText>> = {
-  'events:manage': { area: 'events', text: 'Have events sent to other systems.' },
   'notifications:read': { area: 'calendar', text: 'Read notifications.' },
   'notifications:write': { area: 'calendar', text: 'Change and send notifications.' },
 };

@@ -183,7 +183,7 @@ export interface Progress {
   readonly cursor?: string | null;
   /** The job ends with this chunk. */
   readonly ends?: {
-    readonly state: 'COMPLETED' | 'FAILED';
+    readonly state: 'COMPLETED' | 'FAILED' | 'CANCELED';
     readonly error?: BulkFailure;
     readonly sha256?: string;
   };

@@ -23,6 +23,8 @@ export interface Work {
   readonly tenantId: string;
   readonly job: JobRow;
   readonly signal: AbortSignal;
+  /** Set by advance() once rows are committed. */
+  gotOn: boolean;
 }
 
 const EVENTS: Partial<Record<BulkState, string>> = {
@@ -36,11 +38,12 @@ const EVENTS: Partial<Record<BulkState, string>> = {
  * leave the job, because it has ended or another process got further.
  */
 export async function advance(
-  { deps, tenantId, job }: Work,
+  work: Work,
   progress: Progress,
   more: (tx: Tx) => Promise<unknown> = async () => {},
 ): Promise<boolean> {
-  return deps.database.shared('bulk', tenantId, async (tx) => {
+  const { deps, tenantId, job } = work;
+  const goesOn = await deps.database.shared('bulk', tenantId, async (tx) => {
     const row = await tx.first<JobRow>(progressStatement(tenantId, job.jobId, progress));
     if (!row) return false;
     await more(tx);
@@ -55,6 +58,8 @@ export async function advance(
     }
     return row.state === 'PROCESSING';
   });
+  work.gotOn ||= progress.succeeded + progress.failed > 0;
+  return goesOn;
 }
 
 const noticeOf = ({ jobId, state, userId, objectApiName, succeeded, failed }: JobRow): Notice => ({
@@ -82,13 +87,18 @@ export function contextOf({ context }: JobRow): RequestContext {
   };
 }
 
+/** The run of an agent that started the job was canceled or has expired. */
+export class RunOver extends Error {
+  override readonly name = 'RunOver';
+}
+
 /** A job pauses for this many times the duration of its checks, which take longer the busier the platform is. */
 const PAUSE_FACTOR = 2;
 const PAUSE_MAX_MS = 2_000;
 
 /**
  * Called before each chunk: checks that the user may still do this, and pauses to give way to other work.
- * @throws PlatformError TENANT_SUSPENDED, TOKEN_REVOKED, or a refusal of permitted().
+ * @throws RunOver, or PlatformError TENANT_SUSPENDED, TOKEN_REVOKED, or a refusal of permitted().
  */
 export async function nextTurn({ deps, tenantId, job, signal }: Work): Promise<ObjectColumns> {
   signal.throwIfAborted();
@@ -100,6 +110,8 @@ export async function nextTurn({ deps, tenantId, job, signal }: Work): Promise<O
       'TOKEN_REVOKED',
       'The connection that started the job has ended, or its client is disabled.',
     );
+  const runId = context.aboutRunId;
+  if (runId !== undefined && (await deps.isRunOver(tenantId, runId))) throw new RunOver();
   const object = await permitted(deps, context, job.request);
   const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_FACTOR * (performance.now() - asked));
   deps.numbers.pausedMs += pauseMs;

@@ -5,12 +5,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { BulkFailure, BulkState } from '../../../contracts/bulk.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { GotOn } from '../../../mixins/jobs/jobs.ts';
 import type { BulkDeps, JobName } from '../deps.ts';
-import { type JobRow, lockTenantStatement, stateStatement, takeUpStatement } from '../jobs/job.sql.ts';
+import { type JobRow, lockTenantStatement, type Progress, stateStatement, takeUpStatement } from '../jobs/job.sql.ts';
 import { ATTEMPTS_MAX } from '../queue.ts';
 import { exportRecords } from './export.ts';
 import { importRows, settleChunk } from './import.ts';
-import { advance, type Work } from './turn.ts';
+import { advance, RunOver, type Work } from './turn.ts';
 
 /** Interval at which a job tries to begin while others of its tenant are at work. */
 const WAIT_MS = 1_000;
@@ -18,16 +19,16 @@ const WAIT_MS = 1_000;
 export async function workOn(deps: BulkDeps, { tenantId, jobId }: JobName, signal: AbortSignal): Promise<void> {
   const job = await takeUp(deps, { tenantId, jobId }, signal);
   if (!job) return;
-  const work = { deps, tenantId, job, signal };
+  const work: Work = { deps, tenantId, job, signal, gotOn: false };
   try {
     if (job.state === 'CANCELING') await cancelRest(work);
     else await (job.operation === 'export' ? exportRecords(work) : importRows(work));
   } catch (error) {
     // This process stops: another one continues after the last committed chunk.
     signal.throwIfAborted();
-    const failure = failureOf(error, job);
-    if (!failure) throw error;
-    await endWith(work, failure);
+    const ends = endOf(error, work.gotOn ? 0 : job.attempts);
+    if (!ends) throw work.gotOn ? new GotOn('', { cause: error }) : error;
+    await endWith(work, ends);
   }
 }
 
@@ -59,8 +60,17 @@ async function takeUp(
   }
 }
 
-/** The error with which the job fails; null: it is tried again. */
-function failureOf(error: unknown, { attempts }: JobRow): BulkFailure | null {
+type End = NonNullable<Progress['ends']>;
+
+/** How the job ends; null: it is tried again. `attempts`: those since it last got on. */
+function endOf(error: unknown, attempts: number): End | null {
+  if (error instanceof RunOver) return { state: 'CANCELED' };
+  const failure = failureOf(error, attempts);
+  return failure && { state: 'FAILED', error: failure };
+}
+
+/** The error with which the job fails; null: it is tried again. `attempts`: those since it last got on. */
+function failureOf(error: unknown, attempts: number): BulkFailure | null {
   if (error instanceof PlatformError && (!error.retryable || attempts >= ATTEMPTS_MAX)) {
     const { columns } = error.details ?? {};
     return {
@@ -73,8 +83,8 @@ function failureOf(error: unknown, { attempts }: JobRow): BulkFailure | null {
   return { code: 'INTERNAL_ERROR', message: 'The job could not go on after many attempts.' };
 }
 
-/** Fails a job after its last committed chunk. */
-async function endWith(work: Work, error: BulkFailure): Promise<void> {
+/** Ends a job after its last committed chunk. */
+async function endWith(work: Work, ends: End): Promise<void> {
   const { deps, tenantId, job } = work;
   const now = await deps.database.shared('bulk', tenantId, (tx) =>
     tx.first<{ processed: number }>({
@@ -84,5 +94,5 @@ async function endWith(work: Work, error: BulkFailure): Promise<void> {
   );
   if (!now) return;
   const from = job.operation === 'export' ? now.processed : await settleChunk(work, now.processed);
-  await advance(work, { from, succeeded: 0, failed: 0, ends: { state: 'FAILED', error } });
+  await advance(work, { from, succeeded: 0, failed: 0, ends });
 }

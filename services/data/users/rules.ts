@@ -277,6 +277,12 @@ const newAccessVersionSql = ({ unit }: Write, from: string): string =>
   `new_access_version AS (UPDATE ${unit.schema}._state SET access_version = access_version + 1
     WHERE EXISTS (SELECT FROM ${from}))`;
 
+/** Fields that neither auth nor a cached view holds; views hold locale and time zone. */
+const UNCACHED_FIELDS: ReadonlySet<string> = new Set(['dateFormat', 'emailDigest', 'avatarFileId']);
+
+const concernsViews = ({ mutation, changed }: Write): boolean =>
+  mutation !== 'update' || changed.some(({ field }) => !UNCACHED_FIELDS.has(field.apiName));
+
 export const USER_OBJECT: StandardObject = {
   changesAccess: true,
   readsEveryField: true,
@@ -289,6 +295,7 @@ export const USER_OBJECT: StandardObject = {
   fieldsOfChange: [...ASSIGNMENTS, 'managerId'],
   check,
   // A new user may stand below others, who see their records from the first one on.
-  storeSql: (write, sql, from) => [syncSql(write, sql, from), newAccessVersionSql(write, from)],
+  storeSql: (write, sql, from) =>
+    concernsViews(write) ? [syncSql(write, sql, from), newAccessVersionSql(write, from)] : [],
   committed: (deps, tenantId) => deps.usersChanged(tenantId),
 };

@@ -64,13 +64,21 @@ const SPECS: Readonly<Record<Mutation, MutationSpec>> = {
   unshare: { steps: UNSHARE_STEPS, ifMatch: false, body: 'none' },
 };
 
+/** How an operation deviates from the mutation of a record that it is. */
+interface Deviation {
+  /** The view by which it is decided. */
+  readonly seenAs: (view: View) => View;
+  readonly steps: readonly Step[];
+}
+
 /** Runs a mutation; under a run that is a dry run it is tried out. */
 export const runRecordMutation = async (
   deps: MutationDeps,
   mutation: RequestedMutation,
   request: RequestContext,
   call: MutationCall,
-): Promise<OperationReply> => mutateRecord(deps, mutation, request, call, idempotencyKey(call, request));
+  deviation?: Deviation,
+): Promise<OperationReply> => mutateRecord(deps, mutation, request, call, idempotencyKey(call, request), deviation);
 
 /** Tries a mutation out for a request that is no mutation itself. */
 export const tryRecordMutation = (
@@ -86,6 +94,7 @@ async function mutateRecord(
   request: RequestContext,
   call: MutationCall,
   key: IdempotencyKey,
+  deviation?: Deviation,
 ): Promise<OperationReply> {
   const { database } = deps.platform;
   const ifMatch = versionsOf(mutation, call);
@@ -103,10 +112,11 @@ async function mutateRecord(
     },
     (attempt) =>
       deps.tenants.withView(request.tenantId, request.userId, (current) => {
-        view = current;
-        const context: AttemptContext = { deps, request, checkOnly: key.checkOnly, attempt, ifMatch, view: current };
+        view = deviation ? deviation.seenAs(current) : current;
+        const steps = deviation?.steps;
+        const context: AttemptContext = { deps, request, checkOnly: key.checkOnly, attempt, ifMatch, view, steps };
         if (mutation !== 'upsert') return runTask(context, { mutation, call, body, external: null });
-        return upsert(database, current, call, body, (task) => runTask(context, task));
+        return upsert(database, view, call, body, (task) => runTask(context, task));
       }),
   );
 }
@@ -131,6 +141,8 @@ interface AttemptContext {
   readonly attempt: Attempt;
   readonly ifMatch: readonly string[];
   readonly view: View;
+  /** Default: those of the mutation. */
+  readonly steps?: readonly Step[] | undefined;
   /** The task is a part of a larger unit, which commits. */
   readonly part?: Pick<Write, 'place' | 'created'> & {
     /** Called with the write before its first step. */
@@ -158,7 +170,7 @@ export function runWithin(
 
 /** Runs one task, in a unit of its own where it is no part of another one. */
 async function runTask(context: AttemptContext, task: Task): Promise<OperationReply> {
-  const { deps, request, checkOnly, attempt, ifMatch, view, part } = context;
+  const { deps, request, checkOnly, attempt, ifMatch, view, steps, part } = context;
   const { mutation, call, body } = task;
   const access = visibleObject(view, call.path.objectApiName);
   const id = mutation === 'create' ? uuidv7() : (call.path['id'] ?? '').toLowerCase();
@@ -177,7 +189,7 @@ async function runTask(context: AttemptContext, task: Task): Promise<OperationRe
   };
   const reply = await attempt
     .inUnit(
-      (unit) => run(begin(unit), part?.steps),
+      (unit) => run(begin(unit), steps, part?.steps),
       (unit) => atOnce(begin(unit)),
     )
     .catch(async (error: unknown) => {
@@ -209,8 +221,11 @@ const rightsOf = memoize(({ profiles, permissionSets, roles, groups }: Snapshot)
 
 const versionOf = memoize((object: ObjectMeta): string => hash('sha256', canonicalize(object) ?? ''));
 
-async function run(write: Write, change?: (steps: readonly Step[]) => readonly Step[]): Promise<OperationReply> {
-  const { steps } = SPECS[write.mutation];
+async function run(
+  write: Write,
+  steps = SPECS[write.mutation].steps,
+  change?: (steps: readonly Step[]) => readonly Step[],
+): Promise<OperationReply> {
   const reply = await runSteps(write, change ? change(steps) : steps);
   await noteRollups(write);
   return write.unit.checkOnly && !write.unit.key.part ? passed(write, reply) : reply;

@@ -64,6 +64,11 @@ export const UPDATE_STEPS: readonly Step[] = [
   store,
 ];
 
+const OF_PERMISSION: readonly Step[] = [mayUpdate, refuseUnreached, permitStandard];
+
+/** The same for an operation that decides by itself who may change which record; the fields are those of its view. */
+export const PERMITTED_UPDATE_STEPS = UPDATE_STEPS.filter((step) => !OF_PERMISSION.includes(step));
+
 /** What can be read of an update before its record is locked. */
 export async function readUpdate(write: Write): Promise<void> {
   for (const step of BEFORE_LOCK) await step(write);

@@ -11,14 +11,14 @@ const SEQUENCE_DIGITS = 20;
  * The same for each delivery of an event. Of two copies of a database that give the same number to different events, the
  * events differ in their time and request.
  */
-function eventId(tenantId: string, { outboxId, at, type, requestId }: LogEvent): string {
+export function eventId(tenantId: string, { outboxId, at, type, requestId }: LogEvent): string {
   const hex = hash('sha256', JSON.stringify([tenantId, outboxId, at, type, requestId]));
   const variant = '89ab'[Number.parseInt(hex.slice(16, 17), 16) % 4];
   const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `${variant}${hex.slice(17, 20)}`];
   return [...parts, hex.slice(20, 32)].join('-');
 }
 
-const subjectOf = ({ type, object, recordId, data }: LogEvent): string => {
+export const subjectOf = ({ type, object, recordId, data }: LogEvent): string => {
   const about = EVENT_TYPES[type]?.about;
   return about ? `${about[0]}/${String(data[about[1]])}` : `${object}/${recordId}`;
 };

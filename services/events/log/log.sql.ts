@@ -29,6 +29,11 @@ export interface LogEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+/** Columns of LogEvent, of the outbox. */
+export const LOG_COLUMNS = `sequence, outbox_id AS "outboxId", (extract(epoch FROM at) * 1000)::bigint AS at, type, object,
+  record_id AS "recordId", record_version AS "recordVersion", user_id AS "userId", client_id AS "clientId",
+  agent_run_id AS "agentRunId", request_id AS "requestId", data`;
+
 /** There is at least one row; its event is null when there is none. */
 export type LogRow = EpochRow & {
   /** Numbers of the last event, and of the one before the oldest that is kept. */
@@ -47,9 +52,7 @@ export function logStatement(schema: string, { after, types, objects, take }: As
           head.sequence) AS oldest
       FROM ${schema}._epoch epoch CROSS JOIN ${schema}._event_head head)
     SELECT place.*, event.* FROM place LEFT JOIN LATERAL (
-      SELECT sequence, outbox_id AS "outboxId", (extract(epoch FROM at) * 1000)::bigint AS at, type, object,
-        record_id AS "recordId", record_version AS "recordVersion", user_id AS "userId", client_id AS "clientId",
-        agent_run_id AS "agentRunId", request_id AS "requestId", data
+      SELECT ${LOG_COLUMNS}
       FROM ${schema}._outbox
       WHERE sequence > ${from} AND sequence <= ${from} + ${LIMITS.events_scan_max}
         AND type = ANY(${sql.bind(types, 'text[]')})${about}

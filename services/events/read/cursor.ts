@@ -24,9 +24,9 @@ export const sealPosition = ({ epoch, sequence }: LogPosition, seal: Seal): stri
   sealPayload({ e: epoch, s: sequence } satisfies Payload, seal, PURPOSE);
 
 /** @throws PlatformError 400 CURSOR_INVALID. */
-export function openPosition(cursor: string, seal: Seal): LogPosition {
+export function openPosition(cursor: string, seal: Seal, pointer = POINTER): LogPosition {
   const payload = openPayload<Payload>(cursor, seal, PURPOSE);
-  if (!payload) throw cursorError('CURSOR_INVALID', CURSOR_MESSAGES.invalid, POINTER);
+  if (!payload) throw cursorError('CURSOR_INVALID', CURSOR_MESSAGES.invalid, pointer);
   return { epoch: payload.e, sequence: payload.s };
 }
 

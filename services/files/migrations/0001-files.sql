@@ -29,15 +29,15 @@ CREATE TABLE files.files (
   -- When to look next whether a record refers to it; `unattached`: none did when it was looked last.
   check_at      timestamptz(3) NOT NULL,
   unattached    boolean        NOT NULL DEFAULT true,
-  -- A check has ended since the file was made: it waits for one of its own, so that nobody learns that its content was there before.
-  checked       boolean        NOT NULL DEFAULT true,
+  -- A scan has ended since the file was made: it waits for one of its own, so that nobody learns that its content was there before.
+  scanned       boolean        NOT NULL DEFAULT true,
   PRIMARY KEY (tenant_id, file_id),
   FOREIGN KEY (tenant_id, sha256) REFERENCES files.contents
 );
 CREATE INDEX files_owner ON files.files (tenant_id, created_by_id, file_id);
 CREATE INDEX files_content ON files.files (tenant_id, sha256);
 CREATE INDEX files_check ON files.files (tenant_id, check_at);
-CREATE INDEX files_unchecked ON files.files (tenant_id, created_at) WHERE NOT checked;
+CREATE INDEX files_unscanned ON files.files (tenant_id, created_at) WHERE NOT scanned;
 
 -- Records that files are attached to without a field. Fields stand in the records alone.
 CREATE TABLE files.attachments (
@@ -161,11 +161,11 @@ BEGIN
   END LOOP;
 END $$;
 CREATE FUNCTION files.numbers()
-  RETURNS TABLE (uploads integer, bytes float8, fullest float8, unchecked integer, oldest timestamptz)
+  RETURNS TABLE (uploads integer, bytes float8, fullest float8, unscanned integer, oldest timestamptz)
   LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
   AS $$
     SELECT (SELECT count(*)::integer FROM files.uploads WHERE expires_at > now()),
       (SELECT coalesce(sum(u.bytes), 0)::float8 FROM files.usage u), (SELECT coalesce(max(u.bytes), 0)::float8 FROM files.usage u),
-      count(*)::integer, min(f.created_at) FROM files.files f WHERE NOT f.checked
+      count(*)::integer, min(f.created_at) FROM files.files f WHERE NOT f.scanned
   $$;
 REVOKE EXECUTE ON FUNCTION files.numbers FROM PUBLIC;

@@ -393,10 +393,14 @@ function responsesOf(
   for (const { status, description, schema, headers, example } of operation.alternatives ?? []) {
     const same = answers[status];
     const media = same?.content?.['application/json'];
-    const one = components.schema(schema);
     answers[status] = {
       ...(same ?? { headers: { ...headerReferences(STANDARD_HEADERS), ...headers } }),
       description: same ? `${same.description} ${description}` : description,
+    };
+    if (!schema) continue;
+    const one = components.schema(schema);
+    answers[status] = {
+      ...answers[status],
       content: {
         'application/json': media
           ? { ...media, schema: { anyOf: [media['schema'], one] } }

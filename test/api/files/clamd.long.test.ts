@@ -1,4 +1,4 @@
-/** Checks by a real clamd, where the machine has one (Debian: clamav-daemon), with a signature of its own and no other. */
+/** Scans by a real clamd, where the machine has one (Debian: clamav-daemon), with a signature of its own and no other. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -19,7 +19,7 @@ const program = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin']
   .map((folder) => join(folder, 'clamd'))
   .find((path) => existsSync(path));
 
-describe('checks by clamd', function () {
+describe('scans by clamd', function () {
   this.timeout(180_000);
   const folder = temporaryFolder('clamd');
   const socket = join(folder, 'socket');

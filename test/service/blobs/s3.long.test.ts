@@ -15,6 +15,7 @@ const at = (server: Server): S3Config => ({
   prefix: 'files/',
   endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
   region: 'eu-central-1',
+  redirects: false,
 });
 
 describe('Blobs in a bucket', function () {
@@ -39,6 +40,39 @@ describe('Blobs in a bucket', function () {
   });
 
   describeStore(() => new S3Blobs(at(server)));
+
+  it('have signed addresses where callers reach the bucket, and none elsewhere', async () => {
+    const blobs = new S3Blobs({ ...at(server), redirects: true });
+    const key = blobs.newKey('tenant-1');
+    const source = (async function* () {
+      yield Buffer.from('x');
+    })();
+    await blobs.write(key, source);
+    const disposition = 'attachment; filename="a.txt"';
+    const download = { contentType: 'text/plain', disposition, validSeconds: 60 };
+    const url = new URL((await blobs.signedUrl(key, download)) ?? '');
+    assert.equal(url.searchParams.get('X-Amz-Expires'), '60');
+    const answer = await fetch(url);
+    assert.deepEqual(
+      [
+        answer.status,
+        answer.headers.get('content-disposition'),
+        answer.headers.get('content-type'),
+        await answer.text(),
+      ],
+      [200, disposition, 'text/plain', 'x'],
+    );
+    for (const [name, value] of [
+      ['X-Amz-Expires', '600'],
+      ['response-content-disposition', 'inline'],
+      ['X-Amz-Signature', 'f'.repeat(64)],
+    ] as const) {
+      const other = new URL(url);
+      other.searchParams.set(name, value);
+      assert.equal((await fetch(other)).status, 403, name);
+    }
+    assert.equal(await new S3Blobs(at(server)).signedUrl(key, download), null);
+  });
 
   it('stop waiting for a store that does not answer when the signal is aborted', async () => {
     const hanging = createServer().listen(0, '127.0.0.1');

@@ -32,7 +32,7 @@ const HOST = /http:\/\/localhost:\d+/g;
 const DIGEST = /^"[\w-]{22}(?:-gzip)?"$/;
 
 /** Numbers that are measured, by the name of the member. */
-const MEASURED: Readonly<Record<string, number>> = { durationMs: 12.5, usedBytes: 72_351_744 };
+const MEASURED: Readonly<Record<string, number>> = { durationMs: 12.5, latencyMs: 143, usedBytes: 72_351_744 };
 
 type Make = (n: number) => string;
 
@@ -53,6 +53,7 @@ const OPAQUE: Readonly<Record<string, Make>> = {
   resumeCursor: cursor,
   oldestCursor: cursor,
   confirmationToken: confirmation,
+  secret: (n) => `whsec_${Buffer.from(`secret ${n}`).toString('base64')}`,
   'X-Duplicate-Confirmation': confirmation,
   connectionId: connection,
   grantId: connection,

@@ -60,6 +60,12 @@ async function discover({ recorder, stranger, sam, ada }: Company): Promise<void
   // Before anything else is paid for: units that flow back meanwhile would differ from run to run.
   await recorder.example(sam, 'me.limits.get');
   await recorder.example(sam, 'me.identity.get');
+  await recorder.example(sam, 'me.profile.get');
+  await recorder.example(sam, 'me.permissions.get', { query: { objectApiName: 'Account' } });
+  await recorder.example(sam, 'me.preferences.update', {
+    body: { dateFormat: 'dd.MM.yyyy' },
+    headers: { 'If-Match': (await sam.get('/me')).headers.get('etag')! },
+  });
   await recorder.example(sam, 'schema.objects.list');
   await recorder.example(sam, 'schema.objects.describe', { path: { objectApiName: 'Invoice__c' } });
   await recorder.example(sam, 'schema.objects.getSchema', { path: { objectApiName: 'Invoice__c' } });
@@ -292,6 +298,36 @@ async function follow({ recorder, sam }: Company): Promise<void> {
   await until(async () => (await sam.get(`/events?${new URLSearchParams(query)}`)).body.records.length === 1);
   await recorder.example(sam, 'events.items.list', { query });
   await recorder.example(sam, 'events.stream.get', { query: { cursor: oldestCursor, types: 'data.record.created' } });
+  const body = {
+    name: 'Shop',
+    url: 'https://hooks.shop.example/erp',
+    eventTypes: ['data.record.created', 'data.record.updated'],
+    objects: ['Account'],
+    ordering: 'perRecord',
+  };
+  const created = await recorder.example(sam, 'events.subscriptions.create', { body });
+  await recorder.refusal(sam, 'events.subscriptions.create', 'WEBHOOK_URL_INVALID', {
+    body: { ...body, url: 'http://hooks.shop.example/erp' },
+  });
+  const path = { subscriptionId: created.body.subscriptionId };
+  await recorder.example(sam, 'events.subscriptions.test', { path });
+  const deliveries = `/events/subscriptions/${path.subscriptionId}/deliveries`;
+  await until(async () => (await sam.get(deliveries)).body.records[0]?.attempts.length > 0);
+  await recorder.example(sam, 'events.deliveries.list', { path, query: { take: '1' } });
+  await recorder.example(sam, 'events.subscriptions.list', { query: { take: '10' } });
+  const read = await recorder.example(sam, 'events.subscriptions.get', { path });
+  const changed = await recorder.example(sam, 'events.subscriptions.update', {
+    path,
+    headers: { 'If-Match': read.headers.get('etag')! },
+    body: { state: 'paused' },
+  });
+  await recorder.example(sam, 'events.subscriptions.replay', { path, body: { onlyFailed: true } });
+  const rotated = await recorder.example(sam, 'events.subscriptions.rotateSecret', { path });
+  assert.notEqual(rotated.headers.get('etag'), changed.headers.get('etag'));
+  await recorder.example(sam, 'events.subscriptions.delete', {
+    path,
+    headers: { 'If-Match': rotated.headers.get('etag')! },
+  });
 }
 
 async function tellPeople({ recorder, ada, sam }: Company): Promise<void> {

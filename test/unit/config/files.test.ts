@@ -16,13 +16,21 @@ describe('FILES_URL', () => {
   });
 
   it('names a bucket, at Amazon or elsewhere', () => {
-    assert.deepEqual(filesOf('s3://erp'), { by: 's3', bucket: 'erp', prefix: '', endpoint: null, region: null });
-    assert.deepEqual(filesOf('s3://erp/a/b/?region=eu-central-1&endpoint=https://store.example:9000'), {
+    assert.deepEqual(filesOf('s3://erp'), {
+      by: 's3',
+      bucket: 'erp',
+      prefix: '',
+      endpoint: null,
+      region: null,
+      redirects: false,
+    });
+    assert.deepEqual(filesOf('s3://erp/a/b/?region=eu-central-1&endpoint=https://store.example:9000&redirects=true'), {
       by: 's3',
       bucket: 'erp',
       prefix: 'a/b/',
       endpoint: 'https://store.example:9000',
       region: 'eu-central-1',
+      redirects: true,
     });
   });
 
@@ -34,6 +42,7 @@ describe('FILES_URL', () => {
       's3://user:secret@erp',
       's3://erp?profile=secret',
       's3://erp?endpoint=secret',
+      's3://erp?redirects=secret',
       'file://host/secret',
     ])
       assert.throws(

@@ -1,8 +1,8 @@
-/** Jobs of agents, which confirm no duplicates: a person must have seen each. */
+/** Jobs of agents, which end with their run, and confirm no duplicates: a person must have seen each. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Api, CallOptions } from '../../support/client.ts';
-import { ended, refused, results, upload } from '../bulk/bulk.ts';
+import { ended, refused, results, upload, whileJobsWait } from '../bulk/bulk.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
 
 describe('bulk jobs of agents', function () {
@@ -43,5 +43,29 @@ describe('bulk jobs of agents', function () {
       const [{ errors }] = await results(sam, jobId);
       assert.equal(errors[0].code, 'DUPLICATE_RULE');
     }
+  });
+
+  it('are canceled when their run was canceled or has expired, and go on when it was completed', async () => {
+    const jobs: { runId: string; jobId: string }[] = [];
+    await whileJobsWait(deals.platform.database.url, async (client) => {
+      for (let i = 0; i < 3; i++) {
+        const { runId } = (await sam.post('/agent/runs', { agentKey: 'importer', goal: 'Import accounts.' })).body;
+        const inRun: CallOptions = { headers: { 'x-agent-run-id': runId } };
+        const body = { operation: 'create', objectApiName: 'Account', format: 'csv' };
+        const { jobId } = (await sam.post('/bulk/jobs', body, inRun)).body;
+        assert.equal((await upload(sam, jobId, 1, `name\nRun ${randomUUID()}\n`, inRun)).status, 201);
+        assert.equal((await sam.post(`/bulk/jobs/${jobId}/start`, undefined, inRun)).status, 202);
+        jobs.push({ runId, jobId });
+      }
+      const [canceled, expired, completed] = jobs.map(({ runId }) => runId);
+      assert.equal((await sam.post(`/agent/runs/${canceled}/cancel`)).status, 201);
+      await client.query("UPDATE agent.runs SET status = 'EXPIRED', ended_at = now() WHERE run_id = $1", [expired]);
+      assert.equal(
+        (await sam.post(`/agent/runs/${completed}/complete`, { outcome: 'succeeded', summary: 'Done.' })).status,
+        201,
+      );
+    });
+    const states = await Promise.all(jobs.map(async ({ jobId }) => (await ended(sam, jobId)).state));
+    assert.deepEqual(states, ['CANCELED', 'CANCELED', 'COMPLETED']);
   });
 });

@@ -1,4 +1,4 @@
-/** Contents are checked by clamd before anybody reads them. Source: docs/reference/files.md#checks. */
+/** Contents are scanned by clamd before anybody reads them. Source: docs/reference/files.md#scans. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -48,7 +48,7 @@ class FakeClamd {
   }
 }
 
-describe('checks of contents', () => {
+describe('scans of contents', () => {
   const clamd = new FakeClamd();
   let deals: Deals;
   let sam: Api;
@@ -69,7 +69,7 @@ describe('checks of contents', () => {
   const stateOf = async (id: string): Promise<string> => (await sam.get(`/files/${id}`)).body.state;
   const becomes = (id: string, state: string) => until(async () => (await stateOf(id)) === state);
 
-  it('let nobody read what is not checked, nor what is harmful', async () => {
+  it('let nobody read what is not scanned, nor what is harmful', async () => {
     clamd.held = true;
     const clean = await store(sam, 'clean');
     assert.equal(clean.state, 'scanning');
@@ -94,7 +94,7 @@ describe('checks of contents', () => {
     const second = await store(sam, 'twice');
     assert.equal(second.state, 'scanning');
     refused(await sam.get(`/files/${second.fileId}/content`), 422, 'FILE_QUARANTINED');
-    assert.equal((await sue.get(`/files/${first.fileId}/content`)).text, 'twice', 'checked before');
+    assert.equal((await sue.get(`/files/${first.fileId}/content`)).text, 'twice', 'scanned before');
     clamd.release();
     await becomes(second.fileId, 'ready');
     const harmful = await store(sam, EICAR);
@@ -117,7 +117,7 @@ describe('checks of contents', () => {
     await becomes(fourth.fileId, 'quarantined');
   });
 
-  it('quarantine what is too large to be checked', async () => {
+  it('quarantine what is too large to be scanned', async () => {
     const { fileId } = await store(sam, Buffer.alloc(STREAM_MAX + 1, 'x'));
     await becomes(fileId, 'quarantined');
   });

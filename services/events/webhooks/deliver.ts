@@ -1,0 +1,209 @@
+/**
+ * Delivers the events of a subscription to its receiver: a job of the queue `events.deliver`, of which there is one at a time
+ * for each subscription. What is to be sent stands in deliveries, so that a process that dies loses nothing; what it was sending is sent
+ * again. An event is read when it is sent, as the user of the subscription may know of it then. Source: docs/reference/webhooks.md.
+ */
+import type { Asker } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
+import { requestId, uuidv7 } from '../../../lib/values/ids.ts';
+import type { Tx } from '../../../mixins/database/database.ts';
+import { serviceRole, tenantRole } from '../../../mixins/database/roles.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import { jobQueue } from '../../../mixins/jobs/queue.ts';
+import { CallerSql, outboxSql, platformCaller } from '../../../mixins/mutation/audit.ts';
+import type { Delivering, EventsDeps } from '../deps.ts';
+import { eventId, subjectOf } from '../log/cloud-event.ts';
+import type { LogEvent } from '../log/log.sql.ts';
+import { visibleEvents } from '../log/visible.ts';
+import {
+  type DeliveryRow,
+  dueStatement,
+  eventsStatement,
+  type Outcome,
+  outcomeStatement,
+  type Pending,
+  pendingStatement,
+  queueStatement,
+  rangeStatement,
+  subscribedStatement,
+} from './delivery.sql.ts';
+import { isHopeless, secondsUntilRetry } from './retries.ts';
+import { openSecrets } from './secrets.ts';
+import { send, wait } from './send.ts';
+import {
+  moveStatement,
+  noteOutcomesStatement,
+  type SubscriptionRow,
+  subscriptionStatement,
+  updateStatement,
+} from './subscription.sql.ts';
+
+export const DELIVERIES = jobQueue<Delivering>('events.deliver', {
+  attempts: 3,
+  retrySeconds: 5,
+  retryMaxSeconds: 60,
+  pollSeconds: 1,
+  concurrency: 8,
+  perTenant: 4,
+  oneForEachKey: true,
+});
+
+/** Sent at a time; the next ones follow when all of them have ended. */
+const BATCH = 20;
+/** A job ends after so long, so that those of other subscriptions get their turn. */
+const TURN_MS = 60_000;
+/** What is due so soon is waited for; what is due later, the next round finds. */
+const LINGER_SECONDS = 10;
+const ASK_MS = 30_000;
+
+export async function deliver(
+  deps: EventsDeps,
+  { tenantId, subscriptionId }: Delivering,
+  signal: AbortSignal,
+): Promise<void> {
+  const until = performance.now() + TURN_MS;
+  while (!signal.aborted && performance.now() < until) {
+    if (await deps.isSuspended(tenantId)) return;
+    const row = await deps.database.shared('events', tenantId, (tx) =>
+      tx.first<SubscriptionRow>(subscriptionStatement(tenantId, subscriptionId, null)),
+    );
+    if (row?.state !== 'active') return;
+    const queued = await queueEvents(deps, tenantId, subscriptionId);
+    const sent = await sendDue(deps, tenantId, row);
+    if (queued + sent > 0) continue;
+    const { dueInSeconds } = await deps.database.shared('events', tenantId, (tx) =>
+      tx.one<Pending>(pendingStatement(tenantId, row)),
+    );
+    if (dueInSeconds === null || dueInSeconds > LINGER_SECONDS) return;
+    await wait(Math.max(50, dueInSeconds * 1_000), signal);
+  }
+}
+
+/** Makes deliveries of the events that followed, as many as may wait. Answers how many numbers it has passed. */
+function queueEvents({ database }: EventsDeps, tenantId: string, subscriptionId: string): Promise<number> {
+  return database.shared('events', tenantId, async (tx) => {
+    const row = await tx.first<SubscriptionRow>(subscriptionStatement(tenantId, subscriptionId, null, 'FOR UPDATE'));
+    if (!row) return 0;
+    const { pending } = await tx.one<Pending>(pendingStatement(tenantId, row));
+    const room = LIMITS.webhook_pending_max - pending;
+    if (room <= 0) return 0;
+    tx.actAs(tenantRole(tenantId));
+    const { schema } = tx;
+    const { last, oldest } = await tx.one<{ last: number; oldest: number }>(rangeStatement(schema));
+    // In a database that was restored, the log may end before the position.
+    const after = Math.min(Math.max(row.position, oldest), last);
+    const upTo = Math.min(last, after + room);
+    const events = upTo > after ? await tx.all<LogEvent>(subscribedStatement(schema, row, { after, upTo })) : [];
+    tx.actAs(serviceRole('events', tenantId));
+    if (events.length > 0) await tx.query(queueStatement(tenantId, subscriptionId, events.map(asDelivery), false));
+    if (upTo !== row.position) await tx.query(moveStatement(tenantId, subscriptionId, upTo));
+    return upTo - after;
+  });
+}
+
+/** A test was given the id of its delivery when it was asked for. */
+export function asDelivery(event: LogEvent): { event: LogEvent; deliveryId: string; subject: string } {
+  const { deliveryId } = event.data;
+  return { event, deliveryId: typeof deliveryId === 'string' ? deliveryId : uuidv7(), subject: subjectOf(event) };
+}
+
+/** Sends what is due, at most a batch; answers how many deliveries it has looked at. */
+async function sendDue(deps: EventsDeps, tenantId: string, row: SubscriptionRow): Promise<number> {
+  const { database } = deps;
+  const due = await database.shared('events', tenantId, (tx) =>
+    tx.all<DeliveryRow>(dueStatement(tenantId, row, BATCH)),
+  );
+  if (due.length === 0) return 0;
+  const events = await database.tenant(tenantId, (tx) =>
+    tx.all<LogEvent>(
+      eventsStatement(
+        tx.schema,
+        due.map(({ sequence }) => sequence),
+      ),
+    ),
+  );
+  const visible = await asUser(() => visibleEvents(deps, askerOf(tenantId, row), events, row.payload === 'full'));
+  if (visible === null) {
+    await database.shared('events', tenantId, (tx) => suspend(tx, tenantId, row, 'userInactive'));
+    return 0;
+  }
+  const { cutAt } = visible;
+  const texts = new Map(
+    visible.events.map(({ event, text }) => [event.sequence, { id: eventId(tenantId, event), body: text }]),
+  );
+  const secrets = openSecrets(deps, tenantId, row);
+  const looked = due.filter(({ sequence }) => cutAt === null || sequence < cutAt.sequence);
+  const outcomes = await Promise.all(
+    looked.map(async ({ sequence, deliveryId, attempts }) => {
+      const event = texts.get(sequence);
+      if (!event)
+        return { gone: false, outcome: { deliveryId, status: 'hidden', attempt: null, waitSeconds: 0 } as const };
+      const { attempt, delivered, gone, retryAfter } = await send(deps.webhooks, row.url, secrets, event);
+      const waitSeconds = delivered ? 0 : secondsUntilRetry(attempts.length + 1, retryAfter, platformTime());
+      const status = delivered ? 'delivered' : waitSeconds === null ? 'parked' : 'pending';
+      return { gone, outcome: { deliveryId, status, attempt, waitSeconds: waitSeconds ?? 0 } as const };
+    }),
+  );
+  await database.shared('events', tenantId, (tx) =>
+    conclude(
+      tx,
+      tenantId,
+      row,
+      outcomes.map(({ outcome }) => outcome),
+      outcomes.some(({ gone }) => gone),
+    ),
+  );
+  for (const { outcome } of outcomes) deps.numbers.deliveries[outcome.status]++;
+  return looked.length;
+}
+
+/** Notes the outcomes of a batch, and suspends a subscription that has no future. */
+async function conclude(
+  tx: Tx,
+  tenantId: string,
+  row: SubscriptionRow,
+  outcomes: readonly Outcome[],
+  gone: boolean,
+): Promise<void> {
+  for (const outcome of outcomes) await tx.query(outcomeStatement(tenantId, outcome));
+  const tried = outcomes.filter(({ attempt }) => attempt !== null);
+  if (tried.length === 0) return;
+  const succeeded = tried.some(({ status }) => status === 'delivered');
+  const after = await tx.first<SubscriptionRow>(
+    noteOutcomesStatement(tenantId, row.subscriptionId, { succeeded, failed: tried.length }),
+  );
+  if (gone) await suspend(tx, tenantId, row, 'gone');
+  else if (after && isHopeless(after.failingSince, platformTime())) await suspend(tx, tenantId, row, 'failing');
+}
+
+async function suspend(tx: Tx, tenantId: string, row: SubscriptionRow, reason: string): Promise<void> {
+  const { subscriptionId, name, userId } = row;
+  await tx.query(updateStatement(tenantId, subscriptionId, { state: 'suspended', reason }));
+  tx.actAs(tenantRole(tenantId));
+  const sql = new Sql();
+  const data = sql.bind(JSON.stringify({ subscriptionId, name, reason, userId }), 'jsonb');
+  const caller = new CallerSql(sql.for(platformCaller('job', requestId())));
+  await tx.query(sql.statement(outboxSql(tx.schema, caller, { type: 'events.subscription.suspended', data })));
+  tx.actAs(serviceRole('events', tenantId));
+}
+
+const askerOf = (tenantId: string, { userId, clientId }: SubscriptionRow): Asker => ({
+  requestId: requestId(),
+  tenantId,
+  userId,
+  clientId,
+  deadline: platformTime() + ASK_MS,
+});
+
+/** null: the user is not active any more, or has lost the permission to use the API. */
+async function asUser<T>(work: () => Promise<T>): Promise<T | null> {
+  try {
+    return await work();
+  } catch (error) {
+    const refused = error instanceof PlatformError && (error.status === 401 || error.status === 403);
+    if (refused && error.code !== 'TENANT_SUSPENDED') return null;
+    throw error;
+  }
+}

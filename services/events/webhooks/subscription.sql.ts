@@ -1,0 +1,166 @@
+/** The statements about subscriptions. They run as the role of the service. */
+import type { SubscriptionState } from '../../../contracts/events.ts';
+import { Sql } from '../../../mixins/database/sql.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
+import type { Signing } from './signature.ts';
+
+/** A secret, sealed. `until`: milliseconds since 1970; null: it is the newest. */
+export interface KeptSecret {
+  readonly secret: string;
+  readonly until: number | null;
+}
+
+export interface SubscriptionRow {
+  readonly subscriptionId: string;
+  readonly userId: string;
+  readonly clientId: string;
+  readonly name: string;
+  readonly url: string;
+  readonly eventTypes: readonly string[];
+  readonly objects: readonly string[];
+  readonly payload: 'thin' | 'full';
+  readonly ordering: 'none' | 'perRecord';
+  readonly signing: Signing;
+  readonly state: SubscriptionState;
+  readonly reason: string | null;
+  readonly version: number;
+  readonly secrets: readonly KeptSecret[];
+  readonly publicKey: string | null;
+  readonly position: number;
+  readonly failingSince: number | null;
+  readonly failureCount: number;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+const ms = (column: string): string => `(extract(epoch FROM ${column}) * 1000)::bigint`;
+
+const COLUMNS = `subscription_id AS "subscriptionId", user_id AS "userId", client_id AS "clientId", name, url,
+  event_types AS "eventTypes", objects, payload, ordering, signing, state, reason, version, secrets,
+  public_key AS "publicKey", position, ${ms('failing_since')} AS "failingSince", failure_count AS "failureCount",
+  ${ms('created_at')} AS "createdAt", ${ms('updated_at')} AS "updatedAt"`;
+
+/** Those that the user has made; null: of anybody. */
+export function subscriptionStatement(
+  tenantId: string,
+  subscriptionId: string,
+  userId: string | null,
+  lock = '',
+): Statement {
+  const sql = new Sql();
+  const ofUser = userId === null ? '' : ` AND user_id = ${sql.bind(userId, 'uuid')}`;
+  return sql.statement(`SELECT ${COLUMNS} FROM events.subscriptions WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+    AND subscription_id = ${sql.bind(subscriptionId, 'uuid')}${ofUser} ${lock}`);
+}
+
+export function subscriptionsStatement(
+  tenantId: string,
+  userId: string,
+  after: string | null,
+  take: number,
+): Statement {
+  const sql = new Sql();
+  const behind = after === null ? '' : ` AND subscription_id < ${sql.bind(after, 'uuid')}`;
+  return sql.statement(`SELECT ${COLUMNS} FROM events.subscriptions WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+    AND user_id = ${sql.bind(userId, 'uuid')}${behind} ORDER BY subscription_id DESC LIMIT ${take}`);
+}
+
+/** Serializes transactions that count the subscriptions of a tenant. */
+export function lockTenantStatement(tenantId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(
+    `SELECT pg_advisory_xact_lock(hashtextextended(${sql.bind(`subscriptions ${tenantId}`, 'text')}, 0))`,
+  );
+}
+
+export function countStatement(tenantId: string, userId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT count(*)::int AS "ofTenant", (count(*) FILTER (WHERE user_id = ${sql.bind(userId, 'uuid')}))::int AS "ofUser"
+    FROM events.subscriptions WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}`);
+}
+
+type Given = Pick<
+  SubscriptionRow,
+  'name' | 'url' | 'eventTypes' | 'objects' | 'payload' | 'ordering' | 'signing' | 'secrets' | 'publicKey' | 'position'
+> & { readonly subscriptionId: string; readonly userId: string; readonly clientId: string };
+
+export function insertStatement(tenantId: string, given: Given): Statement {
+  const sql = new Sql();
+  const { bind } = sql;
+  return sql.statement(`INSERT INTO events.subscriptions (tenant_id, subscription_id, user_id, client_id, name, url, event_types,
+      objects, payload, ordering, signing, secrets, public_key, position)
+    VALUES (${bind(tenantId, 'uuid')}, ${bind(given.subscriptionId, 'uuid')}, ${bind(given.userId, 'uuid')},
+      ${bind(given.clientId, 'text')}, ${bind(given.name, 'text')}, ${bind(given.url, 'text')},
+      ${bind([...given.eventTypes], 'text[]')}, ${bind([...given.objects], 'text[]')}, ${bind(given.payload, 'text')},
+      ${bind(given.ordering, 'text')}, ${bind(given.signing, 'text')}, ${bind(JSON.stringify(given.secrets), 'jsonb')},
+      ${bind(given.publicKey, 'text')}, ${bind(given.position, 'bigint')})
+    RETURNING ${COLUMNS}`);
+}
+
+type Change = Partial<
+  Pick<
+    SubscriptionRow,
+    'name' | 'url' | 'eventTypes' | 'objects' | 'payload' | 'ordering' | 'state' | 'reason' | 'secrets' | 'publicKey'
+  >
+>;
+
+const TYPES: Readonly<Record<keyof Change, readonly [column: string, type: string]>> = {
+  name: ['name', 'text'],
+  url: ['url', 'text'],
+  eventTypes: ['event_types', 'text[]'],
+  objects: ['objects', 'text[]'],
+  payload: ['payload', 'text'],
+  ordering: ['ordering', 'text'],
+  state: ['state', 'text'],
+  reason: ['reason', 'text'],
+  secrets: ['secrets', 'jsonb'],
+  publicKey: ['public_key', 'text'],
+};
+
+/** Whatever its state becomes, what has failed before does not count any more. */
+export function updateStatement(tenantId: string, subscriptionId: string, change: Change): Statement {
+  const sql = new Sql();
+  const values = new Map<string, unknown>(Object.entries(change));
+  const set = Object.entries(TYPES).flatMap(([name, [column, type]]) => {
+    const value = values.get(name);
+    if (value === undefined) return [];
+    return [`${column} = ${sql.bind(type === 'jsonb' ? JSON.stringify(value) : value, type)}`];
+  });
+  if (change.state !== undefined) set.push('failing_since = NULL', 'failure_count = 0');
+  return sql.statement(`UPDATE events.subscriptions SET ${set.join(', ')}, version = version + 1, updated_at = now()
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND subscription_id = ${sql.bind(subscriptionId, 'uuid')}
+    RETURNING ${COLUMNS}`);
+}
+
+export function deleteStatement(tenantId: string, subscriptionId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(`DELETE FROM events.subscriptions WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+    AND subscription_id = ${sql.bind(subscriptionId, 'uuid')}`);
+}
+
+/** Active ones, which may have something to send. */
+export function activeStatement(tenantId: string): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT subscription_id AS "subscriptionId" FROM events.subscriptions
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND state = 'active'`);
+}
+
+/** Notes how the attempts of a batch have ended. */
+export function noteOutcomesStatement(
+  tenantId: string,
+  subscriptionId: string,
+  { succeeded, failed }: { readonly succeeded: boolean; readonly failed: number },
+): Statement {
+  const sql = new Sql();
+  const set = succeeded
+    ? 'failing_since = NULL, failure_count = 0'
+    : `failing_since = coalesce(failing_since, now()), failure_count = failure_count + ${sql.bind(failed, 'integer')}`;
+  return sql.statement(`UPDATE events.subscriptions SET ${set} WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+    AND subscription_id = ${sql.bind(subscriptionId, 'uuid')} RETURNING ${COLUMNS}`);
+}
+
+export function moveStatement(tenantId: string, subscriptionId: string, position: number): Statement {
+  const sql = new Sql();
+  return sql.statement(`UPDATE events.subscriptions SET position = ${sql.bind(position, 'bigint')}
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND subscription_id = ${sql.bind(subscriptionId, 'uuid')}`);
+}

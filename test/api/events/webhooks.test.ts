@@ -1,0 +1,196 @@
+/** Webhooks: what a receiver gets, when it fails, and who may have what sent. */
+import assert from 'node:assert/strict';
+import { createHmac, createPublicKey, randomUUID, verify } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import pg from 'pg';
+import { type Api, api, tokenFor } from '../../support/client.ts';
+import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { until } from '../../support/until.ts';
+
+interface Received {
+  readonly path: string;
+  readonly headers: NodeJS.Dict<string | string[]>;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests assert what bodies hold, they need no types for it
+  readonly event: any;
+}
+
+describe('webhooks', function () {
+  this.timeout(90_000);
+  let platform: TestPlatform;
+  let server: Server;
+  let host: string;
+  let ada: Api;
+  let sam: Api;
+  let sql: pg.Client;
+  const received: Received[] = [];
+  /** Status by path; 204 elsewhere. */
+  const answers = new Map<string, number>();
+  before(async () => {
+    server = createServer(async (request, response) => {
+      let text = '';
+      for await (const chunk of request) text += chunk;
+      const path = request.url ?? '';
+      received.push({ path, headers: request.headers, text, event: JSON.parse(text) });
+      // An answer without an end: its beginning is enough.
+      if (path === '/long') response.writeHead(200).write('x'.repeat(64 * 1024));
+      else response.writeHead(answers.get(path) ?? 204, { location: `http://${host}/elsewhere` }).end();
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    platform = await startPlatform({ env: { WEBHOOK_PRIVATE_HOSTS: host } });
+    const as = async (user: string): Promise<Api> => api(platform.baseUrl, await tokenFor(platform.baseUrl, user));
+    [ada, sam] = await Promise.all([as('ada'), as('sam')]);
+    sql = new pg.Client({ connectionString: platform.database.url });
+    await sql.connect();
+  });
+  after(async () => {
+    await sql?.end();
+    await platform?.stop();
+    server?.close();
+  });
+
+  const subscribe = async (who: Api, path: string, more: object = {}) => {
+    const made = await who.post('/events/subscriptions', {
+      name: path,
+      url: `http://${host}${path}`,
+      eventTypes: ['data.record.created', 'data.record.updated'],
+      objects: ['Account'],
+      ...more,
+    });
+    assert.equal(made.status, 201, made.text);
+    return made.body;
+  };
+  const account = async (): Promise<{ id: string; etag: string }> => {
+    const made = await sam.post('/data/Account', { name: `Hook ${randomUUID()}` });
+    return { id: made.body.id, etag: made.headers.get('etag')! };
+  };
+  const at = (path: string, id: string): Received[] =>
+    received.filter((one) => one.path === path && one.event.data.id === id);
+  const deliveries = async (who: Api, subscriptionId: string, query = '') =>
+    (await who.get(`/events/subscriptions/${subscriptionId}/deliveries${query}`)).body.records;
+
+  it('are signed by Standard Webhooks, once in 24 hours with two secrets', async () => {
+    const { subscriptionId, secret } = await subscribe(sam, '/signed', { payload: 'full' });
+    const first = await account();
+    await until(() => at('/signed', first.id).length > 0);
+    const [one] = at('/signed', first.id);
+    const sign = (key: string, { headers, text }: Received): string =>
+      `v1,${createHmac('sha256', Buffer.from(key.replace('whsec_', ''), 'base64'))
+        .update(`${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`)
+        .digest('base64')}`;
+    assert.equal(one!.headers['webhook-signature'], sign(secret, one!));
+    assert.equal(one!.headers['webhook-id'], one!.event.id);
+    assert.equal(one!.event.data.after.name.startsWith('Hook'), true);
+    const rotated = await sam.post(`/events/subscriptions/${subscriptionId}/rotate-secret`);
+    const second = await account();
+    await until(() => at('/signed', second.id).length > 0);
+    const [two] = at('/signed', second.id);
+    assert.equal(two!.headers['webhook-signature'], `${sign(rotated.body.secret, two!)} ${sign(secret, two!)}`);
+    const [delivery] = await deliveries(sam, subscriptionId);
+    assert.deepEqual([delivery.status, delivery.attempts.length, delivery.attempts[0].status], ['delivered', 1, 204]);
+    assert.equal(JSON.stringify(await sam.get('/events/subscriptions')).includes('whsec_'), false);
+    const { rows } = await sql.query('SELECT secrets::text FROM events.subscriptions');
+    assert.doesNotMatch(JSON.stringify(rows), /whsec_/);
+  });
+
+  it('are signed with a key pair where that is asked for', async () => {
+    const { publicKey } = await subscribe(sam, '/pair', { signing: 'ed25519' });
+    const { id } = await account();
+    await until(() => at('/pair', id).length > 0);
+    const [one] = at('/pair', id);
+    const { headers, text } = one!;
+    const raw = Buffer.from(publicKey.replace('whpk_', ''), 'base64');
+    const key = createPublicKey({
+      key: Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), raw]),
+      format: 'der',
+      type: 'spki',
+    });
+    const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`;
+    const signature = String(headers['webhook-signature']).replace('v1a,', '');
+    assert.ok(verify(null, Buffer.from(signed), key, Buffer.from(signature, 'base64')));
+  });
+
+  it('are tried again, and keep the order of a record', async () => {
+    answers.set('/failing', 503);
+    const { subscriptionId } = await subscribe(sam, '/failing', { ordering: 'perRecord' });
+    const { id, etag } = await account();
+    await sam.patch(`/data/Account/${id}`, { city: 'Bonn' }, { etag });
+    await until(async () => (await deliveries(sam, subscriptionId)).length === 2);
+    await until(() => at('/failing', id).length > 0);
+    assert.deepEqual(new Set(at('/failing', id).map(({ event }) => event.type)), new Set(['data.record.created']));
+    answers.delete('/failing');
+    await sql.query('UPDATE events.deliveries SET next_at = now() WHERE subscription_id = $1', [subscriptionId]);
+    await until(() => at('/failing', id).some(({ event }) => event.type === 'data.record.updated'), 40);
+    const [updated, created] = await deliveries(sam, subscriptionId);
+    assert.deepEqual([updated.status, created.status], ['delivered', 'delivered']);
+    assert.ok(created.attempts.length > 1 && updated.attempts.length === 1);
+  });
+
+  it('read the beginning of an answer, and follow no redirect', async () => {
+    const long = await subscribe(sam, '/long');
+    answers.set('/moved', 307);
+    const moved = await subscribe(sam, '/moved');
+    await account();
+    const first = async ({ subscriptionId }: { subscriptionId: string }) => (await deliveries(sam, subscriptionId))[0];
+    await until(async () => (await first(moved))?.attempts.length > 0);
+    await until(async () => (await first(long))?.status === 'delivered');
+    assert.equal((await first(long)).attempts[0].responseHead.length, 500);
+    assert.equal((await first(moved)).attempts[0].status, 307);
+    assert.ok(!received.some(({ path }) => path === '/elsewhere'));
+  });
+
+  it('end with a receiver that is gone, and go on when they are told to', async () => {
+    answers.set('/gone', 410);
+    const { subscriptionId } = await subscribe(sam, '/gone');
+    await account();
+    const path = `/events/subscriptions/${subscriptionId}`;
+    await until(async () => (await sam.get(path)).body.state === 'suspended');
+    const read = await sam.get(path);
+    assert.equal(read.body.reason, 'gone');
+    answers.delete('/gone');
+    const active = await sam.patch(path, { state: 'active' }, { etag: read.headers.get('etag')! });
+    assert.deepEqual([active.body.state, active.body.reason], ['active', null], active.text);
+    const { id } = await account();
+    await until(() => at('/gone', id).length > 0);
+    const replayed = await sam.post(`${path}/replay`, {});
+    assert.equal(replayed.status, 202, replayed.text);
+    assert.ok(replayed.body.events >= 2);
+    await until(() => at('/gone', id).length > 1);
+    assert.equal(at('/gone', id)[0]!.headers['webhook-id'], at('/gone', id)[1]!.headers['webhook-id']);
+    const test = await sam.post(`${path}/test`);
+    assert.equal(test.status, 201, test.text);
+    await until(() => received.some((one) => one.path === '/gone' && one.event.type === 'events.subscription.tested'));
+  });
+
+  it('go to public https addresses of their own user, and nowhere else', async () => {
+    const input = { name: 'Inside', eventTypes: ['data.record.created'] };
+    for (const url of [
+      'http://shop.example',
+      'https://10.0.0.7/x',
+      'https://[::1]/',
+      'https://a:b@shop.example',
+      'nowhere',
+    ]) {
+      const reply = await sam.post('/events/subscriptions', { ...input, url });
+      assert.deepEqual([reply.status, reply.body.code], [422, 'WEBHOOK_URL_INVALID'], url);
+    }
+    const unknown = await sam.post('/events/subscriptions', {
+      ...input,
+      url: 'https://shop.example',
+      eventTypes: ['x'],
+    });
+    assert.deepEqual([unknown.status, unknown.body.code], [400, 'PARAMETER_INVALID']);
+    const { subscriptionId } = await subscribe(sam, '/own');
+    const path = `/events/subscriptions/${subscriptionId}`;
+    assert.equal((await ada.get(path)).body.code, 'SUBSCRIPTION_NOT_FOUND');
+    assert.equal((await ada.get(`${path}/deliveries`)).body.code, 'SUBSCRIPTION_NOT_FOUND');
+    assert.equal((await sam.patch(path, { state: 'paused' }, { etag: '"9"' })).body.code, 'ETAG_MISMATCH');
+    const etag = (await sam.get(path)).headers.get('etag')!;
+    assert.equal((await sam.delete(path, { etag })).status, 204);
+    assert.equal((await sam.get(path)).status, 404);
+  });
+});
