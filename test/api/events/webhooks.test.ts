@@ -125,8 +125,9 @@ describe('webhooks', function () {
     answers.delete('/failing');
     await sql.query('UPDATE events.deliveries SET next_at = now() WHERE subscription_id = $1', [subscriptionId]);
     await until(() => at('/failing', id).some(({ event }) => event.type === 'data.record.updated'), 40);
+    // The receiver has it before its answer is stored.
+    await until(async () => (await deliveries(sam, subscriptionId, '?status=delivered')).length === 2);
     const [updated, created] = await deliveries(sam, subscriptionId);
-    assert.deepEqual([updated.status, created.status], ['delivered', 'delivered']);
     assert.ok(created.attempts.length > 1 && updated.attempts.length === 1);
   });
 
