@@ -22,6 +22,8 @@ export async function relayTenant(database: Database, tenantId: string): Promise
 
 /** Tenants that one process relays at a time, on wake-ups. */
 const AT_ONCE = 2;
+/** Between two rounds of a tenant: what its writers commit meanwhile is numbered by one transaction. */
+const REST_MS = 200;
 
 interface RelayOptions {
   readonly relay: (tenantId: string) => Promise<number>;
@@ -36,6 +38,7 @@ export class Relay {
   readonly #options: RelayOptions;
   readonly #waiting = new Set<string>();
   readonly #working = new Set<string>();
+  readonly #resting = new Set<string>();
   /** Events that this process has numbered. */
   numbered = 0;
 
@@ -47,13 +50,18 @@ export class Relay {
     for (const tenantId of tenantIds) this.#waiting.add(tenantId);
     for (const tenantId of this.#waiting) {
       if (this.#working.size >= AT_ONCE) return;
-      if (this.#working.has(tenantId)) continue;
+      if (this.#working.has(tenantId) || this.#resting.has(tenantId)) continue;
       this.#waiting.delete(tenantId);
       this.#working.add(tenantId);
       void this.run(tenantId)
         .catch((error: unknown) => this.#options.failed(tenantId, error))
         .finally(() => {
           this.#working.delete(tenantId);
+          this.#resting.add(tenantId);
+          setTimeout(() => {
+            this.#resting.delete(tenantId);
+            this.wake([]);
+          }, REST_MS).unref();
           this.wake([]);
         });
     }

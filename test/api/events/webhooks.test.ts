@@ -194,4 +194,36 @@ describe('webhooks', function () {
     assert.equal((await sam.delete(path, { etag })).status, 204);
     assert.equal((await sam.get(path)).status, 404);
   });
+
+  it('are sent to nobody once their user is not active any more', async () => {
+    const mia = api(platform.baseUrl, await tokenFor(platform.baseUrl, 'mia'));
+    const { subscriptionId } = await subscribe(mia, '/inactive');
+    const { user } = (await mia.get('/identity')).body;
+    const before = await account();
+    await until(() => at('/inactive', before.id).length > 0);
+    const { headers } = await ada.get(`/data/User/${user.id}`);
+    const ended = await ada.patch(`/data/User/${user.id}`, { active: false }, { etag: headers.get('etag')! });
+    assert.equal(ended.status, 200, ended.text);
+    const after = await account();
+    const state = async () =>
+      (await sql.query('SELECT state, reason FROM events.subscriptions WHERE subscription_id = $1', [subscriptionId]))
+        .rows[0];
+    await until(async () => (await state()).state === 'suspended');
+    assert.deepEqual([(await state()).reason, at('/inactive', after.id)], ['userInactive', []]);
+  });
+
+  it('are asked for by no agent, as they outlive its run', async () => {
+    const run = await sam.post('/agent/runs', { agentKey: 'tester', goal: 'Have everything sent elsewhere.' });
+    const headers = { 'x-agent-run-id': run.body.runId };
+    const { subscriptionId } = await subscribe(sam, '/before-the-run');
+    const path = `/events/subscriptions/${subscriptionId}`;
+    const etag = (await sam.get(path)).headers.get('etag')!;
+    const body = { name: 'Elsewhere', url: `http://${host}/agent`, eventTypes: ['data.record.updated'] };
+    for (const reply of [
+      await sam.post('/events/subscriptions', body, { headers }),
+      await sam.patch(path, { url: body.url }, { etag, headers }),
+    ])
+      assert.deepEqual([reply.status, reply.body.code], [403, 'AGENT_POLICY_DENIED'], reply.text);
+    assert.equal((await sam.get(path)).headers.get('etag'), etag);
+  });
 });
