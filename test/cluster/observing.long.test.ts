@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
-import type { ServiceName } from '../../config/services.ts';
+import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import { freePort } from '../../mixins/database/embedded.ts';
 import { type Api, api, tokenFor } from '../support/client.ts';
@@ -33,13 +33,10 @@ interface Ready {
 
 describe('operator view of a cluster', function () {
   this.timeout(120_000);
+  const ALONE: readonly ServiceName[] = ['gateway', 'auth', 'data', 'metadata', 'analytics'];
   const PROCESSES: readonly (readonly ServiceName[])[] = [
-    ['gateway'],
-    ['auth'],
-    ['data'],
-    ['metadata'],
-    ['analytics'],
-    ['agent', 'mcp', 'ratelimit', 'files', 'bulk', 'events'],
+    ...ALONE.map((service) => [service]),
+    ALL_SERVICES.filter((service) => !ALONE.includes(service)),
   ];
   let nats: NatsServer;
   let database: TestDatabase;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
-import type { ServiceName } from '../../config/services.ts';
+import { ALL_SERVICES, type ServiceName } from '../../config/services.ts';
 import { tenantSchema } from '../../lib/context.ts';
 import { freePort } from '../../mixins/database/embedded.ts';
 import { type Api, api, demoPassword, tokenFor } from '../support/client.ts';
@@ -15,11 +15,10 @@ import { until } from './stage.ts';
 
 describe('traces of a cluster', function () {
   this.timeout(120_000);
+  const ALONE: readonly ServiceName[] = ['gateway', 'auth', 'data'];
   const PROCESSES: readonly (readonly ServiceName[])[] = [
-    ['gateway'],
-    ['auth'],
-    ['data'],
-    ['metadata', 'analytics', 'agent', 'mcp', 'ratelimit', 'files', 'bulk', 'events'],
+    ...ALONE.map((service) => [service]),
+    ALL_SERVICES.filter((service) => !ALONE.includes(service)),
   ];
   let nats: NatsServer;
   let database: TestDatabase;
