@@ -14,8 +14,11 @@ import { middleware, trackedContexts } from './moleculer.ts';
 
 const WATCH_MS = 50;
 const UNUSUAL_MS = 100;
-/** How long a process may take to answer, and how often it is asked meanwhile: its connection may end at any time. */
-const SILENT_MS = 600;
+/**
+ * How long a process may take to answer, which on a busy machine is more than a second when it does something for the first
+ * time, and how often it is asked meanwhile: its connection may end at any time.
+ */
+const SILENT_MS = 1_500;
 const PING_MS = 100;
 /** One that has answered is asked again after so long. */
 const TRUSTED_MS = 100;

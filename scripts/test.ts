@@ -1,7 +1,8 @@
 /**
  * `npm test`: lint, types and every suite, with the set-up they need. `npm run test:long`: the files `*.long.test.ts` of
- * every suite, and once more, on the oldest supported PostgreSQL, what depends on its version. One PostgreSQL server is
- * shared by all suites, each test file works on a database of its own. With arguments
+ * every suite. `npm run test:nightly`: the files `*.nightly.test.ts`, and once more, on the oldest supported PostgreSQL,
+ * what depends on its version. One PostgreSQL server is shared by all suites, each test file works on a database of its
+ * own. With arguments
  * (`npm test -- test/api/errors.test.ts`) only these files; TEST_POSTGRESQL=15 runs them, or everything, on another version.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -53,7 +54,7 @@ const QUEUES: readonly Queue[] = [
       { name: 'browser', needsChromium: true },
     ],
     // Many of the long tests are clusters, which are measured, too.
-    jobs: process.argv.includes('--long') ? 3 : 4,
+    jobs: process.argv.includes('--long') || process.argv.includes('--nightly') ? 3 : 4,
     needsDatabase: true,
   },
   // Each has the machine for itself: what they measure is not to be of others.
@@ -61,6 +62,8 @@ const QUEUES: readonly Queue[] = [
 ];
 /** Ends the names of files that `npm test` leaves to `npm run test:long`. */
 const LONG = '.long.test.ts';
+/** Those that `npm run test:long` leaves to `npm run test:nightly`: each takes a minute or more, most with a cluster. */
+const NIGHTLY = '.nightly.test.ts';
 /** Tests that depend on the version of PostgreSQL: roles, DDL, plans, and statements with recent features. */
 const ON_OLDEST = globSync([
   'test/service/database/{logins.long,roles}.test.ts',
@@ -231,7 +234,7 @@ function ensurePgBouncer(): void {
 
 /** Checks the suite's requirements; a suite without Chromium is skipped, any other fails. */
 function canRun(suite: Suite & { files: string[] }): boolean {
-  if (suite.files.some((file) => file.endsWith('/pooler.test.ts'))) ensurePgBouncer();
+  if (suite.files.some((file) => file.endsWith('/pooler.nightly.test.ts'))) ensurePgBouncer();
   if ((suite.needsNats && !ensureNats()) || (suite.needsPostgres && !ensurePostgres())) count(suite.name, false);
   else if (suite.needsChromium && !ensureChromium()) skipped += suite.files.length;
   else return true;
@@ -248,7 +251,10 @@ async function runOnOldest(): Promise<void> {
   await mocha(`PostgreSQL ${OLDEST_POSTGRESQL}`, ON_OLDEST.toSorted(longestFirst), 3, { TEST_DATABASE_URL: url });
 }
 
-const { values: options, positionals } = parseArgs({ options: { long: { type: 'boolean' } }, allowPositionals: true });
+const { values: options, positionals } = parseArgs({
+  options: { long: { type: 'boolean' }, nightly: { type: 'boolean' } },
+  allowPositionals: true,
+});
 const wanted = positionals.flatMap((argument) => {
   const found = globSync(argument).flatMap((path) =>
     path.endsWith('.ts') ? [path] : globSync(`${path}/**/*.test.ts`),
@@ -260,7 +266,9 @@ if (positionals.length && !wanted.length) process.exit(1);
 const filesOf = ({ name }: Suite): string[] =>
   wanted.length
     ? wanted.filter((file) => file.replaceAll('\\', '/').startsWith(`test/${name}/`))
-    : globSync(`test/${name}/**/*.test.ts`).filter((file) => file.endsWith(LONG) === Boolean(options.long));
+    : globSync(`test/${name}/**/*.test.ts`).filter(
+        (file) => file.endsWith(LONG) === Boolean(options.long) && file.endsWith(NIGHTLY) === Boolean(options.nightly),
+      );
 const queues = QUEUES.map((queue) => ({
   ...queue,
   suites: queue.suites.map((suite) => ({ ...suite, files: filesOf(suite) })).filter(({ files }) => files.length),
@@ -285,7 +293,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.once(signal, () => void close().finally(() => process.exit(1)));
 
 try {
-  if (!wanted.length && !options.long) {
+  if (!wanted.length && !options.long && !options.nightly) {
     await check('lint (biome)', 'biome', ['check', '.']);
     await check('types (tsc)', 'tsc', ['--noEmit']);
     for (const code of BROWSER_CODE)
@@ -314,7 +322,7 @@ try {
     const queued = able.flatMap((suite) => suite.files).sort(longestFirst);
     if (queued.length) await mocha(able.map(({ name }) => name).join(', '), queued, jobs, needsDatabase ? env : {});
   }
-  if (options.long && !wanted.length && !testBinaries()) await runOnOldest();
+  if (options.nightly && !wanted.length && !testBinaries()) await runOnOldest();
 } catch (error) {
   console.error(error);
   count('the test run itself', false);

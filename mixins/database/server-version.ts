@@ -2,7 +2,7 @@
 import { ConfigError } from '../../config/env.ts';
 import type { Database } from './database.ts';
 
-/** The oldest version that is supported; `npm run test:long` runs on it as well. */
+/** The oldest version that is supported; `npm run test:nightly` runs on it as well. */
 export const OLDEST_POSTGRESQL = 15;
 /** The newest version that the suites have run on: that of the embedded server. */
 export const NEWEST_POSTGRESQL = 18;
