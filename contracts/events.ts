@@ -17,7 +17,7 @@ export interface EventsEvents {
 /** Streams and waiting requests with this topic show events of the tenant. */
 export const eventsTopic = (tenantId: string): string => `events ${tenantId}`;
 
-const Payload = Type.Enum(['thin', 'full'] as const, { title: 'EventPayload', default: 'thin' });
+const Payload = Type.Enum(['thin', 'full'] as const, { title: 'EventPayload', description: 'Default: `thin`.' });
 
 const EXAMPLE_EVENT = {
   specversion: '1.0',

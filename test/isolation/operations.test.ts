@@ -139,6 +139,10 @@ describe('isolation of every operation', () => {
     });
     assert.equal(event.status, 201, event.text);
     real['eventId'] = event.body.eventId;
+    const subscription = { name: 'Isolation', url: 'https://shop.example/hooks', eventTypes: ['data.record.created'] };
+    const subscribed = await ada.post('/events/subscriptions', subscription);
+    assert.equal(subscribed.status, 201, subscribed.text);
+    real['subscriptionId'] = subscribed.body.subscriptionId;
   });
 
   after(() => platform?.stop());

@@ -23,18 +23,11 @@ const AREAS: Readonly<Record<ConsentArea, string>> = {
   other: 'Other',
 };
 
-/** Of scopes that no operation asks for yet. */
-const RESERVED: Readonly<Record<string, ConsentText>> = {
-  'notifications:read': { area: 'calendar', text: 'Read notifications.' },
-  'notifications:write': { area: 'calendar', text: 'Change and send notifications.' },
-};
-
 const UNKNOWN: ConsentText = { area: 'other', text: '' };
 
-const TEXTS: ReadonlyMap<string, ConsentText> = new Map([
-  ...Object.entries(RESERVED),
-  ...Object.values(SERVICES).flatMap(({ consent = {} }) => Object.entries(consent)),
-]);
+const TEXTS: ReadonlyMap<string, ConsentText> = new Map(
+  Object.values(SERVICES).flatMap(({ consent = {} }) => Object.entries(consent)),
+);
 
 /** Scopes of operations that the catalogue calls high: what they do is hard to undo, or decides about others. */
 const FAR_REACHING: ReadonlySet<string> = new Set(

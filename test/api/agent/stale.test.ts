@@ -218,6 +218,7 @@ describe('an approval whose request would have another effect by now', function 
   /** Nothing changes the effect of these: the request names a revision, or its whole effect. */
   const FIXED: ReadonlySet<string> = new Set([
     'me.connections.revoke',
+    'me.preferences.update',
     'analytics.dashboards.create',
     'analytics.dashboards.update',
     'analytics.dashboards.delete',

@@ -50,7 +50,7 @@ describe('the consent page', () => {
     assert.equal(scopesOn(page).length, Object.keys(SCOPES).length + 3);
     assert.equal(
       /<p class="sum">(.*?):<\/p>/.exec(page.html)?.[1],
-      '28 permissions, <strong>11 of them far-reaching</strong>',
+      '28 permissions, <strong>12 of them far-reaching</strong>',
     );
     const marked = [...page.html.matchAll(/<code>([^<]*)<\/code> <span class="mark">Far-reaching/g)].map(
       ([, one]) => one,
@@ -63,6 +63,7 @@ describe('the consent page', () => {
       'calendar:write',
       'data:delete',
       'data:write',
+      'events:manage',
       'files:write',
       'me:write',
       'metadata:deploy',
@@ -78,10 +79,10 @@ describe('the consent page', () => {
       ['agents', 2],
       ['configuration', 2],
       ['users', 1],
+      ['events', 2],
       ['calendar', 2],
       ['you', 7],
       ['audit', 1],
-      ['events', 2],
       ['away', 1],
     ]);
     for (const list of page.html.match(/<ul class="scopes"[\s\S]*?<\/ul>/g) ?? []) {

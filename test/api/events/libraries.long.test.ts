@@ -4,11 +4,13 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { CloudEvent } from 'cloudevents';
-import { Webhook } from 'standardwebhooks';
 import { type Api, api, tokenFor } from '../../support/client.ts';
 import { startPlatform, type TestPlatform } from '../../support/platform.ts';
+import { tool } from '../../support/tools.ts';
 import { until } from '../../support/until.ts';
+
+const { CloudEvent } = await import(tool('cloudevents', 'dist', 'index.js'));
+const { Webhook } = await import(tool('standardwebhooks', 'dist', 'index.js'));
 
 describe('events for the libraries of their specifications', function () {
   this.timeout(90_000);

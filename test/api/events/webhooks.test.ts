@@ -212,7 +212,7 @@ describe('webhooks', function () {
     assert.deepEqual([(await state()).reason, at('/inactive', after.id)], ['userInactive', []]);
   });
 
-  it('are asked for by no agent, as they outlive its run', async () => {
+  it('need a person where an agent asks for them, as they outlive its run', async () => {
     const run = await sam.post('/agent/runs', { agentKey: 'tester', goal: 'Have everything sent elsewhere.' });
     const headers = { 'x-agent-run-id': run.body.runId };
     const { subscriptionId } = await subscribe(sam, '/before-the-run');
@@ -223,7 +223,7 @@ describe('webhooks', function () {
       await sam.post('/events/subscriptions', body, { headers }),
       await sam.patch(path, { url: body.url }, { etag, headers }),
     ])
-      assert.deepEqual([reply.status, reply.body.code], [403, 'AGENT_POLICY_DENIED'], reply.text);
+      assert.deepEqual([reply.status, reply.body.code], [403, 'APPROVAL_REQUIRED'], reply.text);
     assert.equal((await sam.get(path)).headers.get('etag'), etag);
   });
 });

@@ -212,7 +212,7 @@ describe('specification: requests', function () {
         it('refuses a cursor that it did not issue', async () =>
           refused(
             await call(row, { query: '?cursor=abc' }),
-            ['CURSOR_INVALID', 'RUN_NOT_FOUND', 'RECORD_NOT_FOUND', 'JOB_NOT_FOUND'],
+            ['CURSOR_INVALID', 'RUN_NOT_FOUND', 'RECORD_NOT_FOUND', 'JOB_NOT_FOUND', 'SUBSCRIPTION_NOT_FOUND'],
             'abc',
           ));
     });
