@@ -54,7 +54,7 @@ const QUEUES: readonly Queue[] = [
       { name: 'browser', needsChromium: true },
     ],
     // Many of the long tests are clusters, which are measured, too.
-    jobs: process.argv.includes('--long') || process.argv.includes('--nightly') ? 3 : 4,
+    jobs: process.argv.includes('--long') || process.argv.includes('--nightly') ? 2 : 4,
     needsDatabase: true,
   },
   // Each has the machine for itself: what they measure is not to be of others.
