@@ -127,9 +127,12 @@ describe('traces of a cluster', function () {
     assert.deepEqual([sent.parentId, sent.service], [request.spanId, 'front']);
     const taken = named('data.records.create', 2);
     assert.deepEqual([taken.parentId, taken.service], [sent.spanId, 'erp-data']);
-    const statements = spans.filter(({ attributes }) => attributes['db.system.name'] === 'postgresql');
+    // Those of the relay, which the write wakes, are in the trace as well.
+    const statements = spans.filter(
+      ({ attributes, service }) => attributes['db.system.name'] === 'postgresql' && service === 'erp-data',
+    );
     const names = statements.map(({ name }) => name);
-    for (const { parentId, service } of statements) assert.deepEqual([parentId, service], [taken.spanId, 'erp-data']);
+    for (const { parentId } of statements) assert.equal(parentId, taken.spanId);
     assert.ok(names.length > 0);
     for (const name of names) assert.match(name, /^[A-Z]+( [\w.]+)?$/);
     for (const span of spans) assert.ok(span.start <= span.end && span.start >= request.start - 5, span.name);
