@@ -454,9 +454,8 @@ export function walkGuides(): void {
     this.timeout(300_000);
     assert.ok(walked.size > 9);
     const files = await readdir(folder);
-    // Others each time.
-    const some = [...walked].toSorted(() => Math.random() - 0.5).slice(0, 4);
-    for (const [name, { more, refusals }] of some) assert.deepEqual(codes(await walk(name, more)), refusals, name);
+    for (const [name, { more, refusals }] of [...walked].reverse())
+      assert.deepEqual(codes(await walk(name, more)), refusals, name);
     assert.deepEqual(await readdir(folder), files);
   });
 }

@@ -390,17 +390,21 @@ function responsesOf(
         : {}),
     },
   };
+  const responses: Record<string, ResponseObject | Json> = answers;
   for (const { status, description, schema, headers, example } of operation.alternatives ?? []) {
     const same = answers[status];
     const media = same?.content?.['application/json'];
-    answers[status] = {
+    const answer = {
       ...(same ?? { headers: { ...headerReferences(STANDARD_HEADERS), ...headers } }),
       description: same ? `${same.description} ${description}` : description,
     };
-    if (!schema) continue;
+    if (!schema) {
+      responses[status] = { ...components.add('responses', statusName(status), answer), description };
+      continue;
+    }
     const one = components.schema(schema);
     answers[status] = {
-      ...answers[status],
+      ...answer,
       content: {
         'application/json': media
           ? { ...media, schema: { anyOf: [media['schema'], one] } }
@@ -408,7 +412,6 @@ function responsesOf(
       },
     };
   }
-  const responses: Record<string, ResponseObject | Json> = answers;
   const isFile = response.kind === 'file';
   if (isFile) responses['206'] = { ...answers[response.status], description: 'The bytes that Range asks for.' };
   if (

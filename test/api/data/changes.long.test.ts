@@ -603,7 +603,7 @@ describe('following the changes of an object', () => {
     Promise.all([sam, sue, mia, ada].flatMap((who) => OBJECTS.map((object) => follow(who, object))));
 
   it('keeps the copies of all users equal to their lists, whatever is changed', async function () {
-    this.timeout(300_000);
+    this.timeout(120_000);
     const seed = Number(process.env['SEED'] ?? randomInt(2 ** 31));
     const random = randomFrom(seed);
     const ids: Record<ObjectName, string[]> = { Deal__c: [], DealLine__c: [] };
@@ -627,7 +627,7 @@ describe('following the changes of an object', () => {
   });
 
   it('misses nothing while many users write and many follow', async function () {
-    this.timeout(300_000);
+    this.timeout(120_000);
     const seed = Number(process.env['SEED'] ?? randomInt(2 ** 31));
     const ids: Record<ObjectName, string[]> = { Deal__c: [], DealLine__c: [] };
     const shares: string[][] = [];
