@@ -14,11 +14,9 @@ import { middleware, trackedContexts } from './moleculer.ts';
 
 const WATCH_MS = 50;
 const UNUSUAL_MS = 100;
-/**
- * How long a process may take to answer, which on a busy machine is more than a second when it does something for the first
- * time, and how often it is asked meanwhile: its connection may end at any time.
- */
+/** A process that does not answer for so long is lost. On a busy machine one is silent for a second when it first does something. */
 const SILENT_MS = 1_500;
+/** Interval at which it is asked meanwhile: its connection may end at any time. */
 const PING_MS = 100;
 /** One that has answered is asked again after so long. */
 const TRUSTED_MS = 100;

@@ -30,13 +30,5 @@ export default function mcpService({ metrics, broker, log }: Platform): ServiceS
     created() {
       documents.register(metrics);
     },
-    /** The first answer takes much longer than the next: no caller is to wait for it. */
-    async started() {
-      const body = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/list"}');
-      const headers = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
-      const request = { requestId: 'start', gateway: '', ticket: '', baseUrl: 'http://localhost', headers, body };
-      const run = () => Promise.reject(new Error('A list of tools runs no operation.'));
-      await answer({ request, run, onError: () => {} }, documents);
-    },
   };
 }
