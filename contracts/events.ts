@@ -192,6 +192,18 @@ const SubscriptionWithSecret = Type.Object(
 );
 
 const DELIVERY_STATUSES = ['pending', 'delivered', 'hidden', 'parked'] as const;
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+const DeliveryAttempt = Type.Object(
+  {
+    at: Type.String({ format: 'date-time' }),
+    status: nullable(Type.Integer({ description: 'Status of the answer; null: there was none.' })),
+    latencyMs: Type.Integer(),
+    responseHead: nullable(Type.String({ description: 'The beginning of the answer.' })),
+    failure: nullable(Type.String()),
+  },
+  { title: 'DeliveryAttempt' },
+);
+export type DeliveryAttempt = Readonly<Static<typeof DeliveryAttempt>>;
 const Delivery = Type.Object(
   {
     deliveryId: Type.String({ format: 'uuid' }),
@@ -202,18 +214,7 @@ const Delivery = Type.Object(
       title: 'DeliveryStatus',
       description: '`hidden`: the user may not know of the event. `parked`: the last attempt has failed.',
     }),
-    attempts: Type.Array(
-      Type.Object(
-        {
-          at: Type.String({ format: 'date-time' }),
-          status: nullable(Type.Integer({ description: 'Status of the answer; null: there was none.' })),
-          latencyMs: Type.Integer(),
-          responseHead: nullable(Type.String({ description: 'The beginning of the answer.' })),
-          failure: nullable(Type.String()),
-        },
-        { title: 'DeliveryAttempt' },
-      ),
-    ),
+    attempts: Type.Array(DeliveryAttempt),
     nextAttemptAt: nullable(Type.String({ format: 'date-time' })),
     createdAt: Type.String({ format: 'date-time' }),
   },

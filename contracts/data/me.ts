@@ -7,7 +7,7 @@ import { KEY_ERRORS } from './rows.ts';
 
 const uuid = Type.String({ format: 'uuid' });
 
-/** What `GET /identity` and `GET /me` say of the user. */
+/** Properties of the user that `GET /identity` and `GET /me` share. */
 export const USER_PROPERTIES = {
   id: uuid,
   username: Type.String(),

@@ -25,13 +25,13 @@ export interface Blobs {
   /** Succeeds also when the blob does not exist. */
   remove(key: string): Promise<void>;
   /**
-   * An address of the store at which anybody reads the blob for a while, as an attachment. Absent, or null: there is none,
-   * because the store is not reached by callers, or holds other bytes than the content.
+   * Makes an address of the store from which whoever has it can download the blob for a while. Absent, or null: there is
+   * none, because callers cannot reach the store, or it holds encrypted bytes.
    */
   signedUrl?(key: string, download: Download): Promise<string | null>;
 }
 
-/** What the store is made to say about a content. */
+/** Headers that the store sends with a content, and how long its address is valid. */
 export interface Download {
   readonly contentType: string;
   /** Content-Disposition. */

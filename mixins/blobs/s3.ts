@@ -108,7 +108,7 @@ export class S3Blobs implements Blobs {
       ResponseContentDisposition: disposition,
       ResponseCacheControl: 'private, no-store',
     });
-    // Signing asks nobody but, now and then, the source of the credentials.
+    // Signing sends no request to the store; credentials that have expired are renewed.
     return ofStore(getSignedUrl(this.#client, command, { expiresIn: validSeconds }));
   }
 

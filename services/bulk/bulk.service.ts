@@ -1,6 +1,7 @@
 import type { ServiceSchema } from 'moleculer';
 import type { BulkActions } from '../../contracts/bulk.ts';
 import { type ActionContext, type ActionHandlers, call, emit } from '../../contracts/call.ts';
+import { suspensionOf } from '../../contracts/tenants.ts';
 import { type RequestContext, requestContext } from '../../lib/context.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import type { OperationReply } from '../../lib/operation.ts';
@@ -48,7 +49,7 @@ export default async function bulkService(platform: Platform): Promise<ServiceSc
       const status = (await call(broker, 'agent.runs.state', { tenantId, runId }))?.status ?? 'EXPIRED';
       return status === 'CANCELED' || status === 'EXPIRED';
     },
-    isSuspended: async (tenantId) => (await call(broker, 'metadata.tenants.get', { tenantId }))?.suspended !== false,
+    isSuspended: suspensionOf(broker),
   };
   const answer =
     <Input>(handler: (deps: BulkDeps, request: RequestContext, input: Input) => Promise<OperationReply>) =>

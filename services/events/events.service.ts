@@ -1,7 +1,7 @@
 import type { ServiceSchema } from 'moleculer';
 import { type ActionContext, type ActionHandlers, broadcast, call, type EventHandlers } from '../../contracts/call.ts';
 import { type EventsActions, eventsTopic } from '../../contracts/events.ts';
-import { allTenants } from '../../contracts/tenants.ts';
+import { allTenants, suspensionOf } from '../../contracts/tenants.ts';
 import { type RequestContext, requestContext } from '../../lib/context.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
@@ -11,13 +11,13 @@ import { orEarlier } from '../../mixins/mutation/earlier.ts';
 import { guardedFetch } from '../../mixins/outbound.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
-import type { Delivering, EventsDeps } from './deps.ts';
+import type { EventsDeps } from './deps.ts';
 import { Relay, relayTenant } from './log/relay.ts';
 import { registerNumbers } from './numbers.ts';
 import { listEvents, streamEvents } from './read/list.ts';
-import { DELIVERIES, deliver } from './webhooks/deliver.ts';
+import { deliver } from './webhooks/deliver.ts';
 import { removeOldStatement } from './webhooks/delivery.sql.ts';
-import { activeStatement } from './webhooks/subscription.sql.ts';
+import { DELIVERIES, DeliveryQueue } from './webhooks/queue.ts';
 import {
   createSubscription,
   deleteSubscription,
@@ -32,24 +32,13 @@ import {
 
 /** Wake-ups may be lost, and changes of jobs send none. */
 const RELAY = periodicQueue('events.relay', { everySeconds: 20, pollSeconds: 10, firstAfterSeconds: 2 });
-const AGAIN_MS = 2_000;
 const NOT_SENT = 'Deliveries of a tenant were not queued; the next round tries again.';
 const LEFT = 'New events of a tenant have no numbers yet; the next round tries again.';
 
 /** The Moleculer schema of events: it declares and delegates. */
 export default async function eventsService(platform: Platform): Promise<ServiceSchema> {
   const { database, broker, config, jobs, log } = platform;
-  /** A job at work may have looked for the last time: it is asked for once more when it has ended. */
-  const again = new Set<string>();
-  const enqueue = async (work: Delivering): Promise<void> => {
-    const { subscriptionId } = work;
-    if ((await jobs.enqueue(DELIVERIES, work, { key: subscriptionId })) || again.has(subscriptionId)) return;
-    again.add(subscriptionId);
-    setTimeout(() => {
-      again.delete(subscriptionId);
-      jobs.enqueue(DELIVERIES, work, { key: subscriptionId }).catch(() => {}); // the next round does
-    }, AGAIN_MS).unref();
-  };
+  const deliveries = new DeliveryQueue(jobs, database);
   const deps: EventsDeps = {
     database,
     sealingKeys: await sealingKeys(platform, 'cursors of events'),
@@ -57,25 +46,18 @@ export default async function eventsService(platform: Platform): Promise<Service
     webhooks: guardedFetch(config.webhookPrivateHosts),
     privateHosts: config.webhookPrivateHosts,
     numbers: { deliveries: { pending: 0, delivered: 0, hidden: 0, parked: 0 } },
-    enqueue,
-    isSuspended: async (tenantId) => (await call(broker, 'metadata.tenants.get', { tenantId }))?.suspended !== false,
+    deliveries,
+    isSuspended: suspensionOf(broker),
     readRecords: (question) => call(broker, 'data.events.read', question),
   };
   const relay = new Relay({
     relay: (tenantId) => relayTenant(database, tenantId),
     numbered: (tenantId) => {
       broadcast(broker, 'gateway.streams.wake', { topics: [eventsTopic(tenantId)] });
-      void deliverAll(tenantId).catch((error) => warnOf(log, error, NOT_SENT, { tenantId }));
+      void deliveries.addTenant(tenantId).catch((error) => warnOf(log, error, NOT_SENT, { tenantId }));
     },
     failed: (tenantId, error) => warnOf(log, error, LEFT, { tenantId }),
   });
-  /** Queues the deliveries of the tenant's subscriptions. */
-  const deliverAll = async (tenantId: string): Promise<void> => {
-    const active = await database.shared('events', tenantId, (tx) =>
-      tx.all<{ subscriptionId: string }>(activeStatement(tenantId)),
-    );
-    for (const { subscriptionId } of active) await deps.enqueue({ tenantId, subscriptionId });
-  };
   const answer =
     <Input extends OperationCall>(
       handler: (deps: EventsDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
@@ -122,8 +104,8 @@ export default async function eventsService(platform: Platform): Promise<Service
         tenants: allTenants(broker),
         work: async (tenantId) => {
           await relay.run(tenantId);
-          // What is due again, and what a process that died has left.
-          await deliverAll(tenantId);
+          // Deliveries may be due again, or were left by a process that died.
+          await deliveries.addTenant(tenantId);
           await database.shared('events', tenantId, (tx) => tx.query(removeOldStatement(tenantId)));
         },
         failed: (tenantId, error) => warnOf(log, error, LEFT, { tenantId }),

@@ -98,8 +98,6 @@ export const presentFile = (row: FileRow, records: readonly FileRecord[]): FileB
   updatedAt: time(row.updatedAt),
 });
 
-export const etagOf = ({ version }: Pick<FileRow, 'version'>): string => `"${version.toString(36)}"`;
-
 /** A new attachment, as the caller sees it: they can change the record, or could not have attached the file. */
 export const attachedTo = (row: Pick<FileRow, 'fileId'>, target: FileRow['records'][number]): FileRecord => ({
   fileId: row.fileId,

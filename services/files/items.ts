@@ -7,14 +7,13 @@ import type { OperationReply } from '../../lib/operation.ts';
 import { listPage } from '../../lib/query/list-page.ts';
 import { parseListQuery } from '../../lib/query/parse.ts';
 import { platformTime } from '../../lib/values/clock.ts';
-import { strongEtags } from '../../lib/values/etags.ts';
 import { sealFor } from '../../lib/values/sealed.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import { earlierReply } from '../../mixins/mutation/earlier.ts';
 import type { Unit } from '../../mixins/mutation/unit.ts';
+import { etagOf, requireVersion } from '../../mixins/mutation/version.ts';
 import {
   attachedTo,
-  etagOf,
   fileNotFound,
   presentFile,
   recordInQuery,
@@ -211,9 +210,7 @@ export const deleteFile: Handler<'files.items.delete', FilesDeps> = async (deps,
 async function lockedFile({ tx, request }: Unit, fileId: string, ifMatch: string): Promise<FileRow> {
   const row = await tx.first<FileRow>(fileSql(request.tenantId, fileId, true));
   if (!row) throw fileNotFound();
-  const currentETag = etagOf(row);
-  if (!strongEtags(ifMatch)?.includes(currentETag))
-    throw new PlatformError('ETAG_MISMATCH', 'The file has changed since it was read.', { details: { currentETag } });
+  requireVersion(row, ifMatch, 'file');
   return row;
 }
 

@@ -1,5 +1,6 @@
 /** Statements that read runs as they are at this moment: what has passed its time is over, whatever is written down. */
 import type { AgentRun, RunStatus } from '../../../contracts/agent.ts';
+import { namedLockStatement } from '../../../mixins/database/named-lock.sql.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
@@ -139,12 +140,7 @@ export interface ActiveRuns {
 }
 
 /** Lets one of those who begin runs in a tenant count them at a time, until its transaction ends. */
-export function lockActiveRunsStatement(tenantId: string): Statement {
-  const sql = new Sql();
-  return sql.statement(
-    `SELECT pg_advisory_xact_lock(hashtextextended(${sql.bind(`agent.runs ${tenantId}`, 'text')}, 0))`,
-  );
-}
+export const lockActiveRunsStatement = (tenantId: string): Statement => namedLockStatement(`agent.runs ${tenantId}`);
 
 export function activeRunsStatement(tenantId: string, userId: string): Statement {
   const sql = new Sql();

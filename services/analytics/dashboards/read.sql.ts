@@ -1,5 +1,6 @@
 /** Statements that find dashboards. All of them decide in the same way who reaches which. */
 import type { DashboardShare } from '../../../contracts/analytics.ts';
+import { namedLockStatement } from '../../../mixins/database/named-lock.sql.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import type { DashboardContent } from '../models/dashboard-version.ts';
@@ -112,12 +113,7 @@ export function countDashboardsSql(tenantId: string, ownerId: string): Statement
 }
 
 /** Lets one transaction of a tenant at a time make dashboards, until its end. */
-export function lockTenantSql(tenantId: string): Statement {
-  const sql = new Sql();
-  return sql.statement(
-    `SELECT pg_advisory_xact_lock(hashtextextended(${sql.bind(`dashboards ${tenantId}`, 'text')}, 0))`,
-  );
-}
+export const lockTenantSql = (tenantId: string): Statement => namedLockStatement(`dashboards ${tenantId}`);
 
 /** The same for texts that differ in case only, whatever the locale of the database; it also orders as people do. */
 const caseless = (text: string): string => `lower(${text} COLLATE "und-x-icu")`;

@@ -8,6 +8,7 @@ import {
 } from '../../../contracts/bulk.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { LIMITS } from '../../../lib/limits.ts';
+import { namedLockStatement } from '../../../mixins/database/named-lock.sql.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 
@@ -81,10 +82,7 @@ const EXPIRES = `now() + make_interval(days => ${LIMITS.bulk_retention_days})`;
 const BLOB = 'b.blob_key AS key, b.number, b.bytes, b.rows, b.sha256';
 
 /** Serializes transactions that count jobs or stored bytes of a tenant. */
-export function lockTenantStatement(tenantId: string): Statement {
-  const sql = new Sql();
-  return sql.statement(`SELECT pg_advisory_xact_lock(hashtextextended(${sql.bind(`bulk ${tenantId}`, 'text')}, 0))`);
-}
+export const lockTenantStatement = (tenantId: string): Statement => namedLockStatement(`bulk ${tenantId}`);
 
 export function countJobsStatement({ tenantId, userId }: Owner): Statement {
   const sql = new Sql();

@@ -173,8 +173,6 @@ const moment = (local: string, timezone: string | null): Moment =>
 const instanceId = ({ eventId, startTimezone }: EventRow, original: string): string =>
   `${eventId}_${compactOf(wallOf(original), startTimezone === null)}`;
 
-export const etagOf = ({ version }: Pick<EventRow, 'version'>): string => `"${version.toString(36)}"`;
-
 /** The event as callers read it. `sight`: `time` shows nothing but when. */
 export function present(
   event: EventRow,

@@ -1,8 +1,9 @@
 /** Calendars, and single events as callers see them. */
 import type { Handler } from '../../../contracts/operations.ts';
+import { etagOf } from '../../../mixins/mutation/version.ts';
 import type { CalendarDeps } from '../deps.ts';
 import { visibleEvent } from './access.ts';
-import { etagOf, present } from './event.ts';
+import { present } from './event.ts';
 
 export const listCalendars: Handler<'calendar.calendars.list', CalendarDeps> = async (deps, { tenantId, userId }) => {
   const { timezone } = await deps.access({ tenantId, userId });

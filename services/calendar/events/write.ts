@@ -6,11 +6,11 @@ import { PlatformError, violation } from '../../../lib/errors/platform-error.ts'
 import { LIMITS } from '../../../lib/limits.ts';
 import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
-import { strongEtags } from '../../../lib/values/etags.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
+import { etagOf, requireVersion } from '../../../mixins/mutation/version.ts';
 import type { CalendarDeps } from '../deps.ts';
 import { bounded, moved, type Recurrence, remaining, timesOf, truncated } from '../recurrence/rule.ts';
 import { localOf, wallOf } from '../recurrence/times.ts';
@@ -18,7 +18,6 @@ import { eventNotFound, nameIn, requireRecord, takesPart, visibleEvent } from '.
 import {
   asItself,
   type EventRow,
-  etagOf,
   hasTime,
   type Instance,
   instanceAt,
@@ -166,9 +165,7 @@ async function target(unit: Unit, id: string, ifMatch: string, scope: Scope | un
   const { eventId, original } = nameIn(id);
   const event = await tx.first<EventRow>(eventSql(request.tenantId, eventId, true));
   if (!event || event.calendarId !== request.userId) throw eventNotFound();
-  const currentETag = etagOf(event);
-  if (!strongEtags(ifMatch)?.includes(currentETag))
-    throw new PlatformError('ETAG_MISMATCH', 'The event has changed since it was read.', { details: { currentETag } });
+  requireVersion(event, ifMatch, 'event');
   if (original === null) {
     if (event.recurrence && scope !== undefined && scope !== 'series') throw scopeInvalid();
     return { event, original, scope: 'series' };

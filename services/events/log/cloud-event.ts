@@ -7,6 +7,9 @@ import type { LogEvent } from './log.sql.ts';
 
 const SEQUENCE_DIGITS = 20;
 
+/** The number of an event in its log, whose texts sort as the numbers do. */
+export const sequenceText = (sequence: number): string => String(sequence).padStart(SEQUENCE_DIGITS, '0');
+
 /**
  * The same for each delivery of an event. Of two copies of a database that give the same number to different events, the
  * events differ in their time and request.
@@ -35,7 +38,7 @@ export function cloudEventText(tenantId: string, baseUrl: string, event: LogEven
     time: new Date(event.at).toISOString(),
     datacontenttype: 'application/json',
     dataschema: `${documentsUrl(baseUrl)}/events/${event.type}.json`,
-    sequence: String(event.sequence).padStart(SEQUENCE_DIGITS, '0'),
+    sequence: sequenceText(event.sequence),
     partitionkey: subject,
   };
   return `${JSON.stringify(attributes).slice(0, -1)},"data":${data}}`;

@@ -29,8 +29,15 @@ export interface LogEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+/** SQL: milliseconds since 1970 of a timestamptz. */
+export const milliseconds = (column: string): string => `(extract(epoch FROM ${column}) * 1000)::bigint`;
+
+/** SQL: the number before the oldest event that is kept; `head` is a row of _event_head. */
+export const oldestSql = (schema: string): string =>
+  `coalesce((SELECT sequence - 1 FROM ${schema}._outbox WHERE sequence > 0 ORDER BY sequence LIMIT 1), head.sequence)`;
+
 /** Columns of LogEvent, of the outbox. */
-export const LOG_COLUMNS = `sequence, outbox_id AS "outboxId", (extract(epoch FROM at) * 1000)::bigint AS at, type, object,
+export const LOG_COLUMNS = `sequence, outbox_id AS "outboxId", ${milliseconds('at')} AS at, type, object,
   record_id AS "recordId", record_version AS "recordVersion", user_id AS "userId", client_id AS "clientId",
   agent_run_id AS "agentRunId", request_id AS "requestId", data`;
 
@@ -48,8 +55,7 @@ export function logStatement(schema: string, { after, types, objects, take }: As
   const about = objects === null ? '' : ` AND object = ANY(${sql.bind(objects, 'text[]')})`;
   return sql.statement(`WITH place AS MATERIALIZED (
       SELECT ${epochColumns(schema)}, head.sequence AS last,
-        coalesce((SELECT sequence - 1 FROM ${schema}._outbox WHERE sequence > 0 ORDER BY sequence LIMIT 1),
-          head.sequence) AS oldest
+        ${oldestSql(schema)} AS oldest
       FROM ${schema}._epoch epoch CROSS JOIN ${schema}._event_head head)
     SELECT place.*, event.* FROM place LEFT JOIN LATERAL (
       SELECT ${LOG_COLUMNS}

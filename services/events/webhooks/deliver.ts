@@ -11,9 +11,8 @@ import { requestId, uuidv7 } from '../../../lib/values/ids.ts';
 import type { Tx } from '../../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../../mixins/database/roles.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
-import { jobQueue } from '../../../mixins/jobs/queue.ts';
 import { CallerSql, outboxSql, platformCaller } from '../../../mixins/mutation/audit.ts';
-import type { Delivering, EventsDeps } from '../deps.ts';
+import type { EventsDeps } from '../deps.ts';
 import { eventId, subjectOf } from '../log/cloud-event.ts';
 import type { LogEvent } from '../log/log.sql.ts';
 import { visibleEvents } from '../log/visible.ts';
@@ -29,6 +28,7 @@ import {
   rangeStatement,
   subscribedStatement,
 } from './delivery.sql.ts';
+import type { Delivering } from './queue.ts';
 import { isHopeless, secondsUntilRetry } from './retries.ts';
 import { openSecrets } from './secrets.ts';
 import { send, wait } from './send.ts';
@@ -40,21 +40,11 @@ import {
   updateStatement,
 } from './subscription.sql.ts';
 
-export const DELIVERIES = jobQueue<Delivering>('events.deliver', {
-  attempts: 3,
-  retrySeconds: 5,
-  retryMaxSeconds: 60,
-  pollSeconds: 1,
-  concurrency: 8,
-  perTenant: 4,
-  oneForEachKey: true,
-});
-
 /** Sent at a time; the next ones follow when all of them have ended. */
 const BATCH = 20;
 /** A job ends after so long, so that those of other subscriptions get their turn. */
 const TURN_MS = 60_000;
-/** What is due so soon is waited for; what is due later, the next round finds. */
+/** A job waits for what is due so soon; the next round finds what is due later. */
 const LINGER_SECONDS = 10;
 const ASK_MS = 30_000;
 

@@ -1,20 +1,10 @@
 /** The statements about deliveries. They run as the role of the service, but for those that read the log. */
+import type { DeliveryAttempt, DeliveryStatus } from '../../../contracts/events.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { LOG_COLUMNS, type LogEvent } from '../log/log.sql.ts';
+import { LOG_COLUMNS, type LogEvent, milliseconds, oldestSql } from '../log/log.sql.ts';
 import type { SubscriptionRow } from './subscription.sql.ts';
-
-export interface Attempt {
-  readonly at: string;
-  /** Status of the answer; null: there was none. */
-  readonly status: number | null;
-  readonly latencyMs: number;
-  readonly responseHead: string | null;
-  readonly failure: string | null;
-}
-
-export type DeliveryStatus = 'pending' | 'delivered' | 'hidden' | 'parked';
 
 export interface DeliveryRow {
   readonly deliveryId: string;
@@ -22,13 +12,13 @@ export interface DeliveryRow {
   readonly eventType: string;
   readonly subject: string;
   readonly status: DeliveryStatus;
-  readonly attempts: readonly Attempt[];
+  readonly attempts: readonly DeliveryAttempt[];
   readonly nextAt: number;
   readonly createdAt: number;
 }
 
 const COLUMNS = `delivery_id AS "deliveryId", sequence, event_type AS "eventType", subject, status, attempts,
-  (extract(epoch FROM next_at) * 1000)::bigint AS "nextAt", (extract(epoch FROM created_at) * 1000)::bigint AS "createdAt"`;
+  ${milliseconds('next_at')} AS "nextAt", ${milliseconds('created_at')} AS "createdAt"`;
 
 const ofSubscription = (sql: Sql, tenantId: string, subscriptionId: string, alias = ''): string =>
   `${alias}tenant_id = ${sql.bind(tenantId, 'uuid')} AND ${alias}subscription_id = ${sql.bind(subscriptionId, 'uuid')}`;
@@ -72,9 +62,7 @@ export function eventsStatement(schema: string, sequences: readonly number[]): S
 
 /** As the tenant's role: the numbers between which events are kept. */
 export const rangeStatement = (schema: string): Statement => ({
-  text: `SELECT head.sequence AS last,
-      coalesce((SELECT sequence - 1 FROM ${schema}._outbox WHERE sequence > 0 ORDER BY sequence LIMIT 1), head.sequence) AS oldest
-    FROM ${schema}._event_head head`,
+  text: `SELECT head.sequence AS last, ${oldestSql(schema)} AS oldest FROM ${schema}._event_head head`,
 });
 
 /** An event that has a delivery already is delivered again only where `again` says so. */
@@ -156,7 +144,7 @@ export function dueStatement(tenantId: string, row: SubscriptionRow, take: numbe
 export interface Outcome {
   readonly deliveryId: string;
   readonly status: DeliveryStatus;
-  readonly attempt: Attempt | null;
+  readonly attempt: DeliveryAttempt | null;
   /** Until the next attempt. */
   readonly waitSeconds: number;
 }

@@ -1,8 +1,8 @@
 /** One attempt to deliver an event to its receiver. */
 import { setTimeout as pause } from 'node:timers/promises';
+import type { DeliveryAttempt } from '../../../contracts/events.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { type GuardedFetch, OutboundError } from '../../../mixins/outbound.ts';
-import type { Attempt } from './delivery.sql.ts';
 import { signedHeaders } from './signature.ts';
 
 const ANSWER_MAX_SECONDS = 15;
@@ -10,7 +10,7 @@ const ANSWER_HEAD_BYTES = 4 * 1024;
 const HEAD_MAX_CHARS = 500;
 
 interface Sent {
-  readonly attempt: Attempt;
+  readonly attempt: DeliveryAttempt;
   readonly delivered: boolean;
   /** The receiver wants nothing more. */
   readonly gone: boolean;
@@ -31,7 +31,7 @@ export async function send(
     'content-type': 'application/cloudevents+json',
     'user-agent': 'erp-webhooks/1.0',
   };
-  const attempt = (status: number | null, responseHead: string | null, failure: string | null): Attempt => ({
+  const attempt = (status: number | null, responseHead: string | null, failure: string | null): DeliveryAttempt => ({
     at: new Date(now).toISOString(),
     status,
     latencyMs: Math.round(performance.now() - began),

@@ -1,7 +1,9 @@
 /** The statements about subscriptions. They run as the role of the service. */
 import type { SubscriptionState } from '../../../contracts/events.ts';
+import { namedLockStatement } from '../../../mixins/database/named-lock.sql.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
+import { milliseconds } from '../log/log.sql.ts';
 import type { Signing } from './signature.ts';
 
 /** A secret, sealed. `until`: milliseconds since 1970; null: it is the newest. */
@@ -33,12 +35,10 @@ export interface SubscriptionRow {
   readonly updatedAt: number;
 }
 
-const ms = (column: string): string => `(extract(epoch FROM ${column}) * 1000)::bigint`;
-
 const COLUMNS = `subscription_id AS "subscriptionId", user_id AS "userId", client_id AS "clientId", name, url,
   event_types AS "eventTypes", objects, payload, ordering, signing, state, reason, version, secrets,
-  public_key AS "publicKey", position, ${ms('failing_since')} AS "failingSince", failure_count AS "failureCount",
-  ${ms('created_at')} AS "createdAt", ${ms('updated_at')} AS "updatedAt"`;
+  public_key AS "publicKey", position, ${milliseconds('failing_since')} AS "failingSince", failure_count AS "failureCount",
+  ${milliseconds('created_at')} AS "createdAt", ${milliseconds('updated_at')} AS "updatedAt"`;
 
 /** Those that the user has made; null: of anybody. */
 export function subscriptionStatement(
@@ -66,12 +66,7 @@ export function subscriptionsStatement(
 }
 
 /** Serializes transactions that count the subscriptions of a tenant. */
-export function lockTenantStatement(tenantId: string): Statement {
-  const sql = new Sql();
-  return sql.statement(
-    `SELECT pg_advisory_xact_lock(hashtextextended(${sql.bind(`subscriptions ${tenantId}`, 'text')}, 0))`,
-  );
-}
+export const lockTenantStatement = (tenantId: string): Statement => namedLockStatement(`subscriptions ${tenantId}`);
 
 export function countStatement(tenantId: string, userId: string): Statement {
   const sql = new Sql();

@@ -10,15 +10,16 @@ import type { OperationCall, OperationReply } from '../../../lib/operation.ts';
 import { listPage } from '../../../lib/query/list-page.ts';
 import { parseListQuery } from '../../../lib/query/parse.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
-import { strongEtags } from '../../../lib/values/etags.ts';
 import { isUuid, uuidv7 } from '../../../lib/values/ids.ts';
 import { sealFor } from '../../../lib/values/sealed.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import { mutate } from '../../../mixins/mutation/mutate.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
+import { etagOf, requireVersion } from '../../../mixins/mutation/version.ts';
 import { isPublicAddress } from '../../../mixins/public-addresses.ts';
 import type { EventsDeps } from '../deps.ts';
+import { sequenceText } from '../log/cloud-event.ts';
 import type { LogEvent } from '../log/log.sql.ts';
 import { openPosition, sealPosition } from '../read/cursor.ts';
 import { asDelivery } from './deliver.ts';
@@ -49,11 +50,11 @@ const change = (
   work: (unit: Unit) => Promise<OperationReply>,
 ): Promise<OperationReply> => mutate(database, request, call, { role: { service: 'events' }, work });
 
-export const createSubscription: Handler<'events.subscriptions.create', EventsDeps> = async (deps, request, call) => {
+export const createSubscription: Handler<'events.subscriptions.create', EventsDeps> = (deps, request, call) => {
   const { tenantId, userId, clientId } = request;
   const { name, url, eventTypes, objects = [], payload = 'thin', ordering = 'none', signing = 'hmac' } = call.body;
   checkSettings(deps, request, { url, eventTypes, payload });
-  const reply = await change(deps, request, call, async (unit) => {
+  return change(deps, request, call, async (unit) => {
     const { tx } = unit;
     await tx.query(lockTenantStatement(tenantId));
     const { ofTenant, ofUser } = await tx.one<{ ofTenant: number; ofUser: number }>(countStatement(tenantId, userId));
@@ -71,7 +72,6 @@ export const createSubscription: Handler<'events.subscriptions.create', EventsDe
     const headers = { ETag: etagOf(row), Location: addressOf('events.subscriptions.get', { subscriptionId }) };
     return { status: 201, headers, body: { ...body, secret }, kept: { ...body, secret: null } };
   });
-  return reply;
 };
 
 export const listSubscriptions: Handler<'events.subscriptions.list', EventsDeps> = (deps, request, { query }) => {
@@ -112,7 +112,7 @@ export const updateSubscription: Handler<'events.subscriptions.update', EventsDe
     unit.audit({ recordId: row.subscriptionId, kind: 'update', changes: changesOf(before, body) });
     return { headers: { ETag: etagOf(row) }, body: present(deps, request, row, await epochIn(unit)) };
   });
-  await deps.enqueue({ tenantId, subscriptionId: call.path.subscriptionId.toLowerCase() });
+  await deps.deliveries.add({ tenantId, subscriptionId: call.path.subscriptionId.toLowerCase() });
   return reply;
 };
 
@@ -182,7 +182,7 @@ export const replayEvents: Handler<'events.subscriptions.replay', EventsDeps> = 
     });
     return { status: 202, body: { subscriptionId, events: count } };
   });
-  await deps.enqueue({ tenantId, subscriptionId: call.path.subscriptionId.toLowerCase() });
+  await deps.deliveries.add({ tenantId, subscriptionId: call.path.subscriptionId.toLowerCase() });
   return reply;
 };
 
@@ -245,11 +245,7 @@ async function lockedOwn({ tx, request }: Unit, id: string, ifMatch: string | nu
     ? await tx.first<SubscriptionRow>(subscriptionStatement(tenantId, id, userId, 'FOR UPDATE'))
     : null;
   if (!row) throw notFound();
-  const currentETag = etagOf(row);
-  if (ifMatch !== null && !strongEtags(ifMatch)?.includes(currentETag))
-    throw new PlatformError('ETAG_MISMATCH', 'The subscription has changed since it was read.', {
-      details: { currentETag },
-    });
+  if (ifMatch !== null) requireVersion(row, ifMatch, 'subscription');
   return row;
 }
 
@@ -261,7 +257,7 @@ function refuseTooMany(count: number, max: number, of: 'user' | 'tenant'): void 
   throw new PlatformError('TOO_MANY_ITEMS', `A ${of} can have at most ${max} subscriptions.`, { details: { max } });
 }
 
-/** What the form of the body cannot say. All that is wrong is answered at once. */
+/** Checks what the schema of the body does not. */
 function checkSettings(
   { privateHosts }: EventsDeps,
   { scopes }: RequestContext,
@@ -301,8 +297,6 @@ function urlProblem(text: string, privateHosts: readonly string[]): string | nul
     return 'url must lead to a public address.';
   return null;
 }
-
-const etagOf = ({ version }: Pick<SubscriptionRow, 'version'>): string => `"${version.toString(36)}"`;
 
 function changesOf(before: object, after: object): Record<string, { from: unknown; to: unknown }> {
   const earlier = new Map<string, unknown>(Object.entries(before));
@@ -347,7 +341,7 @@ type Shown = Omit<DeliveryRow, 'sequence'> & { readonly sequence: number | null 
 
 const presentDelivery = (row: Shown) => ({
   deliveryId: row.deliveryId,
-  sequence: row.sequence === null ? null : String(row.sequence).padStart(20, '0'),
+  sequence: row.sequence === null ? null : sequenceText(row.sequence),
   eventType: row.eventType,
   subject: row.subject,
   status: row.status,

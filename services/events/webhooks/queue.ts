@@ -1,0 +1,54 @@
+/** Queues the deliveries of subscriptions: one job at a time for each. */
+import type { Database } from '../../../mixins/database/database.ts';
+import type { Jobs } from '../../../mixins/jobs/jobs.ts';
+import { jobQueue } from '../../../mixins/jobs/queue.ts';
+import { activeStatement } from './subscription.sql.ts';
+
+export interface Delivering {
+  readonly tenantId: string;
+  readonly subscriptionId: string;
+}
+
+export const DELIVERIES = jobQueue<Delivering>('events.deliver', {
+  attempts: 3,
+  retrySeconds: 5,
+  retryMaxSeconds: 60,
+  pollSeconds: 1,
+  concurrency: 8,
+  perTenant: 4,
+  oneForEachKey: true,
+});
+
+const AGAIN_MS = 2_000;
+
+export class DeliveryQueue {
+  readonly #jobs: Jobs;
+  readonly #database: Database;
+  /** Subscriptions that are queued once more when their job has ended: it may have looked for the last time. */
+  readonly #again = new Set<string>();
+
+  constructor(jobs: Jobs, database: Database) {
+    this.#jobs = jobs;
+    this.#database = database;
+  }
+
+  /** A subscription that waits already is not queued twice. */
+  async add(work: Delivering): Promise<void> {
+    const { subscriptionId } = work;
+    if ((await this.#jobs.enqueue(DELIVERIES, work, { key: subscriptionId })) || this.#again.has(subscriptionId))
+      return;
+    this.#again.add(subscriptionId);
+    setTimeout(() => {
+      this.#again.delete(subscriptionId);
+      this.#jobs.enqueue(DELIVERIES, work, { key: subscriptionId }).catch(() => {}); // the next round does
+    }, AGAIN_MS).unref();
+  }
+
+  /** All subscriptions of the tenant that are active. */
+  async addTenant(tenantId: string): Promise<void> {
+    const active = await this.#database.shared('events', tenantId, (tx) =>
+      tx.all<{ subscriptionId: string }>(activeStatement(tenantId)),
+    );
+    for (const { subscriptionId } of active) await this.add({ tenantId, subscriptionId });
+  }
+}
