@@ -26,8 +26,10 @@ const TRUSTED_MS = 100;
  */
 const BUSY_MS = 400;
 const CATCHING_UP_MS = 2_000;
-/** How often a process that is busy all the time looks: others do get lost. */
+/** A process that is busy all the time looks for so long only: others do get lost. */
 const LOOKS_MAX = 3;
+/** But never when it has just been busy: nothing of what the others said meanwhile can have been read yet. */
+const UNREAD_MS = 500;
 
 interface Waiting {
   readonly nodeId: string;
@@ -49,7 +51,7 @@ class PeerCheck {
     const { discoverer } = broker.registry;
     const check = discoverer.checkRemoteNodes.bind(discoverer);
     const look = (looks: number): void => {
-      if (looks < LOOKS_MAX && this.#wasBusy()) setTimeout(look, CATCHING_UP_MS, looks + 1).unref();
+      if (this.#isCatchingUp(looks)) setTimeout(look, CATCHING_UP_MS, looks + 1).unref();
       else {
         const available = availableNodes(broker);
         check();
@@ -89,17 +91,22 @@ class PeerCheck {
     clearInterval(this.#timer);
   }
 
-  /** Timers that became due meanwhile may run in any order, so every caller measures anew. */
-  #wasBusy(): boolean {
+  /** Whether this process has to look again, after so many looks, before it removes another one from the list. */
+  #isCatchingUp(looks: number): boolean {
+    this.#noteBusy();
+    return performance.now() - this.#busyAt < (looks < LOOKS_MAX ? CATCHING_UP_MS : UNREAD_MS);
+  }
+
+  /** Timers that became due meanwhile may run in any order, so every one of them measures anew. */
+  #noteBusy(): void {
     const now = performance.now();
     if (now - this.#looked > BUSY_MS) this.#busyAt = now;
-    return now - this.#busyAt < CATCHING_UP_MS;
   }
 
   #watch(): void {
-    this.#wasBusy();
+    this.#noteBusy();
     this.#looked = performance.now();
-    const now = performance.now();
+    const now = this.#looked;
     for (const { nodeId, since } of this.#waiting) if (now - since > UNUSUAL_MS) this.#ask(nodeId, now);
   }
 
@@ -117,7 +124,7 @@ class PeerCheck {
   async #answers(nodeId: string): Promise<boolean> {
     for (let look = 1; busConnected(this.#broker) && isAvailable(this.#broker, nodeId); look++) {
       if (await this.#answersWithin(SILENT_MS, nodeId)) return true;
-      if (look === LOOKS_MAX || !this.#wasBusy()) return false;
+      if (!this.#isCatchingUp(look)) return false;
     }
     return false;
   }

@@ -7,9 +7,15 @@ import type { NatsConnection } from 'nats';
 import { brokerOptions } from '../../config/broker.ts';
 import { readConfig } from '../../config/env.ts';
 import { busConnected } from '../../mixins/bus/connected.ts';
+import { lostNodes } from '../../mixins/bus/lost-nodes.ts';
 import { natsBus } from '../../mixins/bus/nats-bus.ts';
 import { peerCheck } from '../../mixins/peer-check.ts';
 import { type NatsServer, OPEN_POLICY, startNats } from '../support/nats.ts';
+
+/** Keeps this thread, and with it every broker of this process, from doing anything else. */
+function block(milliseconds: number): void {
+  for (const end = Date.now() + milliseconds; Date.now() < end; );
+}
 
 describe('the bus', () => {
   let nats: NatsServer;
@@ -41,7 +47,7 @@ describe('the bus', () => {
         slow: () => pause(20_000),
         busy: async (ctx: { params: { milliseconds: number } }) => {
           await pause(450); // by then the caller has asked whether this process is still there
-          for (const end = Date.now() + ctx.params.milliseconds; Date.now() < end; );
+          block(ctx.params.milliseconds);
           await pause(100);
           return { done: true };
         },
@@ -115,6 +121,18 @@ describe('the bus', () => {
     // Caller and answerer share a thread here: longer than an answer to a ping is waited for, and longer than heartbeats are.
     for (const milliseconds of [1_500, 7_000])
       assert.deepEqual(await caller.call('data.busy', { milliseconds }), { done: true }, `busy for ${milliseconds} ms`);
+  });
+
+  it('does not treat others as lost either when it is busy each time it looks', async () => {
+    const lost = { ...lostNodes(caller) };
+    block(600);
+    caller.registry.discoverer.checkRemoteNodes(); // looks again in two seconds, and then once more
+    await pause(1_500);
+    block(600);
+    await pause(100);
+    block(7_000);
+    await pause(1_000);
+    assert.deepEqual(lostNodes(caller), lost);
   });
 
   it('detects the loss of NATS at once, and recovers when it is back', async () => {
