@@ -290,6 +290,8 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
       actorId?: string;
       /** `{name: {from, to}}`; never a secret. */
       changes: Record<string, { from: string | null; to: string | null }> | null;
+      /** Written with the entry. */
+      event?: { type: string; data: Readonly<Record<string, string>> };
     };
     result: null;
   };

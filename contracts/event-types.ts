@@ -9,8 +9,11 @@ import type { SystemPermission } from '../lib/schema/snapshot.ts';
 interface EventType {
   readonly summary: string;
   readonly data: TSchema;
-  /** `record`: who can read the record. A permission: its holders, and who has done or owns what the event is about. */
-  readonly audience: 'record' | SystemPermission;
+  /**
+   * `record`: who can read the record. `people`: whom the event concerns, as it was written. A permission: its holders,
+   * and who has done or owns what the event is about.
+   */
+  readonly audience: 'record' | 'people' | SystemPermission;
   /** The noun and the property of the data that name what it is about; of a record: its object and id. */
   readonly about: readonly [noun: string, property: string] | null;
 }
@@ -47,7 +50,7 @@ const RecordChange = Type.Object(
 const record = (summary: string): EventType => ({ summary, data: RecordChange, audience: 'record', about: null });
 
 const other = (
-  audience: SystemPermission,
+  audience: 'people' | SystemPermission,
   about: EventType['about'],
   summary: string,
   properties: Record<string, TSchema>,
@@ -73,6 +76,16 @@ const job = (summary: string): EventType =>
 const file = (summary: string): EventType =>
   other('viewAllData', ['files', 'fileId'], summary, { fileId: id, sha256: text });
 
+const deployment = (summary: string): EventType =>
+  other('metadataRead', ['deployments', 'deploymentId'], summary, {
+    deploymentId: id,
+    userId: { ...id, description: 'Who has asked for the deployment.' },
+    kind: Type.Enum(['deploy', 'validation', 'quickDeploy', 'rollback'] as const),
+    checkOnly: Type.Boolean(),
+  });
+const calendarEvent = (summary: string): EventType =>
+  other('people', ['events', 'eventId'], summary, { eventId: id, userId: id });
+
 const subscription = (summary: string, properties: Record<string, TSchema>): EventType =>
   other('manageClients', ['subscriptions', 'subscriptionId'], summary, {
     subscriptionId: id,
@@ -86,6 +99,12 @@ export const EVENT_TYPES: Readonly<Record<string, EventType>> = {
   'data.record.deleted': record('A record was moved to the recycle bin.'),
   'data.record.restored': record('A record came back from the recycle bin.'),
   'data.record.transitioned': record('A transition or action was executed on a record.'),
+  'metadata.deployment.queued': deployment('A deployment was accepted.'),
+  'metadata.deployment.validating': deployment('A deployment is being planned.'),
+  'metadata.deployment.applying': deployment('The plan of a deployment is being applied.'),
+  'metadata.deployment.succeeded': deployment('A deployment or validation ended as intended.'),
+  'metadata.deployment.failed': deployment('A deployment ended without any change.'),
+  'metadata.deployment.canceled': deployment('A deployment was canceled.'),
   'metadata.schema.changed': other('metadataRead', ['metadata', 'metadataVersion'], 'The configuration changed.', {
     metadataVersion: Type.Integer(),
     deploymentId: nullable(text),
@@ -94,6 +113,10 @@ export const EVENT_TYPES: Readonly<Record<string, EventType>> = {
     dashboardId: id,
     revision: Type.Integer(),
     comment: nullable(text),
+  }),
+  'analytics.dashboard.deleted': other('viewAllData', ['dashboards', 'dashboardId'], 'A dashboard was deleted.', {
+    dashboardId: id,
+    revision: Type.Integer(),
   }),
   'agent.run.created': run('An agent began a run.'),
   'agent.run.waitingApproval': run('A run waits for an approval.', { approvalId: id }),
@@ -115,6 +138,24 @@ export const EVENT_TYPES: Readonly<Record<string, EventType>> = {
   'files.file.ready': file('A file can be read.'),
   'files.file.quarantined': file('Malware was found in a file.'),
   'files.file.deleted': file('A file was deleted.'),
+  'notifications.notification.created': other(
+    'people',
+    ['notifications', 'notificationId'],
+    'A notification was made for a user who wants it by webhook.',
+    { notificationId: id, userId: id, type: text },
+  ),
+  'calendar.event.created': calendarEvent('An event was entered in a calendar.'),
+  'calendar.event.updated': calendarEvent('An event was changed, or somebody answered.'),
+  'calendar.event.deleted': calendarEvent('An event, or instances of a series, were deleted.'),
+  'me.connection.revoked': other(
+    'manageClients',
+    ['connections', 'connectionId'],
+    'A connection was ended by its user.',
+    {
+      connectionId: text,
+      userId: id,
+    },
+  ),
   'events.subscription.suspended': subscription('Nothing more is sent to a receiver.', {
     name: text,
     reason: Type.Enum(['failing', 'gone', 'userInactive'] as const),

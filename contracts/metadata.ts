@@ -987,7 +987,7 @@ export const SERVICE = {
     'metadata.tenants.listDeletions',
     'metadata.tenants.listLimits',
   ],
-  emits: ['metadata.schema.changed', 'metadata.tenant.changed'],
+  emits: ['events.log.written', 'metadata.schema.changed', 'metadata.tenant.changed'],
   consent: {
     'setup:read': { area: 'configuration', text: 'Read the configuration of the company.' },
     'metadata:deploy': {

@@ -63,6 +63,7 @@ export const NOTIFICATION_ACTIONS = {
   approval: { operationId: 'agent.approvals.get', parameter: 'approvalId' },
   deployment: { operationId: 'metadata.deployments.get', parameter: 'deploymentId' },
   job: { operationId: 'bulk.jobs.get', parameter: 'jobId' },
+  subscription: { operationId: 'events.subscriptions.get', parameter: 'subscriptionId' },
 } as const satisfies Record<NonNullable<Notice['action']>['kind'], object>;
 
 const Notification = Type.Object(

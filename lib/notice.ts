@@ -13,7 +13,7 @@ export interface Notice {
   readonly record?: { readonly objectApiName: string; readonly id: string } | null;
   readonly actor?: { readonly userId: string; readonly agentRunId: string | null } | null;
   /** The operation for which it is an occasion. */
-  readonly action?: { readonly kind: 'approval' | 'deployment' | 'job'; readonly id: string };
+  readonly action?: { readonly kind: 'approval' | 'deployment' | 'job' | 'subscription'; readonly id: string };
   /** A recipient gets one notification of a type with it. */
   readonly dedupeKey?: string | null;
 }

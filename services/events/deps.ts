@@ -1,8 +1,10 @@
 /** Dependencies of this service's operations. */
 import type { DataActions } from '../../contracts/data.ts';
 import type { DeliveryStatus } from '../../contracts/events.ts';
+import type { Notice } from '../../lib/notice.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
-import type { Database } from '../../mixins/database/database.ts';
+import type { Database, Tx } from '../../mixins/database/database.ts';
+import type { Caller } from '../../mixins/mutation/audit.ts';
 import type { GuardedFetch } from '../../mixins/outbound.ts';
 import type { DeliveryQueue } from './webhooks/queue.ts';
 
@@ -19,6 +21,8 @@ export interface EventsDeps {
   readonly privateHosts: readonly string[];
   readonly numbers: { readonly deliveries: Record<DeliveryStatus, number> };
   readonly deliveries: Pick<DeliveryQueue, 'add'>;
+  /** Asks for a notification with the transaction, which acts as the tenant's role. */
+  readonly notify: (tx: Tx, caller: Caller & { tenantId: string }, notice: Notice) => Promise<void>;
   readonly isSuspended: (tenantId: string) => Promise<boolean>;
   /** The asker's system permissions, and the changes of records as far as they can read them. */
   readonly readRecords: (question: EventRecords['params']) => Promise<EventRecords['result']>;

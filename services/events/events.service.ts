@@ -8,6 +8,7 @@ import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
 import { logFailure, warnOf } from '../../mixins/log-failure.ts';
 import { orEarlier } from '../../mixins/mutation/earlier.ts';
+import { NOTICES, requestNotice } from '../../mixins/notices.ts';
 import { guardedFetch } from '../../mixins/outbound.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
@@ -17,7 +18,7 @@ import { registerNumbers } from './numbers.ts';
 import { listEvents, streamEvents } from './read/list.ts';
 import { deliver } from './webhooks/deliver.ts';
 import { removeOldStatement } from './webhooks/delivery.sql.ts';
-import { DELIVERIES, DeliveryQueue } from './webhooks/queue.ts';
+import { DELIVERIES, DeliveryQueue, ROUND_SECONDS } from './webhooks/queue.ts';
 import {
   createSubscription,
   deleteSubscription,
@@ -31,7 +32,7 @@ import {
 } from './webhooks/subscriptions.ts';
 
 /** Wake-ups may be lost, and changes of jobs send none. */
-const RELAY = periodicQueue('events.relay', { everySeconds: 20, pollSeconds: 10, firstAfterSeconds: 2 });
+const RELAY = periodicQueue('events.relay', { everySeconds: ROUND_SECONDS, pollSeconds: 10, firstAfterSeconds: 2 });
 const NOT_SENT = 'Deliveries of a tenant were not queued; the next round tries again.';
 const LEFT = 'New events of a tenant have no numbers yet; the next round tries again.';
 
@@ -47,6 +48,7 @@ export default async function eventsService(platform: Platform): Promise<Service
     privateHosts: config.webhookPrivateHosts,
     numbers: { deliveries: { pending: 0, delivered: 0, hidden: 0, parked: 0 } },
     deliveries,
+    notify: (tx, caller, notice) => requestNotice(tx, jobs, caller, notice),
     isSuspended: suspensionOf(broker),
     readRecords: (question) => call(broker, 'data.events.read', question),
   };
@@ -97,6 +99,7 @@ export default async function eventsService(platform: Platform): Promise<Service
       registerNumbers(platform.metrics, relay, deps.numbers);
     },
     async started() {
+      await jobs.declare(NOTICES);
       await jobs.work(DELIVERIES, ({ payload, signal }) => deliver(deps, payload, signal));
       await repeatForTenants(jobs, {
         queue: RELAY,
@@ -104,8 +107,7 @@ export default async function eventsService(platform: Platform): Promise<Service
         tenants: allTenants(broker),
         work: async (tenantId) => {
           await relay.run(tenantId);
-          // Deliveries may be due again, or were left by a process that died.
-          await deliveries.addTenant(tenantId);
+          await deliveries.addDue(tenantId);
           await database.shared('events', tenantId, (tx) => tx.query(removeOldStatement(tenantId)));
         },
         failed: (tenantId, error) => warnOf(log, error, LEFT, { tenantId }),

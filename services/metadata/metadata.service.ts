@@ -1,6 +1,6 @@
 import type { ServiceSchema } from 'moleculer';
 import { LEASE_CONNECTIONS } from '../../config/services.ts';
-import { type ActionHandlers, broadcast, type Caller, call } from '../../contracts/call.ts';
+import { type ActionHandlers, broadcast, type Caller, call, emit } from '../../contracts/call.ts';
 import type { MetadataActions } from '../../contracts/metadata.ts';
 import { requestContext } from '../../lib/context.ts';
 import { Database } from '../../mixins/database/database.ts';
@@ -69,6 +69,7 @@ export default async function metadataService(platform: Platform): Promise<Servi
     rateLimits: platform.config.rateLimits,
     committed: changed,
     notify: (tx, caller, notice) => requestNotice(tx, platform.jobs, caller, notice),
+    told: (tenantId) => emit(broker, 'events.log.written', { tenantIds: [tenantId] }),
     failed: (error, deploymentId) => warn(error, `Deployment ${deploymentId} was not applied.`),
   });
   const queue = deploymentQueue(leases, {

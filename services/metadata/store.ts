@@ -8,6 +8,7 @@ import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import { randomRest, timeOrderedIdSql } from '../../mixins/database/time-ordered-id.ts';
 import { on } from '../../mixins/models/sequelize.ts';
 import { deleteComponentsSql, forgetDeletedSql } from './deleted.sql.ts';
+import { eventStatement } from './event.sql.ts';
 import type { Component } from './kinds/component.ts';
 import { componentKey } from './kinds/component.ts';
 import { TenantModel } from './models/tenant.ts';
@@ -216,7 +217,7 @@ function writeConfiguration(tx: Tx, commit: Commit): Promise<unknown>[] {
 /** The tenant schema's record of the commit: its version, the event, the audit row. */
 function writeTrail(tx: Tx, commit: Commit): Promise<unknown>[] {
   const { version, actor } = commit;
-  const event = { metadataVersion: version, deploymentId: commit.deploymentId };
+  const data = { metadataVersion: version, deploymentId: commit.deploymentId };
   const entered = tx.actAs(tenantRole(commit.tenantId));
   const { schema } = tx;
   return [
@@ -225,11 +226,7 @@ function writeTrail(tx: Tx, commit: Commit): Promise<unknown>[] {
       text: `UPDATE ${schema}._state SET metadata_version = $1, audit_days = $2`,
       values: [version, commit.auditDays],
     }),
-    tx.query({
-      text: `INSERT INTO ${schema}._outbox (type, user_id, client_id, agent_run_id, request_id, data)
-        VALUES ('metadata.schema.changed', $1, $2, $3, $4, $5)`,
-      values: [actor.userId, actor.clientId, actor.agentRunId, actor.requestId, JSON.stringify(event)],
-    }),
+    tx.query(eventStatement(schema, 'metadata.schema.changed', actor, data)),
     tx.query({
       text: `INSERT INTO ${schema}._audit (audit_id, user_id, client_id, agent_run_id, channel, operation_id, outcome, request_id, changes)
         VALUES (${timeOrderedIdSql('$1::text')}, $2, $3, $4, 'job', 'metadata.deployments.create', 'committed', $5, $6)`,

@@ -138,14 +138,15 @@ export const deleteDashboard: Handler<'analytics.dashboards.delete', AnalyticsDe
     refuseDeletion(before);
     requireRevision(expectedRevision, before.revision);
     const key = keyOf(before, viewer);
-    await updateDashboard(
-      tx,
-      key,
-      { revision: before.revision + 1, deletedAt: NOW, deletedById: viewer.userId },
-      viewer,
-    );
+    const revision = before.revision + 1;
+    await updateDashboard(tx, key, { revision, deletedAt: NOW, deletedById: viewer.userId }, viewer);
     await tx.query(removeOldestDeletedSql(viewer.tenantId, LIMITS.dashboards_deleted_max));
     unit.audit({ recordId: key.dashboardId, kind: 'delete', changes: { name: { from: before.name, to: null } } });
+    unit.emit({
+      type: 'analytics.dashboard.deleted',
+      recordId: key.dashboardId,
+      data: { dashboardId: key.dashboardId, revision },
+    });
     return { status: 204, body: null };
   });
 };

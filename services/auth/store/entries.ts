@@ -65,6 +65,7 @@ export const connectionRevoked = (
   actorId: userId,
   channel: 'ui',
   changes: { connection: { from: connectionId, to: null }, client: { from: clientId, to: null } },
+  event: { type: 'me.connection.revoked', data: { connectionId, userId } },
 });
 
 /** `actorId` null: an operator. */

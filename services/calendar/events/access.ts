@@ -15,8 +15,13 @@ type Sight = 'full' | 'time';
 export const eventNotFound = (): PlatformError =>
   new PlatformError('EVENT_NOT_FOUND', 'The event does not exist, or you have no access to it.');
 
-export const takesPart = ({ calendarId, attendees }: EventRow, userId: string): boolean =>
-  calendarId === userId || attendees.some((one) => one.userId === userId);
+/** Users who take part. */
+export const peopleOf = ({ calendarId, attendees }: EventRow): string[] => [
+  calendarId,
+  ...attendees.flatMap(({ userId }) => userId ?? []),
+];
+
+export const takesPart = (event: EventRow, userId: string): boolean => peopleOf(event).includes(userId);
 
 /** For each of the events that the caller may see: how much of it. */
 export async function sightOf(

@@ -14,7 +14,7 @@ import { etagOf, requireVersion } from '../../../mixins/mutation/version.ts';
 import type { CalendarDeps } from '../deps.ts';
 import { bounded, moved, type Recurrence, remaining, timesOf, truncated } from '../recurrence/rule.ts';
 import { localOf, wallOf } from '../recurrence/times.ts';
-import { eventNotFound, nameIn, requireRecord, takesPart, visibleEvent } from './access.ts';
+import { eventNotFound, nameIn, peopleOf, requireRecord, takesPart, visibleEvent } from './access.ts';
 import {
   asItself,
   type EventRow,
@@ -82,7 +82,7 @@ export const createEvent: Handler<'calendar.events.create', CalendarDeps> = asyn
     });
     await count(unit, event, 1);
     const { eventId } = event;
-    note(unit, 'created', event, { properties: Object.keys(body) });
+    note(unit, 'created', [event], { properties: Object.keys(body) });
     const reply = shown(event, asItself(event));
     return {
       ...reply,
@@ -119,8 +119,8 @@ async function store(
 ): Promise<EventRow> {
   const span = spanOf(event, overrides);
   const stored = await tx.one<EventRow>(storeEventSql(tenantId, event, span));
-  const { eventId, calendarId, attendees } = stored;
-  const calendars = new Set([calendarId, ...attendees.flatMap(({ userId }) => userId ?? [])]);
+  const { eventId } = stored;
+  const calendars = new Set(peopleOf(stored));
   const before = await tx.all<{ calendarId: string }>(calendarsOfSql(tenantId, eventId));
   const removed = before.map((one) => one.calendarId).filter((id) => !calendars.has(id));
   await tx.query(enterSql(tenantId, { eventId, calendars: [...calendars], removed, span }));
@@ -139,15 +139,24 @@ async function count({ tx, request: { tenantId } }: Unit, { calendarId }: EventR
 const tooMany = (who: string, max: number): PlatformError =>
   new PlatformError('TOO_MANY_ITEMS', `${who} ${max} events at most; delete some first.`, { details: { max } });
 
-/** Audit entry and event of a change. Neither has what the event says, which is for those who see it. */
-function note(unit: Unit, kind: 'created' | 'updated' | 'deleted', { eventId }: EventRow, changes: object): void {
-  const { userId } = unit.request;
+/**
+ * Audit entry and event of a change. Neither has what the event says, which is for those who see it. `states`: the event
+ * before and after, whose people are told.
+ */
+function note(
+  unit: Unit,
+  kind: 'created' | 'updated' | 'deleted',
+  [event, ...others]: readonly [EventRow, ...EventRow[]],
+  changes: object,
+): void {
+  const { eventId, calendarId: userId } = event;
+  const people = new Set([event, ...others].flatMap(peopleOf));
   unit.audit({
     recordId: eventId,
     kind: kind === 'created' ? 'create' : kind === 'updated' ? 'update' : 'delete',
     changes,
   });
-  unit.emit({ type: `calendar.event.${kind}`, recordId: eventId, data: { eventId, userId } });
+  unit.emit({ type: `calendar.event.${kind}`, recordId: eventId, data: { eventId, userId, people: [...people] } });
 }
 
 type Scope = 'this' | 'following' | 'series';
@@ -205,7 +214,7 @@ export const updateEvent: Handler<'calendar.events.update', CalendarDeps> = asyn
         : found.scope === 'following' && found.original !== null
           ? await changeFollowing(unit, found.event, found.original, changed)
           : await changeAll(unit, found, changed);
-    note(unit, 'updated', found.event, {
+    note(unit, 'updated', [found.event, event], {
       scope: found.scope,
       originalStart: found.original,
       properties: Object.keys(body),
@@ -371,7 +380,7 @@ async function changeFollowing(unit: Unit, event: EventRow, original: string, ch
   const stored = await store(unit, next, kept);
   for (const override of kept) await unit.tx.query(storeOverrideSql(tenantId, stored.eventId, override));
   await count(unit, stored, 1);
-  note(unit, 'created', stored, { from: event.eventId, originalStart: original });
+  note(unit, 'created', [stored], { from: event.eventId, originalStart: original });
   return { event: stored, instance: asItself(stored) };
 }
 
@@ -409,7 +418,7 @@ export const deleteEvent: Handler<'calendar.events.delete', CalendarDeps> = asyn
     if (original === null || scope === 'series') await removeEvent(unit, event);
     else if (scope === 'following') await endBefore(unit, event, wallOf(original), await allOverrides(unit, event));
     else await leaveOut(unit, event, original);
-    note(unit, original === null || scope === 'series' ? 'deleted' : 'updated', event, {
+    note(unit, original === null || scope === 'series' ? 'deleted' : 'updated', [event], {
       scope,
       originalStart: original,
     });
@@ -483,7 +492,7 @@ export const respondToEvent: Handler<'calendar.events.respond', CalendarDeps> = 
       return { event: stored, instance: asItself(stored) };
     };
     const outcome = await answer();
-    note(unit, 'updated', event, { originalStart: original, response: { userId, response } });
+    note(unit, 'updated', [event], { originalStart: original, response: { userId, response } });
     return { ...shown(outcome.event, outcome.instance), status: 201 };
   });
 };

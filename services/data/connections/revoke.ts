@@ -28,13 +28,14 @@ export async function revokeConnection(
   const { tenantId, userId } = request;
   const reply = await mutate(database, request, call, {
     role: { service: 'data' },
-    async work({ tx, audit }) {
+    async work({ tx, audit, emit }) {
       const { clientId } = isGrantId(connectionId)
         ? await tx.one<{ clientId: string | null }>(endGrant(tenantId, userId, connectionId))
         : { clientId: null };
       if (clientId === null) throw new PlatformError('CONNECTION_NOT_FOUND', 'There is no such connection.');
       const changes = { connection: { from: connectionId, to: null }, client: { from: clientId, to: null } };
       audit({ objectApiName: 'User', recordId: userId, changes });
+      emit({ type: 'me.connection.revoked', data: { connectionId, userId } });
       // The verdict of a dry run says which application would lose its access.
       return { status: 204, body: request.dryRun ? { connectionId, clientId } : null };
     },

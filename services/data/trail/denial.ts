@@ -6,7 +6,7 @@ import { isUuid, requestId } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
-import { auditSql, CallerSql, platformCaller } from '../../../mixins/mutation/audit.ts';
+import { auditSql, CallerSql, outboxSql, platformCaller } from '../../../mixins/mutation/audit.ts';
 import { isTenantGone } from '../users/directory.ts';
 
 export async function recordDenial(
@@ -56,7 +56,16 @@ export async function recordSignInDenial(
 /** Of an operator or of the holder of a link, whom the platform does not know; or of a user on a page (`actorId`). */
 export async function recordAct(
   database: Database,
-  { tenantId, auditId, operationId, userId, channel, actorId, changes }: DataActions['data.audit.note']['params'],
+  {
+    tenantId,
+    auditId,
+    operationId,
+    userId,
+    channel,
+    actorId,
+    changes,
+    event,
+  }: DataActions['data.audit.note']['params'],
 ): Promise<null> {
   const sql = new Sql();
   const objectApiName = userId === null ? null : 'User';
@@ -67,8 +76,11 @@ export async function recordAct(
       auditId: sql.bind(auditId, 'uuid'),
       ...(changes ? { changes: sql.bind(JSON.stringify(changes), 'jsonb') } : {}),
     };
-    const insert = auditSql(tx.schema, sql, caller, entry, columns);
-    return tx.query(sql.statement(`${insert} ON CONFLICT (audit_id) DO NOTHING`));
+    const insert = `${auditSql(tx.schema, sql, caller, entry, columns)} ON CONFLICT (audit_id) DO NOTHING`;
+    if (!event) return tx.query(sql.statement(insert));
+    const data = sql.bind(JSON.stringify(event.data), 'jsonb');
+    const told = outboxSql(tx.schema, caller, { type: event.type, data });
+    return tx.query(sql.statement(`WITH noted AS (${insert} RETURNING audit_id) ${told} FROM noted`));
   });
   return null;
 }

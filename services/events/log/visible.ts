@@ -7,6 +7,7 @@ import type { EventChange } from '../../../contracts/data/event-records.ts';
 import { EVENT_TYPES } from '../../../contracts/event-types.ts';
 import { holdsPermission } from '../../../lib/access/system-permission.ts';
 import type { Asker } from '../../../lib/context.ts';
+import type { SystemPermission } from '../../../lib/schema/snapshot.ts';
 import type { EventsDeps } from '../deps.ts';
 import { cloudEventText } from './cloud-event.ts';
 import type { LogEvent } from './log.sql.ts';
@@ -46,6 +47,8 @@ export async function visibleEvents(
   );
   const { systemPermissions, changes, cutAt } = await readRecords({ asker, records, full });
   const held = new Set(systemPermissions);
+  const mayKnow = ({ userId }: LogEvent, audience: 'people' | SystemPermission): boolean =>
+    audience !== 'people' && (userId === asker.userId || holdsPermission(held, audience));
   const byPlace = new Map(changes.map((change) => [change.place, change]));
   const shown = events.slice(0, cutAt ?? events.length).flatMap((event, place): VisibleEvent[] => {
     const audience = EVENT_TYPES[event.type]?.audience;
@@ -53,19 +56,22 @@ export async function visibleEvents(
     const change = byPlace.get(place);
     const data = audience === 'record' ? change && recordData(event, change) : otherData(event);
     if (data === undefined) return [];
-    if (audience !== 'record' && !isTheirs(event, asker.userId) && !holdsPermission(held, audience)) return [];
+    if (audience !== 'record' && !concerns(event, asker.userId) && !mayKnow(event, audience)) return [];
     return [{ event, text: cloudEventText(asker.tenantId, baseUrl, event, data) }];
   });
   return { events: shown, cutAt: cutAt === null ? null : (events[cutAt] ?? null) };
 }
 
-/** Theirs is what they have done, and what the event names as theirs. */
-const isTheirs = ({ userId, data }: LogEvent, user: string): boolean => userId === user || data['userId'] === user;
+/** `people` of the data is for this alone, and not shown. */
+const concerns = ({ data: { userId, people } }: LogEvent, user: string): boolean =>
+  userId === user || (Array.isArray(people) && people.includes(user));
 
 const actorOf = ({ userId, clientId, agentRunId }: LogEvent): object => ({ userId, clientId, agentRunId });
 
-const otherData = (event: LogEvent): string =>
-  JSON.stringify({ ...event.data, actor: actorOf(event), requestId: event.requestId });
+const otherData = (event: LogEvent): string => {
+  const { people: _people, ...data } = event.data;
+  return JSON.stringify({ ...data, actor: actorOf(event), requestId: event.requestId });
+};
 
 function recordData(event: LogEvent, { etag, changedFields, before, after, showsTransition }: EventChange): string {
   const { object, recordId, recordVersion, data, requestId } = event;

@@ -116,7 +116,7 @@ async function sendDue(deps: EventsDeps, tenantId: string, row: SubscriptionRow)
   );
   const visible = await asUser(() => visibleEvents(deps, askerOf(tenantId, row), events, row.payload === 'full'));
   if (visible === null) {
-    await database.shared('events', tenantId, (tx) => suspend(tx, tenantId, row, 'userInactive'));
+    await database.shared('events', tenantId, (tx) => suspend(deps, tx, tenantId, row, 'userInactive'));
     return 0;
   }
   const { cutAt } = visible;
@@ -138,6 +138,7 @@ async function sendDue(deps: EventsDeps, tenantId: string, row: SubscriptionRow)
   );
   await database.shared('events', tenantId, (tx) =>
     conclude(
+      deps,
       tx,
       tenantId,
       row,
@@ -151,6 +152,7 @@ async function sendDue(deps: EventsDeps, tenantId: string, row: SubscriptionRow)
 
 /** Notes the outcomes of a batch, and suspends a subscription that has no future. */
 async function conclude(
+  deps: EventsDeps,
   tx: Tx,
   tenantId: string,
   row: SubscriptionRow,
@@ -164,18 +166,38 @@ async function conclude(
   const after = await tx.first<SubscriptionRow>(
     noteOutcomesStatement(tenantId, row.subscriptionId, { succeeded, failed: tried.length }),
   );
-  if (gone) await suspend(tx, tenantId, row, 'gone');
-  else if (after && isHopeless(after.failingSince, platformTime())) await suspend(tx, tenantId, row, 'failing');
+  if (gone) await suspend(deps, tx, tenantId, row, 'gone');
+  else if (after && isHopeless(after.failingSince, platformTime())) await suspend(deps, tx, tenantId, row, 'failing');
 }
 
-async function suspend(tx: Tx, tenantId: string, row: SubscriptionRow, reason: string): Promise<void> {
+/** Its user is notified, unless they are the reason: nobody hears of anything who may not use the platform. */
+async function suspend(
+  { notify }: EventsDeps,
+  tx: Tx,
+  tenantId: string,
+  row: SubscriptionRow,
+  reason: 'failing' | 'gone' | 'userInactive',
+): Promise<void> {
   const { subscriptionId, name, userId } = row;
   await tx.query(updateStatement(tenantId, subscriptionId, { state: 'suspended', reason }));
   tx.actAs(tenantRole(tenantId));
   const sql = new Sql();
   const data = sql.bind(JSON.stringify({ subscriptionId, name, reason, userId }), 'jsonb');
-  const caller = new CallerSql(sql.for(platformCaller('job', requestId())));
+  const platform = platformCaller('job', requestId());
+  const caller = new CallerSql(sql.for(platform));
   await tx.query(sql.statement(outboxSql(tx.schema, caller, { type: 'events.subscription.suspended', data })));
+  if (reason !== 'userInactive')
+    await notify(
+      tx,
+      { tenantId, ...platform },
+      {
+        type: 'webhookSuspended',
+        severity: 'warning',
+        recipientIds: [userId],
+        data: {},
+        action: { kind: 'subscription', id: subscriptionId },
+      },
+    );
   tx.actAs(serviceRole('events', tenantId));
 }
 

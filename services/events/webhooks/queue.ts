@@ -1,8 +1,10 @@
 /** Queues the deliveries of subscriptions: one job at a time for each. */
 import type { Database } from '../../../mixins/database/database.ts';
+import type { Statement } from '../../../mixins/database/statement.ts';
 import type { Jobs } from '../../../mixins/jobs/jobs.ts';
 import { jobQueue } from '../../../mixins/jobs/queue.ts';
-import { activeStatement } from './subscription.sql.ts';
+import { rangeStatement } from './delivery.sql.ts';
+import { activeStatement, dueSubscriptionsStatement } from './subscription.sql.ts';
 
 export interface Delivering {
   readonly tenantId: string;
@@ -18,6 +20,9 @@ export const DELIVERIES = jobQueue<Delivering>('events.deliver', {
   perTenant: 4,
   oneForEachKey: true,
 });
+
+/** Interval at which one process looks at what is due. */
+export const ROUND_SECONDS = 20;
 
 const AGAIN_MS = 2_000;
 
@@ -44,11 +49,21 @@ export class DeliveryQueue {
     }, AGAIN_MS).unref();
   }
 
-  /** All subscriptions of the tenant that are active. */
+  /** All subscriptions of the tenant that are active, when there are new events. */
   async addTenant(tenantId: string): Promise<void> {
-    const active = await this.#database.shared('events', tenantId, (tx) =>
-      tx.all<{ subscriptionId: string }>(activeStatement(tenantId)),
+    await this.#add(tenantId, activeStatement(tenantId));
+  }
+
+  /** Those whose deliveries are due before the next round, or were left by a process that died. */
+  async addDue(tenantId: string): Promise<void> {
+    const { last } = await this.#database.tenant(tenantId, (tx) => tx.one<{ last: number }>(rangeStatement(tx.schema)));
+    await this.#add(tenantId, dueSubscriptionsStatement(tenantId, last, ROUND_SECONDS));
+  }
+
+  async #add(tenantId: string, statement: Statement): Promise<void> {
+    const found = await this.#database.shared('events', tenantId, (tx) =>
+      tx.all<{ subscriptionId: string }>(statement),
     );
-    for (const { subscriptionId } of active) await this.add({ tenantId, subscriptionId });
+    for (const { subscriptionId } of found) await this.add({ tenantId, subscriptionId });
   }
 }

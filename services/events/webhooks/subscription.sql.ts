@@ -140,6 +140,17 @@ export function activeStatement(tenantId: string): Statement {
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND state = 'active'`);
 }
 
+/** Those of them that are behind the last event of the log, or have deliveries that are due within these seconds. */
+export function dueSubscriptionsStatement(tenantId: string, last: number, seconds: number): Statement {
+  const sql = new Sql();
+  const tenant = sql.bind(tenantId, 'uuid');
+  return sql.statement(`SELECT subscription_id AS "subscriptionId" FROM events.subscriptions subscription
+    WHERE tenant_id = ${tenant} AND state = 'active' AND (position < ${sql.bind(last, 'bigint')} OR EXISTS (
+      SELECT FROM events.deliveries waiting
+      WHERE waiting.tenant_id = ${tenant} AND waiting.subscription_id = subscription.subscription_id
+        AND waiting.status = 'pending' AND waiting.next_at < now() + make_interval(secs => ${seconds})))`);
+}
+
 /** Notes how the attempts of a batch have ended. */
 export function noteOutcomesStatement(
   tenantId: string,

@@ -9,6 +9,7 @@ import type { OperationReply } from '../../../lib/operation.ts';
 import { uuidv7 } from '../../../lib/values/ids.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import { type NewDeployment, useValidationStatement } from './accept.sql.ts';
+import { deploymentEvent } from './event.ts';
 import { quickDeployRefusal } from './standing.ts';
 import { insertDeployment } from './store.ts';
 
@@ -66,6 +67,7 @@ export async function acceptDeployment(
       ...(revertsDeploymentId === null ? {} : { revertsDeploymentId }),
     },
   });
+  unit.emit(deploymentEvent('QUEUED', { deploymentId, userId: user.id, kind, checkOnly }));
   const self = addressOf('metadata.deployments.get', { deploymentId });
   return unit.complete({
     status: 202,

@@ -1,13 +1,15 @@
 /** Statements of cancelling a deployment. */
 import type { DeploymentStatus } from '../../../contracts/metadata.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
+import type { ToldDeployment } from './event.ts';
 
-export interface CancelRow {
+export interface SeenRow {
   readonly status: DeploymentStatus;
+  readonly createdById: string;
 }
 
-export interface SeenRow extends CancelRow {
-  readonly createdById: string;
+export interface CancelRow extends Omit<ToldDeployment, 'deploymentId'> {
+  readonly status: DeploymentStatus;
 }
 
 export const statusStatement = (tenantId: string, deploymentId: string): Statement => ({
@@ -18,7 +20,8 @@ export const statusStatement = (tenantId: string, deploymentId: string): Stateme
 
 /** Waits for a worker that is about to commit: what it makes of the deployment is decided by who has the row first. */
 export const lockStatement = (tenantId: string, deploymentId: string): Statement => ({
-  text: 'SELECT status FROM metadata.deployments WHERE tenant_id = $1 AND deployment_id = $2 FOR UPDATE',
+  text: `SELECT status, created_by_user_id AS "userId", kind, check_only AS "checkOnly" FROM metadata.deployments
+    WHERE tenant_id = $1 AND deployment_id = $2 FOR UPDATE`,
   values: [tenantId, deploymentId],
 });
 

@@ -4,6 +4,7 @@ import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import { type CancelRow, cancelStatement, lockStatement, type SeenRow, statusStatement } from './cancel.sql.ts';
+import { deploymentEvent } from './event.ts';
 
 const ENDED: ReadonlySet<DeploymentStatus> = new Set(ENDED_STATUSES);
 
@@ -32,6 +33,7 @@ export async function cancelDeployment(
   const { status } = now;
   if (ENDED.has(status) && status !== 'SUCCEEDED') throw notCancelable(status);
   if (status !== 'CANCELING') await unit.tx.query(cancelStatement(tenantId, deploymentId, userId, reason));
+  if (status === 'QUEUED') unit.emit(deploymentEvent('CANCELED', { ...now, deploymentId }));
   unit.audit({ changes: { deploymentId, status, ...(reason === null ? {} : { reason }) } });
 }
 

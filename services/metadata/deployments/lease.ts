@@ -174,15 +174,20 @@ export async function finishDeployment(
   return rowCount === 1;
 }
 
-/** The end of a deployment that was canceled, when everything of it is rolled back; false: the lease was lost. */
-export async function finishCanceling(tx: Tx, tenantId: string, deploymentId: string, token: string): Promise<boolean> {
-  const { rowCount } = await tx.query({
+/** The end of a deployment that was canceled, when everything of it is rolled back; null: the lease was lost. */
+export function finishCanceling(
+  tx: Tx,
+  tenantId: string,
+  deploymentId: string,
+  token: string,
+): Promise<{ canceledById: string | null } | null> {
+  return tx.first({
     text: `UPDATE metadata.deployments SET status = 'CANCELED', stage = 'done', finished_at = now(), files = '{}',
         lease_token = NULL, lease_until = NULL
-      WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status = 'CANCELING'`,
+      WHERE tenant_id = $1 AND deployment_id = $2 AND lease_token = $3 AND status = 'CANCELING'
+      RETURNING canceled_by_id AS "canceledById"`,
     values: [tenantId, deploymentId, token],
   });
-  return rowCount === 1;
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Database } from '../../../mixins/database/database.ts';
 import { writeOperatorEntry } from '../operator-entry.ts';
 import { type CancelRow, cancelStatement, lockStatement } from './cancel.sql.ts';
 import { deploymentNotFound, notCancelable } from './cancel.ts';
+import { deploymentEvent } from './event.ts';
 import { openDeploymentsStatement } from './queue.sql.ts';
 
 type List = MetadataActions['metadata.tenants.listDeployments'];
@@ -44,7 +45,9 @@ export async function cancelForOperator(
     if (ENDED_STATUSES.some((status) => status === before.status)) throw notCancelable(before.status);
     await tx.query(cancelStatement(tenantId, deploymentId, null, reason ?? null));
     const changes = { deploymentId, status: before.status, ...(reason === undefined ? {} : { reason }) };
-    await writeOperatorEntry(tx, tenantId, 'metadata.tenants.cancelDeployment', changes);
+    const canceled = deploymentEvent('CANCELED', { ...before, deploymentId });
+    const told = before.status === 'QUEUED' ? [canceled] : [];
+    await writeOperatorEntry(tx, tenantId, 'metadata.tenants.cancelDeployment', changes, told);
     return { deploymentId, status: before.status === 'QUEUED' ? 'CANCELED' : 'CANCELING' };
   });
 }

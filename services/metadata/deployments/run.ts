@@ -19,11 +19,13 @@ import { type Caller, platformCaller } from '../../../mixins/mutation/audit.ts';
 import { traceWork } from '../../../mixins/tracing/traced-work.ts';
 import { applyPrepared } from '../apply.ts';
 import { type Counting, count } from '../data-checks.ts';
+import { type EventActor, eventStatement } from '../event.sql.ts';
 import type { Planning } from '../planning/planning.ts';
 import type { Concluded, Door, Planned } from '../planning/tasks.ts';
 import { requireTenant, storedRetained, storedState, type Tenant, tenantInfo } from '../store.ts';
 import { DDL_LIMITS, inConfiguration, lockConfiguration, requireCurrentSchema } from '../tenants.ts';
 import { clearAhead, dropAhead, holdTables, workAhead } from './ahead.ts';
+import { deploymentEvent, type ToldStatus } from './event.ts';
 import { forgetStatement, forgetVersionsStatement } from './forget.sql.ts';
 import {
   type Claimed,
@@ -56,6 +58,8 @@ interface WorkerOptions {
   /** Called after a commit that made a new version. */
   readonly committed: (tenantId: string, metadataVersion: number) => void;
   readonly failed: (error: unknown, deploymentId: string) => void;
+  /** Called after commits that left events. */
+  readonly told?: (tenantId: string) => void;
   /** Asks for a notification with the transaction, which acts as the tenant's role. */
   readonly notify?: (tx: Tx, caller: Caller & { tenantId: string }, notice: Notice) => Promise<void>;
   readonly telemetry?: Telemetry;
@@ -113,10 +117,13 @@ export class DeploymentWorker {
   async run(tenantId: string): Promise<boolean> {
     if (this.#stopping) throw new Error('The worker is stopping.');
     const token = randomUUID();
-    const claimed = await this.#database.shared('metadata', tenantId, (tx) =>
-      claimDeployment(tx, tenantId, token, this.#options.leaseSeconds),
-    );
+    const claimed = await this.#database.shared('metadata', tenantId, async (tx) => {
+      const deployment = await claimDeployment(tx, tenantId, token, this.#options.leaseSeconds);
+      if (deployment?.status === 'VALIDATING') await tell(tx, { tenantId, deployment }, 'VALIDATING');
+      return deployment;
+    });
     if (!claimed) return false;
+    this.#options.told?.(tenantId);
     const { deployment_id: deploymentId, kind, takes } = claimed;
     const taken = { tenantId, deploymentId, kind, takes };
     // The log names the request that it was accepted with.
@@ -129,6 +136,7 @@ export class DeploymentWorker {
     const runTaken = async (): Promise<void> => {
       this.#options.telemetry?.taken(taken);
       await this.#runUnderLease(tenantId, claimed, token);
+      this.#options.told?.(tenantId);
       await this.#database.shared('metadata', tenantId, async (tx) => {
         const end = await tx.first<EndRow>(endStatement(tenantId, deploymentId));
         if (end) this.#options.telemetry?.ended({ ...taken, ...end });
@@ -245,15 +253,17 @@ export class DeploymentWorker {
   }
 
   async #markApplying({ tenantId, deployment, token }: Work, { planned, concluded }: Ready): Promise<void> {
-    const taken = await this.#database.shared('metadata', tenantId, (tx) =>
-      markApplying(tx, tenantId, deployment.deployment_id, token, {
+    await this.#database.shared('metadata', tenantId, async (tx) => {
+      const taken = await markApplying(tx, tenantId, deployment.deployment_id, token, {
         plan: concluded.plan,
         planHash: planned.planHash,
         total: planned.changed,
         versionBefore: planned.version,
-      }),
-    );
-    if (!taken) throw new Withdrawn();
+      });
+      if (!taken) throw new Withdrawn();
+      await tell(tx, { tenantId, deployment }, 'APPLYING');
+    });
+    this.#options.told?.(tenantId);
   }
 
   /**
@@ -310,7 +320,7 @@ export class DeploymentWorker {
     const finish = async (outcome: Outcome): Promise<void> => {
       tx.actAs(serviceRole('metadata', tenantId));
       if (!(await finishDeployment(tx, tenantId, deployment.deployment_id, token, outcome))) throw new Withdrawn();
-      await this.#notify(tx, work, outcome);
+      await this.#tellEnd(tx, work, outcome);
     };
     await tx.query(DDL_LIMITS);
     const { planned, concluded } = await this.#underLock(tx, work, ready);
@@ -326,12 +336,7 @@ export class DeploymentWorker {
       await applyPrepared(tx, tenantId, prepared, {
         deploymentId: deployment.deployment_id,
         progress: (share) => work.watch.progress(Math.floor(share * planned.changed), planned.changed),
-        actor: {
-          userId: deployment.created_by_user_id,
-          clientId: deployment.created_by_client_id,
-          agentRunId: deployment.created_by_agent_run_id,
-          requestId: deployment.request_id,
-        },
+        actor: actorOf(deployment),
       });
     const version = prepared?.version ?? null;
     if (prepared && deployment.kind === 'rollback') {
@@ -399,11 +404,15 @@ export class DeploymentWorker {
     return failure({ code: 'ROLLBACK_NOT_ELIGIBLE', message });
   }
 
-  /** Whoever has started a deployment learns of its end. A validation changes nothing: its end is waited for. */
-  async #notify(tx: Tx, { tenantId, deployment }: Pick<Work, 'tenantId' | 'deployment'>, { status }: Outcome) {
+  /**
+   * The event of the end, and a notification for who has started the deployment. A validation changes nothing: its end is
+   * waited for.
+   */
+  async #tellEnd(tx: Tx, work: Pick<Work, 'tenantId' | 'deployment'>, { status }: Outcome): Promise<void> {
+    const { tenantId, deployment } = work;
     const { deployment_id: deploymentId, created_by_user_id: userId, kind } = deployment;
+    await tell(tx, work, status);
     if (kind === 'validation' || !this.#options.notify) return;
-    tx.actAs(tenantRole(tenantId));
     const caller = { tenantId, ...platformCaller('job', deployment.request_id, userId) };
     await this.#options.notify(tx, caller, {
       type: status === 'FAILED' ? 'deploymentFailed' : 'deploymentFinished',
@@ -421,8 +430,15 @@ export class DeploymentWorker {
     await this.#clearAhead({ tenantId, deployment, token });
     await this.#database.shared('metadata', tenantId, async (tx) => {
       if (await finishDeployment(tx, tenantId, deploymentId, token, outcome))
-        return this.#notify(tx, { tenantId, deployment }, outcome);
-      await finishCanceling(tx, tenantId, deploymentId, token);
+        return this.#tellEnd(tx, { tenantId, deployment }, outcome);
+      const canceled = await finishCanceling(tx, tenantId, deploymentId, token);
+      if (canceled)
+        await tell(tx, { tenantId, deployment }, 'CANCELED', {
+          userId: canceled.canceledById,
+          clientId: null,
+          agentRunId: null,
+          requestId: deployment.request_id,
+        });
     });
   }
 
@@ -449,6 +465,30 @@ export class DeploymentWorker {
       }
   }
 }
+
+/** Writes the event of a new state in the transaction of that state, which acts as the tenant's role from then on. */
+async function tell(
+  tx: Tx,
+  { tenantId, deployment }: Pick<Work, 'tenantId' | 'deployment'>,
+  status: ToldStatus,
+  actor: EventActor = actorOf(deployment),
+): Promise<void> {
+  tx.actAs(tenantRole(tenantId));
+  const { type, data } = deploymentEvent(status, {
+    deploymentId: deployment.deployment_id,
+    userId: deployment.created_by_user_id,
+    kind: deployment.kind,
+    checkOnly: deployment.check_only,
+  });
+  await tx.query(eventStatement(tx.schema, type, actor, data));
+}
+
+const actorOf = (deployment: Claimed): EventActor & { userId: string; clientId: string } => ({
+  userId: deployment.created_by_user_id,
+  clientId: deployment.created_by_client_id,
+  agentRunId: deployment.created_by_agent_run_id,
+  requestId: deployment.request_id,
+});
 
 const numbersOf = async (tx: Tx, asked: Counting | null): Promise<number[]> => (asked ? count(tx, asked) : []);
 

@@ -30,10 +30,15 @@ export const de: Language = {
     }),
     webhookSuspended: () => ({
       title: 'Webhook ausgesetzt',
-      body: 'Sein Empfänger antwortet seit zu langer Zeit nicht. Es wird nichts gesendet, bis Sie ihn wieder aktivieren.',
+      body: 'Sein Empfänger antwortet seit zu langer Zeit nicht oder will nichts mehr. Es wird nichts gesendet, bis Sie ihn wieder aktivieren.',
     }),
   },
-  actions: { approval: 'Entscheiden', deployment: 'Deployment ansehen', job: 'Auftrag ansehen' },
+  actions: {
+    approval: 'Entscheiden',
+    deployment: 'Deployment ansehen',
+    job: 'Auftrag ansehen',
+    subscription: 'Abonnement ansehen',
+  },
   effect: ({ object, transition, actor }) => ({
     title: `${object}: ${transition}`,
     body: actor === null ? '' : `Von ${actor}.`,

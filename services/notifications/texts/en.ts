@@ -28,10 +28,15 @@ export const en: Language = {
     }),
     webhookSuspended: () => ({
       title: 'Webhook suspended',
-      body: 'Its receiver has failed for too long. Nothing is sent until you activate it again.',
+      body: 'Its receiver has failed for too long, or wants no more. Nothing is sent until you activate it again.',
     }),
   },
-  actions: { approval: 'Decide', deployment: 'View the deployment', job: 'View the job' },
+  actions: {
+    approval: 'Decide',
+    deployment: 'View the deployment',
+    job: 'View the job',
+    subscription: 'View the subscription',
+  },
   effect: ({ object, transition, actor }) => ({
     title: `${object}: ${transition}`,
     body: actor === null ? '' : `By ${actor}.`,

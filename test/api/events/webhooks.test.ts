@@ -152,6 +152,11 @@ describe('webhooks', function () {
     await until(async () => (await sam.get(path)).body.state === 'suspended');
     const read = await sam.get(path);
     assert.equal(read.body.reason, 'gone');
+    const notices = async () => (await sam.get('/notifications?type=webhookSuspended')).body.records;
+    await until(async () => (await notices()).length > 0);
+    assert.deepEqual((await notices())[0].actions, [
+      { label: 'View the subscription', operationId: 'events.subscriptions.get', params: { subscriptionId } },
+    ]);
     answers.delete('/gone');
     const active = await sam.patch(path, { state: 'active' }, { etag: read.headers.get('etag')! });
     assert.deepEqual([active.body.state, active.body.reason], ['active', null], active.text);

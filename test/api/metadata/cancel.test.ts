@@ -170,7 +170,7 @@ describe('API: canceling a deployment', () => {
       while (!(await committing())) await new Promise((resolve) => setTimeout(resolve, 20));
       const asked = cancel(accepted, 'Too late.');
       const waits = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-        AND query LIKE 'SELECT status FROM metadata.deployments%FOR UPDATE'`;
+        AND query LIKE 'SELECT status%FROM metadata.deployments%FOR UPDATE'`;
       await until(async () => (await database.query(waits)).rowCount > 0);
       await holder.query('SELECT pg_advisory_unlock(4711)');
       const answer = await asked;
