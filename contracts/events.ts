@@ -78,7 +78,7 @@ const types = defineParameter({
 const objects = defineParameter({
   name: 'objects',
   description: 'Only events about records of these objects (apiNames separated by commas).',
-  schema: Type.String({ maxLength: 4_000 }),
+  schema: Type.String({ maxLength: 4_000, pattern: '^[A-Za-z]\\w*(?: *, *[A-Za-z]\\w*)*$' }),
   example: 'Account',
 });
 

@@ -66,7 +66,7 @@ describe('following CONTRIBUTING, a service', function () {
     insert('contracts/services.ts', {
       'import { type RatelimitActions':
         "import { type NotesActions, type NotesEvents, SERVICE as notes } from './notes.ts';\n",
-      ' } as const;': ', notes',
+      '} as const;': '  notes,\n',
       '  RatelimitActions;': '  NotesActions &\n',
       'MetadataEvents;': 'NotesEvents & ',
     });

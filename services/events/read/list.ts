@@ -82,13 +82,20 @@ async function pageOf(
 const listed = (text: string | undefined): string[] | null =>
   text === undefined ? null : [...new Set(text.split(',').map((name) => name.trim()))];
 
+/** The first few, as far as they are short enough to be names. */
+const named = (types: readonly string[]): string =>
+  types
+    .slice(0, 5)
+    .map((type) => type.slice(0, 80))
+    .join(', ');
+
 /** An object that the user cannot see has no events for them, like one that does not exist. */
 function filtersOf({ types, objects }: Query): { types: readonly string[]; objects: readonly string[] | null } {
   const [typeNames, objectNames] = [listed(types), listed(objects)];
   const unknown = typeNames?.filter((name) => !EVENT_TYPE_NAMES.includes(name)) ?? [];
   const errors = [
     ...(unknown.length > 0
-      ? [violation('query:types', 'PARAMETER_INVALID', `There is no event of type ${unknown.slice(0, 5).join(', ')}.`)]
+      ? [violation('query:types', 'PARAMETER_INVALID', `There is no event of type ${named(unknown)}.`)]
       : []),
     ...((objectNames?.length ?? 0) > OBJECTS_MAX
       ? [violation('query:objects', 'PARAMETER_INVALID', `At most ${OBJECTS_MAX} objects may be named.`)]

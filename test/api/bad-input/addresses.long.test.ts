@@ -30,7 +30,9 @@ const ODD_NAMES = [
 ];
 
 /** Parameters that accept most texts. */
-const FREE = new Set(['search', 'objectApiName', 'agentKey']);
+const FREE = new Set(['search', 'objectApiName', 'agentKey', 'objects', 'type']);
+/** A stream begins where its request is sound, and does not end by itself. */
+const isStream = ({ operationId }: Operation): boolean => operationId === 'events.stream.get';
 
 /** Bytes that are no valid encoding of text. */
 const NO_TEXT = ['%FF', '%C0%AF', '%ED%A0%80', '%F5%80%80%80', '%', '%4', '%zz', '%00', 'a%00b'];
@@ -44,9 +46,21 @@ describe('bad input: addresses', function () {
     objectApiName: 'Account',
     id: uuidv7(),
     ...Object.fromEntries(
-      ['deploymentId', 'dashboardId', 'runId', 'approvalId', 'shareId', 'userId', 'fileId', 'uploadId', 'jobId'].map(
-        (name) => [name, uuidv7()],
-      ),
+      [
+        'deploymentId',
+        'dashboardId',
+        'runId',
+        'approvalId',
+        'shareId',
+        'userId',
+        'fileId',
+        'uploadId',
+        'jobId',
+        'subscriptionId',
+        'notificationId',
+        'eventId',
+        'calendarId',
+      ].map((name) => [name, uuidv7()]),
     ),
     partNumber: '1',
   };
@@ -105,12 +119,13 @@ describe('bad input: addresses', function () {
       assertRefused(await call(row, `${path}?=1`), 'no name', 'PARAMETER_UNKNOWN');
       assertRefused(await call(row, `${path}?${'x=1&'.repeat(3_000)}`), 'very many', 'PARAMETER_UNKNOWN');
       for (const raw of NO_TEXT) assertRefused(await call(row, `${path}?${raw}=1`), raw, 'PARAMETER_INVALID');
-      const answer = await call(row, `${path}?&&&`);
-      assertSound(answer, 'only ampersands');
+      if (!isStream(row)) assertSound(await call(row, `${path}?&&&`), 'only ampersands');
     });
 
   const parameters = reading.flatMap((row) =>
-    (row.queryParameters ?? []).map((one): [Operation, Parameter] => [row, one]),
+    (row.queryParameters ?? [])
+      .filter(({ name }) => !isStream(row) || !FREE.has(name))
+      .map((one): [Operation, Parameter] => [row, one]),
   );
   for (const [row, { name, json, schema, example }] of parameters)
     it(`${row.operationId}: ${name} repeated, empty, huge, of another type`, async () => {
