@@ -143,6 +143,13 @@ const eventId = defineParameter({
   schema: Type.String({ pattern: EVENT_ID }),
   example: '0193d3c0-1c2d-7e3f-8a4b-5c6d7e8f9a0b',
 });
+const calendarId = defineParameter({
+  name: 'calendarId',
+  required: true,
+  description: 'Id of the calendar of the caller.',
+  schema: uuid,
+  example: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33',
+});
 const scope = defineParameter({
   name: 'scope',
   description: 'What of a series. Default: the instance whose id the path has, or the whole series.',
@@ -177,6 +184,14 @@ const EXAMPLE: CalendarEvent = {
   updatedAt: '2026-11-21T00:01:22.123+00:00',
 };
 
+/** An iCalendar file. */
+const FILE = {
+  status: 200,
+  description: 'The file.',
+  contentType: 'text/calendar; charset=utf-8',
+  schema: Type.String({ title: 'CalendarFile' }),
+  headers: { 'Content-Disposition': { description: 'A name for the file.', schema: Type.String() } },
+} as const;
 const ETAG = { ETag: { description: 'Of this version of the event and its instances.', schema: Type.String() } };
 const READ = { tag: 'calendar', scopes: ['calendar:read'] } as const;
 const WRITE = { tag: 'calendar', scopes: ['calendar:write'] } as const;
@@ -209,6 +224,19 @@ const CALENDAR_OPERATIONS = [
     },
     errors: [],
     action: 'calendar.calendars.list',
+  }),
+  defineOperation({
+    ...READ,
+    operationId: 'calendar.calendars.export',
+    method: 'GET',
+    path: '/calendar/calendars/{calendarId}/export.ics',
+    summary: 'Export a calendar',
+    description: 'The calendar of the caller as an iCalendar file (RFC 5545), from a year ago on, without attendees.',
+    cost: 2,
+    pathParameters: [calendarId],
+    response: FILE,
+    errors: ['CALENDAR_NOT_FOUND', 'TOO_MANY_ITEMS'],
+    action: 'calendar.calendars.export',
   }),
   defineOperation({
     ...READ,

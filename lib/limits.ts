@@ -226,6 +226,10 @@ export const LIMITS = {
   calendar_free_busy_instances_max: 25_000,
   calendar_events_of_user_max: 20_000,
   calendar_events_of_tenant_max: 1_000_000,
+  /** The file has events that have not ended so long ago. */
+  calendar_export_days: 366,
+  calendar_export_events_max: 5_000,
+  calendar_export_max_bytes: 4 * 1024 * 1024,
   /** Deletions are remembered for so long, and sync tokens are valid. */
   calendar_sync_days: 30,
   event_streams_of_caller_max: 10,

@@ -8,6 +8,12 @@ export const CALENDAR_GUIDANCE = {
     preconditions: [],
     commonErrors: [],
   },
+  'calendar.calendars.export': {
+    whenToUse: 'To take the calendar into another program once.',
+    whenNotToUse: 'Not to keep a copy up to date: sync tokens of `calendar.events.list` do that.',
+    preconditions: [],
+    commonErrors: ['CALENDAR_NOT_FOUND', 'TOO_MANY_ITEMS'],
+  },
   'calendar.events.list': {
     whenToUse:
       'With `expand`, `from` and `to` to show a week or a month; without them, with `syncToken`, to keep a copy up to date; with a record, for its events.',

@@ -11,6 +11,7 @@ import type { CalendarDeps } from './deps.ts';
 import { listEvents } from './events/list.ts';
 import { getEvent, listCalendars } from './events/read.ts';
 import { createEvent, deleteEvent, respondToEvent, updateEvent } from './events/write.ts';
+import { exportCalendar } from './export.ts';
 import { queryFreeBusy } from './free-busy.ts';
 import { sweepPeriodically } from './sweep.ts';
 
@@ -41,6 +42,7 @@ export default async function calendarService(platform: Platform): Promise<Servi
     name: 'calendar',
     actions: {
       'calendars.list': answer(listCalendars),
+      'calendars.export': answer(exportCalendar),
       'events.list': answer(listEvents),
       'events.create': answer(orEarlier(createEvent)),
       'events.get': answer(getEvent),

@@ -143,6 +143,7 @@ describe('isolation of every operation', () => {
     const subscribed = await ada.post('/events/subscriptions', subscription);
     assert.equal(subscribed.status, 201, subscribed.text);
     real['subscriptionId'] = subscribed.body.subscriptionId;
+    real['calendarId'] = event.body.calendarId;
   });
 
   after(() => platform?.stop());

@@ -103,11 +103,13 @@ function regular(series: Times, wall: number, duration = durationOf(series)): In
 
 function changed(series: EventRow, override: Override, duration?: number): Instance {
   const wall = wallOf(override.originalStart);
-  const times = timesIn(override.patch);
+  const times = overridden(override);
   return times ? explicit(override.originalStart, override, times) : { ...regular(series, wall, duration), override };
 }
 
-function timesIn({ startLocal, startTimezone, endLocal, endTimezone }: Override['patch']): Times | null {
+/** The times of an instance that was moved; null: it was not. */
+export function overridden({ patch }: Pick<Override, 'patch'>): Times | null {
+  const { startLocal, startTimezone, endLocal, endTimezone } = patch;
   return startLocal === undefined || endLocal === undefined
     ? null
     : { startLocal, startTimezone: startTimezone ?? null, endLocal, endTimezone: endTimezone ?? null };
@@ -219,4 +221,4 @@ export function present(
   };
 }
 
-const uidOf = ({ eventId }: Pick<EventRow, 'eventId'>): string => `${eventId}@erp`;
+export const uidOf = ({ eventId }: Pick<EventRow, 'eventId'>): string => `${eventId}@erp`;

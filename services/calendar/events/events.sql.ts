@@ -9,6 +9,9 @@ const COLUMNS = `ev.event_id AS "eventId", ev.calendar_id AS "calendarId", ev.ve
   ev.attendees, ev.object_api_name AS "objectApiName", ev.record_id AS "recordId", ev.created_at AS "createdAt",
   ev.updated_at AS "updatedAt"`;
 
+/** For files, which have no people. */
+export const WITHOUT_ATTENDEES = COLUMNS.replace('ev.attendees', `'[]'::jsonb AS attendees`);
+
 const OVERRIDE = `jsonb_build_object('originalStart', o.original_start, 'patch', o.patch, 'responses', o.responses)`;
 
 export const eventSql = (tenantId: string, eventId: string, lock = false): Statement => {
@@ -70,6 +73,9 @@ export function listSql(tenantId: string, { of, after, removed, from, to, take }
     ORDER BY l.position, l.event_id, coalesce(l.original, '') LIMIT ${sql.bind(take, 'int')}`);
 }
 
+/** Of an instance that differs, besides what differs. */
+const OVERRIDE_BYTES = 200;
+
 export type ExpandedRow = EventRow & {
   readonly overrides: readonly Override[];
   readonly inCalendars: readonly string[];
@@ -82,6 +88,7 @@ export function windowSql(
   from: string,
   to: string,
   take: number,
+  columns = COLUMNS,
 ): Statement {
   const sql = new Sql();
   const tenant = sql.bind(tenantId, 'uuid');
@@ -93,9 +100,22 @@ export function windowSql(
   return sql.statement(`WITH found AS (
       SELECT ${source.event} AS event_id, array_agg(DISTINCT ${source.calendar}) AS calendars FROM ${source.tables}
       WHERE ${source.where}${source.there}${during} GROUP BY 1 LIMIT ${sql.bind(take, 'int')})
-    SELECT ${COLUMNS}, f.calendars AS "inCalendars", (SELECT coalesce(json_agg(${OVERRIDE}), '[]') FROM calendar.overrides o
+    SELECT ${columns}, f.calendars AS "inCalendars", (SELECT coalesce(json_agg(${OVERRIDE}), '[]') FROM calendar.overrides o
         WHERE o.tenant_id = ${tenant} AND o.event_id = ev.event_id
           AND (${begins('o.start_local')} OR ${begins('o.original_start')})) AS overrides
+    FROM found f JOIN calendar.events ev ON ev.tenant_id = ${tenant} AND ev.event_id = f.event_id`);
+}
+
+/** The events of a calendar that have not ended before `from`, `take` at most: their number, and bytes of JSON with those of instances. */
+export function sizeSql(tenantId: string, calendarId: string, from: string, take: number): Statement {
+  const sql = new Sql();
+  const tenant = sql.bind(tenantId, 'uuid');
+  const source = sourceOf(sql, tenant, { calendarId, mine: null });
+  return sql.statement(`WITH found AS (SELECT e.event_id FROM ${source.tables}
+      WHERE ${source.where}${source.there}${duringOf(sql, source.times, from, null)} LIMIT ${sql.bind(take, 'int')})
+    SELECT count(*)::int AS events, coalesce(sum(octet_length(ev.content::text) + coalesce(octet_length(ev.recurrence::text), 0)
+      + (SELECT coalesce(sum(octet_length(o.patch::text) + ${OVERRIDE_BYTES}), 0) FROM calendar.overrides o
+        WHERE o.tenant_id = ${tenant} AND o.event_id = f.event_id)), 0)::float8 AS bytes
     FROM found f JOIN calendar.events ev ON ev.tenant_id = ${tenant} AND ev.event_id = f.event_id`);
 }
 

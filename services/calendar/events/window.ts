@@ -1,11 +1,11 @@
 /** Windows of time in which instances are looked for. */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import { readInstant } from '../../../lib/values/calendar.ts';
 import { DAY_MS } from '../recurrence/times.ts';
 import { type Instance, instancesOf, type Window } from './event.ts';
 import type { ExpandedRow } from './events.sql.ts';
+import { inTurns } from './turns.ts';
 
 /** The window of `from` and `to`. Throws PARAMETER_INVALID when it is none, or longer than so many days. */
 export function windowOf(from: string, to: string, daysMax: number, pointer: (name: string) => string): Window {
@@ -25,9 +25,6 @@ function offsetIn(text: string): number {
   return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000;
 }
 
-/** So many milliseconds of expansion, and other requests have their turn. */
-const TURN_MS = 20;
-
 /** Instances of the events within the window. Throws TOO_MANY_ITEMS when there are more than `max`. */
 export async function expand(
   events: readonly ExpandedRow[],
@@ -35,14 +32,9 @@ export async function expand(
   max: number,
 ): Promise<{ event: ExpandedRow; instance: Instance }[]> {
   const found: { event: ExpandedRow; instance: Instance }[] = [];
-  let began = performance.now();
-  for (const event of events) {
+  for await (const event of inTurns(events)) {
     for (const instance of instancesOf(event, event.overrides, window)) found.push({ event, instance });
     if (found.length > max) throw tooManyInstances(max);
-    if (performance.now() - began > TURN_MS) {
-      await nextTurn();
-      began = performance.now();
-    }
   }
   return found;
 }

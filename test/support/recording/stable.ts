@@ -22,6 +22,7 @@ const PATTERN = new RegExp(
     '(?<day>\\b\\d{4}-\\d\\d-\\d\\d\\b)',
     '(?<position>\\bc1\\.[\\w-]{60,})',
     '(?<sequence>\\b0\\d{19}\\b)',
+    '(?<stamp>(?<=(?:DTSTAMP|CREATED|LAST-MODIFIED):)\\d{8}T\\d{6}Z)',
     '(?<retry>\\bretry: \\d+)',
     '(?<address>\\b127\\.0\\.0\\.1\\b)',
   ].join('|'),
@@ -104,6 +105,7 @@ export class Stable {
       if (groups['day']) return new Date(Date.parse(found) + this.#shift).toISOString().slice(0, 10);
       if (groups['position']) return this.#replaced(found, cursor);
       if (groups['sequence']) return '00000000000000004711';
+      if (groups['stamp']) return '20261124T090000Z';
       if (groups['retry']) return 'retry: 2000';
       return '192.0.2.10';
     });

@@ -380,6 +380,8 @@ async function planMeetings({ recorder, sam, sue }: Company): Promise<void> {
   });
   const path = { eventId: created.body.eventId };
   await recorder.example(sam, 'calendar.calendars.list');
+  const own = { calendarId: created.body.calendarId };
+  await recorder.example(sam, 'calendar.calendars.export', { path: own });
   const window = { from: '2026-11-23T00:00:00+01:00', to: '2026-12-08T00:00:00+01:00' };
   await recorder.example(sam, 'calendar.events.list', { query: { ...window, expand: 'true', take: '10' } });
   await recorder.example(sue, 'calendar.events.respond', { path, body: { response: 'accepted' } });

@@ -1,0 +1,124 @@
+/** A calendar as an iCalendar file (RFC 5545), without people: addresses are fields of users. Pure. */
+import { Temporal } from 'temporal-polyfill';
+import { type EventRow, type Override, overridden, timesAt, uidOf } from './events/event.ts';
+import { compactOf, writeRecurrence } from './recurrence/rule.ts';
+import { DAY_MS, localOf, wallOf } from './recurrence/times.ts';
+
+type ExportedEvent = EventRow & { readonly overrides: readonly Override[] };
+
+/** A line of a file is at most this many bytes long. */
+const LINE_BYTES = 75;
+/** Years of changes of the clock that a file has of each time zone, before and after now. */
+const YEARS = 5;
+
+/** The file in parts, none of which takes long. `now`: milliseconds since 1970. */
+export function* icsParts(events: readonly ExportedEvent[], now: number): Generator<string> {
+  yield written(['BEGIN:VCALENDAR', 'VERSION:2.0', 'PRODID:-//ERP platform//Calendar//EN', 'CALSCALE:GREGORIAN']);
+  for (const zone of [...new Set(events.flatMap(zonesOf))].sort()) yield written(timezoneLines(zone, now));
+  for (const event of events) {
+    yield written(eventLines(event, null));
+    for (const override of event.overrides) yield written(eventLines(event, override));
+  }
+  yield written(['END:VCALENDAR']);
+}
+
+const written = (lines: readonly string[]): string => lines.map((line) => `${folded(line)}\r\n`).join('');
+
+const zonesOf = ({ startTimezone, endTimezone, overrides }: ExportedEvent): string[] =>
+  [startTimezone, endTimezone, ...overrides.flatMap(({ patch }) => [patch.startTimezone, patch.endTimezone])].filter(
+    (zone) => zone !== null && zone !== undefined,
+  );
+
+function eventLines(event: EventRow, override: Override | null): string[] {
+  const { startTimezone, recurrence } = event;
+  const { title, description, location, status, visibility, busy } = { ...event.content, ...override?.patch };
+  const times = override ? (overridden(override) ?? timesAt(event, wallOf(override.originalStart))) : event;
+  const anchor = { wall: wallOf(event.startLocal), timezone: startTimezone };
+  return [
+    'BEGIN:VEVENT',
+    `UID:${uidOf(event)}`,
+    `DTSTAMP:${utc(event.updatedAt)}`,
+    `CREATED:${utc(event.createdAt)}`,
+    `LAST-MODIFIED:${utc(event.updatedAt)}`,
+    `SEQUENCE:${event.sequence}`,
+    `DTSTART${timeValue(times.startLocal, times.startTimezone)}`,
+    `DTEND${timeValue(times.endLocal, times.endTimezone)}`,
+    ...(override ? [`RECURRENCE-ID${timeValue(override.originalStart, startTimezone)}`] : []),
+    ...(recurrence && !override ? writeRecurrence(recurrence, anchor) : []),
+    `SUMMARY:${escaped(title)}`,
+    ...(description === null ? [] : [`DESCRIPTION:${escaped(description)}`]),
+    ...(location === null ? [] : [`LOCATION:${escaped(location)}`]),
+    `STATUS:${status === 'canceled' ? 'CANCELLED' : status.toUpperCase()}`,
+    `CLASS:${visibility === 'private' ? 'PRIVATE' : 'PUBLIC'}`,
+    `TRANSP:${busy ? 'OPAQUE' : 'TRANSPARENT'}`,
+    'END:VEVENT',
+  ];
+}
+
+const utc = (time: string): string => `${compactOf(new Date(time).getTime(), false)}Z`;
+
+const timeValue = (local: string, timezone: string | null): string => {
+  if (timezone === null) return `;VALUE=DATE:${compactOf(wallOf(local), true)}`;
+  const text = compactOf(wallOf(local), false);
+  return timezone === 'UTC' ? `:${text}Z` : `;TZID=${timezone}:${text}`;
+};
+
+const escaped = (text: string): string =>
+  text
+    .replaceAll(/[\\;,]/g, '\\$&')
+    // Programs take each of them for the end of a line.
+    .replaceAll(/\r\n?|[\n\u0085\u2028\u2029]/g, '\\n')
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they may not stand in the file
+    .replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f]/g, '');
+
+/** The line in parts that are short enough, without cutting a character. */
+function folded(line: string): string {
+  if (Buffer.byteLength(line) <= LINE_BYTES) return line;
+  const parts: string[] = [];
+  let part = '';
+  let bytes = 0;
+  for (const character of line) {
+    const size = Buffer.byteLength(character);
+    if (bytes + size > LINE_BYTES) {
+      parts.push(part);
+      part = '';
+      bytes = 1;
+    }
+    part += character;
+    bytes += size;
+  }
+  return [...parts, part].join('\r\n ');
+}
+
+/** A zone with the changes of its clock around now; programs that know IANA zones go by the name. */
+function timezoneLines(zone: string, now: number): string[] {
+  if (zone === 'UTC') return [];
+  const span = YEARS * 366 * DAY_MS;
+  const observances: string[] = [];
+  let at = Temporal.Instant.fromEpochMilliseconds(now - span).toZonedDateTimeISO(zone);
+  observances.push(...observance('STANDARD', '19700101T000000', at.offsetNanoseconds, at.offsetNanoseconds));
+  for (let next = at.getTimeZoneTransition('next'); next; next = next.getTimeZoneTransition('next')) {
+    if (next.epochMilliseconds > now + span) break;
+    const local = localOf(next.epochMilliseconds + at.offsetNanoseconds / 1_000_000);
+    const kind = next.offsetNanoseconds > at.offsetNanoseconds ? 'DAYLIGHT' : 'STANDARD';
+    observances.push(
+      ...observance(kind, compactOf(wallOf(local), false), at.offsetNanoseconds, next.offsetNanoseconds),
+    );
+    at = next;
+  }
+  return ['BEGIN:VTIMEZONE', `TZID:${zone}`, ...observances, 'END:VTIMEZONE'];
+}
+
+const observance = (kind: string, start: string, from: number, to: number): string[] => [
+  `BEGIN:${kind}`,
+  `DTSTART:${start}`,
+  `TZOFFSETFROM:${offsetText(from)}`,
+  `TZOFFSETTO:${offsetText(to)}`,
+  `END:${kind}`,
+];
+
+function offsetText(nanoseconds: number): string {
+  const minutes = Math.abs(nanoseconds) / 60_000_000_000;
+  const two = (value: number): string => String(Math.floor(value)).padStart(2, '0');
+  return `${nanoseconds < 0 ? '-' : '+'}${two(minutes / 60)}${two(minutes % 60)}`;
+}
