@@ -47,7 +47,7 @@ export const DASHBOARDS: AppClient = {
   title: 'Dashboards',
   path: '/dashboards',
   purpose: 'see your business in charts',
-  scopes: ['analytics:read', 'analytics:run'],
+  scopes: ['analytics:read', 'analytics:run', 'notifications:read'],
 };
 /** A client of its own, since the one that asked cannot decide. */
 export const APPROVALS: AppClient = {
@@ -56,7 +56,7 @@ export const APPROVALS: AppClient = {
   path: '/approvals',
   purpose: 'decide about requests of agents',
   // data:read names records, setup:read reads plans of deployments.
-  scopes: ['agent:approve', 'data:read', 'setup:read'],
+  scopes: ['agent:approve', 'data:read', 'notifications:read', 'setup:read'],
 };
 export const IMPORTS: AppClient = {
   clientId: 'erp-import',
@@ -64,9 +64,17 @@ export const IMPORTS: AppClient = {
   path: '/import',
   purpose: 'bring in a spreadsheet',
   // data:read describes objects and shows results.
-  scopes: ['bulk:run', 'data:read', 'data:write'],
+  scopes: ['bulk:run', 'data:read', 'data:write', 'notifications:read'],
 };
-export const APP_CLIENTS: readonly AppClient[] = [DASHBOARDS, IMPORTS, APPROVALS];
+export const NOTIFICATIONS: AppClient = {
+  clientId: 'erp-notifications',
+  title: 'Notifications',
+  path: '/notifications',
+  purpose: 'read your notifications',
+  scopes: ['notifications:read', 'notifications:write'],
+};
+/** Each may read notifications: the header shows how many are unread. */
+export const APP_CLIENTS: readonly AppClient[] = [DASHBOARDS, IMPORTS, APPROVALS, NOTIFICATIONS];
 
 /** The API reference, where operations can be tried out: a public client in the browser, where the operator wants it. */
 export const REFERENCE_CLIENT_ID = 'erp-api-reference';

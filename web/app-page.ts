@@ -1,7 +1,7 @@
 /** A page that is one document without data at each of its addresses, with the files that it loads. */
-import { APP_CLIENTS, type AppClient } from '../contracts/auth.ts';
+import { APP_CLIENTS, type AppClient, NOTIFICATIONS } from '../contracts/auth.ts';
 import { escapeHtml } from '../lib/values/html.ts';
-import { DESIGN, FORMS, TABLES } from '../lib/values/page-design.ts';
+import { BELL, BELL_STYLE, DESIGN, FORMS, TABLES } from '../lib/values/page-design.ts';
 import { framed, ICON_LINK } from '../lib/values/page-frame.ts';
 import { Assets, pagePolicy, webFile } from './assets.ts';
 
@@ -32,19 +32,20 @@ interface AppPageParts {
 }
 
 /** Modules of all such pages, in the order in which they need each other. */
-const SHARED = ['sign-in.js', 'navigation.js', 'api.js', 'format.js', 'elements.js'];
+const SHARED = ['sign-in.js', 'navigation.js', 'bell.js', 'api.js', 'format.js', 'elements.js'];
 
 /** Scripts import each other by relative paths, so they are served at the paths they have in `web/`. */
 export function appPage({ label, client, shared = [], modules, library, withoutScripts }: AppPageParts): AppPage {
   const { clientId, path: root, scopes, title } = client;
-  const others = APP_CLIENTS.filter((page) => page !== client)
+  const others = APP_CLIENTS.filter((page) => page !== client && page !== NOTIFICATIONS)
     .map(({ path, title: other }) => `<a href="${path}">${other}</a>`)
     .join('');
+  const bell = `<a id="bell" href="${NOTIFICATIONS.path}" aria-label="${NOTIFICATIONS.title}"${client === NOTIFICATIONS ? ' aria-current="page"' : ''}>${BELL}<span id="unread" hidden></span></a>`;
   const own = (name: string): string => `${label}/browser/${name}`;
   const scripts = [...[...SHARED, ...shared].map((name) => `shared/${name}`), ...['main.js', ...modules].map(own)];
   const stylesheet = `${label}.css`;
   const assets = new Assets(root, [
-    [stylesheet, Buffer.concat([Buffer.from(`${DESIGN}${FORMS}${TABLES}`), webFile(own(stylesheet))])],
+    [stylesheet, Buffer.concat([Buffer.from(`${DESIGN}${FORMS}${TABLES}${BELL_STYLE}`), webFile(own(stylesheet))])],
     ...scripts.map((path): [string, Buffer] => [path, webFile(path)]),
     ...(library ? [library] : []),
   ]);
@@ -66,7 +67,7 @@ ${scripts.map((path) => `<link rel="modulepreload" href="${assets.address(path)}
         bodyAttributes: `data-base="${escapeHtml(baseUrl)}" data-client="${clientId}" data-scope="${scopes.join(' ')}" data-home="${root}"`,
         // Not the home page: leaving the page gives up its token.
         home: root,
-        nav: `<span id="who"></span><a href="/">Home</a>${others}<a href="/account">Account</a><a id="leave" href="/oauth2/logout">Sign out</a>`,
+        nav: `<span id="who"></span><a href="/">Home</a>${others}${bell}<a href="/account">Account</a><a id="leave" href="/oauth2/logout">Sign out</a>`,
         main: `<p class="lead" id="starting">Loading…</p>
 <noscript><p>${withoutScripts}</p></noscript>`,
         afterwards: '<p class="visually-hidden" id="announcements" role="status"></p>\n',

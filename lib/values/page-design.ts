@@ -115,6 +115,18 @@ export const MARK = `<svg viewBox="0 0 28 28" aria-hidden="true" focusable="fals
 <path d="M7 8h14M7 14h9M7 20h14" stroke="currentColor" stroke-width="2.6" stroke-linecap="round"/>
 </svg>`;
 
+/** Link to the notifications in the header, with the unread count. */
+export const BELL_STYLE = `
+#bell{display:inline-flex;align-items:center;gap:.25rem;text-decoration:none}
+#bell svg{width:1.25rem;height:1.25rem;flex:none}
+#unread{min-width:1.3rem;padding:0 .35rem;border-radius:.65rem;background:var(--accent);color:var(--accent-ink);
+font-size:.8rem;font-weight:650;line-height:1.3rem;text-align:center;font-variant-numeric:tabular-nums}
+@media(forced-colors:active){#unread{border:1px solid LinkText}}
+`;
+export const BELL = `<svg viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+<path d="M6 17V11a6 6 0 0 1 12 0v6l1.5 1.5h-15zM10 21h4" fill="none" stroke="currentColor" stroke-width="2" stroke-linejoin="round" stroke-linecap="round"/>
+</svg>`;
+
 /** The mark as a file of its own, to be told from others in a row of tabs, light or dark. */
 export const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 28 28">
 <rect width="28" height="28" rx="7" fill="#0b5c8a"/>

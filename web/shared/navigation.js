@@ -1,5 +1,6 @@
 /** Identity, links and sign-out of a page that changes its view without being loaded again. */
 import { call } from './api.js';
+import { watchUnread } from './bell.js';
 import { button, byId, fill, foreign, problem } from './elements.js';
 import { knownLocale, knownTimezone } from './format.js';
 import { accessToken, revoke } from './sign-in.js';
@@ -9,11 +10,12 @@ import { accessToken, revoke } from './sign-in.js';
 const { home = '' } = document.body.dataset;
 
 /**
- * Names the signed-in user in the header.
+ * Names the signed-in user in the header, and starts to count unread notifications there.
  * @returns {Promise<Place>} the user's language and time zone; rejects with CallFailed
  */
 export async function identify() {
   const { user, tenant } = /** @type {Identity} */ (await call('/identity'));
+  watchUnread();
   fill(byId('who'), foreign(user.displayName), ' · ', foreign(tenant.name));
   return { locale: knownLocale(user.locale) ?? navigator.language, timezone: knownTimezone(user.timezone) };
 }

@@ -11,7 +11,7 @@ const LOOP_MS = 10_000;
 /** A token that ends while its request is under way would be refused. */
 const SPARE_MS = 30_000;
 
-/** @type {{ accessToken: string, endsAt: number } | null} */
+/** @type {{ accessToken: string, endsAt: number, scopes: string[] } | null} */
 let held = null;
 
 /** The reason for a return without a token, in words for people. */
@@ -96,6 +96,9 @@ export function signInAgain() {
 /** The token, while there is one that can still be used. */
 export const heldToken = () => (held && held.endsAt > Date.now() ? held.accessToken : null);
 
+/** @param {string} wanted */
+export const hasScope = (wanted) => held?.scopes.includes(wanted) ?? false;
+
 /**
  * @param {string} [wanted] scopes, separated by spaces
  * @param {Record<string, string>} [strength] `acr_values` and `max_age` of a sign-in that must be strong or fresh
@@ -171,8 +174,8 @@ async function redeem(code, verifier) {
     }),
   });
   if (!response.ok) return false;
-  const { access_token, expires_in } = await response.json();
-  held = { accessToken: access_token, endsAt: Date.now() + expires_in * 1_000 };
+  const { access_token, expires_in, scope: granted } = await response.json();
+  held = { accessToken: access_token, endsAt: Date.now() + expires_in * 1_000, scopes: granted.split(' ') };
   return true;
 }
 

@@ -92,7 +92,13 @@ export async function existingGrant(
   const found = grantId ? await provider.Grant.find(grantId) : undefined;
   const lasting = given || (found && found.exp - nowSeconds() > GRANT_REUSE_MIN_SECONDS);
   const grant = lasting && found?.accountId === accountId ? found : undefined;
-  if (OWN_PAGES.has(clientId)) return grant ?? ownPageGrant(provider, clientId, { accountId, sessionGeneration });
+  const ownScopes = OWN_PAGES.get(clientId);
+  if (ownScopes) {
+    // A grant of an earlier version lacks scopes that the page has gained since.
+    const granted = grant?.openid?.scope?.split(' ') ?? [];
+    if (grant && ownScopes.every((scope) => granted.includes(scope))) return grant;
+    return ownPageGrant(provider, clientId, ownScopes, { accountId, sessionGeneration });
+  }
   if (!grant || given) return grant;
   // The document of that time is not stored.
   if (hasDocument(clientId)) return undefined;
@@ -109,9 +115,9 @@ const OWN_PAGES: ReadonlyMap<string, readonly string[]> = new Map<string, readon
 async function ownPageGrant(
   provider: Provider,
   clientId: string,
+  scopes: readonly string[],
   { accountId, sessionGeneration }: { accountId: string; sessionGeneration: number | undefined },
 ): Promise<Grant> {
-  const scopes = OWN_PAGES.get(clientId) ?? [];
   const grant = new provider.Grant({ accountId, clientId });
   grant.clientMarks = marksOf({ meta: null });
   grant.sessionGeneration = sessionGeneration;

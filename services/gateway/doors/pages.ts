@@ -14,6 +14,7 @@ import { HTML_TYPE } from '../../../web/assets.ts';
 import { DASHBOARDS_PAGE } from '../../../web/dashboards/page.ts';
 import { IMPORT_PAGE } from '../../../web/import/page.ts';
 import type { SharedAnswer } from '../../../web/kept.ts';
+import { NOTIFICATIONS_PAGE } from '../../../web/notifications/page.ts';
 import { REFERENCE_ASSETS } from '../../../web/reference/page.ts';
 import { SITE_FILES } from '../../../web/site/files.ts';
 import type { home } from '../../../web/site/home.ts';
@@ -91,7 +92,7 @@ const PAGES = new Map<string, { label: string; answer: Page }>([
 
 export const PAGE_PATHS: readonly string[] = [...PAGES.keys()];
 
-const APP_PAGES = [APPROVALS_PAGE, DASHBOARDS_PAGE, IMPORT_PAGE];
+const APP_PAGES = [APPROVALS_PAGE, DASHBOARDS_PAGE, IMPORT_PAGE, NOTIFICATIONS_PAGE];
 
 /** Pages that have addresses of their own below the first one. */
 export const PAGE_ROOTS: readonly string[] = [...APP_PAGES.map(({ root }) => root), REFERENCE_PATH];

@@ -15,7 +15,11 @@ describe('the client of the dashboards page', () => {
     redirect_uri: `${auth.baseUrl}/dashboards`,
   });
   const start = (challenge: string, more: Record<string, string> = {}): URL =>
-    authorizeUrl(auth.baseUrl, challenge, { ...client(), scope: 'analytics:read analytics:run', ...more });
+    authorizeUrl(auth.baseUrl, challenge, {
+      ...client(),
+      scope: 'analytics:read analytics:run notifications:read',
+      ...more,
+    });
   /** Signs in; returns the redirect to the page. */
   const signIn = async (browser: Browser, challenge: string): Promise<URL> => {
     const form = await browser.visit(start(challenge));
@@ -40,9 +44,9 @@ describe('the client of the dashboards page', () => {
     return body;
   };
 
-  it('gets a token for dashboards alone, without a refresh token and without consent', async () => {
+  it('gets a token for dashboards and the unread count alone, without a refresh token and without consent', async () => {
     const answer = await token(new Browser());
-    assert.deepEqual(answer.scope.split(' ').sort(), ['analytics:read', 'analytics:run']);
+    assert.deepEqual(answer.scope.split(' ').sort(), ['analytics:read', 'analytics:run', 'notifications:read']);
     assert.equal(answer.refresh_token, undefined);
     const { sub, tenant_id, client_id } = claims(answer.access_token);
     assert.deepEqual([sub, tenant_id, client_id], [SAM, DEMO, 'erp-dashboards']);
@@ -56,6 +60,21 @@ describe('the client of the dashboards page', () => {
     assert.equal(back.location?.pathname, '/dashboards');
     const { body } = await exchange(auth.baseUrl, back.location.searchParams.get('code')!, verifier, client());
     assert.equal(claims(body.access_token).grant_id, claims(first.access_token).grant_id);
+  });
+
+  it('needs no consent to a scope that an upgrade has added', async () => {
+    const browser = new Browser();
+    const { grant_id } = claims((await token(browser)).access_token);
+    await auth.database.query(
+      "UPDATE auth.grants SET payload = replace(payload::text, ' notifications:read', '')::jsonb WHERE id = $1",
+      [grant_id],
+    );
+    const { verifier, challenge } = pkce();
+    const back = await browser.open(start(challenge));
+    assert.equal(back.location?.pathname, '/dashboards');
+    const { body } = await exchange(auth.baseUrl, back.location.searchParams.get('code')!, verifier, client());
+    assert.ok(body.scope.split(' ').includes('notifications:read'), body.scope);
+    assert.notEqual(claims(body.access_token).grant_id, grant_id);
   });
 
   it('gets no other scope', async () => {

@@ -1,0 +1,159 @@
+/** Which notifications arrive on which channel, and when no mails are sent. */
+import { call } from '../../shared/api.js';
+import { announce, element, fill, foreign } from '../../shared/elements.js';
+import { failureBox } from './failure.js';
+import { navigation } from './list.js';
+
+/** @import { Place } from '../../shared/types.d.ts' */
+/** @import { Channel, Preferences } from './types.d.ts' */
+/** @typedef {{ type: string, channel: Channel, input: HTMLInputElement }} Box */
+
+/** @type {[Channel, string][]} */
+const CHANNELS = [
+  ['inApp', 'Page'],
+  ['email', 'Mail'],
+  ['webhook', 'Webhook'],
+];
+
+/** Types of the platform; others are shown by their name. */
+const TYPES = new Map([
+  ['agentApprovalRequested', 'An agent asks for approval'],
+  ['bulkJobFailed', 'A job failed'],
+  ['bulkJobFinished', 'A job finished'],
+  ['deploymentFailed', 'A deployment failed'],
+  ['deploymentFinished', 'A deployment finished'],
+  ['recordAssigned', 'A record was assigned to you'],
+  ['recordShared', 'A record was shared with you'],
+  ['webhookSuspended', 'A webhook was suspended'],
+]);
+
+const NIGHT = { from: '22:00', to: '07:00' };
+
+/**
+ * @param {Place} place
+ * @returns {Promise<[title: string, parts: Node[]]>}
+ */
+export async function showPreferences({ timezone }) {
+  /** @type {Preferences} */
+  let stored = await call('/notifications/preferences');
+  const rows = element('tbody');
+  let boxes = fillRows(rows, stored);
+  const quiet = quietHours(stored.quietHours, timezone);
+  const said = element('div', { class: 'said' });
+  const save = element('button', {}, 'Save');
+  /** @param {Event} event */
+  const submit = async (event) => {
+    event.preventDefault();
+    save.toggleAttribute('disabled', true);
+    fill(said);
+    try {
+      const body = { records: changes(stored, boxes), quietHours: quiet.value() };
+      stored = await call('/notifications/preferences', {
+        method: 'PATCH',
+        body,
+        key: crypto.randomUUID(),
+      });
+      boxes = fillRows(rows, stored);
+      fill(said, element('p', { class: 'done' }, 'Your preferences are saved.'));
+      announce('Your preferences are saved.');
+    } catch (error) {
+      fill(said, failureBox('The preferences were not saved', error));
+    }
+    save.toggleAttribute('disabled', false);
+    save.focus();
+  };
+  const head = element(
+    'tr',
+    {},
+    element('th', { scope: 'col' }, 'Type'),
+    ...CHANNELS.map(([, label]) => element('th', { scope: 'col' }, label)),
+  );
+  const form = element(
+    'form',
+    { submit: (event) => void submit(event) },
+    element(
+      'table',
+      { class: 'preferences card' },
+      element('caption', { class: 'visually-hidden' }, 'Where notifications of each type arrive'),
+      element('thead', {}, head),
+      rows,
+    ),
+    element('p', { class: 'hint' }, 'Webhooks send notifications to programs of your company.'),
+    quiet.part,
+    said,
+    element('div', { class: 'actions' }, save),
+  );
+  const title = 'Notification preferences';
+  return [title, [element('h1', { tabindex: '-1' }, 'Preferences'), navigation('preferences'), form]];
+}
+
+/**
+ * @param {Element} rows
+ * @param {Preferences} preferences
+ * @returns {Box[]}
+ */
+function fillRows(rows, { records }) {
+  /** @type {Box[]} */
+  const boxes = [];
+  const made = records.map(({ type, channels, locked }) => {
+    const label = TYPES.get(type);
+    const cells = CHANNELS.map(([channel, name]) => {
+      const input = checkbox(channels[channel], { 'aria-label': `${name}: ${label ?? type}`, disabled: locked });
+      boxes.push({ type, channel, input });
+      return element('td', {}, input);
+    });
+    const hint = locked ? [element('span', { class: 'hint' }, 'Always on: others wait for your decision.')] : [];
+    return element('tr', {}, element('th', { scope: 'row' }, label ?? foreign(type), ...hint), ...cells);
+  });
+  fill(rows, ...made);
+  return boxes;
+}
+
+/**
+ * @param {Preferences} stored
+ * @param {Box[]} boxes
+ */
+const changes = ({ records }, boxes) =>
+  records.flatMap(({ type, channels }) => {
+    const changed = boxes.filter((box) => box.type === type && box.input.checked !== channels[box.channel]);
+    const entries = changed.map(({ channel, input }) => [channel, input.checked]);
+    return entries.length > 0 ? [{ type, channels: Object.fromEntries(entries) }] : [];
+  });
+
+/**
+ * @param {Preferences['quietHours']} stored
+ * @param {string} timezone
+ */
+function quietHours(stored, timezone) {
+  const { from, to } = stored ?? NIGHT;
+  const [start, end] = [timeField('from', from), timeField('to', to)];
+  const on = checkbox(stored !== null, { id: 'quiet', change: () => enable() });
+  const enable = () => {
+    for (const field of [start, end]) field.disabled = !on.checked;
+  };
+  enable();
+  const part = element(
+    'fieldset',
+    { class: 'card' },
+    element('legend', { class: 'visually-hidden' }, 'Quiet hours'),
+    element('h2', { 'aria-hidden': 'true' }, 'Quiet hours'),
+    element('p', { class: 'choice' }, on, element('label', { for: 'quiet' }, 'Hold mails until the quiet hours end')),
+    element('div', { class: 'hours' }, element('label', {}, 'From', start), element('label', {}, 'To', end)),
+    element('p', { class: 'hint' }, `In the time zone ${timezone}. Critical notifications are mailed at once.`),
+  );
+  return { part, value: () => (on.checked ? { from: start.value, to: end.value } : null) };
+}
+
+/**
+ * @param {boolean} checked
+ * @param {Parameters<typeof element>[1]} attributes
+ */
+const checkbox = (checked, attributes) =>
+  /** @type {HTMLInputElement} */ (element('input', { type: 'checkbox', checked, ...attributes }));
+
+/**
+ * @param {string} id
+ * @param {string} value
+ */
+const timeField = (id, value) =>
+  /** @type {HTMLInputElement} */ (element('input', { type: 'time', id, value, required: true }));
