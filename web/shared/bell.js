@@ -12,16 +12,16 @@ export function watchUnread() {
   if (watching) return;
   watching = true;
   if (!hasScope('notifications:read')) return byId('bell').remove();
-  let countedAt = 0;
+  let countedAt = -PERIOD_MS;
   const count = () => {
     if (document.hidden) return;
-    countedAt = Date.now();
+    countedAt = performance.now();
     void countUnread();
   };
   count();
   setInterval(count, PERIOD_MS);
   document.addEventListener('visibilitychange', () => {
-    if (Date.now() - countedAt >= PERIOD_MS) count();
+    if (performance.now() - countedAt >= PERIOD_MS) count();
   });
 }
 
