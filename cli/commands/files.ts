@@ -5,6 +5,7 @@ import type { OperationOutput } from '../../contracts/operations.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import { act, addGroup, type Group, type Program, type Run } from '../command.ts';
 import { wholeNumber } from '../data/assignments.ts';
+import { parseReference, RECORD } from '../data/references.ts';
 import { ApiFailure, EXIT, Failure, usage } from '../failure.ts';
 import { download, measure, typeOf } from '../files/content.ts';
 import type { Answer } from '../http/api.ts';
@@ -23,15 +24,6 @@ export function addFiles(program: Program): void {
 
 /** A chunk that broke off is sent again as a whole. */
 const CHUNK_BYTES = 8 * 1024 * 1024;
-const RECORD = 'Object/id of a record, such as Account/0193d3a8-…';
-
-/** `Object/id` as the API takes it. */
-function recordOf(text: string | undefined): { objectApiName: string; recordId: string } | undefined {
-  if (text === undefined) return undefined;
-  const [objectApiName = '', recordId = '', ...more] = text.split('/');
-  if (!objectApiName || !recordId || more.length) throw usage(`${text} is no record.`, `Write ${RECORD}.`);
-  return { objectApiName, recordId };
-}
 
 function addReads(files: Group): void {
   files
@@ -43,7 +35,11 @@ function addReads(files: Group): void {
     .action(
       act(async (run, { record, take, cursor }) => {
         const answer = await (await run.api()).call('files.items.list', {
-          query: { ...recordOf(record), ...(take ? { take } : {}), ...(cursor ? { cursor } : {}) },
+          query: {
+            ...(record === undefined ? {} : parseReference(record)),
+            ...(take ? { take } : {}),
+            ...(cursor ? { cursor } : {}),
+          },
         });
         run.output.result(answer, () => {
           run.output.table(
@@ -123,13 +119,13 @@ function addWrites(files: Group): void {
     .description('attach a file to a record')
     .argument('<id>')
     .argument('<record>', RECORD)
-    .action(act((run, fileId, record) => change(run, fileId, { attachTo: recordOf(record) })));
+    .action(act((run, fileId, record) => change(run, fileId, { attachTo: parseReference(record) })));
   files
     .command('detach')
     .description('detach a file from a record')
     .argument('<id>')
     .argument('<record>', RECORD)
-    .action(act((run, fileId, record) => change(run, fileId, { detachFrom: recordOf(record) })));
+    .action(act((run, fileId, record) => change(run, fileId, { detachFrom: parseReference(record) })));
   files
     .command('delete')
     .description('delete a file; it cannot be restored')
@@ -170,7 +166,7 @@ interface PutOptions {
 
 async function put(run: Run, path: string, { record, name = basename(path), type }: PutOptions): Promise<void> {
   const api = await run.api();
-  const attachTo = recordOf(record);
+  const attachTo = record === undefined ? undefined : parseReference(record);
   const { size, sha256 } = await measure(path);
   const contentType = type ?? typeOf(path);
   const file = await open(path);

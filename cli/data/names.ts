@@ -4,31 +4,60 @@ import { isUuid } from '../../lib/values/ids.ts';
 import { ApiFailure, EXIT, Failure } from '../failure.ts';
 import type { Api } from '../http/api.ts';
 import { valueText } from '../output/values.ts';
-import { recordOf } from './records.ts';
+import { type DataRecord, recordOf } from './records.ts';
 
 /** The id of a user: an id as it is, or that of the only user with exactly this username, or this address. */
 export async function userIdOf(api: Api, user: string): Promise<string> {
+  const id = await findUser(api, user);
+  if (id === null) throw unknownUser(user);
+  return id;
+}
+
+/** The same for the people of a calendar, whom callers that cannot read usernames and addresses name as they are shown. */
+export async function colleagueIdOf(api: Api, user: string): Promise<string> {
+  const id = await findColleague(api, user);
+  if (id === null) throw unknownUser(user);
+  return id;
+}
+
+/** null: there is no such user that the caller can see. */
+export async function findColleague(api: Api, user: string): Promise<string | null> {
+  return findUser(api, user).catch(async (error: unknown) => {
+    if (!(error instanceof ApiFailure && error.status === 400)) throw error;
+    return onlyOne(user, await usersBy(api, ['displayName'], [user]));
+  });
+}
+
+async function findUser(api: Api, user: string): Promise<string | null> {
   const isId: boolean = isUuid(user);
   if (isId) return user;
   // Usernames are the same in any case, and the platform writes them in lower case.
-  const value = [...new Set([user, user.toLowerCase()])];
-  const conditions = ['username', 'email'].map((field) => ({ id: field, field, operator: 'in', value }));
-  const query = { fields: 'id,username,email', filters: { logic: 'or', conditions }, take: 10 };
-  const { body } = await api.call('data.records.list', { path: { objectApiName: 'User' }, query });
-  const found = body.records.map(recordOf);
+  const found = await usersBy(api, ['username', 'email'], [...new Set([user, user.toLowerCase()])]);
   const byUsername = found.filter(({ username }) => valueText(username).toLowerCase() === user.toLowerCase());
-  const meant = byUsername.length > 0 ? byUsername : found;
-  const [one, other] = meant;
-  if (!one)
-    throw new Failure('CLIENT_USER', EXIT.usage, `There is no user ${user} that you can see.`, {
-      hint: 'Name a user by username, address or id: erp users list',
-    });
-  if (other)
-    throw new Failure('CLIENT_USER', EXIT.usage, `${user} is the address of several users.`, {
-      hint: `Name one by username: ${meant.map(({ username }) => valueText(username)).join(', ')}`,
-    });
-  return valueText(one['id']);
+  return onlyOne(user, byUsername.length > 0 ? byUsername : found);
 }
+
+async function usersBy(api: Api, fields: readonly string[], value: readonly string[]): Promise<DataRecord[]> {
+  const conditions = fields.map((field) => ({ id: field, field, operator: 'in', value }));
+  const query = { fields: ['id', ...fields].join(), filters: { logic: 'or', conditions }, take: 10 };
+  const { body } = await api.call('data.records.list', { path: { objectApiName: 'User' }, query });
+  return body.records.map(recordOf);
+}
+
+function onlyOne(user: string, [one, ...others]: readonly DataRecord[]): string | null {
+  if (!one) return null;
+  if (others.length === 0) return valueText(one['id']);
+  const [what, key] = one['username'] === undefined ? (['name', 'id'] as const) : (['address', 'username'] as const);
+  const names = [one, ...others].map((user) => valueText(user[key]));
+  throw new Failure('CLIENT_USER', EXIT.usage, `${user} is the ${what} of several users.`, {
+    hint: `Name one by ${key}: ${names.join(', ')}`,
+  });
+}
+
+const unknownUser = (user: string): Failure =>
+  new Failure('CLIENT_USER', EXIT.usage, `There is no user ${user} that you can see.`, {
+    hint: 'Name a user by username, address or id: erp users list',
+  });
 
 /** Ids that are looked up for one table at most; others are shown as they are. */
 const NAMED_MAX = 5 * LIMITS.in_values_max;

@@ -49,8 +49,10 @@ export function boundedBody(response: Response, url: URL): ReadableStream<Uint8A
   return response.body?.pipeThrough(counted) ?? null;
 }
 
-/** Hosts that are this machine: only they may be talked to without TLS. */
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** Hosts that are this machine: only they may be talked to without TLS. */
+export const isLoopback = ({ hostname }: URL): boolean => LOOPBACK.test(hostname);
 
 /** A base URL as the user gave it, without the slash at its end. */
 export function parseBaseUrl(text: string): string {
@@ -59,7 +61,7 @@ export function parseBaseUrl(text: string): string {
     throw new Failure('CLIENT_USAGE', EXIT.usage, `${text} is no base URL.`, {
       hint: 'A base URL looks like https://erp.example.com, without /api/v1.',
     });
-  if (url.protocol === 'http:' && !LOOPBACK.test(url.hostname))
+  if (url.protocol === 'http:' && !isLoopback(url))
     throw new Failure('CLIENT_USAGE', EXIT.usage, `${text} is not encrypted: a token would travel in clear text.`, {
       hint: 'Use https. Without it only this machine can be reached: localhost, 127.0.0.1, [::1].',
     });
