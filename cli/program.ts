@@ -5,17 +5,21 @@ import { addAccess } from './commands/access.ts';
 import { addAgent } from './commands/agent.ts';
 import { addAudit } from './commands/audit.ts';
 import { addBulk } from './commands/bulk.ts';
+import { addCalendar } from './commands/calendar.ts';
 import { addCompletion } from './commands/completion.ts';
 import { addComposite } from './commands/composite.ts';
 import { addDashboards } from './commands/dashboards.ts';
 import { addData } from './commands/data.ts';
+import { addEvents } from './commands/events.ts';
 import { addFiles } from './commands/files.ts';
 import { addIdentity } from './commands/identity.ts';
 import { addLogin } from './commands/login.ts';
 import { addMetadata } from './commands/metadata.ts';
+import { addNotifications } from './commands/notifications.ts';
 import { addObjects } from './commands/objects.ts';
 import { addTypes } from './commands/types.ts';
 import { addUsers } from './commands/users.ts';
+import { addWebhooks } from './commands/webhooks.ts';
 
 /** The whole program, in the version that `--version` prints. */
 export function buildProgram(version: string): Program {
@@ -33,6 +37,10 @@ export function buildProgram(version: string): Program {
   addAccess(program);
   addAudit(program);
   addDashboards(program);
+  addNotifications(program);
+  addCalendar(program);
+  addEvents(program);
+  addWebhooks(program);
   addAgent(program);
   addCompletion(program);
   return program;

@@ -191,7 +191,7 @@ const SubscriptionWithSecret = Type.Object(
   { title: 'SubscriptionWithSecret' },
 );
 
-const DELIVERY_STATUSES = ['pending', 'delivered', 'hidden', 'parked'] as const;
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'hidden', 'parked'] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 const DeliveryAttempt = Type.Object(
   {

@@ -1,6 +1,7 @@
 /** `completion`: scripts that complete commands, options and values in bash, zsh, fish and PowerShell. */
 import { parseArgs } from 'node:util';
 import tab from '@bomb.sh/tab/commander';
+import { EVENT_TYPE_NAMES } from '../../contracts/event-types.ts';
 import { DEPLOYMENT_STATUSES } from '../../contracts/metadata.ts';
 import { type OperationOutput, operationRow } from '../../contracts/operations.ts';
 import { COMPONENT_TYPES } from '../../lib/schema/snapshot.ts';
@@ -61,6 +62,7 @@ function addValues({ options, commands }: Completed, known: Known): void {
   argument('profiles remove', 'name', profiles);
   option('metadata list', 'status', () => DEPLOYMENT_STATUSES);
   option('metadata retrieve', 'type', types);
+  for (const name of ['events tail', 'events listen', 'webhooks create']) option(name, 'types', () => EVENT_TYPE_NAMES);
   argument('metadata types', 'type', types);
   argument('metadata delete', 'type:members', types);
   for (const name of commands.keys()) argument(name, 'object', () => known.objects);

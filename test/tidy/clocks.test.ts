@@ -12,6 +12,8 @@ const SOURCES = /^(?:main\.ts$|(?:cli|config|contracts|lib|mixins|scripts|servic
 
 /** The files that read the clock of the machine, and why they may. */
 const ALLOWED: Readonly<Record<string, string>> = {
+  'cli/data/times.ts': 'what the user of this machine calls today',
+  'cli/events/forward.ts': 'compared by a receiver on the same machine',
   'cli/http/intentions.ts': 'compares times that this machine has written itself, to the day',
   'cli/profiles/oauth.ts': 'the answer says for how many seconds the token is valid',
   'cli/profiles/session.ts': 'when this machine has received the token, and for how long it is valid',
