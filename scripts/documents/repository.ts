@@ -25,6 +25,7 @@ export const GUIDES = [
     'build-an-application',
     'sign-in-a-program',
     'follow-changes',
+    'hear-of-what-happens',
     'let-an-agent-work',
     'connect-an-assistant',
   ],

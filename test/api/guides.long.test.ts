@@ -1,3 +1,4 @@
+import { tool } from '../support/tools.ts';
 import { walkGuides } from './guides.ts';
 
-describe('the guide', walkGuides);
+describe('the guide', () => walkGuides({ packages: tool() }));

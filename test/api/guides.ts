@@ -46,8 +46,8 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Declares a test of each guide, and one that repeats them. */
-export function walkGuides(): void {
+/** Declares a test of each guide, and one that repeats them. `packages`: what `npm install` brings, as a folder. */
+export function walkGuides({ packages }: { packages: string }): void {
   let platform: TestPlatform;
   let folder: string;
   const idp = new IdentityProvider();
@@ -81,6 +81,7 @@ export function walkGuides(): void {
     // Like npm, without its start-up: the project is in the shell's folder, or in that of --prefix.
     const inProject = `in_project() { [ -e "$1/package.json" ] || { echo "There is no project in $1." >&2; return 1; }; }\n`;
     const npm = `npm() {
+      [ "$1" != install ] || { ln -s ${packages} node_modules; return; }
       local project=.
       [ "$1" != --prefix ] || { project=$2; shift 2; }
       in_project "$project" || return
@@ -448,6 +449,23 @@ export function walkGuides(): void {
       /\n\[ 'upserted Library shelves' \]\n90000\n\[ 'accessLost true' \]\ntrue\n0\nLibrary shelves\n/,
     );
     assert.match(output, /\[ 'restore', 'delete', 'update', 'create' \]\n$/);
+  });
+
+  it('hear-of-what-happens.md asks for events, and has them sent to a receiver that verifies them', async function () {
+    this.timeout(60_000);
+    const env = { XDG_CONFIG_HOME: join(folder, 'config'), HOOKS_PORT: String(await freePort()) };
+    const output = await walk('hear-of-what-happens.md', env);
+    assert.deepEqual(codes(output), []);
+    const event = 'data\\.record\\.created\\s+Account/[0-9a-f-]{36}';
+    assert.match(output, /^\[ 'data\.record\.created: true' \]$/m);
+    assert.match(output, new RegExp(`^\\S+Z\t${event}\t.*city:  → Hull`, 'm'));
+    assert.equal(output.match(new RegExp(`^received ${event}$`, 'gm'))?.length, 1);
+    assert.deepEqual(
+      [...output.matchAll(new RegExp(`^(\\d+)\t\\d+ ms\t${event}$`, 'gm'))].map((match) => match[1]),
+      ['204', '204', '401'],
+    );
+    assert.match(output, /^whsec_$/m);
+    assert.match(output, /^state\tpaused$/m);
   });
 
   it('is repeatable in another order, with the same refusals, and leaves no file in the starting folder', async function () {
