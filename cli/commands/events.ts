@@ -3,6 +3,7 @@ import { Option } from '@commander-js/extra-typings';
 import type { CloudEvent } from '../../contracts/events.ts';
 import { isObject } from '../../lib/json/objects.ts';
 import { act, addGroup, type Group, type Program, type Run } from '../command.ts';
+import { recordOf } from '../data/records.ts';
 import { followEvents } from '../events/follow.ts';
 import { forward, newSecret } from '../events/forward.ts';
 import { usage } from '../failure.ts';
@@ -63,7 +64,7 @@ function show({ output }: Run, event: CloudEvent): void {
 
 /** Names of the changed fields, with their values where the event has them. */
 function changesOf({ data }: CloudEvent): string {
-  const { changedFields, before, after } = data as Record<string, unknown>;
+  const { changedFields, before, after } = recordOf(data);
   if (!Array.isArray(changedFields)) return '';
   if (!isObject(before) && !isObject(after)) return changedFields.join(', ');
   const value = (side: unknown, field: string): string => (isObject(side) ? valueText(side[field]) : '');
