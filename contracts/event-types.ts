@@ -18,6 +18,10 @@ interface EventType {
   readonly about: readonly [noun: string, property: string] | null;
 }
 
+/** Why nothing more is sent to a receiver. */
+const SUSPENSION_REASONS = ['failing', 'gone', 'userInactive', 'connectionEnded', 'clientDisabled'] as const;
+export type SuspensionReason = (typeof SUSPENSION_REASONS)[number];
+
 const closed = { additionalProperties: false };
 const id = Type.String({ format: 'uuid' });
 const text = Type.String();
@@ -158,7 +162,7 @@ export const EVENT_TYPES: Readonly<Record<string, EventType>> = {
   ),
   'events.subscription.suspended': subscription('Nothing more is sent to a receiver.', {
     name: text,
-    reason: Type.Enum(['failing', 'gone', 'userInactive'] as const),
+    reason: Type.Enum([...SUSPENSION_REASONS]),
   }),
   'events.subscription.tested': subscription('A test of a subscription was asked for.', { deliveryId: id }),
 };

@@ -191,8 +191,9 @@ const SubscriptionWithSecret = Type.Object(
   { title: 'SubscriptionWithSecret' },
 );
 
-export const DELIVERY_STATUSES = ['pending', 'delivered', 'hidden', 'parked'] as const;
-export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'parked'] as const;
+/** `hidden`: the user may not know of the event, nor of its delivery. */
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number] | 'hidden';
 const DeliveryAttempt = Type.Object(
   {
     at: Type.String({ format: 'date-time' }),
@@ -212,7 +213,7 @@ const Delivery = Type.Object(
     subject: Type.String(),
     status: Type.Enum([...DELIVERY_STATUSES], {
       title: 'DeliveryStatus',
-      description: '`hidden`: the user may not know of the event. `parked`: the last attempt has failed.',
+      description: '`parked`: the last attempt has failed.',
     }),
     attempts: Type.Array(DeliveryAttempt),
     nextAttemptAt: nullable(Type.String({ format: 'date-time' })),
@@ -408,6 +409,7 @@ const EVENTS_OPERATIONS = [
     summary: 'Send events again',
     description: `The events of a time, at most ${LIMITS.replay_events_max.toLocaleString('en-GB')} in one call, or of it those whose last attempt has failed.`,
     risk: 'medium',
+    agentApproval: 'always',
     cost: 5,
     pathParameters: [subscriptionId],
     requestBody: {
@@ -428,9 +430,12 @@ const EVENTS_OPERATIONS = [
     },
     response: {
       status: 202,
-      description: 'How many events are sent again.',
+      description: 'They are sent again.',
       schema: Type.Object(
-        { subscriptionId: Type.String({ format: 'uuid' }), events: Type.Integer() },
+        {
+          subscriptionId: Type.String({ format: 'uuid' }),
+          events: nullable(Type.Integer({ description: 'With `onlyFailed`: how many there are.' })),
+        },
         { title: 'EventReplayAccepted' },
       ),
     },
@@ -461,7 +466,7 @@ const EVENTS_OPERATIONS = [
     method: 'GET',
     path: '/events/subscriptions/{subscriptionId}/deliveries',
     summary: 'List deliveries',
-    description: 'The newest events first, with every attempt to deliver them.',
+    description: 'Those that were tried at least once, the newest events first, with every attempt.',
     pathParameters: [subscriptionId],
     queryParameters: [
       {

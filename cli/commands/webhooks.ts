@@ -193,7 +193,8 @@ function addDeliveries(webhooks: Group): void {
           body: { ...(fromTime ? { fromTime } : {}), ...(onlyFailed ? { onlyFailed } : {}) },
         });
         const { events } = answer.body;
-        run.output.result(answer, () => run.output.line(`${counted(events, 'event is', 'events are')} sent again.`));
+        const what = events === null ? 'The events are' : counted(events, 'event is', 'events are');
+        run.output.result(answer, () => run.output.line(`${what} sent again.`));
       }),
     );
 }

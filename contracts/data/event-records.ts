@@ -33,6 +33,8 @@ export interface EventChange {
 
 export interface EventRecords {
   readonly systemPermissions: readonly string[];
+  /** The tenant's configuration has the client of the asker, and it is not disabled. */
+  readonly clientUsable: boolean;
   /** Of the records that the asker can read, or could when they were deleted. */
   readonly changes: readonly EventChange[];
   /** Place of the first event that the answer has no room for; null: there is none. */

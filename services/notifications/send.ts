@@ -38,7 +38,9 @@ export const sendItems: Handler<'notifications.items.send', NotificationsDeps> =
   for (const [n, id] of call.body.recipients.entries())
     if (!seen.includes(id.toLowerCase()) || !users.has(id.toLowerCase()))
       invalid.push(violation(`/recipients/${n}`, 'REFERENCE_NOT_FOUND', 'There is no such user whom you can see.'));
-  if (record && !seen.includes(record.id.toLowerCase()))
+  // A recipient was seen as a user, which is not the record of another object.
+  const isOther = record && record.objectApiName !== 'User' && recipientIds.includes(record.id.toLowerCase());
+  if (record && (isOther || !seen.includes(record.id.toLowerCase())))
     invalid.push(violation('/record', 'REFERENCE_NOT_FOUND', 'There is no such record that you can read.'));
   if (invalid.length > 0)
     throw new PlatformError('VALIDATION_FAILED', 'The notification was not sent.', { errors: invalid });

@@ -45,6 +45,7 @@ CREATE TABLE events.subscriptions (
   subscription_id uuid NOT NULL,
   user_id uuid NOT NULL,
   client_id text NOT NULL,
+  grant_id text NOT NULL,
   name text NOT NULL,
   url text NOT NULL,
   event_types text[] NOT NULL,

@@ -58,7 +58,8 @@ async function confirmOfTenant(
     .map(({ grantId }) => grantId);
 }
 
-function usableClient(snapshot: Snapshot | null, clientId: string): DeclaredClient | null {
+/** The client as the configuration has it; null: there is none, or it is disabled. */
+export function usableClient(snapshot: Snapshot | null, clientId: string): DeclaredClient | null {
   if (BUILT_IN.has(clientId)) return { meta: null };
   const meta = Object.values(snapshot?.externalClients ?? {}).find((client) => client.clientId === clientId);
   return meta?.active ? { meta } : null;

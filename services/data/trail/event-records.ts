@@ -3,6 +3,7 @@ import type { EventRecords, EventRecordsQuestion } from '../../../contracts/data
 import type { Asker } from '../../../lib/context.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
+import { usableClient } from '../connections/confirm.ts';
 import { requireApi } from '../object-access.ts';
 import type { ReadDeps } from '../read/read.ts';
 import { checkedRow } from '../read/versions.ts';
@@ -11,7 +12,7 @@ import { type EventRecordRow, eventRecordsStatement, type ReadableObject } from 
 
 export const readEventRecords = (
   { database, tenants }: ReadDeps,
-  { tenantId, userId, deniedObjects = [] }: Asker,
+  { tenantId, userId, clientId, deniedObjects = [] }: Asker,
   { records, full }: EventRecordsQuestion,
 ): Promise<EventRecords> =>
   tenants.withView(tenantId, userId, async (view) => {
@@ -23,7 +24,8 @@ export const readEventRecords = (
       },
     );
     const systemPermissions = [...view.access.system];
-    if (named.length === 0) return { systemPermissions, changes: [], cutAt: null };
+    const clientUsable = usableClient(view.snapshot, clientId) !== null;
+    if (named.length === 0) return { systemPermissions, clientUsable, changes: [], cutAt: null };
     const { rows, more } = await database.tenant(tenantId, (tx) =>
       tx.allUpTo<EventRecordRow>(eventRecordsStatement(view, named, full), LIMITS.page_max_bytes),
     );
@@ -52,5 +54,5 @@ export const readEventRecords = (
           ],
     );
     const last = changes.at(-1);
-    return { systemPermissions, changes, cutAt: more && last ? last.place + 1 : null };
+    return { systemPermissions, clientUsable, changes, cutAt: more && last ? last.place + 1 : null };
   });

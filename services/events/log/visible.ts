@@ -22,6 +22,8 @@ export interface Visible {
   readonly events: readonly VisibleEvent[];
   /** The first event that the answer has no room for; null: there is none. */
   readonly cutAt: LogEvent | null;
+  /** The client of the asker may be used. */
+  readonly clientUsable: boolean;
 }
 
 export async function visibleEvents(
@@ -30,7 +32,7 @@ export async function visibleEvents(
   events: readonly LogEvent[],
   full: boolean,
 ): Promise<Visible> {
-  if (events.length === 0) return { events: [], cutAt: null };
+  if (events.length === 0) return { events: [], cutAt: null, clientUsable: true };
   const records = events.flatMap(({ type, object, recordId, recordVersion, at }, place) =>
     EVENT_TYPES[type]?.audience === 'record' && object !== null && recordId !== null && recordVersion !== null
       ? [
@@ -45,7 +47,7 @@ export async function visibleEvents(
         ]
       : [],
   );
-  const { systemPermissions, changes, cutAt } = await readRecords({ asker, records, full });
+  const { systemPermissions, changes, cutAt, clientUsable } = await readRecords({ asker, records, full });
   const held = new Set(systemPermissions);
   const mayKnow = ({ userId }: LogEvent, audience: 'people' | SystemPermission): boolean =>
     audience !== 'people' && (userId === asker.userId || holdsPermission(held, audience));
@@ -59,7 +61,7 @@ export async function visibleEvents(
     if (audience !== 'record' && !concerns(event, asker.userId) && !mayKnow(event, audience)) return [];
     return [{ event, text: cloudEventText(asker.tenantId, baseUrl, event, data) }];
   });
-  return { events: shown, cutAt: cutAt === null ? null : (events[cutAt] ?? null) };
+  return { events: shown, cutAt: cutAt === null ? null : (events[cutAt] ?? null), clientUsable };
 }
 
 /** `people` of the data is for this alone, and not shown. */

@@ -11,6 +11,8 @@ CREATE TABLE events.subscriptions (
   -- In whose name events are read.
   user_id         uuid           NOT NULL,
   client_id       text           NOT NULL,
+  -- The connection that has made or activated it, whose end by its user is its own.
+  grant_id        text           NOT NULL,
   name            text           NOT NULL,
   url             text           NOT NULL,
   event_types     text[]         NOT NULL,

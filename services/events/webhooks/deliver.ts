@@ -3,6 +3,7 @@
  * for each subscription. What is to be sent stands in deliveries, so that a process that dies loses nothing; what it was sending is sent
  * again. An event is read when it is sent, as the user of the subscription may know of it then. Source: docs/reference/webhooks.md.
  */
+import type { SuspensionReason } from '../../../contracts/event-types.ts';
 import type { Asker } from '../../../lib/context.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../../lib/limits.ts';
@@ -26,6 +27,7 @@ import {
   pendingStatement,
   queueStatement,
   rangeStatement,
+  revokedStatement,
   subscribedStatement,
 } from './delivery.sql.ts';
 import type { Delivering } from './queue.ts';
@@ -61,6 +63,7 @@ export async function deliver(
     );
     if (row?.state !== 'active') return;
     const queued = await queueEvents(deps, tenantId, subscriptionId);
+    if (queued === null) return;
     const sent = await sendDue(deps, tenantId, row);
     if (queued + sent > 0) continue;
     const { dueInSeconds } = await deps.database.shared('events', tenantId, (tx) =>
@@ -71,9 +74,12 @@ export async function deliver(
   }
 }
 
-/** Makes deliveries of the events that followed, as many as may wait. Answers how many numbers it has passed. */
-function queueEvents({ database }: EventsDeps, tenantId: string, subscriptionId: string): Promise<number> {
-  return database.shared('events', tenantId, async (tx) => {
+/**
+ * Makes deliveries of the events that followed, as many as may wait. Answers how many numbers it has passed; null: the subscription
+ * is suspended, because its user has ended the connection that made it.
+ */
+function queueEvents(deps: EventsDeps, tenantId: string, subscriptionId: string): Promise<number | null> {
+  return deps.database.shared('events', tenantId, async (tx) => {
     const row = await tx.first<SubscriptionRow>(subscriptionStatement(tenantId, subscriptionId, null, 'FOR UPDATE'));
     if (!row) return 0;
     const { pending } = await tx.one<Pending>(pendingStatement(tenantId, row));
@@ -85,7 +91,13 @@ function queueEvents({ database }: EventsDeps, tenantId: string, subscriptionId:
     // In a database that was restored, the log may end before the position.
     const after = Math.min(Math.max(row.position, oldest), last);
     const upTo = Math.min(last, after + room);
-    const events = upTo > after ? await tx.all<LogEvent>(subscribedStatement(schema, row, { after, upTo })) : [];
+    const span = { after, upTo };
+    if (upTo > after && (await tx.first(revokedStatement(schema, row.grantId, span)))) {
+      tx.actAs(serviceRole('events', tenantId));
+      await suspend(deps, tx, tenantId, row, 'connectionEnded');
+      return null;
+    }
+    const events = upTo > after ? await tx.all<LogEvent>(subscribedStatement(schema, row, span)) : [];
     tx.actAs(serviceRole('events', tenantId));
     if (events.length > 0) await tx.query(queueStatement(tenantId, subscriptionId, events.map(asDelivery), false));
     if (upTo !== row.position) await tx.query(moveStatement(tenantId, subscriptionId, upTo));
@@ -115,8 +127,9 @@ async function sendDue(deps: EventsDeps, tenantId: string, row: SubscriptionRow)
     ),
   );
   const visible = await asUser(() => visibleEvents(deps, askerOf(tenantId, row), events, row.payload === 'full'));
-  if (visible === null) {
-    await database.shared('events', tenantId, (tx) => suspend(deps, tx, tenantId, row, 'userInactive'));
+  if (visible === null || !visible.clientUsable) {
+    const reason = visible === null ? 'userInactive' : 'clientDisabled';
+    await database.shared('events', tenantId, (tx) => suspend(deps, tx, tenantId, row, reason));
     return 0;
   }
   const { cutAt } = visible;
@@ -170,15 +183,20 @@ async function conclude(
   else if (after && isHopeless(after.failingSince, platformTime())) await suspend(deps, tx, tenantId, row, 'failing');
 }
 
-/** Its user is notified, unless they are the reason: nobody hears of anything who may not use the platform. */
+/**
+ * Unless it was deleted or changed meanwhile. Its user is notified, unless they are inactive: nobody hears of anything who may
+ * not use the platform.
+ */
 async function suspend(
   { notify }: EventsDeps,
   tx: Tx,
   tenantId: string,
   row: SubscriptionRow,
-  reason: 'failing' | 'gone' | 'userInactive',
+  reason: SuspensionReason,
 ): Promise<void> {
   const { subscriptionId, name, userId } = row;
+  const now = await tx.first<SubscriptionRow>(subscriptionStatement(tenantId, subscriptionId, null, 'FOR UPDATE'));
+  if (now?.state !== 'active' || now.url !== row.url) return;
   await tx.query(updateStatement(tenantId, subscriptionId, { state: 'suspended', reason }));
   tx.actAs(tenantRole(tenantId));
   const sql = new Sql();

@@ -23,7 +23,7 @@ const COLUMNS = `delivery_id AS "deliveryId", sequence, event_type AS "eventType
 const ofSubscription = (sql: Sql, tenantId: string, subscriptionId: string, alias = ''): string =>
   `${alias}tenant_id = ${sql.bind(tenantId, 'uuid')} AND ${alias}subscription_id = ${sql.bind(subscriptionId, 'uuid')}`;
 
-/** A test that was asked for is for its subscription, whatever types that takes. */
+/** A test that was asked for is for its subscription alone, whatever types that takes, and for no other that takes them. */
 const TEST = 'events.subscription.tested';
 
 interface Span {
@@ -47,9 +47,17 @@ export function subscribedStatement(
   const before = until === null ? '' : ` AND at <= ${sql.bind(until, 'timestamptz')}`;
   return sql.statement(`SELECT ${LOG_COLUMNS} FROM ${schema}._outbox
     WHERE sequence > ${sql.bind(after, 'bigint')} AND sequence <= ${sql.bind(upTo, 'bigint')}
-      AND ((type = ANY(${sql.bind([...eventTypes], 'text[]')})${about})
+      AND ((type <> '${TEST}' AND type = ANY(${sql.bind([...eventTypes], 'text[]')})${about})
         OR (type = '${TEST}' AND data ->> 'subscriptionId' = ${sql.bind(subscriptionId, 'text')}))${since}${before}
     ORDER BY sequence${take === null ? '' : ` LIMIT ${take}`}`);
+}
+
+/** As the tenant's role: whether the connection was ended by its user in this part of the log. */
+export function revokedStatement(schema: string, grantId: string, { after, upTo }: Span): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT 1 AS revoked FROM ${schema}._outbox
+    WHERE sequence > ${sql.bind(after, 'bigint')} AND sequence <= ${sql.bind(upTo, 'bigint')}
+      AND type = 'me.connection.revoked' AND data ->> 'connectionId' = ${sql.bind(grantId, 'text')}`);
 }
 
 /** As the tenant's role: these events, as far as they are kept. */
@@ -157,7 +165,7 @@ export function outcomeStatement(tenantId: string, { deliveryId, status, attempt
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND delivery_id = ${sql.bind(deliveryId, 'uuid')}`);
 }
 
-/** The newest ones, before one with this number. */
+/** The newest ones that were tried, before one with this number: what never was, the user may not know of. */
 export function deliveriesStatement(
   tenantId: string,
   subscriptionId: string,
@@ -171,7 +179,8 @@ export function deliveriesStatement(
   const ofStatus = status === null ? '' : ` AND status = ${sql.bind(status, 'text')}`;
   const behind = before === null ? '' : ` AND sequence < ${sql.bind(before, 'bigint')}`;
   return sql.statement(`SELECT ${COLUMNS} FROM events.deliveries
-    WHERE ${ofSubscription(sql, tenantId, subscriptionId)}${ofStatus}${behind} ORDER BY sequence DESC LIMIT ${take}`);
+    WHERE ${ofSubscription(sql, tenantId, subscriptionId)} AND status <> 'hidden' AND attempts <> '[]'${ofStatus}${behind}
+    ORDER BY sequence DESC LIMIT ${take}`);
 }
 
 /** A bounded number of those that are as old as events become. */

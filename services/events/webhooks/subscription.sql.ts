@@ -16,6 +16,8 @@ export interface SubscriptionRow {
   readonly subscriptionId: string;
   readonly userId: string;
   readonly clientId: string;
+  /** The connection that has made or activated it. */
+  readonly grantId: string;
   readonly name: string;
   readonly url: string;
   readonly eventTypes: readonly string[];
@@ -35,7 +37,7 @@ export interface SubscriptionRow {
   readonly updatedAt: number;
 }
 
-const COLUMNS = `subscription_id AS "subscriptionId", user_id AS "userId", client_id AS "clientId", name, url,
+const COLUMNS = `subscription_id AS "subscriptionId", user_id AS "userId", client_id AS "clientId", grant_id AS "grantId", name, url,
   event_types AS "eventTypes", objects, payload, ordering, signing, state, reason, version, secrets,
   public_key AS "publicKey", position, ${milliseconds('failing_since')} AS "failingSince", failure_count AS "failureCount",
   ${milliseconds('created_at')} AS "createdAt", ${milliseconds('updated_at')} AS "updatedAt"`;
@@ -77,15 +79,15 @@ export function countStatement(tenantId: string, userId: string): Statement {
 type Given = Pick<
   SubscriptionRow,
   'name' | 'url' | 'eventTypes' | 'objects' | 'payload' | 'ordering' | 'signing' | 'secrets' | 'publicKey' | 'position'
-> & { readonly subscriptionId: string; readonly userId: string; readonly clientId: string };
+> & { readonly subscriptionId: string; readonly userId: string; readonly clientId: string; readonly grantId: string };
 
 export function insertStatement(tenantId: string, given: Given): Statement {
   const sql = new Sql();
   const { bind } = sql;
-  return sql.statement(`INSERT INTO events.subscriptions (tenant_id, subscription_id, user_id, client_id, name, url, event_types,
+  return sql.statement(`INSERT INTO events.subscriptions (tenant_id, subscription_id, user_id, client_id, grant_id, name, url, event_types,
       objects, payload, ordering, signing, secrets, public_key, position)
     VALUES (${bind(tenantId, 'uuid')}, ${bind(given.subscriptionId, 'uuid')}, ${bind(given.userId, 'uuid')},
-      ${bind(given.clientId, 'text')}, ${bind(given.name, 'text')}, ${bind(given.url, 'text')},
+      ${bind(given.clientId, 'text')}, ${bind(given.grantId, 'text')}, ${bind(given.name, 'text')}, ${bind(given.url, 'text')},
       ${bind([...given.eventTypes], 'text[]')}, ${bind([...given.objects], 'text[]')}, ${bind(given.payload, 'text')},
       ${bind(given.ordering, 'text')}, ${bind(given.signing, 'text')}, ${bind(JSON.stringify(given.secrets), 'jsonb')},
       ${bind(given.publicKey, 'text')}, ${bind(given.position, 'bigint')})
@@ -95,7 +97,18 @@ export function insertStatement(tenantId: string, given: Given): Statement {
 type Change = Partial<
   Pick<
     SubscriptionRow,
-    'name' | 'url' | 'eventTypes' | 'objects' | 'payload' | 'ordering' | 'state' | 'reason' | 'secrets' | 'publicKey'
+    | 'name'
+    | 'url'
+    | 'eventTypes'
+    | 'objects'
+    | 'payload'
+    | 'ordering'
+    | 'state'
+    | 'reason'
+    | 'secrets'
+    | 'publicKey'
+    | 'clientId'
+    | 'grantId'
   >
 >;
 
@@ -110,6 +123,8 @@ const TYPES: Readonly<Record<keyof Change, readonly [column: string, type: strin
   reason: ['reason', 'text'],
   secrets: ['secrets', 'jsonb'],
   publicKey: ['public_key', 'text'],
+  clientId: ['client_id', 'text'],
+  grantId: ['grant_id', 'text'],
 };
 
 /** Whatever its state becomes, what has failed before does not count any more. */

@@ -51,7 +51,7 @@ const change = (
 ): Promise<OperationReply> => mutate(database, request, call, { role: { service: 'events' }, work });
 
 export const createSubscription: Handler<'events.subscriptions.create', EventsDeps> = (deps, request, call) => {
-  const { tenantId, userId, clientId } = request;
+  const { tenantId, userId, clientId, grantId } = request;
   const { name, url, eventTypes, objects = [], payload = 'thin', ordering = 'none', signing = 'hmac' } = call.body;
   checkSettings(deps, request, { url, eventTypes, payload });
   return change(deps, request, call, async (unit) => {
@@ -66,7 +66,9 @@ export const createSubscription: Handler<'events.subscriptions.create', EventsDe
     const subscriptionId = uuidv7();
     const { secret, ...keys } = addSecret(deps, tenantId, subscriptionId, signing);
     const given = { subscriptionId, userId, clientId, name, url, eventTypes, objects, payload, ordering, signing };
-    const row = await tx.one<SubscriptionRow>(insertStatement(tenantId, { ...given, ...keys, position: last }));
+    const row = await tx.one<SubscriptionRow>(
+      insertStatement(tenantId, { ...given, ...keys, grantId, position: last }),
+    );
     unit.audit({ recordId: subscriptionId, kind: 'create', changes: changesOf({}, given) });
     const body = present(deps, request, row, await epochIn(unit));
     const headers = { ETag: etagOf(row), Location: addressOf('events.subscriptions.get', { subscriptionId }) };
@@ -107,7 +109,11 @@ export const updateSubscription: Handler<'events.subscriptions.update', EventsDe
       eventTypes: body.eventTypes ?? before.eventTypes,
       payload: body.payload ?? before.payload,
     });
-    const changes = { ...body, ...(body.state === undefined ? {} : { reason: null }) };
+    const changes = {
+      ...body,
+      ...(body.state === undefined ? {} : { reason: null }),
+      ...(body.state === 'active' ? { clientId: request.clientId, grantId: request.grantId } : {}),
+    };
     const row = await unit.tx.one<SubscriptionRow>(updateStatement(tenantId, before.subscriptionId, changes));
     unit.audit({ recordId: row.subscriptionId, kind: 'update', changes: changesOf(before, body) });
     return { headers: { ETag: etagOf(row) }, body: present(deps, request, row, await epochIn(unit)) };
@@ -180,7 +186,8 @@ export const replayEvents: Handler<'events.subscriptions.replay', EventsDeps> = 
       kind: 'update',
       changes: changesOf({ replayed: null }, { replayed: count }),
     });
-    return { status: 202, body: { subscriptionId, events: count } };
+    // How many of a time their user may know of turns out when they are sent.
+    return { status: 202, body: { subscriptionId, events: onlyFailed ? count : null } };
   });
   await deps.deliveries.add({ tenantId, subscriptionId: call.path.subscriptionId.toLowerCase() });
   return reply;

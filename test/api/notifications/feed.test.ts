@@ -137,6 +137,8 @@ describe('notifications over HTTP', () => {
       403,
       'SCOPE_INSUFFICIENT',
     );
+    const ofUser = { objectApiName: 'Nope__c', id: deals.ids.sue };
+    refused(await ada.post('/notifications', { ...body, record: ofUser }), 422, 'VALIDATION_FAILED');
     const hidden = (await deals.deal(sam)).body.id;
     const reply = await ada.post('/notifications', {
       type: 'deploymentFailed',
