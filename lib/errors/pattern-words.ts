@@ -19,6 +19,7 @@ const WORDS: ReadonlyMap<string, string> = new Map([
     '^[a-z][A-Za-z]*(\\.[a-z][A-Za-z]*)*(\\.\\*)?$',
     'the id of an operation, such as data.records.create, or all of an area, such as data.*',
   ],
+  ['^[A-Za-z]\\w*(?: *, *[A-Za-z]\\w*)*$', 'names with commas between them, such as Account,Contact'],
   ['^sha256:[0-9a-f]{64}$', 'sha256: and 64 hexadecimal digits in lower case'],
   ['^\\d{4}-\\d{2}-\\d{2}$', 'a day such as 2026-11-21'],
   ['^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}(?::\\d{2})?$', 'a local time without offset such as 2026-11-21T09:30:00'],
