@@ -112,6 +112,14 @@ const RecordsWritten = Type.Object(
                 code: Type.String(),
                 message: Type.String(),
                 pointer: Type.Optional(Type.String({ description: 'JSON Pointer into the row.' })),
+                field: Type.Optional(nullable(Type.String())),
+                ruleApiName: Type.Optional(nullable(Type.String())),
+                params: Type.Optional(
+                  Type.Object(
+                    {},
+                    { additionalProperties: true, description: 'Facts of the violation, such as `pattern`.' },
+                  ),
+                ),
                 detail: Type.Optional(Type.Object({}, { additionalProperties: true })),
               },
               { title: 'RecordWriteError' },

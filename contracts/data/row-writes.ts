@@ -1,5 +1,6 @@
 /** Writes of many records of one object in one call: the internal action behind them, and what becomes of each row. */
 import type { ErrorCode, ViolationCode } from '../../lib/errors/catalogue.ts';
+import type { Violation } from '../../lib/errors/platform-error.ts';
 
 export const ROW_OPERATIONS = ['create', 'update', 'upsert', 'delete'] as const;
 
@@ -17,11 +18,10 @@ export interface RowToWrite {
 /** The code of a row that was valid, and was rolled back because another one failed. */
 export const ROLLED_BACK = 'ROLLED_BACK';
 
-export interface RowError {
+/** A violation with a pointer into the row; or a refusal, which has a `detail` instead. */
+export interface RowError extends Partial<Readonly<Omit<Violation, 'code'>>> {
   readonly code: ViolationCode | ErrorCode | typeof ROLLED_BACK;
   readonly message: string;
-  /** Into the row. */
-  readonly pointer?: string;
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 

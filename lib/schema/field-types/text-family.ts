@@ -37,7 +37,7 @@ interface TextOptions {
 /** The problem of a text that fails a pattern, as the end of a sentence; null when it matches. */
 function patternProblem(pattern: string, text: string, budget: PatternBudget | undefined): string | null {
   try {
-    return matchesPattern(pattern, text, budget) ? null : 'does not match its pattern.';
+    return matchesPattern(pattern, text, budget) ? null : `does not match the pattern ${pattern}.`;
   } catch (error) {
     if (!(error instanceof PatternBudgetError)) throw error;
     return `cannot be compared with its pattern: ${error.message}`;

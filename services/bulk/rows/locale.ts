@@ -12,6 +12,10 @@ export interface LocaleReader {
 const SPACES = /[ \u00a0\u202f]/g;
 const APOSTROPHES = /['’]/g;
 
+/** The number as the locale writes it, such as `1.234,5`. */
+export const inLocale = (number: number, locale: string): string =>
+  new Intl.NumberFormat(locale, { numberingSystem: 'latn' }).format(number);
+
 export function localeReader(locale: string): LocaleReader {
   const numbers = new Intl.NumberFormat(locale, { numberingSystem: 'latn' }).formatToParts(1_234_567.5);
   const sign = (type: 'decimal' | 'group', otherwise: string): string =>

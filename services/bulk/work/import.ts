@@ -1,7 +1,8 @@
 /** Imports the rows of a job, chunk by chunk. */
 import type { BulkRowResult } from '../../../contracts/bulk.ts';
-import type { RowsWritten, RowToWrite } from '../../../contracts/data/row-writes.ts';
+import type { RowError, RowsWritten, RowToWrite } from '../../../contracts/data/row-writes.ts';
 import { type BlobRow, blobsStatement, insertResultsStatement, type JobRow } from '../jobs/job.sql.ts';
+import { inLocale } from '../rows/locale.ts';
 import { chunksOf, columnOf, type FileRow, rowReader } from '../rows/read.ts';
 import { advance, contextOf, nextTurn, type Work } from './turn.ts';
 
@@ -101,11 +102,24 @@ function resultOf(job: JobRow, row: FileRow, written: RowsWritten['results'][num
     id,
     etag,
     created,
-    errors: written.errors.map(({ code, message, pointer }) => {
-      const column = columnOf(pointer, row, job.request);
+    errors: written.errors.map((error) => {
+      const { code } = error;
+      const message = messageOf(error, job.request.csv?.locale);
+      const column = columnOf(error.pointer, row, job.request);
       return column === undefined ? { code, message } : { code, message, column };
     }),
   };
+}
+
+/** The cell is read by the locale, so a number is described as the locale writes it, not as JSON does. */
+function messageOf({ code, message, pointer, field, params }: RowError, locale: string | undefined): string {
+  // Cells of places and addresses are JSON whatever the locale: pointers go deeper into them.
+  if (locale === undefined || code !== 'FIELD_TYPE_INVALID' || pointer !== `/fields/${field}`) return message;
+  if (params?.['expected'] === 'number')
+    return `${field} must be a number as written in ${locale}, such as ${inLocale(1_234.5, locale)}.`;
+  if (params?.['expected'] === 'integer')
+    return `${field} must be an integer as written in ${locale}, such as ${inLocale(1_234, locale)}.`;
+  return message;
 }
 
 function endOf(

@@ -53,7 +53,7 @@ export function formViolations(
 
 /** Why a row cannot be written, whatever is stored. */
 export const formErrors = (written: Written, row: RowToWrite): readonly RowError[] =>
-  row.refused ?? formViolations(written, row).map(({ code, message, pointer }) => ({ code, message, pointer }));
+  row.refused ?? formViolations(written, row);
 
 /** An external id as a path would hold it; null: the value is none. */
 function keyText(value: unknown): string | null {
@@ -94,7 +94,7 @@ export const refusedRow = (index: number, id: string | null, error: PlatformErro
 function errorsOf({ code, message, errors = [], details }: PlatformError): RowError[] {
   const detail = details && Object.keys(details).length > 0 ? { detail: details } : {};
   if (errors.length === 0) return [{ code, message, ...detail }];
-  return errors.map((one) => ({ code: one.code, message: one.message, pointer: inRow(one.pointer) }));
+  return errors.map((one) => ({ ...one, pointer: inRow(one.pointer) }));
 }
 
 /** Pointers of a single write are into its body, and name the rest of the request. */

@@ -94,9 +94,9 @@ describe('imports', function () {
     const job = await imported(
       ada,
       { operation: 'create', objectApiName: 'Invoice__c', csv: { delimiter: ';', locale: 'de-DE' } },
-      `AccountId__c.accountNumber;Amount__c;DueDate__c;Notes__c\n${account.accountNumber};1.234,50;31.12.2026;'=1+1\nNO-SUCH;1;1.1.2027;\n`,
+      `AccountId__c.accountNumber;Amount__c;DueDate__c;Notes__c\n${account.accountNumber};1.234,50;31.12.2026;'=1+1\nNO-SUCH;1;1.1.2027;\n${account.accountNumber};viel;31.12.2026;\n`,
     );
-    const [row, lost] = await results(ada, job.jobId);
+    const [row, lost, much] = await results(ada, job.jobId);
     assert.equal(row.outcome, 'succeeded', JSON.stringify(row));
     const { body } = await ada.get(`/data/Invoice__c/${row.id}`);
     assert.deepEqual(
@@ -107,6 +107,7 @@ describe('imports', function () {
       [lost.errors[0].code, lost.errors[0].column],
       ['REFERENCE_NOT_FOUND', 'AccountId__c.accountNumber'],
     );
+    assert.equal(much.errors[0].message, 'Amount__c must be a number as written in de-DE, such as 1.234,5.');
   });
 
   it('update and delete the versions that the rows name, and no others', async () => {
