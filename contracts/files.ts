@@ -205,6 +205,7 @@ const FILES_OPERATIONS = [
       kind: 'stream',
       schema: Type.String({ format: 'binary', title: 'FileBytes' }),
       maxBytes: LIMITS.file_body_max_bytes,
+      remedy: 'Send a larger file in chunks: POST /files/uploads.',
     },
     response: {
       status: 201,

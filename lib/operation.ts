@@ -180,6 +180,8 @@ export interface RequestBody {
   /** Media types in addition to application/json. */
   contentTypes?: readonly string[];
   maxBytes: number;
+  /** Of a stream: what to do with a longer body, a sentence for the message that refuses it. */
+  remedy?: string;
   example?: unknown;
   /**
    * false: the gateway checks only that the body is an object; the service owns the rest (records of tenant objects,

@@ -16,7 +16,7 @@ type Received = NonNullable<StreamedBody['received']>;
 
 /** Step: what can be known of the body before it is received. */
 export function checkStreamedBody(_gate: unknown, x: Call): void {
-  const { maxBytes = 0, contentTypes } = x.route.operation.requestBody ?? {};
+  const { maxBytes = 0, remedy, contentTypes } = x.route.operation.requestBody ?? {};
   if (contentTypes) checkMediaType(x, contentTypes);
   const encoding = x.headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
   if (encoding !== 'identity')
@@ -24,7 +24,7 @@ export function checkStreamedBody(_gate: unknown, x: Call): void {
       'MEDIA_TYPE_UNSUPPORTED',
       'Content-Encoding must be absent: the bytes are kept as they are sent.',
     );
-  if (Number(x.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  if (Number(x.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes, remedy);
 }
 
 /** `ask` calls the service with what is known of the body. */

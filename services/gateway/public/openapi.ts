@@ -354,7 +354,10 @@ function requestBodyOf(
   return {
     required: body.required,
     description: body.description ?? `${body.kind === 'stream' ? 'Bytes' : 'JSON'}, ${body.maxBytes} bytes at most.`,
-    content: Object.fromEntries(mediaTypesOf(body).map((type) => [type, media])),
+    // The example of a stream is in the first of its types; types of JSON share theirs.
+    content: Object.fromEntries(
+      mediaTypesOf(body).map((type, i) => [type, body.kind === 'stream' && i > 0 ? { schema } : media]),
+    ),
   };
 }
 

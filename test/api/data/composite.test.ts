@@ -133,12 +133,16 @@ describe('composite requests', () => {
     it(`answer what would happen with checkOnly, and leave nothing, allOrNone ${allOrNone}`, async () => {
       const name = `Tried ${randomUUID()}`;
       const good = [create('a', { name }), read('b', '/data/Deal__c/@{a.id}')];
-      const tried = await send(sam, good, { checkOnly: true, allOrNone });
+      const key = randomUUID();
+      const tried = await send(sam, good, { checkOnly: true, allOrNone }, key);
       assert.deepEqual([tried.status, tried.body.committed], [200, false], tried.text);
       assert.deepEqual(statuses(tried), [201, 200]);
       const bad = await send(sam, [...good, create('c', { Nope__c: 1 })], { checkOnly: true, allOrNone });
       assert.deepEqual(statuses(bad), allOrNone ? [422, 422, 422] : [201, 200, 422], bad.text);
+      assert.deepEqual(['effects' in tried.body, 'effects' in bad.body], [true, !allOrNone]);
       assert.equal(await named(name), 0);
+      const done = await send(sam, good, { allOrNone }, key);
+      assert.deepEqual([done.status, done.body.committed], [200, true], done.text);
     });
 
   it('name everything that is wrong with their form at once', async () => {

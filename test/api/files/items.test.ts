@@ -117,7 +117,9 @@ describe('files over HTTP', () => {
       'UPLOAD_CHECKSUM_MISMATCH',
     );
     refused(await post(sam, bytes, { headers: { 'content-digest': 'md5=:x:' } }), 400, 'PARAMETER_INVALID');
-    refused(await post(sam, Buffer.alloc(10 * 1024 * 1024 + 1)), 413, 'REQUEST_TOO_LARGE');
+    const tooLong = await post(sam, Buffer.alloc(10 * 1024 * 1024 + 1));
+    refused(tooLong, 413, 'REQUEST_TOO_LARGE');
+    assert.match(tooLong.body.message, /POST \/files\/uploads/);
     refused(await post(sam, bytes, { headers: { 'content-encoding': 'gzip' } }), 415, 'MEDIA_TYPE_UNSUPPORTED');
     refused(await post(sam, bytes, { idempotencyKey: null }), 400, 'IDEMPOTENCY_KEY_REQUIRED');
     for (const name of ['../../etc/passwd', 'a\\b', 'a\nb', 'a\0b', '..', 'invoice\u202efdp.exe', 'x'.repeat(256)]) {
