@@ -157,6 +157,16 @@ export const TRIED: Readonly<Record<string, Trial>> = {
   'docs/reference/authentication.md#a-token-for-trying-things': async (text, stage) =>
     assert.match(await shell(text, stage), /^eyJ\S+\n$/),
 
+  ...requestAndAnswer('docs/reference/bulk.md#bulk-jobs', 'bulk.jobs.create'),
+  ...requestAndAnswer('docs/reference/composite.md#several-operations-in-one-request', 'composite.requests.execute'),
+  ...requestAndAnswer('docs/reference/webhooks.md#webhooks', 'events.subscriptions.create'),
+  'docs/reference/events.md#events': async (text, stage) => {
+    await createdEvent(stage, text);
+  },
+  'docs/reference/events.md#events 2': async (text, stage) => {
+    assertLike(JSON.parse(text), await createdEvent(stage, exampleNamed('docs/reference/events.md#events')));
+    assertAnswer('events.items.list', text);
+  },
   'docs/reference/duplicates.md#duplicates': file('objects/Account/duplicateRules/SameTaxId.yaml'),
   'docs/reference/duplicates.md#answer': async (text, stage) => {
     const ada = await person(stage, 'ada');
@@ -399,6 +409,36 @@ function listed(objectApiName: string, filters: (text: string) => string): Trial
 async function contacts(stage: Stage, text: string): Promise<Anything[]> {
   const [request] = requestsOf(text) as [Request];
   return (await accepted(send(await person(stage, 'sam'), request))).body.records;
+}
+
+/** An example of a request, and behind it one of its answer. */
+function requestAndAnswer(name: string, operationId: string): Record<string, Trial> {
+  const answerTo = async (text: string, stage: Stage): Promise<Anything> => {
+    const [head = '', body = ''] = text.split('\n\n');
+    const [, method = '', path = ''] = /^(\w+) \/api\/v1(\S+)/.exec(head) ?? [];
+    return (await accepted((await person(stage, 'ada')).send(method, path, JSON.parse(body), {}))).body;
+  };
+  return {
+    [name]: answerTo,
+    [`${name} 2`]: async (text, stage) => {
+      assertLike(JSON.parse(text), await answerTo(exampleNamed(name), stage));
+      assertAnswer(operationId, text);
+    },
+  };
+}
+
+/** The answer of a request that waits for events, once an account was created. */
+async function createdEvent(stage: Stage, text: string): Promise<Anything> {
+  const ada = await person(stage, 'ada');
+  const { body: now } = await accepted(ada.get('/events'));
+  await accepted(ada.post('/data/Account', { name: 'Weaver Street Press' }));
+  const path = text
+    .trim()
+    .replace('GET /api/v1', '')
+    .replace(/cursor=\w+/, `cursor=${encodeURIComponent(now.resumeCursor)}`);
+  const { body } = await accepted(ada.get(path));
+  assert.ok(body.records.length > 0);
+  return body;
 }
 
 interface Request {
