@@ -10,7 +10,8 @@ import { localOf } from '../recurrence/times.ts';
 import { asItself, type EventRow, type Instance, instanceAt, type Override } from './event.ts';
 import { eventSql, overridesSql } from './events.sql.ts';
 
-type Sight = 'full' | 'time';
+/** `reader`: of private ones, and of private instances, nothing but when. */
+type Sight = 'full' | 'reader';
 
 export const eventNotFound = (): PlatformError =>
   new PlatformError('EVENT_NOT_FOUND', 'The event does not exist, or you have no access to it.');
@@ -39,10 +40,10 @@ export async function sightOf(
   return new Map(
     events.flatMap((event): [string, Sight][] => {
       if (takesPart(event, request.userId)) return [[event.eventId, 'full']];
-      const { objectApiName, recordId, content } = event;
+      const { objectApiName, recordId } = event;
       if (objectApiName === null || recordId === null || !readable.has(nameOf({ objectApiName, id: recordId })))
         return [];
-      return [[event.eventId, content.visibility === 'private' ? 'time' : 'full']];
+      return [[event.eventId, 'reader']];
     }),
   );
 }

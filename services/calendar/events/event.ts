@@ -101,7 +101,8 @@ function regular(series: Times, wall: number, duration = durationOf(series)): In
   return { original: localOf(wall), override: null, times, startAt, endAt: startAt + duration };
 }
 
-function changed(series: EventRow, override: Override, duration?: number): Instance {
+/** The instance that differs as `override` says, which is one of the series. */
+export function changed(series: EventRow, override: Override, duration?: number): Instance {
   const wall = wallOf(override.originalStart);
   const times = overridden(override);
   return times ? explicit(override.originalStart, override, times) : { ...regular(series, wall, duration), override };
@@ -175,15 +176,15 @@ const moment = (local: string, timezone: string | null): Moment =>
 const instanceId = ({ eventId, startTimezone }: EventRow, original: string): string =>
   `${eventId}_${compactOf(wallOf(original), startTimezone === null)}`;
 
-/** The event as callers read it. `sight`: `time` shows nothing but when. */
+/** The event as callers read it. `sight`: a `reader` sees of what is private nothing but when. */
 export function present(
   event: EventRow,
   { original, override, times }: Instance,
-  sight: 'full' | 'time',
+  sight: 'full' | 'reader',
 ): CalendarEvent {
   const { recurrence, startTimezone } = event;
-  const full = sight === 'full';
   const content = { ...event.content, ...override?.patch };
+  const full = sight === 'full' || content.visibility !== 'private';
   const anchor = { wall: wallOf(event.startLocal), timezone: startTimezone };
   return {
     eventId: original === null ? event.eventId : instanceId(event, original),

@@ -11,7 +11,7 @@ import { type Seal, sealed, sealFor, unsealed } from '../../../lib/values/sealed
 import type { CalendarDeps } from '../deps.ts';
 import { DAY_MS } from '../recurrence/times.ts';
 import { requireRecord, sightOf } from './access.ts';
-import { asItself, instanceAt, present } from './event.ts';
+import { asItself, changed, present } from './event.ts';
 import { type ExpandedRow, type Listed, type ListedRow, listSql, positionSql, windowSql } from './events.sql.ts';
 import { expand, tooManyInstances, windowOf } from './window.ts';
 
@@ -137,8 +137,7 @@ async function byChange(
     const records = there.flatMap((row) => {
       const seen = sight.get(row.eventId);
       const { override } = row;
-      const instance = override ? instanceAt(row, override.originalStart, override) : asItself(row);
-      return seen && instance ? [present(row, instance, seen)] : [];
+      return seen ? [present(row, override ? changed(row, override) : asItself(row), seen)] : [];
     });
     const removedEventIds = page.flatMap(({ calendarId, eventId }) => (calendarId === null ? [eventId] : []));
     const last = page.at(-1);
@@ -213,7 +212,7 @@ async function expanded(
   const rest = sorted.filter(({ text }) => text > last);
   const page = rest.slice(0, take);
   return {
-    records: page.map(({ event, instance }) => present(event, instance, sight.get(event.eventId) ?? 'time')),
+    records: page.map(({ event, instance }) => present(event, instance, sight.get(event.eventId) ?? 'reader')),
     next: rest.length > take ? (page.at(-1)?.key ?? null) : null,
   };
 }

@@ -39,6 +39,7 @@ import {
   storeOverrideSql,
 } from './events.sql.ts';
 import { anchorOf, contentIn, NEW_CONTENT, Problems, readAttendees, readLines, readTimes } from './input.ts';
+import { inTurns } from './turns.ts';
 
 /** Runs a mutation of calendars, as the role of the service. */
 const change = (
@@ -285,14 +286,15 @@ async function storeOverride(
 
 /** Changes an event or a series. With the id of an instance, its new times move the whole series as far. */
 async function changeAll(unit: Unit, { event, original }: Target, changed: Changed): Promise<Outcome> {
-  const { times: given } = changed;
+  const { times: given, body } = changed;
   const times =
     given && original !== null ? timesAt(given, wallOf(event.startLocal) + shiftOf(original, given)) : given;
   const overrides = await allOverrides(unit, event);
   const next = changedEvent(event, { ...changed, times });
   const shift = wallOf(next.startLocal) - wallOf(event.startLocal);
   const sameKind = (next.startTimezone === null) === (event.startTimezone === null);
-  const kept = sameKind ? keptOverrides(next, overrides, shift) : [];
+  const isSame = shift === 0 && body.recurrence === undefined;
+  const kept = sameKind ? (isSame ? overrides : await keptOverrides(next, overrides, shift)) : [];
   const { tenantId } = unit.request;
   if (overrides.length > 0 && (shift !== 0 || kept.length < overrides.length)) {
     const originals = overrides.map(({ originalStart }) => originalStart);
@@ -306,11 +308,14 @@ async function changeAll(unit: Unit, { event, original }: Target, changed: Chang
 const shiftOf = (original: string, { startLocal }: Times): number => wallOf(startLocal) - wallOf(original);
 
 /** Those that stand on a time of the series, by their time in it. One that was moved by itself stays where it is. */
-const keptOverrides = (event: EventRow, overrides: readonly Override[], shift: number): readonly Override[] =>
-  overrides.flatMap((override) => {
+async function keptOverrides(event: EventRow, overrides: readonly Override[], shift: number): Promise<Override[]> {
+  const kept: Override[] = [];
+  for await (const override of inTurns(overrides)) {
     const originalStart = localOf(wallOf(override.originalStart) + shift);
-    return hasTime(event, wallOf(originalStart)) ? [{ ...override, originalStart }] : [];
-  });
+    if (hasTime(event, wallOf(originalStart))) kept.push({ ...override, originalStart });
+  }
+  return kept;
+}
 
 /** The event with the change. Answers are asked for anew when it is moved. */
 function changedEvent(event: EventRow, { body, times }: Changed): EventRow {
@@ -371,7 +376,7 @@ async function changeFollowing(unit: Unit, event: EventRow, original: string, ch
   const recurrence = rest && !changed.body.recurrence ? boundedAgain(rest, begun, problems) : rest;
   problems.throwIfAny();
   const next = changedEvent({ ...begun, recurrence }, changed);
-  const kept = keptOverrides(
+  const kept = await keptOverrides(
     next,
     overrides.filter((one) => one.originalStart >= original),
     wallOf(next.startLocal) - wall,

@@ -37,6 +37,11 @@ interface Problem {
 /** Periods that the library looks through for one answer. */
 const ITERATIONS_MAX = 10_000;
 const CANDIDATES_MAX = 50_000;
+/** With BYSETPOS the library makes every value of every period before it picks; so many take a fraction of 100 ms. */
+const PICKED_FROM_MAX = 10_000;
+
+const DATES_MAX = LIMITS.calendar_exceptions_max;
+const TOO_MANY_DATES = `RDATE and EXDATE have at most ${DATES_MAX} times each.`;
 
 const FREQUENCIES = ['DAILY', 'WEEKLY', 'MONTHLY', 'YEARLY'];
 const list = (value: string, most: number): boolean =>
@@ -88,26 +93,29 @@ export function readRecurrence(
   const added = new Set<number>();
   const left = new Set<number>();
   let rule: Recurrence | null = null;
+  let rules = 0;
+  let given = 0;
   for (const [line, text] of lines.entries()) {
     const [, name = '', parameters = '', value = ''] = /^([A-Za-z]+)((?:;[^:;]+)*):(.*)$/.exec(text) ?? [];
     const kind = name.toUpperCase();
     if (kind === 'RRULE' && parameters === '') {
-      if (rule) problems.push({ line, message: 'An event has one RRULE at most.' });
-      const read = readRule(value.toUpperCase(), anchor);
+      rules++;
+      // A rule takes long to be expanded, so one is, whatever is wrong with it.
+      const read = rules > 1 ? { problem: 'An event has one RRULE at most.' } : readRule(value.toUpperCase(), anchor);
       if ('problem' in read) problems.push({ line, message: read.problem });
       else rule = read.value;
     } else if (kind === 'RDATE' || kind === 'EXDATE') {
-      const read = readDates(parameters.toUpperCase() === ';VALUE=DATE' ? '' : parameters, value, anchor);
+      const texts = value.split(',');
+      given += texts.length;
+      const read =
+        given > 2 * DATES_MAX
+          ? { problem: TOO_MANY_DATES }
+          : readDates(parameters.toUpperCase() === ';VALUE=DATE' ? '' : parameters, texts, anchor);
       if ('problem' in read) problems.push({ line, message: read.problem });
       else for (const wall of read.value) (kind === 'RDATE' ? added : left).add(wall);
     } else problems.push({ line, message: 'A line begins with RRULE:, RDATE or EXDATE (RFC 5545).' });
   }
-  for (const dates of [added, left])
-    if (dates.size > LIMITS.calendar_exceptions_max)
-      problems.push({
-        line: null,
-        message: `RDATE and EXDATE have at most ${LIMITS.calendar_exceptions_max} times each.`,
-      });
+  for (const dates of [added, left]) if (dates.size > DATES_MAX) problems.push({ line: null, message: TOO_MANY_DATES });
   if (problems.length === 0 && !rule && added.size === 0)
     problems.push({ line: null, message: 'Without an RRULE or an RDATE nothing repeats.' });
   if (problems.length > 0) return { problems };
@@ -150,6 +158,8 @@ function contradiction(parts: ReadonlyMap<string, string>): string | null {
   if (values > LIMITS.calendar_rule_values_max)
     return `The BY… parts have at most ${LIMITS.calendar_rule_values_max} values together.`;
   if (parts.has('BYSETPOS') && by.length === 1) return 'BYSETPOS needs another BY… part.';
+  if (parts.has('BYSETPOS') && Number(parts.get('COUNT') ?? 1) * values > PICKED_FROM_MAX)
+    return `With BYSETPOS, COUNT times the values of the BY… parts is at most ${PICKED_FROM_MAX}.`;
   if (frequency === 'WEEKLY' && parts.has('BYMONTHDAY')) return 'BYMONTHDAY does not go with WEEKLY.';
   if (frequency !== 'YEARLY' && (parts.has('BYYEARDAY') || parts.has('BYWEEKNO')))
     return 'BYYEARDAY and BYWEEKNO go with YEARLY alone.';
@@ -186,12 +196,12 @@ export function bounded(
   }
 }
 
-function readDates(parameters: string, value: string, { timezone }: Anchor): Read<number[]> {
+function readDates(parameters: string, texts: readonly string[], { timezone }: Anchor): Read<number[]> {
   const [, zone] = /^;TZID=(.{1,64})$/i.exec(parameters) ?? [];
   if (parameters !== '' && (zone === undefined || timezone === null || !isTimezone(zone)))
     return { problem: 'The only parameters are TZID with an IANA time zone, and VALUE=DATE of whole days.' };
   const walls: number[] = [];
-  for (const text of value.split(',')) {
+  for (const text of texts) {
     const wall = readTime(text);
     if (wall === null || text.includes('T') !== (timezone !== null))
       return {

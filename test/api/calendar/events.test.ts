@@ -141,6 +141,15 @@ describe('events of calendars', function () {
       [null, null, at('2026-04-02T09:00:00')],
     );
     assert.equal((await mia.get(`/calendar/events/${event.eventId}`)).body.record.id, deal);
+    const series = await create(sam, meeting('2026-04-06', { title: 'Weekly', ...weekly, record }));
+    const instance = `${series.eventId}_20260413T090000`;
+    await patch(sam, instance, { title: 'Dismissals', visibility: 'private' }, 'this');
+    assert.equal((await mia.get(`/calendar/events/${instance}`)).body.title, null);
+    for (const list of [onRecord, window('2026-04-01', '2026-04-30', `&objectApiName=Deal__c&recordId=${deal}`)]) {
+      const { text } = await mia.get(list);
+      assert.ok(text.includes('Weekly') && !text.includes('Dismissals'), text);
+    }
+    assert.equal((await sam.get(`/calendar/events/${instance}`)).body.title, 'Dismissals');
     assert.deepEqual(await starts(mia, '2026-04-01', '2026-04-30', 'Handover', `&calendarId=${deals.ids.sam}`), [
       '2026-04-01T09:00:00',
     ]);

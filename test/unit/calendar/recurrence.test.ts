@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { readRecurrence, timesOf, writeRecurrence } from '../../../services/calendar/recurrence/rule.ts';
 import { exists, instantOf, localOf, wallAt, wallOf } from '../../../services/calendar/recurrence/times.ts';
+import { assertPrompt } from '../../support/processor.ts';
 
 const zone = 'America/New_York';
 
@@ -156,6 +157,25 @@ describe('recurrence', () => {
     ] as const)
       assert.ok(times(start, `RRULE:${rule}`, '2099-12-31', '2099-01-01').length <= 366);
     assert.ok(process.cpuUsage(began).user < 3_000_000, 'the rules took more than 3 s of processor time together');
+  });
+
+  it('reads lines in bounded time, however many there are and whatever they say', () => {
+    const values = (count: number) => Array.from({ length: count }, (_, i) => i + 1).join();
+    const picked = `RRULE:FREQ=YEARLY;BYYEARDAY=${values(49)};BYSETPOS=1`;
+    const day = (i: number) => localOf(wallOf('2000-01-01T09:00:00') + i * 86_400_000).replaceAll(/[-:]/g, '');
+    const dates = `RDATE;TZID=Europe/Berlin:${Array.from({ length: 580 }, (_, i) => day(i))}`;
+    const problemsOf = (line: string, count: number): number => {
+      const lines = Array.from({ length: count }, () => line);
+      const read = assertPrompt(`${count} times ${line.slice(0, 60)}`, () =>
+        readRecurrence(lines, { wall: wallOf('1970-01-01T09:00:00'), timezone: zone }),
+      );
+      return 'problems' in read ? read.problems.length : 0;
+    };
+    assert.equal(problemsOf(`${picked};COUNT=200`, 1), 0);
+    assert.equal(problemsOf(`${picked};COUNT=1000`, 1), 1);
+    assert.equal(problemsOf(`${picked};COUNT=200`, 20), 19);
+    assert.equal(problemsOf('RRULE:FREQ=DAILY;COUNT=1000', 1), 0);
+    assert.ok(problemsOf(dates, 20) > 0);
   });
 
   it('turns local times into moments as explicit times of RFC 5545', () => {
