@@ -295,7 +295,9 @@ async function importAccounts({ recorder, ada }: Company): Promise<void> {
 async function follow({ recorder, sam }: Company): Promise<void> {
   const { oldestCursor } = (await sam.get('/events?take=1')).body;
   const query = { cursor: oldestCursor, types: 'data.record.updated', payload: 'full', take: '1' };
-  await until(async () => (await sam.get(`/events?${new URLSearchParams(query)}`)).body.records.length === 1);
+  // The next one makes a cursor; whether it has its number yet would show.
+  const both = new URLSearchParams({ ...query, take: '2' });
+  await until(async () => (await sam.get(`/events?${both}`)).body.records.length === 2);
   await recorder.example(sam, 'events.items.list', { query });
   await recorder.example(sam, 'events.stream.get', { query: { cursor: oldestCursor, types: 'data.record.created' } });
   const body = {
