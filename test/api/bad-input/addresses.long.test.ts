@@ -32,7 +32,7 @@ const ODD_NAMES = [
 /** Parameters that accept most texts. */
 const FREE = new Set(['search', 'objectApiName', 'agentKey', 'objects', 'type']);
 /** A stream begins where its request is sound, and does not end by itself. */
-const isStream = ({ operationId }: Operation): boolean => operationId === 'events.stream.get';
+const isStream = ({ response }: Operation): boolean => response.kind === 'events';
 
 /** Bytes that are no valid encoding of text. */
 const NO_TEXT = ['%FF', '%C0%AF', '%ED%A0%80', '%F5%80%80%80', '%', '%4', '%zz', '%00', 'a%00b'];

@@ -151,7 +151,8 @@ const header = fc.string({
 });
 const request = fc.record({
   user: fc.constantFrom('sam', 'ada', 'eve'),
-  operation: fc.constantFrom(...OPERATIONS),
+  // A stream does not end by itself.
+  operation: fc.constantFrom(...OPERATIONS.filter(({ response }) => response.kind !== 'events')),
   path: fc.array(text, { minLength: 2, maxLength: 2 }),
   query,
   own: fc.boolean(),
