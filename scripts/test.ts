@@ -74,7 +74,7 @@ const ON_OLDEST = globSync([
 ]);
 const TOOLS = join(root, 'test');
 const BROWSER_CODE = ['client', 'web/browser.tsconfig.json'];
-const QUEUE_MINUTES_MAX = 30;
+const QUEUE_MINUTES_MAX = 45;
 /** Of what ended without counting its failures. */
 const REPORT_CHARACTERS_MAX = 4_000;
 
