@@ -7,6 +7,7 @@ import type { CalendarDeps } from './deps.ts';
 import type { EventRow, Instance } from './events/event.ts';
 import { type ExpandedRow, windowSql } from './events/events.sql.ts';
 import { Problems } from './events/input.ts';
+import { inTurns } from './events/turns.ts';
 import { expand, windowOf } from './events/window.ts';
 import { instantOf, wallAt } from './recurrence/times.ts';
 
@@ -32,20 +33,17 @@ export const queryFreeBusy: Handler<'calendar.freeBusy.query', CalendarDeps> = a
   const offset = wallAt(window.from, timezone) - window.from;
   const found = await expand(rows, { ...window, offset }, max);
   const taken = new Map<string, [number, number][]>(users.map((id) => [id, []]));
-  for (const { event, instance } of found)
-    for (const id of event.inCalendars)
-      if (isBusy(event, instance, id)) taken.get(id)?.push(timeOf(event, instance, timezone));
-  return {
-    body: {
-      users: users.map((id) => ({
-        userId: id,
-        busy: merged(taken.get(id) ?? [], window.from, window.to).map(([begin, end]) => ({
-          from: formatTimestamp(begin),
-          to: formatTimestamp(end),
-        })),
-      })),
-    },
-  };
+  for await (const { event, instance } of inTurns(found)) {
+    const time = timeOf(event, instance, timezone);
+    for (const id of event.inCalendars) if (isBusy(event, instance, id)) taken.get(id)?.push(time);
+  }
+  const answers = [];
+  for await (const id of inTurns(users)) {
+    const times = merged(taken.get(id) ?? [], window.from, window.to);
+    const busy = times.map(([begin, end]) => ({ from: formatTimestamp(begin), to: formatTimestamp(end) }));
+    answers.push({ userId: id, busy });
+  }
+  return { body: { users: answers } };
 };
 
 function isBusy({ content, attendees }: EventRow, { override }: Instance, userId: string): boolean {
@@ -63,6 +61,7 @@ function merged(times: readonly [number, number][], from: number, to: number): [
   for (const [begin, end] of [...times].sort(([a], [b]) => a - b)) {
     const last = joined.at(-1);
     if (last && begin <= last[1]) last[1] = Math.max(last[1], end);
+    // A copy: several users have the same times.
     else joined.push([begin, end]);
   }
   return joined.flatMap(([begin, end]): [number, number][] =>
