@@ -77,7 +77,7 @@ async function mark(run: Run, ids: readonly string[], status: 'read' | 'archived
   }
 }
 
-/** What arrives meanwhile stays unread. */
+/** Notifications that arrive meanwhile stay unread. */
 async function readAll(run: Run): Promise<void> {
   const api = await run.api();
   const newest = (await api.call('notifications.items.list', { query: { status: 'all', take: 1 } })).body.records[0];

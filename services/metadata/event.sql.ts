@@ -1,7 +1,7 @@
 /** The statement that writes an event into the outbox of a tenant, as the role of the tenant. */
 import type { Statement } from '../../mixins/database/statement.ts';
 
-/** Who has done what an event tells. */
+/** The user, client and agent run that caused an event; null for acts of the platform. */
 export interface EventActor {
   readonly userId: string | null;
   readonly clientId: string | null;

@@ -142,7 +142,7 @@ const tooMany = (who: string, max: number): PlatformError =>
 
 /**
  * Audit entry and event of a change. Neither has what the event says, which is for those who see it. `states`: the event
- * before and after, whose people are told.
+ * before and after; users who take part in either are told.
  */
 function note(
   unit: Unit,

@@ -79,8 +79,8 @@ export async function recordAct(
     const insert = `${auditSql(tx.schema, sql, caller, entry, columns)} ON CONFLICT (audit_id) DO NOTHING`;
     if (!event) return tx.query(sql.statement(insert));
     const data = sql.bind(JSON.stringify(event.data), 'jsonb');
-    const told = outboxSql(tx.schema, caller, { type: event.type, data });
-    return tx.query(sql.statement(`WITH noted AS (${insert} RETURNING audit_id) ${told} FROM noted`));
+    const insertEvent = outboxSql(tx.schema, caller, { type: event.type, data });
+    return tx.query(sql.statement(`WITH noted AS (${insert} RETURNING audit_id) ${insertEvent} FROM noted`));
   });
   return null;
 }

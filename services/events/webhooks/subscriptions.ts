@@ -186,7 +186,7 @@ export const replayEvents: Handler<'events.subscriptions.replay', EventsDeps> = 
       kind: 'update',
       changes: changesOf({ replayed: null }, { replayed: count }),
     });
-    // How many of a time their user may know of turns out when they are sent.
+    // Events of a time that the user cannot see are left out later, when they are sent.
     return { status: 202, body: { subscriptionId, events: onlyFailed ? count : null } };
   });
   await deps.deliveries.add({ tenantId, subscriptionId: call.path.subscriptionId.toLowerCase() });

@@ -4,7 +4,7 @@ import type { DeploymentStatus } from '../../../contracts/metadata.ts';
 /** The deployment as its events name it. */
 export interface ToldDeployment {
   readonly deploymentId: string;
-  /** Who has asked for it. */
+  /** It was requested by this user. */
   readonly userId: string;
   readonly kind: string;
   readonly checkOnly: boolean;
