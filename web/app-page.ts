@@ -23,6 +23,8 @@ interface AppPageParts {
   readonly client: AppClient;
   /** Modules of `shared/` besides those of all such pages. */
   readonly shared?: readonly string[];
+  /** Stylesheets of `shared/` before its own. */
+  readonly styles?: readonly string[];
   /** Its own modules, in the order in which they need each other; `main.js`, which starts, is not among them. */
   readonly modules: readonly string[];
   /** Script that is no module. */
@@ -32,10 +34,20 @@ interface AppPageParts {
 }
 
 /** Modules of all such pages, in the order in which they need each other. */
-const SHARED = ['sign-in.js', 'navigation.js', 'bell.js', 'api.js', 'format.js', 'elements.js'];
+const SHARED = [
+  'sign-in.js',
+  'views.js',
+  'navigation.js',
+  'bell.js',
+  'failure.js',
+  'api.js',
+  'format.js',
+  'elements.js',
+];
 
 /** Scripts import each other by relative paths, so they are served at the paths they have in `web/`. */
-export function appPage({ label, client, shared = [], modules, library, withoutScripts }: AppPageParts): AppPage {
+export function appPage(parts: AppPageParts): AppPage {
+  const { label, client, shared = [], styles = [], modules, library, withoutScripts } = parts;
   const { clientId, path: root, scopes, title } = client;
   const others = APP_CLIENTS.filter((page) => page !== client && page !== NOTIFICATIONS)
     .map(({ path, title: other }) => `<a href="${path}">${other}</a>`)
@@ -45,7 +57,13 @@ export function appPage({ label, client, shared = [], modules, library, withoutS
   const scripts = [...[...SHARED, ...shared].map((name) => `shared/${name}`), ...['main.js', ...modules].map(own)];
   const stylesheet = `${label}.css`;
   const assets = new Assets(root, [
-    [stylesheet, Buffer.concat([Buffer.from(`${DESIGN}${FORMS}${TABLES}${BELL_STYLE}`), webFile(own(stylesheet))])],
+    [
+      stylesheet,
+      Buffer.concat([
+        Buffer.from(`${DESIGN}${FORMS}${TABLES}${BELL_STYLE}`),
+        ...[...styles.map((name) => `shared/${name}`), own(stylesheet)].map(webFile),
+      ]),
+    ],
     ...scripts.map((path): [string, Buffer] => [path, webFile(path)]),
     ...(library ? [library] : []),
   ]);

@@ -57,6 +57,7 @@ button.quiet:hover{background:var(--ground)}
 .problem{border:1px solid var(--bad);border-left-width:.35rem;background:var(--bad-ground);border-radius:.5rem;
 padding:.75rem 1rem;margin:0 0 1.25rem}
 .problem h2{font-size:1rem;margin:0;color:var(--bad)}.problem p{margin:.15rem 0 0}
+.problem ul{margin:.35rem 0 0;padding-inline-start:1.25rem}
 .problem:focus-visible{outline-offset:3px}
 `;
 

@@ -8,6 +8,7 @@ import { appPage } from '../app-page.ts';
 export const NOTIFICATIONS_PAGE = appPage({
   label: 'notifications',
   client: NOTIFICATIONS,
-  modules: ['pages.js', 'list.js', 'preferences.js', 'failure.js'],
+  styles: ['lists.css'],
+  modules: ['pages.js', 'list.js', 'preferences.js'],
   withoutScripts: 'This page reads your notifications with a script. Switch on JavaScript to see them.',
 });

@@ -16,7 +16,7 @@ export class CallFailed extends Error {
    * @param {number} status 0: there was no answer
    * @param {string} code
    * @param {string} message
-   * @param {{ details?: Record<string, unknown>, errors?: { message: string }[] }} [facts]
+   * @param {{ details?: Record<string, unknown>, errors?: { message: string, pointer?: string }[] }} [facts]
    */
   constructor(status, code, message, { details = {}, errors = [] } = {}) {
     super(message);
@@ -42,6 +42,7 @@ const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds *
  * @property {string} [method] default: GET, or POST with a body
  * @property {string} [accept]
  * @property {string} [key] of a change, which is stored once
+ * @property {string} [etag] of what is changed, which nobody has changed since
  * @property {AbortSignal} [signal]
  * @property {boolean} [patient] waits until the platform takes more
  */
@@ -105,7 +106,7 @@ export async function inTurn(work) {
  * @param {string} path
  * @param {CallOptions} request
  */
-async function send(path, { body, content, method, accept, key, signal }) {
+async function send(path, { body, content, method, accept, key, etag, signal }) {
   const token = await accessToken();
   const json = body ? { type: 'application/json', bytes: JSON.stringify(body) } : null;
   const sent = content ?? json;
@@ -118,6 +119,7 @@ async function send(path, { body, content, method, accept, key, signal }) {
         ...(sent ? { 'content-type': sent.type } : {}),
         ...(content ? { 'content-digest': await digestOf(content.bytes) } : {}),
         ...(key ? { 'idempotency-key': key } : {}),
+        ...(etag ? { 'if-match': etag } : {}),
       },
       ...(sent ? { body: sent.bytes } : {}),
       ...(signal ? { signal } : {}),

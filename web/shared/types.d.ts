@@ -22,3 +22,13 @@ export interface Column {
   /** Of amounts of several currencies: key of the column with the currency of each. */
   currencyKey?: string;
 }
+
+/** View of an address. */
+export interface View {
+  title: string;
+  /** What it shows; absent: it has drawn itself. */
+  parts?: readonly Node[];
+  /** Until everything is there. */
+  ran?: Promise<unknown>;
+  close?(): void;
+}

@@ -1,59 +1,56 @@
 /** The list of open approvals, and one request of an agent with the decision about it. */
 import { CallFailed, call } from '../../shared/api.js';
-import { announce, button, byId, element, fill, foreign, problem } from '../../shared/elements.js';
+import { announce, button, element, fill, foreign, problem } from '../../shared/elements.js';
+import { failureBox } from '../../shared/failure.js';
 import { moment } from '../../shared/format.js';
-import { identify, listen, signInProblem } from '../../shared/navigation.js';
-import { leaveForSignIn, SignInFailed } from '../../shared/sign-in.js';
+import { identify } from '../../shared/navigation.js';
+import { leaveForSignIn } from '../../shared/sign-in.js';
+import { showViews } from '../../shared/views.js';
 import { nameOf, showProposal, titleOf } from './proposal.js';
 
 /** @import { Approval, ApprovalSummary, Run } from './api-types.d.ts' */
-/** @import { Place } from '../../shared/types.d.ts' */
+/** @import { Place, View } from '../../shared/types.d.ts' */
 
-const main = byId('main');
 const PAGE_SIZE = 50;
 
-const approvalId = () => location.pathname.split('/')[2];
-
-async function show() {
-  document.body.setAttribute('aria-busy', 'true');
-  delete document.body.dataset['shown'];
-  try {
+export const begin = showViews({
+  open: async (_main, go) => {
     const where = await identify();
-    const id = approvalId();
-    if (id) await showApproval(id, where);
-    else await showList(where);
-    document.body.dataset['shown'] = 'true';
-  } catch (error) {
-    fail(error);
-  } finally {
-    document.body.removeAttribute('aria-busy');
-  }
-}
+    const [, , id] = location.pathname.split('/');
+    return id ? showApproval(id, where, go) : showList(where);
+  },
+  problem: 'The approvals cannot be shown',
+  missing: () => [
+    problem('There is no such approval', 'It does not exist, or it is not for you to see.'),
+    element('p', {}, element('a', { href: '/approvals' }, 'All approvals')),
+  ],
+});
 
-/** @param {Place} where */
+/**
+ * @param {Place} where
+ * @returns {Promise<View>}
+ */
 async function showList(where) {
   const list = element('ul', { class: 'approvals' });
-  const more = button('Show more', () => void read());
+  const said = element('div', {});
+  const readMore = () => read().catch((error) => fill(said, failureBox('No more can be shown', error)));
+  const more = button('Show more', () => void readMore());
   const empty = element('p', { hidden: true }, 'Nothing waits for your approval.');
   /** @type {string | null} */
   let cursor = null;
   const read = async () => {
+    fill(said);
     const query = new URLSearchParams({ status: 'PENDING', take: String(PAGE_SIZE), ...(cursor ? { cursor } : {}) });
-    try {
-      /** @type {{ records: ApprovalSummary[], nextCursor: string | null }} */
-      const { records, nextCursor } = await call(`/agent/approvals?${query}`);
-      list.append(...(await Promise.all(records.map((one) => entry(one, where)))));
-      cursor = nextCursor;
-      more.hidden = nextCursor === null;
-      empty.hidden = list.children.length > 0 || nextCursor !== null;
-    } catch (error) {
-      fail(error);
-    }
+    /** @type {{ records: ApprovalSummary[], nextCursor: string | null }} */
+    const { records, nextCursor } = await call(`/agent/approvals?${query}`);
+    list.append(...(await Promise.all(records.map((one) => entry(one, where)))));
+    cursor = nextCursor;
+    more.hidden = nextCursor === null;
+    empty.hidden = list.children.length > 0 || nextCursor !== null;
   };
-  document.title = 'Approvals · ERP platform';
   await read();
-  if (!main.querySelector('.problem'))
-    fill(main, element('h1', { tabindex: '-1' }, 'What waits for approval'), list, empty, more);
+  const heading = element('h1', { tabindex: '-1' }, 'What waits for approval');
+  return { title: 'Approvals', parts: [heading, list, empty, said, more] };
 }
 
 /**
@@ -84,15 +81,15 @@ const riskOf = (risk, text) => element('span', { class: `risk-${risk}` }, text);
 /**
  * @param {string} id
  * @param {Place} where
+ * @param {(address: string) => void} go
+ * @returns {Promise<View>}
  */
-async function showApproval(id, where) {
+async function showApproval(id, where, go) {
   /** @type {Approval} */
   const approval = await call(`/agent/approvals/${id}`);
   const [run, proposal] = await Promise.all([runOf(approval), showProposal(approval, where)]);
   const [user, title] = await Promise.all([run ? nameOf('User', run.userId) : null, titleOf(approval)]);
-  document.title = `${title} · ERP platform`;
-  fill(
-    main,
+  const parts = [
     element('p', {}, element('a', { href: '/approvals' }, 'All approvals')),
     element('h1', { tabindex: '-1' }, foreign(title)),
     facts([
@@ -108,8 +105,9 @@ async function showApproval(id, where) {
     element('h2', {}, 'What it would do'),
     ...proposal.parts,
     ...(await Promise.all(approval.decisions.map((one) => decisionPart(one, where)))),
-    ...(approval.status === 'PENDING' ? [decisionForm(approval, proposal.whole)] : []),
-  );
+    ...(approval.status === 'PENDING' ? [decisionForm(approval, proposal.whole, go)] : []),
+  ];
+  return { title, parts };
 }
 
 const RISKS = { low: 'Low', medium: 'Medium', high: 'High' };
@@ -159,8 +157,9 @@ async function decisionPart({ userId, decision, comment, decidedAt }, where) {
 /**
  * @param {Approval} approval
  * @param {boolean} whole
+ * @param {(address: string) => void} go
  */
-function decisionForm({ approvalId, fingerprint }, whole) {
+function decisionForm({ approvalId, fingerprint }, whole, go) {
   const said = element('div', {});
   const comment = /** @type {HTMLTextAreaElement} */ (
     element('textarea', { id: 'comment', maxlength: '2000', 'aria-describedby': 'comment-hint' })
@@ -178,13 +177,11 @@ function decisionForm({ approvalId, fingerprint }, whole) {
         body: { decision, fingerprint, ...(written ? { comment: written } : {}) },
         key: crypto.randomUUID(),
       });
-      await show();
       announce(decision === 'approve' ? 'Approved' : 'Rejected');
-      main.querySelector('h1')?.focus();
+      go(location.pathname);
     } catch (error) {
       setBusy(false);
-      if (!(error instanceof CallFailed)) return fail(error);
-      fill(said, refusal(error));
+      fill(said, error instanceof CallFailed ? refusal(error) : failureBox('It was not stored', error));
     }
   };
   const approve = element(
@@ -250,54 +247,4 @@ function refusal(error) {
   const [title, words] = REFUSALS.get(error.code) ?? ['It was not stored', error.message];
   const reasons = error.errors.map(({ message }) => element('p', {}, message));
   return problem(String(title), `${words} (${error.code})`, ...reasons);
-}
-
-/** @param {unknown} error */
-function fail(error) {
-  document.title = 'Problem · ERP platform';
-  if (error instanceof SignInFailed) fill(main, signInProblem(error));
-  else if (error instanceof CallFailed && error.status === 404)
-    fill(
-      main,
-      problem('There is no such approval', 'It does not exist, or it is not for you to see.'),
-      element('p', {}, element('a', { href: '/approvals' }, 'All approvals')),
-    );
-  else if (error instanceof CallFailed && error.status === 403)
-    fill(
-      main,
-      problem('You cannot decide about agents', `${error.message} An administrator of your company can change that.`),
-    );
-  else if (error instanceof CallFailed)
-    fill(
-      main,
-      problem(
-        'The approvals cannot be shown',
-        `${error.message} (${error.code})`,
-        ...(error.passes ? [button('Try again', () => void show())] : []),
-      ),
-    );
-  else {
-    fill(main, problem('The approvals cannot be shown', 'Something went wrong on this page.'));
-    throw error;
-  }
-  announce(document.title);
-}
-
-/** @param {string} address */
-function go(address) {
-  history.pushState(null, '', address);
-  void showAgain();
-}
-
-/** Another address of this page: the focus goes to its heading. */
-async function showAgain() {
-  await show();
-  main.querySelector('h1')?.focus();
-}
-
-/** @param {unknown} refused why there is no sign-in; null: there is one */
-export async function begin(refused) {
-  listen(go, () => void showAgain());
-  if (refused === null) await show();
-  else fail(refused);
 }

@@ -5,8 +5,8 @@ import { knownTimezone } from '../../shared/format.js';
 import { filterFields, filterForm, filterValues, isFiltered, offerChoices, unknownFilters } from './filters.js';
 import { WidgetView } from './widget.js';
 
-/** @import { Place } from '../../shared/types.d.ts' */
-/** @import { Dashboard, FilterFields, View } from './types.d.ts' */
+/** @import { Place, View } from '../../shared/types.d.ts' */
+/** @import { Dashboard, FilterFields } from './types.d.ts' */
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 

@@ -3,8 +3,8 @@ import { call } from '../../shared/api.js';
 import { element, fill, foreign } from '../../shared/elements.js';
 import { moment } from '../../shared/format.js';
 
-/** @import { Place } from '../../shared/types.d.ts' */
-/** @import { DashboardList, DashboardSummary, View } from './types.d.ts' */
+/** @import { Place, View } from '../../shared/types.d.ts' */
+/** @import { DashboardList, DashboardSummary } from './types.d.ts' */
 
 const SCOPES = /** @type {const} */ ([
   ['all', 'All'],
@@ -50,7 +50,7 @@ export async function showList(main, place, go) {
       : element('ul', { class: 'dashboards' }, ...list.records.map((one) => entry(one, where))),
     ...(pages > 1 ? [pager(page, pages, linked)] : []),
   );
-  return { title: 'Dashboards', ran: Promise.resolve(), close: () => {} };
+  return { title: 'Dashboards' };
 }
 
 /**

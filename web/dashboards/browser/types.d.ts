@@ -118,14 +118,6 @@ export interface ChartData {
   series: Series[];
 }
 
-/** View of an address. */
-export interface View {
-  title: string;
-  /** Until everything is there. */
-  ran: Promise<unknown>;
-  close(): void;
-}
-
 declare global {
   const Chart: typeof import('chart.js').Chart;
 }

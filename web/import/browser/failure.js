@@ -1,6 +1,6 @@
-/** Boxes for errors: the message of the API, and each of its violations. */
-import { CallFailed } from '../../shared/api.js';
-import { element, foreign, problem } from '../../shared/elements.js';
+/** Boxes for errors: those of the file, and those of the API. */
+import { problem } from '../../shared/elements.js';
+import { failureBox as boxOfApi } from '../../shared/failure.js';
 import { RowTooLong } from '../../shared/rows.js';
 import { FileRefused } from './file.js';
 
@@ -13,27 +13,5 @@ export function failureBox(title, error, ...more) {
   if (error instanceof FileRefused) return problem(title, error.message, ...more);
   if (error instanceof RowTooLong)
     return problem(title, `${error.message} It is no CSV, or a quote is not closed.`, ...more);
-  if (!(error instanceof CallFailed)) {
-    // A defect of this page: logged to the console as well.
-    reportError(error);
-    return problem(title, 'Something went wrong on this page.', ...more);
-  }
-  const named = error.errors.map(({ message }) => message).filter((message) => message !== error.message);
-  return problem(
-    title,
-    `${error.message} (${error.code})`,
-    ...(named.length > 0 ? [element('ul', {}, ...named.map((text) => element('li', {}, foreign(text))))] : []),
-    ...more,
-  );
-}
-
-/**
- * Shows a box and moves the focus to it, so that it is read.
- * @param {Element} place
- * @param {HTMLElement} box
- */
-export function showBox(place, box) {
-  box.tabIndex = -1;
-  place.replaceChildren(box);
-  box.focus();
+  return boxOfApi(title, error, ...more);
 }

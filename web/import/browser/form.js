@@ -1,16 +1,17 @@
 /** The form of a new import: object and file, columns, check. */
 import { CallFailed, call } from '../../shared/api.js';
 import { announce, element, fill, foreign } from '../../shared/elements.js';
+import { showBox } from '../../shared/failure.js';
 import { guessColumns, guessLocale, guessOperation, localesOf, operationsOf, targetsOf } from './columns.js';
-import { failureBox, showBox } from './failure.js';
+import { failureBox } from './failure.js';
 import { countRows, DELIMITERS, ENCODINGS, isLeftOut, openFile, sampleOf } from './file.js';
 import { beginImport } from './job.js';
 import { earlierImports } from './jobs.js';
 import { lookPart } from './look.js';
 import { choice, mappingPart } from './mapping.js';
 
-/** @import { Place } from '../../shared/types.d.ts' */
-/** @import { Description, ObjectSummary, Sample, Settings, Source, View } from './types.d.ts' */
+/** @import { Place, View } from '../../shared/types.d.ts' */
+/** @import { Description, ObjectSummary, Sample, Settings, Source } from './types.d.ts' */
 
 /** Maximum number of referenced objects that are described; further ones offer no keys. */
 const REFERENCED_MAX = 20;
@@ -43,7 +44,7 @@ export async function showForm(main, place, go) {
   if (objects.length === 0) {
     const text = 'You may create no records of any object. An administrator of your company can change that.';
     fill(main, ...head, element('p', { class: 'empty' }, text), ...earlier);
-    return { title: 'Import', close: () => {} };
+    return { title: 'Import' };
   }
   const form = new Form(objects, place, go);
   fill(main, ...head, ...form.parts, ...earlier);

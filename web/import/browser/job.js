@@ -1,15 +1,16 @@
 /** One import: upload, progress and results. The address contains the job id, so that the page survives a reload. */
 import { CallFailed, call } from '../../shared/api.js';
 import { announce, button, element, fill, foreign } from '../../shared/elements.js';
+import { showBox } from '../../shared/failure.js';
 import { moment } from '../../shared/format.js';
 import { partsOf, TYPES } from '../../shared/rows.js';
 import { saveFailedRows, saveResults } from './download.js';
-import { failureBox, showBox } from './failure.js';
+import { failureBox } from './failure.js';
 import { FileRefused, openFile, rowsOfFile } from './file.js';
 import { problemTable, rowInFile } from './problems.js';
 
-/** @import { Place } from '../../shared/types.d.ts' */
-/** @import { Description, Job, RowResult, Source, View } from './types.d.ts' */
+/** @import { Place, View } from '../../shared/types.d.ts' */
+/** @import { Description, Job, RowResult, Source } from './types.d.ts' */
 
 /** Reading a job is free once a second. */
 export const ASK_MS = 1_000;

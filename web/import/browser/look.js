@@ -1,9 +1,10 @@
 /** The third step: check the first rows, and start the import. */
 import { call } from '../../shared/api.js';
 import { announce, button, element, fill, problem } from '../../shared/elements.js';
+import { showBox } from '../../shared/failure.js';
 import { TYPES } from '../../shared/rows.js';
 import { jobOf, problemsOf, targetsOf } from './columns.js';
-import { failureBox, showBox } from './failure.js';
+import { failureBox } from './failure.js';
 import { ASK_MS, ended, wait } from './job.js';
 import { problemTable, rowInFile } from './problems.js';
 

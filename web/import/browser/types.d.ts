@@ -96,9 +96,3 @@ export interface Settings {
   /** Updates without looking at who has changed a record since. */
   overwrite: boolean;
 }
-
-/** A view of the page. */
-export interface View {
-  title: string;
-  close: () => void;
-}

@@ -1,7 +1,7 @@
 /** Which notifications arrive on which channel, and when no mails are sent. */
 import { call } from '../../shared/api.js';
 import { announce, element, fill, foreign } from '../../shared/elements.js';
-import { failureBox } from './failure.js';
+import { failureBox } from '../../shared/failure.js';
 import { navigation } from './list.js';
 
 /** @import { Place } from '../../shared/types.d.ts' */
