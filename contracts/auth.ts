@@ -73,8 +73,16 @@ export const NOTIFICATIONS: AppClient = {
   purpose: 'read your notifications',
   scopes: ['notifications:read', 'notifications:write'],
 };
+export const WEBHOOKS: AppClient = {
+  clientId: 'erp-events',
+  title: 'Webhooks',
+  path: '/events',
+  purpose: 'have events sent to other systems',
+  // data:read lists objects, and lets events be sent with values.
+  scopes: ['data:read', 'events:manage', 'notifications:read'],
+};
 /** Each may read notifications: the header shows how many are unread. */
-export const APP_CLIENTS: readonly AppClient[] = [DASHBOARDS, IMPORTS, APPROVALS, NOTIFICATIONS];
+export const APP_CLIENTS: readonly AppClient[] = [DASHBOARDS, IMPORTS, APPROVALS, WEBHOOKS, NOTIFICATIONS];
 
 /** The API reference, where operations can be tried out: a public client in the browser, where the operator wants it. */
 export const REFERENCE_CLIENT_ID = 'erp-api-reference';

@@ -209,6 +209,11 @@ const Delivery = Type.Object(
   {
     deliveryId: Type.String({ format: 'uuid' }),
     sequence: nullable(Type.String({ description: 'That of the event; null: it has none yet.' })),
+    cursor: nullable(
+      Type.String({
+        description: 'The position before the event, from which `replay` sends it again; null: it has none yet.',
+      }),
+    ),
     eventType: Type.String(),
     subject: Type.String(),
     status: Type.Enum([...DELIVERY_STATUSES], {

@@ -129,13 +129,14 @@ const NUMBERS = new Set(['integer', 'decimal', 'currency', 'percent']);
 /**
  * @param {string} at a point in time
  * @param {Place} place
+ * @param {'short' | 'medium'} [timeStyle] medium: with seconds
  */
-export function moment(at, { locale, timezone }) {
+export function moment(at, { locale, timezone }, timeStyle = 'short') {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return at;
   return remembered(
-    `moment ${locale} ${timezone}`,
-    () => new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short', timeZone: timezone }),
+    `moment ${locale} ${timezone} ${timeStyle}`,
+    () => new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle, timeZone: timezone }),
   ).format(date);
 }
 

@@ -157,7 +157,7 @@ export const testSubscription: Handler<'events.subscriptions.test', EventsDeps> 
     const delivery = { deliveryId, sequence: null, eventType: type, subject: `subscriptions/${subscriptionId}` };
     return {
       status: 201,
-      body: presentDelivery({ ...delivery, status: 'pending', attempts: [], nextAt: now, createdAt: now }),
+      body: presentDelivery({ ...delivery, status: 'pending', attempts: [], nextAt: now, createdAt: now }, null),
     };
   });
 
@@ -227,7 +227,10 @@ export const listDeliveries: Handler<'events.deliveries.list', EventsDeps> = asy
         ),
       ),
     keys: ({ sequence }) => [String(sequence)],
-    present: (page) => page.map(presentDelivery),
+    present: async (page) => {
+      const epoch = await epochOf(deps, tenantId);
+      return page.map((row) => presentDelivery(row, sealPosition({ epoch, sequence: row.sequence - 1 }, seal)));
+    },
   });
 };
 
@@ -346,9 +349,10 @@ function present(deps: EventsDeps, request: RequestContext, row: SubscriptionRow
 
 type Shown = Omit<DeliveryRow, 'sequence'> & { readonly sequence: number | null };
 
-const presentDelivery = (row: Shown) => ({
+const presentDelivery = (row: Shown, cursor: string | null) => ({
   deliveryId: row.deliveryId,
   sequence: row.sequence === null ? null : sequenceText(row.sequence),
+  cursor,
   eventType: row.eventType,
   subject: row.subject,
   status: row.status,

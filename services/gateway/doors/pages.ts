@@ -12,6 +12,7 @@ import { APP_PAGE_HEADERS, type AppPage } from '../../../web/app-page.ts';
 import { APPROVALS_PAGE } from '../../../web/approvals/page.ts';
 import { HTML_TYPE } from '../../../web/assets.ts';
 import { DASHBOARDS_PAGE } from '../../../web/dashboards/page.ts';
+import { EVENTS_PAGE } from '../../../web/events/page.ts';
 import { IMPORT_PAGE } from '../../../web/import/page.ts';
 import type { SharedAnswer } from '../../../web/kept.ts';
 import { NOTIFICATIONS_PAGE } from '../../../web/notifications/page.ts';
@@ -92,7 +93,7 @@ const PAGES = new Map<string, { label: string; answer: Page }>([
 
 export const PAGE_PATHS: readonly string[] = [...PAGES.keys()];
 
-const APP_PAGES = [APPROVALS_PAGE, DASHBOARDS_PAGE, IMPORT_PAGE, NOTIFICATIONS_PAGE];
+const APP_PAGES = [APPROVALS_PAGE, DASHBOARDS_PAGE, EVENTS_PAGE, IMPORT_PAGE, NOTIFICATIONS_PAGE];
 
 /** Pages that have addresses of their own below the first one. */
 export const PAGE_ROOTS: readonly string[] = [...APP_PAGES.map(({ root }) => root), REFERENCE_PATH];

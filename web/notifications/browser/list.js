@@ -2,8 +2,8 @@
 import { call } from '../../shared/api.js';
 import { countUnread, showUnread } from '../../shared/bell.js';
 import { announce, button, element, fill, foreign } from '../../shared/elements.js';
+import { failureBox } from '../../shared/failure.js';
 import { moment } from '../../shared/format.js';
-import { failureBox } from './failure.js';
 
 /** @import { Place } from '../../shared/types.d.ts' */
 /** @import { Notification, NotificationList, Status } from './types.d.ts' */
@@ -41,8 +41,14 @@ const TABS = [
   },
 ];
 
-/** Pages about what a notification is an occasion for, by the operation that reads it. */
-const PAGES = new Map([['agent.approvals.get', ({ approvalId = '' }) => `/approvals/${approvalId}`]]);
+/**
+ * Pages about what a notification is an occasion for, by the operation that reads it.
+ * @type {ReadonlyMap<string, (params: Record<string, string>) => string>}
+ */
+const PAGES = new Map([
+  ['agent.approvals.get', ({ approvalId = '' }) => `/approvals/${approvalId}`],
+  ['events.subscriptions.get', ({ subscriptionId = '' }) => `/events/${subscriptionId}`],
+]);
 
 /**
  * @param {string | null} view

@@ -1,0 +1,59 @@
+/** The secret of a webhook, which the API shows once. */
+import { announce, button, element, fill } from '../../shared/elements.js';
+
+/** @import { SubscriptionWithSecret } from './types.d.ts' */
+
+/** @param {SubscriptionWithSecret} subscription */
+export function secretPart({ secret, publicKey }) {
+  if (secret === null)
+    return element(
+      'section',
+      { class: 'card secret' },
+      element('h2', {}, 'The secret was shown before'),
+      element('p', {}, 'It was in an answer that has not arrived here. Replace the secret to get another one.'),
+    );
+  const words =
+    publicKey === null
+      ? 'The receiver verifies deliveries with it. Store it there now: it is not shown again.'
+      : 'The receiver verifies deliveries with the public key. The private key is not shown again.';
+  return element(
+    'section',
+    { class: 'card secret', 'aria-labelledby': 'secret-heading' },
+    element('h2', { id: 'secret-heading' }, 'Signing secret'),
+    element('p', {}, words),
+    ...(publicKey === null ? [] : copied('Public key', publicKey)),
+    ...copied(publicKey === null ? 'Secret' : 'Private key', secret),
+  );
+}
+
+/**
+ * @param {string} label
+ * @param {string} value
+ */
+function copied(label, value) {
+  const id = `copied-${label.toLowerCase().replaceAll(' ', '-')}`;
+  const input = /** @type {HTMLInputElement} */ (
+    element('input', { id, value, readonly: true, autocomplete: 'off', spellcheck: 'false', class: 'copied' })
+  );
+  const said = element('span', { class: 'hint' });
+  const copy = async () => {
+    input.select();
+    const isCopied = await navigator.clipboard.writeText(value).then(
+      () => true,
+      () => false,
+    );
+    const words = isCopied ? `${label} copied` : 'Copy the selected text with your keyboard.';
+    fill(said, words);
+    announce(words);
+  };
+  return [
+    element('label', { for: id }, label),
+    input,
+    element(
+      'div',
+      { class: 'actions' },
+      button(`Copy the ${label.toLowerCase()}`, () => void copy(), { class: 'quiet small' }),
+      said,
+    ),
+  ];
+}
