@@ -58,6 +58,20 @@ const RecordOfFile = Type.Object(
   { ...closed, title: 'FileTarget' },
 );
 
+const FieldOfFile = Type.Object(
+  {
+    ...RecordOfFile.properties,
+    field: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 80,
+        description: 'A field of type `file`, which gets the id of the file.',
+      }),
+    ),
+  },
+  { ...closed, title: 'FileUploadTarget' },
+);
+
 const File = Type.Object(
   {
     fileId: uuid,
@@ -365,7 +379,7 @@ const FILES_OPERATIONS = [
           contentType: Type.String({ minLength: 1, maxLength: 200 }),
           size: bytes,
           sha256: Type.Optional(Sha256),
-          attachTo: Type.Optional(RecordOfFile),
+          attachTo: Type.Optional(FieldOfFile),
         },
         { ...closed, title: 'FileUploadStart' },
       ),
@@ -378,12 +392,12 @@ const FILES_OPERATIONS = [
       headers: { Location: { description: 'Address of the upload.', schema: Type.String() } },
       example: EXAMPLE_UPLOAD,
     },
-    errors: [...KEY_ERRORS, ...ATTACH_ERRORS, 'BODY_PROPERTY_UNKNOWN'],
+    errors: [...KEY_ERRORS, ...ATTACH_ERRORS, 'BODY_PROPERTY_UNKNOWN', 'VALIDATION_FAILED'],
     action: 'files.uploads.create',
   }),
   defineOperation({
     ...WRITE,
-    operationId: 'files.uploads.get',
+    operationId: 'files.uploads.head',
     method: 'GET',
     path: '/files/uploads/{uploadId}',
     summary: 'Read how far an upload is',
@@ -392,7 +406,7 @@ const FILES_OPERATIONS = [
     pathParameters: [uploadId],
     response: { status: 200, description: 'The upload.', schema: Upload, headers: OFFSET, example: EXAMPLE_UPLOAD },
     errors: ['UPLOAD_NOT_FOUND'],
-    action: 'files.uploads.get',
+    action: 'files.uploads.head',
   }),
   defineOperation({
     ...WRITE,
@@ -432,7 +446,9 @@ const FILES_OPERATIONS = [
     method: 'POST',
     path: '/files/uploads/{uploadId}/complete',
     summary: 'Make a file of an upload',
-    description: 'When all bytes are there and have this SHA-256.',
+    description:
+      'When all bytes are there and have this SHA-256. A field of `attachTo` is written then, by the rules of an update of ' +
+      'the record: if these refuse it, the file is there without it, and the request can be sent again.',
     risk: 'medium',
     pathParameters: [uploadId],
     requestBody: {
@@ -455,6 +471,9 @@ const FILES_OPERATIONS = [
       'UPLOAD_OFFSET_CONFLICT',
       'UPLOAD_CHECKSUM_MISMATCH',
       'BODY_PROPERTY_UNKNOWN',
+      'VALIDATION_FAILED',
+      'DUPLICATE_RULE',
+      'WRITE_CONTENTION',
     ],
     action: 'files.uploads.complete',
   }),
@@ -493,8 +512,12 @@ export const SERVICE = {
     'data.files.ofRecord',
     'data.files.referenced',
     'data.files.seen',
+    'data.rows.describe',
+    'data.rows.read',
+    'data.rows.write',
     'metadata.tenants.list',
   ],
+  actsForUsers: { 'data.rows.write': LIMITS.bulk_chunk_ms },
   repeatable: ['files.tenants.erase', 'files.usage.get'],
   consent: {
     'files:read': {

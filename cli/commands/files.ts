@@ -111,6 +111,7 @@ function addWrites(files: Group): void {
     .description('store a file; an interrupted upload goes on')
     .argument('<path>')
     .option('--record <record>', `attach it to a record: ${RECORD}`)
+    .option('--field <field>', 'write it into this field of the record')
     .option('--name <name>', 'name of the file (default: as here)')
     .option('--type <type>', 'media type of a text (default: by the ending of the name)')
     .action(act(put));
@@ -160,13 +161,16 @@ async function change(run: Run, fileId: string, body: { attachTo?: Target; detac
 
 interface PutOptions {
   record?: string | undefined;
+  field?: string | undefined;
   name?: string | undefined;
   type?: string | undefined;
 }
 
-async function put(run: Run, path: string, { record, name = basename(path), type }: PutOptions): Promise<void> {
+async function put(run: Run, path: string, { record, field, name = basename(path), type }: PutOptions): Promise<void> {
+  if (field !== undefined && record === undefined) throw usage('--field needs --record.');
   const api = await run.api();
-  const attachTo = record === undefined ? undefined : parseReference(record);
+  const attachTo =
+    record === undefined ? undefined : { ...parseReference(record), ...(field === undefined ? {} : { field }) };
   const { size, sha256 } = await measure(path);
   const contentType = type ?? typeOf(path);
   const file = await open(path);
@@ -181,7 +185,7 @@ async function put(run: Run, path: string, { record, name = basename(path), type
       await unfinished.keep({ uploadId });
     }
     const upload = { uploadId };
-    let { offset } = (await api.call('files.uploads.get', { path: upload })).body;
+    let { offset } = (await api.call('files.uploads.head', { path: upload })).body;
     while (offset < size) {
       progress.update(name, offset, size);
       const bytes = new Uint8Array(Math.min(CHUNK_BYTES, size - offset));
@@ -204,7 +208,7 @@ async function put(run: Run, path: string, { record, name = basename(path), type
   async function known(uploadId: unknown): Promise<string | null> {
     if (typeof uploadId !== 'string') return null;
     try {
-      await api.call('files.uploads.get', { path: { uploadId } });
+      await api.call('files.uploads.head', { path: { uploadId } });
       return uploadId;
     } catch (error) {
       if (error instanceof ApiFailure && error.status === 404) return null;

@@ -7,6 +7,8 @@ export interface Column {
   readonly form: CellForm;
   /** The user may write it. */
   readonly edit: boolean;
+  /** Its value is the id of a file. */
+  readonly file: boolean;
   /** Records are found by its value. */
   readonly externalId: boolean;
   /** Of a reference: fields by whose value a record that it may name can be found. */

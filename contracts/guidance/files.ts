@@ -48,7 +48,7 @@ export const FILES_GUIDANCE = {
     preconditions: ['The size of the file.'],
     commonErrors: ['REQUEST_TOO_LARGE', 'TOO_MANY_ITEMS', 'RECORD_ACCESS_DENIED'],
   },
-  'files.uploads.get': {
+  'files.uploads.head': {
     whenToUse: 'After a chunk broke off, to learn from where to go on.',
     whenNotToUse: 'Not between chunks that succeeded: their answers have the offset.',
     preconditions: ['The caller began the upload.'],

@@ -1,5 +1,7 @@
 /** Dependencies of this service's operations. */
+import type { RowsToWrite, RowsWritten } from '../../contracts/data/row-writes.ts';
 import type { DataActions } from '../../contracts/data.ts';
+import type { RequestContext } from '../../lib/context.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
 import type { Blobs } from '../../mixins/blobs/blobs.ts';
 import type { Database } from '../../mixins/database/database.ts';
@@ -23,4 +25,8 @@ export interface FilesDeps {
   readonly ofRecord: Asked<'data.files.ofRecord'>;
   readonly referenced: Asked<'data.files.referenced'>;
   readonly checkAccess: Asked<'data.access.check'>;
+  readonly describe: Asked<'data.rows.describe'>;
+  readonly readRows: Asked<'data.rows.read'>;
+  /** Writes rows as the user of the request, once for each key. */
+  readonly writeRows: (request: RequestContext, rows: RowsToWrite & { readonly key: string }) => Promise<RowsWritten>;
 }

@@ -16,7 +16,7 @@ import { createFile, deleteFile, getContent, getFile, listFiles, updateFile } fr
 import { registerNumbers } from './numbers.ts';
 import { SCANS, scanContent } from './scan.ts';
 import { eraseContents, sweepPeriodically } from './sweep.ts';
-import { appendChunk, completeUpload, createUpload, deleteUpload, getUpload } from './uploads.ts';
+import { appendChunk, completeUpload, createUpload, deleteUpload, headUpload } from './uploads.ts';
 
 /** Complete uploads that a process reads at the same time, and that wait for their turn. */
 const READING = { places: 2, waitingPerHolder: LIMITS.file_uploads_of_tenant_max, waiting: 2_000 };
@@ -41,6 +41,9 @@ export default async function filesService(platform: Platform): Promise<ServiceS
     ofRecord: (question) => call(broker, 'data.files.ofRecord', question),
     referenced: (question) => call(broker, 'data.files.referenced', question),
     checkAccess: (question) => call(broker, 'data.access.check', question),
+    describe: (question) => call(broker, 'data.rows.describe', question),
+    readRows: (question) => call(broker, 'data.rows.read', question),
+    writeRows: (request, rows) => call(broker, 'data.rows.write', rows, { meta: { request } }),
   };
   const answer =
     <Input extends OperationCall>(
@@ -64,7 +67,7 @@ export default async function filesService(platform: Platform): Promise<ServiceS
       'items.delete': answer(orEarlier(deleteFile)),
       'content.get': answer(getContent),
       'uploads.create': answer(orEarlier(createUpload)),
-      'uploads.get': answer(getUpload),
+      'uploads.head': answer(headUpload),
       'uploads.append': answer(appendChunk),
       'uploads.complete': answer(completeUpload),
       'uploads.delete': answer(deleteUpload),

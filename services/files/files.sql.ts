@@ -208,11 +208,12 @@ export interface UploadRow {
   readonly sha256: string | null;
   readonly objectApiName: string | null;
   readonly recordId: string | null;
+  readonly field: string | null;
   readonly expiresAt: string;
 }
 
 const UPLOAD_COLUMNS = `upload_id AS "uploadId", name, content_type AS "contentType", bytes AS size, received, received_sha256 AS "receivedSha256", sha256,
-  object_api_name AS "objectApiName", record_id AS "recordId", expires_at AS "expiresAt"`;
+  object_api_name AS "objectApiName", record_id AS "recordId", field, expires_at AS "expiresAt"`;
 
 /** The upload of a user that has not expired. */
 export function uploadSql(tenantId: string, uploadId: string, userId: string, lock = false): Statement {
@@ -229,10 +230,10 @@ export function insertUploadSql(
 ): Statement {
   const sql = new Sql();
   return sql.statement(`INSERT INTO files.uploads
-      (tenant_id, upload_id, created_by_id, name, content_type, bytes, sha256, object_api_name, record_id, expires_at)
+      (tenant_id, upload_id, created_by_id, name, content_type, bytes, sha256, object_api_name, record_id, field, expires_at)
     VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(upload.uploadId, 'uuid')}, ${sql.bind(userId, 'uuid')},
       ${sql.bind(upload.name, 'text')}, ${sql.bind(upload.contentType, 'text')}, ${sql.bind(upload.size, 'bigint')},
-      ${sql.bind(upload.sha256, 'text')}, ${sql.bind(upload.objectApiName, 'text')}, ${sql.bind(upload.recordId, 'uuid')},
+      ${sql.bind(upload.sha256, 'text')}, ${sql.bind(upload.objectApiName, 'text')}, ${sql.bind(upload.recordId, 'uuid')}, ${sql.bind(upload.field, 'text')},
       now() + make_interval(hours => ${LIMITS.file_upload_hours}))
     RETURNING ${UPLOAD_COLUMNS}`);
 }

@@ -1,9 +1,11 @@
 /** Uploads in chunks (the offsets of tus 1.0). Source: docs/reference/files.md#uploads. */
+import { hash } from 'node:crypto';
 import type { UploadBody } from '../../contracts/files.ts';
 import { addressOf, type Handler } from '../../contracts/operations.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../lib/limits.ts';
+import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { uuidv7 } from '../../lib/values/ids.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import { earlierReply } from '../../mixins/mutation/earlier.ts';
@@ -11,6 +13,7 @@ import { requireRecord } from './access.ts';
 import { digestOf, headOf, inTime } from './bytes.ts';
 import { contentTypeOf } from './content-type.ts';
 import type { FilesDeps } from './deps.ts';
+import { type FileForField, giveToField, requireFileField } from './field.ts';
 import {
   appendSql,
   countUploadsSql,
@@ -31,6 +34,7 @@ export const createUpload: Handler<'files.uploads.create', FilesDeps> = async (d
   const { tenantId, userId } = request;
   const { name, contentType, size, sha256 = null, attachTo } = call.body;
   if (attachTo) await requireRecord(deps, request, attachTo);
+  if (attachTo?.field !== undefined) await requireFileField(deps, request, attachTo.objectApiName, attachTo.field);
   return change(deps, request, call, async ({ tx }) => {
     const upload = await tx.one<UploadRow>(
       insertUploadSql(tenantId, userId, {
@@ -41,18 +45,19 @@ export const createUpload: Handler<'files.uploads.create', FilesDeps> = async (d
         sha256,
         objectApiName: attachTo?.objectApiName ?? null,
         recordId: attachTo?.recordId ?? null,
+        field: attachTo?.field ?? null,
       }),
     );
     await refuseOverflow(tx, tenantId, 0);
     const { ofTenant, ofUser } = await tx.one<{ ofTenant: number; ofUser: number }>(countUploadsSql(tenantId, userId));
     refuseTooMany(ofUser, LIMITS.file_uploads_of_user_max, 'A user can have at most', 'open uploads');
     refuseTooMany(ofTenant, LIMITS.file_uploads_of_tenant_max, 'A tenant can have at most', 'open uploads');
-    const Location = addressOf('files.uploads.get', { uploadId: upload.uploadId });
+    const Location = addressOf('files.uploads.head', { uploadId: upload.uploadId });
     return { status: 201, headers: { Location }, body: presentUpload(upload) };
   });
 };
 
-export const getUpload: Handler<'files.uploads.get', FilesDeps> = async (deps, request, { path }) => {
+export const headUpload: Handler<'files.uploads.head', FilesDeps> = async (deps, request, { path }) => {
   const upload = await openUpload(deps, request, path.uploadId);
   return { headers: offsetHeaders(upload.received, upload.size), body: presentUpload(upload) };
 };
@@ -92,7 +97,13 @@ export const completeUpload: Handler<'files.uploads.complete', FilesDeps> = asyn
   const { uploadId } = call.path;
   const earlier = await earlierReply(deps, request, call);
   if (earlier) return earlier;
-  const upload = await openUpload(deps, request, uploadId);
+  const making = makingCall(call, uploadId);
+  const upload = await findUpload(deps, request, uploadId);
+  if (!upload) {
+    const made = await earlierReply(deps, request, making);
+    if (!made) throw uploadNotFound();
+    return giveToField(deps, request, call, made);
+  }
   if (upload.received !== upload.size) throw otherOffset(upload.received);
   const parts = await deps.database.shared('files', tenantId, (tx) =>
     tx.all<PartRow>(partsSql(tenantId, { uploadId })),
@@ -102,17 +113,33 @@ export const completeUpload: Handler<'files.uploads.complete', FilesDeps> = asyn
     throw new PlatformError('UPLOAD_CHECKSUM_MISMATCH', 'What was uploaded does not have this SHA-256.');
   const target = targetOf(upload);
   if (target) await requireRecord(deps, request, target);
+  const { name, field } = upload;
+  if (target && field !== null) await requireFileField(deps, request, target.objectApiName, field);
   const contentType = await contentTypeOf(upload.contentType, await headOf(deps.blobs, parts));
-  return change(deps, request, call, async (unit) => {
-    if (!(await unit.tx.first(uploadSql(tenantId, uploadId, userId, true)))) throw uploadNotFound();
-    const content = { sha256, bytes: upload.size, from: { uploadId } };
-    return created(
-      unit,
-      await makeFile(deps, unit, { name: upload.name, contentType, content, attachTo: target }),
-      target,
-    );
-  });
+  const attachTo = field === null ? target : null;
+  const make = (one: typeof call): Promise<OperationReply> =>
+    change(deps, request, one, async (unit) => {
+      if (!(await unit.tx.first(uploadSql(tenantId, uploadId, userId, true)))) throw uploadNotFound();
+      const content = { sha256, bytes: upload.size, from: { uploadId } };
+      const row = await makeFile(deps, unit, { name, contentType, content, attachTo });
+      const reply = created(unit, row, attachTo);
+      return target && field !== null
+        ? { body: { fileId: row.fileId, ...target, field } satisfies FileForField }
+        : reply;
+    });
+  if (field === null) return make(call);
+  return giveToField(deps, request, call, await make(making));
 };
+
+/**
+ * The call under the key of the upload. A file for a field is made under it and the upload ends; what comes back is stored as
+ * long as keys are: a request that is sent again finds it, and goes on with the field.
+ */
+const makingCall = <Call extends OperationCall & { fingerprint: string }>(call: Call, uploadId: string): Call => ({
+  ...call,
+  headers: { ...call.headers, idempotencyKey: `upload-${uploadId}` },
+  fingerprint: hash('sha256', uploadId),
+});
 
 export const deleteUpload: Handler<'files.uploads.delete', FilesDeps> = (deps, request, call) =>
   change(deps, request, call, async ({ tx }) => {
@@ -153,12 +180,19 @@ async function digestOfUpload(
 }
 
 /** The upload of the caller, or UPLOAD_NOT_FOUND: nobody else can use it. */
-async function openUpload({ database }: FilesDeps, request: RequestContext, uploadId: string): Promise<UploadRow> {
-  const { tenantId, userId } = request;
-  const statement = uploadSql(tenantId, uploadId, userId);
-  const upload = await database.shared('files', tenantId, (tx) => tx.first<UploadRow>(statement));
+async function openUpload(deps: FilesDeps, request: RequestContext, uploadId: string): Promise<UploadRow> {
+  const upload = await findUpload(deps, request, uploadId);
   if (!upload) throw uploadNotFound();
   return upload;
+}
+
+function findUpload(
+  { database }: FilesDeps,
+  { tenantId, userId }: RequestContext,
+  uploadId: string,
+): Promise<UploadRow | null> {
+  const statement = uploadSql(tenantId, uploadId, userId);
+  return database.shared('files', tenantId, (tx) => tx.first<UploadRow>(statement));
 }
 
 const targetOf = ({ objectApiName, recordId }: UploadRow): FileRow['records'][number] | null =>

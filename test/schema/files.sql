@@ -100,6 +100,7 @@ CREATE TABLE files.uploads (
   sha256 text,
   object_api_name text,
   record_id uuid,
+  field text,
   expires_at timestamp(3) with time zone NOT NULL,
   CONSTRAINT uploads_pkey PRIMARY KEY (tenant_id, upload_id)
 );

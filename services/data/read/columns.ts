@@ -24,6 +24,7 @@ function columnsOf(access: Access, { readable, fields, permission }: ObjectAcces
       apiName: field.apiName,
       form: formOf(field),
       edit: ownEntry(fields, field.apiName)?.edit === true,
+      file: field.fieldType === 'file',
       externalId: field.externalId,
       keys: isReference(field) ? field.referenceTo.flatMap((name) => keysOf(ownEntry(access.objects, name))) : [],
     })),

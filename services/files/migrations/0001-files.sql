@@ -64,6 +64,8 @@ CREATE TABLE files.uploads (
   sha256          text,
   object_api_name text,
   record_id       uuid,
+  -- Of the record, which is written when the upload is completed.
+  field           text,
   expires_at      timestamptz(3) NOT NULL,
   PRIMARY KEY (tenant_id, upload_id)
 );

@@ -5,7 +5,7 @@ import { request } from 'node:http';
 import { LIMITS } from '../../../lib/limits.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import type { Answer, Api } from '../../support/client.ts';
-import { tokenFor } from '../../support/client.ts';
+import { api, tokenFor } from '../../support/client.ts';
 import { until } from '../../support/until.ts';
 import type { Deals } from '../data/deals.ts';
 import { digest, refused, sha256, startFiles, to } from './world.ts';
@@ -214,6 +214,87 @@ describe('uploads in chunks', () => {
       404,
       'RECORD_NOT_FOUND',
     );
+  });
+
+  describe('for a field of a record', () => {
+    const bytes = Buffer.from('signed');
+    let deal: string;
+    beforeEach(async () => {
+      deal = (await deals.deal()).body.id;
+    });
+    const start = (field: string, who: Api = sam): Promise<Answer> =>
+      who.post('/files/uploads', {
+        name: 'contract.txt',
+        contentType: 'text/plain',
+        size: bytes.length,
+        attachTo: { objectApiName: 'Deal__c', recordId: deal, field },
+      });
+    const fill = async (): Promise<string> => {
+      const { uploadId } = (await start('Scan__c')).body;
+      assert.equal((await append(uploadId, 0, bytes)).status, 204);
+      return uploadId;
+    };
+    const scan = async (): Promise<string | null> => (await sam.get(`/data/Deal__c/${deal}`)).body.Scan__c;
+    const filesOfSam = async (): Promise<number> => (await sam.get('/files?take=200')).body.records.length;
+
+    it('write it when they are completed, once', async () => {
+      const id = await fill();
+      const before = (await sam.get(`/data/Deal__c/${deal}`)).headers.get('etag');
+      const idempotencyKey = randomUUID();
+      const made = await complete(id, sha256(bytes), { idempotencyKey });
+      assert.equal(made.status, 201, made.text);
+      assert.deepEqual(made.body.attachedTo, [{ objectApiName: 'Deal__c', recordId: deal, field: 'Scan__c' }]);
+      assert.equal(await scan(), made.body.fileId);
+      assert.notEqual((await sam.get(`/data/Deal__c/${deal}`)).headers.get('etag'), before);
+      assert.deepEqual((await complete(id, sha256(bytes), { idempotencyKey })).body, made.body);
+      const { records } = (await sam.get(`/data/Deal__c/${deal}/history`)).body;
+      assert.equal(
+        records.filter((one: { changes: { field: string }[] }) => one.changes.some(({ field }) => field === 'Scan__c'))
+          .length,
+        1,
+      );
+    });
+
+    it('make one file when the record refuses it, and go on when it takes it', async () => {
+      const id = await fill();
+      const files = await filesOfSam();
+      const rule = (active: boolean) => ({
+        'objects/Deal__c/validationRules/NoScan.yaml': [
+          'type: ValidationRule',
+          'apiName: NoScan',
+          'object: Deal__c',
+          `active: ${active}`,
+          'condition: record.Scan__c != null',
+          'message: No scans today.',
+          '',
+        ].join('\n'),
+      });
+      await deals.deploy(rule(true));
+      const late = await complete(id, sha256(bytes));
+      refused(late, 422, 'VALIDATION_FAILED');
+      assert.deepEqual(
+        late.body.errors.map((one: { code: string; message: string }) => [one.code, one.message]),
+        [['VALIDATION_RULE', 'No scans today.']],
+      );
+      assert.equal(await scan(), null);
+      refused(await complete(id, sha256(bytes)), 422, 'VALIDATION_FAILED');
+      await deals.deploy(rule(false));
+      const made = await complete(id, sha256(bytes));
+      assert.equal(made.status, 201, made.text);
+      assert.equal(await scan(), made.body.fileId);
+      assert.equal(await filesOfSam(), files + 1);
+    });
+
+    it('are refused for a field that takes no file, or not from the caller', async () => {
+      const codes = async (reply: Promise<Answer>) =>
+        (await reply).body.errors.map((one: { pointer: string; code: string }) => [one.pointer, one.code]);
+      assert.deepEqual(await codes(start('Hidden__c')), [['/attachTo/field', 'FIELD_UNKNOWN']]);
+      assert.deepEqual(await codes(start('Nothing__c')), [['/attachTo/field', 'FIELD_UNKNOWN']]);
+      assert.deepEqual(await codes(start('Stage__c')), [['/attachTo/field', 'FIELD_TYPE_INVALID']]);
+      const { baseUrl } = deals.platform;
+      const token = await tokenFor(baseUrl, 'sam', 'files:write data:read');
+      refused(await start('Scan__c', api(baseUrl, token)), 403, 'SCOPE_INSUFFICIENT');
+    });
   });
 
   it('are so many for each user', async () => {

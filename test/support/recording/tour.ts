@@ -255,7 +255,7 @@ async function keepFiles({ recorder, sam }: Company): Promise<void> {
     headers: { ...headersOf(prices, type), 'Upload-Offset': '0' },
     body: prices,
   });
-  await recorder.example(sam, 'files.uploads.get', upload);
+  await recorder.example(sam, 'files.uploads.head', upload);
   await recorder.example(sam, 'files.uploads.complete', { ...upload, body: { sha256: hash('sha256', prices) } });
   const other = await sam.post('/files/uploads', { name: 'film.mp4', contentType: 'video/mp4', size: 734_003_200 });
   await recorder.example(sam, 'files.uploads.delete', { path: { uploadId: other.body.uploadId } });

@@ -1,0 +1,131 @@
+/**
+ * Files for a field of a record. data writes the field, as an update by the same user would: with its permissions, rules,
+ * history and events. Source: docs/reference/files.md#a-field-of-a-record.
+ */
+
+import type { RowResult } from '../../contracts/data/row-writes.ts';
+import { addressOf } from '../../contracts/operations.ts';
+import { askerOf, type RequestContext } from '../../lib/context.ts';
+import { isErrorCode } from '../../lib/errors/catalogue.ts';
+import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
+import type { OperationCall, OperationReply } from '../../lib/operation.ts';
+import { etagOf } from '../../mixins/mutation/version.ts';
+import { presentFile, visibleFile } from './access.ts';
+import type { FilesDeps } from './deps.ts';
+import { change } from './mutation.ts';
+
+/** A file that was made for a field, and the field. */
+export interface FileForField {
+  readonly fileId: string;
+  readonly objectApiName: string;
+  readonly recordId: string;
+  readonly field: string;
+}
+
+/** Attempts at a record that others change in between. */
+const ATTEMPTS = 3;
+
+/** Refuses a field that the caller cannot give a file to. */
+export async function requireFileField(
+  deps: FilesDeps,
+  request: RequestContext,
+  objectApiName: string,
+  field: string,
+): Promise<void> {
+  const { scopes, agentRunId } = request;
+  if (!scopes.includes('data:write'))
+    throw new PlatformError('SCOPE_INSUFFICIENT', 'The access token lacks the scope data:write: a record is changed.', {
+      details: { required: ['files:write', 'data:write'], granted: [...scopes], layer: 'scope' },
+    });
+  // Its policy, budget and approvals are those of an update.
+  if (agentRunId !== null)
+    throw new PlatformError('AGENT_POLICY_DENIED', 'Under a run, write the field by an update of the record.');
+  const { columns } = await deps.describe({ asker: askerOf(request), objectApiName });
+  const column = columns.find(({ apiName }) => apiName === field);
+  const refuse = (code: 'FIELD_UNKNOWN' | 'FIELD_TYPE_INVALID' | 'FIELD_READ_ONLY', message: string): never => {
+    throw new PlatformError('VALIDATION_FAILED', 'The field cannot take a file.', {
+      errors: [violation('/attachTo/field', code, message, { field })],
+    });
+  };
+  if (!column) return refuse('FIELD_UNKNOWN', `${field} is no field of ${objectApiName} that you can read.`);
+  if (!column.file) return refuse('FIELD_TYPE_INVALID', `${field} is not of type file.`);
+  if (!column.edit) return refuse('FIELD_READ_ONLY', `${field} cannot be written by you.`);
+}
+
+/** Writes the field, and answers `call` with the file. `made`: the reply that holds a FileForField. */
+export async function giveToField(
+  deps: FilesDeps,
+  request: RequestContext,
+  call: OperationCall,
+  made: OperationReply,
+): Promise<OperationReply> {
+  const file: FileForField = Buffer.isBuffer(made.body) ? JSON.parse(made.body.toString()) : made.body;
+  await requireFileField(deps, request, file.objectApiName, file.field);
+  await writeField(deps, request, call, file);
+  const { fileId } = file;
+  const { row, records } = await visibleFile(deps, request, fileId);
+  return change(deps, request, call, async () => ({
+    status: 201,
+    headers: { ETag: etagOf(row), Location: addressOf('files.items.get', { fileId }) },
+    body: presentFile(row, records),
+  }));
+}
+
+async function writeField(
+  deps: FilesDeps,
+  request: RequestContext,
+  { headers }: OperationCall,
+  { fileId, objectApiName, recordId, field }: FileForField,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    const { results } = await deps.writeRows(request, {
+      objectApiName,
+      operation: 'update',
+      allOrNone: false,
+      checkOnly: false,
+      rows: [
+        {
+          id: recordId,
+          ifMatch: await etagOfRecord(deps, request, objectApiName, recordId),
+          fields: { [field]: fileId },
+        },
+      ],
+      key: `field-${fileId}-${attempt}-${headers.idempotencyKey}`,
+    });
+    const [result] = results;
+    if (!result) throw new Error('Assertion failed: each row has a result');
+    if (result.status < 400) return;
+    if (result.status !== 412 || attempt === ATTEMPTS) throw refusalOf(result);
+  }
+}
+
+/** Throws RECORD_NOT_FOUND when the caller cannot read the record any more. */
+async function etagOfRecord(
+  deps: FilesDeps,
+  request: RequestContext,
+  objectApiName: string,
+  recordId: string,
+): Promise<string> {
+  const query = { where: { id: recordId }, fields: ['id'], includeEtag: true, take: 1 };
+  const { page } = await deps.readRows({ asker: askerOf(request), objectApiName, query });
+  const [record] = JSON.parse(page.toString()).records;
+  if (!record) throw new PlatformError('RECORD_NOT_FOUND', 'The record does not exist, or you have no access to it.');
+  return record._etag;
+}
+
+/** The refusal of the row, as the update of one record would have thrown it. */
+function refusalOf({ status, errors }: RowResult): PlatformError {
+  const [first] = errors;
+  if (!first) throw new Error('Assertion failed: a refused row says why');
+  if (isErrorCode(first.code) && first.pointer === undefined)
+    return new PlatformError(first.code, first.message, first.detail ? { details: first.detail } : {});
+  if (status === 412)
+    return new PlatformError('WRITE_CONTENTION', 'Others are changing the record. Send the request again.', {
+      retryAfterSeconds: 1,
+    });
+  return new PlatformError('VALIDATION_FAILED', 'The record does not take the file in its field.', {
+    errors: errors.flatMap(({ code, message, field = null, ruleApiName = null, params = {} }) =>
+      code === 'ROLLED_BACK' ? [] : [violation('', code, message, { field, ruleApiName, params })],
+    ),
+  });
+}
