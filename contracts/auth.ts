@@ -204,6 +204,14 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
   /** Browser origins that any active client lists; for CORS preflight, which carries no token. */
   'auth.origins.check': { params: { origin: string; clientId?: string }; result: { allowed: boolean } };
   /**
+   * The user whose calendar the link with this token shows; null: there is no such link, or its user may not use the API
+   * at this moment.
+   */
+  'auth.calendarLinks.find': {
+    params: { token: string };
+    result: { tenantId: string; userId: string; tenantName: string } | null;
+  };
+  /**
    * For operators: a new secret for an external client that authenticates by secret, answered this once; the old one
    * ends at once. Throws PARAMETER_INVALID when there is no such client.
    */
@@ -541,6 +549,7 @@ export const SERVICE = {
     'auth.users.revoke',
   ],
   repeatable: [
+    'auth.calendarLinks.find',
     'auth.deprecatedUses.list',
     'auth.domains.check',
     'auth.domains.list',
@@ -576,6 +585,7 @@ export const SERVICE = {
       'auth.address_links',
       'auth.audit_entries',
       'auth.authenticators',
+      'auth.calendar_links',
       'auth.client_secrets',
       'auth.deprecated_uses',
       'auth.grants',

@@ -7,7 +7,16 @@ import { cursor, effectiveTake, KEY_ERRORS, nextCursor, take } from './data/rows
 import type { ServiceDeclaration } from './declaration.ts';
 import { CALENDAR_GUIDANCE } from './guidance/calendar.ts';
 
-export type CalendarActions = ActionsOf<typeof CALENDAR_OPERATIONS>;
+export interface CalendarActions extends ActionsOf<typeof CALENDAR_OPERATIONS> {
+  /**
+   * The file of a user's calendar with this name, for who has the link of the user; `body` null when `ifNoneMatch` names
+   * it. Throws TOO_MANY_ITEMS.
+   */
+  'calendar.feeds.read': {
+    params: { tenantId: string; userId: string; name: string; ifNoneMatch: string | null };
+    result: { etag: string; body: Uint8Array | null };
+  };
+}
 
 const closed = { additionalProperties: false };
 const uuid = Type.String({ format: 'uuid' });
@@ -518,6 +527,7 @@ export const SERVICE = {
   database: { tenants: 'records', jobs: true },
   operations: CALENDAR_OPERATIONS,
   guidance: CALENDAR_GUIDANCE,
+  repeatable: ['calendar.feeds.read'],
   calls: [
     'data.epochs.get',
     'data.principals.check',

@@ -15,7 +15,7 @@ import { RATELIMIT_GUIDANCE } from './guidance/ratelimit.ts';
 export interface LeaseRequest {
   /**
    * Counter, such as `connection:<tenant>:<client>:<user>`, `tenant:<tenant>`, `daily:<tenant>`, `anonymous:<network>`,
-   * `anonymous:documents:<network>`.
+   * `anonymous:documents:<network>`, `calendar:<tenant>:<user>`.
    */
   key: string;
   /** Units per window that the policy allows. */
@@ -48,7 +48,7 @@ export interface RatelimitActions extends ActionsOf<typeof RATELIMIT_OPERATIONS>
   'ratelimit.leases.take': { params: { gateway: string; requests: LeaseRequest[] }; result: Lease[] };
 }
 
-type PolicyName = 'connection' | 'tenant' | 'daily' | 'anonymous' | 'documents';
+type PolicyName = 'connection' | 'tenant' | 'daily' | 'anonymous' | 'documents' | 'calendar';
 
 /** One rate policy as it binds one counter. `limit` units flow back evenly over `windowSeconds`. */
 export interface RatePolicy {
@@ -142,6 +142,14 @@ export function anonymousPolicy(defaults: RateDefaults, ip: string): RatePolicy 
 export function documentsPolicy(defaults: RateDefaults, ip: string): RatePolicy {
   return { ...anonymousPolicy(defaults, ip), name: 'documents', key: `anonymous:documents:${networkOf(ip)}` };
 }
+
+/** The policy of a user's calendar link, whichever programs have it. */
+export const calendarPolicy = ({ tenantId, userId }: { tenantId: string; userId: string }): RatePolicy => ({
+  name: 'calendar',
+  key: `calendar:${tenantId}:${userId}`,
+  limit: LIMITS.calendar_link_reads_per_hour,
+  windowSeconds: 3_600,
+});
 
 /** Units that a request pays, after its answer, for the time that it held connections to the database. */
 export const databaseUnits = (milliseconds: number): number =>

@@ -16,6 +16,9 @@ export const LATEST_DOCUMENTS_PATH = '/versions/latest/docs/';
 /** The page that tries operations out; it is that of the running version. */
 export const REFERENCE_PATH = '/api-reference';
 
+/** Calendars for programs that have the link of a user; its token and `.ics` follow. */
+export const CALENDARS_ROOT = '/calendars/';
+
 /** The documents of this version, at the root of a host and below the prefix of the API. */
 export const DOCUMENTS_PATH = `/versions/${API_VERSION}/docs`;
 

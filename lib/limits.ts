@@ -230,6 +230,9 @@ export const LIMITS = {
   calendar_export_days: 366,
   calendar_export_events_max: 5_000,
   calendar_export_max_bytes: 4 * 1024 * 1024,
+  /** Of the link of one user; so many of them may be under way in a gateway. */
+  calendar_link_reads_per_hour: 60,
+  calendar_link_concurrent_max: 2,
   /** Deletions are remembered for so long, and sync tokens are valid. */
   calendar_sync_days: 30,
   event_streams_of_caller_max: 10,

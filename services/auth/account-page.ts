@@ -1,11 +1,12 @@
 /**
- * The page on which people manage their passkeys, their second factor and what acts in their name. It is shown to users
- * who have signed in with this browser; a change needs a sign-in within the last five minutes, with two factors once
- * there are two.
+ * The page on which people manage their passkeys, their second factor, what acts in their name and the link to their
+ * calendar. It is shown to users who have signed in with this browser; a change needs a sign-in within the last five
+ * minutes, with two factors once there are two.
  */
 
 import { errors, type Provider, type Session } from 'oidc-provider';
 import { ACCOUNT_CLIENT_ID, MULTI_FACTOR_ACR } from '../../contracts/auth.ts';
+import { CALENDARS_ROOT } from '../../lib/addresses.ts';
 import * as pages from '../../web/account/page.ts';
 import { failure, suspended } from '../../web/sign-in/pages.ts';
 import { recoveryCodes } from '../../web/sign-in/second-step.ts';
@@ -19,6 +20,7 @@ import type { SecondFactors } from './factors/factors.ts';
 import { passkeyName } from './factors/passkeys.ts';
 import { makeRecoveryCodes } from './factors/recovery-codes.ts';
 import type { Answer, Form } from './form.ts';
+import { hashLinkToken, newLinkToken } from './passwords.ts';
 import { nowSeconds } from './provider/lifetimes.ts';
 import { PATHS } from './provider/paths.ts';
 import { SUSPENDED_DESCRIPTION } from './provider/suspended.ts';
@@ -134,6 +136,7 @@ async function overview(visit: Visit, done: string | null, problem: string | nul
     recoveryCodes: has.recoveryCodes,
     connections: await presentConnections(visit, user.tenantId, connections.slice(0, CONNECTIONS_SHOWN)),
     moreConnections: connections.length > CONNECTIONS_SHOWN,
+    calendarLinkAt: await visit.store.calendarLinks.createdAt(user),
     passkeyOptions:
       recent && has.passkeys < PASSKEYS_MAX ? await factors.passkeys.registrationOptions(user, binding(visit)) : null,
     done,
@@ -162,6 +165,10 @@ function change(visit: Visit, form: Form): Promise<Answer> {
       return revokeConnection(visit, form.get('connection') ?? '');
     case 'revokeApplication':
       return revokeApplication(visit, form.get('client') ?? '');
+    case 'createCalendarLink':
+      return createCalendarLink(visit);
+    case 'revokeCalendarLink':
+      return revokeCalendarLink(visit);
     case 'endSessions':
       return endSessions(visit);
     default:
@@ -229,6 +236,20 @@ async function revokeApplication(visit: Visit, clientId: string): Promise<Answer
   for (const { id } of shown.filter((one) => one.clientId === clientId))
     ended = (await visit.revokeConnection(visit.user, id)) || ended;
   return ended ? finished('applicationRevoked') : overview(visit, null, CONNECTION_GONE);
+}
+
+async function createCalendarLink({ provider, store, user }: Visit): Promise<Answer> {
+  const token = newLinkToken();
+  const created = await store.calendarLinks.replace(user, hashLinkToken(token));
+  // All sessions have ended meanwhile: the page asks for a sign-in.
+  return created
+    ? pages.calendarLink({ action: ACCOUNT_PATH, url: `${provider.issuer}${CALENDARS_ROOT}${token}.ics` })
+    : { redirect: ACCOUNT_PATH };
+}
+
+async function revokeCalendarLink(visit: Visit): Promise<Answer> {
+  const revoked = await visit.store.calendarLinks.remove(visit.user);
+  return revoked ? finished('calendarLinkRevoked') : overview(visit, null, GONE);
 }
 
 async function endSessions({ user, revokeUser }: Visit): Promise<Answer> {

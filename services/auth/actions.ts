@@ -30,6 +30,7 @@ export function authActions(server: AuthServer) {
     'origins.check': async (ctx) => ({
       allowed: await server.clients.allowsOrigin(ctx.params.origin, ctx.params.clientId),
     }),
+    'calendarLinks.find': (ctx) => server.calendarOf(ctx.params.token),
     'users.sync': async (ctx) => {
       const errors = bodyViolations(UsersToSync, ctx.params);
       if (errors.length > 0)

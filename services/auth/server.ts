@@ -22,6 +22,7 @@ import { baseUrl, handle } from './http.ts';
 import { type KeyRing, Keys, type PublicKey, publicKeys } from './keys.ts';
 import { Mail, type MailOptions } from './mail/mail.ts';
 import { OperatorAudit } from './operator-audit.ts';
+import { hashLinkToken } from './passwords.ts';
 import type { ClaimParts } from './provider/claims.ts';
 import { PresentedTokens } from './provider/presented-tokens.ts';
 import { createProvider } from './provider/provider.ts';
@@ -209,6 +210,15 @@ export class AuthServer {
       },
       request,
     );
+  }
+
+  /** The user whose calendar the link with this token shows at this moment; null: nobody's. */
+  async calendarOf(token: string): Promise<AuthActions['auth.calendarLinks.find']['result']> {
+    const found = await this.#store.calendarLinks.userOf(hashLinkToken(token));
+    const tenant = found && (await this.clients.tenant({ tenantId: found.tenantId }));
+    if (!found || !tenant || tenant.suspended) return null;
+    const user = await this.#options.user(found);
+    return user?.active && user.apiEnabled ? { ...found, tenantName: tenant.name } : null;
   }
 
   /** For each grant, in the order of the request, whether it is live. */

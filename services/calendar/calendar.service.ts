@@ -11,7 +11,7 @@ import type { CalendarDeps } from './deps.ts';
 import { listEvents } from './events/list.ts';
 import { getEvent, listCalendars } from './events/read.ts';
 import { createEvent, deleteEvent, respondToEvent, updateEvent } from './events/write.ts';
-import { exportCalendar } from './export.ts';
+import { exportCalendar, readFeed } from './export.ts';
 import { queryFreeBusy } from './free-busy.ts';
 import { sweepPeriodically } from './sweep.ts';
 
@@ -43,6 +43,7 @@ export default async function calendarService(platform: Platform): Promise<Servi
     actions: {
       'calendars.list': answer(listCalendars),
       'calendars.export': answer(exportCalendar),
+      'feeds.read': ({ params }) => readFeed(deps, params),
       'events.list': answer(listEvents),
       'events.create': answer(orEarlier(createEvent)),
       'events.get': answer(getEvent),

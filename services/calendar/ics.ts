@@ -11,9 +11,14 @@ const LINE_BYTES = 75;
 /** Years of changes of the clock that a file has of each time zone, before and after now. */
 const YEARS = 5;
 
-/** The file in parts, none of which takes long. `now`: milliseconds since 1970. */
-export function* icsParts(events: readonly ExportedEvent[], now: number): Generator<string> {
-  yield written(['BEGIN:VCALENDAR', 'VERSION:2.0', 'PRODID:-//ERP platform//Calendar//EN', 'CALSCALE:GREGORIAN']);
+const HEAD = ['BEGIN:VCALENDAR', 'VERSION:2.0', 'PRODID:-//ERP platform//Calendar//EN', 'CALSCALE:GREGORIAN'];
+
+/**
+ * The file in parts, none of which takes long. `now`: milliseconds since 1970. `name`: of a calendar that programs read again
+ * and again.
+ */
+export function* icsParts(events: readonly ExportedEvent[], now: number, name: string | null): Generator<string> {
+  yield written(name === null ? HEAD : [...HEAD, ...subscribed(name)]);
   for (const zone of [...new Set(events.flatMap(zonesOf))].sort()) yield written(timezoneLines(zone, now));
   for (const event of events) {
     yield written(eventLines(event, null));
@@ -21,6 +26,15 @@ export function* icsParts(events: readonly ExportedEvent[], now: number): Genera
   }
   yield written(['END:VCALENDAR']);
 }
+
+/** Of RFC 7986, and the names of it that programs knew before. */
+const subscribed = (name: string): string[] => [
+  'METHOD:PUBLISH',
+  `NAME:${escaped(name)}`,
+  `X-WR-CALNAME:${escaped(name)}`,
+  'REFRESH-INTERVAL;VALUE=DURATION:PT1H',
+  'X-PUBLISHED-TTL:PT1H',
+];
 
 const written = (lines: readonly string[]): string => lines.map((line) => `${folded(line)}\r\n`).join('');
 

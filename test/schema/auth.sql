@@ -75,6 +75,19 @@ ALTER TABLE auth.authenticators FORCE ROW LEVEL SECURITY;
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.authenticators TO login_auth;
 GRANT DELETE, INSERT, SELECT, UPDATE ON auth.authenticators TO svc_auth;
 
+CREATE TABLE auth.calendar_links (
+  tenant_id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  token_hash bytea NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT calendar_links_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES auth.credentials(tenant_id, user_id) ON DELETE CASCADE,
+  CONSTRAINT calendar_links_pkey PRIMARY KEY (tenant_id, user_id)
+);
+ALTER TABLE auth.calendar_links ENABLE ROW LEVEL SECURITY;
+ALTER TABLE auth.calendar_links FORCE ROW LEVEL SECURITY;
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON auth.calendar_links TO login_auth;
+GRANT DELETE, INSERT, SELECT, UPDATE ON auth.calendar_links TO svc_auth;
+
 CREATE TABLE auth.client_secrets (
   tenant_id uuid NOT NULL,
   api_name text NOT NULL,
@@ -337,6 +350,8 @@ CREATE UNIQUE INDEX artifacts_user_code ON auth.artifacts USING btree (user_code
 
 CREATE INDEX audit_entries_order ON auth.audit_entries USING btree (audit_id);
 
+CREATE UNIQUE INDEX calendar_links_token ON auth.calendar_links USING btree (token_hash);
+
 CREATE INDEX credentials_name ON auth.credentials USING btree (lower(username));
 
 CREATE UNIQUE INDEX credentials_user ON auth.credentials USING btree (user_id);
@@ -400,6 +415,12 @@ CREATE POLICY directory ON auth.authenticators AS PERMISSIVE FOR ALL TO postgres
 CREATE POLICY directory_of_login ON auth.authenticators AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
 
 CREATE POLICY tenant ON auth.authenticators AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE POLICY directory ON auth.calendar_links AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
+
+CREATE POLICY directory_of_login ON auth.calendar_links AS PERMISSIVE FOR ALL TO login_auth USING true WITH CHECK true;
+
+CREATE POLICY tenant ON auth.calendar_links AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY directory ON auth.client_secrets AS PERMISSIVE FOR ALL TO postgres USING true WITH CHECK true;
 

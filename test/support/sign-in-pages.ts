@@ -130,11 +130,13 @@ export const signInPages = (text: string): pages.Page[] => [
         agent: id === 'three',
       })),
       moreConnections: true,
+      calendarLinkAt: recent ? '2026-03-04T05:06:07Z' : null,
       passkeyOptions: text,
       done: text,
       problem: recent ? text : null,
     }),
   ),
+  account.calendarLink({ action: '/a', url: text }),
   account.setUpAppPage({
     action: '/a',
     csrf: text,

@@ -30,6 +30,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
   '`tenant`': [`${number(rateLimits.tenant)} units in 60 s`],
   '`daily`': [`${number(rateLimits.daily)} units in 24 h`],
   '`anonymous`': [`${number(rateLimits.anonymous)} requests in 60 s`],
+  '`calendar`': [`${LIMITS.calendar_link_reads_per_hour} requests in an hour`],
   '`documents`': [`${number(rateLimits.anonymous)} requests in 60 s`],
   'a request': [seconds(LIMITS.request_timeout_ms)],
   'a [composite request](composite.md)': [seconds(LIMITS.composite_timeout_ms)],
@@ -193,6 +194,7 @@ const SENTENCES: Readonly<Record<string, readonly string[]>> = {
     `| ${LIMITS.calendar_exceptions_max} of each in a series |`,
     `| ${number(LIMITS.calendar_events_of_user_max)}, ${number(LIMITS.calendar_events_of_tenant_max)} |`,
     `| ${number(LIMITS.calendar_free_busy_instances_max)} |`,
+    `| ${LIMITS.calendar_link_reads_per_hour} an hour, ${LIMITS.calendar_link_concurrent_max} at a time |`,
   ],
   'bulk.md': [
     `| part | ${bytes(LIMITS.bulk_part_max_bytes)}, ${number(LIMITS.bulk_parts_max)} of a job |`,

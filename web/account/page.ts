@@ -1,4 +1,4 @@
-/** The account page: passkeys, authenticator app, recovery codes, connections, sessions. */
+/** The account page: passkeys, authenticator app, recovery codes, connections, the link to the calendar, sessions. */
 import { APP_CLIENTS } from '../../contracts/auth.ts';
 import { escapeHtml } from '../../lib/values/html.ts';
 import { scopeList } from '../consent/scope-texts.ts';
@@ -38,6 +38,8 @@ export interface AccountView {
   }[];
   /** There are older ones than those shown. */
   moreConnections: boolean;
+  /** When the link to the calendar was created; null: there is none. */
+  calendarLinkAt: string | null;
   /** Options for another passkey; null: there can be none, or the sign-in is not recent. */
   passkeyOptions: string | null;
   /** The action just done. */
@@ -52,6 +54,7 @@ const DONE: ReadonlyMap<string, string> = new Map([
   ['authenticatorAdded', 'The authenticator app is set up.'],
   ['authenticatorRemoved', 'The authenticator app is removed.'],
   ['connectionRevoked', 'The connection has ended. The application has to ask you again.'],
+  ['calendarLinkRevoked', 'The calendar link is revoked. Programs that have it see nothing any more.'],
   ['applicationRevoked', 'The connections of the application have ended. It has to ask you again.'],
 ]);
 
@@ -183,8 +186,22 @@ function connections(view: AccountView): string {
 ${list ? `<ul class="keys">${list}</ul>` : ''}${more}</section>`;
 }
 
+const calendar = (view: AccountView): string => {
+  const { calendarLinkAt: at } = view;
+  const buttons =
+    button(view, 'createCalendarLink', at === null ? 'Create a link' : 'Replace the link') +
+    (at === null ? '' : button(view, 'revokeCalendarLink', 'Revoke the link'));
+  return `<section aria-labelledby="calendar"><h2 id="calendar">Calendar link</h2>
+<p class="hint">${
+    at === null
+      ? 'With a secret link other calendar programs show your calendar, without a sign-in.'
+      : `Created ${day(at)}. Whoever has the link sees your calendar.`
+  }</p>
+${view.recent ? buttons : ''}</section>`;
+};
+
 const sessions = (view: AccountView): string => `<section aria-labelledby="sessions"><h2 id="sessions">Sessions</h2>
-<p class="hint">Sign out everywhere ends your sign-in in every browser, and every connection above.</p>
+<p class="hint">Sign out everywhere ends your sign-in in every browser, every connection and the calendar link above.</p>
 ${
   view.recent
     ? button(view, 'endSessions', 'Sign out everywhere')
@@ -212,6 +229,7 @@ ${passkeys(view)}
 ${app(view)}
 ${codes(view)}
 ${connections(view)}
+${calendar(view)}
 ${sessions(view)}`,
   };
 }
@@ -235,6 +253,21 @@ ${setUpApp({ action, csrf, setup, problem: refused }, 'addApp')}
 <p class="spaced"><a href="${escapeHtml(action)}">Back to your account</a></p>`,
   };
 }
+
+/** Shows a new link, this once. */
+export const calendarLink = ({ action, url }: { action: string; url: string }): Page => ({
+  title: 'Your calendar link',
+  status: 200,
+  copies: true,
+  body: `<h1>Your calendar link</h1>
+<p class="lead">Add it to a calendar program as a calendar from the internet, or by its URL. It is shown only now.</p>
+<div class="field"><label for="link">Link</label>
+<input id="link" type="text" readonly value="${escapeHtml(url)}" aria-describedby="link-hint">
+<p class="hint" id="link-hint">Whoever has it sees your calendar, so give it to your programs alone. An earlier link has ended.</p></div>
+<button type="button" data-copy="link" hidden>Copy the link</button>
+<p class="hint" role="status"></p>
+<p class="spaced"><a href="${escapeHtml(action)}">Back to your account</a></p>`,
+});
 
 export const sessionsEnded = (address: string): Page => ({
   title: 'You are signed out everywhere',

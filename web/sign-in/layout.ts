@@ -1,11 +1,12 @@
 /**
- * The frame of every page: one inline stylesheet and, where passkeys are used, one inline script, each allowed by its
- * hash and nothing else is; light and dark. Pages are plain HTML that works with a keyboard, a screen reader and a text
- * browser; only passkeys need a script, and pass-on.ts has one that saves a click.
+ * The frame of every page: one inline stylesheet and, where passkeys are used or something is copied, one inline script,
+ * each allowed by its hash and nothing else is; light and dark. Pages are plain HTML that works with a keyboard, a screen
+ * reader and a text browser; only passkeys need a script, and pass-on.ts has one that saves a click.
  */
 import { hash } from 'node:crypto';
 import { DESIGN, FORMS } from '../../lib/values/page-design.ts';
 import { framed, ICON_LINK, inlineStyle } from '../../lib/values/page-frame.ts';
+import { COPY_SCRIPT } from './copy-script.ts';
 import { PASSKEY_SCRIPT } from './passkey-script.ts';
 
 export interface Page {
@@ -17,6 +18,8 @@ export interface Page {
   formTargets?: readonly string[];
   /** The page has a form that uses a passkey. */
   passkeys?: boolean;
+  /** The page has a button that copies a field. */
+  copies?: boolean;
   /** Target of an automatic redirect once the page is loaded. */
   continueTo?: URL;
   /** In place of the warning that passwords are typed here alone. */
@@ -79,28 +82,32 @@ padding:.75rem .85rem;margin:0 0 .6rem}.keys .hint{margin:.1rem 0 0}
 /** Of pages about failures that end by themselves. */
 export const RETRY_AFTER_SECONDS = 1;
 
-const SCRIPT_SOURCE = `'sha256-${hash('sha256', PASSKEY_SCRIPT, 'base64')}'`;
+const scriptOf = ({ passkeys, copies }: Page): string | null =>
+  passkeys ? PASSKEY_SCRIPT : copies ? COPY_SCRIPT : null;
 const WARNING = 'Only type your password on this address. Nobody will ever ask you for it by mail or telephone.';
 
-export const render = (page: Page): string =>
-  framed({
+export const render = (page: Page): string => {
+  const script = scriptOf(page);
+  return framed({
     title: page.title,
     head: `${ICON_LINK}\n${STYLE.element}`,
     home: '/',
     main: page.body,
     mainAttributes: 'class="card"',
     footer: page.footer ?? WARNING,
-    afterwards: page.passkeys ? `<script type="module">${PASSKEY_SCRIPT}</script>\n` : '',
+    afterwards: script === null ? '' : `<script type="module">${script}</script>\n`,
   });
+};
 
 export function headers(page: Page): Record<string, string> {
+  const script = scriptOf(page);
   const formAction = ["'self'", ...(page.formTargets ?? [])].join(' ');
   return {
     'content-security-policy': [
       "default-src 'none'",
       `style-src ${STYLE.source}`,
       "img-src 'self'",
-      ...(page.passkeys ? [`script-src ${SCRIPT_SOURCE}`] : []),
+      ...(script === null ? [] : [`script-src 'sha256-${hash('sha256', script, 'base64')}'`]),
       `form-action ${formAction}`,
       "frame-ancestors 'none'",
       "base-uri 'none'",

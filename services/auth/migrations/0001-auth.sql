@@ -96,6 +96,17 @@ CREATE TABLE auth.address_links (
 CREATE UNIQUE INDEX address_links_token ON auth.address_links (token_hash);
 CREATE INDEX address_links_user ON auth.address_links (tenant_id, user_id);
 
+-- Links by which programs read the calendar of a user without a sign-in, as hashes: one for each user.
+CREATE TABLE auth.calendar_links (
+  tenant_id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  token_hash bytea NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (tenant_id, user_id),
+  FOREIGN KEY (tenant_id, user_id) REFERENCES auth.credentials ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX calendar_links_token ON auth.calendar_links (token_hash);
+
 -- Requests of users who forgot their password, until a process handles them: the request itself looks nothing up, so its
 -- response time does not reveal whether a username exists. Sealed like keys.
 CREATE TABLE auth.reset_requests (
@@ -269,9 +280,9 @@ CREATE INDEX audit_entries_order ON auth.audit_entries (audit_id);
 DO $$
 DECLARE t text;
 BEGIN
-  FOREACH t IN ARRAY ARRAY['credentials', 'domains', 'known_origins', 'password_links', 'address_links', 'passkeys',
-    'authenticators', 'recovery_codes', 'identities', 'provider_secrets', 'grants', 'client_secrets', 'tenant_origins',
-    'deprecated_uses', 'mails', 'audit_entries'] LOOP
+  FOREACH t IN ARRAY ARRAY['credentials', 'domains', 'known_origins', 'password_links', 'address_links',
+    'calendar_links', 'passkeys', 'authenticators', 'recovery_codes', 'identities', 'provider_secrets', 'grants',
+    'client_secrets', 'tenant_origins', 'deprecated_uses', 'mails', 'audit_entries'] LOOP
     EXECUTE format('ALTER TABLE auth.%I ENABLE ROW LEVEL SECURITY', t);
     EXECUTE format('ALTER TABLE auth.%I FORCE ROW LEVEL SECURITY', t);
     EXECUTE format(

@@ -68,6 +68,15 @@ export const connectionRevoked = (
   event: { type: 'me.connection.revoked', data: { connectionId, userId } },
 });
 
+/** The user acts on the account page. */
+export const calendarLinkChanged = (userId: string, act: 'create' | 'revoke'): NewAuditEntry => ({
+  operationId: `auth.calendarLinks.${act}`,
+  userId,
+  actorId: userId,
+  channel: 'ui',
+  changes: null,
+});
+
 /** `actorId` null: an operator. */
 export const factorChanged = (userId: string, event: FactorEvent, actorId: string | null = userId): NewAuditEntry => ({
   operationId: `auth.factors.${event}`,

@@ -5,6 +5,7 @@ import type { Database, Tx } from '../../../mixins/database/database.ts';
 import { takesNoChanges } from '../../../mixins/database/failures.ts';
 import { on } from '../../../mixins/models/sequelize.ts';
 import { ArtifactModel } from '../models/artifact.ts';
+import { CalendarLinkModel } from '../models/calendar-link.ts';
 import type { AuditEntries, NewAuditEntry } from './audit-entries.ts';
 import { connectionRevoked } from './entries.ts';
 import * as statements from './grants.sql.ts';
@@ -98,8 +99,8 @@ export class Grants {
   }
 
   /**
-   * Ends every grant and browser session of a user, whose known browsers and networks are forgotten; returns the ids of the
-   * grants. `entry`: for the audit trail, when there were some.
+   * Ends every grant and browser session of a user, and the link to the calendar; known browsers and networks are forgotten.
+   * Returns the ids of the grants. `entry`: for the audit trail, when there were some.
    */
   endOfUser(tenantId: string, userId: string, entry: NewAuditEntry | null = null): Promise<string[]> {
     return this.#trail.change(tenantId, async (tx, note) => {
@@ -118,5 +119,6 @@ export async function endGrantsOfUser(tx: Tx, tenantId: string, userId: string):
   // User ids are unique over all tenants; artifacts have no tenant of their own.
   await ArtifactModel.destroy({ where: { accountId: userId }, ...on(tx) });
   await tx.query(deleteOriginsOfUser(tenantId, userId));
+  await CalendarLinkModel.destroy({ where: { tenantId, userId }, ...on(tx) });
   return ended.map(({ id }) => id);
 }

@@ -10,6 +10,7 @@ import { Addresses } from './addresses.ts';
 import { Artifacts } from './artifacts.ts';
 import { Attempts } from './attempts.ts';
 import { AuditEntries, type EntrySender } from './audit-entries.ts';
+import { CalendarLinks } from './calendar-links.ts';
 import { ClientSecrets } from './client-secrets.ts';
 import { Credentials } from './credentials.ts';
 import { DeprecatedUses } from './deprecated-uses.ts';
@@ -38,6 +39,7 @@ export class AuthStore {
   readonly credentials: Credentials;
   readonly addresses: Addresses;
   readonly attempts: Attempts;
+  readonly calendarLinks: CalendarLinks;
   readonly factors: Factors;
   readonly grants: Grants;
   readonly artifacts: Artifacts;
@@ -57,6 +59,7 @@ export class AuthStore {
     this.credentials = new Credentials(database, trail);
     this.addresses = new Addresses(database, trail);
     this.attempts = new Attempts(database);
+    this.calendarLinks = new CalendarLinks(database, trail);
     this.factors = new Factors(database, trail);
     this.grants = new Grants(database, trail);
     this.artifacts = new Artifacts(database);

@@ -3,7 +3,7 @@
  * its own aliases. They are for reading only: an alias with an action would let requests past the pipeline.
  */
 import { AUTH_ROOTS } from '../../../contracts/auth.ts';
-import { API_PREFIX } from '../../../lib/addresses.ts';
+import { API_PREFIX, CALENDARS_ROOT } from '../../../lib/addresses.ts';
 import type { Operation } from '../../../lib/operation.ts';
 import { DOCUMENT_PAGES } from '../public/versions.ts';
 import { PAGE_PATHS, PAGE_ROOTS } from './pages.ts';
@@ -27,9 +27,12 @@ export function publicAliases(operations: readonly Operation[]): PublicAlias[] {
   });
   return [
     ...operations.map(({ action, method, path }) => alias(action, method, path, API_PREFIX)),
-    ...[...PAGE_PATHS, ...DOCUMENT_PAGES, ...PAGE_ROOTS.flatMap((root) => [root, `${root}/…`])].map((path) =>
-      alias(null, 'GET', path),
-    ),
+    ...[
+      ...PAGE_PATHS,
+      ...DOCUMENT_PAGES,
+      ...PAGE_ROOTS.flatMap((root) => [root, `${root}/…`]),
+      `${CALENDARS_ROOT}…`,
+    ].map((path) => alias(null, 'GET', path)),
     ...AUTH_ROOTS.map((root) => alias('auth.http.handle', '*', `/${root}/…`)),
   ];
 }

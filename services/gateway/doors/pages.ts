@@ -1,11 +1,11 @@
 /**
  * Paths outside the API: the home page, health, readiness and metrics for operators, the files that every host
- * has, the page of dashboards and auth's pages.
+ * has, the page of dashboards, auth's pages, and calendars behind links.
  * moleculer-web routes to them; each handler answers by itself, also its errors, because the router would wrap them.
  */
 
 import type { ServiceBroker } from 'moleculer';
-import { REFERENCE_PATH } from '../../../lib/addresses.ts';
+import { CALENDARS_ROOT, REFERENCE_PATH } from '../../../lib/addresses.ts';
 import type { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Condition } from '../../../mixins/health.ts';
 import { APP_PAGE_HEADERS, type AppPage } from '../../../web/app-page.ts';
@@ -27,6 +27,7 @@ import type { Budgets } from '../pipeline/budget.ts';
 import { methodNotAllowed, pageNotFound } from '../pipeline/failures.ts';
 import { chargeAddress } from '../pipeline/index.ts';
 import { belongsToAuth, passToAuth } from './auth.ts';
+import { answerCalendar } from './calendars.ts';
 
 /** Parameters of a moleculer-web handler; `exchange` is our own parameter of its action `rest`. */
 export interface PageRequest {
@@ -37,6 +38,7 @@ export interface PageRequest {
 export interface PageSources {
   readonly baseUrl: string;
   readonly broker: ServiceBroker;
+  readonly budgets: Budgets;
   readonly home: ReturnType<typeof home>;
   readonly reference: SharedAnswer;
   replyOptions(): ReplyOptions;
@@ -114,6 +116,7 @@ export function pageRoute(gateway: () => PageSources): object {
       handler(gateway, (path) => belongsToAuth(path) && !PAGES.has(path), passToAuth),
       ...APP_PAGES.map((page) => handler(gateway, isBelow(page.root), (x, at) => answerAppPage(x, at, page))),
       handler(gateway, isBelow(REFERENCE_PATH), answerReference),
+      handler(gateway, (path) => path.startsWith(CALENDARS_ROOT), answerCalendar),
     ],
     aliases: Object.fromEntries(aliases),
   };

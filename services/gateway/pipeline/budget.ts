@@ -8,6 +8,7 @@ import type { GrantState } from '../../../contracts/auth.ts';
 import {
   anonymousPolicy,
   COSTLY_UNITS,
+  calendarPolicy,
   concurrencyLimits,
   connectionPolicies,
   documentsPolicy,
@@ -18,6 +19,7 @@ import {
   type RatePolicy,
 } from '../../../contracts/ratelimit.ts';
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
+import { LIMITS } from '../../../lib/limits.ts';
 import { entryBound } from '../../../lib/values/entry-bound.ts';
 import { Meter } from './meter.ts';
 
@@ -44,9 +46,13 @@ interface Flight {
   readonly shared: boolean;
 }
 
-export interface Connection extends Budget {
-  readonly key: string;
+/** A budget with limits of requests in flight. */
+interface Bounded extends Budget {
   readonly limits: { all: number; costly: number };
+}
+
+export interface Connection extends Bounded {
+  readonly key: string;
   readonly grant: GrantState;
 }
 
@@ -110,15 +116,21 @@ export class Budgets {
   }
 
   anonymous(ip: string): Budget {
-    return this.#ofNetwork(anonymousPolicy(this.#defaults, ip));
+    return this.#ofPolicy(anonymousPolicy(this.#defaults, ip));
   }
 
   /** For public documents. */
   documents(ip: string): Budget {
-    return this.#ofNetwork(documentsPolicy(this.#defaults, ip));
+    return this.#ofPolicy(documentsPolicy(this.#defaults, ip));
   }
 
-  #ofNetwork(policy: RatePolicy): Budget {
+  /** Of the link to a user's calendar. */
+  calendar(user: { tenantId: string; userId: string }): Bounded {
+    const max = LIMITS.calendar_link_concurrent_max;
+    return { ...this.#ofPolicy(calendarPolicy(user)), limits: { all: max, costly: max } };
+  }
+
+  #ofPolicy(policy: RatePolicy): Budget {
     return { meters: [this.#meter(policy)], policyHeader: policyHeader([policy]), flight: this.#flight(policy.key) };
   }
 
@@ -141,8 +153,7 @@ export class Budgets {
   }
 
   /** Counts a request in flight. Returns what ends it; throws CONCURRENCY_LIMIT_EXCEEDED. */
-  enter(connection: Connection, cost: number): () => void {
-    const { flight, limits } = connection;
+  enter({ flight, limits }: Bounded, cost: number): () => void {
     const costly = cost >= COSTLY_UNITS;
     const max = flight.all >= limits.all ? limits.all : costly && flight.costly >= limits.costly ? limits.costly : null;
     if (max !== null) {
