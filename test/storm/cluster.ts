@@ -240,6 +240,7 @@ export class Cluster {
           DEMO_PASSWORD: password,
           DATA_DIR: join(folder, member.name),
           FILES_URL: pathToFileURL(join(folder, 'contents')).href,
+          WEBHOOK_PRIVATE_HOSTS: '127.0.0.1',
           STORM_CLOCK: member.clock,
           NODE_OPTIONS: `--import=${join(import.meta.dirname, 'clock.ts')}`,
           ...(member.isGateway ? { PORT: String(member.port) } : { HEALTH_PORT: String(member.port) }),

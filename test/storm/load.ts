@@ -5,6 +5,7 @@ import { type Answer, Client, Over, type Traffic } from './client.ts';
 import { Contents } from './contents.ts';
 import { Follower } from './follower.ts';
 import { type Kept, type Ledger, Unexpected } from './ledger.ts';
+import { Listeners } from './listeners.ts';
 import { type Random, randomOf } from './random.ts';
 
 const ORDERS = 4;
@@ -24,6 +25,7 @@ export class Load {
   readonly people: Readonly<Record<Person, Client>>;
   readonly eve: Client;
   readonly followers: Follower[] = [];
+  readonly listeners: Listeners;
   /** Names of what this storm makes begin with it, in the demo tenant and in the other one. */
   readonly marker: string;
   readonly foreignMarker: string;
@@ -55,6 +57,7 @@ export class Load {
       fay: client('fay'),
     };
     this.eve = new Client(traffic, 'eve@acme.example');
+    this.listeners = new Listeners(traffic, this.people.ada, randomOf(seed, 'receiver'));
     this.marker = `storm-of-demo-${seed}`;
     this.foreignMarker = `storm-of-acme-${seed}`;
     this.#contents = new Contents(traffic, ledger, this.people.mia, this.marker);
@@ -94,6 +97,7 @@ export class Load {
       [sam, 'SalesOrder__c'],
     ] as const)
       this.followers.push(await Follower.begin(client, object));
+    await this.listeners.begin();
   }
 
   /** Begins to work, for the first time or after `stop`. */
@@ -124,6 +128,10 @@ export class Load {
     this.#loops = stories.map(([name, every, story]) => this.#repeat(name, every, story));
     for (const follower of this.followers)
       this.#loops.push(this.#repeat(`follower of ${follower.object}`, 300, () => follower.follow()));
+    this.#loops.push(
+      this.#repeat('events that are asked for', 300, () => this.listeners.puller.follow()),
+      this.#repeat('a stream of events', 300, () => this.listeners.streamer.follow(() => this.#working)),
+    );
   }
 
   /** Resolves when every story that had begun has ended. */

@@ -35,6 +35,7 @@ export async function checkEverything(traffic: Traffic, ledger: Ledger, load: Lo
     ['totals of orders', () => totalsAsInLedger(traffic, ledger, load)],
     ['files with their contents', () => filesAsInLedger(traffic, ledger, load.people.mia)],
     ['records in copies', () => copiesAsLists(traffic, load)],
+    ['events of accounts', () => load.listeners.compare(load.tenantId)],
     ['deals in a widget', () => widgetAsList(traffic, load)],
     ['deployments', () => deploymentsAsInLedger(traffic, ledger, load)],
     ['rows asked for in the database', () => databaseAgrees(traffic, ledger, load)],

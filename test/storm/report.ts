@@ -56,6 +56,7 @@ export function report({ options, kinds, ms, traffic, ledger, load, checked }: R
       .map((text) => `| of these | ${text.slice(0, OVERLOADED_CHARACTERS)} |`),
     `| longest time without a successful write | ${seconds(traffic.silence)} |`,
     `| copies made anew (outdated cursors) | ${load.followers.reduce((sum, { restarts }) => sum + restarts, 0)} |`,
+    ...eventRows(load),
     ...[...checked].map(([what, count]) => `| checked: ${what} | ${count} |`),
     ...traffic.cluster.members.map(({ name, memory, memoryTrend }) => {
       const [most, first, last] = [memory, ...memoryTrend].map((bytes) => Math.round(bytes / 1024 ** 2));
@@ -63,4 +64,15 @@ export function report({ options, kinds, ms, traffic, ledger, load, checked }: R
     }),
     `| violations | ${traffic.violations.all.length} ${traffic.violations.counts()} |`,
   ].join('\n');
+}
+
+/** What those have heard who follow events; a receiver may hear of one more than once. */
+function eventRows({ listeners: { puller, streamer, receiver } }: Load): string[] {
+  const { ids } = receiver.heard;
+  return [
+    `| events asked for; times that it began anew | ${puller.heard.ids.length}; ${puller.restarts} |`,
+    `| events of streams; connections | ${streamer.heard.ids.length}; ${streamer.connections} |`,
+    `| events that a receiver has taken; more than once | ${new Set(ids).size}; ${ids.length - new Set(ids).size} |`,
+    `| deliveries that it has refused; left without an answer | ${receiver.refused}; ${receiver.unanswered} |`,
+  ];
 }

@@ -40,6 +40,11 @@ export async function restoreDatabase({ traffic, ledger, load }: Restoring, faul
         what: `${follower.client.username} goes on with a cursor of ${follower.object} from before`,
       });
   }
+  const { puller } = load.listeners;
+  const before = puller.restarts;
+  await puller.follow();
+  if (puller.restarts === before)
+    violations.add({ oracle: 'a restored database is noticed', what: 'events go on with a cursor from before' });
   load.start();
   traffic.restartSilence();
 }

@@ -120,6 +120,7 @@ export async function storm(options: StormOptions): Promise<Outcome> {
     endWatch();
     traffic.ended = true;
     await load.stop();
+    load.listeners.close();
     const keep = options.keep || violations.all.length > 0;
     await cluster.stop({ keep: options.keep });
     if (!keep) removeLogs();
