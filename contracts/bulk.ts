@@ -483,7 +483,7 @@ export const SERVICE = {
     requests: { cpu: '100m', memory: '192Mi' },
     limits: { cpu: '1', memory: '512Mi' },
   },
-  database: { tenants: 'records', jobs: true },
+  database: { tenants: 'records', jobs: true, routines: ['bulk.numbers'] },
   operations: BULK_OPERATIONS,
   guidance: BULK_GUIDANCE,
   calls: [

@@ -1,12 +1,9 @@
 /** Numbers for metrics: the work of this process, and the jobs of all tenants, which every process of the service reports. */
-import { BULK_STATES } from '../../contracts/bulk.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import type { Database } from '../../mixins/database/database.ts';
-import { Sql } from '../../mixins/database/sql.ts';
 import type { Statement } from '../../mixins/database/statement.ts';
 import { askedRow } from '../../mixins/metrics/asked-numbers.ts';
 import type { Metrics } from '../../mixins/metrics/metrics.ts';
-import { statesSql } from './jobs/job.sql.ts';
 
 export interface Numbers {
   succeeded: number;
@@ -60,17 +57,10 @@ export function registerNumbers(metrics: Metrics, database: Database, numbers: N
 /** Attempts without progress after which a job counts as stuck. */
 const STUCK_ATTEMPTS = 5;
 
-/** The login of the service looks across tenants. */
 function openJobsStatement(): Statement {
-  const atWork = `state IN ${statesSql(BULK_STATES.works)}`;
-  return new Sql().statement(`WITH open AS (
-      SELECT tenant_id, state, attempts, queued_at FROM bulk.jobs
-      WHERE finished_at IS NULL AND state IN ${statesSql(BULK_STATES.waits, BULK_STATES.works)}),
-    busy AS (SELECT tenant_id FROM open WHERE ${atWork} GROUP BY tenant_id HAVING count(*) >= ${LIMITS.bulk_processing_max})
-    SELECT count(*) FILTER (WHERE state = 'QUEUED')::int AS queued, count(*) FILTER (WHERE state = 'PROCESSING')::int AS processing,
-      count(*) FILTER (WHERE state = 'CANCELING')::int AS canceling,
-      count(*) FILTER (WHERE attempts >= ${STUCK_ATTEMPTS})::int AS stuck,
-      coalesce(extract(epoch FROM now() - min(queued_at)
-        FILTER (WHERE state = 'QUEUED' AND tenant_id NOT IN (SELECT tenant_id FROM busy))), 0)::float8 AS "waitingSeconds"
-    FROM open`);
+  return {
+    text: `SELECT queued, processing, canceling, stuck,
+      coalesce(extract(epoch FROM clock_timestamp() - oldest), 0)::float8 AS "waitingSeconds"
+      FROM bulk.numbers(${LIMITS.bulk_processing_max}, ${STUCK_ATTEMPTS})`,
+  };
 }

@@ -97,6 +97,11 @@ CREATE INDEX jobs_owner ON bulk.jobs USING btree (tenant_id, user_id, client_id,
 
 CREATE POLICY tenant ON bulk.blobs AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
+CREATE POLICY numbers ON bulk.jobs AS PERMISSIVE FOR SELECT TO postgres USING true;
+
 CREATE POLICY tenant ON bulk.jobs AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
 CREATE POLICY tenant ON bulk.results AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE FUNCTION bulk.numbers(integer,integer) RETURNS TABLE(queued integer, processing integer, canceling integer, stuck integer, oldest timestamp with time zone) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 135ee6f4e190
+GRANT EXECUTE ON FUNCTION bulk.numbers(integer,integer) TO login_bulk;

@@ -87,3 +87,20 @@ BEGIN
     EXECUTE format('CREATE POLICY tenant ON bulk.%I USING (tenant_id = nullif(current_setting(''app.tenant_id'', true), '''')::uuid)', name);
   END LOOP;
 END $$;
+
+-- Numbers about all tenants together, for metrics: the login of the service sees no tenant's rows for them. `at_work_max`: a tenant with
+-- so many jobs at work keeps the others waiting itself; `stuck_after`: attempts without progress.
+CREATE POLICY numbers ON bulk.jobs FOR SELECT TO CURRENT_USER USING (true);
+CREATE FUNCTION bulk.numbers(at_work_max integer, stuck_after integer)
+  RETURNS TABLE (queued integer, processing integer, canceling integer, stuck integer, oldest timestamptz)
+  LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  AS $$
+    WITH open AS (
+      SELECT tenant_id, state, attempts, queued_at FROM bulk.jobs
+      WHERE finished_at IS NULL AND state IN ('QUEUED', 'PROCESSING', 'CANCELING')),
+    busy AS (SELECT tenant_id FROM open WHERE state <> 'QUEUED' GROUP BY tenant_id HAVING count(*) >= at_work_max)
+    SELECT (count(*) FILTER (WHERE state = 'QUEUED'))::integer, (count(*) FILTER (WHERE state = 'PROCESSING'))::integer,
+      (count(*) FILTER (WHERE state = 'CANCELING'))::integer, (count(*) FILTER (WHERE attempts >= stuck_after))::integer,
+      min(queued_at) FILTER (WHERE state = 'QUEUED' AND tenant_id NOT IN (SELECT tenant_id FROM busy)) FROM open
+  $$;
+REVOKE EXECUTE ON FUNCTION bulk.numbers FROM PUBLIC;
