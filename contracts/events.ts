@@ -504,7 +504,7 @@ export const SERVICE = {
     requests: { cpu: '100m', memory: '192Mi' },
     limits: { cpu: '1', memory: '512Mi' },
   },
-  database: { tenants: 'records', jobs: true },
+  database: { tenants: 'records', jobs: true, routines: ['events.numbers'] },
   operations: EVENTS_OPERATIONS,
   guidance: EVENTS_GUIDANCE,
   calls: ['data.events.read', 'metadata.tenants.get', 'metadata.tenants.list'],

@@ -5,7 +5,7 @@
  */
 import { Durations } from '../metrics/durations.ts';
 import type { Metrics, Sample } from '../metrics/metrics.ts';
-import { LongestTurn } from './longest-turn.ts';
+import { RecentMaximum } from '../metrics/recent-maximum.ts';
 import { stretchesBetween } from './work.ts';
 
 export const TICK_MS = 20;
@@ -42,13 +42,13 @@ export class Watchdog {
   #ticked: number;
   #cpu: number;
   readonly #delays = new Durations(DELAY_BUCKETS_SECONDS);
-  readonly #longest: LongestTurn;
+  readonly #longest: Readonly<Record<'wall' | 'processor', RecentMaximum>>;
 
   constructor(report: (stall: Stall) => void, clock = CLOCK) {
     this.#report = report;
     this.#clock = clock;
     this.#ticked = clock.now();
-    this.#longest = new LongestTurn(this.#ticked);
+    this.#longest = { wall: new RecentMaximum(this.#ticked), processor: new RecentMaximum(this.#ticked) };
     this.#cpu = clock.cpuMs();
     this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();
   }
@@ -75,13 +75,7 @@ export class Watchdog {
       'erp_event_loop_longest_turn_seconds',
       'Longest turn of the event loop in the last one to two minutes, as time passed and as processor time.',
       ['clock'],
-      () => {
-        const { ms, cpuMs } = this.#longest.longest;
-        return [
-          [{ clock: 'wall' }, ms / 1_000],
-          [{ clock: 'processor' }, cpuMs / 1_000],
-        ];
-      },
+      () => Object.entries(this.#longest).map(([clock, ms]) => [{ clock }, ms.read(this.#clock.now()) / 1_000]),
     );
   }
 
@@ -98,7 +92,8 @@ export class Watchdog {
     this.#ticked = now;
     this.#cpu = cpu;
     this.#delays.observe(Math.max(0, ms) / 1_000);
-    this.#longest.note(now, { ms, cpuMs });
+    this.#longest.wall.note(now, ms);
+    this.#longest.processor.note(now, cpuMs);
     if (ms >= STALL_MS) this.#note(since, now, ms, cpuMs);
   }
 

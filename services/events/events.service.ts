@@ -7,6 +7,7 @@ import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
 import { logFailure, warnOf } from '../../mixins/log-failure.ts';
+import { RecentMaximum } from '../../mixins/metrics/recent-maximum.ts';
 import { orEarlier } from '../../mixins/mutation/earlier.ts';
 import { NOTICES, requestNotice } from '../../mixins/notices.ts';
 import { guardedFetch } from '../../mixins/outbound.ts';
@@ -52,8 +53,9 @@ export default async function eventsService(platform: Platform): Promise<Service
     isSuspended: suspensionOf(broker),
     readRecords: (question) => call(broker, 'data.events.read', question),
   };
+  const lateness = new RecentMaximum(performance.now());
   const relay = new Relay({
-    relay: (tenantId) => relayTenant(database, tenantId),
+    relay: (tenantId) => relayTenant(database, tenantId, (seconds) => lateness.note(performance.now(), seconds)),
     numbered: (tenantId) => {
       broadcast(broker, 'gateway.streams.wake', { topics: [eventsTopic(tenantId)] });
       void deliveries.addTenant(tenantId).catch((error) => warnOf(log, error, NOT_SENT, { tenantId }));
@@ -96,7 +98,7 @@ export default async function eventsService(platform: Platform): Promise<Service
       },
     } satisfies EventHandlers,
     created() {
-      registerNumbers(platform.metrics, relay, deps.numbers);
+      registerNumbers(platform.metrics, database, { relay, lateness, ...deps.numbers });
     },
     async started() {
       await jobs.declare(NOTICES);

@@ -80,6 +80,15 @@ CREATE INDEX deliveries_old ON events.deliveries USING btree (tenant_id, created
 
 CREATE UNIQUE INDEX deliveries_once ON events.deliveries USING btree (tenant_id, subscription_id, sequence);
 
+CREATE INDEX deliveries_parked ON events.deliveries USING btree (tenant_id, subscription_id) WHERE (status = 'parked'::text);
+
+CREATE POLICY numbers ON events.deliveries AS PERMISSIVE FOR SELECT TO postgres USING true;
+
 CREATE POLICY tenant ON events.deliveries AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
 
+CREATE POLICY numbers ON events.subscriptions AS PERMISSIVE FOR SELECT TO postgres USING true;
+
 CREATE POLICY tenant ON events.subscriptions AS PERMISSIVE FOR ALL TO public USING (tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid);
+
+CREATE FUNCTION events.numbers() RETURNS TABLE(due integer, waiting integer, parked integer, oldest_due timestamp with time zone) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 2a7e96c23977
+GRANT EXECUTE ON FUNCTION events.numbers() TO login_events;

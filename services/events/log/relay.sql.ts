@@ -11,10 +11,23 @@ export const BATCH_ROWS = 2_000;
 const IS_EVENT = "type NOT IN ('auth.user.sync', 'notifications.notification.requested')";
 const IS_NEW = `sequence IS NULL AND ${IS_EVENT}`;
 
+/** SQL: seconds since the change of the oldest event without a number began; null: there is none. */
+const oldestSql = (schema: string): string =>
+  `(SELECT extract(epoch FROM clock_timestamp() - at)::float8 FROM ${schema}._outbox WHERE ${IS_NEW} ORDER BY outbox_id LIMIT 1)`;
+
+export interface Oldest {
+  readonly oldestSeconds: number;
+}
+
 /** Locks the head of the log; no row: there is nothing to number. */
 export const lockHeadStatement = (schema: string): Statement => ({
-  text: `SELECT sequence FROM ${schema}._event_head
+  text: `SELECT ${oldestSql(schema)} AS "oldestSeconds" FROM ${schema}._event_head
     WHERE EXISTS (SELECT FROM ${schema}._outbox WHERE ${IS_NEW}) FOR UPDATE`,
+});
+
+/** The same without a lock. */
+export const oldestStatement = (schema: string): Statement => ({
+  text: `SELECT coalesce(${oldestSql(schema)}, 0) AS "oldestSeconds"`,
 });
 
 /** Numbers the oldest new events that are committed, behind the last one. */

@@ -5,13 +5,34 @@
  * up again under that lock. A process that dies leaves everything or nothing. Source: docs/decisions/event-log.md.
  */
 import type { Database } from '../../../mixins/database/database.ts';
-import { BATCH_ROWS, lockHeadStatement, numberStatement } from './relay.sql.ts';
+import { BATCH_ROWS, lockHeadStatement, numberStatement, type Oldest, oldestStatement } from './relay.sql.ts';
 
-/** Numbers what is new; answers how many events there were. */
-export async function relayTenant(database: Database, tenantId: string): Promise<number> {
+/** Numbers what is new; answers how many events there were. `late`: told for how many seconds the oldest of them has waited. */
+export async function relayTenant(
+  database: Database,
+  tenantId: string,
+  late: (seconds: number) => void = () => {},
+): Promise<number> {
+  try {
+    return await numberAll(database, tenantId, late);
+  } catch (error) {
+    // What could not be numbered becomes later with each round. Where the database does not answer, its own metrics say so.
+    await database
+      .tenant(tenantId, (tx) => tx.one<Oldest>(oldestStatement(tx.schema)))
+      .then(
+        ({ oldestSeconds }) => late(oldestSeconds),
+        () => {},
+      );
+    throw error;
+  }
+}
+
+async function numberAll(database: Database, tenantId: string, late: (seconds: number) => void): Promise<number> {
   for (let numbered = 0; ; ) {
     const count = await database.tenantTransaction(tenantId, async (tx) => {
-      if (!(await tx.first(lockHeadStatement(tx.schema)))) return 0;
+      const head = await tx.first<Oldest>(lockHeadStatement(tx.schema));
+      if (!head) return 0;
+      late(head.oldestSeconds);
       // A statement of its own: it has to see what the relay that held the lock before has numbered.
       return (await tx.one<{ count: number }>(numberStatement(tx.schema))).count;
     });

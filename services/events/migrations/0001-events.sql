@@ -57,6 +57,7 @@ CREATE TABLE events.deliveries (
 );
 CREATE UNIQUE INDEX deliveries_once ON events.deliveries (tenant_id, subscription_id, sequence);
 CREATE INDEX deliveries_due ON events.deliveries (tenant_id, subscription_id, subject, sequence) WHERE status = 'pending';
+CREATE INDEX deliveries_parked ON events.deliveries (tenant_id, subscription_id) WHERE status = 'parked';
 CREATE INDEX deliveries_old ON events.deliveries (tenant_id, created_at);
 
 -- Isolates tenants a second time, behind the tenant_id in every statement.
@@ -69,3 +70,30 @@ BEGIN
     EXECUTE format('CREATE POLICY tenant ON events.%I USING (tenant_id = nullif(current_setting(''app.tenant_id'', true), '''')::uuid)', name);
   END LOOP;
 END $$;
+
+-- Numbers about all tenants together, for metrics: the login of the service sees no tenant's rows for them. A delivery is due when nothing
+-- but a process has to send it: those that wait for an earlier event about the same are not.
+DO $$
+DECLARE name text;
+BEGIN
+  FOREACH name IN ARRAY ARRAY['subscriptions', 'deliveries'] LOOP
+    EXECUTE format('CREATE POLICY numbers ON events.%I FOR SELECT TO CURRENT_USER USING (true)', name);
+  END LOOP;
+END $$;
+CREATE FUNCTION events.numbers()
+  RETURNS TABLE (due integer, waiting integer, parked integer, oldest_due timestamptz)
+  LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  AS $$
+    WITH pending AS (
+      SELECT d.next_at, d.next_at <= now() AND NOT EXISTS (
+          SELECT FROM events.deliveries e WHERE e.tenant_id = d.tenant_id AND e.subscription_id = d.subscription_id
+            AND e.subject = d.subject AND e.status = 'pending' AND e.sequence < d.sequence) AS is_due
+      FROM events.deliveries d JOIN events.subscriptions s ON s.tenant_id = d.tenant_id AND s.subscription_id = d.subscription_id
+      WHERE s.state = 'active' AND d.status = 'pending')
+    SELECT (count(*) FILTER (WHERE is_due))::integer, (count(*) FILTER (WHERE NOT is_due))::integer,
+      (SELECT count(*)::integer
+        FROM events.deliveries d JOIN events.subscriptions s ON s.tenant_id = d.tenant_id AND s.subscription_id = d.subscription_id
+        WHERE s.state = 'active' AND d.status = 'parked'),
+      min(next_at) FILTER (WHERE is_due) FROM pending
+  $$;
+REVOKE EXECUTE ON FUNCTION events.numbers FROM PUBLIC;

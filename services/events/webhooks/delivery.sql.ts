@@ -183,6 +183,19 @@ export function deliveriesStatement(
     ORDER BY sequence DESC LIMIT ${take}`);
 }
 
+export interface DeliveryNumbers {
+  readonly due: number;
+  readonly waiting: number;
+  readonly parked: number;
+  readonly oldestSeconds: number;
+}
+
+/** Of all tenants. */
+export const deliveryNumbersStatement = (): Statement => ({
+  text: `SELECT due, waiting, parked, coalesce(extract(epoch FROM clock_timestamp() - oldest_due), 0)::float8 AS "oldestSeconds"
+    FROM events.numbers()`,
+});
+
 /** A bounded number of those that are as old as events become. */
 export function removeOldStatement(tenantId: string): Statement {
   const sql = new Sql();

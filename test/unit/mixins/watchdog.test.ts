@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Metrics } from '../../../mixins/metrics/metrics.ts';
-import { LongestTurn } from '../../../mixins/watchdog/longest-turn.ts';
+import { RecentMaximum } from '../../../mixins/metrics/recent-maximum.ts';
 import { STALL_MS, type Stall, TICK_MS, Watchdog } from '../../../mixins/watchdog/watchdog.ts';
 import { mark, workOn, workWithin } from '../../../mixins/watchdog/work.ts';
 import { exampleNamed } from '../../support/examples.ts';
@@ -111,13 +111,14 @@ describe('the watchdog of the event loop', () => {
   });
 
   it('forgets the longest turn after one to two minutes', () => {
-    const longest = new LongestTurn(0);
-    longest.note(1_000, { ms: 150, cpuMs: 20 });
-    longest.note(59_000, { ms: 1, cpuMs: 30 });
-    assert.deepEqual(longest.longest, { ms: 150, cpuMs: 30 });
-    longest.note(60_000, { ms: 2, cpuMs: 2 });
-    assert.deepEqual(longest.longest, { ms: 150, cpuMs: 30 });
-    longest.note(120_000, { ms: 3, cpuMs: 1 });
-    assert.deepEqual(longest.longest, { ms: 3, cpuMs: 2 });
+    const longest = new RecentMaximum(0);
+    longest.note(1_000, 150);
+    longest.note(59_000, 1);
+    assert.equal(longest.read(59_500), 150);
+    longest.note(60_000, 2);
+    assert.equal(longest.read(119_000), 150);
+    longest.note(120_000, 1);
+    assert.equal(longest.read(121_000), 2);
+    assert.equal(longest.read(400_000), 0, 'nothing was noted since');
   });
 });
