@@ -47,7 +47,7 @@ const EXAMPLE_EVENT = {
   },
 };
 
-const CloudEvent = Type.Object(
+export const CloudEvent = Type.Object(
   {
     specversion: Type.Literal('1.0'),
     id: Type.String({ format: 'uuid', description: 'The same however often the event is delivered.' }),

@@ -11,6 +11,7 @@ import { CHECKSUMS } from '../../mixins/documents/archives.ts';
 import { openapi } from '../../services/gateway/public/openapi.ts';
 import { KINDS } from '../../services/metadata/kinds/registry.ts';
 import { publishedSchema } from '../../services/metadata/kinds/schema.ts';
+import { asyncapi } from './asyncapi.ts';
 import { errorPages } from './error-pages.ts';
 import { layOut } from './layout.ts';
 import { llmsText } from './llms.ts';
@@ -39,6 +40,7 @@ export function build(): Files {
   files.set('llms.txt', llmsText(version));
   for (const { type, schema } of KINDS)
     files.set(`metadata/${type}.schema.json`, pretty(publishedSchema(type, schema)));
+  files.set('asyncapi.json', pretty(asyncapi()));
   for (const type of EVENT_TYPE_NAMES) files.set(`events/${type}.json`, pretty(eventSchema(type)));
   files.set('search.json', searchIndex(rendered.filter(({ page: one }) => !RESERVED_PAGES.has(one.path))));
   files.set('search.js', own('browser/search.js'));
@@ -102,7 +104,8 @@ The JSON Schema of the files of each kind of component: ${kinds.join(', ')}.
 
 ## Schemas of events
 
-The JSON Schema of the data of each type of [event](reference/events.md): ${events.join(', ')}.
+[The events in AsyncAPI 3.0](asyncapi.json) are for programs that make types of them. The JSON Schema of the data of each type of
+[event](reference/events.md): ${events.join(', ')}.
 `;
 }
 

@@ -23,6 +23,7 @@ export function llmsText({ pages }: Pick<Version, 'pages'>): string {
     '',
     `- [Assistant manifest](${root}/ai-manifest.json): everything to work with the API`,
     `- [OpenAPI 3.1](${root}/openapi.json): every operation with its schemas`,
+    `- [AsyncAPI 3.0](${root}/asyncapi.json): every type of event with its schema`,
     `- [Capabilities](${API_PREFIX}/capabilities): operations, limits and sign-in addresses of this instance`,
     `- [Scopes](${API_PREFIX}/scopes): what a connection can be allowed to do`,
     '',

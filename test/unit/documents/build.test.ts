@@ -8,6 +8,7 @@ import { gunzipSync } from 'node:zlib';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import MiniSearch from 'minisearch';
+import { EVENT_TYPE_NAMES } from '../../../contracts/event-types.ts';
 import { EXAMPLES } from '../../../contracts/examples.ts';
 import { OPERATIONS, type OperationId } from '../../../contracts/operations.ts';
 import { CATALOGUE } from '../../../lib/errors/catalogue.ts';
@@ -41,6 +42,18 @@ describe('The documents', function () {
       assert.doesNotMatch(text, /x-erp-/);
       assert.ok(new Ajv2020({ strict: false }).validateSchema(schema), type);
     }
+  });
+
+  it('describe each type of event in AsyncAPI, by schemas that take the example of the API', () => {
+    const document = JSON.parse(files.get('asyncapi.json')!);
+    assert.deepEqual(Object.keys(document.components.messages), EVENT_TYPE_NAMES);
+    const ajv = addFormats.default(new Ajv2020({ strict: false })).addSchema(document, 'asyncapi.json');
+    const page = OPERATIONS.find(({ operationId }) => operationId === 'events.items.list')?.response.example;
+    const [event] = (page as { records: { type: string; data: object }[] }).records;
+    const isValid = ajv.getSchema(`asyncapi.json#/components/messages/${event!.type}/payload`)!;
+    assert.ok(isValid(event), JSON.stringify(isValid.errors));
+    assert.ok(!isValid({ ...event, type: 'data.record.created' }));
+    assert.ok(!isValid({ ...event, data: {} }));
   });
 
   it('describe each page in the page list', () => {
