@@ -356,6 +356,14 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
     };
     result: 'queued' | 'tooManyMails' | 'noAddress' | 'off' | 'inactive';
   };
+  /**
+   * Name and address for the mails about events of a user; null: nobody could answer them, or no mails leave. The name is
+   * null where it had better not be shown to strangers.
+   */
+  'auth.mails.organizer': {
+    params: { tenantId: string; userId: string };
+    result: { address: string; name: string | null } | null;
+  };
   /** States of these mails. One that is missing ended some days ago, or was never made. */
   'auth.mails.states': {
     params: { tenantId: string; mailIds: readonly string[] };
@@ -558,6 +566,7 @@ export const SERVICE = {
     'auth.keys.list',
     'auth.mails.askApprovers',
     'auth.mails.notify',
+    'auth.mails.organizer',
     'auth.mails.states',
     'auth.origins.check',
     'auth.users.mayInvite',

@@ -524,11 +524,16 @@ export const SERVICE = {
     requests: { cpu: '100m', memory: '192Mi' },
     limits: { cpu: '1', memory: '512Mi' },
   },
-  database: { tenants: 'records', jobs: true },
+  database: {
+    tenants: 'records',
+    jobs: true,
+    roleRoutines: ['auth.queue_calendar_mail(uuid, uuid, text, jsonb)'],
+  },
   operations: CALENDAR_OPERATIONS,
   guidance: CALENDAR_GUIDANCE,
   repeatable: ['calendar.feeds.read'],
   calls: [
+    'auth.mails.organizer',
     'data.epochs.get',
     'data.principals.check',
     'data.records.readable',

@@ -46,6 +46,7 @@ export function authActions(server: AuthServer) {
       return null;
     },
     'mails.notify': (ctx) => server.mail.notify(ctx.params),
+    'mails.organizer': (ctx) => server.mail.organizer(ctx.params),
     'mails.states': (ctx) => server.mail.states(ctx.params),
     'domains.add': (ctx) => server.domains.add(ctx.params.tenantId, ctx.params.domain),
     'domains.check': async (ctx) => {

@@ -25,6 +25,7 @@ export default async function calendarService(platform: Platform): Promise<Servi
     unknownPrincipals: (question) => call(broker, 'data.principals.check', question),
     readable: (question) => call(broker, 'data.records.readable', question),
     access: (question) => call(broker, 'data.users.access', question),
+    organizer: (question) => call(broker, 'auth.mails.organizer', question),
   };
   const answer =
     <Input extends OperationCall>(

@@ -1,9 +1,11 @@
 /** Dependencies of this service's operations. */
+import type { AuthActions } from '../../contracts/auth.ts';
 import type { DataActions } from '../../contracts/data.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
 import type { Database } from '../../mixins/database/database.ts';
 
-type Asked<K extends keyof DataActions> = (question: DataActions[K]['params']) => Promise<DataActions[K]['result']>;
+type Actions = AuthActions & DataActions;
+type Asked<K extends keyof Actions> = (question: Actions[K]['params']) => Promise<Actions[K]['result']>;
 
 export interface CalendarDeps {
   readonly database: Database;
@@ -12,4 +14,6 @@ export interface CalendarDeps {
   readonly unknownPrincipals: Asked<'data.principals.check'>;
   readonly readable: Asked<'data.records.readable'>;
   readonly access: Asked<'data.users.access'>;
+  /** Name and address of a user for mails about their events; null: none leave. */
+  readonly organizer: Asked<'auth.mails.organizer'>;
 }

@@ -1,8 +1,24 @@
-/** A calendar as an iCalendar file (RFC 5545), without people: addresses are fields of users. Pure. */
+/**
+ * A calendar as an iCalendar file (RFC 5545), without people: addresses are fields of users. And an event for a person outside
+ * who is invited to it (RFC 5546), which names the organizer and this person. Pure.
+ */
 import { Temporal } from 'temporal-polyfill';
 import { type EventRow, type Override, overridden, timesAt, uidOf } from './events/event.ts';
 import { compactOf, writeRecurrence } from './recurrence/rule.ts';
 import { DAY_MS, localOf, wallOf } from './recurrence/times.ts';
+
+export interface Organizer {
+  readonly address: string;
+  readonly name: string | null;
+}
+
+export interface Told {
+  readonly method: 'REQUEST' | 'CANCEL';
+  readonly event: EventRow;
+  /** The one instance that it is about, or all that differ from their series. */
+  readonly overrides: readonly Override[];
+  readonly isInstance: boolean;
+}
 
 type ExportedEvent = EventRow & { readonly overrides: readonly Override[] };
 
@@ -36,6 +52,58 @@ const subscribed = (name: string): string[] => [
   'X-PUBLISHED-TTL:PT1H',
 ];
 
+/** Bounded: the mails of one event wait together, in memory and in the database. */
+const TOLD_MAX_CHARS = 64 * 1024;
+const TOLD_DESCRIPTION_MAX_CHARS = 2_000;
+
+/** The event for a person: the same for each, but for the line that names the person. Instances that are too many are left out. */
+export function eventFor(
+  { method, event, overrides, isInstance }: Told,
+  organizer: Organizer,
+  now: number,
+): (attendee: { readonly address: string; readonly optional: boolean }) => string {
+  const zones = [...new Set(zonesOf({ ...event, overrides }))].sort();
+  const head = [...HEAD, `METHOD:${method}`, ...zones.flatMap((zone) => timezoneLines(zone, now))];
+  const people = [`ORGANIZER${organizer.name === null ? '' : `;CN="${organizer.name}"`}:${mailto(organizer.address)}`];
+  const toldLines = (override: Override | null): string =>
+    written(
+      eventLines(shortened(event), override && shortenedOverride(override), {
+        people,
+        canceled: method === 'CANCEL',
+        stamp: new Date(now).toISOString(),
+      }),
+    );
+  let text = written(head);
+  if (!isInstance) text += toldLines(null);
+  for (const override of overrides) {
+    const part = toldLines(override);
+    if (text.length + part.length > TOLD_MAX_CHARS && !isInstance) break;
+    text += part;
+  }
+  text += written(['END:VCALENDAR']);
+  return ({ address, optional }) => {
+    const role = optional ? 'OPT-PARTICIPANT' : 'REQ-PARTICIPANT';
+    const line = `ATTENDEE;ROLE=${role};PARTSTAT=NEEDS-ACTION;RSVP=TRUE:${mailto(address)}`;
+    // Where a text has these words, a blank stands before them, or they are not a line.
+    return text.replaceAll('\r\nBEGIN:VEVENT\r\n', (begin) => `${begin}${folded(line)}\r\n`);
+  };
+}
+
+const short = (text: string): string =>
+  [...text.slice(0, 2 * TOLD_DESCRIPTION_MAX_CHARS)].slice(0, TOLD_DESCRIPTION_MAX_CHARS).join('');
+
+const shortened = (event: EventRow): EventRow => {
+  const { description } = event.content;
+  return description === null ? event : { ...event, content: { ...event.content, description: short(description) } };
+};
+
+const shortenedOverride = (override: Override): Override => {
+  const { description } = override.patch;
+  return description ? { ...override, patch: { ...override.patch, description: short(description) } } : override;
+};
+
+const mailto = (address: string): string => `mailto:${encodeURI(address).replaceAll(/[?#]/g, encodeURIComponent)}`;
+
 const written = (lines: readonly string[]): string => lines.map((line) => `${folded(line)}\r\n`).join('');
 
 const zonesOf = ({ startTimezone, endTimezone, overrides }: ExportedEvent): string[] =>
@@ -43,15 +111,24 @@ const zonesOf = ({ startTimezone, endTimezone, overrides }: ExportedEvent): stri
     (zone) => zone !== null && zone !== undefined,
   );
 
-function eventLines(event: EventRow, override: Override | null): string[] {
+/** What the event of an invitation has besides. */
+interface TellingLines {
+  readonly people: readonly string[];
+  readonly canceled: boolean;
+  /** RFC 3339: of the mail. */
+  readonly stamp: string;
+}
+
+function eventLines(event: EventRow, override: Override | null, telling: TellingLines | null = null): string[] {
   const { startTimezone, recurrence } = event;
   const { title, description, location, status, visibility, busy } = { ...event.content, ...override?.patch };
   const times = override ? (overridden(override) ?? timesAt(event, wallOf(override.originalStart))) : event;
   const anchor = { wall: wallOf(event.startLocal), timezone: startTimezone };
   return [
     'BEGIN:VEVENT',
+    ...(telling?.people ?? []),
     `UID:${uidOf(event)}`,
-    `DTSTAMP:${utc(event.updatedAt)}`,
+    `DTSTAMP:${utc(telling?.stamp ?? event.updatedAt)}`,
     `CREATED:${utc(event.createdAt)}`,
     `LAST-MODIFIED:${utc(event.updatedAt)}`,
     `SEQUENCE:${event.sequence}`,
@@ -62,7 +139,7 @@ function eventLines(event: EventRow, override: Override | null): string[] {
     `SUMMARY:${escaped(title)}`,
     ...(description === null ? [] : [`DESCRIPTION:${escaped(description)}`]),
     ...(location === null ? [] : [`LOCATION:${escaped(location)}`]),
-    `STATUS:${status === 'canceled' ? 'CANCELLED' : status.toUpperCase()}`,
+    `STATUS:${status === 'canceled' || telling?.canceled ? 'CANCELLED' : status.toUpperCase()}`,
     `CLASS:${visibility === 'private' ? 'PRIVATE' : 'PUBLIC'}`,
     `TRANSP:${busy ? 'OPAQUE' : 'TRANSPARENT'}`,
     'END:VEVENT',

@@ -3,6 +3,7 @@
 CREATE SCHEMA auth;
 GRANT USAGE ON SCHEMA auth TO login_auth;
 GRANT USAGE ON SCHEMA auth TO svc_auth;
+GRANT USAGE ON SCHEMA auth TO svc_calendar;
 GRANT USAGE ON SCHEMA auth TO svc_data;
 
 CREATE TABLE auth.address_links (
@@ -509,8 +510,11 @@ GRANT EXECUTE ON FUNCTION auth.end_grant(uuid,uuid,text) TO svc_data;
 CREATE FUNCTION auth.living_grants(uuid,text[]) RETURNS TABLE(id text, user_id uuid, client_id text, authentication text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body a9b4d7a8b3e8
 GRANT EXECUTE ON FUNCTION auth.living_grants(uuid,text[]) TO svc_data;
 
+CREATE FUNCTION auth.queue_calendar_mail(uuid,uuid,text,jsonb) RETURNS text LANGUAGE sql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 835dd130f029
+GRANT EXECUTE ON FUNCTION auth.queue_calendar_mail(uuid,uuid,text,jsonb) TO svc_calendar;
+
 CREATE FUNCTION auth.queue_invitation(uuid,uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 1188935a2f0e
 GRANT EXECUTE ON FUNCTION auth.queue_invitation(uuid,uuid) TO svc_data;
 
-CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 758559235ebf
+CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 551cc632e4f9
 GRANT EXECUTE ON FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) TO svc_auth;

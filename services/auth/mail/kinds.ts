@@ -29,6 +29,8 @@ export const MAIL_KINDS = {
   approvalRequested: { trySeconds: 2 * DAY, linkSeconds: null },
   /** What somebody was notified of. */
   notification: { trySeconds: 2 * DAY, linkSeconds: null },
+  /** To a person outside whom a user has invited to an event. */
+  calendarEvent: { trySeconds: 2 * DAY, linkSeconds: null },
 } as const satisfies Record<string, Kind>;
 
 export type MailKind = keyof typeof MAIL_KINDS;
@@ -48,6 +50,22 @@ export interface MailDetails {
   /** Of a mail about notifications: there is one with this id. */
   notificationsId?: string;
   notifications?: MailedNotifications;
+  calendar?: MailedEvent;
+}
+
+/** An event of the user, told to a person outside. */
+export interface MailedEvent {
+  readonly method: 'REQUEST' | 'CANCEL';
+  /** The person was invited before. */
+  readonly again: boolean;
+  readonly title: string;
+  readonly location: string | null;
+  /** RFC 3339: of the first time. */
+  readonly startAt: string;
+  /** null: whole days. */
+  readonly timezone: string | null;
+  /** The same as iCalendar. */
+  readonly ics: string;
 }
 
 /** Notifications that are told in one mail, the newest last. */

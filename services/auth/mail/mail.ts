@@ -6,7 +6,7 @@ import type { ServiceBroker } from 'moleculer';
 import type { AuthActions } from '../../../contracts/auth.ts';
 import type { UserIdentity } from '../../../contracts/data.ts';
 import { LIMITS } from '../../../lib/limits.ts';
-import { nameInMail } from '../../../lib/values/mail-address.ts';
+import { mailAddress, nameInMail } from '../../../lib/values/mail-address.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { askedRow } from '../../../mixins/metrics/asked-numbers.ts';
 import type { Metrics } from '../../../mixins/metrics/metrics.ts';
@@ -14,7 +14,7 @@ import type { Clients } from '../clients.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
 import type { Vault } from '../vault.ts';
-import { messageFor } from './messages.ts';
+import { messageFor, personName } from './messages.ts';
 import { type MailState, mailStates, type QueueState, queueState } from './outbox.sql.ts';
 import { Outbox } from './outbox.ts';
 import { type ResetRequest, Resets } from './resets.ts';
@@ -48,10 +48,12 @@ export class Mail {
   readonly #sender: MailSender | null;
   readonly #resets: Resets;
   readonly #parts: MailParts;
+  readonly #user: MailOptions['user'];
 
   constructor({ database, transport, user, log }: MailOptions, parts: MailParts) {
     this.#database = database;
     this.#parts = parts;
+    this.#user = user;
     this.outbox = new Outbox(database, { enabled: transport !== null, added: () => this.#sender?.wake() });
     const messageParts = { ...parts, user };
     this.#resets = new Resets({ ...parts, database, outbox: this.outbox });
@@ -99,6 +101,16 @@ export class Mail {
     const details = { notificationsId: mailId, notifications: { ...told, items } };
     const mail = { tenantId, userId, kind: 'notification', address: credential.email, details } as const;
     return this.#database.shared('auth', tenantId, (tx) => this.outbox.add(tx, mail));
+  }
+
+  /** Name and address for the mails about events of a user; null: nobody could answer them, or no mails leave. */
+  async organizer(of: { tenantId: string; userId: string }) {
+    if (!this.outbox.enabled) return null;
+    const credential = await this.#parts.store.credentials.find(of.tenantId, of.userId);
+    const address = credential?.active ? mailAddress(credential.email) : null;
+    if (address === null) return null;
+    const user = await this.#user(of);
+    return { address, name: personName(user?.displayName) };
   }
 
   /** What became of mails about notifications; one that is missing ended some days ago. */

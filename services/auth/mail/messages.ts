@@ -16,7 +16,7 @@ import type { Clients } from '../clients.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
 import { signInName } from '../usernames.ts';
-import { MAIL_KINDS, type MailedRequest } from './kinds.ts';
+import { MAIL_KINDS, type MailedEvent, type MailedRequest } from './kinds.ts';
 import type { MailValues } from './languages/language.ts';
 import { languageOf } from './languages/languages.ts';
 import type { TakenMail } from './outbox.ts';
@@ -61,8 +61,10 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
   if (linkSeconds !== null && link === null) return null;
   const { notifications = null } = details;
   const unsubscribe = notifications && `${parts.baseUrl()}${UNSUBSCRIBE_ROOT}${notifications.unsubscribe}`;
-  const name = nameInMail(user?.displayName ?? '', NAME_MAX_CHARS);
-  const shownName = looksLikeName(name) ? name : null;
+  const { calendar = null } = details;
+  const owner = personName(user?.displayName);
+  // A mail about an event goes to somebody else than the user.
+  const shownName = calendar ? null : owner;
   const values = {
     name: shownName,
     tenant: nameInMail(tenant.name, NAME_MAX_CHARS),
@@ -77,6 +79,7 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
     request: details.request === undefined ? null : requestIn(details.request, inWords),
     notifications,
     unsubscribe,
+    event: calendar && eventIn(calendar, language.tag, { name: owner, address: credential.email }),
   };
   return {
     id: mail.id,
@@ -84,21 +87,42 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
     to: { name: shownName ?? '', address: mail.address },
     language: language.tag,
     unsubscribe,
+    replyTo: calendar && { name: owner ?? '', address: credential.email },
+    calendar: calendar && { method: calendar.method, content: calendar.ics },
     ...render(language, language.kinds[kind](values), values, link),
+  };
+}
+
+/** The name as it may stand in a mail; null: a stranger's words in our mail would be believed. */
+export function personName(text: string | undefined): string | null {
+  const name = nameInMail(text ?? '', NAME_MAX_CHARS);
+  return looksLikeName(name) ? name : null;
+}
+
+const EVENT_TEXT_MAX_CHARS = 200;
+
+function eventIn(
+  { method, again, title, location, startAt, timezone }: MailedEvent,
+  language: string,
+  { name, address }: { name: string | null; address: string },
+): MailValues['event'] {
+  const at = Date.parse(startAt);
+  return {
+    change: method === 'CANCEL' ? 'canceled' : again ? 'changed' : 'invited',
+    title: nameInMail(title, EVENT_TEXT_MAX_CHARS),
+    location: location === null ? null : nameInMail(location, EVENT_TEXT_MAX_CHARS),
+    when: timezone === null ? dayIn(language, at) : timeIn(language, timezone, at),
+    organizer: name === null ? address : `${name} (${address})`,
   };
 }
 
 /** The words of a client or a user reach readers who believe a mail of ours: what is no name is left out. */
 function requestIn(request: MailedRequest, inWords: (at: number) => string): MailValues['request'] {
-  const shown = (text: string): string | null => {
-    const name = nameInMail(text, NAME_MAX_CHARS);
-    return looksLikeName(name) ? name : null;
-  };
   const { agentKey, operationId, summary, expiresAt } = request;
   return {
-    clientName: shown(request.clientName),
+    clientName: personName(request.clientName),
     agentKey: looksLikeLink(agentKey) ? '…' : agentKey,
-    inNameOf: shown(request.inNameOf),
+    inNameOf: personName(request.inNameOf),
     operationId,
     summary: nameInMail(summary, 2 * NAME_MAX_CHARS),
     until: inWords(Date.parse(expiresAt)),
@@ -133,6 +157,8 @@ async function isNeeded(
       );
     case 'notification':
       return credential.active && isSameAddress(address, credential.email) && details.notifications !== undefined;
+    case 'calendarEvent':
+      return credential.active && details.calendar !== undefined;
     case 'approvalRequested':
       return (
         credential.active &&
@@ -170,8 +196,13 @@ async function linkFor(
   return `${baseUrl()}/account/address/${token}`;
 }
 
+const localeOf = (language: string): string => (language === 'en' ? 'en-GB' : language);
+
+const dayIn = (language: string, at: number): string =>
+  new Intl.DateTimeFormat(localeOf(language), { dateStyle: 'long', timeZone: 'UTC' }).format(at);
+
 const timeIn = (language: string, timeZone: string, at: number): string =>
-  `${new Intl.DateTimeFormat(language === 'en' ? 'en-GB' : language, {
+  `${new Intl.DateTimeFormat(localeOf(language), {
     dateStyle: 'long',
     timeStyle: 'short',
     timeZone,

@@ -26,7 +26,7 @@ const SOFT = 'color:#4c5a68';
 
 export function render(language: Language, content: MailText, values: MailValues, link: string | null): Rendered {
   const greeting = language.greeting(values.name);
-  const footer = language.footer(values);
+  const footer = content.footer ?? language.footer(values);
   return {
     subject: content.subject,
     text: asText({ language, content, greeting, footer, link }),

@@ -22,6 +22,10 @@ export interface Message {
   readonly language: string;
   /** Address at which the recipient ends such mails by a POST (RFC 8058); null: these cannot be ended. */
   readonly unsubscribe: string | null;
+  /** Who gets the answers, where it is not the sender. */
+  readonly replyTo: { readonly name: string; readonly address: string } | null;
+  /** An event for calendar programs (RFC 6047). */
+  readonly calendar: { readonly method: 'REQUEST' | 'CANCEL'; readonly content: string } | null;
 }
 
 /**
@@ -57,6 +61,8 @@ function written(from: Sender, message: Message) {
     subject: message.subject,
     text: message.text,
     html: message.html,
+    ...(message.replyTo ? { replyTo: message.replyTo } : {}),
+    ...(message.calendar ? { icalEvent: { ...message.calendar, filename: 'event.ics' } } : {}),
     // Absence notices do not answer it (RFC 3834).
     headers: {
       'Auto-Submitted': 'auto-generated',

@@ -369,8 +369,7 @@ CREATE FUNCTION auth.living_grants(tenant uuid, asked text[])
 -- Queues a mail unless a limit is reached. All limits are here (docs/reference/mail.md). By kind: a user gets 3 an hour and 10
 -- a day at an address, a tenant sends 20 a day to it. Of mails that may be the first to an address, a tenant sends 10 a day to
 -- it, and all tenants 20, of which the first two of each tenant are always allowed. A tenant sends 2,000 a day, of which 1,000
--- are links for forgotten passwords. Mails about requests of agents have limits of their own: 20 an hour and 60 a day for a
--- user, 120 a day for an address, 1,000 a day for a tenant.
+-- are links for forgotten passwords. Mails about requests of agents, notifications and events have limits of their own.
 CREATE FUNCTION auth.queue_mail(
     tenant uuid, holder uuid, mail_kind text, mail_address text, mail_details jsonb, try_seconds integer) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -378,6 +377,9 @@ CREATE FUNCTION auth.queue_mail(
     first_contact CONSTANT text[] := ARRAY['invitation', 'addressConfirmation'];
     about_approval CONSTANT boolean := mail_kind = 'approvalRequested';
     about_notifications CONSTANT boolean := mail_kind = 'notification';
+    about_event CONSTANT boolean := mail_kind = 'calendarEvent';
+    -- Twice as many, so that people who were invited hear that an event does not take place.
+    cancels CONSTANT integer := CASE WHEN mail_details #>> '{calendar,method}' = 'CANCEL' THEN 2 ELSE 1 END;
     hashed bytea := sha256(convert_to(lower(mail_address), 'UTF8'));
     approval uuid := (mail_details ->> 'approvalId')::uuid;
     notifications uuid := (mail_details ->> 'notificationsId')::uuid;
@@ -390,6 +392,8 @@ CREATE FUNCTION auth.queue_mail(
     resets integer;
     approvals integer;
     notices integer;
+    events integer;
+    events_of_user integer;
   BEGIN
     IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN RETURN 'unknown'; END IF;
     -- Serializes mails to an address, so that concurrent ones do not exceed the limits.
@@ -406,14 +410,18 @@ CREATE FUNCTION auth.queue_mail(
       INTO of_hour, of_day, of_kind, contacts, contacts_here
       FROM auth.mails m WHERE m.address_hash = hashed AND m.created_at > now() - interval '1 day';
     SELECT count(*), count(*) FILTER (WHERE m.kind = 'passwordReset'),
-           count(*) FILTER (WHERE m.kind = 'approvalRequested'), count(*) FILTER (WHERE m.kind = 'notification')
-      INTO of_tenant, resets, approvals, notices
+           count(*) FILTER (WHERE m.kind = 'approvalRequested'), count(*) FILTER (WHERE m.kind = 'notification'),
+           count(*) FILTER (WHERE m.kind = 'calendarEvent'),
+           count(*) FILTER (WHERE m.kind = 'calendarEvent' AND m.user_id = holder)
+      INTO of_tenant, resets, approvals, notices, events, events_of_user
       FROM auth.mails m WHERE m.tenant_id = tenant AND m.created_at > now() - interval '1 day';
     IF (about_approval AND (of_hour >= 20 OR of_day >= 60 OR of_kind >= 120 OR approvals >= 1000))
        OR (about_notifications AND (of_hour >= 12 OR of_day >= 100 OR of_kind >= 200 OR notices >= 10000))
-       OR (NOT about_approval AND NOT about_notifications AND (of_hour >= 3 OR of_day >= 10 OR of_kind >= 20))
+       OR (about_event AND (of_hour >= 20 OR of_day >= 60 OR of_kind >= 120
+         OR events_of_user >= 200 * cancels OR events >= 500 * cancels))
+       OR (NOT about_approval AND NOT about_notifications AND NOT about_event AND (of_hour >= 3 OR of_day >= 10 OR of_kind >= 20))
        OR (mail_kind = ANY (first_contact) AND (contacts_here >= 10 OR (contacts >= 20 AND contacts_here >= 2)))
-       OR (NOT about_notifications AND of_tenant - approvals - notices >= 2000) OR (mail_kind = 'passwordReset' AND resets >= 1000)
+       OR (NOT about_notifications AND NOT about_event AND of_tenant - approvals - notices - events >= 2000) OR (mail_kind = 'passwordReset' AND resets >= 1000)
     THEN RETURN 'tooManyMails'; END IF;
     INSERT INTO auth.mails (tenant_id, user_id, kind, address, address_hash, details, approval_id, notifications_id, give_up_at)
       VALUES (tenant, holder, mail_kind, mail_address, hashed, mail_details, approval, notifications,
@@ -437,6 +445,13 @@ CREATE FUNCTION auth.queue_invitation(tenant uuid, holder uuid) RETURNS text
     RETURN auth.queue_mail(tenant, holder, 'invitation', invited.email, '{}', 172800);
   END $$;
 
+-- Queues a mail about an event to a person outside, in the name of its organizer.
+CREATE FUNCTION auth.queue_calendar_mail(tenant uuid, organizer uuid, mail_address text, event jsonb) RETURNS text
+  LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  AS $$
+    SELECT auth.queue_mail(tenant, organizer, 'calendarEvent', mail_address, jsonb_build_object('calendar', event), 172800)
+  $$;
+
 -- Stores a link that an administrator hands over. Its token is made by auth, and only the hash is stored.
 CREATE FUNCTION auth.add_password_link(tenant uuid, holder uuid, maker uuid, hashed bytea, valid_seconds integer)
   RETURNS timestamptz
@@ -456,5 +471,5 @@ CREATE FUNCTION auth.add_password_link(tenant uuid, holder uuid, maker uuid, has
     RETURN ends;
   END $$;
 
-REVOKE EXECUTE ON FUNCTION auth.end_grant, auth.living_grants, auth.queue_mail, auth.queue_invitation, auth.add_password_link
-  FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION auth.end_grant, auth.living_grants, auth.queue_mail, auth.queue_invitation, auth.queue_calendar_mail,
+  auth.add_password_link FROM PUBLIC;

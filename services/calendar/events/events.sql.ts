@@ -263,6 +263,13 @@ export function countSql(tenantId: string, calendarId: string, by: number): Stat
       (SELECT sum(events)::int FROM calendar.calendars WHERE tenant_id = ${tenant}) AS "ofTenant"`);
 }
 
+/** Puts a mail about an event to a person outside into the outbox of auth, unless a limit is reached. */
+export function queueMailSql(tenantId: string, organizerId: string, address: string, mail: object): Statement {
+  const sql = new Sql();
+  return sql.statement(`SELECT auth.queue_calendar_mail(${sql.bind(tenantId, 'uuid')}, ${sql.bind(organizerId, 'uuid')},
+    ${sql.bind(address, 'text')}, ${sql.bind(JSON.stringify(mail), 'jsonb')}) AS outcome`);
+}
+
 /** Position of the last change of a calendar; no row: there was none. */
 export function positionSql(tenantId: string, calendarId: string): Statement {
   const sql = new Sql();

@@ -39,6 +39,7 @@ import {
   storeOverrideSql,
 } from './events.sql.ts';
 import { anchorOf, contentIn, NEW_CONTENT, Problems, readAttendees, readLines, readTimes } from './input.ts';
+import { Invitations, organizerOf } from './invitations.ts';
 import { inTurns } from './turns.ts';
 
 /** Runs a mutation of calendars, as the role of the service. */
@@ -66,6 +67,7 @@ export const createEvent: Handler<'calendar.events.create', CalendarDeps> = asyn
   if (!times) throw new Error('Assertion failed: wrong times are a problem.');
   const { record = null } = body;
   if (record) await requireRecord(deps, request, record);
+  const organizer = await organizerOf(deps, request, attendees);
   return change(deps, request, call, async (unit) => {
     const now = formatTimestamp(platformTime());
     const event = await store(unit, {
@@ -83,7 +85,9 @@ export const createEvent: Handler<'calendar.events.create', CalendarDeps> = asyn
     });
     await count(unit, event, 1);
     const { eventId } = event;
-    note(unit, 'created', [event], { properties: Object.keys(body) });
+    const invitations = new Invitations(unit, organizer);
+    await invitations.changed(null, event, [], false);
+    note(unit, 'created', [event], { properties: Object.keys(body), ...mailsOf(invitations) });
     const reply = shown(event, asItself(event));
     return {
       ...reply,
@@ -160,6 +164,8 @@ function note(
   unit.emit({ type: `calendar.event.${kind}`, recordId: eventId, data: { eventId, userId, people: [...people] } });
 }
 
+const mailsOf = ({ mails }: Invitations): object => (Object.keys(mails).length > 0 ? { mails } : {});
+
 type Scope = 'this' | 'following' | 'series';
 
 interface Target {
@@ -192,23 +198,26 @@ const scopeInvalid = (): PlatformError => {
   });
 };
 
-async function requireOrganizer(deps: CalendarDeps, request: RequestContext, id: string): Promise<void> {
+async function requireOrganizer(deps: CalendarDeps, request: RequestContext, id: string): Promise<EventRow> {
   const { event } = await visibleEvent(deps, request, id);
   if (event.calendarId !== request.userId)
     throw new PlatformError('RECORD_ACCESS_DENIED', 'The organizer alone changes an event.');
+  return event;
 }
 
 export const updateEvent: Handler<'calendar.events.update', CalendarDeps> = async (deps, request, call) => {
   const { body, path, query, headers } = call;
-  await requireOrganizer(deps, request, path.eventId);
+  const { attendees } = await requireOrganizer(deps, request, path.eventId);
   const problems = new Problems();
   const times = readTimes(body, problems);
   await checkPeople(deps, request, body, problems);
   problems.throwIfAny();
   if (body.record) await requireRecord(deps, request, body.record);
+  const organizer = await organizerOf(deps, request, [...attendees, ...(body.attendees ?? [])]);
   return change(deps, request, call, async (unit) => {
     const found = await target(unit, path.eventId, headers.ifMatch, query.scope);
-    const changed = { body, times };
+    const invitations = new Invitations(unit, organizer);
+    const changed = { body, times, invitations };
     const { event, instance } =
       found.scope === 'this' && found.original !== null
         ? await changeInstance(unit, found.event, found.original, changed)
@@ -219,6 +228,7 @@ export const updateEvent: Handler<'calendar.events.update', CalendarDeps> = asyn
       scope: found.scope,
       originalStart: found.original,
       properties: Object.keys(body),
+      ...mailsOf(invitations),
     });
     return shown(event, instance);
   });
@@ -227,7 +237,13 @@ export const updateEvent: Handler<'calendar.events.update', CalendarDeps> = asyn
 interface Changed {
   readonly body: EventChange;
   readonly times: Times | null;
+  readonly invitations: Invitations;
 }
+
+const TOLD_OUTSIDE = ['title', 'description', 'location', 'start', 'recurrence', 'status'] as const;
+
+/** People outside are told of the change. */
+const mattersOutside = ({ body }: Changed): boolean => TOLD_OUTSIDE.some((name) => body[name] !== undefined);
 
 interface Outcome {
   readonly event: EventRow;
@@ -237,12 +253,8 @@ interface Outcome {
 const allOverrides = ({ tx, request: { tenantId } }: Unit, { eventId }: EventRow): Promise<readonly Override[]> =>
   tx.all<Override>(overridesSql(tenantId, eventId));
 
-async function changeInstance(
-  unit: Unit,
-  event: EventRow,
-  original: string,
-  { body, times }: Changed,
-): Promise<Outcome> {
+async function changeInstance(unit: Unit, event: EventRow, original: string, changed: Changed): Promise<Outcome> {
+  const { body, times, invitations } = changed;
   const problems = new Problems();
   for (const name of ['recurrence', 'attendees', 'record'] as const)
     if (body[name] !== undefined)
@@ -257,8 +269,15 @@ async function changeInstance(
     patch: { ...before?.patch, ...contentIn(body), ...times },
     responses: times ? {} : (before?.responses ?? {}),
   };
-  return storeOverride(unit, event, overrides, override, times ? 1 : 0);
+  const statusChanges = changesCancel(override.patch.status, before?.patch.status ?? event.content.status);
+  const outcome = await storeOverride(unit, event, overrides, override, times || statusChanges ? 1 : 0);
+  if (mattersOutside(changed)) await invitations.instanceChanged(outcome.event, override);
+  return outcome;
 }
+
+/** An event is canceled, or takes place again. */
+const changesCancel = (next: CalendarEvent['status'] | undefined, before: CalendarEvent['status']): boolean =>
+  next !== undefined && (next === 'canceled') !== (before === 'canceled');
 
 /** Stores how an instance differs from its series. */
 async function storeOverride(
@@ -302,6 +321,7 @@ async function changeAll(unit: Unit, { event, original }: Target, changed: Chang
     for (const override of kept) await unit.tx.query(storeOverrideSql(tenantId, event.eventId, override));
   }
   const stored = await store(unit, next, kept);
+  await changed.invitations.changed(event, stored, kept, mattersOutside(changed));
   return { event: stored, instance: asItself(stored) };
 }
 
@@ -318,7 +338,7 @@ async function keptOverrides(event: EventRow, overrides: readonly Override[], sh
 }
 
 /** The event with the change. Answers are asked for anew when it is moved. */
-function changedEvent(event: EventRow, { body, times }: Changed): EventRow {
+function changedEvent(event: EventRow, { body, times }: Pick<Changed, 'body' | 'times'>): EventRow {
   const problems = new Problems();
   const at = times ?? event;
   const recurrence = recurrenceOf(event, at, body, problems);
@@ -332,7 +352,7 @@ function changedEvent(event: EventRow, { body, times }: Changed): EventRow {
     ...event,
     ...{ startLocal, startTimezone, endLocal, endTimezone },
     version: event.version + 1,
-    sequence: event.sequence + (isMoved ? 1 : 0),
+    sequence: event.sequence + (isMoved || changesCancel(body.status, event.content.status) ? 1 : 0),
     recurrence,
     content: { ...event.content, ...contentIn(body) },
     attendees: isMoved
@@ -381,10 +401,11 @@ async function changeFollowing(unit: Unit, event: EventRow, original: string, ch
     overrides.filter((one) => one.originalStart >= original),
     wallOf(next.startLocal) - wall,
   );
-  await endBefore(unit, event, wall, overrides);
+  await endBefore(unit, event, wall, overrides, changed.invitations);
   const stored = await store(unit, next, kept);
   for (const override of kept) await unit.tx.query(storeOverrideSql(tenantId, stored.eventId, override));
   await count(unit, stored, 1);
+  await changed.invitations.changed(null, stored, kept, false);
   note(unit, 'created', [stored], { from: event.eventId, originalStart: original });
   return { event: stored, instance: asItself(stored) };
 }
@@ -398,7 +419,13 @@ function restOf({ startLocal, recurrence }: EventRow, wall: number): Recurrence 
 }
 
 /** Lets a series end before one of its instances. */
-async function endBefore(unit: Unit, event: EventRow, wall: number, overrides: readonly Override[]): Promise<void> {
+async function endBefore(
+  unit: Unit,
+  event: EventRow,
+  wall: number,
+  overrides: readonly Override[],
+  invitations: Invitations,
+): Promise<void> {
   const original = localOf(wall);
   const gone = overrides.flatMap(({ originalStart }) => (originalStart >= original ? [originalStart] : []));
   if (gone.length > 0) await unit.tx.query(deleteOverridesSql(unit.request.tenantId, event.eventId, gone));
@@ -408,34 +435,36 @@ async function endBefore(unit: Unit, event: EventRow, wall: number, overrides: r
     sequence: event.sequence + 1,
     recurrence: event.recurrence && truncated(event.recurrence, wall),
   };
-  await store(
-    unit,
-    ended,
-    overrides.filter(({ originalStart }) => originalStart < original),
-  );
+  const kept = overrides.filter(({ originalStart }) => originalStart < original);
+  await invitations.changed(event, await store(unit, ended, kept), kept, true);
 }
 
 export const deleteEvent: Handler<'calendar.events.delete', CalendarDeps> = async (deps, request, call) => {
   const { path, query, headers } = call;
-  await requireOrganizer(deps, request, path.eventId);
+  const { attendees } = await requireOrganizer(deps, request, path.eventId);
+  const organizer = await organizerOf(deps, request, attendees);
   return change(deps, request, call, async (unit) => {
     const { event, original, scope } = await target(unit, path.eventId, headers.ifMatch, query.scope);
-    if (original === null || scope === 'series') await removeEvent(unit, event);
-    else if (scope === 'following') await endBefore(unit, event, wallOf(original), await allOverrides(unit, event));
-    else await leaveOut(unit, event, original);
+    const invitations = new Invitations(unit, organizer);
+    if (original === null || scope === 'series') await removeEvent(unit, event, invitations);
+    else if (scope === 'following')
+      await endBefore(unit, event, wallOf(original), await allOverrides(unit, event), invitations);
+    else await leaveOut(unit, event, original, invitations);
     note(unit, original === null || scope === 'series' ? 'deleted' : 'updated', [event], {
       scope,
       originalStart: original,
+      ...mailsOf(invitations),
     });
     return { body: { eventId: path.eventId, deleted: true, deletedAt: formatTimestamp(platformTime()) } };
   });
 };
 
-async function removeEvent(unit: Unit, event: EventRow): Promise<void> {
+async function removeEvent(unit: Unit, event: EventRow, invitations: Invitations): Promise<void> {
   const { tx, request } = unit;
   const { tenantId } = request;
   const { eventId } = event;
   const before = await tx.all<{ calendarId: string }>(calendarsOfSql(tenantId, eventId));
+  await invitations.removed({ ...event, sequence: event.sequence + 1 }, await allOverrides(unit, event), null);
   const span = spanOf({ ...event, recurrence: null }, []);
   await tx.query(
     enterSql(tenantId, { eventId, calendars: [], removed: before.map(({ calendarId }) => calendarId), span }),
@@ -445,7 +474,7 @@ async function removeEvent(unit: Unit, event: EventRow): Promise<void> {
 }
 
 /** Leaves an instance out of its series, whatever was different in it. */
-async function leaveOut(unit: Unit, event: EventRow, original: string): Promise<void> {
+async function leaveOut(unit: Unit, event: EventRow, original: string, invitations: Invitations): Promise<void> {
   const { recurrence } = event;
   if (!recurrence) return;
   const left = [...recurrence.left, wallOf(original)].sort((a, b) => a - b);
@@ -461,11 +490,10 @@ async function leaveOut(unit: Unit, event: EventRow, original: string): Promise<
     sequence: event.sequence + 1,
     recurrence: { ...recurrence, left },
   };
-  await store(
-    unit,
-    next,
-    overrides.filter(({ originalStart }) => originalStart !== original),
-  );
+  const others = overrides.filter(({ originalStart }) => originalStart !== original);
+  const stored = await store(unit, next, others);
+  const instance = overrides.find((one) => one.originalStart === original);
+  await invitations.removed(stored, others, instance ?? { originalStart: original, patch: {}, responses: {} });
 }
 
 export const respondToEvent: Handler<'calendar.events.respond', CalendarDeps> = async (deps, request, call) => {

@@ -65,6 +65,8 @@ describe('the outbox of mails', () => {
         html: '',
         language: 'en',
         unsubscribe: null,
+        replyTo: null,
+        calendar: null,
       }),
       log: { info() {}, warn() {} } as never,
     });

@@ -136,5 +136,26 @@ export const de: Language = {
         ],
       };
     },
+    calendarEvent: ({ tenant, host, event }) => {
+      const title = event?.title ?? unknown;
+      const subject = { invited: 'Einladung', changed: 'Geändert', canceled: 'Abgesagt' }[event?.change ?? 'invited'];
+      return {
+        subject: `${subject}: ${title}`,
+        title,
+        before: [
+          {
+            invited: `${event?.organizer} von ${tenant} lädt Sie ein.`,
+            changed: `${event?.organizer} von ${tenant} hat einen Termin geändert, zu dem Sie eingeladen sind.`,
+            canceled: `Ein Termin, zu dem ${event?.organizer} von ${tenant} Sie eingeladen hat, findet nicht statt.`,
+          }[event?.change ?? 'invited'],
+        ],
+        facts: [
+          ['Wann', event?.when ?? unknown],
+          ['Wo', event?.location ?? null],
+        ],
+        after: ['Antworten gehen an die Person, die Sie eingeladen hat.'],
+        footer: `Gesendet von ${host} für ${tenant}.`,
+      };
+    },
   },
 };

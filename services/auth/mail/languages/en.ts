@@ -132,5 +132,26 @@ export const en: Language = {
         ],
       };
     },
+    calendarEvent: ({ tenant, host, event }) => {
+      const title = event?.title ?? unknown;
+      const subject = { invited: 'Invitation', changed: 'Changed', canceled: 'Canceled' }[event?.change ?? 'invited'];
+      return {
+        subject: `${subject}: ${title}`,
+        title,
+        before: [
+          {
+            invited: `${event?.organizer} of ${tenant} invites you.`,
+            changed: `${event?.organizer} of ${tenant} has changed an event to which you are invited.`,
+            canceled: `An event to which ${event?.organizer} of ${tenant} has invited you does not take place.`,
+          }[event?.change ?? 'invited'],
+        ],
+        facts: [
+          ['When', event?.when ?? unknown],
+          ['Where', event?.location ?? null],
+        ],
+        after: ['Answers go to the person who has invited you.'],
+        footer: `Sent by ${host} for ${tenant}.`,
+      };
+    },
   },
 };

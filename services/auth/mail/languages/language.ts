@@ -23,6 +23,17 @@ export interface MailValues {
   readonly notifications: Pick<MailedNotifications, 'items' | 'more'> | null;
   /** Address that ends such mails. */
   readonly unsubscribe: string | null;
+  readonly event: MailValuesOfEvent | null;
+}
+
+interface MailValuesOfEvent {
+  readonly change: 'invited' | 'changed' | 'canceled';
+  readonly title: string;
+  readonly location: string | null;
+  /** In words of the language. */
+  readonly when: string;
+  /** Name and address. */
+  readonly organizer: string;
 }
 
 interface MailValuesOfRequest extends Pick<MailedRequest, 'agentKey' | 'operationId' | 'summary'> {
@@ -43,6 +54,8 @@ export interface MailText {
   readonly button?: string;
   /** Paragraphs after it. */
   readonly after: readonly string[];
+  /** In place of what is said of accounts. */
+  readonly footer?: string;
 }
 
 export interface Language {

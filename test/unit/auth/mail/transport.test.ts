@@ -31,6 +31,8 @@ const message = (more: Partial<Message> = {}): Message => ({
   html: `<p><a href="${LINK}">Open</a></p>`,
   language: 'en',
   unsubscribe: null,
+  replyTo: null,
+  calendar: null,
   ...more,
 });
 

@@ -1,0 +1,125 @@
+/**
+ * Mails to people outside about events to which they are invited: in the outbox in the transaction of the change, which sets
+ * limits. Source: docs/reference/calendar.md#people-outside.
+ */
+import { platformTime } from '../../../lib/values/clock.ts';
+import type { Unit } from '../../../mixins/mutation/unit.ts';
+import type { CalendarDeps } from '../deps.ts';
+import { eventFor, type Organizer, type Told } from '../ics.ts';
+import { instantOf, wallOf } from '../recurrence/times.ts';
+import { type Attendee, type EventRow, type Override, overridden, spanOf, timesAt } from './event.ts';
+import { queueMailSql } from './events.sql.ts';
+import { inTurns } from './turns.ts';
+
+type Outsider = Attendee & { readonly email: string };
+
+const outsidersOf = ({ attendees }: Pick<EventRow, 'attendees'>): Outsider[] =>
+  attendees.filter((one): one is Outsider => one.email !== null);
+
+/** The organizer as mails name them; null: nobody outside is invited, or no mails leave. */
+export async function organizerOf(
+  { organizer }: Pick<CalendarDeps, 'organizer'>,
+  { tenantId, userId }: { readonly tenantId: string; readonly userId: string },
+  attendees: readonly { readonly email?: string | null | undefined }[],
+): Promise<Organizer | null> {
+  return attendees.some(({ email }) => email != null) ? organizer({ tenantId, userId }) : null;
+}
+
+/** Mails of one change. Without an organizer there are none. */
+export class Invitations {
+  readonly #unit: Unit;
+  readonly #organizer: Organizer | null;
+  /** By what became of them, for the audit trail. */
+  readonly mails: Record<string, number> = {};
+
+  constructor(unit: Unit, organizer: Organizer | null) {
+    this.#unit = unit;
+    this.#organizer = organizer;
+  }
+
+  /** An event, or a series with what differs from it: to those who are invited, and to those who no longer are. */
+  async changed(
+    before: EventRow | null,
+    event: EventRow,
+    overrides: readonly Override[],
+    matters: boolean,
+  ): Promise<void> {
+    if (hasEnded(event, overrides)) return;
+    const invited = new Set(
+      before && before.content.status !== 'canceled' ? outsidersOf(before).map(({ email }) => email) : [],
+    );
+    const now = outsidersOf(event);
+    const canceled = event.content.status === 'canceled';
+    const kept = canceled ? [] : now;
+    const gone = before
+      ? outsidersOf(before).filter(({ email }) => invited.has(email) && !kept.some((one) => one.email === email))
+      : [];
+    await this.#tell({ method: 'CANCEL', event, overrides: [], isInstance: false }, gone, true);
+    const request = { method: 'REQUEST', event, overrides, isInstance: false } as const;
+    await this.#tell(
+      request,
+      kept.filter(({ email }) => !invited.has(email)),
+      false,
+    );
+    if (matters)
+      await this.#tell(
+        request,
+        kept.filter(({ email }) => invited.has(email)),
+        true,
+      );
+  }
+
+  /** One instance of a series. */
+  async instanceChanged(event: EventRow, override: Override): Promise<void> {
+    if (
+      event.content.status === 'canceled' ||
+      hasEnded({ ...event, recurrence: null, ...timesOf(event, override) }, [])
+    )
+      return;
+    const canceled = (override.patch.status ?? event.content.status) === 'canceled';
+    await this.#tell(
+      { method: canceled ? 'CANCEL' : 'REQUEST', event, overrides: [override], isInstance: true },
+      outsidersOf(event),
+      true,
+    );
+  }
+
+  /** Events, series and instances that do not take place. `event`: with the sequence of the end. */
+  async removed(event: EventRow, overrides: readonly Override[], instance: Override | null): Promise<void> {
+    if (event.content.status === 'canceled') return;
+    if (instance) return this.instanceChanged(event, { ...instance, patch: { ...instance.patch, status: 'canceled' } });
+    if (!hasEnded(event, overrides))
+      await this.#tell({ method: 'CANCEL', event, overrides: [], isInstance: false }, outsidersOf(event), true);
+  }
+
+  async #tell(told: Told, people: readonly Outsider[], again: boolean): Promise<void> {
+    const organizer = this.#organizer;
+    if (!organizer || people.length === 0) return;
+    const { tx, request } = this.#unit;
+    const { event, overrides, isInstance, method } = told;
+    const [instance] = isInstance ? overrides : [];
+    const times = instance ? timesOf(event, instance) : event;
+    const { title, location } = { ...event.content, ...instance?.patch };
+    const startAt = new Date(instantOf(wallOf(times.startLocal), times.startTimezone ?? 'UTC')).toISOString();
+    const written = eventFor(told, organizer, platformTime());
+    // In one order, since the outbox holds addresses until the end of the transaction.
+    const ordered = people.toSorted((a, b) => (a.email < b.email ? -1 : 1));
+    for await (const { email, optional } of inTurns(ordered)) {
+      const ics = written({ address: email, optional });
+      const mail = { method, again, title, location, startAt, timezone: times.startTimezone, ics };
+      const { outcome } = await tx.one<{ outcome: string }>(
+        queueMailSql(request.tenantId, event.calendarId, email, mail),
+      );
+      this.mails[outcome] = (this.mails[outcome] ?? 0) + 1;
+    }
+  }
+}
+
+const timesOf = (event: EventRow, override: Override) =>
+  overridden(override) ?? timesAt(event, wallOf(override.originalStart));
+
+/** Nobody is told of the past. */
+function hasEnded(event: EventRow, overrides: readonly Override[]): boolean {
+  const { lastAt } = spanOf(event, overrides);
+  return lastAt !== 'infinity' && Date.parse(lastAt) < platformTime();
+}
