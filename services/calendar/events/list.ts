@@ -13,6 +13,7 @@ import { DAY_MS } from '../recurrence/times.ts';
 import { requireRecord, sightOf } from './access.ts';
 import { asItself, changed, present } from './event.ts';
 import { type ExpandedRow, type Listed, type ListedRow, listSql, positionSql, windowSql } from './events.sql.ts';
+import { inTurns } from './turns.ts';
 import { expand, tooManyInstances, windowOf } from './window.ts';
 
 type Query = OperationInput<'calendar.events.list'>['query'];
@@ -134,11 +135,12 @@ async function byChange(
     const page = rows.slice(0, take);
     const there = page.filter(({ calendarId }) => calendarId !== null);
     const sight = await sightOf(deps, request, there);
-    const records = there.flatMap((row) => {
+    const records: CalendarEvent[] = [];
+    for await (const row of inTurns(there)) {
       const seen = sight.get(row.eventId);
       const { override } = row;
-      return seen ? [present(row, override ? changed(row, override) : asItself(row), seen)] : [];
-    });
+      if (seen) records.push(present(row, override ? changed(row, override) : asItself(row), seen));
+    }
     const removedEventIds = page.flatMap(({ calendarId, eventId }) => (calendarId === null ? [eventId] : []));
     const last = page.at(-1);
     const position = last ? [String(last.position), last.eventId, last.override?.originalStart ?? ''] : null;

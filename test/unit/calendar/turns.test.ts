@@ -1,0 +1,108 @@
+/** Large calendars are worked on in turns of the event loop: other requests of the process wait for none of them. */
+import assert from 'node:assert/strict';
+import type { OperationInput } from '../../../contracts/operations.ts';
+import type { RequestContext } from '../../../lib/context.ts';
+import { LIMITS } from '../../../lib/limits.ts';
+import type { CalendarDeps } from '../../../services/calendar/deps.ts';
+import { listEvents } from '../../../services/calendar/events/list.ts';
+import { queryFreeBusy } from '../../../services/calendar/free-busy.ts';
+import { readRecurrence } from '../../../services/calendar/recurrence/rule.ts';
+import { localOf, wallOf } from '../../../services/calendar/recurrence/times.ts';
+
+const DAY_MS = 86_400_000;
+const START = '2026-12-07T09:00:00';
+const ZONE = 'Europe/Berlin';
+const MAX_MS = 250;
+
+const idOf = (n: number): string => `01990000-0000-7000-8000-${String(n).padStart(12, '0')}`;
+
+const compact = (wall: number): string => localOf(wall).replaceAll(/[-:]/g, '');
+
+const days = (first: number, count: number): string =>
+  Array.from({ length: count }, (_, i) => compact(wallOf(START) + (first + i) * DAY_MS)).join(',');
+
+/** Daily, with as many exceptions as there may be. */
+const READ = readRecurrence(
+  [
+    'RRULE:FREQ=DAILY',
+    `EXDATE:${days(1, LIMITS.calendar_exceptions_max)}`,
+    `RDATE:${days(2_000, LIMITS.calendar_exceptions_max)}`,
+  ],
+  { wall: wallOf(START), timezone: ZONE },
+);
+
+function series(n: number, calendars: readonly string[]) {
+  assert.ok('value' in READ, JSON.stringify(READ));
+  return {
+    ...{ eventId: idOf(n), calendarId: idOf(0), version: 1, sequence: 0, position: n, override: null, overrides: [] },
+    ...{ startLocal: START, startTimezone: ZONE, endLocal: '2026-12-07T10:00:00', endTimezone: ZONE },
+    recurrence: READ.value,
+    content: {
+      title: 'Series',
+      description: null,
+      location: null,
+      status: 'confirmed',
+      visibility: 'default',
+      busy: true,
+      reminders: [],
+    },
+    ...{ attendees: [], objectApiName: null, recordId: null, inCalendars: calendars },
+    ...{ createdAt: '2026-11-30T00:00:00Z', updatedAt: '2026-11-30T00:00:00Z' },
+  };
+}
+
+/** What the handlers ask of others; the database answers these rows. */
+const depsOf = (rows: readonly object[]): CalendarDeps =>
+  ({
+    database: { shared: async () => rows },
+    sealingKeys: [Buffer.alloc(32)],
+    epoch: async () => ({ epoch: 'epoch' }),
+    unknownPrincipals: async () => [],
+  }) as unknown as CalendarDeps;
+
+const request = { tenantId: idOf(1), userId: idOf(0), clientId: 'erp-cli' } as RequestContext;
+
+/** Turns of the event loop that others had meanwhile, and the processor time of the longest in between. */
+async function turnsDuring(work: Promise<unknown>): Promise<{ turns: number; longestMs: number }> {
+  let [turns, longestMs, isOver] = [0, 0, false];
+  let before = process.threadCpuUsage();
+  const turn = (): void => {
+    const { user, system } = process.threadCpuUsage(before);
+    before = process.threadCpuUsage();
+    turns++;
+    longestMs = Math.max(longestMs, (user + system) / 1_000);
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await work;
+  isOver = true;
+  turn();
+  return { turns, longestMs };
+}
+
+describe('turns of large calendars', function () {
+  this.timeout(30_000);
+
+  it('are given while a page of series is written', async () => {
+    const rows = Array.from({ length: LIMITS.take_max }, (_, n) => series(n, []));
+    const query = { take: LIMITS.take_max } as OperationInput<'calendar.events.list'>['query'];
+    const call = { query } as OperationInput<'calendar.events.list'>;
+    const { turns, longestMs } = await turnsDuring(
+      Promise.resolve().then(() => listEvents(depsOf(rows), request, call)),
+    );
+    assert.ok(turns >= 3, `${turns} turns`);
+    assert.ok(longestMs < MAX_MS, `${longestMs} ms`);
+  });
+
+  it('are given while free and busy of many users is looked for', async () => {
+    const users = Array.from({ length: LIMITS.calendar_free_busy_users_max }, (_, n) => idOf(1_000 + n));
+    const rows = Array.from({ length: 100 }, (_, n) => series(n, users));
+    const body = { userIds: users, from: '2028-04-20T00:00:00Z', to: '2028-06-20T00:00:00Z', timezone: ZONE };
+    const call = { body } as OperationInput<'calendar.freeBusy.query'>;
+    const { turns, longestMs } = await turnsDuring(
+      Promise.resolve().then(() => queryFreeBusy(depsOf(rows), request, call)),
+    );
+    assert.ok(turns >= 3, `${turns} turns`);
+    assert.ok(longestMs < MAX_MS, `${longestMs} ms`);
+  });
+});
