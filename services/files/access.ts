@@ -69,6 +69,10 @@ export function refuseDeniedObject({ deniedObjects = [] }: RequestContext, objec
     throw new PlatformError('OBJECT_NOT_FOUND', 'The object does not exist, or you have no access to it.');
 }
 
+/** The record that a body names. UUIDs compare case-insensitively. */
+export const namedRecord = <Named extends FileRow['records'][number]>(record: Named | undefined): Named | undefined =>
+  record && { ...record, recordId: record.recordId.toLowerCase() };
+
 /** The record that a query names; null when it names none. Throws PARAMETER_REQUIRED for half a name. */
 export function recordInQuery(query: { objectApiName?: string; recordId?: string }): FileRow['records'][number] | null {
   const { objectApiName, recordId } = query;

@@ -81,7 +81,8 @@ async function writeField(
     const { results } = await deps.writeRows(request, {
       objectApiName,
       operation: 'update',
-      allOrNone: false,
+      // What is refused leaves nothing under its key.
+      allOrNone: true,
       checkOnly: false,
       rows: [
         {
@@ -90,7 +91,7 @@ async function writeField(
           fields: { [field]: fileId },
         },
       ],
-      key: `field-${fileId}-${attempt}-${headers.idempotencyKey}`,
+      key: `field-${fileId}-${headers.idempotencyKey}`,
     });
     const [result] = results;
     if (!result) throw new Error('Assertion failed: each row has a result');
@@ -117,12 +118,12 @@ async function etagOfRecord(
 function refusalOf({ status, errors }: RowResult): PlatformError {
   const [first] = errors;
   if (!first) throw new Error('Assertion failed: a refused row says why');
-  if (isErrorCode(first.code) && first.pointer === undefined)
-    return new PlatformError(first.code, first.message, first.detail ? { details: first.detail } : {});
   if (status === 412)
     return new PlatformError('WRITE_CONTENTION', 'Others are changing the record. Send the request again.', {
       retryAfterSeconds: 1,
     });
+  if (isErrorCode(first.code) && first.pointer === undefined)
+    return new PlatformError(first.code, first.message, first.detail ? { details: first.detail } : {});
   return new PlatformError('VALIDATION_FAILED', 'The record does not take the file in its field.', {
     errors: errors.flatMap(({ code, message, field = null, ruleApiName = null, params = {} }) =>
       code === 'ROLLED_BACK' ? [] : [violation('', code, message, { field, ruleApiName, params })],

@@ -15,6 +15,7 @@ import { etagOf, requireVersion } from '../../mixins/mutation/version.ts';
 import {
   attachedTo,
   fileNotFound,
+  namedRecord,
   presentFile,
   recordInQuery,
   recordsOf,
@@ -141,7 +142,8 @@ export const getContent: Handler<'files.content.get', FilesDeps> = async (deps, 
 
 export const updateFile: Handler<'files.items.update', FilesDeps> = async (deps, request, call) => {
   const { tenantId } = request;
-  const { name, description, attachTo, detachFrom } = call.body;
+  const { name, description } = call.body;
+  const [attachTo, detachFrom] = [namedRecord(call.body.attachTo), namedRecord(call.body.detachFrom)];
   const { records, owns, edits } = await visibleFile(deps, request, call.path.fileId);
   if ((name !== undefined || description !== undefined) && !edits) throw accessDenied();
   if (attachTo) await requireRecord(deps, request, attachTo);

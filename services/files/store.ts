@@ -87,9 +87,9 @@ export async function makeFile(
   }
   if (scans) await jobs.enqueue(SCANS, { tenantId, sha256 }, { tx });
   if ('uploadId' in from) await tx.query(deleteUploadSql(tenantId, from.uploadId, userId));
-  await refuseOverflow(tx, tenantId, 0);
   const fileId = uuidv7();
   await tx.query(insertFileSql(tenantId, { fileId, name, contentType, sha256, userId, scanned: !scans }));
+  await refuseOverflow(tx, tenantId, 0);
   if (attachTo) await attach(tx, tenantId, fileId, attachTo);
   return tx.one<FileRow>(fileSql(tenantId, fileId));
 }

@@ -9,7 +9,7 @@ import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { uuidv7 } from '../../lib/values/ids.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
 import { earlierReply } from '../../mixins/mutation/earlier.ts';
-import { requireRecord } from './access.ts';
+import { namedRecord, requireRecord } from './access.ts';
 import { digestOf, headOf, inTime } from './bytes.ts';
 import { contentTypeOf } from './content-type.ts';
 import type { FilesDeps } from './deps.ts';
@@ -32,7 +32,8 @@ import { forgetBlob, makeFile, newBlob, refuseLonger, refuseOverflow, refuseTooM
 
 export const createUpload: Handler<'files.uploads.create', FilesDeps> = async (deps, request, call) => {
   const { tenantId, userId } = request;
-  const { name, contentType, size, sha256 = null, attachTo } = call.body;
+  const { name, contentType, size, sha256 = null } = call.body;
+  const attachTo = namedRecord(call.body.attachTo);
   if (attachTo) await requireRecord(deps, request, attachTo);
   if (attachTo?.field !== undefined) await requireFileField(deps, request, attachTo.objectApiName, attachTo.field);
   return change(deps, request, call, async ({ tx }) => {

@@ -209,8 +209,9 @@ async function oneByOne(
     try {
       const made = resolved(part, results, expansion);
       const row = operationRow(made.operationId);
-      const own = row?.mutation ? keyed(made, key, index) : made;
-      results.add(part.referenceId, await handlers(row?.action ?? '')(request, own));
+      const stores = row?.mutation === true;
+      const own = stores ? keyed(made, key, index) : made;
+      results.add(part.referenceId, await handlers(row?.action ?? '')(request, own), stores);
     } catch (error) {
       if (!(error instanceof PlatformError) || error.status >= 500 || ENDS_ALL.has(error.code)) throw error;
       results.refuse(part.referenceId, error);

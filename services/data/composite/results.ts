@@ -28,11 +28,13 @@ export class Results {
     return this.#items.find(({ status }) => status >= 400)?.referenceId;
   }
 
-  /** Adds the reply of a part. Throws REQUEST_TOO_LARGE when all replies together are too long. */
-  add(referenceId: string, { status = 200, headers = {}, body }: OperationReply): void {
+  /**
+   * Adds the reply of a part. Throws REQUEST_TOO_LARGE when all replies together are too long; what is `stored` for good is
+   * told all the same.
+   */
+  add(referenceId: string, { status = 200, headers = {}, body }: OperationReply, stored = false): void {
     const text = body === null ? 'null' : Buffer.isBuffer(body) ? body.toString() : JSON.stringify(body);
-    this.#chars += text.length;
-    if (this.#chars > LIMITS.composite_body_max_bytes)
+    if (!stored && this.#chars + text.length > LIMITS.composite_body_max_bytes)
       throw new PlatformError(
         'REQUEST_TOO_LARGE',
         `The results of all parts exceed the limit of ${LIMITS.composite_body_max_bytes} characters.`,
@@ -40,6 +42,7 @@ export class Results {
           details: { maxBytes: LIMITS.composite_body_max_bytes },
         },
       );
+    this.#chars += text.length;
     const shown = Object.entries(HEADERS).flatMap(([from, to]) =>
       headers[from] === undefined ? [] : [[to, headers[from]]],
     );

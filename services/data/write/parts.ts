@@ -3,6 +3,7 @@
 import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import { isConnectionError, type Tx } from '../../../mixins/database/database.ts';
+import { logFailure } from '../../../mixins/log-failure.ts';
 import { isTransient, platformErrorOf, waitedForDeployment } from '../../../mixins/mutation/errors.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import { isStale } from '../tenants.ts';
@@ -49,7 +50,7 @@ export const endsTransaction = (error: unknown): boolean =>
  * go on.
  */
 export async function refusalOf(
-  { platform: { database } }: MutationDeps,
+  { platform: { database, log } }: MutationDeps,
   view: View,
   call: MutationCall,
   write: Write | null,
@@ -59,5 +60,7 @@ export async function refusalOf(
   const all = await withAllConflicts(database, write, error);
   const refusal = platformErrorOf(all, (one) => recordError(view, call, one));
   if (refusal.status === 503) throw error;
+  // The caller is told of the part alone, and nobody else would hear of a bug.
+  if (refusal.code === 'INTERNAL_ERROR') logFailure(log, call.operationId, null, error);
   return refusal;
 }

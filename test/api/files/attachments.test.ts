@@ -56,7 +56,9 @@ describe('files of records', () => {
     const restored = await sam.post(`${at(deal)}/restore`);
     assert.ok(restored.status < 300, restored.text);
     assert.ok(await reads(mia, fileId), 'restored');
-    assert.equal((await patch(`/files/${fileId}`, { detachFrom: record })).body.attachedTo.length, 0);
+    // UUIDs compare case-insensitively.
+    const detachFrom = { ...record, recordId: record.recordId.toUpperCase() };
+    assert.equal((await patch(`/files/${fileId}`, { detachFrom })).body.attachedTo.length, 0);
     assert.ok(!(await reads(mia, fileId)), 'detached');
   });
 

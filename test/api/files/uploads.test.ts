@@ -277,9 +277,10 @@ describe('uploads in chunks', () => {
         [['VALIDATION_RULE', 'No scans today.']],
       );
       assert.equal(await scan(), null);
-      refused(await complete(id, sha256(bytes)), 422, 'VALIDATION_FAILED');
+      const idempotencyKey = randomUUID();
+      refused(await complete(id, sha256(bytes), { idempotencyKey }), 422, 'VALIDATION_FAILED');
       await deals.deploy(rule(false));
-      const made = await complete(id, sha256(bytes));
+      const made = await complete(id, sha256(bytes), { idempotencyKey });
       assert.equal(made.status, 201, made.text);
       assert.equal(await scan(), made.body.fileId);
       assert.equal(await filesOfSam(), files + 1);
