@@ -102,7 +102,7 @@ function otherDelimiter([only = '', ...others]: readonly string[]): string {
     : ` If ${JSON.stringify(found)} is the delimiter of the file, csv.delimiter must say so.`;
 }
 
-/** Throws one error for all columns that are wrong, whatever it is. */
+/** Throws one error for all columns that are wrong. */
 function refuse(problems: readonly (readonly [names: readonly string[], why: string])[], hint: string): void {
   const found = problems
     .filter(([names]) => names.length > 0)

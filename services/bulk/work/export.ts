@@ -41,9 +41,10 @@ export async function exportRecords(work: Work): Promise<void> {
       throw new PlatformError('TOO_MANY_ITEMS', `An export may have at most ${LIMITS.bulk_job_rows_max} records.`);
     position = { columns: at.columns, next: nextCursor, segments: at.segments + 1 };
     const progress = { from: processed, succeeded: segment.rows, failed: 0, cursor: JSON.stringify(position) };
-    const goesOn = await advance(work, progress, (tx) =>
-      tx.query(keepBlobStatement(tenantId, { ...announced, ...segment, kind: 'segment' })),
-    );
+    const goesOn = await advance(work, progress, async (tx) => {
+      const kept = await tx.first(keepBlobStatement(tenantId, { ...announced, ...segment, kind: 'segment' }));
+      if (!kept) throw new Error('The segment was swept before it belonged to the job.');
+    });
     processed += segment.rows;
     deps.numbers.exported += segment.rows;
     if (!goesOn) return;

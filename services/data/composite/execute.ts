@@ -1,5 +1,6 @@
 /**
- * Carries out the parts of a composite request in their order: in one transaction, or each in one of its own. Source:
+ * Carries out the parts of a composite request in their order: in one transaction, or each in one of its own. The gateway has
+ * checked the scopes of all parts, and the policy of a run (services/gateway/pipeline/parts.ts). Source:
  * docs/reference/composite.md.
  */
 import { hash } from 'node:crypto';
@@ -199,6 +200,7 @@ async function oneByOne(
   const { database } = write.platform;
   const stored = await database.tenant(request.tenantId, async (tx) => {
     const sql = new Sql();
+    // A key that failed can be claimed again, which is how the request goes on after a crash.
     const open = await tx.first(sql.statement(failKeySql(tx.schema, sql.for(key).of)));
     return open ? null : storedReply(tx, key);
   });

@@ -43,8 +43,8 @@ async function numberAll(database: Database, tenantId: string, late: (seconds: n
 
 /** Tenants that one process relays at a time, on wake-ups. */
 const AT_ONCE = 2;
-/** Between two rounds of a tenant: what its writers commit meanwhile is numbered by one transaction. */
-const REST_MS = 200;
+/** Between two rounds of a tenant: what its writers commit meanwhile is numbered, told and delivered together. */
+const REST_MS = 500;
 
 interface RelayOptions {
   readonly relay: (tenantId: string) => Promise<number>;

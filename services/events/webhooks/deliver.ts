@@ -172,7 +172,7 @@ async function conclude(
   outcomes: readonly Outcome[],
   gone: boolean,
 ): Promise<void> {
-  for (const outcome of outcomes) await tx.query(outcomeStatement(tenantId, outcome));
+  await Promise.all(outcomes.map((outcome) => tx.query(outcomeStatement(tenantId, outcome))));
   const tried = outcomes.filter(({ attempt }) => attempt !== null);
   if (tried.length === 0) return;
   const succeeded = tried.some(({ status }) => status === 'delivered');

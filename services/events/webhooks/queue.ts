@@ -16,8 +16,9 @@ export const DELIVERIES = jobQueue<Delivering>('events.deliver', {
   retrySeconds: 5,
   retryMaxSeconds: 60,
   pollSeconds: 1,
-  concurrency: 8,
-  perTenant: 4,
+  // A job mostly waits for its receiver.
+  concurrency: 32,
+  perTenant: 16,
   oneForEachKey: true,
 });
 
