@@ -13,7 +13,7 @@ import { COMPOSITE_OPERATIONS } from './data/composite.ts';
 import { CONNECTION_OPERATIONS } from './data/connections.ts';
 import type { EventRecords, EventRecordsQuestion } from './data/event-records.ts';
 import { EXPLAIN_OPERATIONS } from './data/explain.ts';
-import { ME_OPERATIONS } from './data/me.ts';
+import { type EmailDigest, ME_OPERATIONS } from './data/me.ts';
 import { OBJECT_OPERATIONS } from './data/objects.ts';
 import { RECORD_OPERATIONS } from './data/records.ts';
 import type { RowsToWrite, RowsWritten } from './data/row-writes.ts';
@@ -51,6 +51,7 @@ export interface UserIdentity {
   active: boolean;
   locale: string | null;
   timezone: string | null;
+  emailDigest: EmailDigest | null;
   profileApiName: string;
   roleApiName: string | null;
   permissionSetApiNames: string[];

@@ -412,7 +412,14 @@ export const SERVICE = {
   operations: NOTIFICATIONS_OPERATIONS,
   guidance: NOTIFICATIONS_GUIDANCE,
   repeatable: ['notifications.mails.stop', 'notifications.notify'],
-  calls: ['auth.mails.notify', 'auth.mails.states', 'data.records.seen', 'data.users.list', 'metadata.tenants.list'],
+  calls: [
+    'auth.mails.notify',
+    'auth.mails.states',
+    'data.records.readable',
+    'data.records.seen',
+    'data.users.list',
+    'metadata.tenants.list',
+  ],
   consent: {
     'notifications:read': { area: 'you', text: 'Read your notifications.' },
     'notifications:write': { area: 'you', text: 'Mark your notifications as read, and notify others where you may.' },

@@ -21,6 +21,9 @@ export const USER_PROPERTIES = {
   apiEnabled: Type.Boolean({ description: 'The user may use the API.' }),
 };
 
+const EMAIL_DIGESTS = ['off', 'daily', 'weekly'] as const;
+export type EmailDigest = (typeof EMAIL_DIGESTS)[number];
+
 const PREFERENCES = {
   locale: nullable(Type.String({ maxLength: 35, description: "BCP 47 language tag; null: the tenant's." })),
   timezone: nullable(Type.String({ maxLength: 64, description: "IANA time zone; null: the tenant's." })),
@@ -31,9 +34,10 @@ const PREFERENCES = {
     }),
   ),
   emailDigest: nullable(
-    Type.Enum(['off', 'daily', 'weekly'] as const, {
+    Type.Enum([...EMAIL_DIGESTS], {
       title: 'EmailDigest',
-      description: 'How often the person wants what happened as one mail; null: not chosen.',
+      description:
+        'How often notifications come as one mail; null and `off`: mails come soon after what they are about.',
     }),
   ),
 };

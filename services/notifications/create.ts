@@ -3,7 +3,7 @@
  * each channel. Source: docs/reference/notifications.md.
  */
 import type { UserIdentity } from '../../contracts/data.ts';
-import type { Notice, Severity } from '../../lib/notice.ts';
+import type { Notice } from '../../lib/notice.ts';
 import { platformTime } from '../../lib/values/clock.ts';
 import { uuidv7 } from '../../lib/values/ids.ts';
 import type { Tx } from '../../mixins/database/database.ts';
@@ -11,12 +11,9 @@ import type { Unit } from '../../mixins/mutation/unit.ts';
 import { type Channels, channelsOf, isLocked } from './channels.ts';
 import type { NotificationsDeps } from './deps.ts';
 import { insertItemsSql, type NewItem, trimSql } from './items.sql.ts';
-import { afterQuietHours } from './quiet-hours.ts';
+import { mailTime } from './mail-time.ts';
 import { NO_SETTINGS, type Settings, type SettingsRow, settingsSql } from './settings.sql.ts';
 import { actionIn, textOf } from './texts/texts.ts';
-
-const COLLECT_MS = 2_000;
-const BETWEEN_MAILS_MS = 10 * 60_000;
 
 /** Active users by id. */
 export type Users = ReadonlyMap<string, UserIdentity>;
@@ -39,16 +36,6 @@ function mailOf(type: string, { email }: Channels, { mails }: Settings): NewItem
   return mails ? { state: 'queued', reason: null } : { state: 'suppressed', reason: 'unsubscribed' };
 }
 
-/** A mail waits for what follows at once, for ten minutes after the one before, and for the end of quiet hours. */
-function mailTime(
-  { timezone }: UserIdentity,
-  severity: Severity,
-  { quiet, mailedAt }: Pick<SettingsRow, 'quiet' | 'mailedAt'>,
-): string {
-  const at = Math.max(platformTime() + COLLECT_MS, (mailedAt ?? 0) + BETWEEN_MAILS_MS);
-  return new Date(severity === 'critical' ? at : afterQuietHours(at, quiet, timezone ?? 'UTC')).toISOString();
-}
-
 /** Answers how many were made. `users`: the recipients, and the actor; those that are missing get none. */
 export async function createItems(
   tx: Tx,
@@ -62,6 +49,7 @@ export async function createItems(
   const userIds = notice.recipientIds.filter((userId) => users.has(userId));
   const rows = await tx.all<SettingsRow>(settingsSql(tenantId, userIds));
   const chosen = new Map(rows.map((row) => [row.userId, row]));
+  const now = platformTime();
   const items = [...new Set(notice.recipientIds)].flatMap((userId): NewItem[] => {
     const user = users.get(userId);
     if (!user) return [];
@@ -82,7 +70,10 @@ export async function createItems(
         actions: action ? [actionIn(user.locale, action)] : [],
         dedupeKey,
         inApp: channels.inApp,
-        mailAt: email.state === 'queued' ? mailTime(user, severity, settings) : null,
+        mailAt:
+          email.state === 'queued'
+            ? new Date(mailTime({ ...user, ...settings }, { severity, createdAt: now }, now)).toISOString()
+            : null,
         deliveries: {
           inApp: channels.inApp ? { state: 'delivered', reason: null } : UNWANTED,
           email,

@@ -14,5 +14,6 @@ export interface NotificationsDeps {
   readonly queueMail: Asked<'auth.mails.notify'>;
   readonly mailStates: Asked<'auth.mails.states'>;
   readonly listUsers: Asked<'data.users.list'>;
+  readonly readableRecords: Asked<'data.records.readable'>;
   readonly seenRecords: Asked<'data.records.seen'>;
 }

@@ -1,7 +1,7 @@
 /** The notifications of a user, as they read and mark them. Source: docs/reference/notifications.md. */
 import { CHANNELS, type NotificationBody, type Status } from '../../contracts/notifications.ts';
 import type { Handler } from '../../contracts/operations.ts';
-import type { RequestContext } from '../../lib/context.ts';
+import { askerOf, type RequestContext } from '../../lib/context.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import { listPage } from '../../lib/query/list-page.ts';
 import { parseListQuery } from '../../lib/query/parse.ts';
@@ -13,6 +13,7 @@ import { mutate } from '../../mixins/mutation/mutate.ts';
 import type { NotificationsDeps } from './deps.ts';
 import { type ItemRow, itemSql, itemsSql, markReadSql, statusSql, unreadSql } from './items.sql.ts';
 import { settle } from './mails.ts';
+import { readableRecordOf } from './records.ts';
 
 const STATUSES_OF: Readonly<Record<Status | 'all', readonly Status[]>> = {
   unread: ['unread'],
@@ -109,33 +110,25 @@ async function presentItem(deps: NotificationsDeps, request: RequestContext, row
 
 /** Each with its record, where the caller can read it at this moment. */
 async function presentItems(
-  { seenRecords }: NotificationsDeps,
-  { tenantId, userId, deniedObjects = [] }: RequestContext,
+  deps: NotificationsDeps,
+  request: RequestContext,
   rows: readonly ItemRow[],
 ): Promise<NotificationBody[]> {
-  const named = rows.flatMap(({ objectApiName, recordId }) =>
-    objectApiName === null || recordId === null || deniedObjects.includes(objectApiName)
-      ? []
-      : [{ objectApiName, id: recordId }],
-  );
-  const seen = new Set(named.length === 0 ? [] : await seenRecords({ tenantId, userId, records: named }));
-  return rows.map((row) => {
-    const record = named.find(({ objectApiName, id }) => objectApiName === row.objectApiName && id === row.recordId);
-    return {
-      notificationId: row.notificationId,
-      type: row.type,
-      title: row.title,
-      body: row.body,
-      severity: row.severity,
-      record: record && seen.has(record.id) ? record : null,
-      actor: row.actorId === null ? null : { userId: row.actorId, agentRunId: row.agentRunId },
-      actions: [...row.actions],
-      status: row.status,
-      createdAt: time(row.createdAt),
-      readAt: row.readAt === null ? null : time(row.readAt),
-      expiresAt: time(row.expiresAt),
-    };
-  });
+  const recordOf = await readableRecordOf(deps, askerOf(request), rows);
+  return rows.map((row) => ({
+    notificationId: row.notificationId,
+    type: row.type,
+    title: row.title,
+    body: row.body,
+    severity: row.severity,
+    record: recordOf(row),
+    actor: row.actorId === null ? null : { userId: row.actorId, agentRunId: row.agentRunId },
+    actions: [...row.actions],
+    status: row.status,
+    createdAt: time(row.createdAt),
+    readAt: row.readAt === null ? null : time(row.readAt),
+    expiresAt: time(row.expiresAt),
+  }));
 }
 
 const time = (text: string): string => formatTimestamp(new Date(text));

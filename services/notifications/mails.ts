@@ -3,16 +3,21 @@
  * two, so that a storm is a few mails. Source: docs/reference/notifications.md#mails.
  */
 import { createHash, createHmac } from 'node:crypto';
-import { uuidv7 } from '../../lib/values/ids.ts';
+import type { UserIdentity } from '../../contracts/data.ts';
+import { platformTime } from '../../lib/values/clock.ts';
+import { requestId, uuidv7 } from '../../lib/values/ids.ts';
 import type { SealingKeys } from '../../lib/values/sealed.ts';
+import type { Tx } from '../../mixins/database/database.ts';
 import { WorkLoop } from '../../mixins/jobs/work-loop.ts';
 import { warnOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
+import { readRecipients } from './create.ts';
 import type { NotificationsDeps } from './deps.ts';
 import type { Delivery, Recipient } from './items.sql.ts';
+import { heldUntil } from './mail-time.ts';
 import {
   dueSql,
-  leavingSql,
+  holdSql,
   MAIL_ITEMS_MAX,
   type MailedItem,
   mailedSql,
@@ -20,13 +25,15 @@ import {
   settleMailSql,
   takeSql,
 } from './mails.sql.ts';
-import { stopMailsSql } from './settings.sql.ts';
+import { readableRecordOf, recordOf } from './records.ts';
+import { lockSettingsSql, mailLeavesSql, type SettingsRow, stopMailsSql } from './settings.sql.ts';
 
 type Outcome = Omit<Delivery, 'at'>;
 
 const LOOK_MS = 2_000;
 const AT_A_TIME = 4;
 const SETTLED_AT_A_TIME = 200;
+const ASK_MS = 30_000;
 
 export const mailLoop = (deps: NotificationsDeps, { log }: Pick<Platform, 'log'>): WorkLoop<Recipient> =>
   new WorkLoop<Recipient>({
@@ -60,38 +67,82 @@ export async function stopMails({ database }: Pick<NotificationsDeps, 'database'
 }
 
 async function mailDue(deps: NotificationsDeps, recipient: Recipient): Promise<void> {
-  const { tenantId } = recipient;
-  const taken = await deps.database.shared('notifications', tenantId, (tx) =>
-    tx.all<MailedItem>(takeSql(recipient, uuidv7())),
+  const { tenantId, userId } = recipient;
+  const user = (await readRecipients(deps, tenantId, [userId])).get(userId);
+  const unsubscribe = unsubscribeToken(deps.sealingKeys, recipient);
+  const { taken, mails } = await deps.database.shared('notifications', tenantId, (tx) =>
+    take(tx, recipient, user, hashOf(unsubscribe)),
   );
-  const unread = taken
-    .filter(({ status }) => status === 'unread')
-    .sort((a, b) => (a.notificationId < b.notificationId ? -1 : 1));
-  const outcome = await queue(deps, recipient, unread);
+  const unread = taken.filter(({ status }) => status === 'unread');
+  const hidden = user ? await hiddenOf(deps, recipient, unread) : [];
+  const mailed = unread.filter((item) => !hidden.includes(item));
+  const outcome = mails ? await queue(deps, recipient, mailed, unsubscribe) : UNSUBSCRIBED;
   const ids = (items: readonly MailedItem[]): string[] => items.map(({ notificationId }) => notificationId);
   const read = taken.filter((item) => !unread.includes(item));
   await deps.database.shared('notifications', tenantId, async (tx) => {
     await tx.query(mailedSql(tenantId, ids(read), { state: 'suppressed', reason: 'read' }));
-    await tx.query(mailedSql(tenantId, ids(unread), outcome));
+    await tx.query(mailedSql(tenantId, ids(hidden), { state: 'suppressed', reason: 'recordHidden' }));
+    await tx.query(mailedSql(tenantId, ids(mailed), outcome));
   });
+}
+
+const UNSUBSCRIBED: Outcome = { state: 'suppressed', reason: 'unsubscribed' };
+
+/**
+ * What is mailed now, the oldest first. The user may have chosen otherwise since it was due: then it is put back, in the
+ * transaction that takes the rest.
+ */
+async function take(
+  tx: Tx,
+  recipient: Recipient,
+  user: UserIdentity | undefined,
+  tokenHash: Buffer,
+): Promise<{ readonly taken: readonly MailedItem[]; readonly mails: boolean }> {
+  const settings = await tx.one<SettingsRow>(lockSettingsSql(recipient, tokenHash));
+  const due = await tx.all<MailedItem>(takeSql(recipient, uuidv7()));
+  const now = platformTime();
+  const held = due.flatMap((item) => {
+    const at = user && item.isNew ? heldUntil({ ...user, ...settings }, item, now) : null;
+    return at === null ? [] : [{ notificationId: item.notificationId, at }];
+  });
+  if (held.length > 0) await tx.query(holdSql(recipient.tenantId, held));
+  const waits = new Set(held.map(({ notificationId }) => notificationId));
+  const taken = due
+    .filter(({ notificationId }) => !waits.has(notificationId))
+    .sort((a, b) => (a.notificationId < b.notificationId ? -1 : 1));
+  if (taken.some(({ isNew, status }) => isNew && status === 'unread')) await tx.query(mailLeavesSql(recipient));
+  return { taken, mails: settings.mails };
+}
+
+/** Those about records that the user cannot read at this moment. */
+async function hiddenOf(
+  deps: NotificationsDeps,
+  { tenantId, userId }: Recipient,
+  items: readonly MailedItem[],
+): Promise<MailedItem[]> {
+  const asker = {
+    requestId: requestId(),
+    tenantId,
+    userId,
+    clientId: 'notifications',
+    deadline: platformTime() + ASK_MS,
+  };
+  const readable = await readableRecordOf(deps, asker, items);
+  return items.filter((item) => recordOf(item) !== null && readable(item) === null);
 }
 
 /** Puts a mail with these into the outbox of auth, where it waits for the mail server. */
 async function queue(
-  { database, sealingKeys, queueMail }: NotificationsDeps,
-  recipient: Recipient,
+  { queueMail }: NotificationsDeps,
+  { tenantId, userId }: Recipient,
   items: readonly MailedItem[],
+  unsubscribe: string,
 ): Promise<Outcome> {
   const [first] = items;
   if (!first) return { state: 'suppressed', reason: 'read' };
-  const unsubscribe = unsubscribeToken(sealingKeys, recipient);
-  const { mails } = await database.shared('notifications', recipient.tenantId, (tx) =>
-    tx.one<{ mails: boolean }>(leavingSql(recipient, hashOf(unsubscribe))),
-  );
-  if (!mails) return { state: 'suppressed', reason: 'unsubscribed' };
   const answer = await queueMail({
-    tenantId: recipient.tenantId,
-    userId: recipient.userId,
+    tenantId,
+    userId,
     mailId: first.mailId,
     unsubscribe,
     items: items.slice(0, MAIL_ITEMS_MAX).map(({ title, body }) => ({ title, body })),

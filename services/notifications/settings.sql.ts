@@ -21,11 +21,13 @@ export interface SettingsRow extends Settings {
   readonly mailedAt: number | null;
 }
 
+const COLUMNS = `user_id AS "userId", channels, mails,
+      CASE WHEN quiet_from IS NOT NULL THEN json_build_object('from', quiet_from, 'to', quiet_to) END AS quiet,
+      (extract(epoch FROM mailed_at) * 1000)::float8 AS "mailedAt"`;
+
 export function settingsSql(tenantId: string, userIds: readonly string[], lock = false): Statement {
   const sql = new Sql();
-  return sql.statement(`SELECT user_id AS "userId", channels, mails,
-      CASE WHEN quiet_from IS NOT NULL THEN json_build_object('from', quiet_from, 'to', quiet_to) END AS quiet,
-      (extract(epoch FROM mailed_at) * 1000)::float8 AS "mailedAt"
+  return sql.statement(`SELECT ${COLUMNS}
     FROM notifications.settings WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
       AND user_id = ANY (${sql.bind(userIds, 'uuid[]')})${lock ? ' FOR UPDATE' : ''}`);
 }
@@ -37,6 +39,24 @@ export function storeSettingsSql({ tenantId, userId }: Recipient, { channels, qu
       ${sql.bind(quiet?.from ?? null, 'text')}, ${sql.bind(quiet?.to ?? null, 'text')}, ${sql.bind(mails, 'boolean')})
     ON CONFLICT (tenant_id, user_id) DO UPDATE SET channels = excluded.channels, quiet_from = excluded.quiet_from,
       quiet_to = excluded.quiet_to, mails = excluded.mails`);
+}
+
+/**
+ * Locks the settings of a user whose mail is due, until the transaction ends, so that one process at a time makes it. Stores the
+ * hash of the token in its link.
+ */
+export function lockSettingsSql({ tenantId, userId }: Recipient, tokenHash: Buffer): Statement {
+  const sql = new Sql();
+  return sql.statement(`INSERT INTO notifications.settings (tenant_id, user_id, unsubscribe_hash)
+    VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(userId, 'uuid')}, ${sql.bind(tokenHash, 'bytea')})
+    ON CONFLICT (tenant_id, user_id) DO UPDATE SET unsubscribe_hash = excluded.unsubscribe_hash RETURNING ${COLUMNS}`);
+}
+
+/** Notes that a mail leaves. */
+export function mailLeavesSql({ tenantId, userId }: Recipient): Statement {
+  const sql = new Sql();
+  return sql.statement(`UPDATE notifications.settings SET mailed_at = now()
+    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`);
 }
 
 /** Turns off the mails of the user whose links have the token with this hash. */

@@ -1,3 +1,4 @@
+import type { EmailDigest } from '../../../contracts/data/me.ts';
 import { requestId } from '../../../lib/values/ids.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
@@ -14,6 +15,7 @@ export interface UserRow {
   readonly active: boolean | null;
   readonly locale: string | null;
   readonly timezone: string | null;
+  readonly emailDigest: EmailDigest | null;
   readonly profileApiName: string;
   readonly roleApiName: string | null;
   readonly permissionSetApiNames: string[] | null;
@@ -23,7 +25,7 @@ export interface UserRow {
 }
 
 const USER = `"user"."id", "user"."username", "user"."displayName", "user"."email", "user"."active", "user"."locale",
-        "user"."timezone", "user"."profileApiName", "user"."roleApiName", "user"."permissionSetApiNames",
+        "user"."timezone", "user"."emailDigest", "user"."profileApiName", "user"."roleApiName", "user"."permissionSetApiNames",
         "user"."managerId", floor(extract(epoch FROM "user"."updatedAt"))::bigint AS "updatedAt"`;
 
 export type UserKey = { readonly userId: string } | { readonly username: string };

@@ -114,6 +114,7 @@ function identityOf(snapshot: Snapshot, row: UserRow): UserIdentity {
     active,
     locale: row.locale,
     timezone: row.timezone,
+    emailDigest: row.emailDigest,
     profileApiName: row.profileApiName,
     roleApiName: row.roleApiName,
     permissionSetApiNames: row.permissionSetApiNames ?? [],

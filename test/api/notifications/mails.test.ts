@@ -53,17 +53,25 @@ describe('mails about notifications', function () {
     const time = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString().slice(11, 16);
     return { from: time(-1), to: time(12) };
   };
-  /** Ends the wait of mails to the user. */
-  const mailNow = (userId: string) =>
-    database.query('UPDATE notifications.items SET mail_at = now() WHERE user_id = $1 AND mail_at IS NOT NULL', [
-      userId,
-    ]);
+  /** Ends the wait of mails to the user, as if they had been notified and mailed the days before. */
+  const mailNow = async (userId: string, days = 0) => {
+    await database.query(
+      `UPDATE notifications.settings SET mailed_at = mailed_at - (interval '1 hour' + $2 * interval '1 day') WHERE user_id = $1`,
+      [userId, days],
+    );
+    await database.query(
+      `UPDATE notifications.items SET mail_at = now(), created_at = created_at - $2 * interval '1 day'
+        WHERE user_id = $1 AND mail_at IS NOT NULL`,
+      [userId, days],
+    );
+  };
 
   it('are one for what comes together, escaped, and end by their link without a sign-in', async () => {
     const titles = ['First <b>', 'Second', 'Third'];
     await deals.setUser('sam', { timezone: 'Europe/London' });
     await sam.patch('/notifications/preferences', { quietHours: quietNow() });
     for (const title of titles) await notify(deals.ids.sam, title);
+    await sam.patch('/notifications/preferences', { quietHours: null });
     await mailNow(deals.ids.sam);
     await until(async () => (await mailsTo('sam')).length > 0, 40);
     const [mail] = await mailsTo('sam');
@@ -165,5 +173,73 @@ describe('mails about notifications', function () {
       [id],
     );
     assert.equal(rows[0]?.waits, true);
+  });
+
+  it('are one digest of what is unread, and of records that can be read, for those who want one', async () => {
+    const { mia } = deals.as;
+    const waits = async () => {
+      const { rows } = await database.query<{ type: string; days: number }>(
+        `SELECT type, extract(epoch FROM mail_at - now()) / 86400 AS days FROM notifications.items
+          WHERE user_id = $1 AND mail_at IS NOT NULL`,
+        [deals.ids.mia],
+      );
+      return rows;
+    };
+    const choose = async (emailDigest: string | null) => {
+      const etag = (await mia.get('/me')).headers.get('etag')!;
+      const chosen = await mia.patch('/me/preferences', { emailDigest }, { etag });
+      assert.equal(chosen.status, 200, chosen.text);
+    };
+    await choose('weekly');
+    await mia.post('/notifications/mark-all-read', { before: new Date(Date.now() + 60_000).toISOString() });
+    await mailNow(deals.ids.mia, 8);
+    await until(async () => (await waits()).length === 0, 40);
+    const before = (await mailsTo('mia')).length;
+    const [kept, taken] = [(await deals.deal(sam)).body, (await deals.deal(ada)).body];
+    const share = { principalType: 'user', principalId: deals.ids.mia, access: 'read' };
+    const shared = await ada.post(`/data/Deal__c/${taken.id}/shares`, share);
+    assert.equal(shared.status, 201, shared.text);
+    await notify(deals.ids.mia, 'Kept', { record: { objectApiName: 'Deal__c', id: kept.id } });
+    for (const title of ['Plain', 'Seen']) await notify(deals.ids.mia, title);
+    await until(async () => (await waits()).length === 4);
+    assert.ok((await waits()).every(({ days }) => days > 0 && days < 7.1));
+    await notify(deals.ids.mia, 'Urgent', { severity: 'critical' });
+    await until(async () => (await mailsTo('mia')).length > before, 40);
+    assert.equal((await mailsTo('mia'))[before]!.subject, 'Urgent');
+    // Due, but the digest is another day: it is put back.
+    await database.query('UPDATE notifications.items SET mail_at = now() WHERE user_id = $1 AND mail_at IS NOT NULL', [
+      deals.ids.mia,
+    ]);
+    await until(async () => (await waits()).every(({ days }) => days > 0.001), 40);
+    assert.equal((await mailsTo('mia')).length, before + 1);
+    const { records } = (await mia.get('/notifications?type=Told')).body;
+    const { notificationId } = records.find(({ title }: { title: string }) => title === 'Seen');
+    await mia.patch(`/notifications/${notificationId}`, { status: 'read' });
+    const gone = await ada.delete(`/data/Deal__c/${taken.id}/shares/${shared.body.shareId}`);
+    assert.equal(gone.status, 204, gone.text);
+    await mailNow(deals.ids.mia, 8);
+    await until(async () => (await mailsTo('mia')).length > before + 1, 40);
+    const mail = (await mailsTo('mia'))[before + 1]!;
+    assert.equal(mail.subject, '2 new notifications');
+    for (const title of ['Kept', 'Plain']) assert.ok(mail.text?.includes(title), mail.text);
+    assert.doesNotMatch(String(mail.text), /Seen|Urgent|shared/);
+    assert.ok(mail.headers.get('list'), 'it can be ended by its link');
+    assert.equal((await emailOf(mia, 'Seen'))['reason'], 'read');
+    const { rows } = await database.query<{ reason: string }>(
+      `SELECT deliveries #>> '{email,reason}' AS reason FROM notifications.items WHERE user_id = $1 AND type = 'recordShared'`,
+      [deals.ids.mia],
+    );
+    assert.deepEqual(rows, [{ reason: 'recordHidden' }]);
+    // A process that is lost after the mail was handed over: another one takes the same mail, which is there.
+    await database.query(
+      `UPDATE notifications.items SET mail_at = now() WHERE user_id = $1 AND mail_id IS NOT NULL AND title IN ('Kept', 'Plain')`,
+      [deals.ids.mia],
+    );
+    assert.equal((await waits()).length, 2);
+    await until(async () => (await waits()).length === 0, 40);
+    await until(async () => (await emailOf(mia, 'Plain'))['state'] === 'sent', 40);
+    await notify(deals.ids.mia, 'Next week');
+    assert.ok((await waits()).every(({ days }) => days > 0.001));
+    assert.equal((await mailsTo('mia')).length, before + 2);
   });
 });
