@@ -68,6 +68,11 @@ export interface RecordName {
   readonly id: string;
 }
 
+export interface ReadableRecord extends RecordName {
+  /** As people know it; null: it has none, or the asker cannot read it. */
+  readonly name: string | null;
+}
+
 export interface UserAccess {
   metadataVersion: number;
   accessVersion: number;
@@ -234,13 +239,13 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
   'data.rows.settle': { params: { readonly key: string }; result: RowsWritten | null };
   /** Changes that events tell about, as far as `asker` can read them now, and what the asker may do as a whole. */
   'data.events.read': { params: EventRecordsQuestion; result: EventRecords };
-  /** Ids of those of the records that the user can see, or could when they were deleted. */
+  /** Those of the records that the user can see, or could when they were deleted. */
   'data.records.seen': {
     params: { tenantId: string; userId: string; records: readonly RecordName[] };
-    result: string[];
+    result: RecordName[];
   };
   /** Those of the records that `asker` can read now. */
-  'data.records.readable': { params: { asker: Asker; records: readonly RecordName[] }; result: RecordName[] };
+  'data.records.readable': { params: { asker: Asker; records: readonly RecordName[] }; result: ReadableRecord[] };
   /** The epoch of the tenant: another one after a restore, a move, or when another server took over. */
   'data.epochs.get': { params: { tenantId: string }; result: { epoch: string } };
   /**

@@ -73,7 +73,15 @@ const Notification = Type.Object(
     title: Type.String({ description: 'Plain text, in the language of the user.' }),
     body: Type.String({ description: 'Plain text; may be empty.' }),
     severity: SeveritySchema,
-    record: nullable(RecordReference),
+    record: nullable(
+      Type.Object(
+        {
+          ...RecordReference.properties,
+          name: nullable(Type.String({ description: 'null: it has none, or it is hidden.' })),
+        },
+        { title: 'NotificationRecord' },
+      ),
+    ),
     actor: nullable(Type.Object({ userId: uuid, agentRunId: nullable(uuid) }, { title: 'NotificationActor' })),
     actions: Type.Array(NotificationActionSchema, {
       description: 'Operations that the notification is an occasion for.',
@@ -146,7 +154,7 @@ const EXAMPLE = {
   title: 'Account assigned to you',
   body: 'Ada Lovelace made you the owner of a record.',
   severity: 'info' as const,
-  record: { objectApiName: 'Account', id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24' },
+  record: { objectApiName: 'Account', id: '0193d3a8-4c1e-7b62-9f0a-3d5c8e7a1b24', name: 'Acme GmbH' },
   actor: { userId: '0193d3a7-10aa-7c55-8b21-6d1f0e9a7c33', agentRunId: null },
   actions: [],
   status: 'unread' as const,
@@ -416,7 +424,6 @@ export const SERVICE = {
     'auth.mails.notify',
     'auth.mails.states',
     'data.records.readable',
-    'data.records.seen',
     'data.users.list',
     'metadata.tenants.list',
   ],

@@ -8,6 +8,7 @@ import type { Access } from '../../lib/access/types.ts';
 import { API_PREFIX } from '../../lib/addresses.ts';
 import type { RequestContext } from '../../lib/context.ts';
 import { ownEntry } from '../../lib/schema/lookup.ts';
+import { recordKey } from '../../lib/schema/record-key.ts';
 import { HIDDEN } from './approvals/hide.ts';
 import type { AgentDeps } from './deps.ts';
 
@@ -21,8 +22,9 @@ export async function sightOf(
   records: readonly RecordName[],
 ): Promise<Sees> {
   const asked = records.map(({ objectApiName, id }) => ({ objectApiName, id: id.toLowerCase() }));
-  const seen = new Set(asked.length === 0 ? [] : await deps.seenRecords({ tenantId, userId, records: asked }));
-  return ({ id }) => seen.has(id.toLowerCase());
+  const found = asked.length === 0 ? [] : await deps.seenRecords({ tenantId, userId, records: asked });
+  const seen = new Set(found.map(recordKey));
+  return ({ objectApiName, id }) => seen.has(recordKey({ objectApiName, id: id.toLowerCase() }));
 }
 
 const TEMPLATES: ReadonlyMap<string, readonly string[]> = new Map(

@@ -15,5 +15,4 @@ export interface NotificationsDeps {
   readonly mailStates: Asked<'auth.mails.states'>;
   readonly listUsers: Asked<'data.users.list'>;
   readonly readableRecords: Asked<'data.records.readable'>;
-  readonly seenRecords: Asked<'data.records.seen'>;
 }

@@ -28,7 +28,6 @@ export default async function notificationsService(platform: Platform): Promise<
     mailStates: (question) => call(broker, 'auth.mails.states', question),
     listUsers: (question) => call(broker, 'data.users.list', question),
     readableRecords: (question) => call(broker, 'data.records.readable', question),
-    seenRecords: (question) => call(broker, 'data.records.seen', question),
   };
   const mails = mailLoop(deps, platform);
   const answer =

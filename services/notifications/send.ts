@@ -1,9 +1,11 @@
 /** Notifications that users send. Source: docs/reference/notifications.md#sending. */
 import type { Handler } from '../../contracts/operations.ts';
 import { permissionDenied } from '../../lib/access/system-permission.ts';
+import { askerOf } from '../../lib/context.ts';
 import { PlatformError, type Violation, violation } from '../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import { textProblem } from '../../lib/schema/field-types/common.ts';
+import { recordKey } from '../../lib/schema/record-key.ts';
 import { mutate } from '../../mixins/mutation/mutate.ts';
 import { createItems, readRecipients } from './create.ts';
 import type { NotificationsDeps } from './deps.ts';
@@ -11,22 +13,16 @@ import { countSentSql } from './items.sql.ts';
 import { isPlatformType } from './texts/texts.ts';
 
 export const sendItems: Handler<'notifications.items.send', NotificationsDeps> = async (deps, request, call) => {
-  const { tenantId, userId, deniedObjects = [] } = request;
-  const { type, data, severity = 'info', record, dedupeKey = null } = call.body;
+  const { tenantId, userId } = request;
+  const { type, data, severity = 'info', dedupeKey = null } = call.body;
   const recipientIds = [...new Set(call.body.recipients.map((id) => id.toLowerCase()))];
-  const [users, seen] = await Promise.all([
+  const record = call.body.record ? { ...call.body.record, id: call.body.record.id.toLowerCase() } : null;
+  const recipients = recipientIds.map((id) => ({ objectApiName: 'User', id }));
+  const [users, read] = await Promise.all([
     readRecipients(deps, tenantId, [userId, ...recipientIds]),
-    deps.seenRecords({
-      tenantId,
-      userId,
-      records: [
-        ...recipientIds.map((id) => ({ objectApiName: 'User', id })),
-        ...(record && !deniedObjects.includes(record.objectApiName)
-          ? [{ ...record, id: record.id.toLowerCase() }]
-          : []),
-      ],
-    }),
+    deps.readableRecords({ asker: askerOf(request), records: record ? [...recipients, record] : recipients }),
   ]);
+  const readable = new Set(read.map(recordKey));
   if (!users.get(userId)?.systemPermissions.includes('sendNotifications')) throw permissionDenied('sendNotifications');
   const invalid: Violation[] = [];
   if (isPlatformType(type))
@@ -36,11 +32,9 @@ export const sendItems: Handler<'notifications.items.send', NotificationsDeps> =
     if (unfit !== null) invalid.push(violation(`/data/${name}`, 'FIELD_FORMAT_INVALID', `The text ${unfit}`));
   }
   for (const [n, id] of call.body.recipients.entries())
-    if (!seen.includes(id.toLowerCase()) || !users.has(id.toLowerCase()))
+    if (!readable.has(recordKey({ objectApiName: 'User', id: id.toLowerCase() })) || !users.has(id.toLowerCase()))
       invalid.push(violation(`/recipients/${n}`, 'REFERENCE_NOT_FOUND', 'There is no such user whom you can see.'));
-  // A recipient was seen as a user, which is not the record of another object.
-  const isOther = record && record.objectApiName !== 'User' && recipientIds.includes(record.id.toLowerCase());
-  if (record && (isOther || !seen.includes(record.id.toLowerCase())))
+  if (record && !readable.has(recordKey(record)))
     invalid.push(violation('/record', 'REFERENCE_NOT_FOUND', 'There is no such record that you can read.'));
   if (invalid.length > 0)
     throw new PlatformError('VALIDATION_FAILED', 'The notification was not sent.', { errors: invalid });
@@ -57,7 +51,7 @@ export const sendItems: Handler<'notifications.items.send', NotificationsDeps> =
         recipientIds,
         data: { title: data.title, body: data.body ?? '' },
         severity,
-        record: record ? { objectApiName: record.objectApiName, id: record.id.toLowerCase() } : null,
+        record,
         actor: { userId, agentRunId: request.agentRunId },
         dedupeKey,
       };

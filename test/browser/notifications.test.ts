@@ -76,12 +76,17 @@ describe('the page of notifications in Chromium', function () {
     assert.match(await page.innerText('.empty'), /You have no notifications\s+You are notified when/);
     await bell(page, 'Notifications');
     await picture(visitor, 'empty');
+    const account = await ada.post('/data/Account', { name: `Acme ${HOSTILE}` });
     await notify('First');
-    await notify(`Count ${HOSTILE}`, { severity: 'critical' }, `Until Friday.\n${HOSTILE}`);
+    const record = { objectApiName: 'Account', id: account.body.id };
+    await notify(`Count ${HOSTILE}`, { severity: 'critical', record }, `Until Friday.\n${HOSTILE}`);
     await page.reload();
     await page.waitForSelector('.notifications');
     assert.deepEqual(await titles(page), [`Count ${HOSTILE}`, 'First']);
-    assert.match(await entry(page, 'Count').innerText(), /^Unread\s+Critical[\s\S]*Until Friday\.\n<img/);
+    assert.match(
+      await entry(page, 'Count').innerText(),
+      /^Unread\s+Critical[\s\S]*Acme <img[\s\S]*Until Friday\.\n<img/,
+    );
     assert.equal(await page.locator('main img').count(), 0);
     await bell(page, 'Notifications, 2 unread');
     assert.deepEqual([complaints, strangers], [[], []]);

@@ -1,17 +1,16 @@
 /**
- * Who sees an event: its organizer and the users who attend, all of it; those who can read its record, too, but of a private
- * one only when it is. Its organizer alone changes it.
+ * Who sees an event: its organizer and the users who attend, all of it, but its record only when they can read that; those who
+ * can read its record, too, but of a private one only when it is. Its organizer alone changes it.
  */
+import type { RecordName } from '../../../contracts/data.ts';
 import { askerOf, type RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
+import { recordKey } from '../../../lib/schema/record-key.ts';
 import type { CalendarDeps } from '../deps.ts';
 import { readCompact } from '../recurrence/rule.ts';
 import { localOf } from '../recurrence/times.ts';
-import { asItself, type EventRow, type Instance, instanceAt, type Override } from './event.ts';
+import { asItself, type EventRow, type Instance, instanceAt, type Override, type Sight } from './event.ts';
 import { eventSql, overridesSql } from './events.sql.ts';
-
-/** `reader`: of private ones, and of private instances, nothing but when. */
-type Sight = 'full' | 'reader';
 
 export const eventNotFound = (): PlatformError =>
   new PlatformError('EVENT_NOT_FOUND', 'The event does not exist, or you have no access to it.');
@@ -30,25 +29,24 @@ export async function sightOf(
   request: RequestContext,
   events: readonly EventRow[],
 ): Promise<ReadonlyMap<string, Sight>> {
-  const others = events.filter((event) => !takesPart(event, request.userId));
-  const records = others.flatMap(({ objectApiName, recordId }) =>
-    objectApiName !== null && recordId !== null ? [{ objectApiName, id: recordId }] : [],
-  );
-  const asked = [...new Map(records.map((one) => [nameOf(one), one])).values()];
+  const records = events.flatMap((event) => recordOf(event) ?? []);
+  const asked = [...new Map(records.map((one) => [recordKey(one), one])).values()];
   const read = asked.length > 0 ? await deps.readable({ asker: askerOf(request), records: asked }) : [];
-  const readable = new Set(read.map(nameOf));
+  const readable = new Set(read.map(recordKey));
   return new Map(
     events.flatMap((event): [string, Sight][] => {
-      if (takesPart(event, request.userId)) return [[event.eventId, 'full']];
-      const { objectApiName, recordId } = event;
-      if (objectApiName === null || recordId === null || !readable.has(nameOf({ objectApiName, id: recordId })))
-        return [];
-      return [[event.eventId, 'reader']];
+      const record = recordOf(event);
+      const sight = {
+        isPart: takesPart(event, request.userId),
+        readsRecord: record !== null && readable.has(recordKey(record)),
+      };
+      return sight.isPart || sight.readsRecord ? [[event.eventId, sight]] : [];
     }),
   );
 }
 
-const nameOf = ({ objectApiName, id }: { objectApiName: string; id: string }): string => `${objectApiName} ${id}`;
+const recordOf = ({ objectApiName, recordId }: EventRow): RecordName | null =>
+  objectApiName === null || recordId === null ? null : { objectApiName, id: recordId };
 
 /** Refuses a record that the caller cannot read. */
 export async function requireRecord(
@@ -78,7 +76,7 @@ export function nameIn(id: string): EventName {
   return { eventId: eventId.toLowerCase(), original: localOf(wall) };
 }
 
-interface SeenEvent {
+export interface SeenEvent {
   readonly event: EventRow;
   readonly instance: Instance;
   readonly sight: Sight;

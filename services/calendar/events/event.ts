@@ -176,15 +176,23 @@ const moment = (local: string, timezone: string | null): Moment =>
 const instanceId = ({ eventId, startTimezone }: EventRow, original: string): string =>
   `${eventId}_${compactOf(wallOf(original), startTimezone === null)}`;
 
-/** The event as callers read it. `sight`: a `reader` sees of what is private nothing but when. */
+/** How much of an event a caller sees. */
+export interface Sight {
+  /** false: of private ones, and of private instances, nothing but when. */
+  readonly isPart: boolean;
+  /** false: they cannot read the record that it is on, if there is one. */
+  readonly readsRecord: boolean;
+}
+
+/** The event as callers read it. */
 export function present(
   event: EventRow,
   { original, override, times }: Instance,
-  sight: 'full' | 'reader',
+  { isPart, readsRecord }: Sight,
 ): CalendarEvent {
   const { recurrence, startTimezone } = event;
   const content = { ...event.content, ...override?.patch };
-  const full = sight === 'full' || content.visibility !== 'private';
+  const full = isPart || content.visibility !== 'private';
   const anchor = { wall: wallOf(event.startLocal), timezone: startTimezone };
   return {
     eventId: original === null ? event.eventId : instanceId(event, original),
@@ -213,7 +221,7 @@ export function present(
       : [],
     reminders: full ? content.reminders : [],
     record:
-      full && event.objectApiName !== null && event.recordId !== null
+      full && readsRecord && event.objectApiName !== null && event.recordId !== null
         ? { objectApiName: event.objectApiName, id: event.recordId }
         : null,
     sequence: event.sequence,

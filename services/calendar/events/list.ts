@@ -214,7 +214,10 @@ async function expanded(
   const rest = sorted.filter(({ text }) => text > last);
   const page = rest.slice(0, take);
   return {
-    records: page.map(({ event, instance }) => present(event, instance, sight.get(event.eventId) ?? 'reader')),
+    records: page.flatMap(({ event, instance }) => {
+      const seen = sight.get(event.eventId);
+      return seen ? [present(event, instance, seen)] : [];
+    }),
     next: rest.length > take ? (page.at(-1)?.key ?? null) : null,
   };
 }

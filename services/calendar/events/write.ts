@@ -14,7 +14,7 @@ import { etagOf, requireVersion } from '../../../mixins/mutation/version.ts';
 import type { CalendarDeps } from '../deps.ts';
 import { bounded, moved, type Recurrence, remaining, timesOf, truncated } from '../recurrence/rule.ts';
 import { localOf, wallOf } from '../recurrence/times.ts';
-import { eventNotFound, nameIn, peopleOf, requireRecord, takesPart, visibleEvent } from './access.ts';
+import { eventNotFound, nameIn, peopleOf, requireRecord, type SeenEvent, takesPart, visibleEvent } from './access.ts';
 import {
   asItself,
   type EventRow,
@@ -50,10 +50,13 @@ const change = (
   work: (unit: Unit) => Promise<OperationReply>,
 ): Promise<OperationReply> => mutate(database, request, call, { role: { service: 'calendar' }, work });
 
-const shown = (event: EventRow, instance: Instance): OperationReply => ({
+/** To one who takes part. `readable`: the record that they were seen to be able to read. */
+const shown = (event: EventRow, instance: Instance, readable: string | null): OperationReply => ({
   headers: { ETag: etagOf(event) },
-  body: present(event, instance, 'full'),
+  body: present(event, instance, { isPart: true, readsRecord: event.recordId === readable }),
 });
+
+const readableRecord = ({ event, sight }: SeenEvent): string | null => (sight.readsRecord ? event.recordId : null);
 
 export const createEvent: Handler<'calendar.events.create', CalendarDeps> = async (deps, request, call) => {
   const { userId } = request;
@@ -88,7 +91,7 @@ export const createEvent: Handler<'calendar.events.create', CalendarDeps> = asyn
     const invitations = new Invitations(unit, organizer);
     await invitations.changed(null, event, [], false);
     note(unit, 'created', [event], { properties: Object.keys(body), ...mailsOf(invitations) });
-    const reply = shown(event, asItself(event));
+    const reply = shown(event, asItself(event), event.recordId);
     return {
       ...reply,
       status: 201,
@@ -198,16 +201,17 @@ const scopeInvalid = (): PlatformError => {
   });
 };
 
-async function requireOrganizer(deps: CalendarDeps, request: RequestContext, id: string): Promise<EventRow> {
-  const { event } = await visibleEvent(deps, request, id);
-  if (event.calendarId !== request.userId)
+async function requireOrganizer(deps: CalendarDeps, request: RequestContext, id: string): Promise<SeenEvent> {
+  const seen = await visibleEvent(deps, request, id);
+  if (seen.event.calendarId !== request.userId)
     throw new PlatformError('RECORD_ACCESS_DENIED', 'The organizer alone changes an event.');
-  return event;
+  return seen;
 }
 
 export const updateEvent: Handler<'calendar.events.update', CalendarDeps> = async (deps, request, call) => {
   const { body, path, query, headers } = call;
-  const { attendees } = await requireOrganizer(deps, request, path.eventId);
+  const seen = await requireOrganizer(deps, request, path.eventId);
+  const { attendees } = seen.event;
   const problems = new Problems();
   const times = readTimes(body, problems);
   await checkPeople(deps, request, body, problems);
@@ -230,7 +234,7 @@ export const updateEvent: Handler<'calendar.events.update', CalendarDeps> = asyn
       properties: Object.keys(body),
       ...mailsOf(invitations),
     });
-    return shown(event, instance);
+    return shown(event, instance, body.record ? event.recordId : readableRecord(seen));
   });
 };
 
@@ -441,7 +445,9 @@ async function endBefore(
 
 export const deleteEvent: Handler<'calendar.events.delete', CalendarDeps> = async (deps, request, call) => {
   const { path, query, headers } = call;
-  const { attendees } = await requireOrganizer(deps, request, path.eventId);
+  const {
+    event: { attendees },
+  } = await requireOrganizer(deps, request, path.eventId);
   const organizer = await organizerOf(deps, request, attendees);
   return change(deps, request, call, async (unit) => {
     const { event, original, scope } = await target(unit, path.eventId, headers.ifMatch, query.scope);
@@ -499,8 +505,8 @@ async function leaveOut(unit: Unit, event: EventRow, original: string, invitatio
 export const respondToEvent: Handler<'calendar.events.respond', CalendarDeps> = async (deps, request, call) => {
   const { userId, tenantId } = request;
   const { path, body } = call;
-  const { event: seen } = await visibleEvent(deps, request, path.eventId);
-  if (seen.calendarId === userId || !takesPart(seen, userId)) throw notInvited();
+  const seen = await visibleEvent(deps, request, path.eventId);
+  if (seen.event.calendarId === userId || !takesPart(seen.event, userId)) throw notInvited();
   const { eventId, original } = nameIn(path.eventId);
   return change(deps, request, call, async (unit) => {
     const event = await unit.tx.first<EventRow>(eventSql(tenantId, eventId, true));
@@ -526,7 +532,7 @@ export const respondToEvent: Handler<'calendar.events.respond', CalendarDeps> = 
     };
     const outcome = await answer();
     note(unit, 'updated', [event], { originalStart: original, response: { userId, response } });
-    return { ...shown(outcome.event, outcome.instance), status: 201 };
+    return { ...shown(outcome.event, outcome.instance, readableRecord(seen)), status: 201 };
   });
 };
 

@@ -2,12 +2,11 @@
 import type { Database } from '../../../mixins/database/database.ts';
 import type { DataHandlers, Handlers } from '../handlers.ts';
 import type { Tenants } from '../tenants.ts';
-import { filesOfRecord, readableRecords, referencedFiles, seenFiles } from './files.ts';
+import { filesOfRecord, referencedFiles, seenFiles } from './files.ts';
 
 export const fileActions = ({ ask }: Handlers, database: Database, tenants: Tenants) =>
   ({
     'files.seen': ask('data.files.seen', seenFiles),
-    'records.readable': ask('data.records.readable', readableRecords),
     'files.ofRecord': ask('data.files.ofRecord', filesOfRecord),
     'files.referenced': (ctx) => referencedFiles(database, tenants, ctx.params),
   }) satisfies Partial<DataHandlers>;

@@ -1,5 +1,5 @@
 /** Answers questions of the service files: who can read a record can read its files. Source: docs/reference/files.md. */
-import type { DataActions, RecordName } from '../../../contracts/data.ts';
+import type { DataActions } from '../../../contracts/data.ts';
 import type { FileQuestion, FileRecord } from '../../../contracts/files.ts';
 import type { Asker } from '../../../lib/context.ts';
 import type { Database } from '../../../mixins/database/database.ts';
@@ -14,9 +14,6 @@ import {
   type SeenFileRow,
   seenFilesSql,
 } from './files.sql.ts';
-
-/** An id that no file has. */
-const NO_FILE = '00000000-0000-0000-0000-000000000000';
 
 /** The records through which the user reads files, out of the rows of seenFilesSql. */
 export const recordsOf = (rows: readonly SeenFileRow[]): FileRecord[] =>
@@ -38,18 +35,6 @@ export const seenFiles = (
     checkedRow(view, rows);
     return recordsOf(rows);
   });
-
-/** Those of the records that the user can read: one file is attached to all of them. */
-export async function readableRecords(
-  deps: ReadDeps,
-  asker: Asker,
-  { records }: DataActions['data.records.readable']['params'],
-): Promise<RecordName[]> {
-  if (records.length === 0) return [];
-  const attached = records.map(({ objectApiName, id }) => ({ objectApiName, recordId: id }));
-  const seen = await seenFiles(deps, asker, { asker, files: [{ fileId: NO_FILE, records: attached }] });
-  return seen.map(({ objectApiName, recordId }) => ({ objectApiName, id: recordId }));
-}
 
 /** Ids of the files in fields of a record that the user can read. Throws RECORD_NOT_FOUND, OBJECT_NOT_FOUND. */
 export const filesOfRecord = (

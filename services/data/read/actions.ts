@@ -4,6 +4,7 @@ import { aggregateRecords } from './aggregate.ts';
 import { catalogOf } from './catalog.ts';
 import { describeColumns } from './columns.ts';
 import { describe, getSchema, listObjects } from './objects.ts';
+import { readableRecords } from './readable.ts';
 import { getRecord, listRecords, queryRecords, readRows } from './records.ts';
 
 export const readActions = ({ read, ask }: Handlers) => ({
@@ -14,6 +15,7 @@ export const readActions = ({ read, ask }: Handlers) => ({
   'records.query': read(queryRecords),
   'records.get': read(getRecord),
   'records.aggregate': ask('data.records.aggregate', aggregateRecords),
+  'records.readable': ask('data.records.readable', readableRecords),
   'objects.catalog': ask('data.objects.catalog', catalogOf),
   'rows.describe': ask('data.rows.describe', describeColumns),
   'rows.read': ask('data.rows.read', readRows),

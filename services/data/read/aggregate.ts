@@ -26,9 +26,7 @@ import { CURSOR_MESSAGES, cursorError } from '../../../lib/query/cursor.ts';
 import { type ListIdentity, openListCursor, sealListCursor } from '../../../lib/query/list-cursor.ts';
 import type { AggregatePlan, Constrained, Dimension, Measure } from '../../../lib/query/types.ts';
 import { isReference } from '../../../lib/schema/field-types/registry.ts';
-import { requireField } from '../../../lib/schema/lookup.ts';
 import type { FieldMeta } from '../../../lib/schema/snapshot.ts';
-import { isUserObject } from '../../../lib/schema/user-object.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { type Seal, sealFor } from '../../../lib/values/sealed.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
@@ -37,6 +35,7 @@ import { visibleObject } from '../object-access.ts';
 import { assertFresh } from '../tenants.ts';
 import { timezoneOf, type View } from '../view.ts';
 import type { ReadDeps } from './read.ts';
+import { namingField } from './readable.ts';
 
 /** Answers a user's query; never tells more than a list of the same records. */
 export function aggregateRecords(
@@ -116,10 +115,8 @@ function namedBy({ field }: Dimension, access: Access, { deniedObjects = [] }: A
     if (deniedObjects.includes(apiName)) return [];
     const target = Object.hasOwn(access.objects, apiName) ? access.objects[apiName] : undefined;
     if (!target) return [];
-    const { object, fields } = target;
-    const name = isUserObject(object) ? 'displayName' : object.nameField;
-    if (!fields[name]?.read) return [];
-    return [{ object, name: requireField(object, name), sharing: reach(access, apiName, 'read') }];
+    const name = namingField(target);
+    return name ? [{ object: target.object, name, sharing: reach(access, apiName, 'read') }] : [];
   });
 }
 

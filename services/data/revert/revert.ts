@@ -13,6 +13,7 @@ import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import type { OperationReply } from '../../../lib/operation.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
+import { recordKey } from '../../../lib/schema/record-key.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
@@ -20,7 +21,7 @@ import { failKeySql } from '../../../mixins/mutation/key.sql.ts';
 import { answerOf, findKey, type IdempotencyKey, idempotencyKey } from '../../../mixins/mutation/key.ts';
 import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import { requireApi } from '../object-access.ts';
-import { visibleIds } from '../trail/of-requests.ts';
+import { visibleRecords } from '../trail/of-requests.ts';
 import type { View } from '../view.ts';
 import type { MutationDeps } from '../write/write.ts';
 import { compensate, type Outcome, type Revert } from './compensate.ts';
@@ -236,14 +237,15 @@ function changesOf({ deps, request, key, agentRunId }: Revert): Promise<Changes>
     );
     if (records.length > max)
       throw new PlatformError('TOO_MANY_ITEMS', `The run has changed more than ${max} records.`, { details: { max } });
-    const seen = await visibleIds(platform.database, view, [...records, ...shared]);
+    const visible = await visibleRecords(platform.database, view, [...records, ...shared]);
+    const seen = new Set(visible.map(recordKey));
     return {
       items: records.map((record) => {
-        const visible = seen.has(record.id);
+        const isSeen = seen.has(recordKey(record));
         const { noted, settled } = record;
-        return { record, visible, outcome: knownOutcome(record, visible), noted, settled };
+        return { record, visible: isSeen, outcome: knownOutcome(record, isSeen), noted, settled };
       }),
-      shared: shared.filter(({ id }) => seen.has(id)),
+      shared: shared.filter((record) => seen.has(recordKey(record))),
     };
   });
 }

@@ -1,4 +1,5 @@
 /** The statements that find what requests of an agent run have changed, and what of it a user can see. */
+import type { RecordName } from '../../../contracts/data.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import type { ObjectMeta } from '../../../lib/schema/snapshot.ts';
 import { literal } from '../../../lib/values/sql-text.ts';
@@ -33,7 +34,7 @@ export function changedStatement(schema: string, agentRunId: string, requestIds:
 }
 
 /** There is at least one row; its id is null when the user can see none of the records. */
-export type SeenRow = Versions & { readonly id: string | null };
+export type SeenRow = Versions & (RecordName | { readonly objectApiName: null; readonly id: null });
 
 /** Those of the records that the user can see, or could see when they were deleted. */
 export function seenStatement(
@@ -43,14 +44,15 @@ export function seenStatement(
   const sql = new Sql();
   const schema = schemaOf(view.tenantId);
   const seen = records.flatMap(({ object, ids }) => {
+    const name = literal(object.apiName);
     const bound = sql.bind(ids, 'uuid[]');
     const visible = reachSql(view, sql, object.apiName, 'read', 't');
     return [
-      `SELECT t."id" FROM ${table(schema, object.apiName)} t WHERE t."id" = ANY(${bound}) AND ${visible}`,
-      `SELECT bin.record_id FROM ${schema}._recycle_bin bin, LATERAL ${formerRow(schema, object, 'bin.record')} t
-        WHERE bin.object = ${literal(object.apiName)} AND bin.record_id = ANY(${bound}) AND ${visible}`,
+      `SELECT ${name} AS object, t."id" FROM ${table(schema, object.apiName)} t WHERE t."id" = ANY(${bound}) AND ${visible}`,
+      `SELECT ${name}, bin.record_id FROM ${schema}._recycle_bin bin, LATERAL ${formerRow(schema, object, 'bin.record')} t
+        WHERE bin.object = ${name} AND bin.record_id = ANY(${bound}) AND ${visible}`,
     ];
   });
-  return sql.statement(`SELECT ${VERSION_COLUMNS}, seen.id
+  return sql.statement(`SELECT ${VERSION_COLUMNS}, seen.object AS "objectApiName", seen.id
     FROM ${schema}._state state LEFT JOIN (${seen.join('\nUNION ALL ')}) seen ON true`);
 }

@@ -4,6 +4,7 @@
  */
 import type { DataActions, RecordName } from '../../../contracts/data.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
+import { recordKey } from '../../../lib/schema/record-key.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { checkedRow } from '../read/versions.ts';
@@ -24,8 +25,8 @@ export async function recordsOfRequests(
   );
   if (changed.length === 0) return {};
   return tenants.withView(tenantId, userId, async (view) => {
-    const seen = await visibleIds(database, view, changed);
-    const shown = changed.filter(({ id }) => seen.has(id));
+    const seen = new Set((await visibleRecords(database, view, changed)).map(recordKey));
+    const shown = changed.filter((record) => seen.has(recordKey(record)));
     return Object.fromEntries(
       [...Map.groupBy(shown, ({ requestId }) => requestId)].map(([requestId, rows]) => [
         requestId,
@@ -39,24 +40,24 @@ export async function seenRecords(
   database: Database,
   tenants: Tenants,
   { tenantId, userId, records }: DataActions['data.records.seen']['params'],
-): Promise<string[]> {
+): Promise<RecordName[]> {
   const named = records.filter(({ id }) => isUuid(id));
   if (named.length === 0) return [];
-  return tenants.withView(tenantId, userId, async (view) => [...(await visibleIds(database, view, named))]);
+  return tenants.withView(tenantId, userId, (view) => visibleRecords(database, view, named));
 }
 
-/** Ids of the records that the user can see, or could when they were deleted. */
-export async function visibleIds(
+/** Those of the records that the user can see, or could when they were deleted. */
+export async function visibleRecords(
   database: Database,
   view: View,
   records: readonly RecordName[],
-): Promise<ReadonlySet<string>> {
+): Promise<RecordName[]> {
   const named = [...Map.groupBy(records, ({ objectApiName }) => objectApiName)].flatMap(([apiName, ofObject]) => {
     const access = ownEntry(view.access.objects, apiName);
     return access ? [{ object: access.object, ids: [...new Set(ofObject.map(({ id }) => id))] }] : [];
   });
-  if (named.length === 0) return new Set();
+  if (named.length === 0) return [];
   const rows = await database.tenant(view.tenantId, (tx) => tx.all<SeenRow>(seenStatement(view, named)));
   checkedRow(view, rows);
-  return new Set(rows.flatMap(({ id }) => id ?? []));
+  return rows.flatMap(({ objectApiName, id }) => (id === null ? [] : [{ objectApiName, id }]));
 }

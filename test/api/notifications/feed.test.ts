@@ -120,11 +120,11 @@ describe('notifications over HTTP', () => {
     const record = { objectApiName: 'Deal__c', id };
     await notify({ type: 'About', data: { title: 'Look' }, recipients: [deals.ids.sam, deals.ids.sue], record });
     const recordOf = async (who: Api) => (await who.get('/notifications?type=About')).body.records[0].record;
-    assert.deepEqual(await recordOf(sam), record);
+    assert.deepEqual(await recordOf(sam), { ...record, name: 'Deal' });
     assert.equal(await recordOf(sue), null);
     const share = { principalType: 'user', principalId: deals.ids.sue, access: 'read' };
     const { shareId } = (await sam.post(`/data/Deal__c/${id}/shares`, share)).body;
-    assert.deepEqual(await recordOf(sue), record);
+    assert.deepEqual(await recordOf(sue), { ...record, name: 'Deal' });
     await sam.delete(`/data/Deal__c/${id}/shares/${shareId}`);
     assert.equal(await recordOf(sue), null);
   });

@@ -19,7 +19,8 @@ const ACTION = {
       { verb: 'sendNotification', type: 'HelpAsked', to: 'actor' },
     ],
   }),
-  'permissionSets/Tell.yaml': 'type: PermissionSet\napiName: Tell\nlabel: Tell\nactions:\n  - Deal__c.Tell\n',
+  'permissionSets/Tell.yaml':
+    'type: PermissionSet\napiName: Tell\nlabel: Tell\nactions:\n  - Deal__c.Tell\n',
 };
 
 describe('notifications arise', function () {
@@ -68,7 +69,7 @@ describe('notifications arise', function () {
     assert.equal((await sam.post(`/data/Deal__c/${id}/shares`, share)).status, 201);
     const [shared] = await told(sue, 'recordShared');
     assert.match(shared.title, /wurde mit Ihnen geteilt$/);
-    assert.deepEqual(shared.record, { objectApiName: 'Deal__c', id });
+    assert.deepEqual(shared.record, { objectApiName: 'Deal__c', id, name: 'Deal' });
     assert.equal(shared.actor.userId, deals.ids.sam);
     const etag = deal.headers.get('etag')!;
     const given = await sam.patch(`/data/Deal__c/${id}`, { ownerId: deals.ids.mia }, { etag });
@@ -103,7 +104,7 @@ describe('notifications arise', function () {
     );
     const [wanted] = await told(sam, 'HelpWanted');
     assert.match(wanted.title, /: Ask for help$/);
-    assert.deepEqual(wanted.record, { objectApiName: 'Deal__c', id });
+    assert.deepEqual(wanted.record, { objectApiName: 'Deal__c', id, name: 'Deal' });
     await told(sam, 'HelpAsked');
     const refused = await sam.post(`/data/Deal__c/${id}/transitions/Tell`, {}, { etag });
     assert.equal(refused.status, 412);

@@ -174,7 +174,7 @@ function entry(notification, { tab, place }) {
   const said = element('div', { class: 'said' });
   /** @param {Notification} now */
   const draw = (now) => {
-    const { title, body, severity, actions, status, createdAt } = now;
+    const { title, body, severity, record, actions, status, createdAt } = now;
     const gone = (status === 'archived') !== (tab.status === 'archived');
     item.classList.toggle('unread', status === 'unread');
     item.classList.toggle('gone', gone);
@@ -198,6 +198,7 @@ function entry(notification, { tab, place }) {
         element('time', { datetime: createdAt }, moment(createdAt, place)),
       ),
       element('h2', { id: heading, dir: 'auto' }, title),
+      ...(record?.name && !gone ? [element('p', { class: 'about', dir: 'auto' }, record.name)] : []),
       ...(body && !gone ? [element('p', { class: 'body', dir: 'auto' }, body)] : []),
       said,
       element(

@@ -8,6 +8,8 @@ export interface Notification {
   /** May be empty. */
   body: string;
   severity: 'info' | 'warning' | 'critical';
+  /** null: the user cannot read it, or there is none. */
+  record: { name: string | null } | null;
   actions: { label: string; operationId: string; params: Record<string, string> }[];
   status: Status;
   createdAt: string;
