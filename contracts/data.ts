@@ -246,6 +246,20 @@ export interface DataActions extends ActionsOf<typeof DATA_OPERATIONS>, ScimActi
   };
   /** Those of the records that `asker` can read now. */
   'data.records.readable': { params: { asker: Asker; records: readonly RecordName[] }; result: ReadableRecord[] };
+  /**
+   * What a notification template of the record's object says to the user, with the values that they can read at this moment.
+   * `actor`: display name. null: there is no such template any more, or its title is empty.
+   */
+  'data.templates.fill': {
+    params: {
+      tenantId: string;
+      userId: string;
+      record: RecordName;
+      template: string;
+      actor: string | null;
+    };
+    result: { title: string; body: string } | null;
+  };
   /** The epoch of the tenant: another one after a restore, a move, or when another server took over. */
   'data.epochs.get': { params: { tenantId: string }; result: { epoch: string } };
   /**
@@ -377,6 +391,7 @@ export const SERVICE = {
     'data.rows.settle',
     'data.rows.write',
     'data.scim.handle',
+    'data.templates.fill',
     'data.trail.ofRequests',
     'data.users.access',
     'data.users.find',

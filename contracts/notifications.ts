@@ -424,6 +424,7 @@ export const SERVICE = {
     'auth.mails.notify',
     'auth.mails.states',
     'data.records.readable',
+    'data.templates.fill',
     'data.users.list',
     'metadata.tenants.list',
   ],

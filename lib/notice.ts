@@ -9,6 +9,8 @@ export interface Notice {
   readonly type: string;
   readonly recipientIds: readonly string[];
   readonly data: Readonly<Record<string, string | number>>;
+  /** Of the object of `record`: texts follow from it, with values that the recipient can read when they are made. */
+  readonly template?: string | null;
   readonly severity?: Severity;
   readonly record?: { readonly objectApiName: string; readonly id: string } | null;
   readonly actor?: { readonly userId: string; readonly agentRunId: string | null } | null;

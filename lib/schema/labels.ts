@@ -76,7 +76,7 @@ const languagesOf = memoize(({ tenant, translations }: Snapshot) => {
 });
 
 /** A range, and what it falls back to (RFC 4647, 3.4): `zh-hant-cn`, `zh-hant`, `zh`. */
-function tagsFor(range: string): string[] {
+export function tagsFor(range: string): string[] {
   const subtags = range.split('-');
   return subtags
     .map((_, at) => subtags.slice(0, subtags.length - at))

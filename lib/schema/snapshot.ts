@@ -22,6 +22,7 @@ export const COMPONENT_PATHS = {
   ValidationRule: 'objects/{object}/validationRules/{apiName}.yaml',
   DuplicateRule: 'objects/{object}/duplicateRules/{apiName}.yaml',
   SharingRule: 'objects/{object}/sharingRules/{apiName}.yaml',
+  NotificationTemplate: 'objects/{object}/notificationTemplates/{apiName}.yaml',
   StateModel: 'objects/{object}/stateModels/{apiName}.yaml',
   CustomAction: 'objects/{object}/actions/{apiName}.yaml',
   Role: 'roles/{apiName}.yaml',
@@ -161,6 +162,8 @@ export type EffectMeta =
       readonly type: string;
       /** `owner`, `actor`, or a field that refers to a user. */
       readonly to: string;
+      /** Name of a template of the object; absent: none. */
+      readonly template?: string;
     }
   | { readonly verb: 'emitEvent'; readonly type: string; readonly data: Readonly<Record<string, string>> };
 
@@ -212,6 +215,12 @@ export interface DuplicateRuleMeta {
   /** Least weighted mean of the similarities, in (0, 1]. */
   readonly threshold: number;
   readonly match: readonly { readonly field: string; readonly method: MatchMethod; readonly weight: number }[];
+}
+
+/** What notifications of transitions and actions say. */
+export interface NotificationTemplateMeta {
+  /** By BCP 47 tag; with placeholders (lib/notification-template.ts). */
+  readonly texts: Readonly<Record<string, { readonly title: string; readonly body: string }>>;
 }
 
 export interface RecordTypeMeta {
@@ -504,6 +513,8 @@ export interface Snapshot {
   readonly agentPolicies: Readonly<Record<string, AgentPolicyMeta>>;
   /** By object; of those that have any. */
   readonly screens: Readonly<Record<string, ScreensMeta>>;
+  /** By `<Object>.<Template>`. */
+  readonly notificationTemplates: Readonly<Record<string, NotificationTemplateMeta>>;
   /** Labels by language and by what has them (lib/schema/labels.ts). */
   readonly translations: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** null: as the deployment decides. */
@@ -521,6 +532,7 @@ export const NO_CONFIGURATION = {
   identityProviders: {},
   agentPolicies: {},
   screens: {},
+  notificationTemplates: {},
   translations: {},
   secondFactor: null,
 } satisfies Omit<Snapshot, 'tenant' | 'version'>;

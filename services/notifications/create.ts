@@ -13,6 +13,7 @@ import type { NotificationsDeps } from './deps.ts';
 import { insertItemsSql, type NewItem, trimSql } from './items.sql.ts';
 import { mailTime } from './mail-time.ts';
 import { NO_SETTINGS, type Settings, type SettingsRow, settingsSql } from './settings.sql.ts';
+import type { NotificationText } from './texts/language.ts';
 import { actionIn, textOf } from './texts/texts.ts';
 
 /** Active users by id. */
@@ -36,16 +37,40 @@ function mailOf(type: string, { email }: Channels, { mails }: Settings): NewItem
   return mails ? { state: 'queued', reason: null } : { state: 'suppressed', reason: 'unsubscribed' };
 }
 
+/** Texts by recipient, of a notice that names a template; others follow from its type. */
+export type Texts = ReadonlyMap<string, NotificationText>;
+
+export async function readTexts(
+  { fillTemplate }: NotificationsDeps,
+  tenantId: string,
+  notice: Notice,
+  users: Users,
+): Promise<Texts> {
+  const { template = null, record = null, recipientIds } = notice;
+  const texts = new Map<string, NotificationText>();
+  if (template === null || record === null) return texts;
+  const name = actorName(notice, users);
+  for (const userId of new Set(recipientIds))
+    if (users.has(userId)) {
+      const text = await fillTemplate({ tenantId, userId, record, template, actor: name });
+      if (text) texts.set(userId, text);
+    }
+  return texts;
+}
+
+const actorName = ({ actor = null }: Notice, users: Users): string | null =>
+  (actor && users.get(actor.userId)?.displayName) ?? null;
+
 /** Answers how many were made. `users`: the recipients, and the actor; those that are missing get none. */
 export async function createItems(
   tx: Tx,
   tenantId: string,
-  notice: Notice,
+  { notice, texts }: { readonly notice: Notice; readonly texts: Texts },
   users: Users,
   emit: Unit['emit'],
 ): Promise<number> {
   const { type, severity = 'info', record = null, actor = null, action = null, dedupeKey = null } = notice;
-  const actorName = (actor && users.get(actor.userId)?.displayName) ?? null;
+  const name = actorName(notice, users);
   const userIds = notice.recipientIds.filter((userId) => users.has(userId));
   const rows = await tx.all<SettingsRow>(settingsSql(tenantId, userIds));
   const chosen = new Map(rows.map((row) => [row.userId, row]));
@@ -62,7 +87,7 @@ export async function createItems(
         userId,
         type,
         severity,
-        ...textOf(notice, user.locale, actorName),
+        ...(texts.get(userId) ?? textOf(notice, user.locale, name)),
         objectApiName: record?.objectApiName ?? null,
         recordId: record?.id ?? null,
         actorId: actor?.userId ?? null,

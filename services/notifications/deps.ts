@@ -15,4 +15,5 @@ export interface NotificationsDeps {
   readonly mailStates: Asked<'auth.mails.states'>;
   readonly listUsers: Asked<'data.users.list'>;
   readonly readableRecords: Asked<'data.records.readable'>;
+  readonly fillTemplate: Asked<'data.templates.fill'>;
 }

@@ -12,7 +12,7 @@ import type { JobPayload } from '../../mixins/jobs/queue.ts';
 import { CallerSql, outboxSql, platformCaller } from '../../mixins/mutation/audit.ts';
 import type { Unit } from '../../mixins/mutation/unit.ts';
 import { NOTICE_REQUESTED } from '../../mixins/notices.ts';
-import { createItems, readRecipients, type Users } from './create.ts';
+import { createItems, readRecipients, readTexts, type Texts, type Users } from './create.ts';
 import type { NotificationsDeps } from './deps.ts';
 
 const BATCH = 100;
@@ -27,14 +27,20 @@ type Event = Parameters<Unit['emit']>[0];
 /** For services whose own work is repeated until it is done. */
 export async function notify(deps: NotificationsDeps, tenantId: string, notice: Notice): Promise<void> {
   const users = await readRecipients(deps, tenantId, namedIn(notice));
-  await deps.database.tenantTransaction(tenantId, (tx) => make(tx, tenantId, [notice], users));
+  const texts = await readTexts(deps, tenantId, notice, users);
+  await deps.database.tenantTransaction(tenantId, (tx) => make(tx, tenantId, [{ notice, texts }], users));
 }
 
 const namedIn = ({ recipientIds, actor }: Notice): readonly string[] =>
   actor ? [...recipientIds, actor.userId] : recipientIds;
 
+interface Prepared {
+  readonly notice: Notice;
+  readonly texts: Texts;
+}
+
 /** The notifications and their events; the transaction acts as the tenant's role. */
-async function make(tx: Tx, tenantId: string, notices: readonly Notice[], users: Users): Promise<void> {
+async function make(tx: Tx, tenantId: string, notices: readonly Prepared[], users: Users): Promise<void> {
   const { schema } = tx;
   const events: Event[] = [];
   tx.actAs(serviceRole('notifications', tenantId));
@@ -49,12 +55,14 @@ export async function workOff(deps: NotificationsDeps, { tenantId }: JobPayload,
   while (!signal.aborted) {
     const waiting = await database.tenant(tenantId, (tx) => tx.all<RequestedRow>(waitingSql(tx.schema)));
     if (waiting.length === 0) return;
-    const notices = new Map(waiting.map(({ outboxId, notice }) => [outboxId, notice]));
     const users = await readRecipients(
       deps,
       tenantId,
       waiting.flatMap(({ notice }) => namedIn(notice)),
     );
+    const notices = new Map<string, Prepared>();
+    for (const { outboxId, notice } of waiting)
+      notices.set(outboxId, { notice, texts: await readTexts(deps, tenantId, notice, users) });
     const taken = await database.tenantTransaction(tenantId, async (tx) => {
       const rows = await tx.all<{ outboxId: string }>(takeSql(tx.schema, [...notices.keys()]));
       await make(

@@ -55,7 +55,7 @@ export const sendItems: Handler<'notifications.items.send', NotificationsDeps> =
         actor: { userId, agentRunId: request.agentRunId },
         dedupeKey,
       };
-      const created = await createItems(unit.tx, tenantId, notice, users, unit.emit);
+      const created = await createItems(unit.tx, tenantId, { notice, texts: new Map() }, users, unit.emit);
       unit.audit({ kind: 'create', changes: { type: { from: null, to: type }, sent: { from: null, to: created } } });
       for (let n = 0; n < created; n++)
         if (n === 0)

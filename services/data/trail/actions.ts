@@ -3,6 +3,7 @@ import { requestContext } from '../../../lib/context.ts';
 import type { Database } from '../../../mixins/database/database.ts';
 import { epochOfTenant } from '../../../mixins/epoch/epoch.ts';
 import type { DataHandlers, Handlers } from '../handlers.ts';
+import { fillTemplate } from '../read/template-text.ts';
 import type { Tenants } from '../tenants.ts';
 import { listAudit } from './audit-list.ts';
 import { sealTenant } from './chain.ts';
@@ -24,6 +25,7 @@ export const trailActions = ({ read, ask }: Handlers, database: Database, tenant
     'audit.denySignIn': (ctx) => recordSignInDenial(database, ctx.params),
     'events.read': ask('data.events.read', readEventRecords),
     'records.seen': (ctx) => seenRecords(database, tenants, ctx.params),
+    'templates.fill': (ctx) => fillTemplate(database, tenants, ctx.params),
     'trail.ofRequests': (ctx) => recordsOfRequests(database, tenants, ctx.params),
     'epochs.get': (ctx) => epochOfTenant(database, ctx.params.tenantId),
     'audit.seal': async (ctx) => ({

@@ -34,7 +34,7 @@ interface CompiledEffects {
 
 /** A notification or an event that an effect sends. */
 export type Message =
-  | { readonly kind: 'notification'; readonly type: string; readonly to: string }
+  | { readonly kind: 'notification'; readonly type: string; readonly to: string; readonly template: string | null }
   | { readonly kind: 'event'; readonly type: string; readonly data: Expressions };
 
 const ANY: readonly Type[] = [
@@ -65,7 +65,7 @@ export const compiledEffects = memoize((transition: TransitionOrAction): Compile
         creates.push({ objectApiName: effect.object, fields: expressions(effect.fields) });
         break;
       case 'sendNotification':
-        messages.push({ kind: 'notification', type: effect.type, to: effect.to });
+        messages.push({ kind: 'notification', type: effect.type, to: effect.to, template: effect.template ?? null });
         break;
       default:
         messages.push({ kind: 'event', type: effect.type, data: expressions(effect.data) });

@@ -313,6 +313,7 @@ function messagesOf(write: Write, transition: TransitionOrAction, facts: Facts):
       effect,
       sent: {
         type: message.type,
+        template: message.template,
         recipientIds: recipient === null ? [] : [String(recipient)],
         data: { object: object.label, transition: transition.meta.label },
         record: { objectApiName: object.apiName, id: write.id },

@@ -32,7 +32,7 @@ export const customAction = defineKind({
   ...CUSTOM_ACTION,
   memberFormat: '<Object>.<Action>',
   reversible: true,
-  dependsOn: ['CustomObject', 'CustomField', 'StateModel', 'CustomAction'],
+  dependsOn: ['CustomObject', 'CustomField', 'StateModel', 'CustomAction', 'NotificationTemplate'],
 
   references,
 

@@ -13,6 +13,7 @@ import { identityProvider } from './identity-provider.ts';
 import type { Kind } from './kind.ts';
 import { layout } from './layout.ts';
 import { listView } from './list-view.ts';
+import { notificationTemplate } from './notification-template.ts';
 import { permissionSet, profile } from './permissions.ts';
 import { recordType } from './record-type.ts';
 import { role } from './role.ts';
@@ -32,6 +33,7 @@ export const KINDS: readonly Kind[] = [
   validationRule,
   duplicateRule,
   sharingRule,
+  notificationTemplate,
   stateModel,
   customAction,
   role,

@@ -18,7 +18,7 @@ export const stateModel = defineKind({
   ...STATE_MODEL,
   memberFormat: '<Object>.<StateModel>',
   reversible: true,
-  dependsOn: ['CustomObject', 'CustomField', 'StateModel', 'CustomAction'],
+  dependsOn: ['CustomObject', 'CustomField', 'StateModel', 'CustomAction', 'NotificationTemplate'],
 
   references,
 

@@ -46,7 +46,9 @@ export function transitionReferences(object: string, body: TransitionBody, point
     }
     for (const [name, source] of Object.entries(effect.data ?? {}))
       found.push(...expressionReferences(object, source, `${at}/data/${name}`));
-    const { to } = effect;
+    const { to, template } = effect;
+    if (template !== undefined)
+      found.push({ type: 'NotificationTemplate', fullName: `${object}.${template}`, pointer: `${at}/template` });
     if (to !== undefined && !PEOPLE_OF_RECORDS.has(to))
       found.push({ type: 'CustomField', fullName: `${object}.${to}`, pointer: `${at}/to`, ownCheck: true });
   }
@@ -160,9 +162,9 @@ const UNAVAILABLE: ReadonlyMap<EffectBody['verb'], string> = new Map([
 const KEYS_OF: Readonly<Record<EffectBody['verb'], { needed: readonly string[]; more: readonly string[] }>> = {
   updateFields: { needed: ['fields'], more: [] },
   createRecord: { needed: ['object', 'fields'], more: [] },
-  sendNotification: { needed: ['type', 'to'], more: [] },
+  sendNotification: { needed: ['type', 'to'], more: ['template'] },
   emitEvent: { needed: ['type'], more: ['data'] },
-  requestApproval: { needed: [], more: ['object', 'fields', 'type', 'to', 'data'] },
+  requestApproval: { needed: [], more: ['object', 'fields', 'type', 'to', 'template', 'data'] },
 };
 
 function checkEffect(component: Component, context: CheckContext, check: EffectCheck): void {
@@ -340,11 +342,12 @@ export function compileTransition(
   };
 }
 
-function compileEffect({ verb, object, fields = {}, type, to, data = {} }: EffectBody): EffectMeta[] {
+function compileEffect({ verb, object, fields = {}, type, to, template, data = {} }: EffectBody): EffectMeta[] {
   // The verb's requirements have been checked.
   if (verb === 'updateFields') return [{ verb, fields }];
   if (verb === 'createRecord' && object !== undefined) return [{ verb, object, fields }];
-  if (verb === 'sendNotification' && type !== undefined && to !== undefined) return [{ verb, type, to }];
+  if (verb === 'sendNotification' && type !== undefined && to !== undefined)
+    return [{ verb, type, to, ...(template === undefined ? {} : { template }) }];
   if (verb === 'emitEvent' && type !== undefined) return [{ verb, type, data }];
   return [];
 }

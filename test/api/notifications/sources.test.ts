@@ -19,8 +19,29 @@ const ACTION = {
       { verb: 'sendNotification', type: 'HelpAsked', to: 'actor' },
     ],
   }),
+  'objects/Deal__c/actions/Ask.yaml': JSON.stringify({
+    type: 'CustomAction',
+    apiName: 'Ask',
+    object: 'Deal__c',
+    label: 'Ask',
+    effects: [
+      { verb: 'sendNotification', type: 'Asked', to: 'owner', template: 'Asked' },
+      { verb: 'sendNotification', type: 'Asked', to: 'actor', template: 'Asked' },
+      { verb: 'sendNotification', type: 'AskedAuthor', to: 'createdById', template: 'Asked' },
+    ],
+  }),
+  'objects/Deal__c/notificationTemplates/Asked.yaml': JSON.stringify({
+    type: 'NotificationTemplate',
+    apiName: 'Asked',
+    object: 'Deal__c',
+    label: 'Asked',
+    texts: {
+      en: { title: '{actor} asks about {record.name}', body: 'In {record.Stage__c} ({record.Secret__c}), {{urgent}}.' },
+      de: { title: '{actor} fragt nach {record.name}', body: 'Version {record.recordVersion}' },
+    },
+  }),
   'permissionSets/Tell.yaml':
-    'type: PermissionSet\napiName: Tell\nlabel: Tell\nactions:\n  - Deal__c.Tell\n',
+    'type: PermissionSet\napiName: Tell\nlabel: Tell\nactions:\n  - Deal__c.Ask\n  - Deal__c.Tell\n',
 };
 
 describe('notifications arise', function () {
@@ -110,6 +131,42 @@ describe('notifications arise', function () {
     assert.equal(refused.status, 412);
     await until(async () => (await waiting()) === 0);
     assert.equal((await all(sam, 'HelpWanted')).length, 1);
+  });
+
+  it('in the words of a template, in the language of each recipient and with what they can read', async () => {
+    await deals.setUser('ada', { permissionSetApiNames: ['Tell'] });
+    const ask = async (owner: Api, fields: object = {}): Promise<void> => {
+      const { id } = (await deals.deal(owner, { name: 'Boat {actor}', Stage__c: '<b>Offer</b>' })).body;
+      const read = await ada.get(`/data/Deal__c/${id}`);
+      const changed = await ada.patch(
+        `/data/Deal__c/${id}`,
+        { Secret__c: 'hush', ...fields },
+        { etag: read.headers.get('etag')! },
+      );
+      assert.equal(changed.status, 200, changed.text);
+      const asked = await ada.post(`/data/Deal__c/${id}/transitions/Ask`, {}, { etag: changed.headers.get('etag')! });
+      assert.equal(asked.status, 201, asked.text);
+    };
+    await ask(sam);
+    const name = (await ada.get('/identity')).body.user.displayName;
+    const [ofSam] = await told(sam, 'Asked');
+    assert.deepEqual([ofSam.title, ofSam.body], [`${name} asks about Boat {actor}`, 'In <b>Offer</b> (), {urgent}.']);
+    const [ofAda] = await told(ada, 'Asked');
+    assert.equal(ofAda.body, 'In <b>Offer</b> (hush), {urgent}.');
+    await deals.setUser('sue', { locale: 'de-DE' });
+    await ask(sue);
+    const [ofSue] = await told(sue, 'Asked');
+    assert.deepEqual([ofSue.title, ofSue.body], [`${name} fragt nach Boat {actor}`, 'Version 3']);
+    // Who has lost the record meanwhile learns nothing of it.
+    const deal = await deals.deal(sam, { name: 'Secret boat', Stage__c: 'Offer' });
+    const at = `/data/Deal__c/${deal.body.id}`;
+    const given = await sam.patch(at, { ownerId: deals.ids.ada }, { etag: deal.headers.get('etag')! });
+    const asked = await ada.post(`${at}/transitions/Ask`, {}, { etag: given.headers.get('etag')! });
+    assert.equal(asked.status, 201, asked.text);
+    await until(async () => (await all(sam, 'AskedAuthor')).length === 2);
+    const [ofAuthor] = await all(sam, 'AskedAuthor');
+    assert.deepEqual([ofAuthor.title, ofAuthor.body], [`${name} asks about`, 'In  (), {urgent}.']);
+    assert.equal(ofAuthor.record, null);
   });
 
   it('from the end of deployments and jobs', async () => {

@@ -80,6 +80,13 @@ const GROUND: Files = {
     'Remind',
     'label: Remind\neffects: [{verb: sendNotification, type: Reminder, to: Helper__c}]\n',
   ),
+  ...child(
+    'Deal__c',
+    'notificationTemplates',
+    'NotificationTemplate',
+    'Said',
+    'label: Said\ntexts: {en: {title: Said}}\n',
+  ),
   ...child('Deal__c', 'actions', 'CustomAction', 'Nudge', 'label: Nudge\npermission: Deal__c.Remind\neffects: []\n'),
   ...child(
     'Deal__c',

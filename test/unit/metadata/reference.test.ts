@@ -24,6 +24,7 @@ function pathOf(text: string): string {
     DuplicateRule: 'duplicateRules',
     Layout: 'layouts',
     ListView: 'listViews',
+    NotificationTemplate: 'notificationTemplates',
     SharingRule: 'sharingRules',
     StateModel: 'stateModels',
     ValidationRule: 'validationRules',

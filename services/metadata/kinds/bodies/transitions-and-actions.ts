@@ -40,6 +40,13 @@ const effect = group(
         description: 'sendNotification: owner, actor, or a field that refers to a user.',
       }),
     ),
+    template: optional(
+      Type.String({
+        pattern: API_NAME,
+        description:
+          'sendNotification: the template of the object that it says; none: the names of object and transition.',
+      }),
+    ),
     data: optional(
       mapOf(
         API_NAME,
