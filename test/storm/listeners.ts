@@ -19,8 +19,9 @@ const REFUSED = 0.02;
 const UNANSWERED = 0.01;
 /** A comment comes every 15 s. */
 const STREAM_SILENCE_MS = 40_000;
-/** Deliveries that have failed are tried again after 5 s, 30 s and 2 min. */
-const ALL_HEARD_MS = 240_000;
+/** Deliveries that have failed are tried again after 5 s, 30 s and 2 min; as long as some arrive, the others are waited for. */
+const NOTHING_NEW_MS = 240_000;
+const ALL_HEARD_MS = 1_200_000;
 
 /** Takes events as they come: their ids, in the order of arrival. */
 class Heard {
@@ -214,8 +215,19 @@ export class Listeners {
     await this.puller.follow(0);
     const isHeard = (): boolean =>
       this.streamer.heard.ids.length >= all.size && all.isSubsetOf(new Set(this.receiver.heard.ids));
-    for (const end = performance.now() + ALL_HEARD_MS; !isHeard() && performance.now() < end; )
-      await Promise.race([this.streamer.follow(() => !isHeard() && performance.now() < end), pause(1_000)]);
+    const end = performance.now() + ALL_HEARD_MS;
+    let [count, newAt] = [0, performance.now()];
+    const goesOn = (): boolean => !isHeard() && performance.now() < Math.min(end, newAt + NOTHING_NEW_MS);
+    const stayConnected = async (): Promise<void> => {
+      while (goesOn()) await this.streamer.follow(goesOn);
+    };
+    const following = stayConnected();
+    while (goesOn()) {
+      await pause(1_000);
+      const { length } = this.receiver.heard.ids;
+      if (length > count) [count, newAt] = [length, performance.now()];
+    }
+    await following;
     for (const [name, { heard }] of [
       ['asks', this.puller],
       ['is connected', this.streamer],
