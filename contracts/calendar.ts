@@ -120,6 +120,7 @@ const CalendarEvent = Type.Object(
           userId: nullable(uuid),
           email: nullable(Type.String({ description: 'Of attendees outside; that of a user is a field of the user.' })),
           response: Type.Enum([...RESPONSES], { title: 'CalendarResponse' }),
+          comment: nullable(Type.String({ description: 'What the user has said with the response.' })),
           optional: Type.Boolean(),
         },
         { title: 'CalendarAttendee' },

@@ -48,7 +48,7 @@ export const queryFreeBusy: Handler<'calendar.freeBusy.query', CalendarDeps> = a
 
 function isBusy({ content, attendees }: EventRow, { override }: Instance, userId: string): boolean {
   const { busy, status } = { ...content, ...override?.patch };
-  const answer = override?.responses[userId] ?? attendees.find((one) => one.userId === userId)?.response;
+  const answer = override?.responses[userId]?.response ?? attendees.find((one) => one.userId === userId)?.response;
   return busy && status !== 'canceled' && answer !== 'declined';
 }
 

@@ -182,7 +182,7 @@ describe('the page of webhooks in Chromium', function () {
     await account();
     await tried(id);
     const { page } = await open(`/events/${id}?status=pending`);
-    assert.match(await page.innerText('.deliveries li'), /Is tried again[\s\S]*Next attempt/);
+    assert.match(await page.innerText('.deliveries li'), /Retrying[\s\S]*Next attempt/);
     await page.click('.deliveries summary');
     assert.match(await page.innerText('.attempts li'), /Answered 503/);
     await sql.query("UPDATE events.deliveries SET status = 'parked' WHERE subscription_id = $1", [id]);

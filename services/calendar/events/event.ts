@@ -23,12 +23,17 @@ export interface Content {
   readonly reminders: CalendarEvent['reminders'];
 }
 
-export interface Attendee {
+export interface Answer {
+  readonly response: Response;
+  readonly comment: string | null;
+}
+
+export const NO_ANSWER: Answer = { response: 'needsAction', comment: null };
+
+export interface Attendee extends Answer {
   readonly userId: string | null;
   readonly email: string | null;
   readonly optional: boolean;
-  readonly response: Response;
-  readonly comment: string | null;
 }
 
 export interface EventRow extends Times {
@@ -48,8 +53,8 @@ export interface EventRow extends Times {
 export interface Override {
   readonly originalStart: string;
   readonly patch: Partial<Content & Times>;
-  /** By user. */
-  readonly responses: Readonly<Record<string, Response>>;
+  /** By user, where they differ from those to the series. */
+  readonly responses: Readonly<Record<string, Answer>>;
 }
 
 /** An event as it takes place once. */
@@ -212,11 +217,11 @@ export function present(
     busy: content.busy,
     organizerId: event.calendarId,
     attendees: full
-      ? event.attendees.map(({ userId, email, optional, response }) => ({
+      ? event.attendees.map(({ userId, email, optional, response, comment }) => ({
           userId,
           email,
           optional,
-          response: (userId !== null && override?.responses[userId]) || response,
+          ...((userId !== null && override?.responses[userId]) || { response, comment }),
         }))
       : [],
     reminders: full ? content.reminders : [],

@@ -129,8 +129,10 @@ async function byChange(
     cursor?.[2] ?? (token ? '~' : ''),
   ];
   if (!cursor && token) after = [String(token.p), 'ffffffff-ffff-ffff-ffff-ffffffffffff', '~'];
+  // What a first page has shown may be gone before the last one, whose token lies behind that.
+  const removed = token !== null || (syncs && cursor !== null);
   for (let search = 1; ; search++) {
-    const statement = listSql(tenantId, { of, after, removed: token !== null, from, to, take: take + 1 });
+    const statement = listSql(tenantId, { of, after, removed, from, to, take: take + 1 });
     const rows = await deps.database.shared('calendar', tenantId, (tx) => tx.all<ListedRow>(statement));
     const page = rows.slice(0, take);
     const there = page.filter(({ calendarId }) => calendarId !== null);

@@ -21,6 +21,7 @@ import {
   hasTime,
   type Instance,
   instanceAt,
+  NO_ANSWER,
   type Override,
   present,
   spanOf,
@@ -268,16 +269,27 @@ async function changeInstance(unit: Unit, event: EventRow, original: string, cha
   problems.throwIfAny();
   const overrides = await allOverrides(unit, event);
   const before = overrides.find((one) => one.originalStart === original);
+  const isMoved = times !== null && !isSameTime(times, instanceAt(event, original, before ?? null)?.times ?? event);
   const override: Override = {
     originalStart: original,
     patch: { ...before?.patch, ...contentIn(body), ...times },
-    responses: times ? {} : (before?.responses ?? {}),
+    responses: isMoved ? askedAnew(event) : (before?.responses ?? {}),
   };
   const statusChanges = changesCancel(override.patch.status, before?.patch.status ?? event.content.status);
-  const outcome = await storeOverride(unit, event, overrides, override, times || statusChanges ? 1 : 0);
+  const outcome = await storeOverride(unit, event, overrides, override, isMoved || statusChanges ? 1 : 0);
   if (mattersOutside(changed)) await invitations.instanceChanged(outcome.event, override);
   return outcome;
 }
+
+/** The answers to an instance that was moved by itself: those to its series are about another time. */
+const askedAnew = ({ attendees }: EventRow): Override['responses'] =>
+  Object.fromEntries(attendees.flatMap(({ userId }) => (userId === null ? [] : [[userId, NO_ANSWER]])));
+
+const isSameTime = (one: Times, other: Times): boolean =>
+  one.startLocal === other.startLocal &&
+  one.startTimezone === other.startTimezone &&
+  one.endLocal === other.endLocal &&
+  one.endTimezone === other.endTimezone;
 
 /** An event is canceled, or takes place again. */
 const changesCancel = (next: CalendarEvent['status'] | undefined, before: CalendarEvent['status']): boolean =>
@@ -317,9 +329,12 @@ async function changeAll(unit: Unit, { event, original }: Target, changed: Chang
   const shift = wallOf(next.startLocal) - wallOf(event.startLocal);
   const sameKind = (next.startTimezone === null) === (event.startTimezone === null);
   const isSame = shift === 0 && body.recurrence === undefined;
-  const kept = sameKind ? (isSame ? overrides : await keptOverrides(next, overrides, shift)) : [];
+  const remaining = sameKind ? (isSame ? overrides : await keptOverrides(next, overrides, shift)) : [];
+  // Those who take part are asked anew.
+  const isMoved = movesSeries(event, { body, times });
+  const kept = isMoved ? remaining.map((override) => ({ ...override, responses: {} })) : remaining;
   const { tenantId } = unit.request;
-  if (overrides.length > 0 && (shift !== 0 || kept.length < overrides.length)) {
+  if (overrides.length > 0 && (isMoved || kept.length < overrides.length)) {
     const originals = overrides.map(({ originalStart }) => originalStart);
     await unit.tx.query(deleteOverridesSql(tenantId, event.eventId, originals));
     for (const override of kept) await unit.tx.query(storeOverrideSql(tenantId, event.eventId, override));
@@ -351,7 +366,7 @@ function changedEvent(event: EventRow, { body, times }: Pick<Changed, 'body' | '
     : event.attendees;
   problems.throwIfAny();
   const { startLocal, startTimezone, endLocal, endTimezone } = at;
-  const isMoved = times !== null || body.recurrence !== undefined;
+  const isMoved = movesSeries(event, { body, times });
   return {
     ...event,
     ...{ startLocal, startTimezone, endLocal, endTimezone },
@@ -359,12 +374,13 @@ function changedEvent(event: EventRow, { body, times }: Pick<Changed, 'body' | '
     sequence: event.sequence + (isMoved || changesCancel(body.status, event.content.status) ? 1 : 0),
     recurrence,
     content: { ...event.content, ...contentIn(body) },
-    attendees: isMoved
-      ? attendees.map((one) => ({ ...one, response: 'needsAction' as const, comment: null }))
-      : attendees,
+    attendees: isMoved ? attendees.map((one) => ({ ...one, ...NO_ANSWER })) : attendees,
     ...(body.record === undefined ? {} : recordColumns(body.record)),
   };
 }
+
+const movesSeries = (event: EventRow, { body, times }: Pick<Changed, 'body' | 'times'>): boolean =>
+  body.recurrence !== undefined || (times !== null && !isSameTime(times, event));
 
 /** The recurrence after a change: as it is given, or as it was, moved with the start. */
 function recurrenceOf(event: EventRow, at: Times, body: EventChange, problems: Problems): Recurrence | null {
@@ -517,7 +533,7 @@ export const respondToEvent: Handler<'calendar.events.respond', CalendarDeps> = 
       if (original !== null) {
         if (!hasTime(event, wallOf(original))) throw eventNotFound();
         const before = overrides.find((one) => one.originalStart === original);
-        const responses = { ...before?.responses, [userId]: response };
+        const responses = { ...before?.responses, [userId]: { response, comment } };
         return storeOverride(
           unit,
           event,
@@ -527,6 +543,11 @@ export const respondToEvent: Handler<'calendar.events.respond', CalendarDeps> = 
         );
       }
       const attendees = event.attendees.map((one) => (one.userId === userId ? { ...one, response, comment } : one));
+      const unanswered = overrides.filter(({ responses }) => responses[userId]?.response === 'needsAction');
+      for (const { responses, ...override } of unanswered) {
+        const { [userId]: _, ...others } = responses;
+        await unit.tx.query(storeOverrideSql(tenantId, eventId, { ...override, responses: others }));
+      }
       const stored = await store(unit, { ...event, version: event.version + 1, attendees }, overrides);
       return { event: stored, instance: asItself(stored) };
     };

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { LIMITS } from '../../../lib/limits.ts';
-import type { Api } from '../../support/client.ts';
+import type { Answer, Api } from '../../support/client.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
 import { at, create, meeting, patch, refused, remove, starts, weekly, window } from './world.ts';
 
@@ -177,7 +177,11 @@ describe('events of calendars', function () {
     ]);
     const one = `${event.eventId}_20260511T090000`;
     const declined = await sue.post(`/calendar/events/${one}/respond`, { response: 'declined', comment: 'Away' });
-    assert.deepEqual([declined.status, declined.body.attendees[0].response], [201, 'declined'], declined.text);
+    const answers = (answer: Answer) =>
+      answer.body.attendees
+        .slice(0, 1)
+        .map((who: { response: string; comment: string }) => [who.response, who.comment]);
+    assert.deepEqual([declined.status, answers(declined)], [201, [['declined', 'Away']]], declined.text);
     const accepted = await sue.post(`/calendar/events/${event.eventId}/respond`, { response: 'accepted' });
     assert.equal(accepted.body.attendees[0].response, 'accepted');
     assert.equal((await sam.get(`/calendar/events/${one}`)).body.attendees[0].response, 'declined');
@@ -202,8 +206,19 @@ describe('events of calendars', function () {
     assert.deepEqual((await busy(mia, '2026-05-05T00:00:00Z', '2026-05-07T00:00:00Z'))[0], [
       { from: '2026-05-05T00:00:00+00:00', to: '2026-05-05T22:00:00+00:00' },
     ]);
-    const moved = await patch(sam, event.eventId, { attendees: [] });
-    assert.deepEqual(moved.body.attendees, []);
+    const { start, end } = (await sam.get(`/calendar/events/${event.eventId}`)).body;
+    await patch(sam, event.eventId, { start, end });
+    assert.deepEqual(answers(await sam.get(`/calendar/events/${one}`)), [['declined', 'Away']], 'it was not moved');
+    const other = `${event.eventId}_20260518T090000`;
+    await patch(sam, other, meeting('2026-05-19'), 'this');
+    assert.deepEqual(answers(await sam.get(`/calendar/events/${other}`)), [['needsAction', null]], 'one was moved');
+    assert.equal((await sue.post(`/calendar/events/${event.eventId}/respond`, { response: 'accepted' })).status, 201);
+    assert.deepEqual(answers(await sam.get(`/calendar/events/${other}`)), [['accepted', null]]);
+    await patch(sam, event.eventId, { start, end: { ...end, dateTime: end.dateTime.replace('T10', 'T11') } });
+    for (const id of [event.eventId, one])
+      assert.deepEqual(answers(await sam.get(`/calendar/events/${id}`)), [['needsAction', null]], 'all were moved');
+    const left = await patch(sam, event.eventId, { attendees: [] });
+    assert.deepEqual(left.body.attendees, []);
     refused(await sue.get(`/calendar/events/${event.eventId}`), 404, 'EVENT_NOT_FOUND');
     const wrong = {
       userIds: [deals.ids.eve, deals.ids.sue],
@@ -223,6 +238,7 @@ describe('events of calendars', function () {
       assert.equal(reply.status, 200, reply.text);
       return reply.body;
     };
+    const first = await create(mia, meeting('2026-05-31', { title: 'First' }));
     const series = await create(mia, meeting('2026-06-01', { title: 'Series', ...weekly }));
     const single = await create(mia, meeting('2026-06-02', { title: 'Single' }));
     const invited = await create(
@@ -230,14 +246,18 @@ describe('events of calendars', function () {
       meeting('2026-06-03', { title: 'Invited', attendees: [{ userId: deals.ids.mia }] }),
     );
     const titles: string[] = [];
+    const gone: string[] = [];
     let page = await list('?take=1');
     for (;;) {
       titles.push(...page.records.map((one: { title: string }) => one.title));
+      gone.push(...page.removedEventIds);
       if (page.nextCursor === null) break;
       assert.equal(page.nextSyncToken, null);
+      if (titles.length === 1) await remove(mia, first.eventId);
       page = await list(`?take=1&cursor=${page.nextCursor}`);
     }
-    assert.deepEqual(titles, ['Series', 'Single', 'Invited']);
+    assert.deepEqual(titles, ['First', 'Series', 'Single', 'Invited']);
+    assert.deepEqual(gone, [first.eventId]);
     const token = page.nextSyncToken;
     assert.deepEqual((await list(`?syncToken=${token}`)).records, []);
     await patch(mia, `${series.eventId}_20260608T090000`, { title: 'Moved' }, 'this');

@@ -7,7 +7,7 @@ import { element } from '../../shared/elements.js';
 const STATES = { active: 'Active', paused: 'Paused', suspended: 'Suspended' };
 
 /** @type {Record<Status, string>} */
-export const STATUSES = { pending: 'Is tried again', delivered: 'Delivered', parked: 'Failed' };
+export const STATUSES = { pending: 'Retrying', delivered: 'Delivered', parked: 'Failed' };
 
 const REASONS = new Map([
   ['failing', 'Every attempt has failed for three days. Resume it once the receiver works again.'],
