@@ -207,7 +207,8 @@ export const TRIED: Readonly<Record<string, Trial>> = {
     'groups/Finance.yaml': 'type: Group\napiName: Finance\nlabel: Finance\n',
   }),
   'docs/reference/metadata.md#types 3': file('objects/Invoice__c/sharingRules/AccountOwner.yaml'),
-  'docs/reference/metadata.md#types 4': file('identityProviders/CorporateLogin.yaml'),
+  'docs/reference/metadata.md#types 4': file('objects/Invoice__c/notificationTemplates/Sent.yaml'),
+  'docs/reference/metadata.md#types 5': file('identityProviders/CorporateLogin.yaml'),
   'docs/reference/metadata.md#altering': async (text, stage) => {
     const files = {
       'manifest/destructiveChanges.yaml': text.replace('Note__c', 'Notes__c'),

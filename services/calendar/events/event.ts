@@ -23,7 +23,7 @@ export interface Content {
   readonly reminders: CalendarEvent['reminders'];
 }
 
-export interface Answer {
+interface Answer {
   readonly response: Response;
   readonly comment: string | null;
 }

@@ -16,7 +16,7 @@ import { fieldReference } from './screens.ts';
 const TEMPLATES_PER_OBJECT_MAX = 50;
 const LANGUAGES_MAX = 20;
 
-export const NOTIFICATION_TEMPLATE = componentType('NotificationTemplate', {
+const NOTIFICATION_TEMPLATE = componentType('NotificationTemplate', {
   apiName: apiName('Stable name, which effects give as `template`.'),
   object: apiName('The object whose records it is about.'),
   label: label('As administrators read it.'),
