@@ -5,7 +5,6 @@
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, createServer, type IncomingMessage, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -46,9 +45,10 @@ interface Tenant {
 
 const WATCHED = ['gateway', 'data', 'events'] as const;
 const folder = mkdtempSync(join(tmpdir(), 'bench-events-'));
-const [nats, database, port] = await Promise.all([
+const [nats, database, port, receiving] = await Promise.all([
   startNats(),
   startEmbeddedDatabase(join(folder, 'database'), { settings: ['shared_buffers=512MB'] }),
+  freePort(),
   freePort(),
 ]);
 const baseUrl = `http://127.0.0.1:${port}`;
@@ -63,7 +63,7 @@ const receiver = createServer((incoming, response) => {
     lags.webhooks.push(Date.now() - Date.parse(JSON.parse(text).time));
     response.writeHead(204).end();
   });
-}).listen(0, '127.0.0.1');
+}).listen(receiving, '127.0.0.1');
 
 /** Two tenants with one object, and people who sign in. */
 async function makeTenants(): Promise<void> {
@@ -89,7 +89,6 @@ async function makeTenants(): Promise<void> {
 }
 
 async function startServices(): Promise<void> {
-  const { port: receiving } = receiver.address() as AddressInfo;
   const env = {
     DATA_DIR: folder,
     SEED_DEMO: 'false',
@@ -123,7 +122,7 @@ async function signInAll(): Promise<Tenant[]> {
 }
 
 async function subscribe(tenants: readonly Tenant[]): Promise<void> {
-  const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+  const url = `http://127.0.0.1:${receiving}/`;
   for (const { tokens } of tenants)
     for (let i = 0; i < WEBHOOKS / TENANTS.length; i++) {
       // Each user has a few.
@@ -169,7 +168,9 @@ let n = 0;
 /** Creates a contact; answers how long it took, in milliseconds. */
 async function write(tenants: readonly Tenant[]): Promise<number> {
   const begun = performance.now();
-  const { status, text } = await api(baseUrl, tenants[n++ % tenants.length]?.tokens[0]).post(`/data/${OBJECT}`, { name: `Person ${n}` });
+  const { status, text } = await api(baseUrl, tenants[n++ % tenants.length]?.tokens[0]).post(`/data/${OBJECT}`, {
+    name: `Person ${n}`,
+  });
   if (status !== 201) throw new Error(text);
   return performance.now() - begun;
 }

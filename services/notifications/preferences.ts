@@ -8,7 +8,7 @@ import type { Tx } from '../../mixins/database/database.ts';
 import { mutate } from '../../mixins/mutation/mutate.ts';
 import { type Channels, channelsOf, isLocked } from './channels.ts';
 import type { NotificationsDeps } from './deps.ts';
-import { NO_SETTINGS, type Settings, settingsSql, storeSettingsSql, typesSql } from './settings.sql.ts';
+import { NO_SETTINGS, ownSettingsSql, type Settings, settingsSql, storeSettingsSql, typesSql } from './settings.sql.ts';
 
 export const getPreferences: Handler<'notifications.preferences.get', NotificationsDeps> = async (
   { database },
@@ -30,7 +30,7 @@ export const updatePreferences: Handler<'notifications.preferences.update', Noti
     role: { service: 'notifications' },
     work: async ({ tx, tally }) => {
       tally.records = 0;
-      const before = await settingsOf(tx, request, true);
+      const before = await tx.one<Settings>(ownSettingsSql(request));
       const channels: Record<string, Partial<Channels>> = { ...before.channels };
       for (const { type, channels: changed } of records) channels[type] = { ...channels[type], ...changed };
       if (Object.keys(channels).length > LIMITS.notification_types_max)
@@ -63,6 +63,6 @@ async function read(tx: Tx, request: RequestContext): Promise<PreferencesBody> {
   };
 }
 
-async function settingsOf(tx: Tx, { tenantId, userId }: RequestContext, lock = false): Promise<Settings> {
-  return (await tx.first<Settings>(settingsSql(tenantId, [userId], lock))) ?? NO_SETTINGS;
+async function settingsOf(tx: Tx, { tenantId, userId }: RequestContext): Promise<Settings> {
+  return (await tx.first<Settings>(settingsSql(tenantId, [userId]))) ?? NO_SETTINGS;
 }

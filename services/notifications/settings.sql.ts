@@ -25,11 +25,19 @@ const COLUMNS = `user_id AS "userId", channels, mails,
       CASE WHEN quiet_from IS NOT NULL THEN json_build_object('from', quiet_from, 'to', quiet_to) END AS quiet,
       (extract(epoch FROM mailed_at) * 1000)::float8 AS "mailedAt"`;
 
-export function settingsSql(tenantId: string, userIds: readonly string[], lock = false): Statement {
+export function settingsSql(tenantId: string, userIds: readonly string[]): Statement {
   const sql = new Sql();
   return sql.statement(`SELECT ${COLUMNS}
     FROM notifications.settings WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
-      AND user_id = ANY (${sql.bind(userIds, 'uuid[]')})${lock ? ' FOR UPDATE' : ''}`);
+      AND user_id = ANY (${sql.bind(userIds, 'uuid[]')})`);
+}
+
+/** The settings of a user, made where they have none, and locked until the transaction ends. */
+export function ownSettingsSql({ tenantId, userId }: Recipient): Statement {
+  const sql = new Sql();
+  return sql.statement(`INSERT INTO notifications.settings (tenant_id, user_id)
+    VALUES (${sql.bind(tenantId, 'uuid')}, ${sql.bind(userId, 'uuid')})
+    ON CONFLICT (tenant_id, user_id) DO UPDATE SET user_id = excluded.user_id RETURNING ${COLUMNS}`);
 }
 
 export function storeSettingsSql({ tenantId, userId }: Recipient, { channels, quiet, mails }: Settings): Statement {

@@ -81,12 +81,15 @@ function textIn({ texts }: NotificationTemplateMeta, { access, snapshot }: View)
   return first;
 }
 
+const isDecimal = (text: string): text is `${number}` => /^-?\d+(?:\.\d+)?$/.test(text);
+
 function shownValue(value: string, field: FieldMeta, object: ObjectMeta, view: View, language: string): string {
   switch (typeOfField(valueTypeName(field))) {
     case 'number': {
-      const digits = /\.(\d+)$/.exec(value)?.[1]?.length ?? 0;
+      if (!isDecimal(value)) return value;
+      const digits = value.split('.')[1]?.length ?? 0;
       const format = new Intl.NumberFormat(language, { minimumFractionDigits: digits, maximumFractionDigits: digits });
-      return format.format(value as Intl.StringNumericLiteral);
+      return format.format(value);
     }
     case 'date':
       return dateText(value, language, { dateStyle: 'medium', timeZone: 'UTC' });

@@ -9,7 +9,7 @@ import { platformTime } from '../../../lib/values/clock.ts';
 import { type Seal, sealFor } from '../../../lib/values/sealed.ts';
 import type { EventsDeps } from '../deps.ts';
 import { type LogPosition, openPosition, positionExpired, sealPosition } from './cursor.ts';
-import { type LogPage, readPage } from './page.ts';
+import { type LogPage, readPage, readPageTogether } from './page.ts';
 
 /** Events of one page of a stream. */
 const STREAM_TAKE = 100;
@@ -35,7 +35,7 @@ export const listEvents: Handler<'events.items.list', EventsDeps> = async (deps,
 };
 
 export const streamEvents: Handler<'events.stream.get', EventsDeps> = async (deps, request, call) => {
-  const { seal, page } = await pageOf(deps, request, call.query, call.headers, STREAM_TAKE);
+  const { seal, page } = await pageOf(deps, request, call.query, call.headers, STREAM_TAKE, readPageTogether);
   const cursorOf = (sequence: number): string => sealPosition({ ...page.position, sequence }, seal);
   return {
     body: null,
@@ -55,6 +55,7 @@ async function pageOf(
   query: Query,
   headers: { readonly lastEventId?: string },
   take: number,
+  read = readPage,
 ): Promise<{ seal: Seal; page: LogPage }> {
   const full = query.payload === 'full';
   if (full && !request.scopes.includes('data:read'))
@@ -64,7 +65,7 @@ async function pageOf(
   const seal = sealFor(request, deps.sealingKeys, platformTime());
   const cursor = headers.lastEventId || query.cursor;
   const { types, objects } = filtersOf(query);
-  const page = await readPage(
+  const page = await read(
     deps,
     {
       asker: askerOf(request),

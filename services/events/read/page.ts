@@ -1,11 +1,14 @@
 /** A page of the log for one user, of whichever way of delivery. Source: docs/reference/events.md. */
 import type { Asker } from '../../../lib/context.ts';
 import { LIMITS } from '../../../lib/limits.ts';
+import { memoize } from '../../../lib/values/memoize.ts';
+import type { Database } from '../../../mixins/database/database.ts';
 import { hasPassed, inEpoch, requireEpoch } from '../../../mixins/epoch/epoch.ts';
 import type { EventsDeps } from '../deps.ts';
 import { type Asked, type LogEvent, type LogRow, logStatement } from '../log/log.sql.ts';
 import { type Visible, visibleEvents } from '../log/visible.ts';
 import type { LogPosition } from './cursor.ts';
+import { Together } from './together.ts';
 
 interface PageQuestion extends Pick<Asked, 'types' | 'objects' | 'take'> {
   readonly asker: Asker;
@@ -25,19 +28,35 @@ export interface LogPage {
 /** Events that a page looks at, where the user may know of few. */
 const CANDIDATES_MIN = 200;
 
+const readersOf = memoize((_database: Database) => ({
+  pages: new Together<LogPage>(),
+  logs: new Together<LogRow[]>(),
+}));
+
+/** The page for a stream. Streams of a tenant are woken together: those of one user share a page, those of all one look at the log. */
+export const readPageTogether: typeof readPage = (deps, question, expired) => {
+  const { asker, ...asked } = question;
+  const { requestId: _, deadline: __, ...who } = asker;
+  return readersOf(deps.database).pages.ask(JSON.stringify([who, asked]), () =>
+    readPage(deps, question, expired, true),
+  );
+};
+
 /** `expired`: makes the error of a position that cannot be continued. */
 export function readPage(
   deps: EventsDeps,
   { asker, start, full, ...asked }: PageQuestion,
   expired: (isOld: boolean, oldest: LogPosition) => Error,
+  together = false,
 ): Promise<LogPage> {
   const { tenantId } = asker;
   return inEpoch(deps.database, tenantId, async () => {
     const after = start?.sequence ?? null;
     const candidates = Math.max(asked.take, CANDIDATES_MIN);
-    const rows = await deps.database.tenant(tenantId, (tx) =>
-      tx.all<LogRow>(logStatement(tx.schema, { ...asked, after, take: candidates })),
-    );
+    const look = { ...asked, after, take: candidates };
+    const read = (): Promise<LogRow[]> =>
+      deps.database.tenant(tenantId, (tx) => tx.all<LogRow>(logStatement(tx.schema, look)));
+    const rows = await (together ? readersOf(deps.database).logs.ask(JSON.stringify([tenantId, look]), read) : read());
     const [place] = rows;
     if (!place) throw new Error('The log has no head.');
     const { epoch, last, oldest: oldestSequence } = place;

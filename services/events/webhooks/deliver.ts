@@ -42,8 +42,11 @@ import {
   updateStatement,
 } from './subscription.sql.ts';
 
-/** Sent at a time; the next ones follow when all of them have ended. */
+/** Read at a time, and sent at a time. */
+const DUE = 100;
 const BATCH = 20;
+/** What was read so long ago is read again before it is sent: its user may know of something else then. */
+const FRESH_MS = 1_000;
 /** A job ends after so long, so that those of other subscriptions get their turn. */
 const TURN_MS = 60_000;
 /** A job waits for what is due so soon; the next round finds what is due later. */
@@ -58,33 +61,37 @@ export async function deliver(
   const until = performance.now() + TURN_MS;
   while (!signal.aborted && performance.now() < until) {
     if (await deps.isSuspended(tenantId)) return;
-    const row = await deps.database.shared('events', tenantId, (tx) =>
-      tx.first<SubscriptionRow>(subscriptionStatement(tenantId, subscriptionId, null)),
-    );
-    if (row?.state !== 'active') return;
     const queued = await queueEvents(deps, tenantId, subscriptionId);
-    if (queued === null) return;
+    if (!queued) return;
+    const { row, isBehind } = queued;
     const sent = await sendDue(deps, tenantId, row);
-    if (queued + sent > 0) continue;
+    if (sent === null) return;
+    if (isBehind || sent === DUE) continue;
     const { dueInSeconds } = await deps.database.shared('events', tenantId, (tx) =>
       tx.one<Pending>(pendingStatement(tenantId, row)),
     );
     if (dueInSeconds === null || dueInSeconds > LINGER_SECONDS) return;
-    await wait(Math.max(50, dueInSeconds * 1_000), signal);
+    if (dueInSeconds > 0 || sent === 0) await wait(Math.max(50, dueInSeconds * 1_000), signal);
   }
 }
 
+interface Queued {
+  readonly row: SubscriptionRow;
+  /** There are further events, for which there is room now. */
+  readonly isBehind: boolean;
+}
+
 /**
- * Makes deliveries of the events that followed, as many as may wait. Answers how many numbers it has passed; null: the subscription
- * is suspended, because its user has ended the connection that made it.
+ * Makes deliveries of the events that followed, as many as may wait. null: the subscription is not active, or is suspended
+ * because its user has ended the connection that made it.
  */
-function queueEvents(deps: EventsDeps, tenantId: string, subscriptionId: string): Promise<number | null> {
+function queueEvents(deps: EventsDeps, tenantId: string, subscriptionId: string): Promise<Queued | null> {
   return deps.database.shared('events', tenantId, async (tx) => {
     const row = await tx.first<SubscriptionRow>(subscriptionStatement(tenantId, subscriptionId, null, 'FOR UPDATE'));
-    if (!row) return 0;
+    if (row?.state !== 'active') return null;
     const { pending } = await tx.one<Pending>(pendingStatement(tenantId, row));
     const room = LIMITS.webhook_pending_max - pending;
-    if (room <= 0) return 0;
+    if (room <= 0) return { row, isBehind: false };
     tx.actAs(tenantRole(tenantId));
     const { schema } = tx;
     const { last, oldest } = await tx.one<{ last: number; oldest: number }>(rangeStatement(schema));
@@ -101,7 +108,7 @@ function queueEvents(deps: EventsDeps, tenantId: string, subscriptionId: string)
     tx.actAs(serviceRole('events', tenantId));
     if (events.length > 0) await tx.query(queueStatement(tenantId, subscriptionId, events.map(asDelivery), false));
     if (upTo !== row.position) await tx.query(moveStatement(tenantId, subscriptionId, upTo));
-    return upTo - after;
+    return { row, isBehind: upTo < last };
   });
 }
 
@@ -111,12 +118,10 @@ export function asDelivery(event: LogEvent): { event: LogEvent; deliveryId: stri
   return { event, deliveryId: typeof deliveryId === 'string' ? deliveryId : uuidv7(), subject: subjectOf(event) };
 }
 
-/** Sends what is due, at most a batch; answers how many deliveries it has looked at. */
-async function sendDue(deps: EventsDeps, tenantId: string, row: SubscriptionRow): Promise<number> {
+/** Sends what is due; answers how many deliveries were. null: the subscription is suspended. */
+async function sendDue(deps: EventsDeps, tenantId: string, row: SubscriptionRow): Promise<number | null> {
   const { database } = deps;
-  const due = await database.shared('events', tenantId, (tx) =>
-    tx.all<DeliveryRow>(dueStatement(tenantId, row, BATCH)),
-  );
+  const due = await database.shared('events', tenantId, (tx) => tx.all<DeliveryRow>(dueStatement(tenantId, row, DUE)));
   if (due.length === 0) return 0;
   const events = await database.tenant(tenantId, (tx) =>
     tx.all<LogEvent>(
@@ -130,7 +135,7 @@ async function sendDue(deps: EventsDeps, tenantId: string, row: SubscriptionRow)
   if (visible === null || !visible.clientUsable) {
     const reason = visible === null ? 'userInactive' : 'clientDisabled';
     await database.shared('events', tenantId, (tx) => suspend(deps, tx, tenantId, row, reason));
-    return 0;
+    return null;
   }
   const { cutAt } = visible;
   const texts = new Map(
@@ -138,17 +143,19 @@ async function sendDue(deps: EventsDeps, tenantId: string, row: SubscriptionRow)
   );
   const secrets = openSecrets(deps, tenantId, row);
   const looked = due.filter(({ sequence }) => cutAt === null || sequence < cutAt.sequence);
-  const outcomes = await Promise.all(
-    looked.map(async ({ sequence, deliveryId, attempts }) => {
-      const event = texts.get(sequence);
-      if (!event)
-        return { gone: false, outcome: { deliveryId, status: 'hidden', attempt: null, waitSeconds: 0 } as const };
-      const { attempt, delivered, gone, retryAfter } = await send(deps.webhooks, row.url, secrets, event);
-      const waitSeconds = delivered ? 0 : secondsUntilRetry(attempts.length + 1, retryAfter, platformTime());
-      const status = delivered ? 'delivered' : waitSeconds === null ? 'parked' : 'pending';
-      return { gone, outcome: { deliveryId, status, attempt, waitSeconds: waitSeconds ?? 0 } as const };
-    }),
-  );
+  const sendOne = async ({ sequence, deliveryId, attempts }: DeliveryRow) => {
+    const event = texts.get(sequence);
+    if (!event)
+      return { gone: false, outcome: { deliveryId, status: 'hidden', attempt: null, waitSeconds: 0 } as const };
+    const { attempt, delivered, gone, retryAfter } = await send(deps.webhooks, row.url, secrets, event);
+    const waitSeconds = delivered ? 0 : secondsUntilRetry(attempts.length + 1, retryAfter, platformTime());
+    const status = delivered ? 'delivered' : waitSeconds === null ? 'parked' : 'pending';
+    return { gone, outcome: { deliveryId, status, attempt, waitSeconds: waitSeconds ?? 0 } as const };
+  };
+  const outcomes: Awaited<ReturnType<typeof sendOne>>[] = [];
+  const readAt = performance.now();
+  while (outcomes.length < looked.length && performance.now() - readAt < FRESH_MS)
+    outcomes.push(...(await Promise.all(looked.slice(outcomes.length, outcomes.length + BATCH).map(sendOne))));
   await database.shared('events', tenantId, (tx) =>
     conclude(
       deps,
@@ -160,7 +167,7 @@ async function sendDue(deps: EventsDeps, tenantId: string, row: SubscriptionRow)
     ),
   );
   for (const { outcome } of outcomes) deps.numbers.deliveries[outcome.status]++;
-  return looked.length;
+  return outcomes.length === 0 ? 0 : due.length;
 }
 
 /** Notes the outcomes of a batch, and suspends a subscription that has no future. */

@@ -25,7 +25,7 @@ export const DELIVERIES = jobQueue<Delivering>('events.deliver', {
 /** Interval at which one process looks at what is due. */
 export const ROUND_SECONDS = 20;
 
-const AGAIN_MS = 2_000;
+const AGAIN_MS = 500;
 
 export class DeliveryQueue {
   readonly #jobs: Jobs;

@@ -30,7 +30,7 @@ export const de: Language = {
     }),
     webhookSuspended: () => ({
       title: 'Webhook ausgesetzt',
-      body: 'Sein Empfänger antwortet seit zu langer Zeit nicht oder will nichts mehr. Es wird nichts gesendet, bis Sie ihn wieder aktivieren.',
+      body: 'Es wird nichts gesendet, bis Sie ihn wieder aktivieren. Warum, steht auf seiner Seite.',
     }),
   },
   actions: {

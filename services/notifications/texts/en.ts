@@ -28,7 +28,7 @@ export const en: Language = {
     }),
     webhookSuspended: () => ({
       title: 'Webhook suspended',
-      body: 'Its receiver has failed for too long, or wants no more. Nothing is sent until you activate it again.',
+      body: 'Nothing is sent until you activate it again. Its page says why.',
     }),
   },
   actions: {

@@ -146,6 +146,20 @@ describe('mails about notifications', function () {
     assert.equal((await sue.patch(at, { quietHours: null })).body.quietHours, null);
   });
 
+  it('follow all of the first choices of a user, though they come at the same moment', async () => {
+    const types = ['First', 'Second', 'Third', 'Fourth', 'Fifth'];
+    const { mia } = deals.as;
+    await Promise.all(
+      types.map((type) => mia.patch('/notifications/preferences', { records: [{ type, channels: { email: false } }] })),
+    );
+    const { records } = (await mia.get('/notifications/preferences')).body;
+    const kept = records.map(({ type }: { type: string }) => type);
+    assert.deepEqual(
+      types.filter((type) => !kept.includes(type)),
+      [],
+    );
+  });
+
   it('go to no user who was made inactive meanwhile', async () => {
     const { id } = (await sue.get('/identity')).body.user;
     const before = (await mailsTo('sue')).length;
