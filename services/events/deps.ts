@@ -20,7 +20,7 @@ export interface EventsDeps {
   /** Hosts of receivers that may have addresses which are not public. */
   readonly privateHosts: readonly string[];
   readonly numbers: { readonly deliveries: Record<DeliveryStatus, number> };
-  readonly deliveries: Pick<DeliveryQueue, 'add'>;
+  readonly deliveries: Pick<DeliveryQueue, 'add' | 'hasRoom'>;
   /** Asks for a notification with the transaction, which acts as the tenant's role. */
   readonly notify: (tx: Tx, caller: Caller & { tenantId: string }, notice: Notice) => Promise<void>;
   readonly isSuspended: (tenantId: string) => Promise<boolean>;

@@ -102,7 +102,9 @@ export default async function eventsService(platform: Platform): Promise<Service
     },
     async started() {
       await jobs.declare(NOTICES);
-      await jobs.work(DELIVERIES, ({ payload, signal }) => deliver(deps, payload, signal));
+      await jobs.work(DELIVERIES, ({ payload, signal }) =>
+        deliveries.run(payload, () => deliver(deps, payload, signal)),
+      );
       await repeatForTenants(jobs, {
         queue: RELAY,
         alsoSuspended: true,

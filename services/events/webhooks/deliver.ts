@@ -51,6 +51,9 @@ const FRESH_MS = 1_000;
 const TURN_MS = 60_000;
 /** A job waits for what is due so soon; the next round finds what is due later. */
 const LINGER_SECONDS = 10;
+/** So long after its last event, where there is room for others, a job looks for further ones so often: to begin one costs more. */
+const BUSY_MS = 2_000;
+const LOOK_MS = 500;
 const ASK_MS = 30_000;
 
 export async function deliver(
@@ -59,6 +62,7 @@ export async function deliver(
   signal: AbortSignal,
 ): Promise<void> {
   const until = performance.now() + TURN_MS;
+  let busyUntil = 0;
   while (!signal.aborted && performance.now() < until) {
     if (await deps.isSuspended(tenantId)) return;
     const queued = await queueEvents(deps, tenantId, subscriptionId);
@@ -66,12 +70,16 @@ export async function deliver(
     const { row, isBehind } = queued;
     const sent = await sendDue(deps, tenantId, row);
     if (sent === null) return;
+    if (sent > 0) busyUntil = performance.now() + BUSY_MS;
     if (isBehind || sent === DUE) continue;
     const { dueInSeconds } = await deps.database.shared('events', tenantId, (tx) =>
       tx.one<Pending>(pendingStatement(tenantId, row)),
     );
-    if (dueInSeconds === null || dueInSeconds > LINGER_SECONDS) return;
-    if (dueInSeconds > 0 || sent === 0) await wait(Math.max(50, dueInSeconds * 1_000), signal);
+    const dueMs = dueInSeconds === null || dueInSeconds > LINGER_SECONDS ? Infinity : dueInSeconds * 1_000;
+    const lookMs = performance.now() < busyUntil && deps.deliveries.hasRoom(tenantId) ? LOOK_MS : Infinity;
+    const pauseMs = Math.min(dueMs, lookMs);
+    if (pauseMs === Infinity) return;
+    if (pauseMs > 0 || sent === 0) await wait(Math.max(50, pauseMs), signal);
   }
 }
 

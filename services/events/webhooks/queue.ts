@@ -11,14 +11,16 @@ export interface Delivering {
   readonly subscriptionId: string;
 }
 
+/** A job mostly waits: for its receiver, or for further events. */
+const PER_TENANT = 32;
+
 export const DELIVERIES = jobQueue<Delivering>('events.deliver', {
   attempts: 3,
   retrySeconds: 5,
   retryMaxSeconds: 60,
   pollSeconds: 1,
-  // A job mostly waits for its receiver.
-  concurrency: 32,
-  perTenant: 16,
+  concurrency: 64,
+  perTenant: PER_TENANT,
   oneForEachKey: true,
 });
 
@@ -32,10 +34,29 @@ export class DeliveryQueue {
   readonly #database: Database;
   /** Subscriptions that are queued once more when their job has ended: it may have looked for the last time. */
   readonly #again = new Set<string>();
+  /** Jobs at work in this process, by tenant. */
+  readonly #running = new Map<string, number>();
 
   constructor(jobs: Jobs, database: Database) {
     this.#jobs = jobs;
     this.#database = database;
+  }
+
+  /** Counts a job of the tenant while it does its work. */
+  async run<T>({ tenantId }: Delivering, work: () => Promise<T>): Promise<T> {
+    const count = (change: number): number => (this.#running.get(tenantId) ?? 0) + change;
+    this.#running.set(tenantId, count(1));
+    try {
+      return await work();
+    } finally {
+      if (count(-1) === 0) this.#running.delete(tenantId);
+      else this.#running.set(tenantId, count(-1));
+    }
+  }
+
+  /** Another job of the tenant could begin. */
+  hasRoom(tenantId: string): boolean {
+    return (this.#running.get(tenantId) ?? 0) < PER_TENANT;
   }
 
   /** A subscription that waits already is not queued twice. */
