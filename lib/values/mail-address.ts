@@ -27,7 +27,10 @@ const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu;
 
 /** A name as it may stand in a header or a sentence: one line, of bounded length. */
 export function nameInMail(text: string, maxChars: number): string {
-  const seen = text.slice(0, 8 * maxChars).replaceAll(UNSEEN, ' ');
+  const seen = text
+    .slice(0, 8 * maxChars)
+    .toWellFormed()
+    .replaceAll(UNSEEN, ' ');
   const points = [...seen.replaceAll(/\s+/g, ' ').trim()];
   return points.length > maxChars
     ? `${points

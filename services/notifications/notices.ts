@@ -4,7 +4,7 @@
  */
 import type { Notice } from '../../lib/notice.ts';
 import { requestId } from '../../lib/values/ids.ts';
-import type { Tx } from '../../mixins/database/database.ts';
+import { sqlState, type Tx } from '../../mixins/database/database.ts';
 import { serviceRole, tenantRole } from '../../mixins/database/roles.ts';
 import { Sql } from '../../mixins/database/sql.ts';
 import type { Statement } from '../../mixins/database/statement.ts';
@@ -49,39 +49,60 @@ async function make(tx: Tx, tenantId: string, notices: readonly Prepared[], user
   for (const event of events) await tx.query(eventSql(schema, event));
 }
 
-/** Works off what waits in the outbox of the tenant. */
+/**
+ * Works off what waits in the outbox of the tenant. A notice that the database does not take is logged and given up: those
+ * behind it would wait for ever.
+ */
 export async function workOff(deps: NotificationsDeps, { tenantId }: JobPayload, signal: AbortSignal): Promise<void> {
-  const { database } = deps;
+  let take = BATCH;
   while (!signal.aborted) {
-    const waiting = await database.tenant(tenantId, (tx) => tx.all<RequestedRow>(waitingSql(tx.schema)));
-    if (waiting.length === 0) return;
-    const users = await readRecipients(
-      deps,
-      tenantId,
-      waiting.flatMap(({ notice }) => namedIn(notice)),
-    );
-    const notices = new Map<string, Prepared>();
-    for (const { outboxId, notice } of waiting)
-      notices.set(outboxId, { notice, texts: await readTexts(deps, tenantId, notice, users) });
-    const taken = await database.tenantTransaction(tenantId, async (tx) => {
-      const rows = await tx.all<{ outboxId: string }>(takeSql(tx.schema, [...notices.keys()]));
-      await make(
-        tx,
-        tenantId,
-        rows.flatMap(({ outboxId }) => notices.get(outboxId) ?? []),
-        users,
-      );
-      return rows.length;
-    });
-    // Another process has them: it works off what is behind them as well.
-    if (taken === 0) return;
+    const waiting = await deps.database.tenant(tenantId, (tx) => tx.all<RequestedRow>(waitingSql(tx.schema, take)));
+    const [first] = waiting;
+    if (!first) return;
+    try {
+      // Another process has them: it works off what is behind them as well.
+      if ((await makeWaiting(deps, tenantId, waiting)) === 0) return;
+      take = BATCH;
+    } catch (error) {
+      if (!/^2[23]/.test(sqlState(error) ?? '')) throw error;
+      take = 1;
+      if (waiting.length > 1) continue;
+      deps.log.error({ err: error, tenantId, type: first.notice.type }, 'A notice cannot be made and is given up.');
+      await deps.database.tenant(tenantId, (tx) => tx.query(takeSql(tx.schema, [first.outboxId])));
+    }
   }
 }
 
+/** Answers how many of the notices this process has made. */
+async function makeWaiting(
+  deps: NotificationsDeps,
+  tenantId: string,
+  waiting: readonly RequestedRow[],
+): Promise<number> {
+  const users = await readRecipients(
+    deps,
+    tenantId,
+    waiting.flatMap(({ notice }) => namedIn(notice)),
+  );
+  const notices = new Map<string, Prepared>();
+  for (const { outboxId, notice } of waiting)
+    notices.set(outboxId, { notice, texts: await readTexts(deps, tenantId, notice, users) });
+  return deps.database.tenantTransaction(tenantId, async (tx) => {
+    const rows = await tx.all<{ outboxId: string }>(takeSql(tx.schema, [...notices.keys()]));
+    await make(
+      tx,
+      tenantId,
+      rows.flatMap(({ outboxId }) => notices.get(outboxId) ?? []),
+      users,
+    );
+    return rows.length;
+  });
+}
+
 /** Notices of one tenant, in the order in which they were asked for. An index has these rows alone. */
-const waitingSql = (schema: string): Statement => ({
+const waitingSql = (schema: string, take: number): Statement => ({
   text: `SELECT outbox_id AS "outboxId", data AS notice FROM ${schema}._outbox
-    WHERE type = '${NOTICE_REQUESTED}' ORDER BY outbox_id LIMIT ${BATCH}`,
+    WHERE type = '${NOTICE_REQUESTED}' ORDER BY outbox_id LIMIT ${take}`,
 });
 
 function takeSql(schema: string, ids: readonly string[]): Statement {

@@ -27,6 +27,7 @@ export default async function notificationsService(platform: Platform): Promise<
     queueMail: (question) => call(broker, 'auth.mails.notify', question),
     mailStates: (question) => call(broker, 'auth.mails.states', question),
     listUsers: (question) => call(broker, 'data.users.list', question),
+    log: platform.log,
     fillTemplate: (question) => call(broker, 'data.templates.fill', question),
     readableRecords: (question) => call(broker, 'data.records.readable', question),
   };

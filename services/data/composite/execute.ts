@@ -212,6 +212,7 @@ async function oneByOne(
       const made = resolved(part, results, expansion);
       const row = operationRow(made.operationId);
       const stores = row?.mutation === true;
+      if (!stores) results.requireRoom();
       const own = stores ? keyed(made, key, index) : made;
       results.add(part.referenceId, await handlers(row?.action ?? '')(request, own), stores);
     } catch (error) {

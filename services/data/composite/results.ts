@@ -22,26 +22,29 @@ export class Results {
   readonly #items: Item[] = [];
   readonly #bodies = new Map<string, unknown>();
   #chars = 0;
+  #isFull = false;
 
   /** The first part that failed; undefined: none has. */
   get failed(): string | undefined {
     return this.#items.find(({ status }) => status >= 400)?.referenceId;
   }
 
+  /** Throws REQUEST_TOO_LARGE when a reply had no room, before another one is read in vain. */
+  requireRoom(): void {
+    if (this.#isFull) throw tooLong();
+  }
+
   /**
    * Adds the reply of a part. Throws REQUEST_TOO_LARGE when all replies together are too long; what is `stored` for good is
-   * told all the same.
+   * told all the same, then with a body of null.
    */
   add(referenceId: string, { status = 200, headers = {}, body }: OperationReply, stored = false): void {
-    const text = body === null ? 'null' : Buffer.isBuffer(body) ? body.toString() : JSON.stringify(body);
-    if (!stored && this.#chars + text.length > LIMITS.composite_body_max_bytes)
-      throw new PlatformError(
-        'REQUEST_TOO_LARGE',
-        `The results of all parts exceed the limit of ${LIMITS.composite_body_max_bytes} characters.`,
-        {
-          details: { maxBytes: LIMITS.composite_body_max_bytes },
-        },
-      );
+    let text = body === null ? 'null' : Buffer.isBuffer(body) ? body.toString() : JSON.stringify(body);
+    if (this.#chars + text.length > LIMITS.composite_body_max_bytes) {
+      this.#isFull = true;
+      if (!stored) throw tooLong();
+      text = 'null';
+    }
     this.#chars += text.length;
     const shown = Object.entries(HEADERS).flatMap(([from, to]) =>
       headers[from] === undefined ? [] : [[to, headers[from]]],
@@ -90,6 +93,13 @@ export class Results {
     });
   }
 }
+
+const tooLong = (): PlatformError =>
+  new PlatformError(
+    'REQUEST_TOO_LARGE',
+    `The results of all parts exceed the limit of ${LIMITS.composite_body_max_bytes} characters.`,
+    { details: { maxBytes: LIMITS.composite_body_max_bytes } },
+  );
 
 const UNDONE = {
   code: ROLLED_BACK,

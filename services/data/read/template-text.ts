@@ -53,8 +53,8 @@ export const fillTemplate = (
     const filled = filledTemplate(title, shownFor).trim();
     if (filled === '') return null;
     return {
-      title: filled.slice(0, LIMITS.notification_title_max_chars),
-      body: filledTemplate(body, shownFor).slice(0, LIMITS.notification_body_max_chars),
+      title: filled.slice(0, LIMITS.notification_title_max_chars).toWellFormed(),
+      body: filledTemplate(body, shownFor).slice(0, LIMITS.notification_body_max_chars).toWellFormed(),
     };
   });
 

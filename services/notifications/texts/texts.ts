@@ -39,5 +39,5 @@ export function textOf({ type, data }: Notice, locale: string | null, actor: str
   };
   const language = languageOf(locale);
   const { title, body } = (isPlatformType(type) ? language.types[type] : language.effect)(values);
-  return { title: title.slice(0, LIMITS.notification_title_max_chars), body };
+  return { title: title.slice(0, LIMITS.notification_title_max_chars).toWellFormed(), body };
 }

@@ -167,6 +167,31 @@ describe('notifications arise', function () {
     const [ofAuthor] = await all(sam, 'AskedAuthor');
     assert.deepEqual([ofAuthor.title, ofAuthor.body], [`${name} asks about`, 'In  (), {urgent}.']);
     assert.equal(ofAuthor.record, null);
+    // 200 characters end within the last one of this name.
+    const long = await deals.deal(sam, { name: `a${'😀'.repeat(100)}`, Stage__c: 'Offer' });
+    const etag = long.headers.get('etag')!;
+    assert.equal((await ada.post(`/data/Deal__c/${long.body.id}/transitions/Ask`, {}, { etag })).status, 201);
+    await until(async () => (await all(sam, 'Asked')).length === 2);
+    assert.match((await all(sam, 'Asked'))[0].title, /asks about a😀/);
+  });
+
+  it('though the database does not take one that was asked for before', async () => {
+    const schema = `t_${(await ada.get('/identity')).body.tenant.id.replaceAll('-', '')}`;
+    const notice = { type: 'Broken', recipientIds: [deals.ids.sam], data: { title: 'x' }, severity: 'unheard-of' };
+    await database.query(`INSERT INTO ${schema}._outbox (type, data) VALUES ('${NOTICE_REQUESTED}', $1)`, [
+      JSON.stringify(notice),
+    ]);
+    const before = (await all(mia, 'recordAssigned')).length;
+    const deal = await deals.deal(sam);
+    const given = await sam.patch(
+      `/data/Deal__c/${deal.body.id}`,
+      { ownerId: deals.ids.mia },
+      { etag: deal.headers.get('etag')! },
+    );
+    assert.equal(given.status, 200, given.text);
+    await told(mia, 'recordAssigned', before + 1);
+    assert.equal(await waiting(), 0);
+    assert.deepEqual(await all(sam, 'Broken'), []);
   });
 
   it('from the end of deployments and jobs', async () => {

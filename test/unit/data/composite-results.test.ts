@@ -2,6 +2,12 @@ import assert from 'node:assert/strict';
 import { LIMITS } from '../../../lib/limits.ts';
 import { Results } from '../../../services/data/composite/results.ts';
 
+interface Told {
+  readonly referenceId: string;
+  readonly status: number;
+  readonly body: unknown;
+}
+
 const TOO_LARGE = { code: 'REQUEST_TOO_LARGE' };
 
 describe('results of the parts of a composite request', () => {
@@ -10,17 +16,17 @@ describe('results of the parts of a composite request', () => {
     const long = { body: Buffer.from(JSON.stringify('x'.repeat(LIMITS.composite_body_max_bytes))) };
     assert.throws(() => results.add('read', long), TOO_LARGE);
     results.add('small', { body: { a: 1 } });
+    assert.throws(() => results.requireRoom(), TOO_LARGE);
     assert.throws(() => results.add('again', long), TOO_LARGE);
     results.add('created', { ...long, status: 201 }, true);
     results.add('updated', { body: { b: 2 } }, true);
-    assert.throws(() => results.add('last', { body: {} }), TOO_LARGE);
     const told = JSON.parse(results.answer(false, true).toString()).results;
     assert.deepEqual(
-      told.map((one: { referenceId: string; status: number }) => [one.referenceId, one.status]),
+      told.map(({ referenceId, status, body }: Told) => [referenceId, status, body]),
       [
-        ['small', 200],
-        ['created', 201],
-        ['updated', 200],
+        ['small', 200, { a: 1 }],
+        ['created', 201, null],
+        ['updated', 200, { b: 2 }],
       ],
     );
   });
