@@ -185,7 +185,7 @@ const SubscriptionWithSecret = Type.Object(
   {
     ...properties,
     secret: nullable(
-      Type.String({ description: '`whsec_…`, or `whsk_…` of ed25519. Shown this once: null in a repeated answer.' }),
+      Type.String({ description: '`whsec_…`. Shown this once: null in a repeated answer, and for ed25519.' }),
     ),
   },
   { title: 'SubscriptionWithSecret' },

@@ -231,16 +231,15 @@ const settingsOf = (subscription: Subscription): Pairs => [
 ];
 
 function showSecret({ output }: Run, answer: Answer<SubscriptionWithSecret>): void {
-  const { subscriptionId, secret } = answer.body;
+  const { subscriptionId, secret, publicKey } = answer.body;
   output.result(answer, () =>
-    output.pairs([
-      ['id', subscriptionId],
-      ['secret', secret ?? ''],
-    ]),
+    output.pairs([['id', subscriptionId], publicKey === null ? ['secret', secret ?? ''] : ['public key', publicKey]]),
   );
   output.note(
-    secret
-      ? 'Store the secret where your receiver reads it: it is not shown again.'
-      : `The secret was in an earlier answer. For a new one: erp webhooks rotate ${subscriptionId}`,
+    publicKey !== null
+      ? 'Your receiver verifies with the public key.'
+      : secret
+        ? 'Store the secret where your receiver reads it: it is not shown again.'
+        : `The secret was in an earlier answer. For a new one: erp webhooks rotate ${subscriptionId}`,
   );
 }

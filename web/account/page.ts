@@ -263,7 +263,7 @@ export const calendarLink = ({ action, url }: { action: string; url: string }): 
 <p class="lead">Add it to a calendar program as a calendar from the internet, or by its URL. It is shown only now.</p>
 <div class="field"><label for="link">Link</label>
 <input id="link" type="text" readonly value="${escapeHtml(url)}" aria-describedby="link-hint">
-<p class="hint" id="link-hint">Whoever has it sees your calendar, so give it to your programs alone. An earlier link has ended.</p></div>
+<p class="hint" id="link-hint">Whoever has it sees your calendar, so give it to your programs alone. A new link ends the one before.</p></div>
 <button type="button" data-copy="link" hidden>Copy the link</button>
 <p class="hint" role="status"></p>
 <p class="spaced"><a href="${escapeHtml(action)}">Back to your account</a></p>`,

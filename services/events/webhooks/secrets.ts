@@ -17,19 +17,21 @@ const sealOf = ({ sealingKeys }: Pick<EventsDeps, 'sealingKeys'>, tenantId: stri
   clientId: '',
 });
 
-/** A new secret, and all that are kept with it. */
+/** A new secret, and all that are kept with it. `secret`: what its receiver is told; null: its public key is enough. */
 export function addSecret(
   deps: Pick<EventsDeps, 'sealingKeys'>,
   tenantId: string,
   subscriptionId: string,
   signing: Signing,
   earlier: readonly KeptSecret[] = [],
-): { readonly secret: string; readonly publicKey: string | null; readonly secrets: readonly KeptSecret[] } {
+): { readonly secret: string | null; readonly publicKey: string | null; readonly secrets: readonly KeptSecret[] } {
   const now = platformTime();
   const made = newSecret(signing);
   const secret = sealed({ secret: made.secret }, sealOf(deps, tenantId, subscriptionId), PURPOSE);
   const kept = earlier.filter(({ until }) => until === null).map((one) => ({ ...one, until: now + OVERLAP_MS }));
-  return { ...made, secrets: [{ secret, until: null }, ...kept] };
+  // A private key verifies nothing, and whoever has it can forge deliveries.
+  const shown = made.publicKey === null ? made.secret : null;
+  return { ...made, secret: shown, secrets: [{ secret, until: null }, ...kept] };
 }
 
 /** The secrets that are good now, the newest first. */

@@ -102,7 +102,8 @@ describe('webhooks', function () {
   });
 
   it('are signed with a key pair where that is asked for', async () => {
-    const { publicKey } = await subscribe(sam, '/pair', { signing: 'ed25519' });
+    const { publicKey, secret } = await subscribe(sam, '/pair', { signing: 'ed25519' });
+    assert.equal(secret, null, 'the private key stays here');
     const { id } = await account();
     await until(() => at('/pair', id).length > 0);
     const [one] = at('/pair', id);

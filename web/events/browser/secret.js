@@ -5,7 +5,7 @@ import { announce, button, element, fill } from '../../shared/elements.js';
 
 /** @param {SubscriptionWithSecret} subscription */
 export function secretPart({ secret, publicKey }) {
-  if (secret === null)
+  if (secret === null && publicKey === null)
     return element(
       'section',
       { class: 'card secret' },
@@ -15,14 +15,13 @@ export function secretPart({ secret, publicKey }) {
   const words =
     publicKey === null
       ? 'The receiver verifies deliveries with it. Store it there now: it is not shown again.'
-      : 'The receiver verifies deliveries with the public key. The private key is not shown again.';
+      : 'The receiver verifies deliveries with it. It is no secret.';
   return element(
     'section',
     { class: 'card secret', 'aria-labelledby': 'secret-heading' },
-    element('h2', { id: 'secret-heading' }, 'Signing secret'),
+    element('h2', { id: 'secret-heading' }, publicKey === null ? 'Signing secret' : 'Public key'),
     element('p', {}, words),
-    ...(publicKey === null ? [] : copied('Public key', publicKey)),
-    ...copied(publicKey === null ? 'Secret' : 'Private key', secret),
+    ...(publicKey === null ? copied('Secret', secret ?? '') : copied('Public key', publicKey)),
   );
 }
 
