@@ -381,6 +381,8 @@ CREATE INDEX mails_due ON auth.mails USING btree (due_at) WHERE (ended_at IS NUL
 
 CREATE INDEX mails_ended ON auth.mails USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 
+CREATE INDEX mails_events ON auth.mails USING btree (tenant_id, address_hash, created_at) WHERE ((ended_at IS NULL) AND (kind = 'calendarEvent'::text));
+
 CREATE UNIQUE INDEX mails_notifications ON auth.mails USING btree (tenant_id, notifications_id) WHERE (notifications_id IS NOT NULL);
 
 CREATE INDEX mails_tenant ON auth.mails USING btree (tenant_id, created_at);
@@ -516,5 +518,5 @@ GRANT EXECUTE ON FUNCTION auth.queue_calendar_mail(uuid,uuid,text,jsonb) TO svc_
 CREATE FUNCTION auth.queue_invitation(uuid,uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 1188935a2f0e
 GRANT EXECUTE ON FUNCTION auth.queue_invitation(uuid,uuid) TO svc_data;
 
-CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 551cc632e4f9
+CREATE FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_catalog, pg_temp -- body 376bb9b609d9
 GRANT EXECUTE ON FUNCTION auth.queue_mail(uuid,uuid,text,text,jsonb,integer) TO svc_auth;

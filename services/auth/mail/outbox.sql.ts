@@ -17,14 +17,21 @@ const LOOKED_AT = 5_000;
 
 /**
  * Leases due mails, so that no other process takes them: of each tenant one after the other, those that a person
- * waits for first.
+ * waits for first. A mail about an event waits until the earlier ones to its address have ended: calendar programs and
+ * people take the last one for what is so.
  */
 export function takeMails(limit: number, leaseSeconds: number): Statement {
   const sql = new Sql();
   return sql.statement(
     `WITH due AS (
-       SELECT tenant_id, id, kind, due_at FROM auth.mails
-       WHERE ended_at IS NULL AND due_at <= clock_timestamp() AND give_up_at > now() ORDER BY due_at LIMIT ${LOOKED_AT}),
+       SELECT tenant_id, id, kind, due_at FROM auth.mails mail
+       WHERE ended_at IS NULL AND due_at <= clock_timestamp() AND give_up_at > now()
+         AND NOT (kind = 'calendarEvent' AND EXISTS (
+           SELECT FROM auth.mails earlier
+           WHERE earlier.tenant_id = mail.tenant_id AND earlier.address_hash = mail.address_hash
+             AND earlier.kind = 'calendarEvent' AND earlier.ended_at IS NULL
+             AND (earlier.created_at, earlier.id) < (mail.created_at, mail.id)))
+       ORDER BY due_at LIMIT ${LOOKED_AT}),
      ranked AS (
        SELECT tenant_id, id, due_at, kind = 'passwordReset' AS awaited, row_number() OVER (
          PARTITION BY tenant_id ORDER BY kind = 'passwordReset' DESC, due_at) AS place

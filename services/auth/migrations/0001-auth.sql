@@ -260,6 +260,7 @@ CREATE TABLE auth.mails (
   CHECK ((ended_at IS NULL) = (outcome IS NULL))
 );
 CREATE INDEX mails_due ON auth.mails (due_at) WHERE ended_at IS NULL;
+CREATE INDEX mails_events ON auth.mails (tenant_id, address_hash, created_at) WHERE ended_at IS NULL AND kind = 'calendarEvent';
 CREATE INDEX mails_ended ON auth.mails (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX mails_address ON auth.mails (address_hash, created_at);
 CREATE INDEX mails_tenant ON auth.mails (tenant_id, created_at);
@@ -396,8 +397,12 @@ CREATE FUNCTION auth.queue_mail(
     events_of_user integer;
   BEGIN
     IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN RETURN 'unknown'; END IF;
-    -- Serializes mails to an address, so that concurrent ones do not exceed the limits.
-    PERFORM pg_advisory_xact_lock(hashtextextended(encode(hashed, 'hex'), 0));
+    -- Serializes the mails that are counted together, so that concurrent ones do not exceed the limits. Those about events of a tenant
+    -- have one lock: they go to many addresses in a transaction. Only limits over all tenants make tenants wait for each other.
+    PERFORM pg_advisory_xact_lock(hashtextextended(CASE
+      WHEN about_event THEN 'mails about events ' || tenant
+      WHEN mail_kind = ANY (first_contact) THEN encode(hashed, 'hex')
+      ELSE tenant || ' ' || encode(hashed, 'hex') END, 0));
     IF EXISTS (SELECT FROM auth.mails m WHERE m.tenant_id = tenant AND m.approval_id = approval AND m.user_id = holder)
       OR EXISTS (SELECT FROM auth.mails m WHERE m.tenant_id = tenant AND m.notifications_id = notifications)
     THEN RETURN 'queued'; END IF;
@@ -423,8 +428,9 @@ CREATE FUNCTION auth.queue_mail(
        OR (mail_kind = ANY (first_contact) AND (contacts_here >= 10 OR (contacts >= 20 AND contacts_here >= 2)))
        OR (NOT about_notifications AND NOT about_event AND of_tenant - approvals - notices - events >= 2000) OR (mail_kind = 'passwordReset' AND resets >= 1000)
     THEN RETURN 'tooManyMails'; END IF;
-    INSERT INTO auth.mails (tenant_id, user_id, kind, address, address_hash, details, approval_id, notifications_id, give_up_at)
-      VALUES (tenant, holder, mail_kind, mail_address, hashed, mail_details, approval, notifications,
+    INSERT INTO auth.mails (tenant_id, user_id, kind, address, address_hash, details, approval_id, notifications_id, created_at, give_up_at)
+      -- Under the lock, by which those about events are sent in this order.
+      VALUES (tenant, holder, mail_kind, mail_address, hashed, mail_details, approval, notifications, clock_timestamp(),
         now() + make_interval(secs => try_seconds));
     RETURN 'queued';
   END $$;

@@ -25,7 +25,10 @@ export async function organizerOf(
   return attendees.some(({ email }) => email != null) ? organizer({ tenantId, userId }) : null;
 }
 
-/** Mails of one change. Without an organizer there are none. */
+/**
+ * Mails of one change. Without an organizer there are none. They are the last step of it: from then on to the end of the
+ * transaction, other mails about events of the tenant wait, so that none passes the limits or an earlier one.
+ */
 export class Invitations {
   readonly #unit: Unit;
   readonly #organizer: Organizer | null;
@@ -102,9 +105,7 @@ export class Invitations {
     const { title, location } = { ...event.content, ...instance?.patch };
     const startAt = new Date(instantOf(wallOf(times.startLocal), times.startTimezone ?? 'UTC')).toISOString();
     const written = eventFor(told, organizer, platformTime());
-    // In one order, since the outbox holds addresses until the end of the transaction.
-    const ordered = people.toSorted((a, b) => (a.email < b.email ? -1 : 1));
-    for await (const { email, optional } of inTurns(ordered)) {
+    for await (const { email, optional } of inTurns(people)) {
       const ics = written({ address: email, optional });
       const mail = { method, again, title, location, startAt, timezone: times.startTimezone, ics };
       const { outcome } = await tx.one<{ outcome: string }>(

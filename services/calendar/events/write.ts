@@ -421,10 +421,11 @@ async function changeFollowing(unit: Unit, event: EventRow, original: string, ch
     overrides.filter((one) => one.originalStart >= original),
     wallOf(next.startLocal) - wall,
   );
-  await endBefore(unit, event, wall, overrides, changed.invitations);
+  const ended = await endBefore(unit, event, wall, overrides);
   const stored = await store(unit, next, kept);
   for (const override of kept) await unit.tx.query(storeOverrideSql(tenantId, stored.eventId, override));
   await count(unit, stored, 1);
+  await changed.invitations.changed(event, ended.event, ended.overrides, true);
   await changed.invitations.changed(null, stored, kept, false);
   note(unit, 'created', [stored], { from: event.eventId, originalStart: original });
   return { event: stored, instance: asItself(stored) };
@@ -444,8 +445,7 @@ async function endBefore(
   event: EventRow,
   wall: number,
   overrides: readonly Override[],
-  invitations: Invitations,
-): Promise<void> {
+): Promise<{ readonly event: EventRow; readonly overrides: readonly Override[] }> {
   const original = localOf(wall);
   const gone = overrides.flatMap(({ originalStart }) => (originalStart >= original ? [originalStart] : []));
   if (gone.length > 0) await unit.tx.query(deleteOverridesSql(unit.request.tenantId, event.eventId, gone));
@@ -456,7 +456,7 @@ async function endBefore(
     recurrence: event.recurrence && truncated(event.recurrence, wall),
   };
   const kept = overrides.filter(({ originalStart }) => originalStart < original);
-  await invitations.changed(event, await store(unit, ended, kept), kept, true);
+  return { event: await store(unit, ended, kept), overrides: kept };
 }
 
 export const deleteEvent: Handler<'calendar.events.delete', CalendarDeps> = async (deps, request, call) => {
@@ -469,9 +469,10 @@ export const deleteEvent: Handler<'calendar.events.delete', CalendarDeps> = asyn
     const { event, original, scope } = await target(unit, path.eventId, headers.ifMatch, query.scope);
     const invitations = new Invitations(unit, organizer);
     if (original === null || scope === 'series') await removeEvent(unit, event, invitations);
-    else if (scope === 'following')
-      await endBefore(unit, event, wallOf(original), await allOverrides(unit, event), invitations);
-    else await leaveOut(unit, event, original, invitations);
+    else if (scope === 'following') {
+      const ended = await endBefore(unit, event, wallOf(original), await allOverrides(unit, event));
+      await invitations.changed(event, ended.event, ended.overrides, true);
+    } else await leaveOut(unit, event, original, invitations);
     note(unit, original === null || scope === 'series' ? 'deleted' : 'updated', [event], {
       scope,
       originalStart: original,
@@ -486,13 +487,14 @@ async function removeEvent(unit: Unit, event: EventRow, invitations: Invitations
   const { tenantId } = request;
   const { eventId } = event;
   const before = await tx.all<{ calendarId: string }>(calendarsOfSql(tenantId, eventId));
-  await invitations.removed({ ...event, sequence: event.sequence + 1 }, await allOverrides(unit, event), null);
+  const overrides = await allOverrides(unit, event);
   const span = spanOf({ ...event, recurrence: null }, []);
   await tx.query(
     enterSql(tenantId, { eventId, calendars: [], removed: before.map(({ calendarId }) => calendarId), span }),
   );
   await tx.query(deleteEventSql(tenantId, eventId));
   await count(unit, event, -1);
+  await invitations.removed({ ...event, sequence: event.sequence + 1 }, overrides, null);
 }
 
 /** Leaves an instance out of its series, whatever was different in it. */

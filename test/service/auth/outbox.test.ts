@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Database } from '../../../mixins/database/database.ts';
+import { Database, type Tx } from '../../../mixins/database/database.ts';
 import { Outbox } from '../../../services/auth/mail/outbox.ts';
 import { MailSender } from '../../../services/auth/mail/sender.ts';
 import type { Delivery } from '../../../services/auth/mail/transport.ts';
@@ -125,6 +125,68 @@ describe('the outbox of mails', () => {
     await until(async () => (await waiting()) === 0);
     assert.equal(seen.length, 40);
     assert.equal(new Set(seen).size, 40);
+  });
+
+  /** In the transaction: what became of mails about events to these addresses. */
+  const putEvents = async (
+    tx: Tx,
+    of: string,
+    addresses: readonly string[],
+    userId = randomUUID(),
+  ): Promise<string[]> => {
+    const outcomes: string[] = [];
+    for (const address of addresses) {
+      const mail = { tenantId: of, userId, kind: 'calendarEvent', address } as const;
+      outcomes.push(await outbox.add(tx, mail));
+    }
+    return outcomes;
+  };
+  const shared = <T>(of: string, work: (tx: Tx) => Promise<T>): Promise<T> => pool.shared('auth', of, work);
+  const GUESTS = ['guest@mail.example', 'other@mail.example'] as const;
+
+  it('hands out mails about events to an address in the order in which they were queued, and none passes another', async () => {
+    const [guest, other] = GUESTS;
+    await shared(tenantId, (tx) => putEvents(tx, tenantId, [guest, guest, other]));
+    await shared(tenantId, (tx) => putEvents(tx, tenantId, ['Guest@mail.example']));
+    const { rows } = await pool.query<{ id: string }>('SELECT id FROM auth.mails ORDER BY created_at');
+    const [first, second, aside, third] = rows.map(({ id }) => id);
+    const taken = await outbox.take(4, 60);
+    assert.deepEqual(new Set(taken.map(({ id }) => id)), new Set([first, aside]));
+    assert.deepEqual(await outbox.take(4, 60), [], 'the first is being sent');
+    await outbox.postpone(taken.find(({ id }) => id === first)!, 60, { untried: false });
+    assert.deepEqual(await outbox.take(4, 60), [], 'the first is tried again later');
+    await pool.query('UPDATE auth.mails SET due_at = now() WHERE id = $1', [first]);
+    const order: string[] = [];
+    for (let [mail] = await outbox.take(1, 60); mail; [mail] = await outbox.take(1, 60)) {
+      order.push(mail.id);
+      await outbox.end(mail, 'sent');
+    }
+    assert.deepEqual(order, [first, second, third]);
+  });
+
+  it('lets no tenant wait for the mails of another one to the same address', async () => {
+    const elsewhere = randomUUID();
+    await shared(tenantId, async (tx) => {
+      assert.deepEqual(await putEvents(tx, tenantId, GUESTS), ['queued', 'queued']);
+      const others = shared(elsewhere, (own) => putEvents(own, elsewhere, GUESTS.toReversed()));
+      const late = pause(5_000, 'late', { ref: false });
+      assert.deepEqual(await Promise.race([others, late]), ['queued', 'queued']);
+    });
+  });
+
+  it('counts mails about events that are queued at the same moment, in whatever order of addresses', async () => {
+    const userId = randomUUID();
+    await pool.query(
+      `INSERT INTO auth.mails (tenant_id, user_id, kind, address_hash, give_up_at, ended_at, outcome)
+       SELECT $1, $2, 'calendarEvent', sha256(i::text::bytea), now(), now(), 'sent' FROM generate_series(1, 195) i`,
+      [tenantId, userId],
+    );
+    const outcomes = await Promise.all(
+      Array.from({ length: 6 }, (_, n) =>
+        shared(tenantId, (tx) => putEvents(tx, tenantId, n % 2 ? GUESTS : GUESTS.toReversed(), userId)),
+      ),
+    );
+    assert.equal(outcomes.flat().filter((outcome) => outcome === 'queued').length, 5);
   });
 
   it('finishes the current mail on shutdown, and starts no other', async () => {
