@@ -22,6 +22,9 @@ export class OutboundError extends Error {
   override readonly name = 'OutboundError';
 }
 
+/** So many requests to the host are under way that this one was not made. */
+export class HostBusyError extends OutboundError {}
+
 interface RequestOptions {
   readonly method?: string | undefined;
   readonly headers?: RequestInit['headers'] | undefined;
@@ -31,6 +34,8 @@ interface RequestOptions {
   readonly maxSeconds?: number | undefined;
   /** The beginning of the answer is enough: the rest is not read. Default: a longer answer than 256 KiB is refused. */
   readonly headBytes?: number | undefined;
+  /** Milliseconds to wait while many requests to the host are under way; default: 0. */
+  readonly waitMs?: number | undefined;
 }
 
 /** `namedBy`: the address in whose name the request is made, such as the issuer of a provider; often `address` itself. */
@@ -53,7 +58,7 @@ export function guardedFetch(privateHosts: readonly string[], resolve: Lookup = 
   const publicLookup = lookupOfPublic(resolve);
   const allowed = new Set(privateHosts);
   const isNamed = ({ host, hostname }: URL): boolean => allowed.has(host) || allowed.has(hostname);
-  const underWay = new Map<string, number>();
+  const ways = new Map<string, Way>();
   return async (address, options, namedBy) => {
     const url = new URL(address);
     const namer = new URL(namedBy);
@@ -64,16 +69,43 @@ export function guardedFetch(privateHosts: readonly string[], resolve: Lookup = 
     if (!isAllowed && isIP(literal) !== 0 && !isPublicAddress(literal)) throw new OutboundError(NOT_PUBLIC);
     // A caller cannot displace another one by naming its host.
     const way = `${namer.host} ${url.host}`;
-    const count = underWay.get(way) ?? 0;
-    if (count >= AT_ONCE_PER_HOST) throw new OutboundError('too many requests to the host are under way');
-    underWay.set(way, count + 1);
+    const leave = await enter(ways, way, options.waitMs ?? 0);
     try {
       return await send(url, options, isAllowed ? undefined : publicLookup);
     } finally {
-      const left = (underWay.get(way) ?? 1) - 1;
-      if (left > 0) underWay.set(way, left);
-      else underWay.delete(way);
+      leave();
     }
+  };
+}
+
+interface Way {
+  underWay: number;
+  readonly waiting: Set<() => void>;
+}
+
+/** Takes a place on the way to a host; answers what gives it to the next one. Throws HostBusyError. */
+async function enter(ways: Map<string, Way>, name: string, waitMs: number): Promise<() => void> {
+  const way = ways.get(name) ?? { underWay: 0, waiting: new Set() };
+  ways.set(name, way);
+  if (way.underWay < AT_ONCE_PER_HOST) way.underWay++;
+  else
+    await new Promise<void>((resolve, reject) => {
+      const given = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        way.waiting.delete(given);
+        reject(new HostBusyError('too many requests to the host are under way'));
+      }, waitMs);
+      way.waiting.add(given);
+    });
+  return () => {
+    const [next] = way.waiting;
+    if (next) {
+      way.waiting.delete(next);
+      next();
+    } else if (--way.underWay === 0) ways.delete(name);
   };
 }
 

@@ -54,6 +54,8 @@ const LINGER_SECONDS = 10;
 /** So long after its last event, where there is room for others, a job looks for further ones so often: to begin one costs more. */
 const BUSY_MS = 2_000;
 const LOOK_MS = 500;
+/** A delivery for whose host there was no place is tried again. */
+const BUSY_HOST_SECONDS = 1;
 const ASK_MS = 30_000;
 
 export async function deliver(
@@ -156,6 +158,11 @@ async function sendDue(deps: EventsDeps, tenantId: string, row: SubscriptionRow)
     if (!event)
       return { gone: false, outcome: { deliveryId, status: 'hidden', attempt: null, waitSeconds: 0 } as const };
     const { attempt, delivered, gone, retryAfter } = await send(deps.webhooks, row.url, secrets, event);
+    if (!attempt)
+      return {
+        gone: false,
+        outcome: { deliveryId, status: 'pending', attempt, waitSeconds: BUSY_HOST_SECONDS } as const,
+      };
     const waitSeconds = delivered ? 0 : secondsUntilRetry(attempts.length + 1, retryAfter, platformTime());
     const status = delivered ? 'delivered' : waitSeconds === null ? 'parked' : 'pending';
     return { gone, outcome: { deliveryId, status, attempt, waitSeconds: waitSeconds ?? 0 } as const };

@@ -2,15 +2,18 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { DeliveryAttempt } from '../../../contracts/events.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
-import { type GuardedFetch, OutboundError } from '../../../mixins/outbound.ts';
+import { type GuardedFetch, HostBusyError, OutboundError } from '../../../mixins/outbound.ts';
 import { signedHeaders } from './signature.ts';
 
 const ANSWER_MAX_SECONDS = 15;
 const ANSWER_HEAD_BYTES = 4 * 1024;
 const HEAD_MAX_CHARS = 500;
+/** Many subscriptions may have the same host. */
+const PLACE_WAIT_MS = 500;
 
 interface Sent {
-  readonly attempt: DeliveryAttempt;
+  /** null: it was not made, because too many requests to the host are under way. */
+  readonly attempt: DeliveryAttempt | null;
   readonly delivered: boolean;
   /** The receiver wants nothing more. */
   readonly gone: boolean;
@@ -39,7 +42,7 @@ export async function send(
     failure,
   });
   try {
-    const bounds = { maxSeconds: ANSWER_MAX_SECONDS, headBytes: ANSWER_HEAD_BYTES };
+    const bounds = { maxSeconds: ANSWER_MAX_SECONDS, headBytes: ANSWER_HEAD_BYTES, waitMs: PLACE_WAIT_MS };
     const answer = await outbound(url, { method: 'POST', headers, body, ...bounds }, url);
     const text = (await answer.text()).slice(0, HEAD_MAX_CHARS).replaceAll('\u0000', '').toWellFormed();
     const delivered = answer.status >= 200 && answer.status < 300;
@@ -51,6 +54,7 @@ export async function send(
       retryAfter: answer.headers.get('retry-after'),
     };
   } catch (error) {
+    if (error instanceof HostBusyError) return { attempt: null, delivered: false, gone: false, retryAfter: null };
     if (!(error instanceof OutboundError)) throw error;
     return { attempt: attempt(null, null, error.message), delivered: false, gone: false, retryAfter: null };
   }

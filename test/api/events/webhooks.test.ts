@@ -4,6 +4,7 @@ import { createHmac, createPublicKey, randomUUID, verify } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { signIn } from '../../../scripts/sign-in.ts';
 import { type Api, api, tokenFor } from '../../support/client.ts';
@@ -99,6 +100,27 @@ describe('webhooks', function () {
     assert.equal(JSON.stringify(await sam.get('/events/subscriptions')).includes('whsec_'), false);
     const { rows } = await sql.query('SELECT secrets::text FROM events.subscriptions');
     assert.doesNotMatch(JSON.stringify(rows), /whsec_/);
+  });
+
+  it('of one host wait for each other, and no attempt fails for it', async () => {
+    const paths = ['/busy1', '/busy2', '/busy3'];
+    for (const path of paths) held.set(path, () => pause(400));
+    const made = await Promise.all(paths.map((path) => subscribe(sam, path, { eventTypes: ['data.record.created'] })));
+    const records = Array.from({ length: 40 }, (_, n) => ({ fields: { name: `Busy ${randomUUID()} ${n}` } }));
+    const written = await sam.post('/composite/records', { objectApiName: 'Account', operation: 'create', records });
+    assert.equal(written.status, 200, written.text);
+    const arrived = (path: string): number => received.filter((one) => one.path === path).length;
+    await until(() => paths.every((path) => arrived(path) >= records.length), 60);
+    await until(async () => {
+      const all = await Promise.all(made.map(({ subscriptionId }) => deliveries(sam, subscriptionId, '?take=200')));
+      return all.flat().every(({ status }: { status: string }) => status === 'delivered');
+    }, 20);
+    for (const { subscriptionId } of made)
+      for (const { attempts } of await deliveries(sam, subscriptionId, '?take=200'))
+        assert.deepEqual(
+          attempts.map(({ status }: { status: number }) => status),
+          [204],
+        );
   });
 
   it('are signed with a key pair where that is asked for', async () => {
