@@ -4,6 +4,7 @@
  */
 import { Temporal } from 'temporal-polyfill';
 import { type EventRow, type Override, overridden, timesAt, uidOf } from './events/event.ts';
+import { inTurns } from './events/turns.ts';
 import { compactOf, writeRecurrence } from './recurrence/rule.ts';
 import { DAY_MS, localOf, wallOf } from './recurrence/times.ts';
 
@@ -54,17 +55,21 @@ const subscribed = (name: string): string[] => [
 
 /** Bounded: the mails of one event wait together, in memory and in the database. */
 const TOLD_MAX_CHARS = 64 * 1024;
+/** Of the line that names the person, which each instance has. */
+const TOLD_PERSON_MAX_CHARS = 340;
 const TOLD_DESCRIPTION_MAX_CHARS = 2_000;
 
-/** The event for a person: the same for each, but for the line that names the person. Instances that are too many are left out. */
-export function eventFor(
+/**
+ * The event for a person: the same for each, but for the line that names the person. Instances that are too many, with the time
+ * zones that they alone name, are left out. Made in turns of the event loop, since each zone takes a while.
+ */
+export async function eventFor(
   { method, event, overrides, isInstance }: Told,
   organizer: Organizer,
   now: number,
-): (attendee: { readonly address: string; readonly optional: boolean }) => string {
-  const zones = [...new Set(zonesOf({ ...event, overrides }))].sort();
-  const head = [...HEAD, `METHOD:${method}`, ...zones.flatMap((zone) => timezoneLines(zone, now))];
-  const people = [`ORGANIZER${organizer.name === null ? '' : `;CN="${organizer.name}"`}:${mailto(organizer.address)}`];
+): Promise<(attendee: { readonly address: string; readonly optional: boolean }) => string> {
+  const name = organizer.name === null ? '' : `;CN="${organizer.name.replaceAll(UNQUOTABLE, '')}"`;
+  const people = [`ORGANIZER${name}:${mailto(organizer.address)}`];
   const toldLines = (override: Override | null): string =>
     written(
       eventLines(shortened(event), override && shortenedOverride(override), {
@@ -73,14 +78,21 @@ export function eventFor(
         stamp: new Date(now).toISOString(),
       }),
     );
-  let text = written(head);
-  if (!isInstance) text += toldLines(null);
-  for (const override of overrides) {
+  let head = written([...HEAD, `METHOD:${method}`]);
+  let events = '';
+  let length = head.length;
+  const named = new Set<string>();
+  for await (const override of inTurns(isInstance ? overrides : [null, ...overrides])) {
+    const zones = new Set(zonesOf({ ...event, overrides: override ? [override] : [] })).difference(named);
+    const zoneText = [...zones].map((zone) => written(timezoneLines(zone, now))).join('');
     const part = toldLines(override);
-    if (text.length + part.length > TOLD_MAX_CHARS && !isInstance) break;
-    text += part;
+    length += zoneText.length + part.length + TOLD_PERSON_MAX_CHARS;
+    if (length > TOLD_MAX_CHARS && override && !isInstance) break;
+    head += zoneText;
+    events += part;
+    for (const zone of zones) named.add(zone);
   }
-  text += written(['END:VCALENDAR']);
+  const text = `${head}${events}${written(['END:VCALENDAR'])}`;
   return ({ address, optional }) => {
     const role = optional ? 'OPT-PARTICIPANT' : 'REQ-PARTICIPANT';
     const line = `ATTENDEE;ROLE=${role};PARTSTAT=NEEDS-ACTION;RSVP=TRUE:${mailto(address)}`;
@@ -88,6 +100,9 @@ export function eventFor(
     return text.replaceAll('\r\nBEGIN:VEVENT\r\n', (begin) => `${begin}${folded(line)}\r\n`);
   };
 }
+
+/** What the value of a parameter cannot have, also in quotes. */
+const UNQUOTABLE = /["\p{Cc}]/gu;
 
 const short = (text: string): string =>
   [...text.slice(0, 2 * TOLD_DESCRIPTION_MAX_CHARS)].slice(0, TOLD_DESCRIPTION_MAX_CHARS).join('');

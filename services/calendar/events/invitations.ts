@@ -104,7 +104,7 @@ export class Invitations {
     const times = instance ? timesOf(event, instance) : event;
     const { title, location } = { ...event.content, ...instance?.patch };
     const startAt = new Date(instantOf(wallOf(times.startLocal), times.startTimezone ?? 'UTC')).toISOString();
-    const written = eventFor(told, organizer, platformTime());
+    const written = await eventFor(told, organizer, platformTime());
     for await (const { email, optional } of inTurns(people)) {
       const ics = written({ address: email, optional });
       const mail = { method, again, title, location, startAt, timezone: times.startTimezone, ics };

@@ -5,7 +5,7 @@ import { readInstant } from '../../../lib/values/calendar.ts';
 import { DAY_MS } from '../recurrence/times.ts';
 import { type Instance, instancesOf, type Window } from './event.ts';
 import type { ExpandedRow } from './events.sql.ts';
-import { inTurns } from './turns.ts';
+import { inTurns, meetZones } from './turns.ts';
 
 /** The window of `from` and `to`. Throws PARAMETER_INVALID when it is none, or longer than so many days. */
 export function windowOf(from: string, to: string, daysMax: number, pointer: (name: string) => string): Window {
@@ -33,6 +33,7 @@ export async function expand(
 ): Promise<{ event: ExpandedRow; instance: Instance }[]> {
   const found: { event: ExpandedRow; instance: Instance }[] = [];
   for await (const event of inTurns(events)) {
+    await meetZones(event.overrides);
     for (const instance of instancesOf(event, event.overrides, window)) found.push({ event, instance });
     if (found.length > max) throw tooManyInstances(max);
   }

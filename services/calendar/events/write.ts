@@ -41,7 +41,7 @@ import {
 } from './events.sql.ts';
 import { anchorOf, contentIn, NEW_CONTENT, Problems, readAttendees, readLines, readTimes } from './input.ts';
 import { Invitations, organizerOf } from './invitations.ts';
-import { inTurns } from './turns.ts';
+import { inTurns, meetZones } from './turns.ts';
 
 /** Runs a mutation of calendars, as the role of the service. */
 const change = (
@@ -255,8 +255,11 @@ interface Outcome {
   readonly instance: Instance;
 }
 
-const allOverrides = ({ tx, request: { tenantId } }: Unit, { eventId }: EventRow): Promise<readonly Override[]> =>
-  tx.all<Override>(overridesSql(tenantId, eventId));
+async function allOverrides({ tx, request: { tenantId } }: Unit, { eventId }: EventRow): Promise<readonly Override[]> {
+  const overrides = await tx.all<Override>(overridesSql(tenantId, eventId));
+  await meetZones(overrides);
+  return overrides;
+}
 
 async function changeInstance(unit: Unit, event: EventRow, original: string, changed: Changed): Promise<Outcome> {
   const { body, times, invitations } = changed;

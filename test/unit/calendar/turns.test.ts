@@ -4,8 +4,10 @@ import type { OperationInput } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { LIMITS } from '../../../lib/limits.ts';
 import type { CalendarDeps } from '../../../services/calendar/deps.ts';
+import type { EventRow } from '../../../services/calendar/events/event.ts';
 import { listEvents } from '../../../services/calendar/events/list.ts';
 import { queryFreeBusy } from '../../../services/calendar/free-busy.ts';
+import { eventFor } from '../../../services/calendar/ics.ts';
 import { readRecurrence } from '../../../services/calendar/recurrence/rule.ts';
 import { localOf, wallOf } from '../../../services/calendar/recurrence/times.ts';
 
@@ -60,6 +62,18 @@ const depsOf = (rows: readonly object[]): CalendarDeps =>
     unknownPrincipals: async () => [],
   }) as unknown as CalendarDeps;
 
+/** Instances of a series, each moved to another time zone. */
+const inAllZones = () =>
+  Intl.supportedValuesOf('timeZone').map((zone, n) => {
+    const startLocal = localOf(wallOf(START) + (501 + n) * DAY_MS);
+    const endLocal = localOf(wallOf(startLocal) + 3_600_000);
+    return {
+      originalStart: startLocal,
+      patch: { startLocal, startTimezone: zone, endLocal, endTimezone: zone },
+      responses: {},
+    };
+  });
+
 const request = { tenantId: idOf(1), userId: idOf(0), clientId: 'erp-cli' } as RequestContext;
 
 /** Turns of the event loop that others had meanwhile, and the processor time of the longest in between. */
@@ -92,6 +106,34 @@ describe('turns of large calendars', function () {
     );
     assert.ok(turns >= 3, `${turns} turns`);
     assert.ok(longestMs < MAX_MS, `${longestMs} ms`);
+  });
+
+  it('are given while a series whose instances are in all time zones is listed', async () => {
+    const rows = [{ ...series(1, []), overrides: inAllZones() }];
+    const query = { from: '2028-04-20T00:00:00Z', to: '2028-06-20T00:00:00Z', expand: true, take: LIMITS.take_max };
+    const call = { query } as OperationInput<'calendar.events.list'>;
+    const { turns, longestMs } = await turnsDuring(
+      Promise.resolve().then(() => listEvents(depsOf(rows), request, call)),
+    );
+    assert.ok(turns >= 3, `${turns} turns`);
+    assert.ok(longestMs < MAX_MS, `${longestMs} ms`);
+  });
+
+  it('are given while such a series is written for people outside, and its zones count in the bound', async () => {
+    const event = series(1, []) as unknown as EventRow;
+    const told = { method: 'REQUEST', event, overrides: inAllZones(), isInstance: false } as const;
+    const organizer = { address: 'eve@demo.example', name: 'Eve "Support"\r\n Carter' };
+    const made = eventFor(told, organizer, Date.parse('2026-11-30T00:00:00Z'));
+    const { turns, longestMs } = await turnsDuring(made);
+    assert.ok(turns >= 3, `${turns} turns`);
+    assert.ok(longestMs < MAX_MS, `${longestMs} ms`);
+    const text = (await made)({ address: 'guest@partner.example', optional: false });
+    assert.ok(Buffer.byteLength(text) <= 64 * 1_024, `${Buffer.byteLength(text)} bytes`);
+    assert.match(text, /\r\nORGANIZER;CN="Eve Support Carter":mailto:eve@demo\.example\r\n/);
+    const zones = [...text.matchAll(/\r\nTZID:(.*)\r\n/g)].map(([, zone]) => zone);
+    const named = [...text.replaceAll('\r\n ', '').matchAll(/;TZID=(.*?):/g)].map(([, zone]) => zone);
+    assert.ok(zones.length > 10, `${zones.length} zones`);
+    assert.deepEqual(zones, [...new Set(named)], 'each zone that is named, once');
   });
 
   it('are given while free and busy of many users is looked for', async () => {
