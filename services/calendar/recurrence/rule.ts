@@ -38,7 +38,7 @@ interface Problem {
 const ITERATIONS_MAX = 10_000;
 const CANDIDATES_MAX = 50_000;
 /** With BYSETPOS the library makes every value of every period before it picks; so many take a fraction of 100 ms. */
-const PICKED_FROM_MAX = 10_000;
+const PICKED_FROM_MAX = 5_000;
 
 const DATES_MAX = LIMITS.calendar_exceptions_max;
 const TOO_MANY_DATES = `RDATE and EXDATE have at most ${DATES_MAX} times each.`;

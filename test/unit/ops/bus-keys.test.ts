@@ -51,8 +51,8 @@ describe('the keys of the bus', () => {
   it('give the gateway all keys of contexts, a service its own and those of whom it calls for users, and the operator none', () => {
     const all = contextKeys('gateway');
     for (const service of ALL_SERVICES.filter((name) => name !== 'gateway')) {
-      // bulk acts for users by an action of data.
-      const names = service === 'bulk' ? ['data', 'bulk'] : [service];
+      // They act for users by an action of data.
+      const names = ['bulk', 'files'].includes(service) ? ['data', service] : [service];
       assert.deepEqual(
         [...contextKeys(service)],
         names.map((name) => [name, all.get(name)]),
