@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { call } from '../../../contracts/call.ts';
 import { Database } from '../../../mixins/database/database.ts';
 import { signIn } from '../../../scripts/sign-in.ts';
 import { type Answer, type Api, api, demoPassword, tokenFor } from '../client.ts';
@@ -547,7 +548,10 @@ async function chaseInvoices({ recorder, sam, mia, agent }: Company): Promise<vo
   await recorder.example(sam, 'agent.runs.list', { query: { agentKey: 'dunning', mine: 'true' } });
 }
 
-async function lookBack({ recorder, sam, ada }: Company): Promise<void> {
+async function lookBack({ recorder, platform, sam, ada }: Company): Promise<void> {
+  // Or it would depend on the time whether the entries are sealed.
+  const tenantId = (await ada.get('/identity')).body.tenant.id;
+  await call(platform.broker, 'data.audit.seal', { tenantId });
   await recorder.example(ada, 'events.audit.list', { query: { objectApiName: 'Account', take: '2' } });
   const newcomer = { username: 'ines@demo.example', email: 'ines@demo.example', displayName: 'Ines Roth' };
   const { body: ines } = succeeded(
