@@ -10,7 +10,7 @@ interface Placeholder {
 
 interface Template {
   readonly parts: readonly (string | Placeholder)[];
-  /** Where the first brace stands that belongs to no placeholder, in UTF-16 units; null: there is none. */
+  /** Position of the first brace that belongs to no placeholder, in UTF-16 units; null: there is none. */
   readonly mistake: number | null;
 }
 

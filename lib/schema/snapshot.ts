@@ -217,7 +217,7 @@ export interface DuplicateRuleMeta {
   readonly match: readonly { readonly field: string; readonly method: MatchMethod; readonly weight: number }[];
 }
 
-/** What notifications of transitions and actions say. */
+/** A template says what notifications of transitions and actions say. */
 export interface NotificationTemplateMeta {
   /** By BCP 47 tag; with placeholders (lib/notification-template.ts). */
   readonly texts: Readonly<Record<string, { readonly title: string; readonly body: string }>>;

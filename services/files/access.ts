@@ -1,13 +1,19 @@
 /** Who may read and change a file: its owner, and who may read or change a record that it is attached to. */
 import type { FileBody, FileRecord } from '../../contracts/files.ts';
+import { addressOf } from '../../contracts/operations.ts';
 import { askerOf, type RequestContext } from '../../lib/context.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
+import type { OperationReply } from '../../lib/operation.ts';
 import { formatTimestamp } from '../../lib/values/time.ts';
+import { etagOf } from '../../mixins/mutation/version.ts';
 import type { FilesDeps } from './deps.ts';
 import { type FileRow, fileSql } from './files.sql.ts';
 
 export const fileNotFound = (): PlatformError =>
   new PlatformError('FILE_NOT_FOUND', 'The file does not exist, or you have no access to it.');
+
+export const recordNotFound = (): PlatformError =>
+  new PlatformError('RECORD_NOT_FOUND', 'The record does not exist, or you have no access to it.');
 
 /** The records through which the caller reads each of the files. */
 export async function recordsOf(
@@ -58,8 +64,7 @@ export async function requireRecord(
     values: {},
     references: {},
   });
-  if (!readsRecord)
-    throw new PlatformError('RECORD_NOT_FOUND', 'The record does not exist, or you have no access to it.');
+  if (!readsRecord) throw recordNotFound();
   if (refusal) throw PlatformError.fromWire(refusal);
 }
 
@@ -100,6 +105,13 @@ export const presentFile = (row: FileRow, records: readonly FileRecord[]): FileB
   createdAt: time(row.createdAt),
   createdById: row.createdById,
   updatedAt: time(row.updatedAt),
+});
+
+/** The reply of a mutation that has made a file. */
+export const madeFile = (row: FileRow, records: readonly FileRecord[]): OperationReply => ({
+  status: 201,
+  headers: { ETag: etagOf(row), Location: addressOf('files.items.get', { fileId: row.fileId }) },
+  body: presentFile(row, records),
 });
 
 /** A new attachment, as the caller sees it: they can change the record, or could not have attached the file. */

@@ -4,13 +4,11 @@
  */
 
 import type { RowResult } from '../../contracts/data/row-writes.ts';
-import { addressOf } from '../../contracts/operations.ts';
 import { askerOf, type RequestContext } from '../../lib/context.ts';
 import { isErrorCode } from '../../lib/errors/catalogue.ts';
 import { PlatformError, violation } from '../../lib/errors/platform-error.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
-import { etagOf } from '../../mixins/mutation/version.ts';
-import { presentFile, visibleFile } from './access.ts';
+import { madeFile, recordNotFound, visibleFile } from './access.ts';
 import type { FilesDeps } from './deps.ts';
 import { change } from './mutation.ts';
 
@@ -52,23 +50,20 @@ export async function requireFileField(
   if (!column.edit) return refuse('FIELD_READ_ONLY', `${field} cannot be written by you.`);
 }
 
-/** Writes the field, and answers `call` with the file. `made`: the reply that holds a FileForField. */
+/** The file for a field in the reply of the mutation that made it. */
+export const fileForField = ({ body }: OperationReply): FileForField =>
+  JSON.parse(Buffer.isBuffer(body) ? body.toString() : JSON.stringify(body));
+
+/** Writes the field, and answers `call` with the file. */
 export async function giveToField(
   deps: FilesDeps,
   request: RequestContext,
   call: OperationCall,
-  made: OperationReply,
+  file: FileForField,
 ): Promise<OperationReply> {
-  const file: FileForField = Buffer.isBuffer(made.body) ? JSON.parse(made.body.toString()) : made.body;
-  await requireFileField(deps, request, file.objectApiName, file.field);
   await writeField(deps, request, call, file);
-  const { fileId } = file;
-  const { row, records } = await visibleFile(deps, request, fileId);
-  return change(deps, request, call, async () => ({
-    status: 201,
-    headers: { ETag: etagOf(row), Location: addressOf('files.items.get', { fileId }) },
-    body: presentFile(row, records),
-  }));
+  const { row, records } = await visibleFile(deps, request, file.fileId);
+  return change(deps, request, call, async () => madeFile(row, records));
 }
 
 async function writeField(
@@ -110,7 +105,7 @@ async function etagOfRecord(
   const query = { where: { id: recordId }, fields: ['id'], includeEtag: true, take: 1 };
   const { page } = await deps.readRows({ asker: askerOf(request), objectApiName, query });
   const [record] = JSON.parse(page.toString()).records;
-  if (!record) throw new PlatformError('RECORD_NOT_FOUND', 'The record does not exist, or you have no access to it.');
+  if (!record) throw recordNotFound();
   return record._etag;
 }
 

@@ -1,5 +1,5 @@
 /** Files and their contents. Source: docs/reference/files.md. */
-import { addressOf, type Handler } from '../../contracts/operations.ts';
+import type { Handler } from '../../contracts/operations.ts';
 import { askerOf } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../lib/limits.ts';
@@ -15,6 +15,7 @@ import { etagOf, requireVersion } from '../../mixins/mutation/version.ts';
 import {
   attachedTo,
   fileNotFound,
+  madeFile,
   namedRecord,
   presentFile,
   recordInQuery,
@@ -78,11 +79,7 @@ export function created(unit: Unit, row: FileRow, target: FileRow['records'][num
     },
   });
   if (row.state !== 'scanning') emitFile(unit, row.state, row);
-  return {
-    status: 201,
-    headers: { ETag: etagOf(row), Location: addressOf('files.items.get', { fileId }) },
-    body: presentFile(row, target ? [attachedTo(row, target)] : []),
-  };
+  return madeFile(row, target ? [attachedTo(row, target)] : []);
 }
 
 export const getFile: Handler<'files.items.get', FilesDeps> = async (deps, request, { path }) => {

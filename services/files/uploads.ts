@@ -13,7 +13,7 @@ import { namedRecord, requireRecord } from './access.ts';
 import { digestOf, headOf, inTime } from './bytes.ts';
 import { contentTypeOf } from './content-type.ts';
 import type { FilesDeps } from './deps.ts';
-import { type FileForField, giveToField, requireFileField } from './field.ts';
+import { type FileForField, fileForField, giveToField, requireFileField } from './field.ts';
 import {
   appendSql,
   countUploadsSql,
@@ -103,7 +103,9 @@ export const completeUpload: Handler<'files.uploads.complete', FilesDeps> = asyn
   if (!upload) {
     const made = await earlierReply(deps, request, making);
     if (!made) throw uploadNotFound();
-    return giveToField(deps, request, call, made);
+    const file = fileForField(made);
+    await requireFileField(deps, request, file.objectApiName, file.field);
+    return giveToField(deps, request, call, file);
   }
   if (upload.received !== upload.size) throw otherOffset(upload.received);
   const parts = await deps.database.shared('files', tenantId, (tx) =>
@@ -115,21 +117,20 @@ export const completeUpload: Handler<'files.uploads.complete', FilesDeps> = asyn
   const target = targetOf(upload);
   if (target) await requireRecord(deps, request, target);
   const { name, field } = upload;
-  if (target && field !== null) await requireFileField(deps, request, target.objectApiName, field);
+  const forField = target && field !== null ? { ...target, field } : null;
+  if (forField) await requireFileField(deps, request, forField.objectApiName, forField.field);
   const contentType = await contentTypeOf(upload.contentType, await headOf(deps.blobs, parts));
-  const attachTo = field === null ? target : null;
+  const attachTo = forField ? null : target;
   const make = (one: typeof call): Promise<OperationReply> =>
     change(deps, request, one, async (unit) => {
       if (!(await unit.tx.first(uploadSql(tenantId, uploadId, userId, true)))) throw uploadNotFound();
       const content = { sha256, bytes: upload.size, from: { uploadId } };
       const row = await makeFile(deps, unit, { name, contentType, content, attachTo });
       const reply = created(unit, row, attachTo);
-      return target && field !== null
-        ? { body: { fileId: row.fileId, ...target, field } satisfies FileForField }
-        : reply;
+      return forField ? { body: { fileId: row.fileId, ...forField } satisfies FileForField } : reply;
     });
-  if (field === null) return make(call);
-  return giveToField(deps, request, call, await make(making));
+  if (!forField) return make(call);
+  return giveToField(deps, request, call, fileForField(await make(making)));
 };
 
 /**

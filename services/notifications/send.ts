@@ -57,9 +57,8 @@ export const sendItems: Handler<'notifications.items.send', NotificationsDeps> =
       };
       const created = await createItems(unit.tx, tenantId, { notice, texts: new Map() }, users, unit.emit);
       unit.audit({ kind: 'create', changes: { type: { from: null, to: type }, sent: { from: null, to: created } } });
-      for (let n = 0; n < created; n++)
-        if (n === 0)
-          unit.effects.push({ kind: 'notification', objectApiName: 'User', id: null, fields: [], count: created });
+      if (created > 0)
+        unit.effects.push({ kind: 'notification', objectApiName: 'User', id: null, fields: [], count: created });
       return { status: 201, body: { sent: created, duplicates: recipientIds.length - created } };
     },
   });

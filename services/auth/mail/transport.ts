@@ -22,7 +22,7 @@ export interface Message {
   readonly language: string;
   /** Address at which the recipient ends such mails by a POST (RFC 8058); null: these cannot be ended. */
   readonly unsubscribe: string | null;
-  /** Who gets the answers, where it is not the sender. */
+  /** Recipient of answers, if it is not the sender. */
   readonly replyTo: { readonly name: string; readonly address: string } | null;
   /** An event for calendar programs (RFC 6047). */
   readonly calendar: { readonly method: 'REQUEST' | 'CANCEL'; readonly content: string } | null;

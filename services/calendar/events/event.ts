@@ -181,7 +181,7 @@ const moment = (local: string, timezone: string | null): Moment =>
 const instanceId = ({ eventId, startTimezone }: EventRow, original: string): string =>
   `${eventId}_${compactOf(wallOf(original), startTimezone === null)}`;
 
-/** How much of an event a caller sees. */
+/** A caller sees all of an event, or what a reader of its record sees. */
 export interface Sight {
   /** false: of private ones, and of private instances, nothing but when. */
   readonly isPart: boolean;

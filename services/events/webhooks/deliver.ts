@@ -87,7 +87,7 @@ export async function deliver(
 
 interface Queued {
   readonly row: SubscriptionRow;
-  /** There are further events, for which there is room now. */
+  /** The log goes on behind what this round has looked at. */
   readonly isBehind: boolean;
 }
 

@@ -44,13 +44,13 @@ export class DeliveryQueue {
 
   /** Counts a job of the tenant while it does its work. */
   async run<T>({ tenantId }: Delivering, work: () => Promise<T>): Promise<T> {
-    const count = (change: number): number => (this.#running.get(tenantId) ?? 0) + change;
-    this.#running.set(tenantId, count(1));
+    this.#running.set(tenantId, (this.#running.get(tenantId) ?? 0) + 1);
     try {
       return await work();
     } finally {
-      if (count(-1) === 0) this.#running.delete(tenantId);
-      else this.#running.set(tenantId, count(-1));
+      const left = (this.#running.get(tenantId) ?? 1) - 1;
+      if (left > 0) this.#running.set(tenantId, left);
+      else this.#running.delete(tenantId);
     }
   }
 
