@@ -1,9 +1,13 @@
 /** Loaded by mocha before every run: nothing that a test opened may outlive it. */
+import fc from 'fast-check';
 import Mocha from 'mocha';
 import { databasesLeftOpen, stopOwnServer } from './database.ts';
 import { platformsLeftRunning } from './platform.ts';
 import { processesLeftRunning, removeLogs } from './processes.ts';
 import { removeTemporaryFolders } from './temporary.ts';
+
+// Mocha does not print the cause of an error, which says what a property failed with.
+fc.configureGlobal({ includeErrorInReport: true });
 
 /** Of .mocharc.json, too. Less would make a busy machine a failure: a timeout only ends what hangs. */
 const TIMEOUT_MIN_MS = 180_000;

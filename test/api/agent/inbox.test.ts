@@ -116,7 +116,7 @@ describe('lists of many approvals', function () {
         `INSERT INTO agent.runs (tenant_id, run_id, status, agent_key, goal, dry_run, user_id, client_id, grant_id,
            max_cost, max_mutations, max_records, expires_at, ended_at)
          SELECT CASE WHEN n % 3 = 0 THEN $1 ELSE md5((n % 100)::text)::uuid END, md5(n::text)::uuid, CASE WHEN n % 7 = 0 THEN 'RUNNING' ELSE 'COMPLETED' END,
-           'a', 'b', false, gen_random_uuid(), 'c', 'g' || n, 1, 1, 1, now() + interval '1 hour',
+           'a', 'b', false, gen_random_uuid(), 'c', 'copy ' || n, 1, 1, 1, now() + interval '1 hour',
            CASE WHEN n % 7 = 0 THEN NULL ELSE now() END
          FROM generate_series(1, 20000) n`,
         [tenantId],
@@ -127,7 +127,7 @@ describe('lists of many approvals', function () {
            jsonb_populate_record(NULL::agent.approvals, to_jsonb(a) || jsonb_build_object('tenant_id', r.tenant_id,
              'run_id', r.run_id, 'approval_id', r.run_id, 'user_id', r.user_id,
              'status', CASE r.status WHEN 'RUNNING' THEN 'PENDING' ELSE 'REJECTED' END)) copy
-         WHERE r.grant_id ^@ 'g'`,
+         WHERE r.grant_id ^@ 'copy '`,
       );
       await database.query('ANALYZE agent.approvals, agent.runs');
     });

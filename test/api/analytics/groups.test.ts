@@ -15,6 +15,8 @@ import { aField, anObject } from '../../support/snapshots.ts';
 const DASHBOARDS = Number(process.env['GROUPS_DASHBOARDS'] ?? 1);
 const seed = Number(process.env['GROUPS_SEED'] ?? Date.now() % 1_000_000_000);
 const WIDGETS = 12;
+/** Pages that are read of a result: some have thousands. */
+const PAGES_MAX = 40;
 /** ada reads everything; the others see parts of the records, and not every field. */
 const CALLERS = ['ada', 'mia', 'sam', 'sue'] as const;
 const OBJECTS = ['Opportunity__c', 'Opportunity__c', 'Product', 'Product', 'CreditNote__c', 'Invoice__c'];
@@ -127,7 +129,9 @@ describe(`widgets against the records that their caller can list (GROUPS_SEED=${
     assert.equal(first.status, 200, `${first.text} ${about}`);
     const expected = group(question, all.meta, records, { timezone, readable: (name) => own!.readable.has(name) });
     const rows: unknown[][] = [];
-    for (let page = first; ; page = await run({ cursor: page.body.nextCursor })) {
+    let isWhole = false;
+    let page = first;
+    for (let pages = 1; ; pages++, page = await run({ cursor: page.body.nextCursor })) {
       assert.equal(page.status, 200, page.text);
       const { columns, rows: some, totals } = exactly(page.text);
       assert.deepEqual(
@@ -143,10 +147,11 @@ describe(`widgets against the records that their caller can list (GROUPS_SEED=${
       rows.push(...some);
       for (const [at, cell] of expected.totals.entries())
         assert.ok(shows(totals[question.measures[at]!.key], cell), `total ${at}: ${page.text} ${about}`);
-      if (page.body.nextCursor === null) break;
+      isWhole = page.body.nextCursor === null;
+      if (isWhole || pages === PAGES_MAX) break;
     }
-    assert.equal(rows.length, expected.rows.length, about);
-    for (const [at, cells] of expected.rows.entries())
+    assert.equal(rows.length, isWhole ? expected.rows.length : PAGES_MAX * question.limit, about);
+    for (const [at, cells] of expected.rows.slice(0, rows.length).entries())
       assert.ok(
         cells.every((cell, column) => shows(rows[at]![column], cell)),
         `row ${at}: ${JSON.stringify(rows[at])} ${about}`,
