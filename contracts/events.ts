@@ -9,9 +9,11 @@ import { EVENTS_GUIDANCE } from './guidance/events.ts';
 
 export interface EventsActions extends ActionsOf<typeof EVENTS_OPERATIONS> {}
 
-/** To one process of events: changes of these tenants were committed, and may have left events. It may be lost. */
 export interface EventsEvents {
+  /** To one process of events: changes of these tenants were committed, and may have left events. It may be lost. */
   'events.log.written': { tenantIds: readonly string[] };
+  /** To all processes of events: committed changes of the tenant have got their numbers. It may be lost. */
+  'events.log.numbered': { tenantId: string };
 }
 
 /** Streams and waiting requests with this topic show events of the tenant. */
@@ -508,8 +510,8 @@ export const SERVICE = {
   operations: EVENTS_OPERATIONS,
   guidance: EVENTS_GUIDANCE,
   calls: ['data.events.read', 'metadata.tenants.get', 'metadata.tenants.list'],
-  emits: ['gateway.streams.wake'],
-  hears: ['events.log.written', 'metadata.schema.changed'],
+  emits: ['events.log.numbered', 'gateway.streams.wake'],
+  hears: ['events.log.numbered', 'events.log.written', 'metadata.schema.changed'],
   consent: {
     'events:read': { area: 'events', text: 'Follow what happens: which records change, and how.' },
     'events:manage': { area: 'events', text: 'Have what happens sent to other systems.' },

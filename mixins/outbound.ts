@@ -6,8 +6,8 @@
  * Source: docs/reference/security.md#requests-to-other-hosts.
  */
 import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns';
-import { type IncomingMessage, request as requestInClear } from 'node:http';
-import { request as requestByTls } from 'node:https';
+import { Agent as AgentInClear, type IncomingMessage, request as requestInClear } from 'node:http';
+import { Agent as AgentByTls, request as requestByTls } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { codeOf } from '../lib/errors/thrown.ts';
 import { isPublicAddress } from './public-addresses.ts';
@@ -16,6 +16,8 @@ export const ANSWER_MAX_BYTES = 256 * 1024;
 const ANSWER_MAX_SECONDS = 5;
 /** Of one host, for one that named it. */
 const AT_ONCE_PER_HOST = 20;
+/** Connections that nobody uses are closed after so long. */
+const KEPT_MS = 10_000;
 
 /** A host was not reached, or its answer is beyond the bounds. The message says why, and holds nothing of the answer. */
 export class OutboundError extends Error {
@@ -34,6 +36,11 @@ interface RequestOptions {
   readonly maxSeconds?: number | undefined;
   /** The beginning of the answer is enough: the rest is not read. Default: a longer answer than 256 KiB is refused. */
   readonly headBytes?: number | undefined;
+  /**
+   * The connection is kept for a while, for further requests to the host. A request on one that was closed meanwhile is made again, so
+   * the receiver may have it twice.
+   */
+  readonly keeps?: boolean | undefined;
   /** Milliseconds to wait while many requests to the host are under way; default: 0. */
   readonly waitMs?: number | undefined;
 }
@@ -59,6 +66,8 @@ export function guardedFetch(privateHosts: readonly string[], resolve: Lookup = 
   const allowed = new Set(privateHosts);
   const isNamed = ({ host, hostname }: URL): boolean => allowed.has(host) || allowed.has(hostname);
   const ways = new Map<string, Way>();
+  // Kept apart: who may not reach a private address is not to find a connection to it.
+  const [kept, keptPrivate] = [keptConnections(), keptConnections()];
   return async (address, options, namedBy) => {
     const url = new URL(address);
     const namer = new URL(namedBy);
@@ -71,7 +80,7 @@ export function guardedFetch(privateHosts: readonly string[], resolve: Lookup = 
     const way = `${namer.host} ${url.host}`;
     const leave = await enter(ways, way, options.waitMs ?? 0);
     try {
-      return await send(url, options, isAllowed ? undefined : publicLookup);
+      return await send(url, options, isAllowed ? undefined : publicLookup, isAllowed ? keptPrivate : kept);
     } finally {
       leave();
     }
@@ -109,37 +118,47 @@ async function enter(ways: Map<string, Way>, name: string, waitMs: number): Prom
   };
 }
 
+type KeptConnections = Record<'http:' | 'https:', AgentInClear>;
+
+/** Connections that were made to addresses which were checked. Their names are looked up again when new ones are made. */
+function keptConnections(): KeptConnections {
+  const options = { keepAlive: true, maxFreeSockets: AT_ONCE_PER_HOST, timeout: KEPT_MS };
+  return { 'http:': new AgentInClear(options), 'https:': new AgentByTls(options) };
+}
+
 const isLoopback = (host: string): boolean => ['localhost', '127.0.0.1', '[::1]'].includes(host);
 
 async function send(
   url: URL,
-  { method = 'GET', headers, body, signal, maxSeconds = ANSWER_MAX_SECONDS, headBytes }: RequestOptions,
+  { method = 'GET', headers, body, signal, maxSeconds = ANSWER_MAX_SECONDS, headBytes, keeps = false }: RequestOptions,
   byLookup: LookupFunction | undefined,
+  kept: KeptConnections,
 ): Promise<Response> {
   const timeout = AbortSignal.timeout(maxSeconds * 1_000);
   const until = signal ? AbortSignal.any([signal, timeout]) : timeout;
   const text = body === undefined || body === null ? null : String(body);
-  try {
-    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      const request = (url.protocol === 'https:' ? requestByTls : requestInClear)(
-        url,
-        {
-          method,
-          headers: {
-            ...Object.fromEntries(new Headers(headers)),
-            ...(text === null ? {} : { 'content-length': String(Buffer.byteLength(text)) }),
-          },
-          signal: until,
-          // A connection of its own, so that the address of each one is checked.
-          agent: false,
-          ...(byLookup ? { lookup: byLookup } : {}),
-        },
-        resolve,
-      );
-      request.on('error', reject);
+  const options = {
+    method,
+    headers: {
+      ...Object.fromEntries(new Headers(headers)),
+      ...(text === null ? {} : { 'content-length': String(Buffer.byteLength(text)) }),
+    },
+    signal: until,
+    ...(byLookup ? { lookup: byLookup } : {}),
+  };
+  const isTls = url.protocol === 'https:';
+  const ask = (agent: AgentInClear | false): Promise<IncomingMessage> =>
+    new Promise((resolve, reject) => {
+      const request = (isTls ? requestByTls : requestInClear)(url, { ...options, agent }, resolve);
+      request.on('error', (error) => {
+        // The host may have closed the connection just when it was used again.
+        if (request.reusedSocket && codeOf(error) === 'ECONNRESET') ask(false).then(resolve, reject);
+        else reject(error);
+      });
       request.end(text ?? undefined);
     });
-    return await responseOf(answer, headBytes);
+  try {
+    return await responseOf(await ask(keeps && kept[isTls ? 'https:' : 'http:']), headBytes);
   } catch (error) {
     if (error instanceof OutboundError) throw error;
     if (timeout.aborted) throw new OutboundError(`no answer within ${maxSeconds} s`);

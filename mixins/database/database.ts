@@ -723,7 +723,8 @@ function together<T>(answer: Promise<T>): Promise<T> {
 }
 
 async function inTransaction<T>(loan: Loan, role: Role | null, work: (tx: Tx) => Promise<T>): Promise<T> {
-  // Pipelined: BEGIN and the role travel with the first statement of the work.
+  // Pipelined, in one packet: BEGIN and the role travel with the first statement of the work.
+  loan.gather();
   loan.begin();
   if (role) loan.actAs(role);
   try {

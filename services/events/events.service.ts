@@ -56,9 +56,10 @@ export default async function eventsService(platform: Platform): Promise<Service
   const lateness = new RecentMaximum(performance.now());
   const relay = new Relay({
     relay: (tenantId) => relayTenant(database, tenantId, (seconds) => lateness.note(performance.now(), seconds)),
-    numbered: (tenantId) => {
+    numbered: (tenantId, events) => {
       broadcast(broker, 'gateway.streams.wake', { topics: [eventsTopic(tenantId)] });
-      void deliveries.addTenant(tenantId).catch((error) => warnOf(log, error, NOT_SENT, { tenantId }));
+      broadcast(broker, 'events.log.numbered', { tenantId });
+      void deliveries.addFor(tenantId, events).catch((error) => warnOf(log, error, NOT_SENT, { tenantId }));
     },
     failed: (tenantId, error) => warnOf(log, error, LEFT, { tenantId }),
   });
@@ -93,6 +94,9 @@ export default async function eventsService(platform: Platform): Promise<Service
       'events.log.written'(ctx) {
         relay.wake(ctx.params.tenantIds);
       },
+      'events.log.numbered'(ctx) {
+        deliveries.wake(ctx.params.tenantId);
+      },
       'metadata.schema.changed'(ctx) {
         relay.wake([ctx.params.tenantId]);
       },
@@ -103,7 +107,7 @@ export default async function eventsService(platform: Platform): Promise<Service
     async started() {
       await jobs.declare(NOTICES);
       await jobs.work(DELIVERIES, ({ payload, signal }) =>
-        deliveries.run(payload, () => deliver(deps, payload, signal)),
+        deliveries.run(payload, (turn) => deliver(deps, payload, turn, signal)),
       );
       await repeatForTenants(jobs, {
         queue: RELAY,

@@ -30,6 +30,13 @@ export const oldestStatement = (schema: string): Statement => ({
   text: `SELECT coalesce(${oldestSql(schema)}, 0) AS "oldestSeconds"`,
 });
 
+export interface Numbered {
+  readonly count: number;
+  /** What they are, and the objects of those that are about records. */
+  readonly types: readonly string[];
+  readonly objects: readonly string[];
+}
+
 /** Numbers the oldest new events that are committed, behind the last one. */
 export const numberStatement = (schema: string): Statement => ({
   text: `WITH fresh AS MATERIALIZED (
@@ -39,8 +46,11 @@ export const numberStatement = (schema: string): Statement => ({
       UPDATE ${schema}._outbox event SET sequence = head.sequence + fresh.place
       FROM fresh, ${schema}._event_head head
       WHERE event.outbox_id = fresh.outbox_id AND event.sequence IS NULL AND event.${IS_EVENT}
-      RETURNING event.sequence),
-    counted AS (SELECT count(*)::int AS count FROM numbered)
+      RETURNING event.type, event.object),
+    counted AS (
+      SELECT count(*)::int AS count, coalesce(array_agg(DISTINCT type), '{}') AS types,
+        coalesce(array_agg(DISTINCT object) FILTER (WHERE object IS NOT NULL), '{}') AS objects
+      FROM numbered)
     UPDATE ${schema}._event_head head SET sequence = head.sequence + counted.count FROM counted
-    RETURNING counted.count`,
+    RETURNING counted.*`,
 });

@@ -5,14 +5,21 @@
  * up again under that lock. A process that dies leaves everything or nothing. Source: docs/decisions/event-log.md.
  */
 import type { Database } from '../../../mixins/database/database.ts';
-import { BATCH_ROWS, lockHeadStatement, numberStatement, type Oldest, oldestStatement } from './relay.sql.ts';
+import {
+  BATCH_ROWS,
+  lockHeadStatement,
+  type Numbered,
+  numberStatement,
+  type Oldest,
+  oldestStatement,
+} from './relay.sql.ts';
 
-/** Numbers what is new; answers how many events there were. `late`: told for how many seconds the oldest of them has waited. */
+/** Numbers what is new; answers what that was. `late`: told for how many seconds the oldest of them has waited. */
 export async function relayTenant(
   database: Database,
   tenantId: string,
   late: (seconds: number) => void = () => {},
-): Promise<number> {
+): Promise<Numbered> {
   try {
     return await numberAll(database, tenantId, late);
   } catch (error) {
@@ -27,17 +34,23 @@ export async function relayTenant(
   }
 }
 
-async function numberAll(database: Database, tenantId: string, late: (seconds: number) => void): Promise<number> {
-  for (let numbered = 0; ; ) {
-    const count = await database.tenantTransaction(tenantId, async (tx) => {
+async function numberAll(database: Database, tenantId: string, late: (seconds: number) => void): Promise<Numbered> {
+  let all: Numbered = { count: 0, types: [], objects: [] };
+  for (;;) {
+    const batch = await database.tenantTransaction(tenantId, async (tx) => {
       const head = await tx.first<Oldest>(lockHeadStatement(tx.schema));
-      if (!head) return 0;
+      if (!head) return null;
       late(head.oldestSeconds);
       // A statement of its own: it has to see what the relay that held the lock before has numbered.
-      return (await tx.one<{ count: number }>(numberStatement(tx.schema))).count;
+      return tx.one<Numbered>(numberStatement(tx.schema));
     });
-    numbered += count;
-    if (count < BATCH_ROWS) return numbered;
+    if (!batch) return all;
+    all = {
+      count: all.count + batch.count,
+      types: [...new Set([...all.types, ...batch.types])],
+      objects: [...new Set([...all.objects, ...batch.objects])],
+    };
+    if (batch.count < BATCH_ROWS) return all;
   }
 }
 
@@ -47,9 +60,9 @@ const AT_ONCE = 2;
 const REST_MS = 500;
 
 interface RelayOptions {
-  readonly relay: (tenantId: string) => Promise<number>;
+  readonly relay: (tenantId: string) => Promise<Numbered>;
   /** Called after events were numbered. */
-  readonly numbered: (tenantId: string) => void;
+  readonly numbered: (tenantId: string, events: Numbered) => void;
   /** The next round of all tenants tries again. */
   readonly failed: (tenantId: string, error: unknown) => void;
 }
@@ -89,8 +102,8 @@ export class Relay {
   }
 
   async run(tenantId: string): Promise<void> {
-    const count = await this.#options.relay(tenantId);
-    this.numbered += count;
-    if (count > 0) this.#options.numbered(tenantId);
+    const events = await this.#options.relay(tenantId);
+    this.numbered += events.count;
+    if (events.count > 0) this.#options.numbered(tenantId, events);
   }
 }

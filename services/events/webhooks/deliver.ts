@@ -1,7 +1,8 @@
 /**
  * Delivers the events of a subscription to its receiver: a job of the queue `events.deliver`, of which there is one at a time
- * for each subscription. What is to be sent stands in deliveries, so that a process that dies loses nothing; what it was sending is sent
- * again. An event is read when it is sent, as the user of the subscription may know of it then. Source: docs/reference/webhooks.md.
+ * for each subscription. A round reads what follows in the log and what is due again, sends it, and notes in one transaction how that has
+ * ended and how far it came: what a process that dies was sending is sent again. An event is read as the user of the
+ * subscription may know of it then. Source: docs/reference/webhooks.md.
  */
 import type { SuspensionReason } from '../../../contracts/event-types.ts';
 import type { Asker } from '../../../lib/context.ts';
@@ -18,42 +19,38 @@ import { eventId, subjectOf } from '../log/cloud-event.ts';
 import type { LogEvent } from '../log/log.sql.ts';
 import { visibleEvents } from '../log/visible.ts';
 import {
+  type Addressed,
   type DeliveryRow,
   dueStatement,
+  endsConnection,
   eventsStatement,
+  type FollowingRow,
+  followingStatement,
+  noteRoundStatement,
   type Outcome,
-  outcomeStatement,
   type Pending,
   pendingStatement,
-  queueStatement,
-  rangeStatement,
-  revokedStatement,
-  subscribedStatement,
+  takes,
+  waitingSubjectsStatement,
 } from './delivery.sql.ts';
-import type { Delivering } from './queue.ts';
+import type { Delivering, Turn } from './queue.ts';
 import { isHopeless, secondsUntilRetry } from './retries.ts';
 import { openSecrets } from './secrets.ts';
-import { send, wait } from './send.ts';
-import {
-  moveStatement,
-  noteOutcomesStatement,
-  type SubscriptionRow,
-  subscriptionStatement,
-  updateStatement,
-} from './subscription.sql.ts';
+import { send } from './send.ts';
+import { type SubscriptionRow, subscriptionStatement, updateStatement } from './subscription.sql.ts';
 
 /** Read at a time, and sent at a time. */
-const DUE = 100;
+const ROUND = 100;
 const BATCH = 20;
 /** What was read so long ago is read again before it is sent: its user may know of something else then. */
 const FRESH_MS = 1_000;
 /** A job ends after so long, so that those of other subscriptions get their turn. */
 const TURN_MS = 60_000;
-/** A job waits for what is due so soon; the next round finds what is due later. */
+/** A job waits for what is due so soon; the next round of all finds what is due later. */
 const LINGER_SECONDS = 10;
-/** So long after its last event, where there is room for others, a job looks for further ones so often: to begin one costs more. */
+/** So long after its last event, where there is room for others, a job waits for further ones: to begin one costs more. */
 const BUSY_MS = 2_000;
-const LOOK_MS = 500;
+const ROOM_LOOK_MS = 250;
 /** A delivery for whose host there was no place is tried again. */
 const BUSY_HOST_SECONDS = 1;
 const ASK_MS = 30_000;
@@ -61,148 +58,204 @@ const ASK_MS = 30_000;
 export async function deliver(
   deps: EventsDeps,
   { tenantId, subscriptionId }: Delivering,
+  turn: Turn,
   signal: AbortSignal,
 ): Promise<void> {
   const until = performance.now() + TURN_MS;
   let busyUntil = 0;
   while (!signal.aborted && performance.now() < until) {
     if (await deps.isSuspended(tenantId)) return;
-    const queued = await queueEvents(deps, tenantId, subscriptionId);
-    if (!queued) return;
-    const { row, isBehind } = queued;
-    const sent = await sendDue(deps, tenantId, row);
-    if (sent === null) return;
-    if (sent > 0) busyUntil = performance.now() + BUSY_MS;
-    if (isBehind || sent === DUE) continue;
-    const { dueInSeconds } = await deps.database.shared('events', tenantId, (tx) =>
-      tx.one<Pending>(pendingStatement(tenantId, row)),
-    );
-    const dueMs = dueInSeconds === null || dueInSeconds > LINGER_SECONDS ? Infinity : dueInSeconds * 1_000;
-    const lookMs = performance.now() < busyUntil && deps.deliveries.hasRoom(tenantId) ? LOOK_MS : Infinity;
-    const pauseMs = Math.min(dueMs, lookMs);
-    if (pauseMs === Infinity) return;
-    if (pauseMs > 0 || sent === 0) await wait(Math.max(50, pauseMs), signal);
+    turn.look();
+    const round = await readRound(deps, tenantId, subscriptionId);
+    if (!round) return;
+    const stays = performance.now() < busyUntil;
+    const outcomes = await sendRound(deps, tenantId, round);
+    if (outcomes === null) return;
+    const { upTo } = round;
+    // A job that stays looks at the same part of the log once more rather than note that there was nothing in it.
+    if (outcomes.length > 0 || (upTo !== round.row.position && (round.isBehind || !stays)))
+      await noteRound(deps, tenantId, round, outcomes);
+    if (outcomes.length > 0) busyUntil = performance.now() + BUSY_MS;
+    if (round.isBehind) continue;
+    const waits = outcomes.flatMap(({ status, waitSeconds }) => (status === 'pending' ? [waitSeconds] : []));
+    const dueSeconds = Math.min(round.dueInSeconds ?? Infinity, ...waits);
+    const dueMs = dueSeconds > LINGER_SECONDS ? Infinity : dueSeconds * 1_000;
+    const restUntil = performance.now() + dueMs;
+    const goesOn = (): boolean =>
+      restUntil < Infinity || (performance.now() < busyUntil && deps.deliveries.hasRoom(tenantId));
+    while (!turn.hasNews && !signal.aborted && performance.now() < restUntil && goesOn())
+      await turn.rest(Math.min(restUntil - performance.now(), ROOM_LOOK_MS), signal);
+    if (!turn.hasNews && restUntil === Infinity) return;
   }
+  // What is left has a turn of its own.
+  turn.wake();
 }
 
-interface Queued {
+interface Round {
   readonly row: SubscriptionRow;
-  /** The log goes on behind what this round has looked at. */
-  readonly isBehind: boolean;
+  /** Deliveries that are due again. */
+  readonly due: readonly DeliveryRow[];
+  /** Events behind the position. */
+  readonly fresh: readonly Addressed[];
+  /** Of both, by number. */
+  readonly events: readonly LogEvent[];
+  /** Those about the same wait for an earlier delivery. */
+  readonly waiting: ReadonlySet<string>;
+  /** How far the round comes, and whether more follows there. */
+  upTo: number;
+  isBehind: boolean;
+  readonly dueInSeconds: number | null;
 }
 
-/**
- * Makes deliveries of the events that followed, as many as may wait. null: the subscription is not active, or is suspended
- * because its user has ended the connection that made it.
- */
-function queueEvents(deps: EventsDeps, tenantId: string, subscriptionId: string): Promise<Queued | null> {
+/** `gone`: the receiver wants nothing more. */
+interface Sent extends Outcome {
+  readonly gone: boolean;
+}
+
+/** What is to be sent now. null: the subscription is not active, or is suspended because its user has ended the connection that made it. */
+function readRound(deps: EventsDeps, tenantId: string, subscriptionId: string): Promise<Round | null> {
   return deps.database.shared('events', tenantId, async (tx) => {
-    const row = await tx.first<SubscriptionRow>(subscriptionStatement(tenantId, subscriptionId, null, 'FOR UPDATE'));
+    const [row, { pending, dueInSeconds }, due] = await Promise.all([
+      tx.first<SubscriptionRow>(subscriptionStatement(tenantId, subscriptionId, null)),
+      tx.one<Pending>(pendingStatement(tenantId, subscriptionId)),
+      tx.all<DeliveryRow>(dueStatement(tenantId, subscriptionId, ROUND)),
+    ]);
     if (row?.state !== 'active') return null;
-    const { pending } = await tx.one<Pending>(pendingStatement(tenantId, row));
-    const room = LIMITS.webhook_pending_max - pending;
-    if (room <= 0) return { row, isBehind: false };
+    const room = Math.min(LIMITS.webhook_pending_max - pending, ROUND - due.length);
+    tx.gather();
     tx.actAs(tenantRole(tenantId));
-    const { schema } = tx;
-    const { last, oldest } = await tx.one<{ last: number; oldest: number }>(rangeStatement(schema));
-    // In a database that was restored, the log may end before the position.
-    const after = Math.min(Math.max(row.position, oldest), last);
-    const upTo = Math.min(last, after + room);
-    const span = { after, upTo };
-    if (upTo > after && (await tx.first(revokedStatement(schema, row.grantId, span)))) {
-      tx.actAs(serviceRole('events', tenantId));
+    const [again, following] = await Promise.all([
+      due.length > 0
+        ? tx.all<LogEvent>(
+            eventsStatement(
+              tx.schema,
+              due.map(({ sequence }) => sequence),
+            ),
+          )
+        : [],
+      tx.all<FollowingRow>(followingStatement(tx.schema, row, Math.max(room, 0))),
+    ]);
+    const [place] = following;
+    if (!place) throw new Error('The log has no head.');
+    const found = following.filter((one): one is FollowingRow & LogEvent => one.sequence !== null);
+    tx.actAs(serviceRole('events', tenantId));
+    if (found.some((event) => endsConnection(row, event))) {
       await suspend(deps, tx, tenantId, row, 'connectionEnded');
       return null;
     }
-    const events = upTo > after ? await tx.all<LogEvent>(subscribedStatement(schema, row, span)) : [];
-    tx.actAs(serviceRole('events', tenantId));
-    if (events.length > 0) await tx.query(queueStatement(tenantId, subscriptionId, events.map(asDelivery), false));
-    if (upTo !== row.position) await tx.query(moveStatement(tenantId, subscriptionId, upTo));
-    return { row, isBehind: upTo < last };
+    const after = Math.min(Math.max(row.position, place.oldest), place.last);
+    const looked = room <= 0 ? after : Math.min(place.last, after + LIMITS.events_scan_max);
+    const upTo = room > 0 && found.length === room ? (found.at(-1)?.sequence ?? looked) : looked;
+    const taken = found.filter((event) => takes(row, event));
+    const fresh = taken.map(addressed);
+    const inOrder = row.ordering === 'perRecord' && pending > 0 && fresh.length > 0;
+    const waiting = inOrder
+      ? await tx.all<{ subject: string }>(
+          waitingSubjectsStatement(
+            tenantId,
+            subscriptionId,
+            fresh.map(({ subject }) => subject),
+          ),
+        )
+      : [];
+    return {
+      row,
+      due,
+      fresh,
+      events: [...again, ...taken].sort((a, b) => a.sequence - b.sequence),
+      waiting: new Set(waiting.map(({ subject }) => subject)),
+      upTo,
+      isBehind: due.length === ROUND || (room > 0 && upTo < place.last),
+      dueInSeconds,
+    };
   });
 }
 
 /** A test was given the id of its delivery when it was asked for. */
-export function asDelivery(event: LogEvent): { event: LogEvent; deliveryId: string; subject: string } {
+export function addressed(event: LogEvent): Addressed {
   const { deliveryId } = event.data;
-  return { event, deliveryId: typeof deliveryId === 'string' ? deliveryId : uuidv7(), subject: subjectOf(event) };
+  return {
+    deliveryId: typeof deliveryId === 'string' ? deliveryId : uuidv7(),
+    sequence: event.sequence,
+    eventType: event.type,
+    subject: subjectOf(event),
+  };
 }
 
-/** Sends what is due; answers how many deliveries were. null: the subscription is suspended. */
-async function sendDue(deps: EventsDeps, tenantId: string, row: SubscriptionRow): Promise<number | null> {
-  const { database } = deps;
-  const due = await database.shared('events', tenantId, (tx) => tx.all<DeliveryRow>(dueStatement(tenantId, row, DUE)));
-  if (due.length === 0) return 0;
-  const events = await database.tenant(tenantId, (tx) =>
-    tx.all<LogEvent>(
-      eventsStatement(
-        tx.schema,
-        due.map(({ sequence }) => sequence),
-      ),
-    ),
-  );
+/**
+ * Sends what the round has, and cuts the round where that took too long or would be too much. null: the subscription is suspended,
+ * because its user or client is not to be used any more.
+ */
+async function sendRound(deps: EventsDeps, tenantId: string, round: Round): Promise<readonly Sent[] | null> {
+  const { row, due, fresh, events } = round;
+  if (due.length === 0 && fresh.length === 0) return [];
   const visible = await asUser(() => visibleEvents(deps, askerOf(tenantId, row), events, row.payload === 'full'));
   if (visible === null || !visible.clientUsable) {
     const reason = visible === null ? 'userInactive' : 'clientDisabled';
-    await database.shared('events', tenantId, (tx) => suspend(deps, tx, tenantId, row, reason));
+    await deps.database.shared('events', tenantId, (tx) => suspend(deps, tx, tenantId, row, reason));
     return null;
   }
-  const { cutAt } = visible;
   const texts = new Map(
     visible.events.map(({ event, text }) => [event.sequence, { id: eventId(tenantId, event), body: text }]),
   );
   const secrets = openSecrets(deps, tenantId, row);
-  const looked = due.filter(({ sequence }) => cutAt === null || sequence < cutAt.sequence);
-  const sendOne = async ({ sequence, deliveryId, attempts }: DeliveryRow) => {
-    const event = texts.get(sequence);
-    if (!event)
-      return { gone: false, outcome: { deliveryId, status: 'hidden', attempt: null, waitSeconds: 0 } as const };
+  const sendOne = async (delivery: Addressed, attempts: number): Promise<Sent> => {
+    const event = texts.get(delivery.sequence);
+    const unsent = { ...delivery, attempt: null, waitSeconds: 0, gone: false };
+    if (!event) return { ...unsent, status: 'hidden' };
     const { attempt, delivered, gone, retryAfter } = await send(deps.webhooks, row.url, secrets, event);
-    if (!attempt)
-      return {
-        gone: false,
-        outcome: { deliveryId, status: 'pending', attempt, waitSeconds: BUSY_HOST_SECONDS } as const,
-      };
-    const waitSeconds = delivered ? 0 : secondsUntilRetry(attempts.length + 1, retryAfter, platformTime());
+    if (!attempt) return { ...unsent, status: 'pending', waitSeconds: BUSY_HOST_SECONDS };
+    const waitSeconds = delivered ? 0 : secondsUntilRetry(attempts + 1, retryAfter, platformTime());
     const status = delivered ? 'delivered' : waitSeconds === null ? 'parked' : 'pending';
-    return { gone, outcome: { deliveryId, status, attempt, waitSeconds: waitSeconds ?? 0 } as const };
+    return { ...delivery, status, attempt, waitSeconds: waitSeconds ?? 0, gone };
   };
-  const outcomes: Awaited<ReturnType<typeof sendOne>>[] = [];
+  const waiting = new Set(round.waiting);
+  const sendFresh = (delivery: Addressed): Promise<Sent> | Sent => {
+    if (row.ordering === 'perRecord') {
+      if (waiting.has(delivery.subject))
+        return { ...delivery, status: 'pending', attempt: null, waitSeconds: 0, gone: false };
+      waiting.add(delivery.subject);
+    }
+    return sendOne(delivery, 0);
+  };
+  const cut = visible.cutAt?.sequence ?? Infinity;
+  const work = [
+    ...due.map((delivery) => ({ ...delivery, send: () => sendOne(delivery, delivery.attempts.length) })),
+    ...fresh.map((delivery) => ({ ...delivery, send: () => sendFresh(delivery) })),
+  ].filter(({ sequence }) => sequence < cut);
+  const outcomes: Sent[] = [];
   const readAt = performance.now();
-  while (outcomes.length < looked.length && performance.now() - readAt < FRESH_MS)
-    outcomes.push(...(await Promise.all(looked.slice(outcomes.length, outcomes.length + BATCH).map(sendOne))));
-  await database.shared('events', tenantId, (tx) =>
-    conclude(
-      deps,
-      tx,
-      tenantId,
-      row,
-      outcomes.map(({ outcome }) => outcome),
-      outcomes.some(({ gone }) => gone),
-    ),
-  );
-  for (const { outcome } of outcomes) deps.numbers.deliveries[outcome.status]++;
-  return outcomes.length === 0 ? 0 : due.length;
+  while (outcomes.length < work.length && performance.now() - readAt < FRESH_MS)
+    outcomes.push(
+      ...(await Promise.all(work.slice(outcomes.length, outcomes.length + BATCH).map((one) => one.send()))),
+    );
+  if (outcomes.length < due.length + fresh.length) round.isBehind = true;
+  const left = fresh[Math.max(0, outcomes.length - due.filter(({ sequence }) => sequence < cut).length)];
+  if (left) round.upTo = Math.min(round.upTo, left.sequence - 1);
+  for (const { status } of outcomes) deps.numbers.deliveries[status]++;
+  return outcomes;
 }
 
-/** Notes the outcomes of a batch, and suspends a subscription that has no future. */
-async function conclude(
+/** Notes how far the round came and how its deliveries have ended, and suspends a subscription that has no future. */
+function noteRound(
   deps: EventsDeps,
-  tx: Tx,
   tenantId: string,
-  row: SubscriptionRow,
-  outcomes: readonly Outcome[],
-  gone: boolean,
+  { row, due, upTo }: Round,
+  outcomes: readonly Sent[],
 ): Promise<void> {
-  await Promise.all(outcomes.map((outcome) => tx.query(outcomeStatement(tenantId, outcome))));
+  const known = new Set(due.map(({ sequence }) => sequence));
+  // Of an event that its user may not know of, nothing is kept.
+  const kept = outcomes.filter(({ status, sequence }) => status !== 'hidden' || known.has(sequence));
   const tried = outcomes.filter(({ attempt }) => attempt !== null);
-  if (tried.length === 0) return;
   const succeeded = tried.some(({ status }) => status === 'delivered');
-  const after = await tx.first<SubscriptionRow>(
-    noteOutcomesStatement(tenantId, row.subscriptionId, { succeeded, failed: tried.length }),
-  );
-  if (gone) await suspend(deps, tx, tenantId, row, 'gone');
-  else if (after && isHopeless(after.failingSince, platformTime())) await suspend(deps, tx, tenantId, row, 'failing');
+  return deps.database.shared('events', tenantId, async (tx) => {
+    const noted = { upTo, tried: tried.length, succeeded, outcomes: kept };
+    const after = await tx.first<SubscriptionRow>(noteRoundStatement(tenantId, row, noted));
+    if (!after) return;
+    if (outcomes.some(({ gone }) => gone)) await suspend(deps, tx, tenantId, row, 'gone');
+    else if (tried.length > 0 && isHopeless(after.failingSince, platformTime()))
+      await suspend(deps, tx, tenantId, row, 'failing');
+  });
 }
 
 /**

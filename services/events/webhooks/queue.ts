@@ -1,8 +1,10 @@
 /** Queues the deliveries of subscriptions: one job at a time for each. */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Database } from '../../../mixins/database/database.ts';
 import type { Statement } from '../../../mixins/database/statement.ts';
 import type { Jobs } from '../../../mixins/jobs/jobs.ts';
 import { jobQueue } from '../../../mixins/jobs/queue.ts';
+import type { Numbered } from '../log/relay.sql.ts';
 import { rangeStatement } from './delivery.sql.ts';
 import { activeStatement, dueSubscriptionsStatement } from './subscription.sql.ts';
 
@@ -29,39 +31,75 @@ export const ROUND_SECONDS = 20;
 
 const AGAIN_MS = 500;
 
+/** The turn of a job: it is told here that events have followed, so that it need not look. */
+export class Turn {
+  #hasNews = false;
+  #wake = new AbortController();
+
+  wake(): void {
+    this.#hasNews = true;
+    this.#wake.abort();
+  }
+
+  get hasNews(): boolean {
+    return this.#hasNews;
+  }
+
+  /** What is told from now on is news. */
+  look(): void {
+    this.#hasNews = false;
+    this.#wake = new AbortController();
+  }
+
+  /** Waits so long, or until there is news. */
+  async rest(ms: number, signal: AbortSignal): Promise<void> {
+    await pause(ms, undefined, { signal: AbortSignal.any([signal, this.#wake.signal]) }).catch(() => {});
+  }
+}
+
 export class DeliveryQueue {
   readonly #jobs: Jobs;
   readonly #database: Database;
   /** Subscriptions that are queued once more when their job has ended: it may have looked for the last time. */
   readonly #again = new Set<string>();
-  /** Jobs at work in this process, by tenant. */
-  readonly #running = new Map<string, number>();
+  /** Jobs at work in this process, by tenant and subscription. */
+  readonly #turns = new Map<string, Map<string, Turn>>();
 
   constructor(jobs: Jobs, database: Database) {
     this.#jobs = jobs;
     this.#database = database;
   }
 
-  /** Counts a job of the tenant while it does its work. */
-  async run<T>({ tenantId }: Delivering, work: () => Promise<T>): Promise<T> {
-    this.#running.set(tenantId, (this.#running.get(tenantId) ?? 0) + 1);
+  /** Does the work of a job, which events that follow are told to meanwhile. */
+  async run(delivering: Delivering, work: (turn: Turn) => Promise<void>): Promise<void> {
+    const { tenantId, subscriptionId } = delivering;
+    const turns = this.#turns.get(tenantId) ?? new Map<string, Turn>();
+    const turn = new Turn();
+    this.#turns.set(tenantId, turns.set(subscriptionId, turn));
     try {
-      return await work();
+      await work(turn);
     } finally {
-      const left = (this.#running.get(tenantId) ?? 1) - 1;
-      if (left > 0) this.#running.set(tenantId, left);
-      else this.#running.delete(tenantId);
+      turns.delete(subscriptionId);
+      if (turns.size === 0) this.#turns.delete(tenantId);
     }
+    if (turn.hasNews) await this.add(delivering);
+  }
+
+  /** Tells the jobs of the tenant in this process that events have followed. */
+  wake(tenantId: string): void {
+    for (const turn of this.#turns.get(tenantId)?.values() ?? []) turn.wake();
   }
 
   /** Another job of the tenant could begin. */
   hasRoom(tenantId: string): boolean {
-    return (this.#running.get(tenantId) ?? 0) < PER_TENANT;
+    return (this.#turns.get(tenantId)?.size ?? 0) < PER_TENANT;
   }
 
   /** A subscription that waits already is not queued twice. */
   async add(work: Delivering): Promise<void> {
-    const { subscriptionId } = work;
+    const { tenantId, subscriptionId } = work;
+    const turn = this.#turns.get(tenantId)?.get(subscriptionId);
+    if (turn) return turn.wake();
     if ((await this.#jobs.enqueue(DELIVERIES, work, { key: subscriptionId })) || this.#again.has(subscriptionId))
       return;
     this.#again.add(subscriptionId);
@@ -71,9 +109,9 @@ export class DeliveryQueue {
     }, AGAIN_MS).unref();
   }
 
-  /** All subscriptions of the tenant that are active, when there are new events. */
-  async addTenant(tenantId: string): Promise<void> {
-    await this.#add(tenantId, activeStatement(tenantId));
+  /** Those subscriptions of the tenant that some of the new events may be sent to. */
+  async addFor(tenantId: string, events: Pick<Numbered, 'types' | 'objects'>): Promise<void> {
+    await this.#add(tenantId, activeStatement(tenantId, events));
   }
 
   /** Those whose deliveries are due before the next round, or were left by a process that died. */

@@ -1,5 +1,4 @@
 /** One attempt to deliver an event to its receiver. */
-import { setTimeout as pause } from 'node:timers/promises';
 import type { DeliveryAttempt } from '../../../contracts/events.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import { type GuardedFetch, HostBusyError, OutboundError } from '../../../mixins/outbound.ts';
@@ -42,7 +41,7 @@ export async function send(
     failure,
   });
   try {
-    const bounds = { maxSeconds: ANSWER_MAX_SECONDS, headBytes: ANSWER_HEAD_BYTES, waitMs: PLACE_WAIT_MS };
+    const bounds = { maxSeconds: ANSWER_MAX_SECONDS, headBytes: ANSWER_HEAD_BYTES, waitMs: PLACE_WAIT_MS, keeps: true };
     const answer = await outbound(url, { method: 'POST', headers, body, ...bounds }, url);
     const text = (await answer.text()).slice(0, HEAD_MAX_CHARS).replaceAll('\u0000', '').toWellFormed();
     const delivered = answer.status >= 200 && answer.status < 300;
@@ -59,6 +58,3 @@ export async function send(
     return { attempt: attempt(null, null, error.message), delivered: false, gone: false, retryAfter: null };
   }
 }
-
-export const wait = (ms: number, signal: AbortSignal): Promise<unknown> =>
-  pause(ms, undefined, { signal }).catch(() => {});

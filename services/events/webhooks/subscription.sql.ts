@@ -6,6 +6,11 @@ import type { Statement } from '../../../mixins/database/statement.ts';
 import { milliseconds } from '../log/log.sql.ts';
 import type { Signing } from './signature.ts';
 
+/** A test that was asked for is for its subscription alone, whatever types that takes, and for no other that takes them. */
+export const TEST = 'events.subscription.tested';
+/** Ends the subscriptions of a connection, whatever types they take. */
+export const REVOKED = 'me.connection.revoked';
+
 /** A secret, sealed. `until`: milliseconds since 1970; null: it is the newest. */
 export interface KeptSecret {
   readonly secret: string;
@@ -37,7 +42,7 @@ export interface SubscriptionRow {
   readonly updatedAt: number;
 }
 
-const COLUMNS = `subscription_id AS "subscriptionId", user_id AS "userId", client_id AS "clientId", grant_id AS "grantId", name, url,
+export const SUBSCRIPTION_COLUMNS = `subscription_id AS "subscriptionId", user_id AS "userId", client_id AS "clientId", grant_id AS "grantId", name, url,
   event_types AS "eventTypes", objects, payload, ordering, signing, state, reason, version, secrets,
   public_key AS "publicKey", position, ${milliseconds('failing_since')} AS "failingSince", failure_count AS "failureCount",
   ${milliseconds('created_at')} AS "createdAt", ${milliseconds('updated_at')} AS "updatedAt"`;
@@ -51,7 +56,7 @@ export function subscriptionStatement(
 ): Statement {
   const sql = new Sql();
   const ofUser = userId === null ? '' : ` AND user_id = ${sql.bind(userId, 'uuid')}`;
-  return sql.statement(`SELECT ${COLUMNS} FROM events.subscriptions WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+  return sql.statement(`SELECT ${SUBSCRIPTION_COLUMNS} FROM events.subscriptions WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
     AND subscription_id = ${sql.bind(subscriptionId, 'uuid')}${ofUser} ${lock}`);
 }
 
@@ -63,7 +68,7 @@ export function subscriptionsStatement(
 ): Statement {
   const sql = new Sql();
   const behind = after === null ? '' : ` AND subscription_id < ${sql.bind(after, 'uuid')}`;
-  return sql.statement(`SELECT ${COLUMNS} FROM events.subscriptions WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
+  return sql.statement(`SELECT ${SUBSCRIPTION_COLUMNS} FROM events.subscriptions WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
     AND user_id = ${sql.bind(userId, 'uuid')}${behind} ORDER BY subscription_id DESC LIMIT ${take}`);
 }
 
@@ -91,7 +96,7 @@ export function insertStatement(tenantId: string, given: Given): Statement {
       ${bind([...given.eventTypes], 'text[]')}, ${bind([...given.objects], 'text[]')}, ${bind(given.payload, 'text')},
       ${bind(given.ordering, 'text')}, ${bind(given.signing, 'text')}, ${bind(JSON.stringify(given.secrets), 'jsonb')},
       ${bind(given.publicKey, 'text')}, ${bind(given.position, 'bigint')})
-    RETURNING ${COLUMNS}`);
+    RETURNING ${SUBSCRIPTION_COLUMNS}`);
 }
 
 type Change = Partial<
@@ -139,7 +144,7 @@ export function updateStatement(tenantId: string, subscriptionId: string, change
   if (change.state !== undefined) set.push('failing_since = NULL', 'failure_count = 0');
   return sql.statement(`UPDATE events.subscriptions SET ${set.join(', ')}, version = version + 1, updated_at = now()
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND subscription_id = ${sql.bind(subscriptionId, 'uuid')}
-    RETURNING ${COLUMNS}`);
+    RETURNING ${SUBSCRIPTION_COLUMNS}`);
 }
 
 export function deleteStatement(tenantId: string, subscriptionId: string): Statement {
@@ -148,14 +153,22 @@ export function deleteStatement(tenantId: string, subscriptionId: string): State
     AND subscription_id = ${sql.bind(subscriptionId, 'uuid')}`);
 }
 
-/** Active ones, which may have something to send. */
-export function activeStatement(tenantId: string): Statement {
+/** Active ones to which some of these events may be sent. */
+export function activeStatement(
+  tenantId: string,
+  { types, objects }: { readonly types: readonly string[]; readonly objects: readonly string[] },
+): Statement {
   const sql = new Sql();
-  return sql.statement(`SELECT subscription_id AS "subscriptionId" FROM events.subscriptions
-    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND state = 'active'`);
+  const ofTenant = `tenant_id = ${sql.bind(tenantId, 'uuid')} AND state = 'active'`;
+  const about = types.some((type) => type === TEST || type === REVOKED)
+    ? ''
+    : ` AND event_types && ${sql.bind(types, 'text[]')} AND (objects = '{}' OR objects && ${sql.bind(objects, 'text[]')})`;
+  return sql.statement(
+    `SELECT subscription_id AS "subscriptionId" FROM events.subscriptions WHERE ${ofTenant}${about}`,
+  );
 }
 
-/** Those of them that are behind the last event of the log, or have deliveries that are due within these seconds. */
+/** Active ones that are behind the last event of the log, or have deliveries that are due within these seconds. */
 export function dueSubscriptionsStatement(tenantId: string, last: number, seconds: number): Statement {
   const sql = new Sql();
   const tenant = sql.bind(tenantId, 'uuid');
@@ -164,24 +177,4 @@ export function dueSubscriptionsStatement(tenantId: string, last: number, second
       SELECT FROM events.deliveries waiting
       WHERE waiting.tenant_id = ${tenant} AND waiting.subscription_id = subscription.subscription_id
         AND waiting.status = 'pending' AND waiting.next_at < now() + make_interval(secs => ${seconds})))`);
-}
-
-/** Notes how the attempts of a batch have ended. */
-export function noteOutcomesStatement(
-  tenantId: string,
-  subscriptionId: string,
-  { succeeded, failed }: { readonly succeeded: boolean; readonly failed: number },
-): Statement {
-  const sql = new Sql();
-  const set = succeeded
-    ? 'failing_since = NULL, failure_count = 0'
-    : `failing_since = coalesce(failing_since, now()), failure_count = failure_count + ${sql.bind(failed, 'integer')}`;
-  return sql.statement(`UPDATE events.subscriptions SET ${set} WHERE tenant_id = ${sql.bind(tenantId, 'uuid')}
-    AND subscription_id = ${sql.bind(subscriptionId, 'uuid')} RETURNING ${COLUMNS}`);
-}
-
-export function moveStatement(tenantId: string, subscriptionId: string, position: number): Statement {
-  const sql = new Sql();
-  return sql.statement(`UPDATE events.subscriptions SET position = ${sql.bind(position, 'bigint')}
-    WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND subscription_id = ${sql.bind(subscriptionId, 'uuid')}`);
 }

@@ -22,7 +22,7 @@ import type { EventsDeps } from '../deps.ts';
 import { sequenceText } from '../log/cloud-event.ts';
 import type { LogEvent } from '../log/log.sql.ts';
 import { openPosition, sealPosition } from '../read/cursor.ts';
-import { asDelivery } from './deliver.ts';
+import { addressed } from './deliver.ts';
 import {
   type DeliveryRow,
   deliveriesStatement,
@@ -204,8 +204,7 @@ async function queueAgain(
     subscribedStatement(unit.schema, row, { ...range, upTo: row.position, take: LIMITS.replay_events_max }),
   );
   unit.actAs({ service: 'events' });
-  if (events.length > 0)
-    await tx.query(queueStatement(request.tenantId, row.subscriptionId, events.map(asDelivery), true));
+  if (events.length > 0) await tx.query(queueStatement(request.tenantId, row.subscriptionId, events.map(addressed)));
   return events.length;
 }
 

@@ -150,6 +150,8 @@ describe('webhooks', function () {
     assert.deepEqual(new Set(at('/failing', id).map(({ event }) => event.type)), new Set(['data.record.created']));
     answers.delete('/failing');
     await sql.query('UPDATE events.deliveries SET next_at = now() WHERE subscription_id = $1', [subscriptionId]);
+    // Its job looks for what is due.
+    await sam.post(`/events/subscriptions/${subscriptionId}/replay`, { onlyFailed: true });
     await until(() => at('/failing', id).some(({ event }) => event.type === 'data.record.updated'), 40);
     // The receiver has it before its answer is stored.
     await until(async () => (await deliveries(sam, subscriptionId, '?status=delivered')).length === 2);
