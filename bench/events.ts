@@ -1,10 +1,12 @@
 /**
  * What it costs that many hear of what happens: `node bench/events.ts [--seconds 20] [--rates 20,100] [--out <file>]`. Every service
- * is a process of its own over NATS. Contacts are created in two tenants at a steady rate, then as fast as 32 callers can; first alone,
- * then with 50 webhooks, then with 1,000 readers of streams as well. An event lags by the time from its commit to its arrival here.
+ * is a process of its own over NATS. Records are created in two tenants at a steady rate, then as fast as 32 callers can; first alone,
+ * then with 50 webhooks, then with 1,000 readers of streams as well. Each webhook and stream follows one of 25 objects; then all of them
+ * follow the same one. An event lags by the time from its commit to its arrival here.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, createServer, type IncomingMessage, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -37,7 +39,9 @@ const CALLERS = 32;
 const PASSWORD = 'a long enough password';
 /** Users of a tenant: as many as the streams of one user allow. */
 const USERS = STREAMS / TENANTS.length / LIMITS.event_streams_of_caller_max;
-const OBJECT = 'Contact__c';
+const OBJECTS = Array.from({ length: 25 }, (_, n) => `Thing${n}__c`);
+/** What is written, and followed: each of the objects, or the first one alone. */
+let written: readonly string[] = OBJECTS;
 
 interface Tenant {
   readonly tokens: readonly string[];
@@ -45,10 +49,9 @@ interface Tenant {
 
 const WATCHED = ['gateway', 'data', 'events'] as const;
 const folder = mkdtempSync(join(tmpdir(), 'bench-events-'));
-const [nats, database, port, receiving] = await Promise.all([
+const [nats, database, port] = await Promise.all([
   startNats(),
   startEmbeddedDatabase(join(folder, 'database'), { settings: ['shared_buffers=512MB'] }),
-  freePort(),
   freePort(),
 ]);
 const baseUrl = `http://127.0.0.1:${port}`;
@@ -56,25 +59,37 @@ const processes = new Map<ServiceName, ServiceProcess>();
 const lines: string[] = [];
 /** Milliseconds by which events lag, since the last figures. */
 let lags: { webhooks: number[]; streams: number[] } = { webhooks: [], streams: [] };
-const receiver = createServer((incoming, response) => {
-  let text = '';
-  incoming.on('data', (chunk: Buffer) => (text += chunk.toString()));
-  incoming.on('end', () => {
-    lags.webhooks.push(Date.now() - Date.parse(JSON.parse(text).time));
-    response.writeHead(204).end();
-  });
-}).listen(receiving, '127.0.0.1');
+/** Each webhook has a receiver of its own. */
+const receivers = Array.from({ length: WEBHOOKS }, () =>
+  createServer((incoming, response) => {
+    let text = '';
+    incoming.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    incoming.on('end', () => {
+      lags.webhooks.push(Date.now() - Date.parse(JSON.parse(text).time));
+      response.writeHead(204).end();
+    });
+  }),
+);
+const hosts = await Promise.all(
+  receivers.map(async (receiver) => {
+    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+    return `127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+  }),
+);
 
-/** Two tenants with one object, and people who sign in. */
+/** Two tenants with the objects, and people who sign in. */
 async function makeTenants(): Promise<void> {
   const env = { DATABASE_URL: database.url, PORT: '0', LOG_LEVEL: 'warn', SEED_DEMO: 'false', DATA_DIR: folder };
   const { broker, stop } = await start(readConfig(env));
   for (const key of TENANTS) {
     const { tenantId } = await call(broker, 'metadata.tenants.create', { template: 'empty', key, name: key });
     await call(broker, 'auth.domains.add', { tenantId, domain: `${key}.example` });
-    const files = {
-      [`objects/${OBJECT}/object.yaml`]: `type: CustomObject\napiName: ${OBJECT}\nlabel: Contact\nlabelPlural: Contacts\nnameField:\n  label: Name\n  fieldType: text\nsharingDefault: readWrite\napi:\n  published: true\n`,
-    };
+    const files = Object.fromEntries(
+      OBJECTS.map((name) => [
+        `objects/${name}/object.yaml`,
+        `type: CustomObject\napiName: ${name}\nlabel: Thing\nlabelPlural: Things\nnameField:\n  label: Name\n  fieldType: text\nsharingDefault: readWrite\napi:\n  published: true\n`,
+      ]),
+    );
     await call(broker, 'metadata.templates.deploy', { tenantId, files }, { timeout: 60_000 });
     const users = Array.from({ length: USERS }, (_, i) => ({
       username: `user${i}@${key}.example`,
@@ -92,7 +107,7 @@ async function startServices(): Promise<void> {
   const env = {
     DATA_DIR: folder,
     SEED_DEMO: 'false',
-    WEBHOOK_PRIVATE_HOSTS: `127.0.0.1:${receiving}`,
+    WEBHOOK_PRIVATE_HOSTS: hosts.join(','),
     RATE_CONNECTION_UNITS: '100000000',
     RATE_TENANT_UNITS: '100000000',
     RATE_DAILY_UNITS: '10000000000',
@@ -121,16 +136,26 @@ async function signInAll(): Promise<Tenant[]> {
   return tenants;
 }
 
-async function subscribe(tenants: readonly Tenant[]): Promise<void> {
-  const url = `http://127.0.0.1:${receiving}/`;
-  for (const { tokens } of tenants)
+async function subscribe(tenants: readonly Tenant[]): Promise<() => Promise<void>> {
+  const ends: (() => Promise<unknown>)[] = [];
+  for (const [t, { tokens }] of tenants.entries())
     for (let i = 0; i < WEBHOOKS / TENANTS.length; i++) {
       // Each user has a few.
       const who = api(baseUrl, tokens[i % 5]);
-      const subscription = { name: `Hook ${i}`, url, eventTypes: ['data.record.created'], objects: [OBJECT] };
-      const reply = await who.post('/events/subscriptions', subscription);
+      const url = `http://${hosts[t * (WEBHOOKS / TENANTS.length) + i]}/`;
+      const objects = [written[i % written.length]];
+      const reply = await who.post('/events/subscriptions', {
+        name: `Hook ${i}`,
+        url,
+        eventTypes: ['data.record.created'],
+        objects,
+      });
       if (reply.status !== 201) throw new Error(reply.text);
+      ends.push(() => who.delete(`/events/subscriptions/${reply.body.subscriptionId}`));
     }
+  return async () => {
+    for (const end of ends) await end();
+  };
 }
 
 /** Opens the streams of everybody; answers what closes them. */
@@ -139,7 +164,9 @@ async function openStreams(tenants: readonly Tenant[]): Promise<() => void> {
   const open: IncomingMessage[] = [];
   for (const { tokens } of tenants)
     for (let i = 0; i < STREAMS / TENANTS.length; i++)
-      open.push(await openStream(agent, tokens[i % USERS] ?? '', `127.0.${1 + (i % 50)}.1`));
+      open.push(
+        await openStream(agent, tokens[i % USERS] ?? '', `127.0.${1 + (i % 50)}.1`, written[i % written.length] ?? ''),
+      );
   return () => {
     for (const stream of open) stream.destroy();
     agent.destroy();
@@ -147,10 +174,10 @@ async function openStreams(tenants: readonly Tenant[]): Promise<() => void> {
 }
 
 /** `localAddress`: of a network of its own, each of which may have so many connections. */
-const openStream = (agent: Agent, token: string, localAddress: string): Promise<IncomingMessage> =>
+const openStream = (agent: Agent, token: string, localAddress: string, object: string): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}`, accept: 'text/event-stream' };
-    request(`${baseUrl}/api/v1/events/stream?objects=${OBJECT}`, { agent, headers, localAddress }, (response) => {
+    request(`${baseUrl}/api/v1/events/stream?objects=${object}`, { agent, headers, localAddress }, (response) => {
       if (response.statusCode !== 200) return reject(new Error(`A stream was answered with ${response.statusCode}.`));
       response.on('error', () => {});
       response.on('data', (chunk: Buffer) => {
@@ -165,11 +192,12 @@ const openStream = (agent: Agent, token: string, localAddress: string): Promise<
   });
 
 let n = 0;
-/** Creates a contact; answers how long it took, in milliseconds. */
+/** Creates a record; answers how long it took, in milliseconds. */
 async function write(tenants: readonly Tenant[]): Promise<number> {
   const begun = performance.now();
-  const { status, text } = await api(baseUrl, tenants[n++ % tenants.length]?.tokens[0]).post(`/data/${OBJECT}`, {
-    name: `Person ${n}`,
+  const object = written[(n >> 1) % written.length];
+  const { status, text } = await api(baseUrl, tenants[n++ % tenants.length]?.tokens[0]).post(`/data/${object}`, {
+    name: `Thing ${n}`,
   });
   if (status !== 201) throw new Error(text);
   return performance.now() - begun;
@@ -241,11 +269,18 @@ try {
   const tenants = await signInAll();
   for (let i = 0; i < 500; i++) await write(tenants);
   await measure('nobody', tenants);
-  await subscribe(tenants);
-  await measure(`${WEBHOOKS} webhooks`, tenants);
-  const close = await openStreams(tenants);
-  await measure(`${WEBHOOKS} webhooks, ${STREAMS} streams`, tenants);
-  close();
+  for (const [what, objects] of [
+    ['one of 25 objects', OBJECTS],
+    ['the same object', OBJECTS.slice(0, 1)],
+  ] as const) {
+    written = objects;
+    const unsubscribe = await subscribe(tenants);
+    await measure(`${WEBHOOKS} webhooks, ${what}`, tenants);
+    const close = await openStreams(tenants);
+    await measure(`${WEBHOOKS} webhooks, ${STREAMS} streams, ${what}`, tenants);
+    close();
+    await unsubscribe();
+  }
   const text = [
     `\`node bench/events.ts --seconds ${SECONDS} --rates ${RATES.join()}\`, ${new Date().toISOString().slice(0, 10)}, ${cpus().length} x ${cpus()[0]?.model.trim()}, Node ${process.version}.`,
     '',
@@ -259,8 +294,10 @@ try {
   if (options.out) writeFileSync(options.out, text);
   else console.info(text);
 } finally {
-  receiver.close();
-  receiver.closeAllConnections();
+  for (const receiver of receivers) {
+    receiver.close();
+    receiver.closeAllConnections();
+  }
   await Promise.all([...processes.values()].map((process) => process.stop()));
   await nats.stop();
   await database.stop();

@@ -1,7 +1,7 @@
 /** Outbound requests to addresses that tenants choose. */
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { ANSWER_MAX_BYTES, type GuardedFetch, guardedFetch } from '../../../mixins/outbound.ts';
 import { isPublicAddress } from '../../../mixins/public-addresses.ts';
 
@@ -92,6 +92,41 @@ describe('requests to addresses that tenants name', () => {
     assert.equal((await allowed()(`${base}/elsewhere`, {})).status, 302);
     await assert.rejects(allowed()(`${base}/long`, {}), /longer than/);
     assert.deepEqual(asked, ['/elsewhere', '/long']);
+  });
+
+  it('use a connection again where that is asked for, and another one when its host has closed it', async () => {
+    let connections = 0;
+    const answer = 'HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n\r\n';
+    const closing = createTcpServer((socket) => {
+      connections++;
+      socket.on('error', () => {});
+      socket.once('data', () => {
+        socket.write(answer);
+        socket.once('data', () => socket.resetAndDestroy());
+      });
+    });
+    const keeping = createTcpServer((socket) => {
+      connections++;
+      socket.on('error', () => {});
+      socket.on('data', () => socket.write(answer));
+    });
+    for (const [one, expected] of [
+      [keeping, 1],
+      [closing, 2],
+    ] as const) {
+      connections = 0;
+      await new Promise<void>((resolve) => one.listen(0, '127.0.0.1', resolve));
+      const address = `http://127.0.0.1:${(one.address() as AddressInfo).port}/`;
+      const ask = guardedFetch([new URL(address).host]);
+      for (let i = 0; i < 2; i++) {
+        assert.equal((await ask(address, { keeps: true }, address)).status, 204);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      assert.equal(connections, expected);
+      await ask(address, {}, address);
+      assert.equal(connections, expected + 1, 'a request of another kind has a connection of its own');
+      one.close();
+    }
   });
 
   it('are limited in concurrency per host', async () => {
