@@ -16,8 +16,9 @@ export interface EventsEvents {
   'events.log.numbered': { tenantId: string };
 }
 
-/** Streams and waiting requests with this topic show events of the tenant. */
-export const eventsTopic = (tenantId: string): string => `events ${tenantId}`;
+/** Streams and waiting requests with one of these topics show events of the tenant, about one of these objects; null: about anything. */
+export const eventsTopics = (tenantId: string, objects: readonly string[] | null): string[] =>
+  objects === null ? [`events ${tenantId}`] : objects.map((object) => `events ${tenantId} ${object}`);
 
 const Payload = Type.Enum(['thin', 'full'] as const, { title: 'EventPayload', description: 'Default: `thin`.' });
 

@@ -1,6 +1,6 @@
 import type { ServiceSchema } from 'moleculer';
 import { type ActionContext, type ActionHandlers, broadcast, call, type EventHandlers } from '../../contracts/call.ts';
-import { type EventsActions, eventsTopic } from '../../contracts/events.ts';
+import { type EventsActions, eventsTopics } from '../../contracts/events.ts';
 import { allTenants, suspensionOf } from '../../contracts/tenants.ts';
 import { type RequestContext, requestContext } from '../../lib/context.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
@@ -57,7 +57,8 @@ export default async function eventsService(platform: Platform): Promise<Service
   const relay = new Relay({
     relay: (tenantId) => relayTenant(database, tenantId, (seconds) => lateness.note(performance.now(), seconds)),
     numbered: (tenantId, events) => {
-      broadcast(broker, 'gateway.streams.wake', { topics: [eventsTopic(tenantId)] });
+      const topics = [...eventsTopics(tenantId, null), ...eventsTopics(tenantId, events.objects)];
+      broadcast(broker, 'gateway.streams.wake', { topics });
       broadcast(broker, 'events.log.numbered', { tenantId });
       void deliveries.addFor(tenantId, events).catch((error) => warnOf(log, error, NOT_SENT, { tenantId }));
     },

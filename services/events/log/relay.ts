@@ -57,7 +57,7 @@ async function numberAll(database: Database, tenantId: string, late: (seconds: n
 /** Tenants that one process relays at a time, on wake-ups. */
 const AT_ONCE = 2;
 /** Between two rounds of a tenant: what its writers commit meanwhile is numbered, told and delivered together. */
-const REST_MS = 500;
+const REST_MS = 250;
 
 interface RelayOptions {
   readonly relay: (tenantId: string) => Promise<Numbered>;

@@ -1,6 +1,6 @@
 /** Pull and stream: the same pages of the log. Source: docs/reference/events.md. */
 import { EVENT_TYPE_NAMES } from '../../../contracts/event-types.ts';
-import { eventsTopic } from '../../../contracts/events.ts';
+import { eventsTopics } from '../../../contracts/events.ts';
 import type { Handler, OperationInput } from '../../../contracts/operations.ts';
 import { askerOf, type RequestContext } from '../../../lib/context.ts';
 import { PlatformError, violation } from '../../../lib/errors/platform-error.ts';
@@ -19,7 +19,7 @@ type Query = OperationInput<'events.stream.get'>['query'];
 
 export const listEvents: Handler<'events.items.list', EventsDeps> = async (deps, request, call) => {
   const { take = LIMITS.take_default, waitSeconds = 0, ...query } = call.query;
-  const { seal, page } = await pageOf(deps, request, query, call.headers, take);
+  const { seal, page, topics } = await pageOf(deps, request, query, call.headers, take);
   const resumeCursor = sealPosition(page.position, seal);
   const records = page.events.map(({ text }) => text).join();
   const rest = JSON.stringify({
@@ -30,19 +30,19 @@ export const listEvents: Handler<'events.items.list', EventsDeps> = async (deps,
   const waits = waitSeconds > 0 && page.events.length === 0 && !page.more;
   return {
     body: Buffer.from(`{"records":[${records}],${rest.slice(1)}`),
-    ...(waits ? { wait: { seconds: waitSeconds, cursor: resumeCursor, topics: [eventsTopic(request.tenantId)] } } : {}),
+    ...(waits ? { wait: { seconds: waitSeconds, cursor: resumeCursor, topics } } : {}),
   };
 };
 
 export const streamEvents: Handler<'events.stream.get', EventsDeps> = async (deps, request, call) => {
-  const { seal, page } = await pageOf(deps, request, call.query, call.headers, STREAM_TAKE, readPageTogether);
+  const { seal, page, topics } = await pageOf(deps, request, call.query, call.headers, STREAM_TAKE, readPageTogether);
   const cursorOf = (sequence: number): string => sealPosition({ ...page.position, sequence }, seal);
   return {
     body: null,
     events: {
       events: page.events.map(({ event, text }) => ({ id: cursorOf(event.sequence), type: event.type, data: text })),
       cursor: cursorOf(page.position.sequence),
-      topics: [eventsTopic(request.tenantId)],
+      topics,
       more: page.more,
     },
   };
@@ -56,7 +56,7 @@ async function pageOf(
   headers: { readonly lastEventId?: string },
   take: number,
   read = readPage,
-): Promise<{ seal: Seal; page: LogPage }> {
+): Promise<{ seal: Seal; page: LogPage; topics: readonly string[] }> {
   const full = query.payload === 'full';
   if (full && !request.scopes.includes('data:read'))
     throw new PlatformError('SCOPE_INSUFFICIENT', 'The values of fields take the scope data:read.', {
@@ -77,7 +77,7 @@ async function pageOf(
     },
     (isOld: boolean, oldest: LogPosition) => positionExpired(isOld, sealPosition(oldest, seal)),
   );
-  return { seal, page };
+  return { seal, page, topics: eventsTopics(request.tenantId, objects) };
 }
 
 const listed = (text: string | undefined): string[] | null =>

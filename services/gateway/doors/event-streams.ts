@@ -12,7 +12,7 @@ import type { Exchange } from '../edge/exchange.ts';
 import { commonHeaders, type ReplyOptions } from '../edge/reply.ts';
 import type { Streams } from '../pipeline/streams.ts';
 
-const SWEEP_MS = 1_000;
+const SWEEP_MS = 500;
 /** So often a quiet stream says that it is alive, and its caller's rights are checked. */
 const HEARTBEAT_MS = 15_000;
 /** A wake-up may be lost. */
@@ -98,7 +98,7 @@ export class EventStreams {
     for (const [x, stream] of this.#open) {
       if (!stream.topics.some((topic) => topics.includes(topic))) continue;
       stream.woken = true;
-      // Of many wake-ups in a row each stream reads once a second.
+      // Of many wake-ups in a row each stream reads twice a second.
       if (now - stream.readAt >= SWEEP_MS && isDue(stream, now)) void this.#work(x, stream);
     }
   }
