@@ -13,6 +13,9 @@ export const PLATFORM_TYPES = [
   'agentApprovalRequested',
   'bulkJobFailed',
   'bulkJobFinished',
+  'calendarEventCanceled',
+  'calendarEventMoved',
+  'calendarInvitation',
   'deploymentFailed',
   'deploymentFinished',
   'recordAssigned',
@@ -62,6 +65,7 @@ export type NotificationAction = Static<typeof NotificationActionSchema>;
 export const NOTIFICATION_ACTIONS = {
   approval: { operationId: 'agent.approvals.get', parameter: 'approvalId' },
   deployment: { operationId: 'metadata.deployments.get', parameter: 'deploymentId' },
+  event: { operationId: 'calendar.events.get', parameter: 'eventId' },
   job: { operationId: 'bulk.jobs.get', parameter: 'jobId' },
   subscription: { operationId: 'events.subscriptions.get', parameter: 'subscriptionId' },
 } as const satisfies Record<NonNullable<Notice['action']>['kind'], object>;

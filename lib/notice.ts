@@ -3,7 +3,8 @@
 export const SEVERITIES = ['info', 'warning', 'critical'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** Texts follow from type and data; data holds labels of the configuration and numbers, never values of records. */
+/** Texts follow from type and data; data holds labels of the configuration, numbers and, for those who are invited, titles
+ * of events, never values of records. */
 export interface Notice {
   /** One of the platform, or the type of an effect. */
   readonly type: string;
@@ -15,7 +16,10 @@ export interface Notice {
   readonly record?: { readonly objectApiName: string; readonly id: string } | null;
   readonly actor?: { readonly userId: string; readonly agentRunId: string | null } | null;
   /** The operation for which it is an occasion. */
-  readonly action?: { readonly kind: 'approval' | 'deployment' | 'job' | 'subscription'; readonly id: string };
+  readonly action?: {
+    readonly kind: 'approval' | 'deployment' | 'event' | 'job' | 'subscription';
+    readonly id: string;
+  };
   /** A recipient gets one notification of a type with it. */
   readonly dedupeKey?: string | null;
 }

@@ -5,6 +5,7 @@ import { type RequestContext, requestContext } from '../../lib/context.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { logFailure } from '../../mixins/log-failure.ts';
 import { orEarlier } from '../../mixins/mutation/earlier.ts';
+import { NOTICES, requestNotice } from '../../mixins/notices.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import type { CalendarDeps } from './deps.ts';
@@ -17,7 +18,7 @@ import { sweepPeriodically } from './sweep.ts';
 
 /** The Moleculer schema of calendar: it declares and delegates. */
 export default async function calendarService(platform: Platform): Promise<ServiceSchema> {
-  const { database, broker, log } = platform;
+  const { database, broker, jobs, log } = platform;
   const deps: CalendarDeps = {
     database,
     sealingKeys: await sealingKeys(platform, 'cursors and sync tokens of calendars'),
@@ -26,6 +27,7 @@ export default async function calendarService(platform: Platform): Promise<Servi
     readable: (question) => call(broker, 'data.records.readable', question),
     access: (question) => call(broker, 'data.users.access', question),
     organizer: (question) => call(broker, 'auth.mails.organizer', question),
+    notify: (tx, request, notice) => requestNotice(tx, jobs, request, notice),
   };
   const answer =
     <Input extends OperationCall>(
@@ -53,6 +55,9 @@ export default async function calendarService(platform: Platform): Promise<Servi
       'events.respond': answer(orEarlier(respondToEvent)),
       'freeBusy.query': answer(queryFreeBusy),
     } satisfies ActionHandlers<'calendar', CalendarActions>,
-    started: () => sweepPeriodically(platform),
+    async started() {
+      await jobs.declare(NOTICES);
+      await sweepPeriodically(platform);
+    },
   };
 }

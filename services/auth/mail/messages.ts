@@ -12,6 +12,7 @@ import {
   mailAddress,
   nameInMail,
 } from '../../../lib/values/mail-address.ts';
+import { dayIn, timeIn } from '../../../lib/values/words-of-time.ts';
 import type { Clients } from '../clients.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
@@ -195,15 +196,3 @@ async function linkFor(
   await store.addresses.createLink({ tenantId, userId, tokenHash, ...changed }, validSeconds);
   return `${baseUrl()}/account/address/${token}`;
 }
-
-const localeOf = (language: string): string => (language === 'en' ? 'en-GB' : language);
-
-const dayIn = (language: string, at: number): string =>
-  new Intl.DateTimeFormat(localeOf(language), { dateStyle: 'long', timeZone: 'UTC' }).format(at);
-
-const timeIn = (language: string, timeZone: string, at: number): string =>
-  `${new Intl.DateTimeFormat(localeOf(language), {
-    dateStyle: 'long',
-    timeStyle: 'short',
-    timeZone,
-  }).format(at)} (${timeZone})`;

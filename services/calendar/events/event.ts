@@ -1,5 +1,6 @@
 /** An event as it is stored, the instances of a series, and what callers read of them. Pure. */
 import type { CalendarEvent, Moment, Response } from '../../../contracts/calendar.ts';
+import { platformTime } from '../../../lib/values/clock.ts';
 import { formatTimestamp } from '../../../lib/values/time.ts';
 import { compactOf, type Recurrence, timesOf, writeRecurrence } from '../recurrence/rule.ts';
 import { DAY_MS, instantOf, localOf, wallAt, wallOf } from '../recurrence/times.ts';
@@ -171,6 +172,20 @@ export function spanOf(event: EventRow, overrides: readonly Override[]): { first
   };
 }
 
+/** Nobody is told of the past. */
+export function hasEnded(event: EventRow, overrides: readonly Override[]): boolean {
+  const { lastAt } = spanOf(event, overrides);
+  return lastAt !== 'infinity' && Date.parse(lastAt) < platformTime();
+}
+
+/** When an instance takes place that differs from its series. */
+export const instanceTimes = (event: EventRow, override: Override): Times =>
+  overridden(override) ?? timesAt(event, wallOf(override.originalStart));
+
+/** The moment of the start; of whole days as if they were UTC. */
+export const startOf = ({ startLocal, startTimezone }: Times): string =>
+  new Date(momentOf(startLocal, startTimezone)).toISOString();
+
 /** The key under which answers and membership of an attendee are kept. */
 export const keyOf = ({ userId, email }: Pick<Attendee, 'userId' | 'email'>): string => userId ?? email ?? '';
 
@@ -178,7 +193,7 @@ const moment = (local: string, timezone: string | null): Moment =>
   timezone === null ? { date: local.slice(0, 10) } : { dateTime: local, timezone };
 
 /** The id of an instance. */
-const instanceId = ({ eventId, startTimezone }: EventRow, original: string): string =>
+export const instanceId = ({ eventId, startTimezone }: EventRow, original: string): string =>
   `${eventId}_${compactOf(wallOf(original), startTimezone === null)}`;
 
 /** A caller sees all of an event, or what a reader of its record sees. */

@@ -6,9 +6,9 @@ import { platformTime } from '../../../lib/values/clock.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import type { CalendarDeps } from '../deps.ts';
 import { eventFor, type Organizer, type Told } from '../ics.ts';
-import { instantOf, wallOf } from '../recurrence/times.ts';
-import { type Attendee, type EventRow, type Override, overridden, spanOf, timesAt } from './event.ts';
+import { type Attendee, type EventRow, hasEnded, instanceTimes, type Override, startOf } from './event.ts';
 import { queueMailSql } from './events.sql.ts';
+import { UserNotices } from './notices.ts';
 import { inTurns } from './turns.ts';
 
 type Outsider = Attendee & { readonly email: string };
@@ -34,6 +34,8 @@ export class Invitations {
   readonly #organizer: Organizer | null;
   /** By what became of them, for the audit trail. */
   readonly mails: Record<string, number> = {};
+  /** What users are told of the same change. */
+  readonly users = new UserNotices();
 
   constructor(unit: Unit, organizer: Organizer | null) {
     this.#unit = unit;
@@ -76,7 +78,7 @@ export class Invitations {
   async instanceChanged(event: EventRow, override: Override): Promise<void> {
     if (
       event.content.status === 'canceled' ||
-      hasEnded({ ...event, recurrence: null, ...timesOf(event, override) }, [])
+      hasEnded({ ...event, recurrence: null, ...instanceTimes(event, override) }, [])
     )
       return;
     const canceled = (override.patch.status ?? event.content.status) === 'canceled';
@@ -101,9 +103,9 @@ export class Invitations {
     const { tx, request } = this.#unit;
     const { event, overrides, isInstance, method } = told;
     const [instance] = isInstance ? overrides : [];
-    const times = instance ? timesOf(event, instance) : event;
+    const times = instance ? instanceTimes(event, instance) : event;
     const { title, location } = { ...event.content, ...instance?.patch };
-    const startAt = new Date(instantOf(wallOf(times.startLocal), times.startTimezone ?? 'UTC')).toISOString();
+    const startAt = startOf(times);
     const written = await eventFor(told, organizer, platformTime());
     for await (const { email, optional } of inTurns(people)) {
       const ics = written({ address: email, optional });
@@ -114,13 +116,4 @@ export class Invitations {
       this.mails[outcome] = (this.mails[outcome] ?? 0) + 1;
     }
   }
-}
-
-const timesOf = (event: EventRow, override: Override) =>
-  overridden(override) ?? timesAt(event, wallOf(override.originalStart));
-
-/** Nobody is told of the past. */
-function hasEnded(event: EventRow, overrides: readonly Override[]): boolean {
-  const { lastAt } = spanOf(event, overrides);
-  return lastAt !== 'infinity' && Date.parse(lastAt) < platformTime();
 }

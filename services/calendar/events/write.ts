@@ -91,7 +91,9 @@ export const createEvent: Handler<'calendar.events.create', CalendarDeps> = asyn
     const { eventId } = event;
     const invitations = new Invitations(unit, organizer);
     await invitations.changed(null, event, [], false);
+    invitations.users.changed(null, event, [], false);
     note(unit, 'created', [event], { properties: Object.keys(body), ...mailsOf(invitations) });
+    await invitations.users.ask(deps, unit);
     const reply = shown(event, asItself(event), event.recordId);
     return {
       ...reply,
@@ -235,6 +237,7 @@ export const updateEvent: Handler<'calendar.events.update', CalendarDeps> = asyn
       properties: Object.keys(body),
       ...mailsOf(invitations),
     });
+    await invitations.users.ask(deps, unit);
     return shown(event, instance, body.record ? event.recordId : readableRecord(seen));
   });
 };
@@ -278,9 +281,11 @@ async function changeInstance(unit: Unit, event: EventRow, original: string, cha
     patch: { ...before?.patch, ...contentIn(body), ...times },
     responses: isMoved ? askedAnew(event) : (before?.responses ?? {}),
   };
-  const statusChanges = changesCancel(override.patch.status, before?.patch.status ?? event.content.status);
+  const statusBefore = before?.patch.status ?? event.content.status;
+  const statusChanges = changesCancel(override.patch.status, statusBefore);
   const outcome = await storeOverride(unit, event, overrides, override, isMoved || statusChanges ? 1 : 0);
   if (mattersOutside(changed)) await invitations.instanceChanged(outcome.event, override);
+  invitations.users.instanceChanged(outcome.event, override, statusBefore === 'canceled', isMoved);
   return outcome;
 }
 
@@ -344,6 +349,7 @@ async function changeAll(unit: Unit, { event, original }: Target, changed: Chang
   }
   const stored = await store(unit, next, kept);
   await changed.invitations.changed(event, stored, kept, mattersOutside(changed));
+  changed.invitations.users.changed(event, stored, kept, isMoved);
   return { event: stored, instance: asItself(stored) };
 }
 
@@ -418,7 +424,8 @@ async function changeFollowing(unit: Unit, event: EventRow, original: string, ch
   const rest = restOf(event, wall);
   const recurrence = rest && !changed.body.recurrence ? boundedAgain(rest, begun, problems) : rest;
   problems.throwIfAny();
-  const next = changedEvent({ ...begun, recurrence }, changed);
+  const following = { ...begun, recurrence };
+  const next = changedEvent(following, changed);
   const kept = await keptOverrides(
     next,
     overrides.filter((one) => one.originalStart >= original),
@@ -430,6 +437,8 @@ async function changeFollowing(unit: Unit, event: EventRow, original: string, ch
   await count(unit, stored, 1);
   await changed.invitations.changed(event, ended.event, ended.overrides, true);
   await changed.invitations.changed(null, stored, kept, false);
+  // For them it is one series, in calendars that are here.
+  changed.invitations.users.changed(following, stored, kept, movesSeries(following, changed));
   note(unit, 'created', [stored], { from: event.eventId, originalStart: original });
   return { event: stored, instance: asItself(stored) };
 }
@@ -475,12 +484,15 @@ export const deleteEvent: Handler<'calendar.events.delete', CalendarDeps> = asyn
     else if (scope === 'following') {
       const ended = await endBefore(unit, event, wallOf(original), await allOverrides(unit, event));
       await invitations.changed(event, ended.event, ended.overrides, true);
+      const rest = { ...event, ...timesAt(event, wallOf(original)), recurrence: restOf(event, wallOf(original)) };
+      invitations.users.removed(rest, [], null);
     } else await leaveOut(unit, event, original, invitations);
     note(unit, original === null || scope === 'series' ? 'deleted' : 'updated', [event], {
       scope,
       originalStart: original,
       ...mailsOf(invitations),
     });
+    await invitations.users.ask(deps, unit);
     return { body: { eventId: path.eventId, deleted: true, deletedAt: formatTimestamp(platformTime()) } };
   });
 };
@@ -498,6 +510,7 @@ async function removeEvent(unit: Unit, event: EventRow, invitations: Invitations
   await tx.query(deleteEventSql(tenantId, eventId));
   await count(unit, event, -1);
   await invitations.removed({ ...event, sequence: event.sequence + 1 }, overrides, null);
+  invitations.users.removed(event, overrides, null);
 }
 
 /** Leaves an instance out of its series, whatever was different in it. */
@@ -520,7 +533,9 @@ async function leaveOut(unit: Unit, event: EventRow, original: string, invitatio
   const others = overrides.filter(({ originalStart }) => originalStart !== original);
   const stored = await store(unit, next, others);
   const instance = overrides.find((one) => one.originalStart === original);
-  await invitations.removed(stored, others, instance ?? { originalStart: original, patch: {}, responses: {} });
+  const removed = instance ?? { originalStart: original, patch: {}, responses: {} };
+  await invitations.removed(stored, others, removed);
+  invitations.users.removed(stored, others, removed);
 }
 
 export const respondToEvent: Handler<'calendar.events.respond', CalendarDeps> = async (deps, request, call) => {

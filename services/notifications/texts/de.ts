@@ -16,6 +16,24 @@ export const de: Language = {
       title: `Auftrag zu ${object} fehlgeschlagen`,
       body: `Er endete, bevor alle Zeilen bearbeitet waren. Erfolgreiche Zeilen: ${succeeded}.`,
     }),
+    calendarEventCanceled: ({ event, actor, when, uninvited }) =>
+      uninvited
+        ? {
+            title: `Nicht mehr eingeladen: ${event}`,
+            body: `${actor === null ? 'Sie sind nicht mehr eingeladen' : `${actor} hat Sie ausgeladen`}. Wann: ${when}.`,
+          }
+        : {
+            title: `Abgesagt: ${event}`,
+            body: `${actor === null ? 'Der Termin wurde abgesagt' : `${actor} hat den Termin abgesagt`}. Wann: ${when}.`,
+          },
+    calendarEventMoved: ({ event, actor, when, repeats }) => ({
+      title: `Verschoben: ${event}`,
+      body: `${actor === null ? 'Der Termin wurde verschoben' : `${actor} hat den Termin verschoben`}. Neuer Beginn: ${when}${repeats ? ', wiederholt' : ''}.`,
+    }),
+    calendarInvitation: ({ event, actor, when, repeats }) => ({
+      title: `Eingeladen: ${event}`,
+      body: `${actor === null ? 'Sie sind eingeladen' : `${actor} lädt Sie ein`}. Wann: ${when}${repeats ? ', wiederholt' : ''}.`,
+    }),
     deploymentFinished: () => ({ title: 'Deployment abgeschlossen', body: 'Ihr Deployment ist in Kraft.' }),
     deploymentFailed: () => ({ title: 'Deployment fehlgeschlagen', body: 'Ihr Deployment hat nichts geändert.' }),
     recordAssigned: ({ object, actor }) => ({
@@ -36,6 +54,7 @@ export const de: Language = {
   actions: {
     approval: 'Entscheiden',
     deployment: 'Deployment ansehen',
+    event: 'Termin ansehen',
     job: 'Auftrag ansehen',
     subscription: 'Abonnement ansehen',
   },

@@ -16,6 +16,24 @@ export const en: Language = {
       title: `Job on ${object} failed`,
       body: `It ended before all rows were done. Rows that succeeded: ${succeeded}.`,
     }),
+    calendarEventCanceled: ({ event, actor, when, uninvited }) =>
+      uninvited
+        ? {
+            title: `No longer invited: ${event}`,
+            body: `${actor === null ? 'You were left out' : `${actor} has left you out`}. When: ${when}.`,
+          }
+        : {
+            title: `Canceled: ${event}`,
+            body: `${actor === null ? 'It was canceled' : `${actor} has canceled it`}. When: ${when}.`,
+          },
+    calendarEventMoved: ({ event, actor, when, repeats }) => ({
+      title: `Moved: ${event}`,
+      body: `${actor === null ? 'It was moved' : `${actor} has moved it`}. New start: ${when}${repeats ? ', repeatedly' : ''}.`,
+    }),
+    calendarInvitation: ({ event, actor, when, repeats }) => ({
+      title: `Invited: ${event}`,
+      body: `${actor === null ? 'You are invited' : `${actor} invites you`}. When: ${when}${repeats ? ', repeatedly' : ''}.`,
+    }),
     deploymentFinished: () => ({ title: 'Deployment finished', body: 'Your deployment is in effect.' }),
     deploymentFailed: () => ({ title: 'Deployment failed', body: 'Your deployment changed nothing.' }),
     recordAssigned: ({ object, actor }) => ({
@@ -34,6 +52,7 @@ export const en: Language = {
   actions: {
     approval: 'Decide',
     deployment: 'View the deployment',
+    event: 'View the event',
     job: 'View the job',
     subscription: 'View the subscription',
   },

@@ -12,6 +12,13 @@ interface TextValues {
   readonly succeeded: string;
   readonly failed: string;
   readonly agent: string;
+  /** Title of the event. */
+  readonly event: string;
+  /** Its start. */
+  readonly when: string;
+  readonly repeats: boolean;
+  /** The recipient was left out of an event that takes place. */
+  readonly uninvited: boolean;
 }
 
 export interface NotificationText {

@@ -9,6 +9,7 @@ import { LIMITS } from '../../../lib/limits.ts';
 import type { Notice } from '../../../lib/notice.ts';
 import { languageFor } from '../../../lib/values/languages.ts';
 import { nameInMail } from '../../../lib/values/mail-address.ts';
+import { dayIn, timeIn } from '../../../lib/values/words-of-time.ts';
 import { de } from './de.ts';
 import { en } from './en.ts';
 import type { NotificationText } from './language.ts';
@@ -29,15 +30,26 @@ export function actionIn(locale: string | null, { kind, id }: NonNullable<Notice
 export function textOf({ type, data }: Notice, locale: string | null, actor: string | null): NotificationText {
   if (data['title'] !== undefined) return { title: String(data['title']), body: String(data['body'] ?? '') };
   const value = (name: string): string => nameInMail(String(data[name] ?? ''), NAME_MAX_CHARS);
+  const language = languageOf(locale);
   const values = {
     object: value('object'),
     transition: value('transition'),
     succeeded: value('succeeded'),
     failed: value('failed'),
     agent: value('agent'),
+    event: value('event'),
+    when: startIn(language.tag, data),
+    repeats: data['repeats'] !== undefined,
+    uninvited: data['uninvited'] !== undefined,
     actor: actor === null ? null : nameInMail(actor, NAME_MAX_CHARS),
   };
-  const language = languageOf(locale);
   const { title, body } = (isPlatformType(type) ? language.types[type] : language.effect)(values);
   return { title: title.slice(0, LIMITS.notification_title_max_chars).toWellFormed(), body };
+}
+
+/** In the time zone of the event, by which all who are invited speak of it. */
+function startIn(language: string, { startAt, timezone }: Notice['data']): string {
+  if (startAt === undefined) return '';
+  const at = Date.parse(String(startAt));
+  return timezone === undefined ? dayIn(language, at) : timeIn(language, String(timezone), at);
 }
