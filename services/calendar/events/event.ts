@@ -35,6 +35,8 @@ export interface Attendee extends Answer {
   readonly userId: string | null;
   readonly email: string | null;
   readonly optional: boolean;
+  /** No invitation to this person outside was queued; absent: one was. */
+  readonly untold?: true;
 }
 
 export interface EventRow extends Times {

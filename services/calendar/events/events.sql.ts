@@ -194,6 +194,16 @@ export function storeEventSql(tenantId: string, event: EventRow, span: { firstAt
     RETURNING ${COLUMNS}`);
 }
 
+/** Of an event that the transaction has stored; it is no change of it that anybody sees. */
+export function storeAttendeesSql(
+  tenantId: string,
+  { eventId, attendees }: Pick<EventRow, 'eventId' | 'attendees'>,
+): Statement {
+  const sql = new Sql();
+  return sql.statement(`UPDATE calendar.events ev SET attendees = ${sql.bind(JSON.stringify(attendees), 'jsonb')}
+    WHERE ev.tenant_id = ${sql.bind(tenantId, 'uuid')} AND ev.event_id = ${sql.bind(eventId, 'uuid')}`);
+}
+
 export function storeOverrideSql(
   tenantId: string,
   eventId: string,

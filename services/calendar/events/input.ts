@@ -125,8 +125,10 @@ export function readAttendees(
       if (seen.has(key)) problems.add(pointer, 'Is invited twice.');
       seen.add(key);
     }
-    const { response = 'needsAction', comment = null } = known.get(keyOf({ userId, email })) ?? {};
-    return [{ userId, email, optional: one.optional ?? false, response, comment }];
+    const earlier = known.get(keyOf({ userId, email }));
+    const { response = 'needsAction', comment = null } = earlier ?? {};
+    const untold = earlier ? earlier.untold : email !== null;
+    return [{ userId, email, optional: one.optional ?? false, response, comment, ...(untold ? { untold } : {}) }];
   });
 }
 

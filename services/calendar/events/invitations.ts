@@ -7,7 +7,7 @@ import type { Unit } from '../../../mixins/mutation/unit.ts';
 import type { CalendarDeps } from '../deps.ts';
 import { eventFor, type Organizer, type Told } from '../ics.ts';
 import { type Attendee, type EventRow, hasEnded, instanceTimes, type Override, startOf } from './event.ts';
-import { queueMailSql } from './events.sql.ts';
+import { queueMailSql, storeAttendeesSql } from './events.sql.ts';
 import { UserNotices } from './notices.ts';
 import { inTurns } from './turns.ts';
 
@@ -15,6 +15,8 @@ type Outsider = Attendee & { readonly email: string };
 
 const outsidersOf = ({ attendees }: Pick<EventRow, 'attendees'>): Outsider[] =>
   attendees.filter((one): one is Outsider => one.email !== null);
+
+const isTold = ({ untold }: Attendee): boolean => untold !== true;
 
 /** The organizer as mails name them; null: nobody outside is invited, or no mails leave. */
 export async function organizerOf(
@@ -42,7 +44,7 @@ export class Invitations {
     this.#organizer = organizer;
   }
 
-  /** An event, or a series with what differs from it: to those who are invited, and to those who no longer are. */
+  /** An event, or a series with what differs from it: to those who are invited, and to those who were. */
   async changed(
     before: EventRow | null,
     event: EventRow,
@@ -50,28 +52,22 @@ export class Invitations {
     matters: boolean,
   ): Promise<void> {
     if (hasEnded(event, overrides)) return;
-    const invited = new Set(
-      before && before.content.status !== 'canceled' ? outsidersOf(before).map(({ email }) => email) : [],
-    );
-    const now = outsidersOf(event);
-    const canceled = event.content.status === 'canceled';
-    const kept = canceled ? [] : now;
-    const gone = before
-      ? outsidersOf(before).filter(({ email }) => invited.has(email) && !kept.some((one) => one.email === email))
-      : [];
-    await this.#tell({ method: 'CANCEL', event, overrides: [], isInstance: false }, gone, true);
+    const known = before && before.content.status !== 'canceled' ? outsidersOf(before) : [];
+    const invited = new Set(known.filter(isTold).map(({ email }) => email));
+    const kept = event.content.status === 'canceled' ? [] : outsidersOf(event);
+    const gone = known.filter(({ email }) => invited.has(email) && !kept.some((one) => one.email === email));
     const request = { method: 'REQUEST', event, overrides, isInstance: false } as const;
-    await this.#tell(
-      request,
-      kept.filter(({ email }) => !invited.has(email)),
-      false,
-    );
-    if (matters)
-      await this.#tell(
+    const told = [
+      ...(await this.#tell({ method: 'CANCEL', event, overrides: [], isInstance: false }, gone, true)),
+      // Those whom a limit has kept from being invited are invited by the next change that others are told of.
+      ...(await this.#tell(
         request,
-        kept.filter(({ email }) => invited.has(email)),
-        true,
-      );
+        kept.filter(({ email }) => !invited.has(email) && (matters || !known.some((one) => one.email === email))),
+        false,
+      )),
+      ...(await this.#tell(request, matters ? kept.filter(({ email }) => invited.has(email)) : [], true)),
+    ];
+    await this.#remember(event, told, kept);
   }
 
   /** One instance of a series. */
@@ -84,7 +80,7 @@ export class Invitations {
     const canceled = (override.patch.status ?? event.content.status) === 'canceled';
     await this.#tell(
       { method: canceled ? 'CANCEL' : 'REQUEST', event, overrides: [override], isInstance: true },
-      outsidersOf(event),
+      outsidersOf(event).filter(isTold),
       true,
     );
   }
@@ -94,12 +90,29 @@ export class Invitations {
     if (event.content.status === 'canceled') return;
     if (instance) return this.instanceChanged(event, { ...instance, patch: { ...instance.patch, status: 'canceled' } });
     if (!hasEnded(event, overrides))
-      await this.#tell({ method: 'CANCEL', event, overrides: [], isInstance: false }, outsidersOf(event), true);
+      await this.#tell(
+        { method: 'CANCEL', event, overrides: [], isInstance: false },
+        outsidersOf(event).filter(isTold),
+        true,
+      );
   }
 
-  async #tell(told: Told, people: readonly Outsider[], again: boolean): Promise<void> {
+  /** Keeps with the event who has heard that it takes place: nobody else hears that it does not. */
+  async #remember(event: EventRow, told: readonly string[], kept: readonly Outsider[]): Promise<void> {
+    if (told.length === 0) return;
+    const attendees = event.attendees.map(({ untold, ...one }): Attendee => {
+      const isUntold = one.email !== null && told.includes(one.email) ? kept.length === 0 : untold === true;
+      return { ...one, ...(isUntold ? { untold: true } : {}) };
+    });
+    const { tx, request } = this.#unit;
+    await tx.query(storeAttendeesSql(request.tenantId, { ...event, attendees }));
+  }
+
+  /** Answers the addresses for which a mail was queued. */
+  async #tell(told: Told, people: readonly Outsider[], again: boolean): Promise<string[]> {
     const organizer = this.#organizer;
-    if (!organizer || people.length === 0) return;
+    if (!organizer || people.length === 0) return [];
+    const queued: string[] = [];
     const { tx, request } = this.#unit;
     const { event, overrides, isInstance, method } = told;
     const [instance] = isInstance ? overrides : [];
@@ -114,6 +127,8 @@ export class Invitations {
         queueMailSql(request.tenantId, event.calendarId, email, mail),
       );
       this.mails[outcome] = (this.mails[outcome] ?? 0) + 1;
+      if (outcome === 'queued') queued.push(email);
     }
+    return queued;
   }
 }

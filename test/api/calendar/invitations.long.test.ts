@@ -193,9 +193,42 @@ describe('invitations of people outside', function () {
     const [entry] = (await deals.as.ada.get(`/events/audit?recordId=${eventId}&take=1`)).body.records;
     assert.ok(JSON.stringify(entry.changes).includes('tooManyMails'), JSON.stringify(entry));
     await remove(sam, eventId);
-    assert.equal((await next('new@partner.example')).method, 'CANCEL');
+    assert.equal(await mails(), before, 'who was not invited hears of no cancellation');
     await create(deals.as.mia, meeting('2026-12-10', { title: 'Of another user', ...guests('new@partner.example') }));
     assert.equal((await next('new@partner.example')).method, 'REQUEST');
+  });
+
+  it('come with the next change where a limit had kept them back, and cancellations only to those who have one', async () => {
+    const late = 'late@partner.example';
+    const { mia } = deals.as;
+    const limit = (count: number) =>
+      database.query(
+        `INSERT INTO auth.mails (tenant_id, user_id, kind, address_hash, give_up_at, ended_at, outcome)
+         SELECT tenant_id, user_id, 'calendarEvent', sha256($2::text::bytea), now(), now(), 'sent'
+         FROM auth.credentials, generate_series(1, $3::int) WHERE user_id = $1`,
+        [deals.ids.mia, late, count],
+      );
+    const before = await mails();
+    await limit(20);
+    const { eventId } = await create(mia, meeting('2026-12-12', { title: 'Late', ...guests(OTHER, late) }));
+    assert.equal((await next(OTHER)).method, 'REQUEST');
+    await patch(mia, eventId, { location: 'Room 7' });
+    assert.equal((await next(OTHER)).mail.subject, 'Changed: Late');
+    await patch(mia, eventId, guests(OTHER));
+    await patch(mia, eventId, guests(OTHER, late));
+    assert.equal(await mails(), before + 2, 'neither invited nor canceled');
+    await database.query(`DELETE FROM auth.mails WHERE address_hash = sha256($1::text::bytea)`, [late]);
+    await patch(mia, eventId, { busy: false });
+    assert.equal(await mails(), before + 2, 'what is the business of the organizer alone');
+    await patch(mia, eventId, { location: 'Room 8' });
+    assert.equal((await next(OTHER)).mail.subject, 'Changed: Late');
+    assert.equal((await next(late)).mail.subject, 'Invitation: Late');
+    await patch(mia, eventId, { location: 'Room 9' });
+    assert.equal((await next(OTHER)).mail.subject, 'Changed: Late');
+    assert.equal((await next(late)).mail.subject, 'Changed: Late');
+    await remove(mia, eventId);
+    assert.deepEqual([(await next(OTHER)).method, (await next(late)).method], ['CANCEL', 'CANCEL']);
+    assert.equal(await mails(), before + 8);
   });
 
   it('go to no address twice for one change, however many are invited', async () => {
