@@ -1,4 +1,5 @@
 /** Kinds of mails, and how long each is tried. Source: docs/reference/mail.md. */
+import type { Repetition } from '../../../lib/repetition.ts';
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -64,6 +65,8 @@ export interface MailedEvent {
   readonly startAt: string;
   /** null: whole days. */
   readonly timezone: string | null;
+  /** null or absent: it takes place once. */
+  readonly repetition?: Repetition | null;
   /** The same as iCalendar. */
   readonly ics: string;
 }

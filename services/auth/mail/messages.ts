@@ -4,6 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { UserIdentity } from '../../../contracts/data.ts';
+import { type Repetition, WEEKDAYS } from '../../../lib/repetition.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import {
   looksLikeLink,
@@ -18,7 +19,7 @@ import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
 import { signInName } from '../usernames.ts';
 import { MAIL_KINDS, type MailedEvent, type MailedRequest } from './kinds.ts';
-import type { MailValues } from './languages/language.ts';
+import type { Language, MailValues } from './languages/language.ts';
 import { languageOf } from './languages/languages.ts';
 import type { TakenMail } from './outbox.ts';
 import { render } from './render.ts';
@@ -80,7 +81,7 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
     request: details.request === undefined ? null : requestIn(details.request, inWords),
     notifications,
     unsubscribe,
-    event: calendar && eventIn(calendar, language.tag, { name: owner, address: credential.email }),
+    event: calendar && eventIn(calendar, language, { name: owner, address: credential.email }),
   };
   return {
     id: mail.id,
@@ -103,8 +104,8 @@ export function personName(text: string | undefined): string | null {
 const EVENT_TEXT_MAX_CHARS = 200;
 
 function eventIn(
-  { method, again, title, location, startAt, timezone }: MailedEvent,
-  language: string,
+  { method, again, title, location, startAt, timezone, repetition = null }: MailedEvent,
+  language: Language,
   { name, address }: { name: string | null; address: string },
 ): MailValues['event'] {
   const at = Date.parse(startAt);
@@ -112,9 +113,22 @@ function eventIn(
     change: method === 'CANCEL' ? 'canceled' : again ? 'changed' : 'invited',
     title: nameInMail(title, EVENT_TEXT_MAX_CHARS),
     location: location === null ? null : nameInMail(location, EVENT_TEXT_MAX_CHARS),
-    when: timezone === null ? dayIn(language, at) : timeIn(language, timezone, at),
+    when: timezone === null ? dayIn(language.tag, at) : timeIn(language.tag, timezone, at),
+    repeats: repetition && repetitionIn(repetition, language),
     organizer: name === null ? address : `${name} (${address})`,
   };
+}
+
+function repetitionIn({ pattern, count, until, exceptions }: Repetition, { tag, repetition }: Language): string {
+  // The first day of 2024 is a Monday.
+  const day = new Intl.DateTimeFormat(tag, { weekday: 'long', timeZone: 'UTC' });
+  const days = (pattern?.weekdays ?? []).map((one) => day.format(Date.UTC(2024, 0, 1 + WEEKDAYS.indexOf(one))));
+  return repetition({
+    every: pattern && { ...pattern, weekdays: new Intl.ListFormat(tag).format(days) },
+    count,
+    until: until === null ? null : dayIn(tag, Date.parse(until)),
+    exceptions,
+  });
 }
 
 /** The words of a client or a user reach readers who believe a mail of ours: what is no name is left out. */

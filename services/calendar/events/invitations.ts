@@ -6,6 +6,8 @@ import { platformTime } from '../../../lib/values/clock.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import type { CalendarDeps } from '../deps.ts';
 import { eventFor, type Organizer, type Told } from '../ics.ts';
+import { repetitionOf } from '../recurrence/repetition.ts';
+import { wallOf } from '../recurrence/times.ts';
 import { type Attendee, type EventRow, hasEnded, instanceTimes, type Override, startOf } from './event.ts';
 import { queueMailSql, storeAttendeesSql } from './events.sql.ts';
 import { UserNotices } from './notices.ts';
@@ -119,10 +121,14 @@ export class Invitations {
     const times = instance ? instanceTimes(event, instance) : event;
     const { title, location } = { ...event.content, ...instance?.patch };
     const startAt = startOf(times);
+    const repetition =
+      isInstance || !event.recurrence
+        ? null
+        : repetitionOf(wallOf(event.startLocal), event.recurrence, overrides.length > 0);
     const written = await eventFor(told, organizer, platformTime());
     for await (const { email, optional } of inTurns(people)) {
       const ics = written({ address: email, optional });
-      const mail = { method, again, title, location, startAt, timezone: times.startTimezone, ics };
+      const mail = { method, again, title, location, startAt, timezone: times.startTimezone, repetition, ics };
       const { outcome } = await tx.one<{ outcome: string }>(
         queueMailSql(request.tenantId, event.calendarId, email, mail),
       );

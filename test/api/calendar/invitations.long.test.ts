@@ -130,7 +130,9 @@ describe('invitations of people outside', function () {
   it('tell series, their instances, and the part that is changed from one on', async () => {
     const before = await mails();
     const { eventId } = await create(sam, meeting('2026-12-07', { title: 'Weekly', ...weekly, ...guests(GUEST) }));
-    assert.ok((await next()).event.rrule);
+    const invited = await next();
+    assert.ok(invited.event.rrule);
+    assert.match(invited.mail.text ?? '', /Repeats: every week on Monday\n/);
     await patch(sam, `${eventId}_20261214T090000`, { title: 'Elsewhere', location: 'Room 9' });
     const one = await next();
     assert.match(one.ics, /RECURRENCE-ID;TZID=Europe\/Berlin:20261214T090000\r\n/);
@@ -145,6 +147,8 @@ describe('invitations of people outside', function () {
     const [ended, begun] = [await next(), await next()];
     assert.deepEqual([ended.mail.subject, begun.mail.subject], ['Changed: Weekly', 'Invitation: From then on']);
     assert.match(ended.ics, /RRULE:[^\r]*UNTIL=/);
+    assert.match(ended.mail.text ?? '', /Repeats: every week on Monday until 28 December 2026, with exceptions\n/);
+    assert.ok(!(one.mail.text ?? '').includes('Repeats'), one.mail.text);
     assert.equal(await mails(), before + 5);
   });
 

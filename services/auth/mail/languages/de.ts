@@ -1,7 +1,18 @@
 /** Mails in German. */
-import type { Language } from './language.ts';
+import type { Every, Language } from './language.ts';
 
 const unknown = 'unbekannt';
+
+const PLACES = ['ersten', 'zweiten', 'dritten', 'vierten', 'fünften'];
+const EACH = { day: 'jeden Tag', week: 'jede Woche', month: 'jeden Monat', year: 'jedes Jahr' };
+const UNITS = { day: 'Tage', week: 'Wochen', month: 'Monate', year: 'Jahre' };
+
+function everyIn({ unit, interval, weekdays, place, monthDay }: Every): string {
+  const period = interval === 1 ? EACH[unit] : `alle ${interval} ${UNITS[unit]}`;
+  if (monthDay !== null) return `${period} am ${monthDay}.`;
+  if (place !== null) return `${period} am ${PLACES[place - 1] ?? 'letzten'} ${weekdays}`;
+  return weekdays === '' ? period : `${period} am ${weekdays}`;
+}
 
 export const de: Language = {
   tag: 'de',
@@ -9,6 +20,13 @@ export const de: Language = {
   linkBelow: 'Wenn die Schaltfläche nicht funktioniert, öffnen Sie diese Adresse:',
   footer: ({ tenant, host }) =>
     `Gesendet von ${host} zu einem Konto von ${tenant}. Niemand wird Sie je per E-Mail oder Telefon nach Ihrem Passwort fragen.`,
+  repetition: ({ every, count, until, exceptions }) =>
+    [
+      every === null ? 'zu den Zeiten der Kalenderdatei' : everyIn(every),
+      until === null ? '' : ` bis ${until}`,
+      count === null ? '' : `, ${count}-mal`,
+      exceptions ? ', mit Ausnahmen' : '',
+    ].join(''),
   kinds: {
     invitation: ({ tenant, signInName, linkEnds }) => ({
       subject: `Ihr Konto bei ${tenant}`,
@@ -151,6 +169,7 @@ export const de: Language = {
         ],
         facts: [
           ['Wann', event?.when ?? unknown],
+          ['Wiederholt sich', event?.repeats ?? null],
           ['Wo', event?.location ?? null],
         ],
         after: ['Antworten gehen an die Person, die Sie eingeladen hat.'],

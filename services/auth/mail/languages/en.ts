@@ -1,7 +1,16 @@
 /** Mails in English. */
-import type { Language } from './language.ts';
+import type { Every, Language } from './language.ts';
 
 const unknown = 'unknown';
+
+const PLACES = ['first', 'second', 'third', 'fourth', 'fifth'];
+
+function everyIn({ unit, interval, weekdays, place, monthDay }: Every): string {
+  const period = interval === 1 ? `every ${unit}` : `every ${interval} ${unit}s`;
+  if (monthDay !== null) return `${period} on day ${monthDay}`;
+  if (place !== null) return `${period} on the ${PLACES[place - 1] ?? 'last'} ${weekdays}`;
+  return weekdays === '' ? period : `${period} on ${weekdays}`;
+}
 
 export const en: Language = {
   tag: 'en',
@@ -9,6 +18,13 @@ export const en: Language = {
   linkBelow: 'If the button does not work, open this address:',
   footer: ({ tenant, host }) =>
     `Sent by ${host} about an account of ${tenant}. We never ask for your password by mail or telephone.`,
+  repetition: ({ every, count, until, exceptions }) =>
+    [
+      every === null ? 'at the times of the calendar file' : everyIn(every),
+      until === null ? '' : ` until ${until}`,
+      count === null ? '' : `, ${count} ${count === 1 ? 'time' : 'times'}`,
+      exceptions ? ', with exceptions' : '',
+    ].join(''),
   kinds: {
     invitation: ({ tenant, signInName, linkEnds }) => ({
       subject: `Your account at ${tenant}`,
@@ -147,6 +163,7 @@ export const en: Language = {
         ],
         facts: [
           ['When', event?.when ?? unknown],
+          ['Repeats', event?.repeats ?? null],
           ['Where', event?.location ?? null],
         ],
         after: ['Answers go to the person who has invited you.'],

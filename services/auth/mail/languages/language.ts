@@ -1,4 +1,5 @@
 /** Parts of a language: a file of this folder, and its line in languages.ts. */
+import type { RepetitionPattern } from '../../../../lib/repetition.ts';
 import type { MailedNotifications, MailedRequest, MailKind } from '../kinds.ts';
 
 /** Values in mails. Names are as their owners wrote them: one line each, not escaped. */
@@ -26,12 +27,27 @@ export interface MailValues {
   readonly event: MailValuesOfEvent | null;
 }
 
+/** The pattern with its weekdays in words of the language; empty: there are none. */
+export type Every = Omit<RepetitionPattern, 'weekdays'> & { readonly weekdays: string };
+
+/** How an event repeats. */
+interface RepetitionValues {
+  /** null: by a rule that the file beside says better than words. */
+  readonly every: Every | null;
+  readonly count: number | null;
+  /** In words of the language. */
+  readonly until: string | null;
+  readonly exceptions: boolean;
+}
+
 interface MailValuesOfEvent {
   readonly change: 'invited' | 'changed' | 'canceled';
   readonly title: string;
   readonly location: string | null;
   /** In words of the language. */
   readonly when: string;
+  /** In words of the language; null: it takes place once. */
+  readonly repeats: string | null;
   /** Name and address. */
   readonly organizer: string;
 }
@@ -65,5 +81,6 @@ export interface Language {
   /** Said of the address below a button. */
   readonly linkBelow: string;
   footer(values: Pick<MailValues, 'tenant' | 'host'>): string;
+  repetition(values: RepetitionValues): string;
   readonly kinds: { readonly [Kind in MailKind]: (values: MailValues) => MailText };
 }
