@@ -2,11 +2,11 @@
  * A calendar as an iCalendar file (RFC 5545), without people: addresses are fields of users. And an event for a person outside
  * who is invited to it (RFC 5546), which names the organizer and this person. Pure.
  */
-import { Temporal } from 'temporal-polyfill';
 import { type EventRow, type Override, overridden, timesAt, uidOf } from './events/event.ts';
 import { inTurns } from './events/turns.ts';
 import { compactOf, writeRecurrence } from './recurrence/rule.ts';
-import { DAY_MS, localOf, wallOf } from './recurrence/times.ts';
+import { wallOf } from './recurrence/times.ts';
+import { timezoneLines } from './timezones.ts';
 
 export interface Organizer {
   readonly address: string;
@@ -25,8 +25,6 @@ type ExportedEvent = EventRow & { readonly overrides: readonly Override[] };
 
 /** A line of a file is at most this many bytes long. */
 const LINE_BYTES = 75;
-/** Years of changes of the clock that a file has of each time zone, before and after now. */
-const YEARS = 5;
 
 const HEAD = ['BEGIN:VCALENDAR', 'VERSION:2.0', 'PRODID:-//ERP platform//Calendar//EN', 'CALSCALE:GREGORIAN'];
 
@@ -194,37 +192,4 @@ function folded(line: string): string {
     bytes += size;
   }
   return [...parts, part].join('\r\n ');
-}
-
-/** A zone with the changes of its clock around now; programs that know IANA zones go by the name. */
-function timezoneLines(zone: string, now: number): string[] {
-  if (zone === 'UTC') return [];
-  const span = YEARS * 366 * DAY_MS;
-  const observances: string[] = [];
-  let at = Temporal.Instant.fromEpochMilliseconds(now - span).toZonedDateTimeISO(zone);
-  observances.push(...observance('STANDARD', '19700101T000000', at.offsetNanoseconds, at.offsetNanoseconds));
-  for (let next = at.getTimeZoneTransition('next'); next; next = next.getTimeZoneTransition('next')) {
-    if (next.epochMilliseconds > now + span) break;
-    const local = localOf(next.epochMilliseconds + at.offsetNanoseconds / 1_000_000);
-    const kind = next.offsetNanoseconds > at.offsetNanoseconds ? 'DAYLIGHT' : 'STANDARD';
-    observances.push(
-      ...observance(kind, compactOf(wallOf(local), false), at.offsetNanoseconds, next.offsetNanoseconds),
-    );
-    at = next;
-  }
-  return ['BEGIN:VTIMEZONE', `TZID:${zone}`, ...observances, 'END:VTIMEZONE'];
-}
-
-const observance = (kind: string, start: string, from: number, to: number): string[] => [
-  `BEGIN:${kind}`,
-  `DTSTART:${start}`,
-  `TZOFFSETFROM:${offsetText(from)}`,
-  `TZOFFSETTO:${offsetText(to)}`,
-  `END:${kind}`,
-];
-
-function offsetText(nanoseconds: number): string {
-  const minutes = Math.abs(nanoseconds) / 60_000_000_000;
-  const two = (value: number): string => String(Math.floor(value)).padStart(2, '0');
-  return `${nanoseconds < 0 ? '-' : '+'}${two(minutes / 60)}${two(minutes % 60)}`;
 }

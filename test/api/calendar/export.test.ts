@@ -44,6 +44,7 @@ describe('calendars as files', function () {
       busy: false,
     });
     await create(sam, meeting('2026-12-08', { title: 'With others', attendees: [{ email: 'guest@partner.example' }] }));
+    await create(sam, meeting('2040-07-02', { title: 'Far' }));
     const reply = await sam.get(`${mine}/export.ics`);
     assert.deepEqual(
       [reply.status, reply.headers.get('content-type')],
@@ -54,7 +55,9 @@ describe('calendars as files', function () {
     assert.ok(
       reply.text.includes('BEGIN:VTIMEZONE\r\nTZID:Europe/Berlin\r\n') && !reply.text.includes('guest@partner'),
     );
+    assert.match(reply.text, /BEGIN:DAYLIGHT\r\n(?:(?!END)[^\r]*\r\n)*RRULE:FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU\r\n/);
     const events = eventsIn(reply.text);
+    assert.equal(events.get('Far')?.start.toISOString(), '2040-07-02T07:00:00.000Z');
     const found = events.get('Series');
     assert.ok(found);
     assert.equal(found.description, long);
