@@ -1,7 +1,7 @@
 /** How an event repeats, as mails say it in words. */
 
 export const WEEKDAYS = ['MO', 'TU', 'WE', 'TH', 'FR', 'SA', 'SU'] as const;
-export type Weekday = (typeof WEEKDAYS)[number];
+type Weekday = (typeof WEEKDAYS)[number];
 
 export interface Repetition {
   readonly pattern: RepetitionPattern | null;

@@ -1,5 +1,5 @@
 /** What a recurrence says that people say in words. Pure. */
-import { type Repetition, type RepetitionPattern, WEEKDAYS, type Weekday } from '../../../lib/repetition.ts';
+import { type Repetition, type RepetitionPattern, WEEKDAYS } from '../../../lib/repetition.ts';
 import { type Recurrence, timesOf } from './rule.ts';
 import { DAY_MS, localOf } from './times.ts';
 
@@ -28,12 +28,8 @@ function lastTime(start: number, recurrence: Recurrence, pattern: RepetitionPatt
 
 /** null: it is none that people speak of. */
 function patternOf(start: number, rule: string): RepetitionPattern | null {
-  const {
-    FREQ,
-    INTERVAL = '1',
-    WKST: _,
-    ...by
-  } = Object.fromEntries(rule.split(';').map((part) => part.split('=') as [string, string]));
+  const parts: Record<string, string> = Object.fromEntries(rule.split(';').map((part) => part.split('=')));
+  const { FREQ, INTERVAL = '1', WKST: _, ...by } = parts;
   const date = new Date(start);
   const interval = Number(INTERVAL);
   const plain = { interval, weekdays: [], place: null, monthDay: null };
@@ -41,13 +37,13 @@ function patternOf(start: number, rule: string): RepetitionPattern | null {
   const days = by['BYDAY']?.split(',') ?? [];
   const weekdays = WEEKDAYS.filter((day) => days.includes(day));
   const areWeekdays = names === 'BYDAY' && weekdays.length === days.length;
-  const ofStart = WEEKDAYS[(date.getUTCDay() + 6) % 7] as Weekday;
+  const ofStart = WEEKDAYS.filter((_day, n) => n === (date.getUTCDay() + 6) % 7);
   switch (FREQ) {
     case 'DAILY':
       if (names === '') return { ...plain, unit: 'day' };
       return areWeekdays && interval === 1 ? { ...plain, unit: 'week', weekdays } : null;
     case 'WEEKLY':
-      if (names === '') return { ...plain, unit: 'week', weekdays: [ofStart] };
+      if (names === '') return { ...plain, unit: 'week', weekdays: ofStart };
       return areWeekdays ? { ...plain, unit: 'week', weekdays } : null;
     case 'MONTHLY': {
       const isOnItsDay = names === '' || (names === 'BYMONTHDAY' && by['BYMONTHDAY'] === String(date.getUTCDate()));
@@ -55,7 +51,9 @@ function patternOf(start: number, rule: string): RepetitionPattern | null {
       const placed =
         names === 'BYDAY,BYSETPOS' ? `${by['BYSETPOS']}${by['BYDAY']}` : names === 'BYDAY' ? by['BYDAY'] : '';
       const [, place, day] = /^\+?(-1|[1-5])([A-Z]{2})$/.exec(placed ?? '') ?? [];
-      return place === undefined ? null : { ...plain, unit: 'month', weekdays: [day as Weekday], place: Number(place) };
+      return place === undefined
+        ? null
+        : { ...plain, unit: 'month', weekdays: WEEKDAYS.filter((one) => one === day), place: Number(place) };
     }
     default: {
       const { BYMONTH = String(date.getUTCMonth() + 1), BYMONTHDAY = String(date.getUTCDate()), ...others } = by;
