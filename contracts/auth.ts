@@ -71,7 +71,8 @@ export const NOTIFICATIONS: AppClient = {
   title: 'Notifications',
   path: '/notifications',
   purpose: 'read your notifications',
-  scopes: ['notifications:read', 'notifications:write'],
+  // me:read and me:write: whether mails come at once or as a digest is a preference of the profile.
+  scopes: ['me:read', 'me:write', 'notifications:read', 'notifications:write'],
 };
 export const WEBHOOKS: AppClient = {
   clientId: 'erp-events',

@@ -186,6 +186,29 @@ describe('the page of notifications in Chromium', function () {
     assert.deepEqual(complaints, []);
   });
 
+  it('stores whether mails come at once or as a digest', async () => {
+    const digest = async (): Promise<unknown> => (await mia.get('/me')).body.preferences.emailDigest;
+    assert.equal(await digest(), null);
+    const { page, complaints } = await open('/notifications?view=preferences');
+    assert.ok(await page.isChecked('#digest-off'), 'who has not chosen gets mails at once');
+    await page.click('button:has-text("Save")');
+    await page.waitForSelector('.done');
+    assert.equal(await digest(), null, 'what is not changed is not stored');
+    for (const label of ['One mail a week, on Monday at eight', 'One mail a day, at eight in the morning']) {
+      await page.getByLabel(label).check();
+      await page.click('button:has-text("Save")');
+      await until(async () => (await digest()) === (label.includes('week') ? 'weekly' : 'daily'));
+      await page.waitForSelector('.done');
+    }
+    await page.reload();
+    await page.waitForSelector('body[data-shown]');
+    assert.ok(await page.isChecked('#digest-daily'));
+    await page.check('#digest-off');
+    await page.click('button:has-text("Save")');
+    await until(async () => (await digest()) === 'off');
+    assert.deepEqual(complaints, []);
+  });
+
   it('counts on the other pages too, every minute while they are visible', async () => {
     await notify('For the bell');
     const visitor = await visit(browser, platform.baseUrl);

@@ -1,7 +1,8 @@
 /** Which notifications arrive on which channel, and when no mails are sent. */
-import { call } from '../../shared/api.js';
+import { answer, call } from '../../shared/api.js';
 import { announce, element, fill, foreign } from '../../shared/elements.js';
 import { failureBox } from '../../shared/failure.js';
+import { hasScope } from '../../shared/sign-in.js';
 import { navigation } from './list.js';
 
 /** @import { Place } from '../../shared/types.d.ts' */
@@ -30,6 +31,13 @@ const TYPES = new Map([
   ['webhookSuspended', 'A webhook was suspended'],
 ]);
 
+/** The first holds for those who have not chosen, as well. */
+const DIGESTS = /** @type {const} */ ([
+  ['off', 'At once, some minutes apart'],
+  ['daily', 'One mail a day, at eight in the morning'],
+  ['weekly', 'One mail a week, on Monday at eight'],
+]);
+
 const NIGHT = { from: '22:00', to: '07:00' };
 
 /**
@@ -42,6 +50,8 @@ export async function showPreferences({ timezone }) {
   const rows = element('tbody');
   let boxes = fillRows(rows, stored);
   const quiet = quietHours(stored.quietHours, timezone);
+  // A sign-in from before the page had it lasts for a while.
+  const digest = hasScope('me:read') && hasScope('me:write') ? await digestChoice() : null;
   const said = element('div', { class: 'said' });
   const save = element('button', {}, 'Save');
   /** @param {Event} event */
@@ -57,6 +67,7 @@ export async function showPreferences({ timezone }) {
         key: crypto.randomUUID(),
       });
       boxes = fillRows(rows, stored);
+      await digest?.save();
       fill(said, element('p', { class: 'done' }, 'Your preferences are saved.'));
       announce('Your preferences are saved.');
     } catch (error) {
@@ -82,6 +93,7 @@ export async function showPreferences({ timezone }) {
       rows,
     ),
     element('p', { class: 'hint' }, 'Webhooks send notifications to programs of your company.'),
+    ...(digest ? [digest.part] : []),
     quiet.part,
     said,
     element('div', { class: 'actions' }, save),
@@ -122,6 +134,43 @@ const changes = ({ records }, boxes) =>
     const entries = changed.map(({ channel, input }) => [channel, input.checked]);
     return entries.length > 0 ? [{ type, channels: Object.fromEntries(entries) }] : [];
   });
+
+/** Which is a preference of the profile of the user. */
+async function digestChoice() {
+  const response = await answer('/me');
+  let etag = response.headers.get('etag') ?? '';
+  /** @type {string} */
+  let stored = (await response.json()).preferences.emailDigest ?? 'off';
+  const choices = DIGESTS.map(([value, label]) => {
+    const input = /** @type {HTMLInputElement} */ (
+      element('input', { type: 'radio', name: 'digest', id: `digest-${value}`, value, checked: value === stored })
+    );
+    return { input, label };
+  });
+  const part = element(
+    'fieldset',
+    { class: 'card' },
+    element('legend', { class: 'visually-hidden' }, 'When mails come'),
+    element('h2', { 'aria-hidden': 'true' }, 'When mails come'),
+    ...choices.map(({ input, label }) =>
+      element('p', { class: 'choice' }, input, element('label', { for: input.id }, label)),
+    ),
+    element(
+      'p',
+      { class: 'hint' },
+      'For no mails, turn off those of each type. Critical notifications are mailed at once.',
+    ),
+  );
+  const save = async () => {
+    const wanted = choices.find(({ input }) => input.checked)?.input.value ?? stored;
+    if (wanted === stored) return;
+    const body = { emailDigest: wanted };
+    const saved = await answer('/me/preferences', { method: 'PATCH', body, etag, key: crypto.randomUUID() });
+    etag = saved.headers.get('etag') ?? '';
+    stored = wanted;
+  };
+  return { part, save };
+}
 
 /**
  * @param {Preferences['quietHours']} stored
