@@ -6,7 +6,6 @@
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, createServer, type IncomingMessage, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -72,8 +71,9 @@ const receivers = Array.from({ length: WEBHOOKS }, () =>
 );
 const hosts = await Promise.all(
   receivers.map(async (receiver) => {
-    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-    return `127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+    const ofReceiver = await freePort();
+    await new Promise<void>((resolve) => receiver.listen(ofReceiver, '127.0.0.1', resolve));
+    return `127.0.0.1:${ofReceiver}`;
   }),
 );
 

@@ -87,7 +87,8 @@ export async function deliver(
       await turn.rest(Math.min(restUntil - performance.now(), ROOM_LOOK_MS), signal);
     if (!turn.hasNews && restUntil === Infinity) return;
   }
-  // What is left has a turn of its own.
+  // A job that is ended with its process goes on in another one; what is left after the longest turn has a turn of its own.
+  signal.throwIfAborted();
   turn.wake();
 }
 
