@@ -166,7 +166,8 @@ function readRound(deps: EventsDeps, tenantId: string, subscriptionId: string): 
       events: [...again, ...taken].sort((a, b) => a.sequence - b.sequence),
       waiting: new Set(waiting.map(({ subject }) => subject)),
       upTo,
-      isBehind: due.length === ROUND || (room > 0 && upTo < place.last),
+      // Behind each one that was due, others about the same may be due now.
+      isBehind: due.length > 0 || (room > 0 && upTo < place.last),
       dueInSeconds,
     };
   });
