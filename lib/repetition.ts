@@ -5,7 +5,7 @@ type Weekday = (typeof WEEKDAYS)[number];
 
 export interface Repetition {
   readonly pattern: RepetitionPattern | null;
-  /** How many times; null: up to `until`, or for ever. */
+  /** It takes place so many times; null: up to `until`, or for ever. */
   readonly count: number | null;
   /** The last day, YYYY-MM-DD. */
   readonly until: string | null;

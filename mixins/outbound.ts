@@ -16,7 +16,7 @@ export const ANSWER_MAX_BYTES = 256 * 1024;
 const ANSWER_MAX_SECONDS = 5;
 /** Of one host, for one that named it. */
 const AT_ONCE_PER_HOST = 20;
-/** Connections that nobody uses are closed after so long. */
+/** Idle connections are closed after so long. */
 const KEPT_MS = 10_000;
 
 /** A host was not reached, or its answer is beyond the bounds. The message says why, and holds nothing of the answer. */

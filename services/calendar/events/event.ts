@@ -174,7 +174,7 @@ export function spanOf(event: EventRow, overrides: readonly Override[]): { first
   };
 }
 
-/** Nobody is told of the past. */
+/** The event is over, with all its instances: changes to it are not announced. */
 export function hasEnded(event: EventRow, overrides: readonly Override[]): boolean {
   const { lastAt } = spanOf(event, overrides);
   return lastAt !== 'infinity' && Date.parse(lastAt) < platformTime();

@@ -194,7 +194,7 @@ export function storeEventSql(tenantId: string, event: EventRow, span: { firstAt
     RETURNING ${COLUMNS}`);
 }
 
-/** Of an event that the transaction has stored; it is no change of it that anybody sees. */
+/** Stores the attendees of an event again in the transaction that has changed it: its version stays. */
 export function storeAttendeesSql(
   tenantId: string,
   { eventId, attendees }: Pick<EventRow, 'eventId' | 'attendees'>,

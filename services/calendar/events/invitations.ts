@@ -38,7 +38,7 @@ export class Invitations {
   readonly #organizer: Organizer | null;
   /** By what became of them, for the audit trail. */
   readonly mails: Record<string, number> = {};
-  /** What users are told of the same change. */
+  /** Collects the notifications of users about the same change. */
   readonly users = new UserNotices();
 
   constructor(unit: Unit, organizer: Organizer | null) {

@@ -48,7 +48,7 @@ export class UserNotices {
     else if (!canceled && isMoved) this.#add('calendarEventMoved', users, event, override);
   }
 
-  /** What no longer takes place: an instance, or the event or series. */
+  /** Notes that an instance, or the event or series, no longer takes place. */
   removed(event: EventRow, overrides: readonly Override[], instance: Override | null): void {
     const status = 'canceled';
     if (instance)

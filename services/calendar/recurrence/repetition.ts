@@ -1,4 +1,4 @@
-/** What a recurrence says that people say in words. Pure. */
+/** Reads from a recurrence what people can say in words. Pure. */
 import { type Repetition, type RepetitionPattern, WEEKDAYS } from '../../../lib/repetition.ts';
 import { type Recurrence, timesOf } from './rule.ts';
 import { DAY_MS, localOf } from './times.ts';

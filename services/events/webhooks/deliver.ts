@@ -203,10 +203,9 @@ async function sendRound(deps: EventsDeps, tenantId: string, round: Round): Prom
   const secrets = openSecrets(deps, tenantId, row);
   const sendOne = async (delivery: Addressed, attempts: number): Promise<Sent> => {
     const event = texts.get(delivery.sequence);
-    const unsent = { ...delivery, attempt: null, waitSeconds: 0, gone: false };
-    if (!event) return { ...unsent, status: 'hidden' };
+    if (!event) return unsent(delivery, 'hidden');
     const { attempt, delivered, gone, retryAfter } = await send(deps.webhooks, row.url, secrets, event);
-    if (!attempt) return { ...unsent, status: 'pending', waitSeconds: BUSY_HOST_SECONDS };
+    if (!attempt) return unsent(delivery, 'pending', BUSY_HOST_SECONDS);
     const waitSeconds = delivered ? 0 : secondsUntilRetry(attempts + 1, retryAfter, platformTime());
     const status = delivered ? 'delivered' : waitSeconds === null ? 'parked' : 'pending';
     return { ...delivery, status, attempt, waitSeconds: waitSeconds ?? 0, gone };
@@ -214,8 +213,7 @@ async function sendRound(deps: EventsDeps, tenantId: string, round: Round): Prom
   const waiting = new Set(round.waiting);
   const sendFresh = (delivery: Addressed): Promise<Sent> | Sent => {
     if (row.ordering === 'perRecord') {
-      if (waiting.has(delivery.subject))
-        return { ...delivery, status: 'pending', attempt: null, waitSeconds: 0, gone: false };
+      if (waiting.has(delivery.subject)) return unsent(delivery, 'pending');
       waiting.add(delivery.subject);
     }
     return sendOne(delivery, 0);
@@ -237,6 +235,14 @@ async function sendRound(deps: EventsDeps, tenantId: string, round: Round): Prom
   for (const { status } of outcomes) deps.numbers.deliveries[status]++;
   return outcomes;
 }
+
+const unsent = (delivery: Addressed, status: 'hidden' | 'pending', waitSeconds = 0): Sent => ({
+  ...delivery,
+  status,
+  attempt: null,
+  waitSeconds,
+  gone: false,
+});
 
 /** Notes how far the round came and how its deliveries have ended, and suspends a subscription that has no future. */
 function noteRound(
