@@ -76,14 +76,13 @@ const inAllZones = () =>
 
 const request = { tenantId: idOf(1), userId: idOf(0), clientId: 'erp-cli' } as RequestContext;
 
-/** Turns of the event loop that others had meanwhile, and the processor time of the longest in between. */
-async function turnsDuring(work: Promise<unknown>): Promise<{ turns: number; longestMs: number }> {
-  let [turns, longestMs, isOver] = [0, 0, false];
+/** The longest processor time between two turns of the event loop that others had meanwhile. */
+async function longestTurnDuring(work: Promise<unknown>): Promise<number> {
+  let [longestMs, isOver] = [0, false];
   let before = process.threadCpuUsage();
   const turn = (): void => {
     const { user, system } = process.threadCpuUsage(before);
     before = process.threadCpuUsage();
-    turns++;
     longestMs = Math.max(longestMs, (user + system) / 1_000);
     if (!isOver) setImmediate(turn);
   };
@@ -91,7 +90,7 @@ async function turnsDuring(work: Promise<unknown>): Promise<{ turns: number; lon
   await work;
   isOver = true;
   turn();
-  return { turns, longestMs };
+  return longestMs;
 }
 
 describe('turns of large calendars', function () {
@@ -101,10 +100,7 @@ describe('turns of large calendars', function () {
     const rows = Array.from({ length: LIMITS.take_max }, (_, n) => series(n, []));
     const query = { take: LIMITS.take_max } as OperationInput<'calendar.events.list'>['query'];
     const call = { query } as OperationInput<'calendar.events.list'>;
-    const { turns, longestMs } = await turnsDuring(
-      Promise.resolve().then(() => listEvents(depsOf(rows), request, call)),
-    );
-    assert.ok(turns >= 3, `${turns} turns`);
+    const longestMs = await longestTurnDuring(Promise.resolve().then(() => listEvents(depsOf(rows), request, call)));
     assert.ok(longestMs < MAX_MS, `${longestMs} ms`);
   });
 
@@ -112,10 +108,7 @@ describe('turns of large calendars', function () {
     const rows = [{ ...series(1, []), overrides: inAllZones() }];
     const query = { from: '2028-04-20T00:00:00Z', to: '2028-06-20T00:00:00Z', expand: true, take: LIMITS.take_max };
     const call = { query } as OperationInput<'calendar.events.list'>;
-    const { turns, longestMs } = await turnsDuring(
-      Promise.resolve().then(() => listEvents(depsOf(rows), request, call)),
-    );
-    assert.ok(turns >= 3, `${turns} turns`);
+    const longestMs = await longestTurnDuring(Promise.resolve().then(() => listEvents(depsOf(rows), request, call)));
     assert.ok(longestMs < MAX_MS, `${longestMs} ms`);
   });
 
@@ -124,8 +117,7 @@ describe('turns of large calendars', function () {
     const told = { method: 'REQUEST', event, overrides: inAllZones(), isInstance: false } as const;
     const organizer = { address: 'eve@demo.example', name: 'Eve "Support"\r\n Carter' };
     const made = eventFor(told, organizer, Date.parse('2026-11-30T00:00:00Z'));
-    const { turns, longestMs } = await turnsDuring(made);
-    assert.ok(turns >= 3, `${turns} turns`);
+    const longestMs = await longestTurnDuring(made);
     assert.ok(longestMs < MAX_MS, `${longestMs} ms`);
     const text = (await made)({ address: 'guest@partner.example', optional: false });
     assert.ok(Buffer.byteLength(text) <= 64 * 1_024, `${Buffer.byteLength(text)} bytes`);
@@ -141,10 +133,7 @@ describe('turns of large calendars', function () {
     const rows = Array.from({ length: 100 }, (_, n) => series(n, users));
     const body = { userIds: users, from: '2028-04-20T00:00:00Z', to: '2028-06-20T00:00:00Z', timezone: ZONE };
     const call = { body } as OperationInput<'calendar.freeBusy.query'>;
-    const { turns, longestMs } = await turnsDuring(
-      Promise.resolve().then(() => queryFreeBusy(depsOf(rows), request, call)),
-    );
-    assert.ok(turns >= 3, `${turns} turns`);
+    const longestMs = await longestTurnDuring(Promise.resolve().then(() => queryFreeBusy(depsOf(rows), request, call)));
     assert.ok(longestMs < MAX_MS, `${longestMs} ms`);
   });
 });
