@@ -12,8 +12,8 @@ export interface EventsActions extends ActionsOf<typeof EVENTS_OPERATIONS> {}
 export interface EventsEvents {
   /** To one process of events: changes of these tenants were committed, and may have left events. It may be lost. */
   'events.log.written': { tenantIds: readonly string[] };
-  /** To all processes of events: committed changes of the tenant have got their numbers. It may be lost. */
-  'events.log.numbered': { tenantId: string };
+  /** To all processes of events: there is something to deliver to these subscriptions. It may be lost. */
+  'events.deliveries.due': { tenantId: string; subscriptionIds: readonly string[] };
 }
 
 /** Streams and waiting requests with one of these topics show events of the tenant, about one of these objects; null: about anything. */
@@ -511,8 +511,8 @@ export const SERVICE = {
   operations: EVENTS_OPERATIONS,
   guidance: EVENTS_GUIDANCE,
   calls: ['data.events.read', 'metadata.tenants.get', 'metadata.tenants.list'],
-  emits: ['events.log.numbered', 'gateway.streams.wake'],
-  hears: ['events.log.numbered', 'events.log.written', 'metadata.schema.changed'],
+  emits: ['events.deliveries.due', 'gateway.streams.wake'],
+  hears: ['events.deliveries.due', 'events.log.written', 'metadata.schema.changed'],
   consent: {
     'events:read': { area: 'events', text: 'Follow what happens: which records change, and how.' },
     'events:manage': { area: 'events', text: 'Have what happens sent to other systems.' },

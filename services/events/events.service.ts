@@ -40,7 +40,7 @@ const LEFT = 'New events of a tenant have no numbers yet; the next round tries a
 /** The Moleculer schema of events: it declares and delegates. */
 export default async function eventsService(platform: Platform): Promise<ServiceSchema> {
   const { database, broker, config, jobs, log } = platform;
-  const deliveries = new DeliveryQueue(jobs, database);
+  const deliveries = new DeliveryQueue(jobs, database, (due) => broadcast(broker, 'events.deliveries.due', due));
   const deps: EventsDeps = {
     database,
     sealingKeys: await sealingKeys(platform, 'cursors of events'),
@@ -59,7 +59,6 @@ export default async function eventsService(platform: Platform): Promise<Service
     numbered: (tenantId, events) => {
       const topics = [...eventsTopics(tenantId, null), ...eventsTopics(tenantId, events.objects)];
       broadcast(broker, 'gateway.streams.wake', { topics });
-      broadcast(broker, 'events.log.numbered', { tenantId });
       void deliveries.addFor(tenantId, events).catch((error) => warnOf(log, error, NOT_SENT, { tenantId }));
     },
     failed: (tenantId, error) => warnOf(log, error, LEFT, { tenantId }),
@@ -95,8 +94,8 @@ export default async function eventsService(platform: Platform): Promise<Service
       'events.log.written'(ctx) {
         relay.wake(ctx.params.tenantIds);
       },
-      'events.log.numbered'(ctx) {
-        deliveries.wake(ctx.params.tenantId);
+      'events.deliveries.due'(ctx) {
+        deliveries.wake(ctx.params);
       },
       'metadata.schema.changed'(ctx) {
         relay.wake([ctx.params.tenantId]);

@@ -44,13 +44,14 @@ const ROUND = 100;
 const BATCH = 20;
 /** What was read so long ago is read again before it is sent: its user may know of something else then. */
 const FRESH_MS = 1_000;
-/** A job ends after so long, so that those of other subscriptions get their turn. */
+/** A job ends after so long, so that those of other subscriptions get their turn; where there is room for them, it need not. */
 const TURN_MS = 60_000;
+const LONG_TURN_MS = 3_600_000;
 /** A job waits for what is due so soon; the next round of all finds what is due later. */
 const LINGER_SECONDS = 10;
 /** So long after its last event, where there is room for others, a job waits for further ones: to begin one costs more. */
-const BUSY_MS = 2_000;
-const ROOM_LOOK_MS = 250;
+const BUSY_MS = 20_000;
+const ROOM_LOOK_MS = 500;
 /** A delivery for whose host there was no place is tried again. */
 const BUSY_HOST_SECONDS = 1;
 const ASK_MS = 30_000;
@@ -61,9 +62,10 @@ export async function deliver(
   turn: Turn,
   signal: AbortSignal,
 ): Promise<void> {
-  const until = performance.now() + TURN_MS;
+  const began = performance.now();
+  const hasTime = (ms: number): boolean => performance.now() < began + ms;
   let busyUntil = 0;
-  while (!signal.aborted && performance.now() < until) {
+  while (!signal.aborted && (hasTime(TURN_MS) || (hasTime(LONG_TURN_MS) && deps.deliveries.hasRoom(tenantId)))) {
     if (await deps.isSuspended(tenantId)) return;
     turn.look();
     const round = await readRound(deps, tenantId, subscriptionId);

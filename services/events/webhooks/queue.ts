@@ -14,14 +14,17 @@ export interface Delivering {
 }
 
 /** A job mostly waits: for its receiver, or for further events. */
-const PER_TENANT = 32;
+const CONCURRENCY = 128;
+const PER_TENANT = 64;
+/** Places of a process that stay free of jobs that only wait for further events. */
+const SPARE = 32;
 
 export const DELIVERIES = jobQueue<Delivering>('events.deliver', {
   attempts: 3,
   retrySeconds: 5,
   retryMaxSeconds: 60,
   pollSeconds: 1,
-  concurrency: 64,
+  concurrency: CONCURRENCY,
   perTenant: PER_TENANT,
   oneForEachKey: true,
 });
@@ -31,7 +34,12 @@ export const ROUND_SECONDS = 20;
 
 const AGAIN_MS = 500;
 
-/** The turn of a job: it is told here that events have followed, so that it need not look. */
+interface Due {
+  readonly tenantId: string;
+  readonly subscriptionIds: readonly string[];
+}
+
+/** The turn of a job: it is told here that there is more to deliver, so that it need not look. */
 export class Turn {
   #hasNews = false;
   #wake = new AbortController();
@@ -60,17 +68,20 @@ export class Turn {
 export class DeliveryQueue {
   readonly #jobs: Jobs;
   readonly #database: Database;
+  readonly #tellAll: (due: Due) => void;
   /** Subscriptions that are queued once more when their job has ended: it may have looked for the last time. */
   readonly #again = new Set<string>();
   /** Jobs at work in this process, by tenant and subscription. */
   readonly #turns = new Map<string, Map<string, Turn>>();
 
-  constructor(jobs: Jobs, database: Database) {
+  /** `tellAll`: has `wake` called in all processes, in this one too. */
+  constructor(jobs: Jobs, database: Database, tellAll: (due: Due) => void) {
     this.#jobs = jobs;
     this.#database = database;
+    this.#tellAll = tellAll;
   }
 
-  /** Does the work of a job, which events that follow are told to meanwhile. */
+  /** Does the work of a job, which is told meanwhile what else there is to deliver. */
   async run(delivering: Delivering, work: (turn: Turn) => Promise<void>): Promise<void> {
     const { tenantId, subscriptionId } = delivering;
     const turns = this.#turns.get(tenantId) ?? new Map<string, Turn>();
@@ -82,24 +93,32 @@ export class DeliveryQueue {
       turns.delete(subscriptionId);
       if (turns.size === 0) this.#turns.delete(tenantId);
     }
-    if (turn.hasNews) await this.add(delivering);
+    if (turn.hasNews) await this.add({ tenantId, subscriptionIds: [subscriptionId] });
   }
 
-  /** Tells the jobs of the tenant in this process that events have followed. */
-  wake(tenantId: string): void {
-    for (const turn of this.#turns.get(tenantId)?.values() ?? []) turn.wake();
+  /** Tells the jobs of these subscriptions, those that are at work in this process. */
+  wake({ tenantId, subscriptionIds }: Due): void {
+    for (const id of subscriptionIds) this.#turns.get(tenantId)?.get(id)?.wake();
   }
 
-  /** Another job of the tenant could begin. */
+  /** Other jobs could begin, of the tenant and of others. */
   hasRoom(tenantId: string): boolean {
-    return (this.#turns.get(tenantId)?.size ?? 0) < PER_TENANT;
+    let all = 0;
+    for (const { size } of this.#turns.values()) all += size;
+    return (this.#turns.get(tenantId)?.size ?? 0) < PER_TENANT && all <= CONCURRENCY - SPARE;
   }
 
-  /** A subscription that waits already is not queued twice. */
-  async add(work: Delivering): Promise<void> {
-    const { tenantId, subscriptionId } = work;
-    const turn = this.#turns.get(tenantId)?.get(subscriptionId);
-    if (turn) return turn.wake();
+  /** Jobs of these subscriptions begin soon, or are told where they are at work: none is queued twice. */
+  async add(due: Due): Promise<void> {
+    const { tenantId, subscriptionIds } = due;
+    if (subscriptionIds.length === 0) return;
+    this.#tellAll(due);
+    for (const subscriptionId of subscriptionIds)
+      if (!this.#turns.get(tenantId)?.has(subscriptionId)) await this.#enqueue({ tenantId, subscriptionId });
+  }
+
+  async #enqueue(work: Delivering): Promise<void> {
+    const { subscriptionId } = work;
     if ((await this.#jobs.enqueue(DELIVERIES, work, { key: subscriptionId })) || this.#again.has(subscriptionId))
       return;
     this.#again.add(subscriptionId);
@@ -124,6 +143,6 @@ export class DeliveryQueue {
     const found = await this.#database.shared('events', tenantId, (tx) =>
       tx.all<{ subscriptionId: string }>(statement),
     );
-    for (const { subscriptionId } of found) await this.add({ tenantId, subscriptionId });
+    await this.add({ tenantId, subscriptionIds: found.map(({ subscriptionId }) => subscriptionId) });
   }
 }

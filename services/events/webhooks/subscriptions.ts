@@ -118,7 +118,7 @@ export const updateSubscription: Handler<'events.subscriptions.update', EventsDe
     unit.audit({ recordId: row.subscriptionId, kind: 'update', changes: changesOf(before, body) });
     return { headers: { ETag: etagOf(row) }, body: present(deps, request, row, await epochIn(unit)) };
   });
-  await deps.deliveries.add({ tenantId, subscriptionId: call.path.subscriptionId.toLowerCase() });
+  await deps.deliveries.add({ tenantId, subscriptionIds: [call.path.subscriptionId.toLowerCase()] });
   return reply;
 };
 
@@ -189,7 +189,7 @@ export const replayEvents: Handler<'events.subscriptions.replay', EventsDeps> = 
     // Events of a time that the user cannot see are left out later, when they are sent.
     return { status: 202, body: { subscriptionId, events: onlyFailed ? count : null } };
   });
-  await deps.deliveries.add({ tenantId, subscriptionId: call.path.subscriptionId.toLowerCase() });
+  await deps.deliveries.add({ tenantId, subscriptionIds: [call.path.subscriptionId.toLowerCase()] });
   return reply;
 };
 
