@@ -42,6 +42,21 @@ export interface AppClient {
   readonly scopes: readonly Scope[];
 }
 
+export const WORKSPACE: AppClient = {
+  clientId: 'erp-app',
+  title: 'Records',
+  path: '/app',
+  purpose: 'work with your records',
+  scopes: [
+    'data:read',
+    'data:write',
+    'data:delete',
+    'actions:read',
+    'actions:execute',
+    'audit:read',
+    'notifications:read',
+  ],
+};
 export const DASHBOARDS: AppClient = {
   clientId: 'erp-dashboards',
   title: 'Dashboards',
@@ -83,7 +98,7 @@ export const WEBHOOKS: AppClient = {
   scopes: ['data:read', 'events:manage', 'notifications:read'],
 };
 /** Each may read notifications: the header shows how many are unread. */
-export const APP_CLIENTS: readonly AppClient[] = [DASHBOARDS, IMPORTS, APPROVALS, WEBHOOKS, NOTIFICATIONS];
+export const APP_CLIENTS: readonly AppClient[] = [WORKSPACE, DASHBOARDS, IMPORTS, APPROVALS, WEBHOOKS, NOTIFICATIONS];
 
 /** The API reference, where operations can be tried out: a public client in the browser, where the operator wants it. */
 export const REFERENCE_CLIENT_ID = 'erp-api-reference';

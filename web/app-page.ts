@@ -27,6 +27,8 @@ interface AppPageParts {
   readonly styles?: readonly string[];
   /** Its own modules, in the order in which they need each other; `main.js`, which starts, is not among them. */
   readonly modules: readonly string[];
+  /** Addresses below the first one, as a pattern; default: one for each id. */
+  readonly below?: string;
   /** Script that is no module. */
   readonly library?: readonly [name: string, body: Buffer];
   /** Text for browsers without scripts. */
@@ -45,9 +47,11 @@ const SHARED = [
   'elements.js',
 ];
 
+export const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+
 /** Scripts import each other by relative paths, so they are served at the paths they have in `web/`. */
 export function appPage(parts: AppPageParts): AppPage {
-  const { label, client, shared = [], styles = [], modules, library, withoutScripts } = parts;
+  const { label, client, shared = [], styles = [], modules, below = UUID, library, withoutScripts } = parts;
   const { clientId, path: root, scopes, title } = client;
   const others = APP_CLIENTS.filter((page) => page !== client && page !== NOTIFICATIONS)
     .map(({ path, title: other }) => `<a href="${path}">${other}</a>`)
@@ -77,7 +81,7 @@ ${scripts.map((path) => `<link rel="modulepreload" href="${assets.address(path)}
     label,
     root,
     assets,
-    view: new RegExp(`^${root}(?:/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?$`, 'i'),
+    view: new RegExp(`^${root}(?:/${below})?$`, 'i'),
     html: (baseUrl) =>
       framed({
         title,

@@ -1,5 +1,5 @@
 /** Calls of the public API in the name of the person. */
-import { accessToken, signInAgain } from './sign-in.js';
+import { accessToken, SignInFailed, signInAgain } from './sign-in.js';
 
 /** Repeated after a wait that the answer names: too many calls at once, or a service that is just coming back. */
 const REPEATED = new Set([429, 503]);
@@ -32,6 +32,38 @@ export class CallFailed extends Error {
   }
 }
 
+/**
+ * @typedef {object} Call
+ * @property {string} method
+ * @property {string} path below /api/v1
+ * @property {Record<string, string>} headers without the token
+ * @property {object | undefined} body
+ * @property {number} status 0: no answer
+ * @property {number} milliseconds
+ */
+
+/** @type {((call: Call) => void) | null} */
+let watcher = null;
+
+/**
+ * Each attempt is reported once it has ended.
+ * @param {(call: Call) => void} watch
+ */
+export function watchCalls(watch) {
+  watcher = watch;
+}
+
+/** @type {string | null} */
+let language = null;
+
+/**
+ * Labels are answered in this language instead of the browser's.
+ * @param {string} locale
+ */
+export function askIn(locale) {
+  language = locale;
+}
+
 /** @param {number} seconds */
 const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
 
@@ -43,6 +75,7 @@ const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds *
  * @property {string} [accept]
  * @property {string} [key] of a change, which is stored once
  * @property {string} [etag] of what is changed, which nobody has changed since
+ * @property {string} [confirmation] token of the duplicates that were found and accepted
  * @property {AbortSignal} [signal]
  * @property {boolean} [patient] waits until the platform takes more
  */
@@ -106,27 +139,36 @@ export async function inTurn(work) {
  * @param {string} path
  * @param {CallOptions} request
  */
-async function send(path, { body, content, method, accept, key, etag, signal }) {
-  const token = await accessToken();
-  const json = body ? { type: 'application/json', bytes: JSON.stringify(body) } : null;
-  const sent = content ?? json;
+async function send(path, { body, content, method, accept, key, etag, confirmation, signal }) {
+  const sent = content ?? (body ? { type: 'application/json', bytes: JSON.stringify(body) } : null);
+  const asked = method ?? (sent ? 'POST' : 'GET');
+  const headers = {
+    ...(accept ? { accept } : {}),
+    ...(language ? { 'accept-language': language } : {}),
+    ...(sent ? { 'content-type': sent.type } : {}),
+    ...(content ? { 'content-digest': await digestOf(content.bytes) } : {}),
+    ...(key ? { 'idempotency-key': key } : {}),
+    ...(etag ? { 'if-match': etag } : {}),
+    ...(confirmation ? { 'x-duplicate-confirmation': confirmation } : {}),
+  };
+  const startedAt = performance.now();
+  /** @param {number} status */
+  const report = (status) =>
+    watcher?.({ method: asked, path, headers, body, status, milliseconds: Math.round(performance.now() - startedAt) });
   try {
-    return await fetch(`/api/v1${path}`, {
-      method: method ?? (sent ? 'POST' : 'GET'),
-      headers: {
-        authorization: `Bearer ${token}`,
-        ...(accept ? { accept } : {}),
-        ...(sent ? { 'content-type': sent.type } : {}),
-        ...(content ? { 'content-digest': await digestOf(content.bytes) } : {}),
-        ...(key ? { 'idempotency-key': key } : {}),
-        ...(etag ? { 'if-match': etag } : {}),
-      },
+    const token = await accessToken();
+    const response = await fetch(`/api/v1${path}`, {
+      method: asked,
+      headers: { ...headers, authorization: `Bearer ${token}` },
       ...(sent ? { body: sent.bytes } : {}),
       ...(signal ? { signal } : {}),
       cache: 'no-store',
     });
+    report(response.status);
+    return response;
   } catch (error) {
-    if (signal?.aborted) throw error;
+    if (signal?.aborted || error instanceof SignInFailed) throw error;
+    report(0);
     throw new CallFailed(0, 'NO_ANSWER', 'The platform cannot be reached. Check your connection and try again.');
   }
 }

@@ -12,7 +12,7 @@ const formats = new Map();
  * @param {() => Format} make
  * @returns {Format}
  */
-function remembered(key, make) {
+export function remembered(key, make) {
   const known = /** @type {Format | undefined} */ (formats.get(key));
   if (known) return known;
   const made = make();
@@ -160,22 +160,38 @@ function ahead(at, timezone) {
 }
 
 /**
- * @param {string} day such as 2026-11-22
+ * @param {string} time of the clocks there, such as 2026-11-22T09:30
  * @param {string} timezone
- * @returns {number} when it begins there, in milliseconds of Unix time
+ * @returns {number} in milliseconds of Unix time
  */
-function beginning(day, timezone) {
-  const utc = Date.parse(`${day}T00:00:00Z`);
+function clockTime(time, timezone) {
+  const utc = Date.parse(`${time}Z`);
   // When clocks change in between, the second pass is right.
   const near = utc - ahead(utc, timezone);
   return utc - ahead(near, timezone);
 }
 
 /**
+ * @param {string} time of the clocks there, such as 2026-11-22T09:30
+ * @param {string} timezone
+ */
+export const fromClock = (time, timezone) => new Date(clockTime(time, timezone)).toISOString();
+
+/**
+ * The time of the clocks there, to the minute, such as 2026-11-22T09:30.
+ * @param {string} at
+ * @param {string} timezone
+ */
+export function onClock(at, timezone) {
+  const utc = Date.parse(at);
+  return new Date(utc + Math.round(ahead(utc, timezone) / 60_000) * 60_000).toISOString().slice(0, 16);
+}
+
+/**
  * @param {string} day
  * @param {string} timezone
  */
-export const dayStart = (day, timezone) => new Date(beginning(day, timezone)).toISOString();
+export const dayStart = (day, timezone) => fromClock(`${day}T00:00`, timezone);
 
 /**
  * @param {string} day
@@ -183,5 +199,5 @@ export const dayStart = (day, timezone) => new Date(beginning(day, timezone)).to
  */
 export function dayEnd(day, timezone) {
   const next = new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
-  return new Date(beginning(next, timezone) - 1).toISOString();
+  return new Date(clockTime(`${next}T00:00`, timezone) - 1).toISOString();
 }

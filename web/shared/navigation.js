@@ -1,23 +1,25 @@
 /** Identity, links and sign-out of a page that changes its view without being loaded again. */
-import { call } from './api.js';
+import { askIn, call } from './api.js';
 import { watchUnread } from './bell.js';
 import { button, byId, fill, foreign, problem } from './elements.js';
 import { knownLocale, knownTimezone } from './format.js';
 import { accessToken, revoke } from './sign-in.js';
 
-/** @import { Identity, Place } from './types.d.ts' */
+/** @import { Identity, Person } from './types.d.ts' */
 
 const { home = '' } = document.body.dataset;
 
 /**
  * Names the signed-in user in the header, and starts to count unread notifications there.
- * @returns {Promise<Place>} the user's language and time zone; rejects with CallFailed
+ * @returns {Promise<Person>} rejects with CallFailed
  */
 export async function identify() {
   const { user, tenant } = /** @type {Identity} */ (await call('/identity'));
   watchUnread();
   fill(byId('who'), foreign(user.displayName), ' · ', foreign(tenant.name));
-  return { locale: knownLocale(user.locale) ?? navigator.language, timezone: knownTimezone(user.timezone) };
+  const locale = knownLocale(user.locale) ?? navigator.language;
+  askIn(locale);
+  return { locale, timezone: knownTimezone(user.timezone), userId: user.id, currency: tenant.defaultCurrency };
 }
 
 /** @param {Error} error the reason for a return without a token */

@@ -68,18 +68,18 @@ export async function accessToken() {
 /** @type {Promise<void> | null} */
 let renewing = null;
 
-/** Asks for another token with the browser's session; without one, or without an answer, the old token stays. */
+/**
+ * Asks for another token with the browser's session; without one the old token stays. Rejects without an answer: leaving
+ * for the sign-in would lead nowhere, and what the page holds would be gone.
+ */
 async function renew() {
-  try {
-    const { parameters, state, verifier } = await authorization(scope, { prompt: 'none' });
-    // The answer is a redirect to this page, whose address has the code.
-    const { url } = await fetch(`/oauth2/authorize?${parameters}`, { cache: 'no-store' });
-    const answer = new URL(url).searchParams;
-    const code = answer.get('code');
-    if (code !== null && answer.get('state') === state && answer.get('iss') === base) await redeem(code, verifier);
-  } catch {
-    // The platform cannot be reached: the sign-in says so.
-  }
+  const { parameters, state, verifier } = await authorization(scope, { prompt: 'none' });
+  // The answer is a redirect to this page, whose address has the code.
+  const { url, status } = await fetch(`/oauth2/authorize?${parameters}`, { cache: 'no-store' });
+  if (status >= 500) throw new Error(`The sign-in has answered ${status}.`);
+  const answer = new URL(url).searchParams;
+  const code = answer.get('code');
+  if (code !== null && answer.get('state') === state && answer.get('iss') === base) await redeem(code, verifier);
 }
 
 /**
@@ -107,9 +107,20 @@ export const hasScope = (wanted) => held?.scopes.includes(wanted) ?? false;
 export async function leaveForSignIn(wanted = scope, strength = {}) {
   const { parameters, state, verifier } = await authorization(wanted, strength);
   sessionStorage.setItem(WAITING + state, JSON.stringify({ verifier, returnTo: here() }));
+  keep?.();
   // No entry of the history: going back from here leads to what was looked at before.
   location.replace(`/oauth2/authorize?${parameters}`);
   return new Promise(() => {});
+}
+
+/** @type {(() => void) | null} */
+let keep = null;
+
+/**
+ * @param {() => void} store what the page holds, before it is left for a sign-in
+ */
+export function beforeSignIn(store) {
+  keep = store;
 }
 
 /**

@@ -1,14 +1,21 @@
 /** Types of the public API that several pages read. */
 
 export interface Identity {
-  tenant: { name: string };
-  user: { displayName: string; locale: string; timezone: string };
+  tenant: { name: string; defaultCurrency: string };
+  user: { id: string; displayName: string; locale: string; timezone: string };
 }
 
 /** Language and time zone in which values are written. */
 export interface Place {
   locale: string;
   timezone: string;
+}
+
+/** The signed-in user. */
+export interface Person extends Place {
+  userId: string;
+  /** Of amounts without a currency of their own. */
+  currency: string;
 }
 
 export type Granularity = 'day' | 'week' | 'month' | 'quarter' | 'year';

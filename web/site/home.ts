@@ -38,7 +38,7 @@ main ol.steps{list-style:none;padding:0;counter-reset:step;display:grid;grid-tem
 
 /** Demo users to begin with; README.md has all of them. */
 export const DEMO_USERS = [
-  { username: 'mia@demo.example', role: 'manages sales: for the dashboards' },
+  { username: 'mia@demo.example', role: 'manages sales: for records and dashboards' },
   { username: 'sam@demo.example', role: 'sells: for the first request' },
   { username: 'ada@demo.example', role: 'administers: for configuration as files' },
 ] as const;

@@ -20,6 +20,7 @@ import { REFERENCE_ASSETS } from '../../../web/reference/page.ts';
 import { SITE_FILES } from '../../../web/site/files.ts';
 import type { home } from '../../../web/site/home.ts';
 import { SECURITY_PATH } from '../../../web/site/security-file.ts';
+import { WORKSPACE_PAGE } from '../../../web/workspace/page.ts';
 import type { DoorKeeper, HttpEdge } from '../edge/edge.ts';
 import type { Exchange } from '../edge/exchange.ts';
 import { commonHeaders, prefersPage, type ReplyOptions, send, sendErrorToPeople, sendFile } from '../edge/reply.ts';
@@ -95,7 +96,7 @@ const PAGES = new Map<string, { label: string; answer: Page }>([
 
 export const PAGE_PATHS: readonly string[] = [...PAGES.keys()];
 
-const APP_PAGES = [APPROVALS_PAGE, DASHBOARDS_PAGE, EVENTS_PAGE, IMPORT_PAGE, NOTIFICATIONS_PAGE];
+const APP_PAGES = [APPROVALS_PAGE, DASHBOARDS_PAGE, EVENTS_PAGE, IMPORT_PAGE, NOTIFICATIONS_PAGE, WORKSPACE_PAGE];
 
 /** Pages that have addresses of their own below the first one. */
 export const PAGE_ROOTS: readonly string[] = [...APP_PAGES.map(({ root }) => root), REFERENCE_PATH];

@@ -2,11 +2,11 @@
 import { answer, CallFailed, call } from '../../shared/api.js';
 import { announce, element, fill } from '../../shared/elements.js';
 import { failureBox, showBox } from '../../shared/failure.js';
-import { choiceField, severalField, showViolations, textField } from './fields.js';
+import { choiceField, severalField, showViolations, textField } from '../../shared/fields.js';
 import { secretPart } from './secret.js';
 
+/** @import { Field } from '../../shared/fields.js' */
 /** @import { View } from '../../shared/types.d.ts' */
-/** @import { Field } from './fields.js' */
 /** @import { ObjectSummary, Settings, Subscription, SubscriptionWithSecret } from './types.d.ts' */
 
 /** @type {Settings} */

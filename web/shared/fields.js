@@ -1,5 +1,5 @@
 /** Fields of a form that show the errors of the API beside them. */
-import { element, fill, foreign } from '../../shared/elements.js';
+import { element, fill, foreign } from './elements.js';
 
 /**
  * @typedef {object} Field
@@ -11,11 +11,12 @@ import { element, fill, foreign } from '../../shared/elements.js';
  */
 
 /**
+ * The error and the hint of a control.
  * @param {string} name
  * @param {HTMLElement} control is described by hint and error
  * @param {string} [hint]
  */
-function describe(name, control, hint) {
+export function describe(name, control, hint) {
   const error = element('p', { class: 'wrong', id: `${name}-error`, hidden: true });
   control.setAttribute('aria-describedby', `${name}-error${hint ? ` ${name}-hint` : ''}`);
   const below = [error, ...(hint ? [element('p', { class: 'hint', id: `${name}-hint` }, hint)] : [])];
