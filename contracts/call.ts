@@ -2,7 +2,7 @@
  * Every action and event of the services, with the types of what they carry. Services import contracts and never each
  * other; a misspelt action or event does not compile, neither where it is called or emitted nor where it is handled.
  */
-import type { RequestMeta } from '../lib/context.ts';
+import { type RequestContext, type RequestMeta, requestContext } from '../lib/context.ts';
 import type { ProcessActions } from './process.ts';
 import type { ServiceActions, ServiceEvents } from './services.ts';
 
@@ -60,3 +60,10 @@ export type ActionHandlers<Service extends string, Actions> = {
 export type EventHandlers = { [K in keyof EventMap]?: (ctx: { readonly params: EventMap[K] }) => unknown } & {
   [internal: `$${string}`]: () => unknown;
 };
+
+/** Makes the handlers of actions that people and programs ask for: they get what the service depends on, and who asks. */
+export const answering =
+  <Deps>(deps: Deps) =>
+  <Params, Result>(handler: (deps: Deps, request: RequestContext, params: Params) => Promise<Result>) =>
+  (ctx: ActionContext<Params>): Promise<Result> =>
+    handler(deps, requestContext(ctx), ctx.params);

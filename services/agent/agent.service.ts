@@ -1,9 +1,7 @@
 import type { ServiceSchema } from 'moleculer';
 import type { AgentActions } from '../../contracts/agent.ts';
-import { type ActionContext, type ActionHandlers, call, type EventHandlers } from '../../contracts/call.ts';
-import { type RequestContext, requestContext } from '../../lib/context.ts';
-import type { OperationCall } from '../../lib/operation.ts';
-import { logFailure, warnOf } from '../../mixins/log-failure.ts';
+import { type ActionHandlers, answering, call, type EventHandlers } from '../../contracts/call.ts';
+import { warnOf } from '../../mixins/log-failure.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
 import { SnapshotCache } from '../../mixins/snapshot-cache/snapshot-cache.ts';
@@ -47,41 +45,23 @@ export default async function agentService(platform: Platform): Promise<ServiceS
     recordsOfRequests: (question) => call(broker, 'data.trail.ofRequests', question),
   };
 
-  const logged = async <T>(name: string, { requestId }: RequestContext, answer: Promise<T>): Promise<T> =>
-    answer.catch((error: unknown) => {
-      logFailure(log, name, requestId, error);
-      throw error;
-    });
-  const answers =
-    <Input extends OperationCall, T>(
-      operation: (deps: AgentDeps, request: RequestContext, input: Input) => Promise<T>,
-    ) =>
-    (ctx: ActionContext<Input>): Promise<T> => {
-      const request = requestContext(ctx);
-      return logged(ctx.params.operationId, request, operation(deps, request, ctx.params));
-    };
-  const serves =
-    <Params, T>(name: string, work: (deps: AgentDeps, request: RequestContext, params: Params) => Promise<T>) =>
-    (ctx: ActionContext<Params>): Promise<T> => {
-      const request = requestContext(ctx);
-      return logged(name, request, work(deps, request, ctx.params));
-    };
+  const answer = answering(deps);
 
   return {
     name: 'agent',
     actions: {
-      'runs.create': answers(createRun),
-      'runs.list': answers(listRuns),
-      'runs.get': answers(getRun),
-      'runs.complete': answers(completeRun),
-      'runs.cancel': answers(cancelRun),
-      'steps.list': answers(listSteps),
-      'approvals.list': answers(listApprovals),
-      'approvals.get': answers(getApproval),
-      'approvals.decide': answers(decideApproval),
-      'runs.admit': serves('agent.runs.admit', admit),
-      'steps.settle': serves('agent.steps.settle', settleStep),
-      'approvals.request': serves('agent.approvals.request', requestApproval),
+      'runs.create': answer(createRun),
+      'runs.list': answer(listRuns),
+      'runs.get': answer(getRun),
+      'runs.complete': answer(completeRun),
+      'runs.cancel': answer(cancelRun),
+      'steps.list': answer(listSteps),
+      'approvals.list': answer(listApprovals),
+      'approvals.get': answer(getApproval),
+      'approvals.decide': answer(decideApproval),
+      'runs.admit': answer(admit),
+      'steps.settle': answer(settleStep),
+      'approvals.request': answer(requestApproval),
       'transitions.judge': (ctx) => judgeTransitions(deps, ctx.params),
       'runs.state': (ctx) => runState(deps, ctx.params),
       'tenants.listRuns': (ctx) => listRunsOfTenant(database, ctx.params),

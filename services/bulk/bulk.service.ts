@@ -1,10 +1,8 @@
 import type { ServiceSchema } from 'moleculer';
 import type { BulkActions } from '../../contracts/bulk.ts';
-import { type ActionContext, type ActionHandlers, call, emit } from '../../contracts/call.ts';
+import { type ActionHandlers, answering, call, emit } from '../../contracts/call.ts';
 import { suspensionOf } from '../../contracts/tenants.ts';
-import { type RequestContext, requestContext } from '../../lib/context.ts';
 import { LIMITS } from '../../lib/limits.ts';
-import type { OperationReply } from '../../lib/operation.ts';
 import { orEarlier } from '../../mixins/mutation/earlier.ts';
 import { NOTICES, requestNotice } from '../../mixins/notices.ts';
 import type { Platform } from '../../mixins/platform.ts';
@@ -51,10 +49,7 @@ export default async function bulkService(platform: Platform): Promise<ServiceSc
     },
     isSuspended: suspensionOf(broker),
   };
-  const answer =
-    <Input>(handler: (deps: BulkDeps, request: RequestContext, input: Input) => Promise<OperationReply>) =>
-    (ctx: ActionContext<Input>): Promise<OperationReply> =>
-      handler(deps, requestContext(ctx), ctx.params);
+  const answer = answering(deps);
 
   return {
     name: 'bulk',

@@ -1,9 +1,6 @@
 import type { ServiceSchema } from 'moleculer';
 import type { CalendarActions } from '../../contracts/calendar.ts';
-import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
-import { type RequestContext, requestContext } from '../../lib/context.ts';
-import type { OperationCall, OperationReply } from '../../lib/operation.ts';
-import { logFailure } from '../../mixins/log-failure.ts';
+import { type ActionHandlers, answering, call } from '../../contracts/call.ts';
 import { orEarlier } from '../../mixins/mutation/earlier.ts';
 import { NOTICES, requestNotice } from '../../mixins/notices.ts';
 import type { Platform } from '../../mixins/platform.ts';
@@ -18,7 +15,7 @@ import { sweepPeriodically } from './sweep.ts';
 
 /** The Moleculer schema of calendar: it declares and delegates. */
 export default async function calendarService(platform: Platform): Promise<ServiceSchema> {
-  const { database, broker, jobs, log } = platform;
+  const { database, broker, jobs } = platform;
   const deps: CalendarDeps = {
     database,
     sealingKeys: await sealingKeys(platform, 'cursors and sync tokens of calendars'),
@@ -29,17 +26,7 @@ export default async function calendarService(platform: Platform): Promise<Servi
     organizer: (question) => call(broker, 'auth.mails.organizer', question),
     notify: (tx, request, notice) => requestNotice(tx, jobs, request, notice),
   };
-  const answer =
-    <Input extends OperationCall>(
-      handler: (deps: CalendarDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
-    ) =>
-    (ctx: ActionContext<Input>): Promise<OperationReply> => {
-      const request = requestContext(ctx);
-      return handler(deps, request, ctx.params).catch((error: unknown) => {
-        logFailure(log, ctx.params.operationId, request.requestId, error);
-        throw error;
-      });
-    };
+  const answer = answering(deps);
 
   return {
     name: 'calendar',

@@ -56,7 +56,7 @@ export default async function dataService(platform: Platform): Promise<ServiceSc
   };
 
   const olderSchemas = new OlderSchemas(database, log);
-  const handlers = publicHandlers(readDeps, writeDeps, olderSchemas, log);
+  const handlers = publicHandlers(readDeps, writeDeps, olderSchemas);
 
   /** What composite requests may name. */
   const operationActions = (own: Handlers, on: Pick<ReadDeps, 'database' | 'tenants'>) => ({

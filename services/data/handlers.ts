@@ -1,11 +1,9 @@
 /** How the public operations of this service become actions. Each area registers its own in its `actions.ts`. */
 
-import type { ServiceBroker } from 'moleculer';
 import type { ActionContext, ActionHandlers } from '../../contracts/call.ts';
 import type { DataActions } from '../../contracts/data.ts';
 import { type Asker, type RequestContext, requestContext } from '../../lib/context.ts';
 import type { OperationCall, OperationReply } from '../../lib/operation.ts';
-import { logFailure } from '../../mixins/log-failure.ts';
 import type { OlderSchemas } from './older-schema.ts';
 import { type Read, type ReadDeps, runRead } from './read/read.ts';
 import { settleRows, writeRowsOf } from './rows/write-rows.ts';
@@ -21,9 +19,8 @@ type PublicHandler<Input> = (ctx: ActionContext<Input>) => Promise<OperationRepl
 export interface Handlers {
   /** The handler of an operation that changes nothing. */
   readonly read: <Input extends OperationCall>(operation: Read<Input>) => PublicHandler<Input>;
-  /** The handler of an internal action that reads for a user, by its name. */
+  /** The handler of an internal action that reads for a user. */
   readonly ask: <Input, Answer>(
-    name: string,
     work: (deps: ReadDeps, asker: Asker, input: Input) => Promise<Answer>,
   ) => (ctx: ActionContext<Input & { asker: Asker }>) => Promise<Answer>;
   /** The handler of a mutation of records. */
@@ -39,46 +36,39 @@ export interface Handlers {
   ) => PublicHandler<Input>;
 }
 
-export function publicHandlers(
-  readDeps: ReadDeps,
-  writeDeps: MutationDeps,
-  olderSchemas: OlderSchemas,
-  log: ServiceBroker['logger'],
-): Handlers {
-  const logged = <Answer>(name: string, { requestId, tenantId }: Asker, answer: Promise<Answer>) =>
+export function publicHandlers(readDeps: ReadDeps, writeDeps: MutationDeps, olderSchemas: OlderSchemas): Handlers {
+  const explained = <Answer>(tenantId: string, answer: Promise<Answer>) =>
     answer.catch(async (failure: unknown): Promise<never> => {
-      const error = await olderSchemas.explain(tenantId, failure);
-      logFailure(log, name, requestId, error);
-      throw error;
+      throw await olderSchemas.explain(tenantId, failure);
     });
   return {
     read: (operation) => (ctx) => {
       const request = requestContext(ctx);
-      return logged(ctx.params.operationId, request, runRead(operation, readDeps, request, ctx.params));
+      return explained(request.tenantId, runRead(operation, readDeps, request, ctx.params));
     },
-    ask: (name, work) => (ctx) => {
+    ask: (work) => (ctx) => {
       const { asker } = ctx.params;
-      return logged(name, asker, runRead(work, readDeps, asker, ctx.params));
+      return explained(asker.tenantId, runRead(work, readDeps, asker, ctx.params));
     },
     write: (mutation) => (ctx) => {
       const request = requestContext(ctx);
-      return logged(ctx.params.operationId, request, runRecordMutation(writeDeps, mutation, request, ctx.params));
+      return explained(request.tenantId, runRecordMutation(writeDeps, mutation, request, ctx.params));
     },
     check: (ctx) => {
       const request = requestContext(ctx);
-      return logged(ctx.params.operationId, request, checkRecord(writeDeps, request, ctx.params));
+      return explained(request.tenantId, checkRecord(writeDeps, request, ctx.params));
     },
     rows: (ctx) => {
       const request = requestContext(ctx);
-      return logged('data.rows.write', request, writeRowsOf(writeDeps, request, ctx.params));
+      return explained(request.tenantId, writeRowsOf(writeDeps, request, ctx.params));
     },
     settledRows: (ctx) => {
       const request = requestContext(ctx);
-      return logged('data.rows.settle', request, settleRows(writeDeps, request, ctx.params.key));
+      return explained(request.tenantId, settleRows(writeDeps, request, ctx.params.key));
     },
     mutation: (work) => (ctx) => {
       const request = requestContext(ctx);
-      return logged(ctx.params.operationId, request, work(request, ctx.params));
+      return explained(request.tenantId, work(request, ctx.params));
     },
   };
 }

@@ -1,12 +1,10 @@
 import type { ServiceSchema } from 'moleculer';
-import { type ActionContext, type ActionHandlers, broadcast, call, type EventHandlers } from '../../contracts/call.ts';
+import { type ActionHandlers, answering, broadcast, call, type EventHandlers } from '../../contracts/call.ts';
 import { type EventsActions, eventsTopics } from '../../contracts/events.ts';
 import { allTenants, suspensionOf } from '../../contracts/tenants.ts';
-import { type RequestContext, requestContext } from '../../lib/context.ts';
-import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { periodicQueue } from '../../mixins/jobs/queue.ts';
 import { repeatForTenants } from '../../mixins/jobs/tenants.ts';
-import { logFailure, warnOf } from '../../mixins/log-failure.ts';
+import { warnOf } from '../../mixins/log-failure.ts';
 import { RecentMaximum } from '../../mixins/metrics/recent-maximum.ts';
 import { orEarlier } from '../../mixins/mutation/earlier.ts';
 import { NOTICES, requestNotice } from '../../mixins/notices.ts';
@@ -63,17 +61,7 @@ export default async function eventsService(platform: Platform): Promise<Service
     },
     failed: (tenantId, error) => warnOf(log, error, LEFT, { tenantId }),
   });
-  const answer =
-    <Input extends OperationCall>(
-      handler: (deps: EventsDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
-    ) =>
-    (ctx: ActionContext<Input>): Promise<OperationReply> => {
-      const request = requestContext(ctx);
-      return handler(deps, request, ctx.params).catch((error: unknown) => {
-        logFailure(log, ctx.params.operationId, request.requestId, error);
-        throw error;
-      });
-    };
+  const answer = answering(deps);
 
   return {
     name: 'events',
@@ -114,9 +102,12 @@ export default async function eventsService(platform: Platform): Promise<Service
         alsoSuspended: true,
         tenants: allTenants(broker),
         work: async (tenantId) => {
-          await relay.run(tenantId);
-          await deliveries.addDue(tenantId);
-          await database.shared('events', tenantId, (tx) => tx.query(removeOldStatement(tenantId)));
+          try {
+            await relay.run(tenantId);
+          } finally {
+            await deliveries.addDue(tenantId);
+            await database.shared('events', tenantId, (tx) => tx.query(removeOldStatement(tenantId)));
+          }
         },
         failed: (tenantId, error) => warnOf(log, error, LEFT, { tenantId }),
       });

@@ -1,12 +1,9 @@
 import type { ServiceSchema } from 'moleculer';
-import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
+import { type ActionHandlers, answering, call } from '../../contracts/call.ts';
 import type { FilesActions } from '../../contracts/files.ts';
-import { type RequestContext, requestContext } from '../../lib/context.ts';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../lib/limits.ts';
-import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { FairQueue } from '../../mixins/fair-queue.ts';
-import { logFailure } from '../../mixins/log-failure.ts';
 import { orEarlier } from '../../mixins/mutation/earlier.ts';
 import type { Platform } from '../../mixins/platform.ts';
 import { sealingKeys } from '../../mixins/sealing-keys.ts';
@@ -28,7 +25,7 @@ const stillWaiting = (): PlatformError =>
 
 /** The Moleculer schema of files: it declares and delegates. */
 export default async function filesService(platform: Platform): Promise<ServiceSchema> {
-  const { database, blobs, jobs, broker, log, config } = platform;
+  const { database, blobs, jobs, broker, config } = platform;
   const deps: FilesDeps = {
     database,
     blobs,
@@ -45,17 +42,7 @@ export default async function filesService(platform: Platform): Promise<ServiceS
     readRows: (question) => call(broker, 'data.rows.read', question),
     writeRows: (request, rows) => call(broker, 'data.rows.write', rows, { meta: { request } }),
   };
-  const answer =
-    <Input extends OperationCall>(
-      handler: (deps: FilesDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
-    ) =>
-    (ctx: ActionContext<Input>): Promise<OperationReply> => {
-      const request = requestContext(ctx);
-      return handler(deps, request, ctx.params).catch((error: unknown) => {
-        logFailure(log, ctx.params.operationId, request.requestId, error);
-        throw error;
-      });
-    };
+  const answer = answering(deps);
 
   return {
     name: 'files',

@@ -1,8 +1,6 @@
 import type { ServiceSchema } from 'moleculer';
-import { type ActionContext, type ActionHandlers, call } from '../../contracts/call.ts';
+import { type ActionHandlers, answering, call } from '../../contracts/call.ts';
 import type { NotificationsActions } from '../../contracts/notifications.ts';
-import { type RequestContext, requestContext } from '../../lib/context.ts';
-import type { OperationCall, OperationReply } from '../../lib/operation.ts';
 import { orEarlier } from '../../mixins/mutation/earlier.ts';
 import { NOTICES } from '../../mixins/notices.ts';
 import type { Platform } from '../../mixins/platform.ts';
@@ -32,12 +30,7 @@ export default async function notificationsService(platform: Platform): Promise<
     readableRecords: (question) => call(broker, 'data.records.readable', question),
   };
   const mails = mailLoop(deps, platform);
-  const answer =
-    <Input extends OperationCall>(
-      handler: (deps: NotificationsDeps, request: RequestContext, input: Input) => Promise<OperationReply>,
-    ) =>
-    (ctx: ActionContext<Input>): Promise<OperationReply> =>
-      handler(deps, requestContext(ctx), ctx.params);
+  const answer = answering(deps);
 
   return {
     name: 'notifications',

@@ -4,7 +4,7 @@ import type { Handlers } from '../handlers.ts';
 import { exportSegment } from './export.ts';
 
 export const exportActions = ({ ask }: Pick<Handlers, 'ask'>, blobs: Pick<Blobs, 'write'>) => ({
-  'rows.export': ask('data.rows.export', (deps, asker, segment: Parameters<typeof exportSegment>[2]) =>
+  'rows.export': ask((deps, asker, segment: Parameters<typeof exportSegment>[2]) =>
     exportSegment({ ...deps, blobs }, asker, segment),
   ),
 });

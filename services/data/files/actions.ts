@@ -6,7 +6,7 @@ import { filesOfRecord, referencedFiles, seenFiles } from './files.ts';
 
 export const fileActions = ({ ask }: Handlers, database: Database, tenants: Tenants) =>
   ({
-    'files.seen': ask('data.files.seen', seenFiles),
-    'files.ofRecord': ask('data.files.ofRecord', filesOfRecord),
+    'files.seen': ask(seenFiles),
+    'files.ofRecord': ask(filesOfRecord),
     'files.referenced': (ctx) => referencedFiles(database, tenants, ctx.params),
   }) satisfies Partial<DataHandlers>;

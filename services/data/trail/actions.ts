@@ -23,7 +23,7 @@ export const trailActions = ({ read, ask }: Handlers, database: Database, tenant
     'audit.deny': (ctx) => recordDenial(database, requestContext(ctx), ctx.params),
     'audit.note': (ctx) => recordAct(database, ctx.params),
     'audit.denySignIn': (ctx) => recordSignInDenial(database, ctx.params),
-    'events.read': ask('data.events.read', readEventRecords),
+    'events.read': ask(readEventRecords),
     'records.seen': (ctx) => seenRecords(database, tenants, ctx.params),
     'templates.fill': (ctx) => fillTemplate(database, tenants, ctx.params),
     'trail.ofRequests': (ctx) => recordsOfRequests(database, tenants, ctx.params),
