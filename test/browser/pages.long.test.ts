@@ -38,7 +38,7 @@ const LINKED = [
   'a changed address to undo',
   'a suspended tenant',
 ] as const;
-const SIGNED_IN = ['/account', '/dashboards', '/events', '/import', '/notifications', '/oauth2/logout'];
+const SIGNED_IN = ['/account', '/app', '/dashboards', '/events', '/import', '/notifications', '/oauth2/logout'];
 
 interface Figures {
   bytes: number;
@@ -116,7 +116,7 @@ describe('every page in Chromium', function () {
     const path = links.get(name) ?? name;
     await page.goto(platform.baseUrl + path, { waitUntil: 'load' });
     if (path === '/dashboards') await page.waitForSelector('.dashboards, .empty');
-    if (['/events', '/import', '/notifications'].includes(path)) await page.waitForSelector('body[data-shown]');
+    if (['/app', '/events', '/import', '/notifications'].includes(path)) await page.waitForSelector('body[data-shown]');
     if (path === '/api-reference') {
       await page.click('#operations-tag-Data');
       await page.locator('.opblock-post .opblock-summary-control').first().click();

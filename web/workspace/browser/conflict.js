@@ -2,7 +2,7 @@
 import { button, element, foreign } from '../../shared/elements.js';
 import { same } from './inputs.js';
 import { isReference, namesOf } from './objects.js';
-import { isNumber, written } from './values.js';
+import { written } from './values.js';
 import { say } from './words.js';
 
 /** @import { Person } from '../../shared/types.d.ts' */
@@ -46,16 +46,15 @@ export async function conflictBox(type, { base, theirs, mine }, person, { save, 
    * @param {Field} field
    * @param {'theirs' | 'mine'} side
    * @param {Values} version
-   * @param {boolean} open whether there is a choice
+   * @param {'theirs' | 'mine' | null} kept null: there is a choice
    */
-  const cell = (field, side, version, open) => {
+  const cell = (field, side, version, kept) => {
     const text = foreign(words(field, version));
     const td = element('td', {
       role: 'cell',
       'data-label': say(side === 'mine' ? 'yours' : 'theirs'),
-      class: isNumber(field) ? 'number' : '',
     });
-    if (!open) td.append(text);
+    if (kept !== null) td.append(kept === side ? element('strong', {}, text) : text);
     else
       td.append(
         element(
@@ -74,21 +73,17 @@ export async function conflictBox(type, { base, theirs, mine }, person, { save, 
     return td;
   };
   const rows = [
-    ...both.map((field) => ({ field, open: true, mine })),
-    ...onlyMine.map((field) => ({ field, open: false, mine })),
-    ...onlyTheirs.map((field) => ({ field, open: false, mine: base })),
-  ].map(({ field, open, mine: own }) =>
+    ...both.map((field) => ({ field, kept: null, mine })),
+    ...onlyMine.map((field) => ({ field, kept: /** @type {const} */ ('mine'), mine })),
+    ...onlyTheirs.map((field) => ({ field, kept: /** @type {const} */ ('theirs'), mine: base })),
+  ].map(({ field, kept, mine: own }) =>
     element(
       'tr',
       { role: 'row' },
       element('th', { scope: 'row', role: 'rowheader' }, foreign(field.label)),
-      element(
-        'td',
-        { role: 'cell', 'data-label': say('before'), class: isNumber(field) ? 'number' : '' },
-        foreign(words(field, base)),
-      ),
-      cell(field, 'theirs', theirs, open),
-      cell(field, 'mine', own, open),
+      element('td', { role: 'cell', 'data-label': say('before') }, foreign(words(field, base))),
+      cell(field, 'theirs', theirs, kept),
+      cell(field, 'mine', own, kept),
     ),
   );
   const box = element(

@@ -164,8 +164,8 @@ let made = 0;
  */
 function conditionRow(type, fields, person, given, remove) {
   const id = `condition-${++made}`;
-  // A condition about related records is kept as the list view has it.
-  if (given?.operator === 'in_related') {
+  // A condition about related records, or about a field that is not there, is kept as it came.
+  if (given && (given.operator === 'in_related' || !fields.some(({ apiName }) => apiName === given.field))) {
     const label = type.byName.get(given.field)?.label ?? given.field;
     const words = element('span', {}, foreign(label), ' ', say('relatedRecords'));
     const part = element('li', {}, words, removeButton(remove));
@@ -278,10 +278,19 @@ const filterNumber = (value) =>
 function listInput(field, person, id) {
   if (isReference(field)) {
     const one = lookup(field.referenceTo[0] ?? '', id);
+    // Of several, one is shown; all of them stay until another one is chosen.
+    /** @type {unknown[]} */
+    let several = [];
     return {
       ...one,
-      value: () => [one.value()].filter((value) => value !== null),
-      set: (value) => one.set([value].flat()[0] ?? null),
+      value: () => {
+        const chosen = one.value();
+        return chosen === several[0] ? several : [chosen].filter((value) => value !== null);
+      },
+      set: (value) => {
+        several = [value ?? []].flat();
+        one.set(several[0] ?? null);
+      },
     };
   }
   const input = /** @type {HTMLInputElement} */ (element('input', { id, placeholder: say('listHint') }));

@@ -1,6 +1,6 @@
 /** A record in a form: a new one, or one that is changed. */
 import { answer, CallFailed } from '../../shared/api.js';
-import { announce, button, element, fill, foreign } from '../../shared/elements.js';
+import { announce, button, element, fill, foreign, problem } from '../../shared/elements.js';
 import { failureBox, showBox } from '../../shared/failure.js';
 import { describe, showViolations } from '../../shared/fields.js';
 import { conflictBox } from './conflict.js';
@@ -39,6 +39,15 @@ export async function showForm(apiName, id, person, go) {
   const byName = new Map(fields.map((one) => [one.name, one]));
   const name = id === null ? '' : nameOf(base);
   const heading = id === null ? say('newRecord')(type.label) : say('editOf')(name);
+  const { creatable, updateable } = type.capabilities;
+  if (fields.length === 0 || !(id === null ? creatable : updateable))
+    return {
+      title: heading,
+      parts: [
+        problem(say('notAllowed'), say('notAllowedHint')),
+        element('p', {}, element('a', { href: addressOf(apiName) }, foreign(type.labelPlural))),
+      ],
+    };
   const said = element('div', { class: 'said' });
   const save = element('button', { class: 'small' }, say(id === null ? 'create' : 'save'));
   const back = id === null ? addressOf(apiName) : addressOf(apiName, id);

@@ -3,7 +3,7 @@ import { CallFailed } from '../../shared/api.js';
 import { announce, button, element, fill, foreign } from '../../shared/elements.js';
 import { failureBox } from '../../shared/failure.js';
 import { chips, filterPanel } from './filters.js';
-import { addressOf, defaultColumns, fieldsOf, query, typeOf } from './objects.js';
+import { addressOf, defaultColumns, fieldsOf, isReference, query, typeOf } from './objects.js';
 import { isNumber, nameOf, shown } from './values.js';
 import { say } from './words.js';
 
@@ -92,7 +92,7 @@ export async function showList(apiName, person) {
         failureBox(
           say('cannotShow'),
           error,
-          button(say('apply'), () => void load(), { class: 'quiet small' }),
+          button(say('retry'), () => void load(), { class: 'quiet small' }),
         ),
       );
     } finally {
@@ -430,6 +430,12 @@ function addressOfState({ apiName }, { view, search, filters, sort }) {
   });
 }
 
+/** @param {Field} field */
+function kindOf(field) {
+  if (isNumber(field)) return 'number';
+  return isReference(field) ? 'reference' : field.fieldType.startsWith('date') ? 'date' : '';
+}
+
 /**
  * @param {RecordData} record
  * @param {readonly Field[]} fields
@@ -449,7 +455,11 @@ export function row(record, fields, person, { apiName }) {
         );
       return element(
         'td',
-        { role: 'cell', 'data-label': field.label, class: isNumber(field) ? 'number' : '' },
+        {
+          role: 'cell',
+          'data-label': field.label,
+          class: kindOf(field),
+        },
         shown(record, field, person),
       );
     }),

@@ -83,7 +83,12 @@ export function layoutOf({ layouts, fields, label }, recordType) {
   const found =
     layouts.find(({ recordTypes }) => recordTypes.includes(String(recordType))) ?? layouts.find((one) => one.default);
   if (found) return found;
-  const names = fields.map(({ apiName }) => apiName).filter((name) => !NEVER.has(name) && !LAST.has(name));
+  /** The name first, what is required next, the owner last. @param {Field} field */
+  const rank = ({ apiName, required }) => (apiName === 'name' ? 0 : required ? 1 : apiName === 'ownerId' ? 3 : 2);
+  const names = fields
+    .toSorted((a, b) => rank(a) - rank(b))
+    .map(({ apiName }) => apiName)
+    .filter((name) => !NEVER.has(name) && !LAST.has(name));
   const half = Math.ceil(names.length / 2);
   return {
     default: true,

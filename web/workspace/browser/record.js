@@ -154,7 +154,7 @@ function askToDelete(type, record, etag, { said, go, again }) {
         failureBox(
           say('stepFailed'),
           error,
-          ...(changed ? [button(say('theirs'), again, { class: 'quiet small' })] : []),
+          ...(changed ? [button(say('reload'), again, { class: 'quiet small' })] : []),
         ),
       );
     }
@@ -168,7 +168,7 @@ function askToDelete(type, record, etag, { said, go, again }) {
       'div',
       { class: 'actions' },
       button(say('delete'), () => void act(), { class: 'small danger' }),
-      button(say('cancel'), () => fill(said), { class: 'quiet small' }),
+      button(say('back'), () => fill(said), { class: 'quiet small' }),
     ),
   );
   showBox(said, box);

@@ -139,12 +139,16 @@ function erpOf({ method, path, headers, body }) {
   const [, area, object = '', third, fourth, fifth] = pathname.split('/');
   /** @param {...string} parts */
   const command = (...parts) => ['erp', ...parts.filter((part) => part !== '')].map(quoted).join(' ');
-  const match = headers['if-match'] ? ['--if-match', headers['if-match']] : [];
+  const confirmed = headers['x-duplicate-confirmation'];
+  const match = [
+    ...(headers['if-match'] ? ['--if-match', headers['if-match']] : []),
+    ...(confirmed ? ['--confirm-duplicates', confirmed] : []),
+  ];
   if (area === 'identity') return command('whoami');
   if (area === 'objects') return object ? command('objects', 'describe', object) : command('objects', 'list');
   if (area !== 'data') return null;
   if (third === 'query') return command('data', 'list', object, ...listOptions(/** @type {any} */ (body ?? {})));
-  if (third === undefined) return command('data', 'create', object, '--data', JSON.stringify(body));
+  if (third === undefined) return command('data', 'create', object, '--data', JSON.stringify(body), ...match);
   if (fourth === 'history') return command('data', 'history', object, third);
   if (fourth === 'restore') return command('data', 'restore', object, third);
   if (fourth === 'transitions') {

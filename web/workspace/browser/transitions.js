@@ -84,8 +84,7 @@ export function transitionsPart(type, record, etag, again, said) {
           : [];
       if (violations.length > 0 && showViolations(fields, violations)) return announce(say('stepFailed'));
       const changed = error instanceof CallFailed && (error.status === 412 || error.status === 409);
-      const reload = button(say('showMore'), again, { class: 'quiet small' });
-      reload.textContent = type.label;
+      const reload = button(say('reload'), again, { class: 'quiet small' });
       const box = failureBox(say('stepFailed'), error, ...(changed ? [reload] : []));
       if (fields.length === 0) showBox(said, box);
       else showBox(/** @type {Element} */ (said.querySelector('.said')), box);
@@ -125,7 +124,7 @@ export function transitionsPart(type, record, etag, again, said) {
         'div',
         { class: 'actions' },
         element('button', { class: 'small' }, foreign(label)),
-        button(say('cancel'), () => fill(said), { class: 'quiet small' }),
+        button(say('back'), () => fill(said), { class: 'quiet small' }),
       ),
     );
     showBox(said, form);
@@ -162,7 +161,11 @@ function impossible(others) {
           'li',
           {},
           button(label, () => {}, { class: 'quiet small', disabled: true, 'aria-describedby': `why-${transitionKey}` }),
-          element('span', { id: `why-${transitionKey}`, class: 'hint' }, unavailableReasons.map(reason).join(' ')),
+          element(
+            'span',
+            { id: `why-${transitionKey}`, class: 'hint' },
+            [...new Set(unavailableReasons.map(reason))].join(' '),
+          ),
         ),
       ),
     ),
@@ -172,7 +175,7 @@ function impossible(others) {
 /** @param {{ code: string, message: string }} reason */
 function reason({ code, message }) {
   if (code === 'STATE_CONFLICT') return say('stateConflict')(message);
-  return code === 'GUARD_NOT_MET' ? message : say('notPermitted')(message);
+  return code === 'GUARD_NOT_MET' ? message : say('notPermitted');
 }
 
 /**

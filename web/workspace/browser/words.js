@@ -20,6 +20,7 @@ const EN = {
   addCondition: 'Add condition',
   apply: 'Apply',
   cancel: 'Cancel',
+  back: 'Go back',
   close: 'Close',
   remove: 'Remove',
   removeFilter: (/** @type {string} */ text) => `Remove filter: ${text}`,
@@ -69,7 +70,7 @@ const EN = {
   stepDone: (/** @type {string} */ label) => `Done: ${label}`,
   stepFailed: 'That was not possible',
   stateConflict: (/** @type {string} */ message) => message,
-  notPermitted: (/** @type {string} */ message) => message,
+  notPermitted: 'You lack the permission for this step.',
   history: 'History',
   noHistory: 'No changes are recorded.',
   system_: 'The platform',
@@ -94,6 +95,8 @@ const EN = {
   editOf: (/** @type {string} */ name) => `Edit ${name}`,
   saveFailed: 'Not saved',
   check: (/** @type {number} */ count) => (count === 1 ? 'Check one field.' : `Check ${count} fields.`),
+  notAllowed: 'You lack the permission for that',
+  notAllowedHint: 'An administrator of your company can change that.',
   nothingChanged: 'You have not changed anything.',
   draft: 'What you had entered is here again.',
   discard: 'Discard it',
@@ -116,7 +119,7 @@ const EN = {
   existing: 'Existing',
   saveAnyway: 'Save all the same',
   requests: 'What this screen asked',
-  requestsHint: 'Every request of this page, as you can send it yourself. $TOKEN stands for an access token.',
+  requestsHint: 'The requests behind what you see, as you can send them yourself. $TOKEN stands for an access token.',
   noRequests: 'Nothing was asked yet.',
   copy: 'Copy',
   copied: 'Copied',
@@ -126,6 +129,8 @@ const EN = {
   missingObject: 'There is no such object',
   missingObjectHint: 'It does not exist, or you may not read it.',
   restoreHint: 'A record that was deleted in the last 30 days can be restored.',
+  reload: 'Load it anew',
+  retry: 'Try again',
   cannotShow: 'This cannot be shown',
   cannotShowMore: 'No more can be shown',
   lookupHint: 'Type to search',
@@ -174,8 +179,10 @@ const EN = {
   },
   dateOperators: { gt: 'is after', gte: 'is on or after', lt: 'is before', lte: 'is on or before' },
   and: (/** @type {string} */ from, /** @type {string} */ to) => `${from} and ${to}`,
+  /** Links in the header, by their addresses, where the page is not in English. */
+  header: /** @type {Record<string, string>} */ ({}),
   /** By the code of a violation; without one it is the message of the API. */
-  violations: /** @type {Record<string, string>} */ ({}),
+  violations: /** @type {Record<string, string>} */ ({ FIELD_REQUIRED: 'Enter a value.' }),
 };
 
 /** @type {typeof EN} */
@@ -196,6 +203,7 @@ const DE = {
   addCondition: 'Bedingung hinzufügen',
   apply: 'Anwenden',
   cancel: 'Abbrechen',
+  back: 'Zurück',
   close: 'Schließen',
   remove: 'Entfernen',
   removeFilter: (text) => `Filter entfernen: ${text}`,
@@ -245,7 +253,7 @@ const DE = {
   stepDone: (label) => `Erledigt: ${label}`,
   stepFailed: 'Das war nicht möglich',
   stateConflict: () => 'Der Status des Datensatzes lässt das nicht zu.',
-  notPermitted: () => 'Dafür fehlt Ihnen die Berechtigung.',
+  notPermitted: 'Ihnen fehlt die Berechtigung für diesen Schritt.',
   history: 'Verlauf',
   noHistory: 'Es sind keine Änderungen verzeichnet.',
   system_: 'Die Plattform',
@@ -270,6 +278,8 @@ const DE = {
   editOf: (name) => `${name} bearbeiten`,
   saveFailed: 'Nicht gespeichert',
   check: (count) => (count === 1 ? 'Prüfen Sie ein Feld.' : `Prüfen Sie ${count} Felder.`),
+  notAllowed: 'Dafür fehlt Ihnen die Berechtigung',
+  notAllowedHint: 'Wer Ihr Unternehmen hier verwaltet, kann das ändern.',
   nothingChanged: 'Sie haben nichts geändert.',
   draft: 'Ihre Eingaben sind wieder da.',
   discard: 'Verwerfen',
@@ -293,7 +303,8 @@ const DE = {
   existing: 'Vorhanden',
   saveAnyway: 'Trotzdem speichern',
   requests: 'Was diese Seite gefragt hat',
-  requestsHint: 'Jede Anfrage dieser Seite, wie Sie sie selbst senden können. $TOKEN steht für ein Zugriffstoken.',
+  requestsHint:
+    'Die Anfragen hinter dem, was Sie sehen, so, wie Sie sie selbst senden können. $TOKEN steht für ein Zugriffstoken.',
   noRequests: 'Noch wurde nichts gefragt.',
   copy: 'Kopieren',
   copied: 'Kopiert',
@@ -303,6 +314,8 @@ const DE = {
   missingObject: 'Dieses Objekt gibt es nicht',
   missingObjectHint: 'Es ist nicht vorhanden, oder Sie dürfen es nicht lesen.',
   restoreHint: 'Was in den letzten 30 Tagen gelöscht wurde, lässt sich wiederherstellen.',
+  reload: 'Neu laden',
+  retry: 'Noch einmal versuchen',
   cannotShow: 'Das lässt sich nicht anzeigen',
   cannotShowMore: 'Mehr lässt sich nicht anzeigen',
   lookupHint: 'Tippen, um zu suchen',
@@ -351,6 +364,14 @@ const DE = {
   },
   dateOperators: { gt: 'ist nach', gte: 'ist ab', lt: 'ist vor', lte: 'ist bis' },
   and: (from, to) => `${from} und ${to}`,
+  header: {
+    '#main': 'Zum Inhalt springen',
+    '/': 'Start',
+    '/import': 'Importe',
+    '/approvals': 'Freigaben',
+    '/account': 'Konto',
+    '/oauth2/logout': 'Abmelden',
+  },
   violations: {
     FIELD_REQUIRED: 'Geben Sie einen Wert an.',
     FIELD_TYPE_INVALID: 'Dieser Wert passt nicht zum Feld.',
@@ -373,6 +394,9 @@ export function speak(locale) {
   const language = locale.startsWith('de') ? 'de' : 'en';
   words = language === 'de' ? DE : EN;
   document.documentElement.lang = language;
+  for (const [address, text] of Object.entries(words.header))
+    for (const link of document.querySelectorAll(`.skip[href="${address}"], header nav [href="${address}"]`))
+      link.textContent = text;
 }
 
 /**
