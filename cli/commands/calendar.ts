@@ -156,11 +156,13 @@ const momentOf = (text: string, timezone: string): Moment =>
 const momentText = ({ date, dateTime = '', timezone = '' }: Moment): string =>
   date ?? `${dateTime.slice(0, 'YYYY-MM-DDTHH:mm'.length).replace('T', ' ')} ${timezone}`;
 
-/** A user whom the caller can see, or else a person outside. */
+/** A user whom the caller can look up, or else a person outside. */
 async function attendeeOf(run: Run, api: Api, text: string): Promise<Attendee> {
   const userId = text.includes('@') ? await findColleague(api, text) : await colleagueIdOf(api, text);
   if (userId !== null) return { userId };
-  run.output.note(`${text} is noted as a person outside, to whom no invitation is sent.`);
+  run.output.note(
+    `No user whom you can look up has ${text}: an invitation is mailed to this address. Name a colleague by ${PERSON}.`,
+  );
   return { email: text };
 }
 

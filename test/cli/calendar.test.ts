@@ -34,7 +34,12 @@ describe('erp calendar', function () {
     const people = ['--attendee', 'Sue Bennett', '--attendee', 'guest@outside.example'];
     const time = ['--start', '2027-01-11T09:30', '--end', '2027-01-11T10:00', '--timezone', 'Europe/Berlin'];
     const args = ['calendar', 'create', '--title', 'Review', ...time, ...people, '--record', `Account/${account}`];
-    const id = await done('sam', ...args);
+    const made = await as('sam')(args);
+    assert.match(
+      made.stderr,
+      /has guest@outside\.example: an invitation is mailed to this address\. Name a colleague by /,
+    );
+    const id = made.stdout.trim();
     const row = `${id}\t2027-01-11 09:30 Europe/Berlin\t2027-01-11 10:00 Europe/Berlin\tReview\t`;
     assert.equal(await done('sue', 'calendar', 'events', ...DAY), row.trim());
     assert.equal(await done('sue', 'calendar', 'respond', id, 'accepted'), id);
