@@ -58,6 +58,14 @@ export async function readTexts(
   return texts;
 }
 
+let newest = 0;
+
+/** Rises, so that notifications of a user that are made together are listed in their order. */
+function risingTime(): number {
+  newest = Math.max(platformTime(), newest + 1);
+  return newest;
+}
+
 const actorName = ({ actor = null }: Notice, users: Users): string | null =>
   (actor && users.get(actor.userId)?.displayName) ?? null;
 
@@ -74,16 +82,16 @@ export async function createItems(
   const userIds = notice.recipientIds.filter((userId) => users.has(userId));
   const rows = await tx.all<SettingsRow>(settingsSql(tenantId, userIds));
   const chosen = new Map(rows.map((row) => [row.userId, row]));
-  const now = platformTime();
+  const [now, idTime] = [platformTime(), risingTime()];
   const items = [...new Set(notice.recipientIds)].flatMap((userId): NewItem[] => {
     const user = users.get(userId);
     if (!user) return [];
-    const settings = chosen.get(userId) ?? { ...NO_SETTINGS, mailedAt: null };
+    const settings = chosen.get(userId) ?? { ...NO_SETTINGS, mailedAt: null, criticalMailedAt: null };
     const channels = channelsOf(type, settings.channels);
     const email = mailOf(type, channels, settings);
     return [
       {
-        notificationId: uuidv7(),
+        notificationId: uuidv7(idTime),
         userId,
         type,
         severity,

@@ -4,10 +4,11 @@ import type { Severity } from '../../lib/notice.ts';
 import { dayAt, startOfDay } from '../../lib/values/relative-dates.ts';
 import { afterQuietHours, type QuietHours } from './quiet-hours.ts';
 
-/** What the user has chosen, and when their last mail left, in milliseconds since 1970. */
+/** What the user has chosen, and when their last mail left, in milliseconds since 1970: one with a critical notification, and one with others. */
 export interface Wishes extends Pick<UserIdentity, 'emailDigest' | 'timezone'> {
   readonly quiet: QuietHours | null;
   readonly mailedAt: number | null;
+  readonly criticalMailedAt: number | null;
 }
 
 interface Mailed {
@@ -28,10 +29,12 @@ const waitsForDigest = ({ emailDigest }: Wishes, { severity }: Mailed): boolean 
 
 /** When a mail with the notification is due, `now` or later, in milliseconds since 1970. */
 export function mailTime(wishes: Wishes, item: Mailed, now: number): number {
-  const { quiet, mailedAt } = wishes;
+  const { quiet } = wishes;
+  const isCritical = item.severity === 'critical';
+  const mailedAt = isCritical ? wishes.criticalMailedAt : wishes.mailedAt;
   const timezone = wishes.timezone ?? 'UTC';
   const next = Math.max(now, item.createdAt + COLLECT_MS, (mailedAt ?? 0) + BETWEEN_MAILS_MS);
-  if (item.severity === 'critical') return next;
+  if (isCritical) return next;
   const digest = waitsForDigest(wishes, item) ? nextDigest(wishes, Math.max(item.createdAt, mailedAt ?? 0)) : next;
   return afterQuietHours(Math.max(next, digest), quiet, timezone);
 }

@@ -1,6 +1,6 @@
 /**
  * Mails about notifications, through the outbox of auth: what is due of a user goes in one, with at least ten minutes between
- * two, so that a storm is a few mails. Source: docs/reference/notifications.md#mails.
+ * two with critical ones, and between two with others, so that a storm is a few mails. Source: docs/reference/notifications.md#mails.
  */
 import { createHash, createHmac } from 'node:crypto';
 import type { UserIdentity } from '../../contracts/data.ts';
@@ -110,7 +110,9 @@ async function take(
   const taken = due
     .filter(({ notificationId }) => !waits.has(notificationId))
     .sort((a, b) => (a.notificationId < b.notificationId ? -1 : 1));
-  if (taken.some(({ isNew, status }) => isNew && status === 'unread')) await tx.query(mailLeavesSql(recipient));
+  const leaving = taken.filter(({ isNew, status }) => isNew && status === 'unread');
+  const severities = leaving.map(({ severity }) => severity);
+  if (leaving.length > 0) await tx.query(mailLeavesSql(recipient, severities));
   return { taken, mails: settings.mails };
 }
 

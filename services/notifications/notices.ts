@@ -89,12 +89,10 @@ async function makeWaiting(
     notices.set(outboxId, { notice, texts: await readTexts(deps, tenantId, notice, users) });
   return deps.database.tenantTransaction(tenantId, async (tx) => {
     const rows = await tx.all<{ outboxId: string }>(takeSql(tx.schema, [...notices.keys()]));
-    await make(
-      tx,
-      tenantId,
-      rows.flatMap(({ outboxId }) => notices.get(outboxId) ?? []),
-      users,
-    );
+    const taken = new Set(rows.map(({ outboxId }) => outboxId));
+    // In their order, in which the rows do not come.
+    const inOrder = [...notices].flatMap(([outboxId, notice]) => (taken.has(outboxId) ? [notice] : []));
+    await make(tx, tenantId, inOrder, users);
     return rows.length;
   });
 }

@@ -1,5 +1,6 @@
 /** Statements about the preferences of users. */
 import { LIMITS } from '../../lib/limits.ts';
+import type { Severity } from '../../lib/notice.ts';
 import { Sql } from '../../mixins/database/sql.ts';
 import type { Statement } from '../../mixins/database/statement.ts';
 import type { ChosenChannels } from './channels.ts';
@@ -15,15 +16,17 @@ export interface Settings {
 
 export const NO_SETTINGS: Settings = { channels: {}, quiet: null, mails: true };
 
-/** With `userId` and when the last mail was due, in milliseconds since 1970. */
+/** With `userId` and when the last mails left, in milliseconds since 1970. */
 export interface SettingsRow extends Settings {
   readonly userId: string;
   readonly mailedAt: number | null;
+  readonly criticalMailedAt: number | null;
 }
 
 const COLUMNS = `user_id AS "userId", channels, mails,
       CASE WHEN quiet_from IS NOT NULL THEN json_build_object('from', quiet_from, 'to', quiet_to) END AS quiet,
-      (extract(epoch FROM mailed_at) * 1000)::float8 AS "mailedAt"`;
+      (extract(epoch FROM mailed_at) * 1000)::float8 AS "mailedAt",
+      (extract(epoch FROM critical_mailed_at) * 1000)::float8 AS "criticalMailedAt"`;
 
 export function settingsSql(tenantId: string, userIds: readonly string[]): Statement {
   const sql = new Sql();
@@ -60,10 +63,13 @@ export function lockSettingsSql({ tenantId, userId }: Recipient, tokenHash: Buff
     ON CONFLICT (tenant_id, user_id) DO UPDATE SET unsubscribe_hash = excluded.unsubscribe_hash RETURNING ${COLUMNS}`);
 }
 
-/** Notes that a mail leaves. */
-export function mailLeavesSql({ tenantId, userId }: Recipient): Statement {
+/** Notes that a mail with notifications of these severities leaves. */
+export function mailLeavesSql({ tenantId, userId }: Recipient, severities: readonly Severity[]): Statement {
   const sql = new Sql();
-  return sql.statement(`UPDATE notifications.settings SET mailed_at = now()
+  const all = sql.bind(severities, 'text[]');
+  return sql.statement(`UPDATE notifications.settings SET
+      mailed_at = CASE WHEN 'critical' = ALL (${all}) THEN mailed_at ELSE now() END,
+      critical_mailed_at = CASE WHEN 'critical' = ANY (${all}) THEN now() ELSE critical_mailed_at END
     WHERE tenant_id = ${sql.bind(tenantId, 'uuid')} AND user_id = ${sql.bind(userId, 'uuid')}`);
 }
 

@@ -60,6 +60,7 @@ CREATE TABLE notifications.settings (
   mails boolean DEFAULT true NOT NULL,
   unsubscribe_hash bytea,
   mailed_at timestamp(3) with time zone,
+  critical_mailed_at timestamp(3) with time zone,
   sent integer DEFAULT 0 NOT NULL,
   sent_since timestamp(3) with time zone DEFAULT now() NOT NULL,
   CONSTRAINT settings_check CHECK (((quiet_from IS NULL) = (quiet_to IS NULL))),

@@ -54,8 +54,9 @@ CREATE TABLE notifications.settings (
   mails          boolean        NOT NULL DEFAULT true,
   -- Hash of the token in these links.
   unsubscribe_hash bytea,
-  -- When the last mail left.
+  -- When the last mail left that had one which is not critical, and one that is.
   mailed_at      timestamptz(3),
+  critical_mailed_at timestamptz(3),
   -- Recipients of what the user has sent since sent_since.
   sent           integer        NOT NULL DEFAULT 0,
   sent_since     timestamptz(3) NOT NULL DEFAULT now(),

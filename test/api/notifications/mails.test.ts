@@ -56,7 +56,8 @@ describe('mails about notifications', function () {
   /** Ends the wait of mails to the user, as if they had been notified and mailed the days before. */
   const mailNow = async (userId: string, days = 0) => {
     await database.query(
-      `UPDATE notifications.settings SET mailed_at = mailed_at - (interval '1 hour' + $2 * interval '1 day') WHERE user_id = $1`,
+      `UPDATE notifications.settings SET mailed_at = mailed_at - (interval '1 hour' + $2 * interval '1 day'),
+        critical_mailed_at = critical_mailed_at - (interval '1 hour' + $2 * interval '1 day') WHERE user_id = $1`,
       [userId, days],
     );
     await database.query(
@@ -187,6 +188,16 @@ describe('mails about notifications', function () {
       [id],
     );
     assert.equal(rows[0]?.waits, true);
+    await notify(id, 'Fire', { severity: 'critical' });
+    await until(async () => (await mailsTo('mia')).length > 1, 40);
+    assert.equal((await mailsTo('mia'))[1]!.subject, 'Fire');
+    for (let n = 0; n < 5; n++) await notify(id, `Smoke ${n}`, { severity: 'critical' });
+    const smoke = await database.query<{ waits: boolean }>(
+      `SELECT bool_and(mail_at > now() + interval '8 minutes') AS waits FROM notifications.items
+        WHERE user_id = $1 AND title LIKE 'Smoke%'`,
+      [id],
+    );
+    assert.equal(smoke.rows[0]?.waits, true);
   });
 
   it('are one digest of what is unread, and of records that can be read, for those who want one', async () => {

@@ -8,6 +8,8 @@ import { until } from '../../support/until.ts';
 import { imported } from '../bulk/bulk.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
 
+const COUNTED = ['Counted0', 'Counted1', 'Counted2', 'Counted3', 'Counted4', 'Counted5'];
+
 const ACTION = {
   'objects/Deal__c/actions/Tell.yaml': JSON.stringify({
     type: 'CustomAction',
@@ -30,6 +32,13 @@ const ACTION = {
       { verb: 'sendNotification', type: 'AskedAuthor', to: 'createdById', template: 'Asked' },
     ],
   }),
+  'objects/Deal__c/actions/Count.yaml': JSON.stringify({
+    type: 'CustomAction',
+    apiName: 'Count',
+    object: 'Deal__c',
+    label: 'Count',
+    effects: COUNTED.map((type) => ({ verb: 'sendNotification', type, to: 'actor' })),
+  }),
   'objects/Deal__c/notificationTemplates/Asked.yaml': JSON.stringify({
     type: 'NotificationTemplate',
     apiName: 'Asked',
@@ -41,7 +50,7 @@ const ACTION = {
     },
   }),
   'permissionSets/Tell.yaml':
-    'type: PermissionSet\napiName: Tell\nlabel: Tell\nactions:\n  - Deal__c.Ask\n  - Deal__c.Tell\n',
+    'type: PermissionSet\napiName: Tell\nlabel: Tell\nactions:\n  - Deal__c.Ask\n  - Deal__c.Count\n  - Deal__c.Tell\n',
 };
 
 describe('notifications arise', function () {
@@ -111,6 +120,24 @@ describe('notifications arise', function () {
     assert.equal((await mia.patch(at, { ownerId: deals.ids.mia }, { etag })).status, 200);
     assert.equal(await waiting(), 0);
     assert.equal((await all(sam, 'recordAssigned')).length, before);
+  });
+
+  it('in the order of their causes, also when they are made together', async () => {
+    const deal = await deals.deal(sam);
+    const reply = await sam.post(
+      `/data/Deal__c/${deal.body.id}/transitions/Count`,
+      {},
+      {
+        etag: deal.headers.get('etag')!,
+      },
+    );
+    assert.equal(reply.status, 201, reply.text);
+    const counted = async (): Promise<string[]> =>
+      (await sam.get('/notifications')).body.records
+        .map(({ type }: { type: string }) => type)
+        .filter((type: string) => COUNTED.includes(type));
+    await until(async () => (await counted()).length === COUNTED.length);
+    assert.deepEqual(await counted(), COUNTED.toReversed());
   });
 
   it('from the effect of an action, in its transaction', async () => {

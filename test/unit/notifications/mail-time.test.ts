@@ -3,7 +3,13 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { heldUntil, mailTime, type Wishes } from '../../../services/notifications/mail-time.ts';
 
-const NONE: Wishes = { emailDigest: null, timezone: 'Europe/Berlin', quiet: null, mailedAt: null };
+const NONE: Wishes = {
+  emailDigest: null,
+  timezone: 'Europe/Berlin',
+  quiet: null,
+  mailedAt: null,
+  criticalMailedAt: null,
+};
 const DAY = 86_400_000;
 
 /** When what was created at this time is mailed. */
@@ -23,6 +29,14 @@ describe('mails about notifications', () => {
     assert.equal(mailed(at, {}), '2026-11-21T12:00:02.000Z');
     assert.equal(mailed(at, { emailDigest: 'off', timezone: null }), '2026-11-21T12:00:02.000Z');
     assert.equal(mailed(at, { mailedAt: Date.parse(at) - 60_000 }), '2026-11-21T12:09:00.000Z');
+  });
+
+  it('leave at once when they are critical, whatever left before, but ten minutes after the last critical one', () => {
+    const at = '2026-11-21T12:00:00.000Z';
+    const before = Date.parse(at) - 60_000;
+    assert.equal(mailed(at, { mailedAt: before }, 'critical'), '2026-11-21T12:00:02.000Z');
+    assert.equal(mailed(at, { criticalMailedAt: before }, 'critical'), '2026-11-21T12:09:00.000Z');
+    assert.equal(mailed(at, { criticalMailedAt: before }), '2026-11-21T12:00:02.000Z');
   });
 
   it('are one at eight in the morning of the user, for those who want a daily digest', () => {
@@ -77,7 +91,7 @@ describe('mails about notifications', () => {
       const mails: number[] = [];
       for (const wait of waits) {
         now += wait;
-        const at = mailTime({ ...wishes, mailedAt }, { severity: 'info', createdAt: now }, now);
+        const at = mailTime({ ...wishes, mailedAt, criticalMailedAt: null }, { severity: 'info', createdAt: now }, now);
         assert.ok(at > now && at <= now + 2 * DAY);
         if (mails.at(-1) !== at) mails.push(at);
         mailedAt = mails.findLast((mail) => mail <= now) ?? null;
