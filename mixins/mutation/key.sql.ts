@@ -27,8 +27,14 @@ const requestId = (of: KeyValues): string => of((key) => key.requestId, 'text');
 const isKey = (of: KeyValues): string =>
   `client_id = ${clientId(of)} AND user_id = ${userId(of)} AND key = ${keyText(of)}`;
 
-/** A failed key may be claimed again by the same request, an expired one by any. */
-const CLAIMABLE = `(k.state = 'FAILED' AND k.fingerprint = excluded.fingerprint) OR k.expires_at <= now()`;
+/**
+ * A failed key may be claimed again by the same request, sent later; its body is the id of the one that was refused. What reaches a
+ * process late, because that stood still or its link did, has been repeated by others meanwhile: its caller knows the refusal.
+ */
+const isClaimable = (fingerprint: string, requestId: string): string =>
+  `(k.state = 'FAILED' AND k.fingerprint = ${fingerprint} AND (k.body IS NULL OR k.body < ${requestId}))`;
+/** An expired key may be claimed by any request. */
+const CLAIMABLE = `${isClaimable('excluded.fingerprint', 'excluded.request_id')} OR k.expires_at <= now()`;
 
 /** Columns that ON CONFLICT sets besides state and outcome: an expired key begins anew, any other keeps its first request. */
 const RENEWED = ['request_id', 'created_at', 'expires_at']
@@ -39,7 +45,7 @@ const RENEWED = ['request_id', 'created_at', 'expires_at']
 export function claimableSql(schema: string, key: KeyUse, of: KeyValues): string {
   if (key.checkOnly || key.part) return 'true';
   return `NOT EXISTS (SELECT FROM ${schema}._idempotency k WHERE ${isKey(of)}
-    AND k.expires_at > now() AND NOT (k.state = 'FAILED' AND k.fingerprint = ${fingerprint(of)}))`;
+    AND k.expires_at > now() AND NOT ${isClaimable(fingerprint(of), requestId(of))})`;
 }
 
 /**
@@ -85,15 +91,16 @@ export function completeKeySql(schema: string, key: KeyUse, of: KeyValues, outco
 
 /**
  * `INSERT INTO _idempotency … RETURNING`: records that the request of the key was refused, so that no other request
- * takes the key. Returns no row when the key belongs to an outcome or to another request.
+ * takes the key, or that it goes on in steps (`isOver` false), of which a process that dies leaves some. Returns no row
+ * when the key belongs to an outcome, to another request, or to a later attempt that was refused.
  */
-export function failKeySql(schema: string, of: KeyValues): string {
+export function failKeySql(schema: string, of: KeyValues, isOver: boolean): string {
   return `INSERT INTO ${schema}._idempotency AS k
-      (client_id, user_id, key, fingerprint, state, request_id, completed_at)
+      (client_id, user_id, key, fingerprint, state, request_id, body, completed_at)
     VALUES (${clientId(of)}, ${userId(of)}, ${keyText(of)},
-      ${fingerprint(of)}, 'FAILED', ${requestId(of)}, now())
+      ${fingerprint(of)}, 'FAILED', ${requestId(of)}, ${isOver ? requestId(of) : 'NULL'}, now())
     ON CONFLICT (client_id, user_id, key) DO UPDATE SET
-      fingerprint = excluded.fingerprint, state = 'FAILED', status = NULL, headers = NULL, body = NULL,
+      fingerprint = excluded.fingerprint, state = 'FAILED', status = NULL, headers = NULL, body = excluded.body,
       completed_at = excluded.completed_at, ${RENEWED}
     WHERE ${CLAIMABLE}
     RETURNING 1`;

@@ -4,6 +4,7 @@
  * complete a key stand in key.sql.ts. Source: docs/reference/idempotency.md.
  */
 
+import { hash } from 'node:crypto';
 import { PlatformError } from '../../lib/errors/platform-error.ts';
 import type { OperationReply } from '../../lib/operation.ts';
 import { IDEMPOTENCY_KEY_RULE, isIdempotencyKey } from '../../lib/values/idempotency-key.ts';
@@ -21,7 +22,15 @@ export interface IdempotencyKey {
   readonly checkOnly: boolean;
   /** The request is one part of a larger mutation, which claims and completes the key itself. */
   readonly part: boolean;
+  /** A step of a larger request, which begins anew after a crash: the step is refused again then, by the same request. */
+  readonly isStep: boolean;
 }
+
+const STEP = 'part:';
+
+/** The key of a step of a request with this key. */
+export const stepKey = ({ key }: IdempotencyKey, index: number): string =>
+  `${STEP}${hash('sha256', key).slice(0, 40)}:${index}`;
 
 /** Caller of the request. */
 type KeyHolder = Pick<IdempotencyKey, 'clientId' | 'userId' | 'requestId'>;
@@ -55,6 +64,7 @@ export function idempotencyKey(
     requestId: request.requestId,
     checkOnly: request.dryRun === true,
     part: false,
+    isStep: key.startsWith(STEP),
   };
 }
 
@@ -67,6 +77,7 @@ export const withoutKey = ({ clientId, userId, requestId }: KeyHolder): Idempote
   requestId,
   checkOnly: true,
   part: false,
+  isStep: false,
 });
 
 /** The live row of a key; null when there is none. */

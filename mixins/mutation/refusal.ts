@@ -81,7 +81,7 @@ function recordRefusal(concluded: ConcludedRequest, failure: PlatformError): Pro
   return database.tenant(request.tenantId, async (tx) => {
     const sql = new Sql();
     const { recorded } = await tx.one<{ recorded: boolean }>(
-      sql.statement(`WITH key_claim AS (${failKeySql(tx.schema, sql.for(key).of)}),
+      sql.statement(`WITH key_claim AS (${failKeySql(tx.schema, sql.for(key).of, !key.isStep)}),
         audit AS (${attemptSql(tx, sql, concluded, failure)} WHERE EXISTS (SELECT FROM key_claim))
         SELECT EXISTS (SELECT FROM key_claim) AS recorded`),
     );

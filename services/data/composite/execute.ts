@@ -12,7 +12,7 @@ import { LIMITS } from '../../../lib/limits.ts';
 import type { OperationCall, OperationReply, PartCall } from '../../../lib/operation.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { failKeySql } from '../../../mixins/mutation/key.sql.ts';
-import { type IdempotencyKey, idempotencyKey, storedReply } from '../../../mixins/mutation/key.ts';
+import { type IdempotencyKey, idempotencyKey, stepKey, storedReply } from '../../../mixins/mutation/key.ts';
 import { mutate, runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import type { ReadDeps } from '../read/read.ts';
@@ -201,7 +201,7 @@ async function oneByOne(
   const stored = await database.tenant(request.tenantId, async (tx) => {
     const sql = new Sql();
     // A key that failed can be claimed again, which is how the request goes on after a crash.
-    const open = await tx.first(sql.statement(failKeySql(tx.schema, sql.for(key).of)));
+    const open = await tx.first(sql.statement(failKeySql(tx.schema, sql.for(key).of, false)));
     return open ? null : storedReply(tx, key);
   });
   if (stored) return stored;
@@ -228,8 +228,8 @@ async function oneByOne(
   });
 }
 
-const keyed = (call: OperationCall, { key, fingerprint }: IdempotencyKey, index: number): OperationCall => ({
+const keyed = (call: OperationCall, key: IdempotencyKey, index: number): OperationCall => ({
   ...call,
-  headers: { ...call.headers, idempotencyKey: `part:${hash('sha256', key).slice(0, 40)}:${index}` },
-  fingerprint: hash('sha256', `${fingerprint} ${index}`),
+  headers: { ...call.headers, idempotencyKey: stepKey(key, index) },
+  fingerprint: hash('sha256', `${key.fingerprint} ${index}`),
 });

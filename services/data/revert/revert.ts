@@ -18,7 +18,7 @@ import { platformTime } from '../../../lib/values/clock.ts';
 import { isUuid } from '../../../lib/values/ids.ts';
 import { Sql } from '../../../mixins/database/sql.ts';
 import { failKeySql } from '../../../mixins/mutation/key.sql.ts';
-import { answerOf, findKey, type IdempotencyKey, idempotencyKey } from '../../../mixins/mutation/key.ts';
+import { type IdempotencyKey, idempotencyKey, storedReply } from '../../../mixins/mutation/key.ts';
 import { runIdempotent } from '../../../mixins/mutation/mutate.ts';
 import { requireApi } from '../object-access.ts';
 import { visibleRecords } from '../trail/of-requests.ts';
@@ -105,8 +105,8 @@ function takeUpKey(
 ): Promise<OperationReply | null> {
   return platform.database.tenant(request.tenantId, async (tx) => {
     const sql = new Sql();
-    if (await tx.first(sql.statement(failKeySql(tx.schema, sql.for(key).of)))) return null;
-    return answerOf(await findKey(tx, key), key);
+    if (await tx.first(sql.statement(failKeySql(tx.schema, sql.for(key).of, false)))) return null;
+    return storedReply(tx, key);
   });
 }
 

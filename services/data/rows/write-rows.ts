@@ -90,6 +90,7 @@ const keyOf = ({ clientId, userId, requestId }: RequestContext, key: string, che
   fingerprint: hash('sha256', key),
   checkOnly,
   part: false,
+  isStep: true,
 });
 
 /** Answers RowsWritten. Throws COMPOSITE_FAILED when `allOrNone` and a row was refused: nothing is stored then. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
+import { requestId } from '../../../lib/values/ids.ts';
 import { createWorld, refusal, type World } from './world.ts';
 
 describe('idempotency of record mutations', () => {
@@ -68,6 +69,19 @@ describe('idempotency of record mutations', () => {
     const reply = await world.clerk.create('Company__c', conflict, { key: 'anew-key-1' });
     assert.equal(reply.status, 201);
     assert.equal(reply.headers['Idempotency-Replayed'], undefined);
+  });
+
+  it('carries out no request that was refused, or an earlier one than that, when it comes to a process late', async () => {
+    const conflict = { name: 'Late', Code__c: 'LATE' };
+    const holder = await world.clerk.create('Company__c', { name: 'Holder', Code__c: 'LATE' });
+    const [earlier, refused] = [requestId(Date.now() - 2), requestId(Date.now() - 1)];
+    const create = (id?: string) =>
+      world.clerk.create('Company__c', conflict, { key: 'late-key-1', ...(id ? { requestId: id } : {}) });
+    assert.equal((await refusal(create(refused))).code, 'UNIQUE_VALUE_CONFLICT');
+    await world.clerk.delete('Company__c', holder.body.id, { etag: '"1"' });
+    for (const id of [refused, earlier]) assert.equal((await refusal(create(id))).code, 'WRITE_CONTENTION');
+    assert.equal(await count('Late'), 0);
+    assert.equal((await create()).status, 201);
   });
 
   it('names the first request of a key, however often it was tried', async () => {

@@ -230,6 +230,7 @@ export interface CallOptions {
   agentRunId?: string;
   /** Milliseconds that the caller waits; default 30,000. */
   patienceMs?: number;
+  requestId?: string;
 }
 
 export interface Person {
@@ -336,8 +337,8 @@ async function fill(platform: TestPlatform): Promise<World> {
     });
 
   const person = (tenant: string, userId: string, clientId = 'test'): Person => {
-    const contextOf = ({ scopes = ALL_SCOPES, agentRunId, patienceMs }: CallOptions = {}): RequestContext => ({
-      requestId: requestId(),
+    const contextOf = ({ scopes = ALL_SCOPES, agentRunId, patienceMs, ...own }: CallOptions = {}): RequestContext => ({
+      requestId: own.requestId ?? requestId(),
       clientRequestId: null,
       tenantId: tenant,
       userId,
