@@ -55,6 +55,7 @@ type Lookup = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
+const NO_STATUS = 'the answer has no status';
 const NOT_PUBLIC = 'the host has no public address, and is none that the operator allows';
 
 /**
@@ -155,6 +156,11 @@ async function send(
         if (request.reusedSocket && codeOf(error) === 'ECONNRESET') ask(false).then(resolve, reject);
         else reject(error);
       });
+      // Neither an answer nor an error: without this it would end for nobody.
+      request.on('upgrade', (_answer, socket) => {
+        socket.destroy();
+        reject(new OutboundError(NO_STATUS));
+      });
       request.end(text ?? undefined);
     });
   try {
@@ -172,7 +178,8 @@ const lookupOfPublic =
   (resolve: Lookup): LookupFunction =>
   (hostname, options, callback) =>
     resolve(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error) return callback(error, '', 0);
+      // Which names there are inside is nobody's business.
+      if (error) return callback(codeOf(error) === 'ENOTFOUND' ? new OutboundError(NOT_PUBLIC) : error, '', 0);
       const found = addresses.filter(({ address }) => isPublicAddress(address));
       const [first] = found;
       if (!first) return callback(new OutboundError(NOT_PUBLIC), '', 0);
@@ -191,7 +198,7 @@ async function responseOf(answer: IncomingMessage, headBytes = Number.POSITIVE_I
     if (bytes >= headBytes) break;
   }
   const status = answer.statusCode ?? 0;
-  if (status < 200 || status > 599) throw new OutboundError('the answer has no status');
+  if (status < 200 || status > 599) throw new OutboundError(NO_STATUS);
   const headers = new Headers();
   for (const name of ['content-type', 'cache-control', 'retry-after', 'www-authenticate']) {
     const value = answer.headers[name];

@@ -301,9 +301,9 @@ function urlProblem(text: string, privateHosts: readonly string[]): string | nul
   const isAllowed = privateHosts.includes(url.host) || privateHosts.includes(url.hostname);
   if (url.protocol !== 'https:' && !(isAllowed && url.protocol === 'http:')) return 'url must be an https address.';
   if (url.username !== '' || url.password !== '') return 'url must not contain a user name or password.';
-  const literal = url.hostname.replace(/^\[|\]$/g, '');
-  if (!isAllowed && ((isIP(literal) !== 0 && !isPublicAddress(literal)) || literal === 'localhost'))
-    return 'url must lead to a public address.';
+  const host = url.hostname.replace(/^\[|\]$|\.$/g, '');
+  const isPublic = isIP(host) === 0 ? host.includes('.') && !host.endsWith('.localhost') : isPublicAddress(host);
+  if (!isAllowed && !isPublic) return 'url must lead to a public address.';
   return null;
 }
 

@@ -216,6 +216,8 @@ describe('webhooks', function () {
       'http://shop.example',
       'https://10.0.0.7/x',
       'https://[::1]/',
+      'https://localhost./',
+      'https://vm/',
       'https://a:b@shop.example',
       'nowhere',
     ]) {

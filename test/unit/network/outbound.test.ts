@@ -16,6 +16,8 @@ describe('requests to addresses that tenants name', () => {
       if (req.url === '/elsewhere') res.writeHead(302, { location: `${base}/secret` }).end();
       else if (req.url === '/long') res.writeHead(200).end(Buffer.alloc(ANSWER_MAX_BYTES + 1));
       else if (req.url === '/slow') return;
+      else if (req.url === '/upgrade')
+        req.socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n');
       else {
         const chunks: Buffer[] = [];
         req.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -127,6 +129,20 @@ describe('requests to addresses that tenants name', () => {
       assert.equal(connections, expected + 1, 'a request of another kind has a connection of its own');
       one.close();
     }
+  });
+
+  it('end with an answer that changes the protocol, and leave their place', async () => {
+    const send = allowed();
+    for (const keeps of [false, true])
+      for (let n = 0; n < 21; n++)
+        await assert.rejects(send(`${base}/upgrade`, { keeps }), /no status/, `request ${n}`);
+  });
+
+  it('do not tell which names there are inside', async () => {
+    const fetch = guardedFetch([], (_name, _options, callback) =>
+      callback(Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' }), []),
+    );
+    await assert.rejects(by(fetch)('https://nowhere.example/', {}), /no public address/);
   });
 
   it('are limited in concurrency per host', async () => {
