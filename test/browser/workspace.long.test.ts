@@ -348,6 +348,8 @@ describe('the workspace in Chromium', function () {
     const { page } = await open('/app/User', { user: 'sam' });
     await page.locator('.records tbody a').first().click();
     await page.waitForSelector('.block dl');
+    await page.goto(`${platform.baseUrl}/app/User?view=new`);
+    await page.waitForSelector('.problem:has-text("You lack the permission for that")');
     await page.goto(`${platform.baseUrl}/app/NoSuchThing__c`);
     await page.waitForSelector('.problem:has-text("There is no such object")');
     const hidden = await invoice();

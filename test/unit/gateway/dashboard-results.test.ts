@@ -12,7 +12,7 @@ import {
   WRITTEN_KINDS,
 } from '../../../web/dashboards/browser/result.js';
 import type { Widget, WidgetResult } from '../../../web/dashboards/browser/types.d.ts';
-import { dayEnd, dayStart, moment, number, text } from '../../../web/shared/format.js';
+import { dayEnd, dayStart, fromClock, moment, number, onClock, text } from '../../../web/shared/format.js';
 import type { Column } from '../../../web/shared/types.d.ts';
 
 const PLACE = { locale: 'en', timezone: 'Europe/Berlin' };
@@ -293,6 +293,20 @@ describe('a day', () => {
     ];
     for (const [day, timezone, start, end] of cases)
       assert.deepEqual([dayStart(day, timezone), dayEnd(day, timezone)], [start, end], `${day} ${timezone}`);
+  });
+});
+
+describe('a time of day', () => {
+  it('is read and shown by the clocks of the user’s time zone, also at DST changes', () => {
+    const cases: [clock: string, timezone: string, at: string][] = [
+      ['2026-11-22T09:30', 'UTC', '2026-11-22T09:30:00.000Z'],
+      ['2026-11-22T09:30', 'Europe/Berlin', '2026-11-22T08:30:00.000Z'],
+      ['2026-03-29T03:00', 'Europe/Berlin', '2026-03-29T01:00:00.000Z'],
+      ['2026-10-25T03:00', 'Europe/Berlin', '2026-10-25T02:00:00.000Z'],
+      ['2026-07-01T00:15', 'Asia/Kathmandu', '2026-06-30T18:30:00.000Z'],
+    ];
+    for (const [clock, timezone, at] of cases)
+      assert.deepEqual([fromClock(clock, timezone), onClock(at, timezone)], [at, clock], `${clock} ${timezone}`);
   });
 });
 

@@ -3,7 +3,7 @@ import { CallFailed } from '../../shared/api.js';
 import { announce, button, element, fill, foreign } from '../../shared/elements.js';
 import { failureBox } from '../../shared/failure.js';
 import { chips, filterPanel } from './filters.js';
-import { addressOf, defaultColumns, fieldsOf, isReference, query, typeOf } from './objects.js';
+import { addressOf, defaultColumns, fieldsOf, isReference, isSortable, query, typeOf } from './objects.js';
 import { isNumber, nameOf, shown } from './values.js';
 import { say } from './words.js';
 
@@ -157,7 +157,7 @@ export async function showList(apiName, person) {
   const drawHead = () => {
     const [first] = order();
     const cells = columns().map((field) => {
-      const { apiName: name, label, sortable } = field;
+      const { apiName: name, label } = field;
       const sorted = first?.id === name ? (first.desc ? 'descending' : 'ascending') : null;
       const attributes = {
         scope: 'col',
@@ -165,7 +165,7 @@ export async function showList(apiName, person) {
         class: isNumber(field) ? 'number' : '',
         ...(sorted ? { 'aria-sort': sorted } : {}),
       };
-      if (!sortable) return element('th', attributes, foreign(label));
+      if (!isSortable(field)) return element('th', attributes, foreign(label));
       const next = sorted === 'ascending' ? [{ id: name, desc: true }] : sorted ? [] : [{ id: name, desc: false }];
       return element(
         'th',
@@ -183,7 +183,7 @@ export async function showList(apiName, person) {
       sortSelect,
       element('option', { value: '' }, say('newestFirst')),
       ...columns()
-        .filter(({ sortable }) => sortable)
+        .filter(isSortable)
         .flatMap(({ apiName: name, label }) =>
           [false, true].map((desc) =>
             element(
@@ -325,7 +325,7 @@ export async function showList(apiName, person) {
     ...(type.listViews.length > 0
       ? [element('label', { for: 'view', class: 'visually-hidden' }, say('view')), viewSelect]
       : []),
-    searchBox,
+    ...(type.searchable ? [searchBox] : [element('span', { class: 'spring' })]),
     filterButton,
     sortSelect,
   );

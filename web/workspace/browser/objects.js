@@ -63,6 +63,12 @@ function withRecordTypes(field, { recordTypes }) {
   return { ...field, picklistValues };
 }
 
+/**
+ * References are in the order of their ids, which tells people nothing.
+ * @param {Field} field
+ */
+export const isSortable = (field) => field.sortable && !isReference(field);
+
 /** @param {Field} field */
 export const isReference = ({ fieldType }) => fieldType === 'reference' || fieldType === 'masterDetail';
 
@@ -161,7 +167,10 @@ export async function query(type, fields, query, signal) {
  * @returns {Promise<{ record: RecordData, etag: string }>}
  */
 export async function read(type, id) {
-  const references = (await expandable(type.fields)).map(({ apiName }) => `${apiName}(name)`);
+  const placed = new Set(type.layouts.flatMap(({ sections }) => sections.flatMap(({ columns }) => columns.flat())));
+  const seen =
+    placed.size === 0 ? type.fields : type.fields.filter((field) => field.system || placed.has(field.apiName));
+  const references = (await expandable(seen)).map(({ apiName }) => `${apiName}(name)`);
   const first = references.splice(0, EXPANDED_MAX);
   const path = `/data/${type.apiName}/${id}`;
   const rest = [];

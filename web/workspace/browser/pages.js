@@ -5,7 +5,7 @@ import { showViews } from '../../shared/views.js';
 import { takeDrafts } from './drafts.js';
 import { showForm } from './form.js';
 import { showList } from './list.js';
-import { objects } from './objects.js';
+import { objects, typeOf } from './objects.js';
 import { restoreById, showRecord } from './record.js';
 import { requestsDrawer, watchRequests } from './requests.js';
 import { say, speak } from './words.js';
@@ -23,9 +23,9 @@ watchRequests();
 export const begin = showViews({
   open: async (main, go) => {
     goTo = go;
-    person ??= await arrive();
-    const known = await objects();
     const [, , apiName, id] = location.pathname.split('/');
+    person ??= await arrive(apiName);
+    const known = await objects();
     for (const link of byId('objects').querySelectorAll('a'))
       if (link.pathname === `/app/${apiName}`) link.setAttribute('aria-current', 'page');
       else link.removeAttribute('aria-current');
@@ -43,11 +43,15 @@ export const begin = showViews({
 
 const NARROW = window.matchMedia('(max-width: 60rem)');
 
-/** The first view: who has signed in, and what there is. */
-async function arrive() {
+/**
+ * The first view: who has signed in, and what there is.
+ * @param {string | undefined} apiName the object that is shown: asked for at once, its view reports what fails
+ */
+async function arrive(apiName) {
   const found = await identify();
   speak(found.locale);
   takeDrafts(found.userId);
+  if (apiName) typeOf(apiName).catch(() => {});
   const known = await objects();
   const list = element('ul', {}, ...known.map(link));
   const nav = element(
