@@ -430,10 +430,13 @@ function addressOfState({ apiName }, { view, search, filters, sort }) {
   });
 }
 
+const SHORT = new Set(['date', 'dateTime', 'autoNumber']);
+
 /** @param {Field} field */
 function kindOf(field) {
   if (isNumber(field)) return 'number';
-  return isReference(field) ? 'reference' : field.fieldType.startsWith('date') ? 'date' : '';
+  if (isReference(field)) return 'reference';
+  return SHORT.has(field.fieldType) ? 'short' : '';
 }
 
 /**
@@ -450,7 +453,7 @@ export function row(record, fields, person, { apiName }) {
       if (field.apiName === 'name')
         return element(
           'th',
-          { scope: 'row', role: 'rowheader' },
+          { scope: 'row', role: 'rowheader', class: kindOf(field) },
           element('a', { href: addressOf(apiName, record.id) }, foreign(nameOf(record))),
         );
       return element(
