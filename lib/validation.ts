@@ -53,8 +53,6 @@ export function collectBodyViolations(schema: TSchema, body: unknown, into: Viol
   }
 }
 
-const ABOUT_ALL_TYPES = new Set(['type', 'enum', 'const']);
-
 const isNullExpected = ({ keyword, params }: ErrorObject): boolean => keyword === 'type' && params['type'] === 'null';
 
 /**
@@ -67,8 +65,8 @@ function placesOfValues(errors: readonly ErrorObject[]): ReadonlySet<string> {
   if (nullable.size === 0) return found;
   for (const { instancePath, keyword } of errors) {
     const parts = instancePath.split('/');
-    // These say nothing about the type of what stands there, only that it stands within something.
-    if (ABOUT_ALL_TYPES.has(keyword)) parts.pop();
+    // This says nothing about what stands there, only that it stands within something.
+    if (keyword === 'type') parts.pop();
     for (; parts.length > 0; parts.pop()) {
       const place = parts.join('/');
       if (nullable.has(place)) found.add(place);
@@ -118,7 +116,7 @@ const TYPES: Readonly<Record<string, string>> = {
 /** The validator's finding, as the end of a sentence. */
 function sentence(errors: readonly ErrorObject[]): string {
   const constants = errors.filter((one) => one.keyword === 'const').map((one) => one.params['allowedValue']);
-  if (constants.length > 0) return `must be one of ${constants.join(', ')}`;
+  if (constants.length > 0) return `must be ${constants.length > 1 ? 'one of ' : ''}${constants.join(', ')}`;
   const [first] = errors;
   if (first?.keyword === 'enum') return `must be one of ${first.params['allowedValues'].join(', ')}`;
   if (first?.keyword === 'type') {
