@@ -19,7 +19,7 @@ interface EventType {
 }
 
 /** Why nothing more is sent to a receiver. */
-const SUSPENSION_REASONS = ['failing', 'gone', 'userInactive', 'connectionEnded', 'clientDisabled'] as const;
+export const SUSPENSION_REASONS = ['failing', 'gone', 'userInactive', 'connectionEnded', 'clientDisabled'] as const;
 export type SuspensionReason = (typeof SUSPENSION_REASONS)[number];
 
 const closed = { additionalProperties: false };

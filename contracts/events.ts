@@ -4,7 +4,7 @@ import { LIMITS } from '../lib/limits.ts';
 import { type ActionsOf, defineOperation, defineParameter, nullable } from '../lib/operation.ts';
 import { effectiveTake, KEY_ERRORS, cursor as listCursor, nextCursor, take } from './data/rows.ts';
 import type { ServiceDeclaration } from './declaration.ts';
-import { EVENT_TYPE_NAMES } from './event-types.ts';
+import { EVENT_TYPE_NAMES, SUSPENSION_REASONS } from './event-types.ts';
 import { EVENTS_GUIDANCE } from './guidance/events.ts';
 
 export interface EventsActions extends ActionsOf<typeof EVENTS_OPERATIONS> {}
@@ -172,7 +172,9 @@ const properties = {
   ordering: Ordering,
   state: Type.Enum([...STATES], { title: 'SubscriptionState' }),
   reason: nullable(
-    Type.String({ description: 'Why it is suspended: `failing`, `gone` or `userInactive`; null: it is not.' }),
+    Type.String({
+      description: `Why it is suspended: one of \`${SUSPENSION_REASONS.join('`, `')}\`; null: it is not.`,
+    }),
   ),
   signing: SigningKind,
   publicKey: nullable(Type.String({ description: '`whpk_…` of ed25519; null: the secret verifies.' })),
@@ -223,7 +225,7 @@ const Delivery = Type.Object(
       title: 'DeliveryStatus',
       description: '`parked`: the last attempt has failed.',
     }),
-    attempts: Type.Array(DeliveryAttempt),
+    attempts: Type.Array(DeliveryAttempt, { description: 'The latest ones, also those before it was sent again.' }),
     nextAttemptAt: nullable(Type.String({ format: 'date-time' })),
     createdAt: Type.String({ format: 'date-time' }),
   },
@@ -401,7 +403,8 @@ const EVENTS_OPERATIONS = [
     method: 'POST',
     path: '/events/subscriptions/{subscriptionId}/test',
     summary: 'Send a test',
-    description: 'An event `events.subscription.tested`, for this subscription alone, on the way of all others.',
+    description:
+      'An event `events.subscription.tested`, for this subscription alone, on the way of all others: one that is paused or suspended sends it when it is active again.',
     risk: 'low',
     cost: 1,
     pathParameters: [subscriptionId],
@@ -415,7 +418,7 @@ const EVENTS_OPERATIONS = [
     method: 'POST',
     path: '/events/subscriptions/{subscriptionId}/replay',
     summary: 'Send events again',
-    description: `The events of a time, at most ${LIMITS.replay_events_max.toLocaleString('en-GB')} in one call, or of it those whose last attempt has failed.`,
+    description: `The events of a time, at most ${LIMITS.replay_events_max.toLocaleString('en-GB')} in one call, or of it those whose last attempt has failed, without tests.`,
     risk: 'medium',
     agentApproval: 'always',
     cost: 5,
@@ -430,7 +433,12 @@ const EVENTS_OPERATIONS = [
           ),
           fromTime: Type.Optional(Type.String({ format: 'date-time' })),
           toTime: Type.Optional(Type.String({ format: 'date-time' })),
-          onlyFailed: Type.Optional(Type.Boolean({ description: 'Only deliveries with the status `parked`.' })),
+          onlyFailed: Type.Optional(
+            Type.Boolean({
+              description:
+                'Only deliveries whose last attempt has failed, `parked` or waiting for the next one: they are tried now.',
+            }),
+          ),
         },
         { ...closed, title: 'EventReplay' },
       ),
@@ -442,7 +450,11 @@ const EVENTS_OPERATIONS = [
       schema: Type.Object(
         {
           subscriptionId: Type.String({ format: 'uuid' }),
-          events: nullable(Type.Integer({ description: 'With `onlyFailed`: how many there are.' })),
+          events: nullable(
+            Type.Integer({
+              description: 'With `onlyFailed`: how many there are. Otherwise null: some may be hidden from the user.',
+            }),
+          ),
         },
         { title: 'EventReplayAccepted' },
       ),

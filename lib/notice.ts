@@ -3,8 +3,8 @@
 export const SEVERITIES = ['info', 'warning', 'critical'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** Texts follow from type and data; data holds labels of the configuration, numbers and, for those who are invited, titles
- * of events, never values of records. */
+/** Texts follow from type and data; data holds labels of the configuration, numbers, names of
+ * webhooks of the recipient and, for those who are invited, titles of events, never values of records. */
 export interface Notice {
   /** One of the platform, or the type of an effect. */
   readonly type: string;

@@ -13,6 +13,7 @@ CREATE TABLE events.deliveries (
   subject text NOT NULL,
   status text DEFAULT 'pending'::text NOT NULL,
   attempts jsonb DEFAULT '[]'::jsonb NOT NULL,
+  tries integer DEFAULT 0 NOT NULL,
   next_at timestamp(3) with time zone DEFAULT now() NOT NULL,
   created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
   CONSTRAINT deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'hidden'::text, 'parked'::text]))),

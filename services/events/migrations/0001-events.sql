@@ -48,8 +48,10 @@ CREATE TABLE events.deliveries (
   subject         text           NOT NULL,
   -- `hidden`: the user may not know of it. `parked`: the last attempt has failed.
   status          text           NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'delivered', 'hidden', 'parked')),
-  -- [{at, status, latencyMs, responseHead, failure}]
+  -- [{at, status, latencyMs, responseHead, failure}], the latest ones.
   attempts        jsonb          NOT NULL DEFAULT '[]',
+  -- Attempts since it was queued, or sent again.
+  tries           integer        NOT NULL DEFAULT 0,
   next_at         timestamptz(3) NOT NULL DEFAULT now(),
   created_at      timestamptz(3) NOT NULL DEFAULT now(),
   PRIMARY KEY (tenant_id, delivery_id),

@@ -203,12 +203,12 @@ async function sendRound(deps: EventsDeps, tenantId: string, round: Round): Prom
     visible.events.map(({ event, text }) => [event.sequence, { id: eventId(tenantId, event), body: text }]),
   );
   const secrets = openSecrets(deps, tenantId, row);
-  const sendOne = async (delivery: Addressed, attempts: number): Promise<Sent> => {
+  const sendOne = async (delivery: Addressed, tries: number): Promise<Sent> => {
     const event = texts.get(delivery.sequence);
     if (!event) return unsent(delivery, 'hidden');
     const { attempt, delivered, gone, retryAfter } = await send(deps.webhooks, row.url, secrets, event);
     if (!attempt) return unsent(delivery, 'pending', BUSY_HOST_SECONDS);
-    const waitSeconds = delivered ? 0 : secondsUntilRetry(attempts + 1, retryAfter, platformTime());
+    const waitSeconds = delivered ? 0 : secondsUntilRetry(tries + 1, retryAfter, platformTime());
     const status = delivered ? 'delivered' : waitSeconds === null ? 'parked' : 'pending';
     return { ...delivery, status, attempt, waitSeconds: waitSeconds ?? 0, gone };
   };
@@ -222,7 +222,7 @@ async function sendRound(deps: EventsDeps, tenantId: string, round: Round): Prom
   };
   const cut = visible.cutAt?.sequence ?? Infinity;
   const work = [
-    ...due.map((delivery) => ({ ...delivery, send: () => sendOne(delivery, delivery.attempts.length) })),
+    ...due.map((delivery) => ({ ...delivery, send: () => sendOne(delivery, delivery.tries) })),
     ...fresh.map((delivery) => ({ ...delivery, send: () => sendFresh(delivery) })),
   ].filter(({ sequence }) => sequence < cut);
   const outcomes: Sent[] = [];
@@ -297,7 +297,7 @@ async function suspend(
         type: 'webhookSuspended',
         severity: 'warning',
         recipientIds: [userId],
-        data: {},
+        data: { webhook: name },
         action: { kind: 'subscription', id: subscriptionId },
       },
     );

@@ -13,12 +13,17 @@ export interface DeliveryRow {
   readonly subject: string;
   readonly status: DeliveryStatus;
   readonly attempts: readonly DeliveryAttempt[];
+  /** Attempts since it was queued, or sent again. */
+  readonly tries: number;
   readonly nextAt: number;
   readonly createdAt: number;
 }
 
-const COLUMNS = `delivery_id AS "deliveryId", sequence, event_type AS "eventType", subject, status, attempts,
+const COLUMNS = `delivery_id AS "deliveryId", sequence, event_type AS "eventType", subject, status, attempts, tries,
   ${milliseconds('next_at')} AS "nextAt", ${milliseconds('created_at')} AS "createdAt"`;
+
+/** The latest attempts of a delivery are kept, so many, also those before it was sent again. */
+const ATTEMPTS_MAX = 20;
 
 const ofSubscription = (sql: Sql, tenantId: string, subscriptionId: string, alias = ''): string =>
   `${alias}tenant_id = ${sql.bind(tenantId, 'uuid')} AND ${alias}subscription_id = ${sql.bind(subscriptionId, 'uuid')}`;
@@ -46,7 +51,7 @@ interface Span {
   readonly take: number;
 }
 
-/** As the tenant's role: earlier events that a subscription takes. */
+/** As the tenant's role: earlier events that a subscription takes, without tests of it. */
 export function subscribedStatement(
   schema: string,
   row: SubscriptionRow,
@@ -57,7 +62,7 @@ export function subscribedStatement(
   const before = until === null ? '' : ` AND at <= ${sql.bind(until, 'timestamptz')}`;
   return sql.statement(`SELECT ${LOG_COLUMNS} FROM ${schema}._outbox
     WHERE sequence > ${sql.bind(after, 'bigint')} AND sequence <= ${sql.bind(upTo, 'bigint')}
-      AND ${takesSql(sql, row)}${since}${before}
+      AND type <> '${TEST}' AND ${takesSql(sql, row)}${since}${before}
     ORDER BY sequence LIMIT ${take}`);
 }
 
@@ -127,22 +132,30 @@ export function queueStatement(tenantId: string, subscriptionId: string, events:
   const sql = new Sql();
   return sql.statement(`INSERT INTO events.deliveries (tenant_id, subscription_id, delivery_id, sequence, event_type, subject)
     SELECT ${sql.bind(tenantId, 'uuid')}, ${sql.bind(subscriptionId, 'uuid')}, event.* FROM ${addressedSql(sql, events)}
-    ON CONFLICT (tenant_id, subscription_id, sequence) DO UPDATE SET status = 'pending', attempts = '[]', next_at = now()`);
+    ON CONFLICT (tenant_id, subscription_id, sequence) DO UPDATE SET status = 'pending', tries = 0, next_at = now()`);
 }
 
-/** Deliveries whose last attempt failed are tried again. */
-export function retryParkedStatement(
+/** As the tenant's role: the numbers of the first and the last event of a time; null: it has none. */
+export function spanStatement(schema: string, { after, from, until }: Omit<Span, 'upTo' | 'take'>): Statement {
+  const sql = new Sql();
+  const since = from === null ? '' : ` AND at >= ${sql.bind(from, 'timestamptz')}`;
+  const before = until === null ? '' : ` AND at <= ${sql.bind(until, 'timestamptz')}`;
+  return sql.statement(`SELECT min(sequence) AS first, max(sequence) AS last FROM ${schema}._outbox
+    WHERE sequence > ${sql.bind(after, 'bigint')}${since}${before}`);
+}
+
+/** Deliveries whose last attempt failed are tried again now: those that are parked, and those that wait for their next attempt. */
+export function retryFailedStatement(
   tenantId: string,
   subscriptionId: string,
-  { after, from, until }: { readonly after: number; readonly from: string | null; readonly until: string | null },
+  { first, last }: { readonly first: number; readonly last: number | null },
 ): Statement {
   const sql = new Sql();
-  const since = from === null ? '' : ` AND created_at >= ${sql.bind(from, 'timestamptz')}`;
-  const before = until === null ? '' : ` AND created_at <= ${sql.bind(until, 'timestamptz')}`;
+  const upTo = last === null ? '' : ` AND sequence <= ${sql.bind(last, 'bigint')}`;
   return sql.statement(`WITH again AS (
-      UPDATE events.deliveries SET status = 'pending', attempts = '[]', next_at = now()
-      WHERE ${ofSubscription(sql, tenantId, subscriptionId)} AND status = 'parked'
-        AND sequence > ${sql.bind(after, 'bigint')}${since}${before} RETURNING 1)
+      UPDATE events.deliveries SET status = 'pending', tries = 0, next_at = now()
+      WHERE ${ofSubscription(sql, tenantId, subscriptionId)} AND (status = 'parked' OR (status = 'pending' AND tries > 0))
+        AND sequence >= ${sql.bind(first, 'bigint')}${upTo} RETURNING 1)
     SELECT count(*)::int AS count FROM again`);
 }
 
@@ -236,12 +249,14 @@ export function noteRoundStatement(
   return sql.statement(`WITH noted AS (${note}),
     kept AS (
       INSERT INTO events.deliveries AS delivery
-        (tenant_id, subscription_id, delivery_id, sequence, event_type, subject, status, attempts, next_at)
+        (tenant_id, subscription_id, delivery_id, sequence, event_type, subject, status, attempts, tries, next_at)
       SELECT ${sql.bind(tenantId, 'uuid')}, ${sql.bind(subscriptionId, 'uuid')}, delivery_id, sequence, event_type, subject, status,
-        attempts, now() + make_interval(secs => wait_seconds)
+        attempts, jsonb_array_length(attempts), now() + make_interval(secs => wait_seconds)
       FROM ${addressedSql(sql, outcomes, more)} WHERE EXISTS (SELECT FROM noted)
       ON CONFLICT (tenant_id, subscription_id, sequence) DO UPDATE
-        SET status = excluded.status, attempts = delivery.attempts || excluded.attempts, next_at = excluded.next_at)
+        SET status = excluded.status, tries = delivery.tries + excluded.tries, next_at = excluded.next_at,
+          attempts = CASE WHEN jsonb_array_length(delivery.attempts) < ${ATTEMPTS_MAX} THEN delivery.attempts
+            ELSE delivery.attempts - 0 END || excluded.attempts)
     SELECT * FROM noted`);
 }
 

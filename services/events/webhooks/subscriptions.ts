@@ -28,7 +28,8 @@ import {
   deliveriesStatement,
   queueStatement,
   rangeStatement,
-  retryParkedStatement,
+  retryFailedStatement,
+  spanStatement,
   subscribedStatement,
 } from './delivery.sql.ts';
 import { addSecret } from './secrets.ts';
@@ -157,7 +158,10 @@ export const testSubscription: Handler<'events.subscriptions.test', EventsDeps> 
     const delivery = { deliveryId, sequence: null, eventType: type, subject: `subscriptions/${subscriptionId}` };
     return {
       status: 201,
-      body: presentDelivery({ ...delivery, status: 'pending', attempts: [], nextAt: now, createdAt: now }, null),
+      body: presentDelivery(
+        { ...delivery, status: 'pending', attempts: [], tries: 0, nextAt: now, createdAt: now },
+        null,
+      ),
     };
   });
 
@@ -166,21 +170,15 @@ export const replayEvents: Handler<'events.subscriptions.replay', EventsDeps> = 
   const { fromCursor, fromTime = null, toTime = null, onlyFailed = false } = call.body;
   const seal = sealFor(request, deps.sealingKeys, platformTime());
   const position = fromCursor === undefined ? null : openPosition(fromCursor, seal, '/fromCursor');
+  if (fromTime !== null && toTime !== null && Date.parse(toTime) < Date.parse(fromTime))
+    throw new PlatformError('PARAMETER_INVALID', 'toTime is before fromTime.', {
+      errors: [violation('/toTime', 'PARAMETER_INVALID', 'toTime is before fromTime.')],
+    });
   const reply = await change(deps, request, call, async (unit) => {
-    const { tx } = unit;
     const row = await lockedOwn(unit, call.path.subscriptionId, null);
     const { subscriptionId } = row;
-    const count = onlyFailed
-      ? (
-          await tx.one<{ count: number }>(
-            retryParkedStatement(tenantId, subscriptionId, {
-              after: position?.sequence ?? 0,
-              from: fromTime,
-              until: toTime,
-            }),
-          )
-        ).count
-      : await queueAgain(unit, row, { after: position?.sequence ?? 0, from: fromTime, until: toTime });
+    const range = { after: position?.sequence ?? 0, from: fromTime, until: toTime };
+    const count = await (onlyFailed ? retryFailed(unit, row, range) : queueAgain(unit, row, range));
     unit.audit({
       recordId: subscriptionId,
       kind: 'update',
@@ -193,11 +191,29 @@ export const replayEvents: Handler<'events.subscriptions.replay', EventsDeps> = 
   return reply;
 };
 
-async function queueAgain(
-  unit: Unit,
-  row: SubscriptionRow,
-  range: { readonly after: number; readonly from: string | null; readonly until: string | null },
-): Promise<number> {
+interface ReplayRange {
+  readonly after: number;
+  readonly from: string | null;
+  readonly until: string | null;
+}
+
+async function retryFailed(unit: Unit, { subscriptionId }: SubscriptionRow, range: ReplayRange): Promise<number> {
+  const { tx, request } = unit;
+  let span: { readonly first: number | null; readonly last: number | null } = { first: range.after + 1, last: null };
+  if (range.from !== null || range.until !== null) {
+    unit.actAs('tenant');
+    span = await tx.one(spanStatement(unit.schema, range));
+    unit.actAs({ service: 'events' });
+  }
+  const { first, last } = span;
+  if (first === null) return 0;
+  const { count } = await tx.one<{ count: number }>(
+    retryFailedStatement(request.tenantId, subscriptionId, { first, last }),
+  );
+  return count;
+}
+
+async function queueAgain(unit: Unit, row: SubscriptionRow, range: ReplayRange): Promise<number> {
   const { tx, request } = unit;
   unit.actAs('tenant');
   const events = await tx.all<LogEvent>(
@@ -283,7 +299,13 @@ function checkSettings(
   const unknown = eventTypes.flatMap((type, i) =>
     EVENT_TYPE_NAMES.includes(type)
       ? []
-      : [violation(`/eventTypes/${i}`, 'PARAMETER_INVALID', `There is no event of type ${type}.`)],
+      : [
+          violation(
+            `/eventTypes/${i}`,
+            'PARAMETER_INVALID',
+            `There is no event of type ${type}: GET /capabilities lists them in events.types.`,
+          ),
+        ],
   );
   if (unknown.length > 0)
     throw new PlatformError('PARAMETER_INVALID', 'eventTypes names types that there are not.', { errors: unknown });

@@ -46,8 +46,8 @@ export const de: Language = {
       body:
         actor === null ? 'Ein Datensatz wurde mit Ihnen geteilt.' : `${actor} hat einen Datensatz mit Ihnen geteilt.`,
     }),
-    webhookSuspended: () => ({
-      title: 'Webhook ausgesetzt',
+    webhookSuspended: ({ webhook }) => ({
+      title: `Webhook ausgesetzt: ${webhook}`,
       body: 'Es wird nichts gesendet, bis Sie ihn wieder aktivieren. Warum, steht auf seiner Seite.',
     }),
   },

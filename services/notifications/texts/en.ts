@@ -44,8 +44,8 @@ export const en: Language = {
       title: `${object} shared with you`,
       body: actor === null ? 'A record was shared with you.' : `${actor} shared a record with you.`,
     }),
-    webhookSuspended: () => ({
-      title: 'Webhook suspended',
+    webhookSuspended: ({ webhook }) => ({
+      title: `Webhook suspended: ${webhook}`,
       body: 'Nothing is sent until you activate it again. Its page says why.',
     }),
   },

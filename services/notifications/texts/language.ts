@@ -12,6 +12,8 @@ interface TextValues {
   readonly succeeded: string;
   readonly failed: string;
   readonly agent: string;
+  /** Name of the webhook. */
+  readonly webhook: string;
   /** Title of the event. */
   readonly event: string;
   /** Its start. */

@@ -37,6 +37,7 @@ export function textOf({ type, data }: Notice, locale: string | null, actor: str
     succeeded: value('succeeded'),
     failed: value('failed'),
     agent: value('agent'),
+    webhook: value('webhook'),
     event: value('event'),
     when: startIn(language.tag, data),
     repeats: data['repeats'] !== undefined,

@@ -153,10 +153,29 @@ describe('webhooks', function () {
     }
     await until(async () => (await deliveries(sam, subscriptionId)).length > 0);
     assert.deepEqual(new Set(at('/failing', id).map(({ event }) => event.type)), new Set(['data.record.created']));
+    const attempts = async () => (await deliveries(sam, subscriptionId)).at(-1).attempts.length;
+    await sql.query(
+      `UPDATE events.deliveries SET next_at = now() + interval '1 day' WHERE subscription_id = $1 AND tries > 0`,
+      [subscriptionId],
+    );
+    const before = await attempts();
+    const replay = async (body: object) =>
+      (await sam.post(`/events/subscriptions/${subscriptionId}/replay`, body)).body;
+    const fromTime = new Date(Date.now() + 3_600_000).toISOString();
+    const backwards = await sam.post(`/events/subscriptions/${subscriptionId}/replay`, {
+      fromTime,
+      toTime: new Date().toISOString(),
+    });
+    assert.deepEqual([backwards.status, backwards.body.errors[0].pointer], [400, '/toTime'], backwards.text);
+    assert.equal((await replay({ onlyFailed: true, fromTime })).events, 0);
+    // The time is that of the event, also when it was put into the list later.
+    await sql.query(`UPDATE events.deliveries SET created_at = now() + interval '1 day' WHERE subscription_id = $1`, [
+      subscriptionId,
+    ]);
+    assert.equal((await replay({ onlyFailed: true, toTime: fromTime })).events, 1);
+    await until(async () => (await attempts()) > before);
     answers.delete('/failing');
-    await sql.query('UPDATE events.deliveries SET next_at = now() WHERE subscription_id = $1', [subscriptionId]);
-    // Its job looks for what is due.
-    await sam.post(`/events/subscriptions/${subscriptionId}/replay`, { onlyFailed: true });
+    await replay({ onlyFailed: true });
     // The receiver has it before its answer is stored.
     await until(async () => (await deliveries(sam, subscriptionId, '?status=delivered')).length === 9, 15);
     const made = await deliveries(sam, subscriptionId);
@@ -193,6 +212,7 @@ describe('webhooks', function () {
     assert.equal(read.body.reason, 'gone');
     const notices = async () => (await sam.get('/notifications?type=webhookSuspended')).body.records;
     await until(async () => (await notices()).length > 0);
+    assert.equal((await notices())[0].title, 'Webhook suspended: /gone');
     assert.deepEqual((await notices())[0].actions, [
       { label: 'View the subscription', operationId: 'events.subscriptions.get', params: { subscriptionId } },
     ]);
@@ -205,9 +225,24 @@ describe('webhooks', function () {
     assert.equal(replayed.status, 202, replayed.text);
     await until(() => at('/gone', id).length > 1);
     assert.equal(at('/gone', id)[0]!.headers['webhook-id'], at('/gone', id)[1]!.headers['webhook-id']);
+    // What was tried before stays in the list.
+    await until(async () =>
+      (await deliveries(sam, subscriptionId, '?take=200')).some(
+        ({ attempts: [first, ...others] }: { attempts: { status: number }[] }) =>
+          first?.status === 410 && others.some(({ status }) => status === 204),
+      ),
+    );
     const test = await sam.post(`${path}/test`);
     assert.equal(test.status, 201, test.text);
-    await until(() => received.some((one) => one.path === '/gone' && one.event.type === 'events.subscription.tested'));
+    const tests = (): number =>
+      received.filter((one) => one.path === '/gone' && one.event.type === 'events.subscription.tested').length;
+    await until(() => tests() > 0);
+    const arrived = at('/gone', id).length;
+    await sam.post(`${path}/replay`, {});
+    await until(() => at('/gone', id).length > arrived);
+    const { id: next } = await account();
+    await until(() => at('/gone', next).length > 0);
+    assert.equal(tests(), 1, 'tests are not sent again');
   });
 
   it('go to public https addresses of their own user, and nowhere else', async () => {
