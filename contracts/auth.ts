@@ -1,5 +1,7 @@
 /** Public operations and internal actions of auth. */
+
 import { type Static, Type } from 'typebox';
+import type { Severity } from '../lib/notice.ts';
 import { type ActionsOf, defineOperation, nullable, type Scope } from '../lib/operation.ts';
 import type { RateLimitOverrides } from '../lib/schema/snapshot.ts';
 import { USER_PROPERTIES } from './data/me.ts';
@@ -94,8 +96,8 @@ export const WEBHOOKS: AppClient = {
   title: 'Webhooks',
   path: '/events',
   purpose: 'have events sent to other systems',
-  // data:read lists objects, and lets events be sent with values.
-  scopes: ['data:read', 'events:manage', 'notifications:read'],
+  // data:read lists objects, and lets events be sent with values; events:read shows what was sent.
+  scopes: ['data:read', 'events:manage', 'events:read', 'notifications:read'],
 };
 /** Each may read notifications: the header shows how many are unread. */
 export const APP_CLIENTS: readonly AppClient[] = [WORKSPACE, DASHBOARDS, IMPORTS, APPROVALS, WEBHOOKS, NOTIFICATIONS];
@@ -364,7 +366,9 @@ export interface AuthActions extends ActionsOf<typeof AUTH_OPERATIONS> {
       tenantId: string;
       userId: string;
       mailId: string;
-      items: readonly { title: string; body: string }[];
+      items: readonly { title: string; body: string; severity: Severity; from: string | null }[];
+      /** It has what came in this time; null: it has what just came. */
+      digest: 'daily' | 'weekly' | null;
       /** Number of further notifications. */
       more: number;
       /** Token of the link by which the user ends such mails, at most 100 letters, digits and hyphens. */

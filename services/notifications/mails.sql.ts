@@ -26,6 +26,7 @@ export interface MailedItem {
   readonly severity: Severity;
   readonly objectApiName: string | null;
   readonly recordId: string | null;
+  readonly actorId: string | null;
   /** In milliseconds since 1970. */
   readonly createdAt: number;
   readonly title: string;
@@ -52,7 +53,7 @@ export function takeSql({ tenantId, userId }: Recipient, mailId: string): Statem
     FROM due, first WHERE item.tenant_id = ${tenant} AND item.notification_id = due.notification_id
       AND due.mail_id IS NOT DISTINCT FROM first.mail_id
     RETURNING item.notification_id AS "notificationId", item.mail_id AS "mailId", due.mail_id IS NULL AS "isNew", item.severity,
-      item.object_api_name AS "objectApiName", item.record_id AS "recordId", item.title, item.body, item.status,
+      item.object_api_name AS "objectApiName", item.record_id AS "recordId", item.actor_id AS "actorId", item.title, item.body, item.status,
       (extract(epoch FROM item.created_at) * 1000)::float8 AS "createdAt"`);
 }
 

@@ -76,7 +76,9 @@ async function mailDue(deps: NotificationsDeps, recipient: Recipient): Promise<v
   const unread = taken.filter(({ status }) => status === 'unread');
   const hidden = user ? await hiddenOf(deps, recipient, unread) : [];
   const mailed = unread.filter((item) => !hidden.includes(item));
-  const outcome = mails ? await queue(deps, recipient, mailed, unsubscribe) : UNSUBSCRIBED;
+  const outcome = mails
+    ? await queue(deps, recipient, mailed, { unsubscribe, digest: digestOf(user, mailed) })
+    : UNSUBSCRIBED;
   const ids = (items: readonly MailedItem[]): string[] => items.map(({ notificationId }) => notificationId);
   const read = taken.filter((item) => !unread.includes(item));
   await deps.database.shared('notifications', tenantId, async (tx) => {
@@ -133,21 +135,33 @@ async function hiddenOf(
   return items.filter((item) => recordOf(item) !== null && readable(item) === null);
 }
 
+const digestOf = (user: UserIdentity | undefined, items: readonly MailedItem[]): 'daily' | 'weekly' | null => {
+  const { emailDigest = null } = user ?? {};
+  return emailDigest === 'off' || items.every(({ severity }) => severity === 'critical') ? null : emailDigest;
+};
+
 /** Puts a mail with these into the outbox of auth, where it waits for the mail server. */
 async function queue(
-  { queueMail }: NotificationsDeps,
+  deps: NotificationsDeps,
   { tenantId, userId }: Recipient,
   items: readonly MailedItem[],
-  unsubscribe: string,
+  kind: Pick<Parameters<NotificationsDeps['queueMail']>[0], 'unsubscribe' | 'digest'>,
 ): Promise<Outcome> {
   const [first] = items;
   if (!first) return { state: 'suppressed', reason: 'read' };
-  const answer = await queueMail({
+  const shown = items.slice(0, MAIL_ITEMS_MAX);
+  const actors = await readRecipients(
+    deps,
+    tenantId,
+    shown.flatMap(({ actorId }) => actorId ?? []),
+  );
+  const nameOf = (actorId: string | null): string | null => actors.get(actorId ?? '')?.displayName ?? null;
+  const answer = await deps.queueMail({
     tenantId,
     userId,
     mailId: first.mailId,
-    unsubscribe,
-    items: items.slice(0, MAIL_ITEMS_MAX).map(({ title, body }) => ({ title, body })),
+    ...kind,
+    items: shown.map(({ title, body, severity, actorId }) => ({ title, body, severity, from: nameOf(actorId) })),
     more: Math.max(0, items.length - MAIL_ITEMS_MAX),
   });
   return answer === 'queued' ? { state: 'queued', reason: null } : { state: 'suppressed', reason: answer };

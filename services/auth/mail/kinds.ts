@@ -1,4 +1,5 @@
 /** Kinds of mails, and how long each is tried. Source: docs/reference/mail.md. */
+import type { Severity } from '../../../lib/notice.ts';
 import type { Repetition } from '../../../lib/repetition.ts';
 
 const MINUTE = 60;
@@ -72,8 +73,18 @@ export interface MailedEvent {
 }
 
 /** Notifications that are told in one mail, the newest last. */
+interface MailedNotification {
+  readonly title: string;
+  readonly body: string;
+  readonly severity: Severity;
+  /** Name of the user who has caused it; null: there is none, or it had better not be shown. */
+  readonly from: string | null;
+}
+
 export interface MailedNotifications {
-  readonly items: readonly { readonly title: string; readonly body: string }[];
+  readonly items: readonly MailedNotification[];
+  /** It has what came in this time; null: it has what just came. */
+  readonly digest: 'daily' | 'weekly' | null;
   /** How many others there are. */
   readonly more: number;
   /** Token of the link by which the user ends such mails. */

@@ -94,9 +94,11 @@ export class Mail {
   async notify({ tenantId, userId, mailId, ...told }: AuthActions['auth.mails.notify']['params']) {
     const credential = await this.#parts.store.credentials.find(tenantId, userId);
     if (!credential?.active) return 'inactive' as const;
-    const items = told.items.map(({ title, body }) => ({
+    const items = told.items.map(({ title, body, severity, from }) => ({
       title: nameInMail(title, LIMITS.notification_title_max_chars),
       body: nameInMail(body, LIMITS.notification_body_max_chars),
+      severity,
+      from: personName(from ?? undefined),
     }));
     const details = { notificationsId: mailId, notifications: { ...told, items } };
     const mail = { tenantId, userId, kind: 'notification', address: credential.email, details } as const;

@@ -3,6 +3,7 @@
  * that exists from now on. A mail that has become needless meanwhile is none.
  */
 import { createHash, randomBytes } from 'node:crypto';
+import { NOTIFICATIONS } from '../../../contracts/auth.ts';
 import type { UserIdentity } from '../../../contracts/data.ts';
 import { type Repetition, WEEKDAYS } from '../../../lib/repetition.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
@@ -57,9 +58,11 @@ export async function messageFor(parts: MessageParts, mail: TakenMail): Promise<
   const link =
     kind === 'approvalRequested'
       ? `${parts.baseUrl()}/approvals/${details.approvalId}`
-      : linkSeconds === null
-        ? null
-        : await linkFor(parts, mail, credential, linkSeconds);
+      : kind === 'notification'
+        ? `${parts.baseUrl()}${NOTIFICATIONS.path}`
+        : linkSeconds === null
+          ? null
+          : await linkFor(parts, mail, credential, linkSeconds);
   if (linkSeconds !== null && link === null) return null;
   const { notifications = null } = details;
   const unsubscribe = notifications && `${parts.baseUrl()}${UNSUBSCRIBE_ROOT}${notifications.unsubscribe}`;

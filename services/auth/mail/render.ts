@@ -30,7 +30,7 @@ export function render(language: Language, content: MailText, values: MailValues
   return {
     subject: content.subject,
     text: asText({ language, content, greeting, footer, link }),
-    html: asHtml({ language, content, greeting, footer, link }),
+    html: asHtml({ language, content, greeting, footer, link, unsubscribe: values.unsubscribe }),
   };
 }
 
@@ -40,12 +40,14 @@ interface Parts {
   readonly greeting: string;
   readonly footer: string;
   readonly link: string | null;
+  /** An address in the texts that is a link where there are links. */
+  readonly unsubscribe: string | null;
 }
 
 const factsOf = ({ facts = [] }: MailText) =>
   facts.filter((fact): fact is readonly [name: string, value: string] => fact[1] !== null);
 
-function asText({ content, greeting, footer, link }: Parts): string {
+function asText({ content, greeting, footer, link }: Omit<Parts, 'unsubscribe'>): string {
   const facts = factsOf(content)
     .map(([name, value]) => `  ${name}: ${value}`)
     .join('\n');
@@ -54,9 +56,16 @@ function asText({ content, greeting, footer, link }: Parts): string {
   return `${blocks.filter(Boolean).join('\n\n')}\n`;
 }
 
-function asHtml({ language, content, greeting, footer, link }: Parts): string {
+function asHtml({ language, content, greeting, footer, link, unsubscribe }: Parts): string {
+  const linked = (text: string): string =>
+    unsubscribe === null
+      ? escapeHtml(text)
+      : text
+          .split(unsubscribe)
+          .map(escapeHtml)
+          .join(`<a href="${escapeHtml(unsubscribe)}" style="color:#0b5c8a">${escapeHtml(unsubscribe)}</a>`);
   const paragraph = (text: string, style = INK): string =>
-    `<p class="${style === INK ? 'ink' : 'soft'}" style="margin:0 0 16px;${style}">${escapeHtml(text)}</p>`;
+    `<p class="${style === INK ? 'ink' : 'soft'}" style="margin:0 0 16px;${style}">${linked(text)}</p>`;
   const facts = factsOf(content)
     .map(
       ([name, value]) =>

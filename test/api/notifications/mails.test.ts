@@ -78,6 +78,8 @@ describe('mails about notifications', function () {
     const [mail] = await mailsTo('sam');
     for (const title of titles) assert.ok(mail!.text?.includes(title), mail!.text);
     assert.ok(String(mail!.html).includes('First &lt;b&gt;'));
+    for (const path of ['/notifications', '/account/mails/[\\w-]+'])
+      assert.match(String(mail!.html), new RegExp(`<a href="${deals.platform.baseUrl}${path}"`));
     assert.equal((await mailsTo('sam')).length, 1);
     await until(async () => (await emailOf(sam, 'Second'))['state'] === 'sent');
     const list = mail!.headers.get('list');
@@ -138,6 +140,7 @@ describe('mails about notifications', function () {
     await until(async () => (await mailsTo('sue')).length > 0, 40);
     const [mail] = await mailsTo('sue');
     assert.equal(mail!.subject, 'Now');
+    assert.match(String(mail!.text), /From: Ada Lindqvist\n\s+Severity: Critical/);
     assert.equal((await emailOf(sue, 'Tomorrow'))['state'], 'queued');
     refused(await sue.patch(at, { records: [{ type: 'Told', channels: { push: true } }] }), 400, 'PARAMETER_INVALID');
     refused(await sue.patch(at, { quietHours: { from: '25:00', to: '07:00' } }), 400, 'PARAMETER_INVALID');
@@ -245,7 +248,7 @@ describe('mails about notifications', function () {
     await mailNow(deals.ids.mia, 8);
     await until(async () => (await mailsTo('mia')).length > before + 1, 40);
     const mail = (await mailsTo('mia'))[before + 1]!;
-    assert.equal(mail.subject, '2 new notifications');
+    assert.equal(mail.subject, 'Weekly digest: 2 new notifications');
     for (const title of ['Kept', 'Plain']) assert.ok(mail.text?.includes(title), mail.text);
     assert.doesNotMatch(String(mail.text), /Seen|Urgent|shared/);
     assert.ok(mail.headers.get('list'), 'it can be ended by its link');

@@ -14,6 +14,9 @@ function everyIn({ unit, interval, weekdays, place, monthDay }: Every): string {
   return weekdays === '' ? period : `${period} am ${weekdays}`;
 }
 
+const DIGESTS = { daily: 'Tägliche Zusammenfassung', weekly: 'Wöchentliche Zusammenfassung' };
+const SEVERITIES = { info: null, warning: 'Warnung', critical: 'Kritisch' };
+
 export const de: Language = {
   tag: 'de',
   greeting: (name) => (name === null ? 'Guten Tag,' : `Guten Tag ${name},`),
@@ -134,20 +137,30 @@ export const de: Language = {
       ],
     }),
     notification: ({ tenant, notifications, unsubscribe }) => {
-      const { items = [], more = 0 } = notifications ?? {};
+      const { items = [], more = 0, digest = null } = notifications ?? {};
       const [first] = items;
       const count = items.length + more;
       const title = count === 1 && first ? first.title : `${count} neue Benachrichtigungen`;
       return {
-        subject: title,
+        subject: digest === null ? title : `${DIGESTS[digest]}: ${title}`,
         title,
         before:
           count === 1 && first
             ? [first.body]
             : [
                 `Bei ${tenant} gibt es Neues für Sie.`,
-                ...items.map((item) => [item.title, item.body].filter(Boolean).join(': ')),
+                ...items.map(({ severity, title, body }) =>
+                  [SEVERITIES[severity], title, body].filter(Boolean).join(': '),
+                ),
               ],
+        facts:
+          count === 1 && first
+            ? [
+                ['Von', first.from],
+                ['Dringlichkeit', SEVERITIES[first.severity]],
+              ]
+            : [],
+        button: 'Ihre Benachrichtigungen',
         after: [
           ...(more > 0 ? [`Und ${more} weitere.`] : []),
           `Öffnen Sie diese Adresse, um keine weiteren dieser E-Mails zu erhalten: ${unsubscribe}`,

@@ -12,6 +12,9 @@ function everyIn({ unit, interval, weekdays, place, monthDay }: Every): string {
   return weekdays === '' ? period : `${period} on ${weekdays}`;
 }
 
+const DIGESTS = { daily: 'Daily digest', weekly: 'Weekly digest' };
+const SEVERITIES = { info: null, warning: 'Warning', critical: 'Critical' };
+
 export const en: Language = {
   tag: 'en',
   greeting: (name) => (name === null ? 'Hello,' : `Hello ${name},`),
@@ -128,20 +131,30 @@ export const en: Language = {
       after: ['The page asks you to sign in, and shows what would change. Without a decision nothing is done.'],
     }),
     notification: ({ tenant, notifications, unsubscribe }) => {
-      const { items = [], more = 0 } = notifications ?? {};
+      const { items = [], more = 0, digest = null } = notifications ?? {};
       const [first] = items;
       const count = items.length + more;
       const title = count === 1 && first ? first.title : `${count} new notifications`;
       return {
-        subject: title,
+        subject: digest === null ? title : `${DIGESTS[digest]}: ${title}`,
         title,
         before:
           count === 1 && first
             ? [first.body]
             : [
                 `There is news for you at ${tenant}.`,
-                ...items.map((item) => [item.title, item.body].filter(Boolean).join(': ')),
+                ...items.map(({ severity, title, body }) =>
+                  [SEVERITIES[severity], title, body].filter(Boolean).join(': '),
+                ),
               ],
+        facts:
+          count === 1 && first
+            ? [
+                ['From', first.from],
+                ['Severity', SEVERITIES[first.severity]],
+              ]
+            : [],
+        button: 'Your notifications',
         after: [
           ...(more > 0 ? [`And ${more} more.`] : []),
           `To get no more of these mails, open this address: ${unsubscribe}`,

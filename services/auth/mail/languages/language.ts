@@ -21,7 +21,7 @@ export interface MailValues {
   readonly network: string | null;
   /** The request of an agent; names are null where they had better not be shown. */
   readonly request: MailValuesOfRequest | null;
-  readonly notifications: Pick<MailedNotifications, 'items' | 'more'> | null;
+  readonly notifications: Pick<MailedNotifications, 'items' | 'more' | 'digest'> | null;
   /** Address that ends such mails. */
   readonly unsubscribe: string | null;
   readonly event: MailValuesOfEvent | null;
