@@ -379,6 +379,9 @@ export const NOT_TRIED: Readonly<Record<string, string>> = {
     'Serves files until it is stopped; test/browser/application.test.ts serves them.',
   'README.md#where-to-go-on':
     'The commands of docs/reference/operations-cluster.md#docker-compose: test/unit/ops/containers.test.ts holds them alike.',
+  'docs/reference/client.md#types-of-events':
+    'Fetches from a host of the reader and takes TypeScript 5; was tried by hand.',
+  'docs/reference/client.md#types-of-events 2': 'Imports what the program before has written.',
   'docs/reference/duplicates.md#cost': 'A plan that was measured, with its figures.',
   'docs/reference/operations-cluster.md#kubernetes':
     'Takes Docker and a registry; test/unit/ops/kubernetes.test.ts holds its image to that of the manifests.',
