@@ -21,3 +21,20 @@ export function assertPrompt<T>(about: string, work: () => T, mostMs = STALL_MS)
   assert.ok(took < mostMs, `${about} took ${took.toFixed(0)} ms of processor time, and ${mostMs} are the most.`);
   return result;
 }
+
+/** The longest processor time between two turns of the event loop that others had meanwhile. */
+export async function longestTurnDuring(work: Promise<unknown>): Promise<number> {
+  let [longestMs, isOver] = [0, false];
+  let before = process.threadCpuUsage();
+  const turn = (): void => {
+    const { user, system } = process.threadCpuUsage(before);
+    before = process.threadCpuUsage();
+    longestMs = Math.max(longestMs, (user + system) / 1_000);
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await work;
+  isOver = true;
+  turn();
+  return longestMs;
+}

@@ -6,12 +6,8 @@ import { isDate } from '../../../lib/values/calendar.ts';
 import { mailAddress } from '../../../lib/values/mail-address.ts';
 import { isTimezone } from '../../../lib/values/time.ts';
 import { type Anchor, type Recurrence, readRecurrence } from '../recurrence/rule.ts';
-import { DAY_MS, exists, localOf, wallOf } from '../recurrence/times.ts';
+import { DAY_MS, exists, IN_YEARS, isInYears, localOf, wallOf } from '../recurrence/times.ts';
 import { type Attendee, type Content, durationOf, keyOf, type Times } from './event.ts';
-
-/** Moments of other centuries have no time zones that anybody maintains. */
-const FIRST_YEAR = 1970;
-const LAST_YEAR = 2199;
 
 export class Problems {
   readonly #found: Violation[] = [];
@@ -63,8 +59,7 @@ function readMoment({ date, dateTime, timezone }: Moment, pointer: string, probl
   if (date !== undefined) {
     if (dateTime !== undefined || timezone !== undefined)
       problems.add(pointer, '`date` stands alone, without `dateTime` and `timezone`.');
-    else if (!isDate(date) || !inYears(date))
-      problems.add(`${pointer}/date`, `Not a day from ${FIRST_YEAR} to ${LAST_YEAR}.`);
+    else if (!isDate(date) || !isInYears(date)) problems.add(`${pointer}/date`, `Not a day ${IN_YEARS}.`);
     else return { local: `${date}T00:00:00`, timezone: null };
     return null;
   }
@@ -73,9 +68,9 @@ function readMoment({ date, dateTime, timezone }: Moment, pointer: string, probl
     return null;
   }
   const local = dateTime.length === 16 ? `${dateTime}:00` : dateTime;
-  const isTime = isDate(local.slice(0, 10)) && inYears(local) && /T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d$/.test(local);
+  const isTime = isDate(local.slice(0, 10)) && isInYears(local) && /T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d$/.test(local);
   const isZone = isTimezone(timezone);
-  if (!isTime) problems.add(`${pointer}/dateTime`, `Not a time of a day from ${FIRST_YEAR} to ${LAST_YEAR}.`);
+  if (!isTime) problems.add(`${pointer}/dateTime`, `Not a time of a day ${IN_YEARS}.`);
   if (!isZone) problems.add(`${pointer}/timezone`, 'Not an IANA time zone such as Europe/Berlin.');
   if (!isTime || !isZone) return null;
   if (!exists(wallOf(local), timezone)) {
@@ -85,14 +80,13 @@ function readMoment({ date, dateTime, timezone }: Moment, pointer: string, probl
   return { local: localOf(wallOf(local)), timezone };
 }
 
-const inYears = (text: string): boolean => {
-  const year = Number(text.slice(0, 4));
-  return year >= FIRST_YEAR && year <= LAST_YEAR;
-};
-
 /** The recurrence that the lines say for an event with this start; null when they are wrong. */
-export function readLines(lines: readonly string[], times: Times, problems: Problems): Recurrence | null {
-  const read = readRecurrence(lines, anchorOf(times));
+export async function readLines(
+  lines: readonly string[],
+  times: Times,
+  problems: Problems,
+): Promise<Recurrence | null> {
+  const read = await readRecurrence(lines, anchorOf(times));
   if ('value' in read) return read.value;
   for (const { line, message } of read.problems)
     problems.add(line === null ? '/recurrence' : `/recurrence/${line}`, message, 'RECURRENCE_INVALID');

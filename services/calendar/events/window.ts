@@ -25,17 +25,23 @@ function offsetIn(text: string): number {
   return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000;
 }
 
-/** Instances of the events within the window. Throws TOO_MANY_ITEMS when there are more than `max`. */
+/**
+ * Instances of the events within the window. Throws TOO_MANY_ITEMS when there are more than `max`, each counted for every
+ * calendar that it is looked for in.
+ */
 export async function expand(
   events: readonly ExpandedRow[],
   window: Window,
   max: number,
 ): Promise<{ event: ExpandedRow; instance: Instance }[]> {
   const found: { event: ExpandedRow; instance: Instance }[] = [];
+  let count = 0;
   for await (const event of inTurns(events)) {
     await meetZones(event.overrides);
-    for (const instance of instancesOf(event, event.overrides, window)) found.push({ event, instance });
-    if (found.length > max) throw tooManyInstances(max);
+    const instances = instancesOf(event, event.overrides, window);
+    for (const instance of instances) found.push({ event, instance });
+    count += instances.length * event.inCalendars.length;
+    if (count > max) throw tooManyInstances(max);
   }
   return found;
 }

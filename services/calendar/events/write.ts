@@ -12,7 +12,7 @@ import { mutate } from '../../../mixins/mutation/mutate.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import { etagOf, requireVersion } from '../../../mixins/mutation/version.ts';
 import type { CalendarDeps } from '../deps.ts';
-import { bounded, moved, type Recurrence, remaining, timesOf, truncated } from '../recurrence/rule.ts';
+import { bounded, countBefore, moved, type Recurrence, remaining, truncated } from '../recurrence/rule.ts';
 import { localOf, wallOf } from '../recurrence/times.ts';
 import { eventNotFound, nameIn, peopleOf, requireRecord, type SeenEvent, takesPart, visibleEvent } from './access.ts';
 import {
@@ -64,7 +64,7 @@ export const createEvent: Handler<'calendar.events.create', CalendarDeps> = asyn
   const { body } = call;
   const problems = new Problems();
   const times = readTimes(body, problems);
-  const recurrence = body.recurrence && times ? readLines(body.recurrence, times, problems) : null;
+  const recurrence = body.recurrence && times ? await readLines(body.recurrence, times, problems) : null;
   const attendees = readAttendees(body.attendees ?? [], userId, [], problems);
   await checkPeople(deps, request, body, problems);
   problems.throwIfAny();
@@ -333,7 +333,7 @@ async function changeAll(unit: Unit, { event, original }: Target, changed: Chang
   const times =
     given && original !== null ? timesAt(given, wallOf(event.startLocal) + shiftOf(original, given)) : given;
   const overrides = await allOverrides(unit, event);
-  const next = changedEvent(event, { ...changed, times });
+  const next = await changedEvent(event, { ...changed, times });
   const shift = wallOf(next.startLocal) - wallOf(event.startLocal);
   const sameKind = (next.startTimezone === null) === (event.startTimezone === null);
   const isSame = shift === 0 && body.recurrence === undefined;
@@ -366,10 +366,10 @@ async function keptOverrides(event: EventRow, overrides: readonly Override[], sh
 }
 
 /** The event with the change. Answers are asked for anew when it is moved. */
-function changedEvent(event: EventRow, { body, times }: Pick<Changed, 'body' | 'times'>): EventRow {
+async function changedEvent(event: EventRow, { body, times }: Pick<Changed, 'body' | 'times'>): Promise<EventRow> {
   const problems = new Problems();
   const at = times ?? event;
-  const recurrence = recurrenceOf(event, at, body, problems);
+  const recurrence = await recurrenceOf(event, at, body, problems);
   const attendees = body.attendees
     ? readAttendees(body.attendees, event.calendarId, event.attendees, problems)
     : event.attendees;
@@ -392,7 +392,12 @@ const movesSeries = (event: EventRow, { body, times }: Pick<Changed, 'body' | 't
   body.recurrence !== undefined || (times !== null && !isSameTime(times, event));
 
 /** The recurrence after a change: as it is given, or as it was, moved with the start. */
-function recurrenceOf(event: EventRow, at: Times, body: EventChange, problems: Problems): Recurrence | null {
+async function recurrenceOf(
+  event: EventRow,
+  at: Times,
+  body: EventChange,
+  problems: Problems,
+): Promise<Recurrence | null> {
   if (body.recurrence !== undefined) return body.recurrence && readLines(body.recurrence, at, problems);
   if (!event.recurrence) return null;
   const by = wallOf(at.startLocal) - wallOf(event.startLocal);
@@ -401,8 +406,8 @@ function recurrenceOf(event: EventRow, at: Times, body: EventChange, problems: P
 }
 
 /** The recurrence with a new start, of which its rule must be true. */
-function boundedAgain(recurrence: Recurrence, at: Times, problems: Problems): Recurrence {
-  const read = bounded(recurrence, anchorOf(at));
+async function boundedAgain(recurrence: Recurrence, at: Times, problems: Problems): Promise<Recurrence> {
+  const read = await bounded(recurrence, anchorOf(at));
   if ('problem' in read) {
     problems.add(
       '/recurrence',
@@ -421,11 +426,11 @@ async function changeFollowing(unit: Unit, event: EventRow, original: string, ch
   const overrides = await allOverrides(unit, event);
   const begun: EventRow = { ...event, ...timesAt(event, wall), eventId: uuidv7(), version: 0 };
   const problems = new Problems();
-  const rest = restOf(event, wall);
-  const recurrence = rest && !changed.body.recurrence ? boundedAgain(rest, begun, problems) : rest;
+  const rest = await restOf(event, wall);
+  const recurrence = rest && !changed.body.recurrence ? await boundedAgain(rest, begun, problems) : rest;
   problems.throwIfAny();
   const following = { ...begun, recurrence };
-  const next = changedEvent(following, changed);
+  const next = await changedEvent(following, changed);
   const kept = await keptOverrides(
     next,
     overrides.filter((one) => one.originalStart >= original),
@@ -444,10 +449,9 @@ async function changeFollowing(unit: Unit, event: EventRow, original: string, ch
 }
 
 /** The recurrence from an instance on. */
-function restOf({ startLocal, recurrence }: EventRow, wall: number): Recurrence | null {
+async function restOf({ startLocal, recurrence }: EventRow, wall: number): Promise<Recurrence | null> {
   if (!recurrence) return null;
-  const byRule = { ...recurrence, added: [], left: [] };
-  const before = recurrence.count === null ? 0 : timesOf(wallOf(startLocal), byRule, wallOf(startLocal), wall).length;
+  const before = recurrence.count === null ? 0 : await countBefore(recurrence, wallOf(startLocal), wall);
   return remaining(recurrence, wall, before);
 }
 
@@ -484,7 +488,7 @@ export const deleteEvent: Handler<'calendar.events.delete', CalendarDeps> = asyn
     else if (scope === 'following') {
       const ended = await endBefore(unit, event, wallOf(original), await allOverrides(unit, event));
       await invitations.changed(event, ended.event, ended.overrides, true);
-      const rest = { ...event, ...timesAt(event, wallOf(original)), recurrence: restOf(event, wallOf(original)) };
+      const rest = { ...event, ...timesAt(event, wallOf(original)), recurrence: await restOf(event, wallOf(original)) };
       invitations.users.removed(rest, [], null);
     } else await leaveOut(unit, event, original, invitations);
     note(unit, original === null || scope === 'series' ? 'deleted' : 'updated', [event], {

@@ -28,3 +28,14 @@ export function wallAt(instant: number, timezone: string): number {
 
 /** False: the clock skips this time on that day. */
 export const exists = (wall: number, timezone: string): boolean => wallAt(instantOf(wall, timezone), timezone) === wall;
+
+/** Moments of other centuries have no time zones that anybody maintains. */
+const FIRST_YEAR = 1970;
+const LAST_YEAR = 2199;
+export const IN_YEARS = `from ${FIRST_YEAR} to ${LAST_YEAR}`;
+
+/** Of a text that begins with a year. */
+export const isInYears = (text: string): boolean => {
+  const year = Number(text.slice(0, 4));
+  return year >= FIRST_YEAR && year <= LAST_YEAR;
+};

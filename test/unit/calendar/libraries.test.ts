@@ -9,7 +9,7 @@ const RUNS = Number(process.env['RECURRENCE_RUNS'] ?? 40);
 const DAYS = ['MO', 'TU', 'WE', 'TH', 'FR', 'SA', 'SU'];
 
 describe('recurrence of random rules', () => {
-  it('is that of another library', () => {
+  it('is that of another library', async () => {
     const seed = Number(process.env['RECURRENCE_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
     const below = randomNumbers(seed);
     const some = <T>(values: readonly T[], most: number): string =>
@@ -35,7 +35,7 @@ describe('recurrence of random rules', () => {
       const anchored = rrule.rrulestr(`DTSTART:${first.toISOString().replaceAll(/[-:]|\.000/g, '')}\nRRULE:${rule}`);
       const [from, to] = ['2025-01-01T00:00:00', '2026-12-31T00:00:00'].map(wallOf) as [number, number];
       const expected = anchored.between(new Date(from), new Date(to - 1), true).map((time) => time.getTime());
-      const read = readRecurrence([`RRULE:${rule}`], { wall: start, timezone: 'UTC' });
+      const read = await readRecurrence([`RRULE:${rule}`], { wall: start, timezone: 'UTC' });
       if (!('value' in read)) continue;
       const found = timesOf(start, read.value, from, to).filter((wall) => wall >= start);
       assert.deepEqual(found, expected, `seed ${seed}: ${first.toISOString()} ${rule}`);

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { readRecurrence, timesOf, writeRecurrence } from '../../../services/calendar/recurrence/rule.ts';
 import { exists, instantOf, localOf, wallAt, wallOf } from '../../../services/calendar/recurrence/times.ts';
-import { assertPrompt } from '../../support/processor.ts';
+import { longestTurnDuring } from '../../support/processor.ts';
 
 const zone = 'America/New_York';
 
-function times(start: string, lines: string | string[], until = '2000-12-31', from = start): string[] {
+async function times(start: string, lines: string | string[], until = '2000-12-31', from = start): Promise<string[]> {
   const wall = wallOf(`${start}T09:00:00`);
-  const read = readRecurrence([lines].flat(), { wall, timezone: zone });
+  const read = await readRecurrence([lines].flat(), { wall, timezone: zone });
   assert.ok('value' in read, JSON.stringify(read));
   return timesOf(wall, read.value, wallOf(`${from}T00:00:00`), wallOf(`${until}T00:00:00`)).map((one) =>
     localOf(one).slice(0, 10),
@@ -124,28 +124,28 @@ describe('recurrence', () => {
     ],
   ];
   for (const [start, lines, expected, until] of EXAMPLES)
-    it(`follows RFC 5545: ${lines}`, () => assert.deepEqual(times(start, lines, until), days(expected)));
+    it(`follows RFC 5545: ${lines}`, async () => assert.deepEqual(await times(start, lines, until), days(expected)));
 
-  it('ends by UNTIL in UTC, with the time itself', () => {
-    const found = times('1997-09-02', 'RRULE:FREQ=DAILY;UNTIL=19971224T000000Z');
+  it('ends by UNTIL in UTC, with the time itself', async () => {
+    const found = await times('1997-09-02', 'RRULE:FREQ=DAILY;UNTIL=19971224T000000Z');
     assert.deepEqual([found.length, found.at(-1)], [113, '1997-12-23']);
-    assert.equal(times('1997-09-02', 'RRULE:FREQ=DAILY;UNTIL=19970904T130000Z').at(-1), '1997-09-04');
-    assert.equal(times('1997-09-02', 'RRULE:FREQ=DAILY;UNTIL=19970904').at(-1), '1997-09-04');
+    assert.equal((await times('1997-09-02', 'RRULE:FREQ=DAILY;UNTIL=19970904T130000Z')).at(-1), '1997-09-04');
+    assert.equal((await times('1997-09-02', 'RRULE:FREQ=DAILY;UNTIL=19970904')).at(-1), '1997-09-04');
   });
 
-  it('is written as it was read', () => {
+  it('is written as it was read', async () => {
     const lines = [
       'RRULE:FREQ=DAILY;UNTIL=19971224T000000Z',
       `RDATE;TZID=${zone}:19980101T120000`,
       `EXDATE;TZID=${zone}:19970903T090000`,
     ];
     const anchor = { wall: wallOf('1997-09-02T09:00:00'), timezone: zone };
-    const read = readRecurrence(lines, anchor);
+    const read = await readRecurrence(lines, anchor);
     assert.ok('value' in read);
     assert.deepEqual(writeRecurrence(read.value, anchor), lines);
   });
 
-  it('looks at no more than the window, also of rules that are hardly ever true', () => {
+  it('looks at no more than the window, also of rules that are hardly ever true', async () => {
     const began = process.cpuUsage();
     for (const [start, rule] of [
       ['1970-01-01', 'FREQ=DAILY'],
@@ -155,27 +155,53 @@ describe('recurrence', () => {
       ['1970-01-01', `FREQ=YEARLY;BYYEARDAY=${Array.from({ length: 50 }, (_, i) => i + 1)}`],
       ['1970-02-13', 'FREQ=MONTHLY;INTERVAL=7;BYMONTHDAY=13;BYDAY=FR'],
     ] as const)
-      assert.ok(times(start, `RRULE:${rule}`, '2099-12-31', '2099-01-01').length <= 366);
+      assert.ok((await times(start, `RRULE:${rule}`, '2099-12-31', '2099-01-01')).length <= 366);
     assert.ok(process.cpuUsage(began).user < 3_000_000, 'the rules took more than 3 s of processor time together');
   });
 
-  it('reads lines in bounded time, however many there are and whatever they say', () => {
+  it('reads lines in bounded turns, however many there are and whatever they say', async () => {
     const values = (count: number) => Array.from({ length: count }, (_, i) => i + 1).join();
     const picked = `RRULE:FREQ=YEARLY;BYYEARDAY=${values(49)};BYSETPOS=1`;
     const day = (i: number) => localOf(wallOf('2000-01-01T09:00:00') + i * 86_400_000).replaceAll(/[-:]/g, '');
     const dates = `RDATE;TZID=Europe/Berlin:${Array.from({ length: 580 }, (_, i) => day(i))}`;
-    const problemsOf = (line: string, count: number): number => {
+    const problemsOf = async (line: string, count = 1, start = '1970-01-01'): Promise<number> => {
       const lines = Array.from({ length: count }, () => line);
-      const read = assertPrompt(`${count} times ${line.slice(0, 60)}`, () =>
-        readRecurrence(lines, { wall: wallOf('1970-01-01T09:00:00'), timezone: zone }),
-      );
+      const reading = readRecurrence(lines, { wall: wallOf(`${start}T09:00:00`), timezone: zone });
+      const longestMs = await longestTurnDuring(reading);
+      assert.ok(longestMs < 100, `${count} times ${line.slice(0, 60)}: ${longestMs} ms`);
+      const read = await reading;
       return 'problems' in read ? read.problems.length : 0;
     };
-    assert.equal(problemsOf(`${picked};COUNT=100`, 1), 0);
-    assert.equal(problemsOf(`${picked};COUNT=1000`, 1), 1);
-    assert.equal(problemsOf(`${picked};COUNT=100`, 20), 19);
-    assert.equal(problemsOf('RRULE:FREQ=DAILY;COUNT=1000', 1), 0);
-    assert.ok(problemsOf(dates, 20) > 0);
+    assert.equal(await problemsOf(`${picked};COUNT=100`), 0);
+    assert.equal(await problemsOf(`${picked};COUNT=1000`), 1);
+    assert.equal(await problemsOf(`${picked};COUNT=100`, 20), 19);
+    assert.ok((await problemsOf(dates, 20)) > 0);
+    for (const frequency of ['DAILY', 'WEEKLY', 'MONTHLY', 'YEARLY', 'YEARLY;BYDAY=MO,TU,WE,TH,FR,SA,SU'])
+      assert.equal(await problemsOf(`RRULE:FREQ=${frequency};COUNT=1000`), 0, frequency);
+    for (const rule of ['DAILY;BYMONTHDAY=7;BYDAY=MO', 'WEEKLY;BYMONTH=12'])
+      assert.equal(await problemsOf(`RRULE:FREQ=${rule};COUNT=1000`, 1, '2026-12-07'), 1, rule);
+  });
+
+  it('takes an UNTIL that is far as one that is as far as times go, and no other times that are', async () => {
+    const anchor = { wall: wallOf('2026-12-07T09:00:00'), timezone: zone };
+    for (const until of ['99991231', '99991231T000000Z', '99991231T235959']) {
+      const read = await readRecurrence([`RRULE:FREQ=DAILY;UNTIL=${until}`], anchor);
+      assert.ok('value' in read, JSON.stringify(read));
+      assert.match(writeRecurrence(read.value, anchor)[0] ?? '', /^RRULE:FREQ=DAILY;UNTIL=9000\d{4}T\d{6}Z$/);
+    }
+    for (const line of [
+      'RDATE:99991231T090000',
+      'EXDATE:99991231T090000',
+      'RRULE:FREQ=YEARLY;INTERVAL=1000;COUNT=9',
+      'RRULE:FREQ=DAILY;UNTIL=00010101',
+    ])
+      assert.ok('problems' in (await readRecurrence([line], anchor)), line);
+    const read = await readRecurrence(['RRULE:FREQ=DAILY'], anchor);
+    assert.ok('value' in read);
+    assert.deepEqual(
+      timesOf(anchor.wall, read.value, wallOf('9998-12-31T00:00:00'), wallOf('9999-12-31T00:00:00')),
+      [],
+    );
   });
 
   it('turns local times into moments as explicit times of RFC 5545', () => {

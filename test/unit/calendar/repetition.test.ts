@@ -10,8 +10,8 @@ import { wallOf } from '../../../services/calendar/recurrence/times.ts';
 /** A Monday, the second of its month. */
 const START = wallOf('2026-12-14T09:00:00');
 
-function read(lines: string | readonly string[], differ = false) {
-  const found = readRecurrence([lines].flat(), { wall: START, timezone: 'Europe/Berlin' });
+async function read(lines: string | readonly string[], differ = false) {
+  const found = await readRecurrence([lines].flat(), { wall: START, timezone: 'Europe/Berlin' });
   assert.ok('value' in found, JSON.stringify(found));
   return repetitionOf(START, found.value, differ);
 }
@@ -19,7 +19,7 @@ function read(lines: string | readonly string[], differ = false) {
 describe('the words of a recurrence', () => {
   const plain = { interval: 1, weekdays: [], place: null, monthDay: null };
 
-  it('are of the rules that people speak of', () => {
+  it('are of the rules that people speak of', async () => {
     const patterns: [rule: string, pattern: object][] = [
       ['FREQ=DAILY;INTERVAL=3', { ...plain, unit: 'day', interval: 3 }],
       ['FREQ=DAILY;BYDAY=TU,MO', { ...plain, unit: 'week', weekdays: ['MO', 'TU'] }],
@@ -33,10 +33,10 @@ describe('the words of a recurrence', () => {
       ['FREQ=YEARLY;BYMONTH=12', { ...plain, unit: 'year' }],
       ['FREQ=YEARLY;BYMONTHDAY=14;BYMONTH=12', { ...plain, unit: 'year' }],
     ];
-    for (const [rule, pattern] of patterns) assert.deepEqual(read(`RRULE:${rule}`).pattern, pattern, rule);
+    for (const [rule, pattern] of patterns) assert.deepEqual((await read(`RRULE:${rule}`)).pattern, pattern, rule);
   });
 
-  it('are none of others', () => {
+  it('are none of others', async () => {
     for (const rule of [
       'FREQ=DAILY;INTERVAL=2;BYDAY=MO,WE',
       'FREQ=DAILY;BYMONTH=12',
@@ -47,8 +47,8 @@ describe('the words of a recurrence', () => {
       'FREQ=YEARLY;BYMONTHDAY=14',
       'FREQ=YEARLY;BYDAY=2MO;BYMONTH=12',
     ])
-      assert.equal(read(`RRULE:${rule}`).pattern, null, rule);
-    assert.deepEqual(read('RDATE:20261216T090000'), {
+      assert.equal((await read(`RRULE:${rule}`)).pattern, null, rule);
+    assert.deepEqual(await read('RDATE:20261216T090000'), {
       pattern: null,
       count: null,
       until: '2026-12-16',
@@ -56,13 +56,16 @@ describe('the words of a recurrence', () => {
     });
   });
 
-  it('have the day of the last time, and say that there are exceptions', () => {
-    const until = (lines: string | readonly string[]) => read(lines).until;
-    assert.equal(until('RRULE:FREQ=WEEKLY;UNTIL=20270103'), '2026-12-28');
-    assert.equal(until('RRULE:FREQ=WEEKLY;INTERVAL=4;UNTIL=20270204'), '2027-01-11');
-    assert.equal(until(['RRULE:FREQ=WEEKLY;UNTIL=20270103', 'EXDATE:20261228T090000']), '2026-12-28');
-    assert.deepEqual([read('RRULE:FREQ=WEEKLY').exceptions, read('RRULE:FREQ=WEEKLY', true).exceptions], [false, true]);
-    assert.deepEqual(read(['RRULE:FREQ=DAILY;COUNT=5', 'EXDATE:20261215T090000']), {
+  it('have the day of the last time, and say that there are exceptions', async () => {
+    const until = async (lines: string | readonly string[]) => (await read(lines)).until;
+    assert.equal(await until('RRULE:FREQ=WEEKLY;UNTIL=20270103'), '2026-12-28');
+    assert.equal(await until('RRULE:FREQ=WEEKLY;INTERVAL=4;UNTIL=20270204'), '2027-01-11');
+    assert.equal(await until(['RRULE:FREQ=WEEKLY;UNTIL=20270103', 'EXDATE:20261228T090000']), '2026-12-28');
+    assert.deepEqual(
+      [(await read('RRULE:FREQ=WEEKLY')).exceptions, (await read('RRULE:FREQ=WEEKLY', true)).exceptions],
+      [false, true],
+    );
+    assert.deepEqual(await read(['RRULE:FREQ=DAILY;COUNT=5', 'EXDATE:20261215T090000']), {
       pattern: { ...plain, unit: 'day' },
       count: 5,
       until: null,
