@@ -2,6 +2,7 @@
  * Makes notifications of what was asked for in the outboxes of tenants. A row goes in the transaction in which its
  * notifications come: nothing is lost and nothing comes twice, whenever a process dies.
  */
+import { LIMITS } from '../../lib/limits.ts';
 import type { Notice } from '../../lib/notice.ts';
 import { requestId } from '../../lib/values/ids.ts';
 import { sqlState, type Tx } from '../../mixins/database/database.ts';
@@ -14,6 +15,7 @@ import type { Unit } from '../../mixins/mutation/unit.ts';
 import { NOTICE_REQUESTED } from '../../mixins/notices.ts';
 import { createItems, readRecipients, readTexts, type Texts, type Users } from './create.ts';
 import type { NotificationsDeps } from './deps.ts';
+import { countSentSql } from './items.sql.ts';
 
 const BATCH = 100;
 
@@ -44,9 +46,20 @@ async function make(tx: Tx, tenantId: string, notices: readonly Prepared[], user
   const { schema } = tx;
   const events: Event[] = [];
   tx.actAs(serviceRole('notifications', tenantId));
-  for (const notice of notices) await createItems(tx, tenantId, notice, users, (event) => events.push(event));
+  for (const prepared of notices)
+    if (await isWithinLimit(tx, tenantId, prepared.notice))
+      await createItems(tx, tenantId, prepared, users, (event) => events.push(event));
   tx.actAs(tenantRole(tenantId));
   for (const event of events) await tx.query(eventSql(schema, event));
+}
+
+/** Users invite and uninvite whom they like, so what that causes counts as notifications that they send. */
+async function isWithinLimit(tx: Tx, tenantId: string, { type, actor, recipientIds }: Notice): Promise<boolean> {
+  if (!actor || !type.startsWith('calendar')) return true;
+  const { sent } = await tx.one<{ sent: number }>(
+    countSentSql({ tenantId, userId: actor.userId }, recipientIds.length),
+  );
+  return sent <= LIMITS.notification_sent_per_hour_max;
 }
 
 /**

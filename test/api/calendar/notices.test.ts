@@ -1,5 +1,7 @@
 /** What users are notified of about events to which they are invited. Source: docs/reference/calendar.md#notifications. */
 import assert from 'node:assert/strict';
+import { Client } from 'pg';
+import { LIMITS } from '../../../lib/limits.ts';
 import type { Api } from '../../support/client.ts';
 import { until } from '../../support/until.ts';
 import { type Deals, startDeals } from '../data/deals.ts';
@@ -101,6 +103,26 @@ describe('notifications about events', function () {
         'Canceled 6 December 2027 09:00',
       ].sort(),
     );
+  });
+
+  it('are as many in an hour as a user may send, and the events change nevertheless', async () => {
+    const database = new Client({ connectionString: deals.platform.database.url, application_name: 'notices' });
+    await database.connect();
+    try {
+      await database.query('UPDATE notifications.settings SET sent = $1, sent_since = now() WHERE user_id = $2', [
+        LIMITS.notification_sent_per_hour_max - 1,
+        deals.ids.sam,
+      ]);
+      await create(sam, meeting('2027-12-11', { title: 'One of too many', ...attendees('mia', 'sue') }));
+      await create(deals.as.ada, meeting('2027-12-11', { title: 'Of ada', ...attendees('mia') }));
+      await told(mia, 'Of ada', ['Invited']);
+      assert.deepEqual(await titles(mia, 'One of too many'), []);
+      await database.query("UPDATE notifications.settings SET sent_since = now() - interval '61 minutes'");
+      await create(sam, meeting('2027-12-11', { title: 'An hour later', ...attendees('mia') }));
+      await told(mia, 'An hour later', ['Invited']);
+    } finally {
+      await database.end();
+    }
   });
 
   it('are not of what is over, or of a change that is refused', async () => {
