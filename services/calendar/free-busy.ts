@@ -4,7 +4,7 @@ import { PlatformError } from '../../lib/errors/platform-error.ts';
 import { LIMITS } from '../../lib/limits.ts';
 import { formatTimestamp, isTimezone } from '../../lib/values/time.ts';
 import type { CalendarDeps } from './deps.ts';
-import type { EventRow, Instance } from './events/event.ts';
+import { contentOf, type EventRow, type Instance } from './events/event.ts';
 import { type ExpandedRow, windowSql } from './events/events.sql.ts';
 import { Problems } from './events/input.ts';
 import { inTurns } from './events/turns.ts';
@@ -46,9 +46,10 @@ export const queryFreeBusy: Handler<'calendar.freeBusy.query', CalendarDeps> = a
   return { body: { users: answers } };
 };
 
-function isBusy({ content, attendees }: EventRow, { override }: Instance, userId: string): boolean {
-  const { busy, status } = { ...content, ...override?.patch };
-  const answer = override?.responses[userId]?.response ?? attendees.find((one) => one.userId === userId)?.response;
+function isBusy(event: EventRow, { override }: Instance, userId: string): boolean {
+  const { busy, status } = contentOf(event, override);
+  const answer =
+    override?.responses[userId]?.response ?? event.attendees.find((one) => one.userId === userId)?.response;
   return busy && status !== 'canceled' && answer !== 'declined';
 }
 

@@ -2,7 +2,7 @@
  * A calendar as an iCalendar file (RFC 5545), without people: addresses are fields of users. And an event for a person outside
  * who is invited to it (RFC 5546), which names the organizer and this person. Pure.
  */
-import { type EventRow, type Override, overridden, timesAt, uidOf } from './events/event.ts';
+import { contentOf, type EventRow, type Override, overridden, timesAt, uidOf } from './events/event.ts';
 import { inTurns } from './events/turns.ts';
 import { compactOf, writeRecurrence } from './recurrence/rule.ts';
 import { wallOf } from './recurrence/times.ts';
@@ -134,7 +134,7 @@ interface TellingLines {
 
 function eventLines(event: EventRow, override: Override | null, telling: TellingLines | null = null): string[] {
   const { startTimezone, recurrence } = event;
-  const { title, description, location, status, visibility, busy } = { ...event.content, ...override?.patch };
+  const { title, description, location, status, visibility, busy } = contentOf(event, override);
   const times = override ? (overridden(override) ?? timesAt(event, wallOf(override.originalStart))) : event;
   const anchor = { wall: wallOf(event.startLocal), timezone: startTimezone };
   return [

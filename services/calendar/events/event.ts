@@ -83,15 +83,20 @@ const momentOf = (local: string, timezone: string | null): number => instantOf(w
 export const durationOf = ({ startLocal, startTimezone, endLocal, endTimezone }: Times): number =>
   momentOf(endLocal, endTimezone) - momentOf(startLocal, startTimezone);
 
-/** The times of an instance that begins at `wall`: it lasts exactly as long as the series says. */
+/**
+ * The times of an instance that begins at `wall`: it lasts exactly as long as the series says. An end that falls where the
+ * clock passes its local time for the second time is in UTC, since the local time stands for the first.
+ */
 export function timesAt(series: Times, wall: number, duration = durationOf(series)): Times {
   const { startTimezone, endTimezone } = series;
   const end = instantOf(wall, startTimezone ?? 'UTC') + duration;
+  const local = localOf(wallAt(end, endTimezone ?? 'UTC'));
+  const isSecond = momentOf(local, endTimezone) !== end;
   return {
     startLocal: localOf(wall),
     startTimezone,
-    endLocal: localOf(wallAt(end, endTimezone ?? 'UTC')),
-    endTimezone,
+    endLocal: isSecond ? localOf(end) : local,
+    endTimezone: isSecond ? 'UTC' : endTimezone,
   };
 }
 
@@ -102,7 +107,6 @@ function explicit(original: string | null, override: Override | null, times: Tim
   return { original, override, times, startAt, endAt };
 }
 
-/** The end follows from the start: the clock may pass its local time twice. */
 function regular(series: Times, wall: number, duration = durationOf(series)): Instance {
   const startAt = instantOf(wall, series.startTimezone ?? 'UTC');
   const times = timesAt(series, wall, duration);
@@ -115,6 +119,19 @@ export function changed(series: EventRow, override: Override, duration?: number)
   const times = overridden(override);
   return times ? explicit(override.originalStart, override, times) : { ...regular(series, wall, duration), override };
 }
+
+/** What an event or instance says. With a series that is canceled, all its instances are. */
+export const contentOf = (
+  { content }: Pick<EventRow, 'content'>,
+  override?: Pick<Override, 'patch'> | null,
+): Content => ({
+  ...content,
+  ...override?.patch,
+  ...(content.status === 'canceled' ? { status: content.status } : {}),
+});
+
+export const isCanceled = (event: Pick<EventRow, 'content'>, override?: Pick<Override, 'patch'> | null): boolean =>
+  contentOf(event, override).status === 'canceled';
 
 /** The times of an instance that was moved; null: it was not. */
 export function overridden({ patch }: Pick<Override, 'patch'>): Times | null {
@@ -213,7 +230,7 @@ export function present(
   { isPart, readsRecord }: Sight,
 ): CalendarEvent {
   const { recurrence, startTimezone } = event;
-  const content = { ...event.content, ...override?.patch };
+  const content = contentOf(event, override);
   const full = isPart || content.visibility !== 'private';
   const anchor = { wall: wallOf(event.startLocal), timezone: startTimezone };
   return {

@@ -98,6 +98,13 @@ export const anchorOf = ({ startLocal, startTimezone }: Times): Anchor => ({
   timezone: startTimezone,
 });
 
+export function checkTitle({ title }: Pick<EventChange, 'title'>, problems: Problems): void {
+  if (title?.trim() === '') problems.add('/title', 'The title is blank.');
+}
+
+/** Mails to this machine itself reach nobody outside. */
+const LOCAL = /@localhost$/;
+
 /** The attendees, with what those have answered who were there before; the organizer is none of them. */
 export function readAttendees(
   given: NonNullable<EventChange['attendees']>,
@@ -112,7 +119,8 @@ export function readAttendees(
     const userId = one.userId?.toLowerCase() ?? null;
     const email = one.email === undefined ? null : mailAddress(one.email);
     if ((one.userId === undefined) === (one.email === undefined)) problems.add(pointer, 'Takes `userId` or `email`.');
-    else if (one.email !== undefined && email === null) problems.add(`${pointer}/email`, 'Not a mail address.');
+    else if (one.email !== undefined && (email === null || LOCAL.test(email)))
+      problems.add(`${pointer}/email`, 'Not a mail address.');
     else if (userId === organizerId) problems.add(`${pointer}/userId`, 'The organizer attends without being invited.');
     else {
       const key = keyOf({ userId, email }).toLowerCase();

@@ -2,13 +2,24 @@
  * Mails to people outside about events to which they are invited: in the outbox in the transaction of the change, which sets
  * limits. Source: docs/reference/calendar.md#people-outside.
  */
+import type { RequestContext } from '../../../lib/context.ts';
+import { PlatformError } from '../../../lib/errors/platform-error.ts';
 import { platformTime } from '../../../lib/values/clock.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import type { CalendarDeps } from '../deps.ts';
 import { eventFor, type Organizer, type Told } from '../ics.ts';
 import { repetitionOf } from '../recurrence/repetition.ts';
 import { wallOf } from '../recurrence/times.ts';
-import { type Attendee, type EventRow, hasEnded, instanceTimes, type Override, startOf } from './event.ts';
+import {
+  type Attendee,
+  contentOf,
+  type EventRow,
+  hasEnded,
+  instanceTimes,
+  isCanceled,
+  type Override,
+  startOf,
+} from './event.ts';
 import { queueMailSql, storeAttendeesSql } from './events.sql.ts';
 import { UserNotices } from './notices.ts';
 import { inTurns } from './turns.ts';
@@ -20,13 +31,22 @@ const outsidersOf = ({ attendees }: Pick<EventRow, 'attendees'>): Outsider[] =>
 
 const isTold = ({ untold }: Attendee): boolean => untold !== true;
 
-/** The organizer as mails name them; null: nobody outside is invited, or no mails leave. */
+/**
+ * The organizer as mails name them; null: nobody outside is invited, or no mails leave.
+ * @throws PlatformError AGENT_POLICY_DENIED under a run, when people outside are invited: mails cannot be taken back.
+ */
 export async function organizerOf(
   { organizer }: Pick<CalendarDeps, 'organizer'>,
-  { tenantId, userId }: { readonly tenantId: string; readonly userId: string },
+  { tenantId, userId, agentRunId }: Pick<RequestContext, 'tenantId' | 'userId' | 'agentRunId'>,
   attendees: readonly { readonly email?: string | null | undefined }[],
 ): Promise<Organizer | null> {
-  return attendees.some(({ email }) => email != null) ? organizer({ tenantId, userId }) : null;
+  if (attendees.every(({ email }) => email == null)) return null;
+  if (agentRunId !== null)
+    throw new PlatformError(
+      'AGENT_POLICY_DENIED',
+      'Events with people outside cannot be created, changed or deleted under a run: let a person do it.',
+    );
+  return organizer({ tenantId, userId });
 }
 
 /**
@@ -54,13 +74,15 @@ export class Invitations {
     matters: boolean,
   ): Promise<void> {
     if (hasEnded(event, overrides)) return;
-    const known = before && before.content.status !== 'canceled' ? outsidersOf(before) : [];
+    const known = before && !isCanceled(before) ? outsidersOf(before) : [];
     const invited = new Set(known.filter(isTold).map(({ email }) => email));
-    const kept = event.content.status === 'canceled' ? [] : outsidersOf(event);
+    const kept = isCanceled(event) ? [] : outsidersOf(event);
     const gone = known.filter(({ email }) => invited.has(email) && !kept.some((one) => one.email === email));
     const request = { method: 'REQUEST', event, overrides, isInstance: false } as const;
+    // They may not see the change.
+    const ended = { ...(before ?? event), sequence: event.sequence };
     const told = [
-      ...(await this.#tell({ method: 'CANCEL', event, overrides: [], isInstance: false }, gone, true)),
+      ...(await this.#tell({ method: 'CANCEL', event: ended, overrides: [], isInstance: false }, gone, true)),
       // Those whom a limit has kept from being invited are invited by the next change that others are told of.
       ...(await this.#tell(
         request,
@@ -72,14 +94,15 @@ export class Invitations {
     await this.#remember(event, told, kept);
   }
 
-  /** One instance of a series. */
-  async instanceChanged(event: EventRow, override: Override): Promise<void> {
+  /** One instance of a series. `wasCanceled`: before the change. */
+  async instanceChanged(event: EventRow, override: Override, wasCanceled: boolean): Promise<void> {
+    const canceled = isCanceled(event, override);
     if (
-      event.content.status === 'canceled' ||
+      isCanceled(event) ||
+      (canceled && wasCanceled) ||
       hasEnded({ ...event, recurrence: null, ...instanceTimes(event, override) }, [])
     )
       return;
-    const canceled = (override.patch.status ?? event.content.status) === 'canceled';
     await this.#tell(
       { method: canceled ? 'CANCEL' : 'REQUEST', event, overrides: [override], isInstance: true },
       outsidersOf(event).filter(isTold),
@@ -89,8 +112,11 @@ export class Invitations {
 
   /** Events, series and instances that do not take place. `event`: with the sequence of the end. */
   async removed(event: EventRow, overrides: readonly Override[], instance: Override | null): Promise<void> {
-    if (event.content.status === 'canceled') return;
-    if (instance) return this.instanceChanged(event, { ...instance, patch: { ...instance.patch, status: 'canceled' } });
+    if (isCanceled(event)) return;
+    if (instance) {
+      const canceled = { ...instance, patch: { ...instance.patch, status: 'canceled' } } as const;
+      return this.instanceChanged(event, canceled, isCanceled(event, instance));
+    }
     if (!hasEnded(event, overrides))
       await this.#tell(
         { method: 'CANCEL', event, overrides: [], isInstance: false },
@@ -119,7 +145,7 @@ export class Invitations {
     const { event, overrides, isInstance, method } = told;
     const [instance] = isInstance ? overrides : [];
     const times = instance ? instanceTimes(event, instance) : event;
-    const { title, location } = { ...event.content, ...instance?.patch };
+    const { title, location } = contentOf(event, instance);
     const startAt = startOf(times);
     const repetition =
       isInstance || !event.recurrence

@@ -5,14 +5,21 @@
 import type { Notice } from '../../../lib/notice.ts';
 import type { Unit } from '../../../mixins/mutation/unit.ts';
 import type { CalendarDeps } from '../deps.ts';
-import { type EventRow, hasEnded, instanceId, instanceTimes, type Override, startOf } from './event.ts';
+import {
+  contentOf,
+  type EventRow,
+  hasEnded,
+  instanceId,
+  instanceTimes,
+  isCanceled,
+  type Override,
+  startOf,
+} from './event.ts';
 
 const usersOf = ({ attendees }: Pick<EventRow, 'attendees'>): string[] =>
   attendees.flatMap(({ userId }) => userId ?? []);
 
 type Type = 'calendarInvitation' | 'calendarEventMoved' | 'calendarEventCanceled';
-
-const isCanceled = ({ content }: EventRow): boolean => content.status === 'canceled';
 
 /** Notifications of one change. Nobody is told of what is over. */
 export class UserNotices {
@@ -24,7 +31,8 @@ export class UserNotices {
     const invited = before && !isCanceled(before) ? usersOf(before) : [];
     const kept = isCanceled(event) ? [] : usersOf(event);
     const gone = invited.filter((userId) => !kept.includes(userId));
-    this.#add('calendarEventCanceled', gone, event, null, !isCanceled(event));
+    // They may not see the change.
+    this.#add('calendarEventCanceled', gone, before ?? event, null, !isCanceled(event));
     this.#add(
       'calendarInvitation',
       kept.filter((userId) => !invited.includes(userId)),
@@ -42,7 +50,7 @@ export class UserNotices {
   instanceChanged(event: EventRow, override: Override, wasCanceled: boolean, isMoved: boolean): void {
     if (isCanceled(event) || hasEnded({ ...event, recurrence: null, ...instanceTimes(event, override) }, [])) return;
     const users = usersOf(event);
-    const canceled = (override.patch.status ?? event.content.status) === 'canceled';
+    const canceled = isCanceled(event, override);
     if (canceled && !wasCanceled) this.#add('calendarEventCanceled', users, event, override);
     else if (!canceled && wasCanceled) this.#add('calendarInvitation', users, event, override);
     else if (!canceled && isMoved) this.#add('calendarEventMoved', users, event, override);
@@ -55,7 +63,7 @@ export class UserNotices {
       this.instanceChanged(
         event,
         { ...instance, patch: { ...instance.patch, status } },
-        (instance.patch.status ?? event.content.status) === status,
+        isCanceled(event, instance),
         false,
       );
     else if (!isCanceled(event) && !hasEnded(event, overrides))
@@ -84,7 +92,7 @@ export class UserNotices {
       type,
       recipientIds,
       data: {
-        event: override?.patch.title ?? event.content.title,
+        event: contentOf(event, override).title,
         startAt: startOf(times),
         ...(times.startTimezone === null ? {} : { timezone: times.startTimezone }),
         ...(override === null && event.recurrence ? { repeats: 1 } : {}),

@@ -1,4 +1,5 @@
 /** Creates, changes and deletes events. Source: docs/reference/calendar.md. */
+import { isDeepStrictEqual } from 'node:util';
 import type { CalendarEvent, EventChange } from '../../../contracts/calendar.ts';
 import { addressOf, type Handler } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
@@ -17,10 +18,13 @@ import { localOf, wallOf } from '../recurrence/times.ts';
 import { eventNotFound, nameIn, peopleOf, requireRecord, type SeenEvent, takesPart, visibleEvent } from './access.ts';
 import {
   asItself,
+  type Content,
+  contentOf,
   type EventRow,
   hasTime,
   type Instance,
   instanceAt,
+  isCanceled,
   NO_ANSWER,
   type Override,
   present,
@@ -39,7 +43,16 @@ import {
   storeEventSql,
   storeOverrideSql,
 } from './events.sql.ts';
-import { anchorOf, contentIn, NEW_CONTENT, Problems, readAttendees, readLines, readTimes } from './input.ts';
+import {
+  anchorOf,
+  checkTitle,
+  contentIn,
+  NEW_CONTENT,
+  Problems,
+  readAttendees,
+  readLines,
+  readTimes,
+} from './input.ts';
 import { Invitations, organizerOf } from './invitations.ts';
 import { inTurns, meetZones } from './turns.ts';
 
@@ -66,7 +79,8 @@ export const createEvent: Handler<'calendar.events.create', CalendarDeps> = asyn
   const times = readTimes(body, problems);
   const recurrence = body.recurrence && times ? await readLines(body.recurrence, times, problems) : null;
   const attendees = readAttendees(body.attendees ?? [], userId, [], problems);
-  await checkPeople(deps, request, body, problems);
+  checkTitle(body, problems);
+  await checkPeople(deps, request, body, [], problems);
   problems.throwIfAny();
   if (!times) throw new Error('Assertion failed: wrong times are a problem.');
   const { record = null } = body;
@@ -108,14 +122,18 @@ const recordColumns = (record: CalendarEvent['record']): Pick<EventRow, 'objectA
   recordId: record?.id.toLowerCase() ?? null,
 });
 
-/** Users who are invited are active ones of the tenant. */
+/** Users who are invited anew are active ones of the tenant. */
 async function checkPeople(
   deps: CalendarDeps,
   { tenantId, userId }: RequestContext,
   { attendees = [] }: EventChange,
+  known: readonly string[],
   problems: Problems,
 ): Promise<void> {
-  const users = attendees.flatMap((one, i) => (one.userId === undefined ? [] : [{ id: one.userId.toLowerCase(), i }]));
+  const users = attendees.flatMap((one, i) => {
+    const id = one.userId?.toLowerCase();
+    return id === undefined || known.includes(id) ? [] : [{ id, i }];
+  });
   if (users.length === 0) return;
   const principals = users.map(({ id }) => ({ principalType: 'user' as const, principalId: id }));
   for (const place of await deps.unknownPrincipals({ tenantId, userId, principals }))
@@ -217,7 +235,8 @@ export const updateEvent: Handler<'calendar.events.update', CalendarDeps> = asyn
   const { attendees } = seen.event;
   const problems = new Problems();
   const times = readTimes(body, problems);
-  await checkPeople(deps, request, body, problems);
+  checkTitle(body, problems);
+  await checkPeople(deps, request, body, peopleOf(seen.event), problems);
   problems.throwIfAny();
   if (body.record) await requireRecord(deps, request, body.record);
   const organizer = await organizerOf(deps, request, [...attendees, ...(body.attendees ?? [])]);
@@ -248,10 +267,11 @@ interface Changed {
   readonly invitations: Invitations;
 }
 
-const TOLD_OUTSIDE = ['title', 'description', 'location', 'start', 'recurrence', 'status'] as const;
+const TOLD_OUTSIDE = ['title', 'description', 'location', 'status'] as const;
 
 /** People outside are told of the change. */
-const mattersOutside = ({ body }: Changed): boolean => TOLD_OUTSIDE.some((name) => body[name] !== undefined);
+const mattersOutside = (before: Content, after: Content): boolean =>
+  TOLD_OUTSIDE.some((name) => before[name] !== after[name]);
 
 interface Outcome {
   readonly event: EventRow;
@@ -281,11 +301,13 @@ async function changeInstance(unit: Unit, event: EventRow, original: string, cha
     patch: { ...before?.patch, ...contentIn(body), ...times },
     responses: isMoved ? askedAnew(event) : (before?.responses ?? {}),
   };
-  const statusBefore = before?.patch.status ?? event.content.status;
-  const statusChanges = changesCancel(override.patch.status, statusBefore);
+  requireRoom(overrides, override, isChanged, 'that differ from it');
+  const wasCanceled = isCanceled(event, before);
+  const statusChanges = isCanceled(event, override) !== wasCanceled;
   const outcome = await storeOverride(unit, event, overrides, override, isMoved || statusChanges ? 1 : 0);
-  if (mattersOutside(changed)) await invitations.instanceChanged(outcome.event, override);
-  invitations.users.instanceChanged(outcome.event, override, statusBefore === 'canceled', isMoved);
+  if (isMoved || mattersOutside(contentOf(event, before), contentOf(event, override)))
+    await invitations.instanceChanged(outcome.event, override, wasCanceled);
+  invitations.users.instanceChanged(outcome.event, override, wasCanceled, isMoved);
   return outcome;
 }
 
@@ -299,9 +321,22 @@ const isSameTime = (one: Times, other: Times): boolean =>
   one.endLocal === other.endLocal &&
   one.endTimezone === other.endTimezone;
 
-/** An event is canceled, or takes place again. */
-const changesCancel = (next: CalendarEvent['status'] | undefined, before: CalendarEvent['status']): boolean =>
-  next !== undefined && (next === 'canceled') !== (before === 'canceled');
+const isChanged = ({ patch }: Override): boolean => Object.keys(patch).length > 0;
+
+const isAnswered = ({ responses }: Override): boolean =>
+  Object.values(responses).some(({ response }) => response !== NO_ANSWER.response);
+
+/** Bounds the instances that have something: what the organizer changes and what attendees answer apart. */
+function requireRoom(
+  overrides: readonly Override[],
+  { originalStart }: Override,
+  has: (override: Override) => boolean,
+  what: string,
+): void {
+  const max = LIMITS.calendar_exceptions_max;
+  if (overrides.filter((one) => one.originalStart !== originalStart && has(one)).length >= max)
+    throw new PlatformError('TOO_MANY_ITEMS', `A series has ${max} instances at most ${what}.`, { details: { max } });
+}
 
 /** Stores how an instance differs from its series. */
 async function storeOverride(
@@ -312,14 +347,6 @@ async function storeOverride(
   sequence: number,
 ): Promise<Outcome> {
   const others = overrides.filter(({ originalStart }) => originalStart !== override.originalStart);
-  if (others.length >= LIMITS.calendar_exceptions_max)
-    throw new PlatformError(
-      'TOO_MANY_ITEMS',
-      `A series has ${LIMITS.calendar_exceptions_max} instances at most that differ from it.`,
-      {
-        details: { max: LIMITS.calendar_exceptions_max },
-      },
-    );
   const { tenantId } = unit.request;
   await unit.tx.query(storeOverrideSql(tenantId, event.eventId, override));
   const next = { ...event, version: event.version + 1, sequence: event.sequence + sequence };
@@ -329,38 +356,46 @@ async function storeOverride(
 
 /** Changes an event or a series. With the id of an instance, its new times move the whole series as far. */
 async function changeAll(unit: Unit, { event, original }: Target, changed: Changed): Promise<Outcome> {
-  const { times: given, body } = changed;
+  const { times: given } = changed;
   const times =
     given && original !== null ? timesAt(given, wallOf(event.startLocal) + shiftOf(original, given)) : given;
   const overrides = await allOverrides(unit, event);
   const next = await changedEvent(event, { ...changed, times });
-  const shift = wallOf(next.startLocal) - wallOf(event.startLocal);
-  const sameKind = (next.startTimezone === null) === (event.startTimezone === null);
-  const isSame = shift === 0 && body.recurrence === undefined;
-  const remaining = sameKind ? (isSame ? overrides : await keptOverrides(next, overrides, shift)) : [];
-  // Those who take part are asked anew.
-  const isMoved = movesSeries(event, { body, times });
-  const kept = isMoved ? remaining.map((override) => ({ ...override, responses: {} })) : remaining;
+  const kept = await keptOverrides(event, next, overrides);
   const { tenantId } = unit.request;
-  if (overrides.length > 0 && (isMoved || kept.length < overrides.length)) {
+  if (!isDeepStrictEqual(kept, overrides)) {
     const originals = overrides.map(({ originalStart }) => originalStart);
     await unit.tx.query(deleteOverridesSql(tenantId, event.eventId, originals));
     for (const override of kept) await unit.tx.query(storeOverrideSql(tenantId, event.eventId, override));
   }
   const stored = await store(unit, next, kept);
-  await changed.invitations.changed(event, stored, kept, mattersOutside(changed));
+  const isMoved = movesSeries(event, next);
+  await changed.invitations.changed(event, stored, kept, isMoved || mattersOutside(event.content, next.content));
   changed.invitations.users.changed(event, stored, kept, isMoved);
   return { event: stored, instance: asItself(stored) };
 }
 
 const shiftOf = (original: string, { startLocal }: Times): number => wallOf(startLocal) - wallOf(original);
 
-/** Those that stand on a time of the series, by their time in it. One that was moved by itself stays where it is. */
-async function keptOverrides(event: EventRow, overrides: readonly Override[], shift: number): Promise<Override[]> {
+/**
+ * Those that still stand on a time of the changed series and differ from it, by their time in it. One that was moved by itself
+ * stays where it is. Answers stay of users who are invited, unless all are asked anew.
+ */
+async function keptOverrides(
+  before: EventRow,
+  event: EventRow,
+  overrides: readonly Override[],
+): Promise<readonly Override[]> {
+  if ((event.startTimezone === null) !== (before.startTimezone === null)) return [];
+  const shift = shiftOf(before.startLocal, event);
+  const hasSameTimes = shift === 0 && isDeepStrictEqual(event.recurrence, before.recurrence);
+  const asked = new Set(movesSeries(before, event) ? [] : peopleOf(event));
   const kept: Override[] = [];
-  for await (const override of inTurns(overrides)) {
-    const originalStart = localOf(wallOf(override.originalStart) + shift);
-    if (hasTime(event, wallOf(originalStart))) kept.push({ ...override, originalStart });
+  for await (const { originalStart, patch, responses } of inTurns(overrides)) {
+    const answers = Object.entries(responses).filter(([userId]) => asked.has(userId));
+    const wall = wallOf(originalStart) + shift;
+    const override = { originalStart: localOf(wall), patch, responses: Object.fromEntries(answers) };
+    if ((isChanged(override) || answers.length > 0) && (hasSameTimes || hasTime(event, wall))) kept.push(override);
   }
   return kept;
 }
@@ -375,21 +410,24 @@ async function changedEvent(event: EventRow, { body, times }: Pick<Changed, 'bod
     : event.attendees;
   problems.throwIfAny();
   const { startLocal, startTimezone, endLocal, endTimezone } = at;
-  const isMoved = movesSeries(event, { body, times });
-  return {
+  const next = {
     ...event,
     ...{ startLocal, startTimezone, endLocal, endTimezone },
     version: event.version + 1,
-    sequence: event.sequence + (isMoved || changesCancel(body.status, event.content.status) ? 1 : 0),
     recurrence,
     content: { ...event.content, ...contentIn(body) },
-    attendees: isMoved ? attendees.map((one) => ({ ...one, ...NO_ANSWER })) : attendees,
     ...(body.record === undefined ? {} : recordColumns(body.record)),
+  };
+  const isMoved = movesSeries(event, next);
+  return {
+    ...next,
+    sequence: event.sequence + (isMoved || isCanceled(event) !== isCanceled(next) ? 1 : 0),
+    attendees: isMoved ? attendees.map((one) => ({ ...one, ...NO_ANSWER })) : attendees,
   };
 }
 
-const movesSeries = (event: EventRow, { body, times }: Pick<Changed, 'body' | 'times'>): boolean =>
-  body.recurrence !== undefined || (times !== null && !isSameTime(times, event));
+const movesSeries = (before: EventRow, event: EventRow): boolean =>
+  !isSameTime(event, before) || !isDeepStrictEqual(event.recurrence, before.recurrence);
 
 /** The recurrence after a change: as it is given, or as it was, moved with the start. */
 async function recurrenceOf(
@@ -432,9 +470,9 @@ async function changeFollowing(unit: Unit, event: EventRow, original: string, ch
   const following = { ...begun, recurrence };
   const next = await changedEvent(following, changed);
   const kept = await keptOverrides(
+    following,
     next,
     overrides.filter((one) => one.originalStart >= original),
-    wallOf(next.startLocal) - wall,
   );
   const ended = await endBefore(unit, event, wall, overrides);
   const stored = await store(unit, next, kept);
@@ -443,7 +481,7 @@ async function changeFollowing(unit: Unit, event: EventRow, original: string, ch
   await changed.invitations.changed(event, ended.event, ended.overrides, true);
   await changed.invitations.changed(null, stored, kept, false);
   // For them it is one series, in calendars that are here.
-  changed.invitations.users.changed(following, stored, kept, movesSeries(following, changed));
+  changed.invitations.users.changed(following, stored, kept, movesSeries(following, next));
   note(unit, 'created', [stored], { from: event.eventId, originalStart: original });
   return { event: stored, instance: asItself(stored) };
 }
@@ -558,13 +596,9 @@ export const respondToEvent: Handler<'calendar.events.respond', CalendarDeps> = 
         if (!hasTime(event, wallOf(original))) throw eventNotFound();
         const before = overrides.find((one) => one.originalStart === original);
         const responses = { ...before?.responses, [userId]: { response, comment } };
-        return storeOverride(
-          unit,
-          event,
-          overrides,
-          { originalStart: original, patch: before?.patch ?? {}, responses },
-          0,
-        );
+        const override = { originalStart: original, patch: before?.patch ?? {}, responses };
+        requireRoom(overrides, override, isAnswered, 'that are answered by themselves');
+        return storeOverride(unit, event, overrides, override, 0);
       }
       const attendees = event.attendees.map((one) => (one.userId === userId ? { ...one, response, comment } : one));
       const unanswered = overrides.filter(({ responses }) => responses[userId]?.response === 'needsAction');

@@ -152,6 +152,33 @@ describe('invitations of people outside', function () {
     assert.equal(await mails(), before + 5);
   });
 
+  it('tell those who are no longer invited nothing of what the event is from then on', async () => {
+    const { eventId } = await create(sam, meeting('2026-12-08', { title: 'Open', ...guests(GUEST) }));
+    await next();
+    const times = { start: at('2026-12-09T15:00:00'), end: at('2026-12-09T16:00:00') };
+    await patch(sam, eventId, { title: 'Secret', description: 'Secret', location: 'Secret', ...times, ...guests() });
+    const gone = await next();
+    assert.deepEqual(
+      [gone.mail.subject, gone.method, gone.event.summary, gone.event.start.toISOString()],
+      ['Canceled: Open', 'CANCEL', 'Open', '2026-12-08T08:00:00.000Z'],
+    );
+    assert.ok(!/secret/i.test(`${gone.mail.text}${gone.ics}`), gone.ics);
+    assert.match(gone.ics, /SEQUENCE:1\r\n/);
+  });
+
+  it('cancel an instance once, and tell no change that is none', async () => {
+    const before = await mails();
+    const { eventId } = await create(sam, meeting('2026-12-07', { title: 'Once', ...weekly, ...guests(GUEST) }));
+    const id = `${eventId}_20261214T090000`;
+    await patch(sam, id, { status: 'canceled' });
+    await patch(sam, id, { description: 'More' });
+    await remove(sam, id);
+    const { body } = await sam.get(`/calendar/events/${eventId}`);
+    await patch(sam, eventId, { title: 'Once', recurrence: body.recurrence, start: body.start, end: body.end });
+    assert.deepEqual([(await next()).method, (await next()).method], ['REQUEST', 'CANCEL']);
+    assert.equal(await mails(), before + 2);
+  });
+
   it('arrive in the order of the changes', async () => {
     const subjects: string[] = [];
     const { eventId } = await create(sam, meeting('2026-12-09', { title: 'In order', ...guests(GUEST) }));

@@ -105,6 +105,18 @@ describe('notifications about events', function () {
     );
   });
 
+  it('tell those who are no longer invited nothing of what the event is from then on', async () => {
+    const { eventId } = await create(sam, meeting('2027-12-09', { title: 'Open talk', ...attendees('mia', 'sue') }));
+    await told(mia, 'Open talk', ['Invited']);
+    const times = { start: at('2027-12-10T15:00:00'), end: at('2027-12-10T16:00:00') };
+    await patch(sam, eventId, { title: 'Secret talk', ...times, ...attendees('sue') });
+    await told(mia, 'Open talk', ['Invited', 'No longer invited']);
+    const gone = (await about(mia, 'Open talk')).find((one) => one.title.startsWith('No longer'));
+    assert.match(gone?.body ?? '', /9 December 2027 at 09:00/);
+    await told(sue, 'Secret talk', ['Verschoben']);
+    assert.deepEqual(await titles(mia, 'Secret talk'), []);
+  });
+
   it('are as many in an hour as a user may send, and the events change nevertheless', async () => {
     const database = new Client({ connectionString: deals.platform.database.url, application_name: 'notices' });
     await database.connect();
