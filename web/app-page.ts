@@ -89,7 +89,7 @@ ${scripts.map((path) => `<link rel="modulepreload" href="${assets.address(path)}
         bodyAttributes: `data-base="${escapeHtml(baseUrl)}" data-client="${clientId}" data-scope="${scopes.join(' ')}" data-home="${root}"`,
         // Not the home page: leaving the page gives up its token.
         home: root,
-        nav: `<span id="who"></span><a href="/">Home</a>${others}${bell}<a href="/account">Account</a><a id="leave" href="/oauth2/logout">Sign out</a>`,
+        nav: `<span id="who"></span><a href="/">Home</a>${others}${bell}<span class="together"><a href="/account">Account</a><a id="leave" href="/oauth2/logout">Sign out</a></span>`,
         main: `<p class="lead" id="starting">Loading…</p>
 <noscript><p>${withoutScripts}</p></noscript>`,
         afterwards: '<p class="visually-hidden" id="announcements" role="status"></p>\n',

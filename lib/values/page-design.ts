@@ -23,6 +23,7 @@ body>header{display:flex;flex-wrap:wrap;align-items:center;justify-content:space
 .brand svg{width:1.75rem;height:1.75rem;flex:none}
 body>header nav{display:flex;flex-wrap:wrap;gap:0 clamp(.9rem,2vw,1.25rem);color:var(--soft);font-size:.925rem}
 body>header nav>*{padding:.3rem 0}
+body>header .together{display:flex;gap:inherit}
 [aria-current]{color:var(--ink);font-weight:650}
 body>main{padding-bottom:2rem}main:focus{outline:none}
 body>footer{margin-top:auto;color:var(--soft);font-size:.85rem;padding:1rem 0}

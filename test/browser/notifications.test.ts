@@ -88,6 +88,7 @@ describe('the page of notifications in Chromium', function () {
       /^Unread\s+Critical[\s\S]*Acme <img[\s\S]*Until Friday\.\n<img/,
     );
     assert.equal(await page.locator('main img').count(), 0);
+    assert.equal(await entry(page, 'Count').locator(`a[href="/app/Account/${account.body.id}"]`).count(), 1);
     await bell(page, 'Notifications, 2 unread');
     assert.deepEqual([complaints, strangers], [[], []]);
   });
@@ -165,8 +166,21 @@ describe('the page of notifications in Chromium', function () {
   });
 
   it('stores preferences and quiet hours, except for those that are locked', async () => {
+    await notify('Down', { type: 'ServerDown' });
+    const [start, end] = ['09', '10'].map((hour) => ({
+      dateTime: `2027-03-01T${hour}:00:00`,
+      timezone: 'Europe/Berlin',
+    }));
+    const attendees = [{ userId: (await mia.get('/identity')).body.user.id }];
+    const invited = await ada.post('/calendar/events', { title: 'Review', start, end, attendees });
+    assert.equal(invited.status, 201, invited.text);
+    await until(async () => (await mia.get('/notifications?type=calendarInvitation')).body.records.length > 0);
     const { page, complaints } = await open('/notifications');
+    assert.equal(await entry(page, 'Invited: Review').locator('a[href="/account#calendar"]').count(), 1);
+    const [account, leave] = [page.locator('header a[href="/account"]'), page.locator('#leave')];
+    assert.equal((await account.boundingBox())?.y, (await leave.boundingBox())?.y, 'the last link wraps alone');
     await follow(page, 'Preferences', '/notifications?view=preferences');
+    await page.waitForSelector('[aria-label="Mail: Server down"]');
     assert.ok(await page.isDisabled('[aria-label="Mail: An agent asks for approval"]'));
     await page.uncheck('[aria-label="Mail: A record was assigned to you"]');
     await page.uncheck('[aria-label="Webhook: Told"]');

@@ -104,7 +104,7 @@ async function settingFields(settings) {
   for (const apiName of settings.objects) if (!labels.has(apiName)) labels.set(apiName, apiName);
   const objects = [...labels].sort(([, a], [, b]) => a.localeCompare(b));
   return [
-    textField('name', 'Name', settings.name, { autocomplete: 'off' }, 'For you and your colleagues.'),
+    textField('name', 'Name', settings.name, { autocomplete: 'off' }, 'For you: nobody else sees your webhooks.'),
     textField(
       'url',
       'Address of the receiver',

@@ -43,12 +43,15 @@ const TABS = [
 
 /**
  * Pages about what a notification is an occasion for, by the operation that reads it.
- * @type {ReadonlyMap<string, (params: Record<string, string>) => string>}
+ * @type {[string, (params: Record<string, string>) => string][]}
  */
-const PAGES = new Map([
+const PLACES = [
+  // There is no page of events; a link shows the calendar in another program.
+  ['calendar.events.get', () => '/account#calendar'],
   ['agent.approvals.get', ({ approvalId = '' }) => `/approvals/${approvalId}`],
   ['events.subscriptions.get', ({ subscriptionId = '' }) => `/events/${subscriptionId}`],
-]);
+];
+const PAGES = new Map(PLACES);
 
 /**
  * @param {string | null} view
@@ -185,7 +188,7 @@ function entry(notification, { tab, place }) {
         : [status === 'unread' ? ['Mark as read', 'read'] : ['Mark as unread', 'unread'], ['Archive', 'archived']];
     const links = actions.flatMap(({ label, operationId, params }) => {
       const href = PAGES.get(operationId)?.(params);
-      return href ? [element('a', { href }, foreign(label))] : [];
+      return href ? [element('a', { href }, LABELS.get(operationId) ?? foreign(label))] : [];
     });
     fill(
       item,
@@ -198,7 +201,7 @@ function entry(notification, { tab, place }) {
         element('time', { datetime: createdAt }, moment(createdAt, place)),
       ),
       element('h2', { id: heading, dir: 'auto' }, title),
-      ...(record?.name && !gone ? [element('p', { class: 'about', dir: 'auto' }, record.name)] : []),
+      ...(record?.name && !gone ? [about(record, record.name)] : []),
       ...(body && !gone ? [element('p', { class: 'body', dir: 'auto' }, body)] : []),
       said,
       element(
@@ -230,5 +233,15 @@ function entry(notification, { tab, place }) {
   draw(notification);
   return item;
 }
+
+/** Where a page is about something else than the label of the action says. */
+const LABELS = new Map([['calendar.events.get', 'Calendar in your own program']]);
+
+/**
+ * @param {NonNullable<Notification['record']>} record
+ * @param {string} name
+ */
+const about = ({ objectApiName, id }, name) =>
+  element('p', { class: 'about', dir: 'auto' }, element('a', { href: `/app/${objectApiName}/${id}` }, name));
 
 const SEVERITIES = { warning: 'Warning', critical: 'Critical' };

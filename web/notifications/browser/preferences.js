@@ -16,7 +16,7 @@ const CHANNELS = [
   ['webhook', 'Webhook'],
 ];
 
-/** Types of the platform; others are shown by their name. */
+/** Types of the platform. */
 const TYPES = new Map([
   ['agentApprovalRequested', 'An agent asks for approval'],
   ['bulkJobFailed', 'A job failed'],
@@ -111,18 +111,27 @@ function fillRows(rows, { records }) {
   /** @type {Box[]} */
   const boxes = [];
   const made = records.map(({ type, channels, locked }) => {
-    const label = TYPES.get(type);
+    const label = TYPES.get(type) ?? inWords(type);
     const cells = CHANNELS.map(([channel, name]) => {
-      const input = checkbox(channels[channel], { 'aria-label': `${name}: ${label ?? type}`, disabled: locked });
+      const input = checkbox(channels[channel], { 'aria-label': `${name}: ${label}`, disabled: locked });
       boxes.push({ type, channel, input });
       return element('td', {}, input);
     });
     const hint = locked ? [element('span', { class: 'hint' }, 'Always on: others wait for your decision.')] : [];
-    return element('tr', {}, element('th', { scope: 'row' }, label ?? foreign(type), ...hint), ...cells);
+    return element('tr', {}, element('th', { scope: 'row' }, foreign(label), ...hint), ...cells);
   });
   fill(rows, ...made);
   return boxes;
 }
+
+/**
+ * `ServerDown` as "Server down": types of one's own have no label.
+ * @param {string} type
+ */
+const inWords = (type) => {
+  const words = type.replaceAll('_', ' ').replaceAll(/(?<=[a-z0-9])(?=[A-Z][a-z])/g, ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1).replaceAll(/ [A-Z](?=[a-z])/g, (word) => word.toLowerCase());
+};
 
 /**
  * @param {Preferences} stored

@@ -9,7 +9,7 @@ export interface Notification {
   body: string;
   severity: 'info' | 'warning' | 'critical';
   /** null: the user cannot read it, or there is none. */
-  record: { name: string | null } | null;
+  record: { objectApiName: string; id: string; name: string | null } | null;
   actions: { label: string; operationId: string; params: Record<string, string> }[];
   status: Status;
   createdAt: string;
