@@ -316,10 +316,11 @@ export class Cluster {
     await this.#withoutDatabase(() => copy(join(this.folder, 'postgres'), join(this.folder, 'backup')));
   }
 
-  /** Puts the copy back as an operator does: with every process stopped. */
+  /** Puts the copy back as docs/guides/operators.md#after-a-restore says: with every process stopped, and a new epoch begun. */
   async restore(): Promise<void> {
     await Promise.all(this.members.map((member) => member.terminate()));
     await this.#withoutDatabase(() => copy(join(this.folder, 'backup'), join(this.folder, 'postgres')));
+    await run(process.execPath, ['scripts/restored.ts'], { env: { DATABASE_URL: this.database.url } });
     await Promise.all(this.members.map((member) => member.start()));
   }
 
