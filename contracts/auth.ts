@@ -96,8 +96,8 @@ export const WEBHOOKS: AppClient = {
   title: 'Webhooks',
   path: '/events',
   purpose: 'have events sent to other systems',
-  // data:read lists objects, and lets events be sent with values.
-  scopes: ['data:read', 'events:manage', 'notifications:read'],
+  // data:read lists objects, and lets events be sent with values; events:read shows what was sent.
+  scopes: ['data:read', 'events:manage', 'events:read', 'notifications:read'],
 };
 /** Each may read notifications: the header shows how many are unread. */
 export const APP_CLIENTS: readonly AppClient[] = [WORKSPACE, DASHBOARDS, IMPORTS, APPROVALS, WEBHOOKS, NOTIFICATIONS];

@@ -27,7 +27,7 @@ describe('the page of webhooks in Chromium', function () {
   let sql: pg.Client;
   /** Status by path; 200 elsewhere. */
   const answers = new Map<string, number>();
-  const received: { path: string; type: string }[] = [];
+  const received: { path: string; event: unknown }[] = [];
   const visitors: Visitor[] = [];
   before(async function () {
     this.timeout(180_000);
@@ -35,7 +35,7 @@ describe('the page of webhooks in Chromium', function () {
       let text = '';
       for await (const chunk of request) text += chunk;
       const path = request.url ?? '';
-      received.push({ path, type: JSON.parse(text).type });
+      received.push({ path, event: JSON.parse(text) });
       response.writeHead(answers.get(path) ?? 200, { 'content-type': 'text/plain' }).end(`Seen ${HOSTILE}`);
     });
     server.listen(0, '127.0.0.1');
@@ -185,6 +185,9 @@ describe('the page of webhooks in Chromium', function () {
     assert.match(await page.innerText('.deliveries li'), /Retrying[\s\S]*Next attempt/);
     await page.click('.deliveries summary:has-text("attempt")');
     assert.match(await page.innerText('.attempts li'), /Answered 503/);
+    await page.click('.deliveries summary:text-is("The event")');
+    const shownEvent = JSON.parse(await page.innerText('.deliveries pre[aria-label="The event"]'));
+    assert.deepEqual(shownEvent, received.find(({ path }) => path === '/failing')?.event);
     await sql.query("UPDATE events.deliveries SET status = 'parked' WHERE subscription_id = $1", [id]);
     await page.click('.tabs a:text-is("Failed")');
     await page.waitForURL(`${platform.baseUrl}/events/${id}?status=parked`);

@@ -64,6 +64,7 @@ export interface MailedEvent {
   readonly location: string | null;
   /** RFC 3339: of the first time. */
   readonly startAt: string;
+  readonly endAt: string;
   /** null: whole days. */
   readonly timezone: string | null;
   /** null or absent: it takes place once. */

@@ -14,7 +14,7 @@ import {
   mailAddress,
   nameInMail,
 } from '../../../lib/values/mail-address.ts';
-import { dayIn, timeIn } from '../../../lib/values/words-of-time.ts';
+import { dayIn, spanIn, timeIn } from '../../../lib/values/words-of-time.ts';
 import type { Clients } from '../clients.ts';
 import type { Credential } from '../store/credentials.ts';
 import type { AuthStore } from '../store/store.ts';
@@ -107,16 +107,15 @@ export function personName(text: string | undefined): string | null {
 const EVENT_TEXT_MAX_CHARS = 200;
 
 function eventIn(
-  { method, again, title, location, startAt, timezone, repetition = null }: MailedEvent,
+  { method, again, title, location, startAt, endAt, timezone, repetition = null }: MailedEvent,
   language: Language,
   { name, address }: { name: string | null; address: string },
 ): MailValues['event'] {
-  const at = Date.parse(startAt);
   return {
     change: method === 'CANCEL' ? 'canceled' : again ? 'changed' : 'invited',
     title: nameInMail(title, EVENT_TEXT_MAX_CHARS),
     location: location === null ? null : nameInMail(location, EVENT_TEXT_MAX_CHARS),
-    when: timezone === null ? dayIn(language.tag, at) : timeIn(language.tag, timezone, at),
+    when: spanIn(language.tag, timezone, Date.parse(startAt), Date.parse(endAt)),
     repeats: repetition && repetitionIn(repetition, language),
     organizer: name === null ? address : `${name} (${address})`,
   };

@@ -201,9 +201,11 @@ export function hasEnded(event: EventRow, overrides: readonly Override[]): boole
 export const instanceTimes = (event: EventRow, override: Override): Times =>
   overridden(override) ?? timesAt(event, wallOf(override.originalStart));
 
-/** The moment of the start; of whole days as if they were UTC. */
-export const startOf = ({ startLocal, startTimezone }: Times): string =>
-  new Date(momentOf(startLocal, startTimezone)).toISOString();
+/** The moments of start and end; of whole days as if they were UTC. */
+export function momentsOf({ startLocal, startTimezone, endLocal, endTimezone }: Times) {
+  const [start, end] = [momentOf(startLocal, startTimezone), momentOf(endLocal, endTimezone)];
+  return { startAt: new Date(start).toISOString(), endAt: new Date(end).toISOString() };
+}
 
 /** The key under which answers and membership of an attendee are kept. */
 export const keyOf = ({ userId, email }: Pick<Attendee, 'userId' | 'email'>): string => userId ?? email ?? '';

@@ -17,8 +17,8 @@ import {
   hasEnded,
   instanceTimes,
   isCanceled,
+  momentsOf,
   type Override,
-  startOf,
 } from './event.ts';
 import { queueMailSql, storeAttendeesSql } from './events.sql.ts';
 import { UserNotices } from './notices.ts';
@@ -146,7 +146,7 @@ export class Invitations {
     const [instance] = isInstance ? overrides : [];
     const times = instance ? instanceTimes(event, instance) : event;
     const { title, location } = contentOf(event, instance);
-    const startAt = startOf(times);
+    const moments = momentsOf(times);
     const repetition =
       isInstance || !event.recurrence
         ? null
@@ -154,7 +154,7 @@ export class Invitations {
     const written = await eventFor(told, organizer, platformTime());
     for await (const { email, optional } of inTurns(people)) {
       const ics = written({ address: email, optional });
-      const mail = { method, again, title, location, startAt, timezone: times.startTimezone, repetition, ics };
+      const mail = { method, again, title, location, ...moments, timezone: times.startTimezone, repetition, ics };
       const { outcome } = await tx.one<{ outcome: string }>(
         queueMailSql(request.tenantId, event.calendarId, email, mail),
       );

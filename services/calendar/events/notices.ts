@@ -12,8 +12,8 @@ import {
   instanceId,
   instanceTimes,
   isCanceled,
+  momentsOf,
   type Override,
-  startOf,
 } from './event.ts';
 
 const usersOf = ({ attendees }: Pick<EventRow, 'attendees'>): string[] =>
@@ -93,7 +93,7 @@ export class UserNotices {
       recipientIds,
       data: {
         event: contentOf(event, override).title,
-        startAt: startOf(times),
+        ...momentsOf(times),
         ...(times.startTimezone === null ? {} : { timezone: times.startTimezone }),
         ...(override === null && event.recurrence ? { repeats: 1 } : {}),
         ...(uninvited ? { uninvited: 1 } : {}),

@@ -28,7 +28,7 @@ export const de: Language = {
           },
     calendarEventMoved: ({ event, actor, when, repeats }) => ({
       title: `Verschoben: ${event}`,
-      body: `${actor === null ? 'Der Termin wurde verschoben' : `${actor} hat den Termin verschoben`}. Neuer Beginn: ${when}${repeats ? ', wiederholt' : ''}.`,
+      body: `${actor === null ? 'Der Termin wurde verschoben' : `${actor} hat den Termin verschoben`}. Neue Zeit: ${when}${repeats ? ', wiederholt' : ''}.`,
     }),
     calendarInvitation: ({ event, actor, when, repeats }) => ({
       title: `Eingeladen: ${event}`,

@@ -28,7 +28,7 @@ export const en: Language = {
           },
     calendarEventMoved: ({ event, actor, when, repeats }) => ({
       title: `Moved: ${event}`,
-      body: `${actor === null ? 'It was moved' : `${actor} has moved it`}. New start: ${when}${repeats ? ', repeatedly' : ''}.`,
+      body: `${actor === null ? 'It was moved' : `${actor} has moved it`}. New time: ${when}${repeats ? ', repeatedly' : ''}.`,
     }),
     calendarInvitation: ({ event, actor, when, repeats }) => ({
       title: `Invited: ${event}`,

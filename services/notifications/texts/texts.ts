@@ -9,7 +9,7 @@ import { LIMITS } from '../../../lib/limits.ts';
 import type { Notice } from '../../../lib/notice.ts';
 import { languageFor } from '../../../lib/values/languages.ts';
 import { nameInMail } from '../../../lib/values/mail-address.ts';
-import { dayIn, timeIn } from '../../../lib/values/words-of-time.ts';
+import { spanIn } from '../../../lib/values/words-of-time.ts';
 import { de } from './de.ts';
 import { en } from './en.ts';
 import type { NotificationText } from './language.ts';
@@ -39,7 +39,7 @@ export function textOf({ type, data }: Notice, locale: string | null, actor: str
     agent: value('agent'),
     webhook: value('webhook'),
     event: value('event'),
-    when: startIn(language.tag, data),
+    when: spanOf(language.tag, data),
     repeats: data['repeats'] !== undefined,
     uninvited: data['uninvited'] !== undefined,
     actor: actor === null ? null : nameInMail(actor, NAME_MAX_CHARS),
@@ -49,8 +49,8 @@ export function textOf({ type, data }: Notice, locale: string | null, actor: str
 }
 
 /** In the time zone of the event, by which all who are invited speak of it. */
-function startIn(language: string, { startAt, timezone }: Notice['data']): string {
+function spanOf(language: string, { startAt, endAt, timezone }: Notice['data']): string {
   if (startAt === undefined) return '';
-  const at = Date.parse(String(startAt));
-  return timezone === undefined ? dayIn(language, at) : timeIn(language, String(timezone), at);
+  const [start, end] = [startAt, endAt].map((at) => Date.parse(String(at))) as [number, number];
+  return spanIn(language, timezone === undefined ? null : String(timezone), start, end);
 }

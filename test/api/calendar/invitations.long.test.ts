@@ -82,7 +82,7 @@ describe('invitations of people outside', function () {
     assert.match(server.raw.at(-1) ?? '', /Content-Type: text\/calendar; charset=utf-8; method=REQUEST/);
     assert.match(
       mail.text ?? '',
-      /invites you\.[\s\S]*When: 7 December 2026 at 09:00 \(Europe\/Berlin\)[\s\S]*Where: Room 2/,
+      /invites you\.[\s\S]*When: Monday, 7 December 2026, 09:00–\d\d:\d\d \(Europe\/Berlin\)[\s\S]*Where: Room 2/,
     );
     assert.ok(String(mail.html).includes('Kick-off; &lt;b&gt;bold&lt;/b&gt;'));
     assert.ok(!(mail.text ?? '').includes('account'), mail.text);

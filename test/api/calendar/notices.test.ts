@@ -46,7 +46,7 @@ describe('notifications about events', function () {
     );
     await told(mia, 'Kick-off', ['Invited']);
     const [invited] = (await mia.get('/notifications?type=calendarInvitation')).body.records;
-    assert.match(invited.body, /invites you\. When: 7 December 2027 at 09:00 \(Europe\/Berlin\)\.$/);
+    assert.match(invited.body, /invites you\. When: Tuesday, 7 December 2027, 09:00–10:00 \(Europe\/Berlin\)\.$/);
     assert.deepEqual(
       [invited.record, invited.actor, invited.actions],
       [
@@ -65,7 +65,7 @@ describe('notifications about events', function () {
     await told(mia, 'Kick-off', ['Invited', 'Moved', 'No longer invited']);
     await told(sue, 'Kick-off', ['Eingeladen', 'Abgesagt']);
     const [moved] = (await mia.get('/notifications?type=calendarEventMoved')).body.records;
-    assert.match(moved.body, /New start: 7 December 2027 at 11:00 \(Europe\/Berlin\)\.$/);
+    assert.match(moved.body, /New time: Tuesday, 7 December 2027, 11:00–12:00 \(Europe\/Berlin\)\.$/);
     const [gone] = (await mia.get('/notifications?type=calendarEventCanceled')).body.records;
     assert.deepEqual(gone.actions, []);
     assert.deepEqual(await titles(sam, 'Kick-off'), [], 'the organizer has done it');
@@ -89,7 +89,7 @@ describe('notifications about events', function () {
     await create(sam, last);
     await until(async () => (await titles(mia, 'After Weekly')).length > 0);
     const found = (await about(mia, ': Weekly')).map(
-      ({ title, body }) => `${title.split(':')[0]} ${/: (.*) at (.*) \(/.exec(body)?.slice(1).join(' ')}`,
+      ({ title, body }) => `${title.split(':')[0]} ${/, (\d.*), (\d\d:\d\d)/.exec(body)?.slice(1).join(' ')}`,
     );
     assert.deepEqual(
       found.sort(),
@@ -112,7 +112,7 @@ describe('notifications about events', function () {
     await patch(sam, eventId, { title: 'Secret talk', ...times, ...attendees('sue') });
     await told(mia, 'Open talk', ['Invited', 'No longer invited']);
     const gone = (await about(mia, 'Open talk')).find((one) => one.title.startsWith('No longer'));
-    assert.match(gone?.body ?? '', /9 December 2027 at 09:00/);
+    assert.match(gone?.body ?? '', /Thursday, 9 December 2027, 09:00–10:00/);
     await told(sue, 'Secret talk', ['Verschoben']);
     assert.deepEqual(await titles(mia, 'Secret talk'), []);
   });

@@ -1,4 +1,4 @@
-/** The deliveries of a webhook with every attempt, and sending them again. */
+/** The deliveries of a webhook with what was sent and every attempt, and sending them again. */
 import { call } from '../../shared/api.js';
 import { announce, button, element, fill, foreign } from '../../shared/elements.js';
 import { failureBox, showBox } from '../../shared/failure.js';
@@ -7,7 +7,7 @@ import { growing } from './list.js';
 import { code, STATUSES, statusBadge } from './words.js';
 
 /** @import { Place } from '../../shared/types.d.ts' */
-/** @import { Attempt, Delivery, Page, Status } from './types.d.ts' */
+/** @import { Attempt, Delivery, Page, Settings, Status } from './types.d.ts' */
 
 const PAGE_SIZE = 20;
 
@@ -29,9 +29,10 @@ const TABS = [
 /**
  * @param {string} id
  * @param {Place} place
+ * @param {Promise<Pick<Settings, 'payload'>>} settings of the webhook
  * @returns {Promise<{ part: HTMLElement, refresh: () => Promise<void> }>}
  */
-export async function deliveriesPart(id, place) {
+export async function deliveriesPart(id, place, settings) {
   const path = `/events/subscriptions/${id}`;
   const asked = new URLSearchParams(location.search).get('status');
   const [status, , empty] = TABS.find(([one]) => one === asked) ?? /** @type {typeof TABS[number]} */ (TABS[0]);
@@ -56,7 +57,7 @@ export async function deliveriesPart(id, place) {
       list,
       ...(page.records.length === 0
         ? [element('div', { class: 'empty card' }, element('h3', {}, title), element('p', {}, text))]
-        : growing('deliveries', page, read, (one) => entry(one, place, () => askAgain(one)))),
+        : growing('deliveries', page, read, (one) => entry(one, place, settings, () => askAgain(one)))),
     );
   };
   const refresh = async () => {
@@ -150,9 +151,11 @@ function replayWords(events) {
 /**
  * @param {Delivery} delivery
  * @param {Place} place
+ * @param {Promise<Pick<Settings, 'payload'>>} settings
  * @param {() => void} again
  */
-function entry({ deliveryId, eventType, subject, status, attempts, nextAttemptAt }, place, again) {
+function entry(delivery, place, settings, again) {
+  const { deliveryId, eventType, subject, status, attempts, nextAttemptAt } = delivery;
   const heading = `delivery-${deliveryId}`;
   const last = attempts.at(-1);
   return element(
@@ -172,12 +175,40 @@ function entry({ deliveryId, eventType, subject, status, attempts, nextAttemptAt
       element('summary', {}, attempts.length === 1 ? '1 attempt' : `${attempts.length} attempts`),
       element('ol', { class: 'attempts' }, ...attempts.map((one) => attempt(one, place))),
     ),
+    eventPart(delivery, settings),
     element(
       'div',
       { class: 'actions' },
       button('Send again from here', again, { class: 'quiet small', 'aria-describedby': heading }),
     ),
   );
+}
+
+/**
+ * The event as it would be sent now: what the user may know of it can have changed.
+ * @param {Delivery} delivery
+ * @param {Promise<Pick<Settings, 'payload'>>} settings
+ */
+function eventPart({ cursor, sequence }, settings) {
+  const body = element('div', {});
+  const read = async () => {
+    const { payload } = await settings;
+    const query = new URLSearchParams({ take: '1', payload, ...(cursor ? { cursor } : {}) });
+    /** @type {Page<{ sequence: string }>} */
+    const { records } = await call(`/events?${query}`);
+    const event = records.find((one) => one.sequence === sequence);
+    if (!event) return element('p', {}, 'You may not read this event any more, or it is no longer kept.');
+    return element('pre', { tabindex: '0', 'aria-label': 'The event' }, JSON.stringify(event, null, 2));
+  };
+  const show = async () => {
+    if (body.childElementCount > 0) return;
+    try {
+      fill(body, await read());
+    } catch (error) {
+      fill(body, failureBox('The event cannot be shown', error));
+    }
+  };
+  return element('details', { toggle: () => void show() }, element('summary', {}, 'The event'), body);
 }
 
 /**

@@ -22,10 +22,11 @@ const TEST_SECONDS = 20;
  */
 export async function showSubscription(id, place, go) {
   const path = `/events/subscriptions/${id}`;
-  const [response, deliveries] = await Promise.all([answer(path), deliveriesPart(id, place)]);
+  const asked = answer(path);
+  /** @type {Promise<Subscription>} */
+  const read = asked.then((response) => response.json());
+  const [response, subscription, deliveries] = await Promise.all([asked, read, deliveriesPart(id, place, read)]);
   let etag = response.headers.get('etag') ?? '';
-  /** @type {Subscription} */
-  const subscription = await response.json();
   const { name, state, reason } = subscription;
   const about = element('div', {}, facts(subscription, place));
   const said = element('div', { class: 'said' });

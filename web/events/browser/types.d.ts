@@ -39,6 +39,8 @@ export interface Attempt {
 
 export interface Delivery {
   deliveryId: string;
+  /** That of its event; null: it has none yet. */
+  sequence: string | null;
   /** The position before its event; null: it has none yet. */
   cursor: string | null;
   eventType: string;
