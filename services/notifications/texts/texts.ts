@@ -51,6 +51,6 @@ export function textOf({ type, data }: Notice, locale: string | null, actor: str
 /** In the time zone of the event, by which all who are invited speak of it. */
 function spanOf(language: string, { startAt, endAt, timezone }: Notice['data']): string {
   if (startAt === undefined) return '';
-  const [start, end] = [startAt, endAt].map((at) => Date.parse(String(at))) as [number, number];
-  return spanIn(language, timezone === undefined ? null : String(timezone), start, end);
+  const moment = (at: unknown): number => Date.parse(String(at));
+  return spanIn(language, timezone === undefined ? null : String(timezone), moment(startAt), moment(endAt));
 }
