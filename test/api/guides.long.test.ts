@@ -1,4 +1,4 @@
 import { tool } from '../support/tools.ts';
 import { walkGuides } from './guides.ts';
 
-describe('the guide', () => walkGuides({ packages: tool() }));
+describe('the guide', () => walkGuides({ packages: tool(), again: false }));
