@@ -80,6 +80,8 @@ export async function renewLease(
   token: string,
   { leaseSeconds, progress }: { leaseSeconds: number; progress: Progressed | null },
 ): Promise<DeploymentStatus | null> {
+  // A process that stops before it commits would hold the row, for which the next worker waits.
+  await tx.query("SET LOCAL idle_in_transaction_session_timeout = '1s'");
   const renewed = await tx.first<{ status: DeploymentStatus }>({
     text: `UPDATE metadata.deployments SET lease_until = now() + make_interval(secs => $4), done = coalesce($5, done),
         total = coalesce($6, total)
