@@ -156,7 +156,7 @@ async function send(
         if (request.reusedSocket && codeOf(error) === 'ECONNRESET') ask(false).then(resolve, reject);
         else reject(error);
       });
-      // Neither an answer nor an error: without this it would end for nobody.
+      // Node reports neither an answer nor an error for it, so the promise would stay pending.
       request.on('upgrade', (_answer, socket) => {
         socket.destroy();
         reject(new OutboundError(NO_STATUS));
@@ -178,7 +178,7 @@ const lookupOfPublic =
   (resolve: Lookup): LookupFunction =>
   (hostname, options, callback) =>
     resolve(hostname, { ...options, all: true }, (error, addresses) => {
-      // Which names there are inside is nobody's business.
+      // Another error would tell tenants which names the internal network has.
       if (error) return callback(codeOf(error) === 'ENOTFOUND' ? new OutboundError(NOT_PUBLIC) : error, '', 0);
       const found = addresses.filter(({ address }) => isPublicAddress(address));
       const [first] = found;

@@ -4,7 +4,7 @@ import type { Severity } from '../../lib/notice.ts';
 import { dayAt, startOfDay } from '../../lib/values/relative-dates.ts';
 import { afterQuietHours, type QuietHours } from './quiet-hours.ts';
 
-/** What the user has chosen, and when their last mail left, in milliseconds since 1970: one with a critical notification, and one with others. */
+/** Decides when mails are due: what the user has chosen, and when the last mails left, in milliseconds since 1970. */
 export interface Wishes extends Pick<UserIdentity, 'emailDigest' | 'timezone'> {
   readonly quiet: QuietHours | null;
   readonly mailedAt: number | null;

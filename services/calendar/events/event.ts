@@ -120,7 +120,7 @@ export function changed(series: EventRow, override: Override, duration?: number)
   return times ? explicit(override.originalStart, override, times) : { ...regular(series, wall, duration), override };
 }
 
-/** What an event or instance says. With a series that is canceled, all its instances are. */
+/** Merges the content of an event with that of an instance. A canceled series cancels all its instances. */
 export const contentOf = (
   { content }: Pick<EventRow, 'content'>,
   override?: Pick<Override, 'patch'> | null,

@@ -204,7 +204,7 @@ export async function bounded(
   }
 }
 
-/** How many times the rule of a series has before `wall`. */
+/** Counts the times of a series' rule before `wall`. */
 export async function countBefore({ rule, last }: Recurrence, start: number, wall: number): Promise<number> {
   if (rule === null) return 0;
   let count = 0;

@@ -234,7 +234,7 @@ function entry(notification, { tab, place }) {
   return item;
 }
 
-/** Where a page is about something else than the label of the action says. */
+/** Replaces labels of actions that do not fit the page which they lead to. */
 const LABELS = new Map([['calendar.events.get', 'Calendar in your own program']]);
 
 /**

@@ -1,5 +1,5 @@
 /**
- * What was entered in a form and not saved: kept while the page is open, and over a sign-in of the same user, which leaves
+ * Keeps what was entered in a form and not saved while the page is open, and over a sign-in of the same user, which leaves
  * the page. Nothing of it is stored anywhere else.
  */
 import { beforeSignIn } from '../../shared/sign-in.js';

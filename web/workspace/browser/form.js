@@ -53,7 +53,7 @@ export async function showForm(apiName, id, person, go) {
   const back = id === null ? addressOf(apiName) : addressOf(apiName, id);
   let closed = false;
 
-  /** What differs from what the form began with. */
+  /** Collects the fields that differ from what the form began with. */
   const changes = () => {
     /** @type {Values} */
     const changed = {};
