@@ -15,6 +15,8 @@ import { processStarted, processStopped, type ServiceProcess, startProcess } fro
 import { root } from '../support/sources.ts';
 
 const GRACE_SECONDS = 2;
+/** So many that some always connect. */
+const CALLERS = 120;
 
 /** A connection whose bytes the test writes itself. */
 class Line {
@@ -192,12 +194,12 @@ describe('a gateway that gets SIGTERM', function () {
         line = next;
       }
     };
-    const calling = Promise.all(Array.from({ length: 20 }, call));
+    const calling = Promise.all(Array.from({ length: CALLERS }, call));
     await pause(500);
     assert.equal(await platform.stop(), 0);
     await calling;
     assert.deepEqual(outcomes.lost, [], `${outcomes.answered} were answered`);
-    assert.equal(outcomes.refused, 20);
+    assert.equal(outcomes.refused, CALLERS);
   });
 
   it('ends in time although a client does not read, and logs closed connections', async () => {

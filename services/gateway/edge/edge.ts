@@ -151,6 +151,7 @@ export class HttpEdge {
 
   async #work(x: Exchange, refusal: PlatformError | undefined): Promise<void> {
     try {
+      if (this.#leaving) await this.#options.shutdown.closing;
       if (refusal) throw refusal;
       checkHead(x);
       checkUri(x);

@@ -39,6 +39,7 @@ export class GracefulShutdown {
   readonly #server: Server;
   readonly #connections = new Map<Socket, Connection>();
   #opened = 0;
+  #closing: Promise<void> | undefined;
 
   /** `server`: before it listens. */
   constructor(server: Server) {
@@ -64,6 +65,14 @@ export class GracefulShutdown {
     return true;
   }
 
+  /**
+   * While the listening socket is about to be closed. Requests wait for it: the callers of answered ones would connect
+   * again, and no turn of the event loop would be quiet.
+   */
+  get closing(): Promise<void> | undefined {
+    return this.#closing;
+  }
+
   /** From now on answers close their connections, also those to `unanswered`. New connections are still taken. */
   leave(unanswered: Iterable<Pair>): void {
     for (const pair of unanswered) {
@@ -79,8 +88,10 @@ export class GracefulShutdown {
     while (this.#endIdle() && performance.now() < used) await pause(LOOK_MS);
     // Connections in the kernel's accept queue are reset with the listening socket. Each turn of the event loop accepts
     // all of it, so the socket is closed right behind a turn in which nothing came.
-    await this.#quietTurn();
+    this.#closing = this.#quietTurn();
+    await this.#closing;
     stopListening(this.#server);
+    this.#closing = undefined;
     for (;;) {
       this.#endIdle();
       if (this.#connections.size === 0 || performance.now() > until) break;
