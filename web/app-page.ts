@@ -45,6 +45,7 @@ const SHARED = [
   'api.js',
   'format.js',
   'elements.js',
+  'words.js',
 ];
 
 export const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';

@@ -4,6 +4,7 @@ import { watchUnread } from './bell.js';
 import { button, byId, fill, foreign, problem } from './elements.js';
 import { knownLocale, knownTimezone } from './format.js';
 import { accessToken, revoke } from './sign-in.js';
+import { speak } from './words.js';
 
 /** @import { Identity, Person } from './types.d.ts' */
 
@@ -19,6 +20,7 @@ export async function identify() {
   fill(byId('who'), foreign(user.displayName), ' · ', foreign(tenant.name));
   const locale = knownLocale(user.locale) ?? navigator.language;
   askIn(locale);
+  speak(locale);
   return { locale, timezone: knownTimezone(user.timezone), userId: user.id, currency: tenant.defaultCurrency };
 }
 

@@ -8,7 +8,7 @@ import { showList } from './list.js';
 import { objects, typeOf } from './objects.js';
 import { restoreById, showRecord } from './record.js';
 import { requestsDrawer, watchRequests } from './requests.js';
-import { say, speak } from './words.js';
+import { say } from './words.js';
 
 /** @import { Person, View } from '../../shared/types.d.ts' */
 /** @import { ObjectSummary } from './types.d.ts' */
@@ -49,7 +49,6 @@ const NARROW = window.matchMedia('(max-width: 60rem)');
  */
 async function arrive(apiName) {
   const found = await identify();
-  speak(found.locale);
   takeDrafts(found.userId);
   if (apiName) typeOf(apiName).catch(() => {});
   const known = await objects();

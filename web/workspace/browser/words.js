@@ -1,4 +1,5 @@
 /** All texts of the page, in English and German. Labels are those of the tenant, in the language of the user. */
+import { texts } from '../../shared/words.js';
 
 /** A label within an English sentence: abbreviations stay as they are. @param {string} label */
 const within = (label) => (/^\p{Lu}\p{Ll}/u.test(label) ? label.charAt(0).toLowerCase() + label.slice(1) : label);
@@ -179,8 +180,6 @@ const EN = {
   },
   dateOperators: { gt: 'is after', gte: 'is on or after', lt: 'is before', lte: 'is on or before' },
   and: (/** @type {string} */ from, /** @type {string} */ to) => `${from} and ${to}`,
-  /** Links in the header, by their addresses, where the page is not in English. */
-  header: /** @type {Record<string, string>} */ ({}),
   /** By the code of a violation; without one it is the message of the API. */
   violations: /** @type {Record<string, string>} */ ({ FIELD_REQUIRED: 'Enter a value.' }),
 };
@@ -364,14 +363,6 @@ const DE = {
   },
   dateOperators: { gt: 'ist nach', gte: 'ist ab', lt: 'ist vor', lte: 'ist bis' },
   and: (from, to) => `${from} und ${to}`,
-  header: {
-    '#main': 'Zum Inhalt springen',
-    '/': 'Start',
-    '/import': 'Importe',
-    '/approvals': 'Freigaben',
-    '/account': 'Konto',
-    '/oauth2/logout': 'Abmelden',
-  },
   violations: {
     FIELD_REQUIRED: 'Geben Sie einen Wert an.',
     FIELD_TYPE_INVALID: 'Dieser Wert passt nicht zum Feld.',
@@ -387,22 +378,5 @@ const DE = {
   },
 };
 
-let words = EN;
-
-/** @param {string} locale */
-export function speak(locale) {
-  const language = locale.startsWith('de') ? 'de' : 'en';
-  words = language === 'de' ? DE : EN;
-  document.documentElement.lang = language;
-  for (const [address, text] of Object.entries(words.header))
-    for (const link of document.querySelectorAll(`.skip[href="${address}"], header nav [href="${address}"]`))
-      link.textContent = text;
-}
-
-/**
- * A text of the page.
- * @template {keyof typeof EN} Key
- * @param {Key} key
- * @returns {(typeof EN)[Key]}
- */
-export const say = (key) => words[key];
+/** A text of the page. */
+export const say = texts(EN, DE);
