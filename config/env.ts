@@ -89,7 +89,18 @@ export interface Config {
 }
 
 /** Public: it stands in README.md. */
-export const DEFAULT_DEMO_PASSWORD = 'demo-password';
+const DEFAULT_DEMO_PASSWORD = 'demo-password';
+
+/**
+ * The password of the demo users while it may be shown to everybody; null: there are none, also on a database that
+ * production uses, or an operator has chosen another password.
+ */
+export const publicDemoPassword = ({
+  seedDemo,
+  developmentOnProduction,
+  demoPassword,
+}: Pick<Config, 'seedDemo' | 'developmentOnProduction' | 'demoPassword'>): string | null =>
+  seedDemo && !developmentOnProduction && demoPassword === DEFAULT_DEMO_PASSWORD ? demoPassword : null;
 const SHUTDOWN_GRACE_SECONDS = 5;
 /** Kept for requests in flight and for what ends after them. */
 const SHUTDOWN_RESERVE_SECONDS = 4;

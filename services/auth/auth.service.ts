@@ -1,7 +1,7 @@
 /** The Moleculer schema of auth: what it is made of, and what it needs from other services and from the process. */
 
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
-import type { Config } from '../../config/env.ts';
+import { type Config, publicDemoPassword } from '../../config/env.ts';
 import { broadcast, call, type EventHandlers, emit } from '../../contracts/call.ts';
 import { messageOf } from '../../lib/errors/thrown.ts';
 import type { Snapshot } from '../../lib/schema/snapshot.ts';
@@ -41,6 +41,7 @@ export default async function authService(platform: Platform): Promise<ServiceSc
     baseUrl: config.baseUrl ?? `http://localhost:${config.port}`,
     baseUrlFixed: config.baseUrl !== null,
     referenceSignIn: config.referenceSignIn,
+    demoPassword: publicDemoPassword(config),
     ...announcements(broker),
     resealed: () => agreeOnSecret(database, config),
     signInRefused: (refusal, origin) => refusals.note(refusal, origin),

@@ -46,6 +46,7 @@ interface HttpParts {
   /** Liveness of grants, as the gateway asks. */
   checkGrants(checked: AuthActions['auth.grants.check']['params']): Promise<GrantState[]>;
   mail: Mail;
+  demoPassword: string | null;
   /** Ends mails about notifications by the token of a link. */
   stopMails(token: string): Promise<unknown>;
   /** True while the maker of a link may let its user in. */

@@ -50,6 +50,8 @@ interface InteractionParts {
   singleSignOn: SingleSignOn;
   cookieKey: string;
   mail: Mail;
+  /** Shown where people sign in; null: it is not public, or there is no demo. */
+  demoPassword: string | null;
   /** A person has just signed in. */
   signedIn(tenantId: string, userId: string): void;
   /** A sign-in was refused. */
@@ -253,6 +255,7 @@ async function signInView(visit: Visit, step: SignInStep): Promise<pages.SignInV
     clientName: client.name,
     username: form?.get('username') ?? (await expectedUsername(visit, again !== null)),
     again,
+    demoPassword: parts.demoPassword,
     forgotten: parts.mail.outbox.enabled
       ? forgottenAddress({ client: client.clientId, signIn: interaction.uid })
       : null,

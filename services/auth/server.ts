@@ -45,6 +45,8 @@ export interface AuthServerOptions
     Pick<SingleSignOnParts, 'isUser' | 'createUser' | 'providerFailed'> {
   store: AuthStore;
   mail: MailOptions;
+  /** Shown where people sign in; null: it is not public, or there is no demo. */
+  demoPassword: string | null;
   /** Ends mails about notifications by the token of a link. */
   stopMails(token: string): Promise<unknown>;
   source: TenantSource;
@@ -199,6 +201,7 @@ export class AuthServer {
         presentedTokens: this.#presentedTokens,
         checkGrants: (checked) => this.checkGrants(checked),
         mail: this.mail,
+        demoPassword: this.#options.demoPassword,
         stopMails: this.#options.stopMails,
         mayLetIn: this.#options.mayLetIn,
         revokeUser: (tenantId, userId) => this.users.revoke(tenantId, userId),

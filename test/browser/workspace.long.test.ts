@@ -86,6 +86,27 @@ describe('the workspace in Chromium', function () {
     return body.id;
   };
 
+  it('is one click and a password away from the home page of the demo, as somebody else, too', async () => {
+    const visitor = await visit(browser, platform.baseUrl, { reducedMotion: 'reduce' });
+    visitors.push(visitor);
+    const { page, complaints } = visitor;
+    for (const [name, username] of [
+      ['Sam', 'sam@demo.example'],
+      ['Mia', 'mia@demo.example'],
+    ] as const) {
+      await page.goto(platform.baseUrl);
+      await page.getByRole('link', { name: `Sign in as ${name}` }).click();
+      await page.waitForSelector('#password');
+      assert.equal(await page.inputValue('#username'), username);
+      assert.match(await page.innerText('#password-hint'), /demo-password/);
+      await page.fill('#password', 'demo-password');
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+      await shown(page);
+      assert.equal(new URL(page.url()).search, '');
+    }
+    assert.deepEqual(complaints, []);
+  });
+
   it('lists records by a list view, searches, sorts and pages, in an address of its own', async () => {
     const visitor = await open('/app/Invoice__c');
     const { page, complaints, strangers } = visitor;

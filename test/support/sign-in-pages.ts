@@ -64,6 +64,7 @@ export const signInPages = (text: string): pages.Page[] => [
       clientName: text,
       username: text,
       again: problem ? null : 'tooOld',
+      demoPassword: problem ? null : text,
       forgotten: text,
       problem,
       passkeyOptions: text,

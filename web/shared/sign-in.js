@@ -46,6 +46,7 @@ export function moveHome() {
  */
 export async function start(load) {
   if (moveHome()) return;
+  await signInAs();
   const refused = await completeSignIn()
     .then(accessToken)
     .then(
@@ -54,6 +55,14 @@ export async function start(load) {
     );
   const { begin } = await load();
   await begin(refused);
+}
+
+/** The page was opened for a person (`?as=<username>`), who signs in even where somebody else is signed in. */
+async function signInAs() {
+  const username = new URLSearchParams(location.search).get('as');
+  if (location.pathname !== home || username === null) return;
+  history.replaceState(null, '', home);
+  await leaveForSignIn(scope, { login_hint: username.slice(0, 255), prompt: 'login' });
 }
 
 /** The token; without one this leaves the page for the sign-in and never returns. */
@@ -101,7 +110,7 @@ export const hasScope = (wanted) => held?.scopes.includes(wanted) ?? false;
 
 /**
  * @param {string} [wanted] scopes, separated by spaces
- * @param {Record<string, string>} [strength] `acr_values` and `max_age` of a sign-in that must be strong or fresh
+ * @param {Record<string, string>} [strength] more of the request, such as `acr_values` and `max_age` of a sign-in that must be strong or fresh
  * @returns {Promise<never>}
  */
 export async function leaveForSignIn(wanted = scope, strength = {}) {

@@ -20,6 +20,8 @@ export interface SignInView {
     | null;
   /** URL for a forgotten password; null: none. */
   forgotten: string | null;
+  /** Password of all people of the demo; null: it is not public, or there is no demo. */
+  demoPassword: string | null;
   /** Options of WebAuthn for a sign-in with a passkey alone, as JSON. */
   passkeyOptions: string;
   formTargets: readonly string[];
@@ -66,7 +68,11 @@ required maxlength="320"${invalid} value="${escapeHtml(view.username)}"${view.us
 <div class="field"><label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password"
 maxlength="800" aria-describedby="password-hint"${invalid}${view.username ? ' autofocus' : ''}>
-<p class="hint" id="password-hint">Leave it empty if your company signs you in.</p></div>
+<p class="hint" id="password-hint">${
+      view.demoPassword === null
+        ? 'Leave it empty if your company signs you in.'
+        : `People of the demo have the password <code>${escapeHtml(view.demoPassword)}</code>.`
+    }</p></div>
 <button type="submit" name="decision" value="signIn">Sign in</button>
 <button type="submit" class="quiet" name="decision" value="cancel" formnovalidate>Cancel</button>
 </form>
