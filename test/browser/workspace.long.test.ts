@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { OPERATIONS } from '../../contracts/operations.ts';
 import { findings, signIn, startChromium, type Visitor, visit } from '../support/chromium.ts';
@@ -159,6 +160,60 @@ describe('the workspace in Chromium', function () {
     await press(page, 'Clear all filters');
     await page.waitForSelector('.records tbody tr >> nth=10');
     assert.deepEqual(complaints, []);
+  });
+
+  it('changes a field of selected records, says what became of each, and deletes them', async () => {
+    const mark = randomUUID().slice(0, 8);
+    const city = `Harbor ${mark}`;
+    const ids: string[] = [];
+    for (const n of [1, 2, 3, 4]) ids.push(await account(`${randomUUID()} ${mark} ${n}`, { city: `${city} ${n}` }));
+    const visitor = await open(`/app/Account?q=${mark}`);
+    const { page, complaints } = visitor;
+    await until(async () => (await page.locator('.records tbody tr').count()) === 4);
+    const boxes = page.locator('.records tbody .pick input');
+    await boxes.first().click();
+    await boxes.nth(2).click({ modifiers: ['Shift'] });
+    assert.equal(await page.innerText('.selected strong'), '3 selected');
+    const names = (await page.locator('.records tbody tr').allInnerTexts()).slice(0, 3);
+    const first = ids[Number(/ (\d)\s/.exec(names[0] ?? '')?.[1]) - 1]!;
+    await press(page, 'Change a field');
+    await page.selectOption('#changed-field', { label: 'City' });
+    const { body } = await mia.get(`/data/Account/${first}`);
+    await mia.patch(`/data/Account/${first}`, { city: 'Elsewhere' }, { etag: `"${body.recordVersion}"` });
+    await page.fill('#new-value', city);
+    await picture(visitor, 'selection');
+    await press(page, 'Change 3 records');
+    await page.waitForSelector('.outcome');
+    assert.match(await page.innerText('.outcome'), /2 of 3 changed/);
+    assert.equal(await page.locator('.outcome li .wrong').count(), 1);
+    assert.match(await page.locator('.outcome li').first().innerText(), new RegExp(mark));
+    await picture(visitor, 'selection-outcome');
+    const cities = await Promise.all(ids.map(async (id) => (await mia.get(`/data/Account/${id}`)).body.city));
+    assert.equal(cities.filter((found) => found === city).length, 2);
+    assert.equal(cities.filter((found) => found === 'Elsewhere').length, 1);
+    await until(async () => (await page.locator('.records tbody tr').count()) === 4);
+    await page.getByRole('checkbox', { name: 'Select all that are shown' }).check();
+    await press(page, 'Delete');
+    assert.match(await page.innerText('.confirm'), /Delete 4 records\?/);
+    await page.locator('.confirm').getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.waitForSelector('.outcome:has-text("4 of 4 deleted")');
+    assert.deepEqual((await mia.get(`/data/Account?search=${mark}`)).body.records, []);
+    assert.deepEqual(complaints, []);
+  });
+
+  it('saves a list as a file for spreadsheets, in which nothing is a formula', async () => {
+    const mark = `Sheet ${randomUUID().slice(0, 8)}`;
+    await account(`=SUM(1) ${mark}`, { city: 'a;b', annualRevenue: 1234.5 });
+    await account(`Plain, ${mark}`, { city: 'She said "no"' });
+    const { page } = await open(`/app/Account?q=${encodeURIComponent(mark)}`);
+    const [download] = await Promise.all([page.waitForEvent('download'), press(page, 'Download as CSV')]);
+    const text = await readFile(await download.path(), 'utf8');
+    assert.match(download.suggestedFilename(), /\.csv$/);
+    const [head, ...lines] = text.replace('\ufeff', '').trimEnd().split('\r\n');
+    assert.match(head ?? '', /^Account name,/);
+    assert.equal(lines.length, 2);
+    assert.ok(text.includes(`'=SUM(1) ${mark},`), text);
+    assert.ok(text.includes(`"Plain, ${mark}",`), text);
   });
 
   it('shows a record by its layout, with related lists, steps and why others are not possible', async () => {

@@ -8,7 +8,7 @@ import { appPage, UUID } from '../app-page.ts';
 export const WORKSPACE_PAGE = appPage({
   label: 'workspace',
   client: WORKSPACE,
-  shared: ['fields.js'],
+  shared: ['fields.js', 'save.js'],
   styles: ['lists.css'],
   modules: [
     'pages.js',
@@ -17,6 +17,8 @@ export const WORKSPACE_PAGE = appPage({
     'values.js',
     'requests.js',
     'list.js',
+    'selection.js',
+    'spreadsheet.js',
     'filters.js',
     'record.js',
     'related.js',

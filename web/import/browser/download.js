@@ -1,38 +1,13 @@
 /** Makes the files of failed rows and of results. */
 import { answer, call } from '../../shared/api.js';
 import { failedRows, TYPES } from '../../shared/rows.js';
+import { saveTexts } from '../../shared/save.js';
 import { rowsOfFile } from './file.js';
 
 /** @import { Job, RowResult, Source } from './types.d.ts' */
 
 /** Maximum page size of results. */
 const PAGE_ROWS = 5_000;
-/** Text is moved into blobs of this size, which the browser may keep on disk. */
-const PIECE_CHARS = 4 * 1024 * 1024;
-
-/**
- * @param {string} name
- * @param {string} type
- * @param {AsyncIterable<string>} texts
- */
-async function save(name, type, texts) {
-  /** @type {Blob[]} */
-  const pieces = [];
-  let open = '';
-  for await (const text of texts) {
-    open += text;
-    if (open.length < PIECE_CHARS) continue;
-    pieces.push(new Blob([open]));
-    open = '';
-  }
-  const address = URL.createObjectURL(new Blob([...pieces, open], { type }));
-  const link = document.createElement('a');
-  link.href = address;
-  link.download = name;
-  link.click();
-  // Revoked late: the download may not have started yet.
-  setTimeout(() => URL.revokeObjectURL(address), 60_000);
-}
 
 /**
  * Rows that failed or were not reached, in their order.
@@ -62,7 +37,7 @@ async function* unwritten(jobId) {
 export async function saveFailedRows(job, source) {
   const { file, format } = source;
   const [, stem = file.name, ending = format] = /^(.*)\.([^.]+)$/.exec(file.name) ?? [];
-  await save(`${stem}-failed.${ending}`, TYPES[format], texts());
+  await saveTexts(`${stem}-failed.${ending}`, TYPES[format], texts());
   async function* texts() {
     // Spreadsheets recognize UTF-8 by the byte order mark; an import accepts it.
     if (format === 'csv') yield '\ufeff';
@@ -74,7 +49,7 @@ export async function saveFailedRows(job, source) {
  * The outcome of every row, with the ids of records, as CSV.
  * @param {Job} job
  */
-export const saveResults = (job) => save(`${job.objectApiName}-results.csv`, TYPES.csv, resultsOf(job));
+export const saveResults = (job) => saveTexts(`${job.objectApiName}-results.csv`, TYPES.csv, resultsOf(job));
 
 /** @param {Job} job */
 async function* resultsOf({ jobId }) {

@@ -4,6 +4,8 @@ import { announce, button, element, fill, foreign } from '../../shared/elements.
 import { failureBox } from '../../shared/failure.js';
 import { chips, filterPanel } from './filters.js';
 import { addressOf, defaultColumns, fieldsOf, isReference, isSortable, query, typeOf } from './objects.js';
+import { selectionOf } from './selection.js';
+import { ROWS_MAX, saveList } from './spreadsheet.js';
 import { isNumber, nameOf, shown } from './values.js';
 import { say } from './words.js';
 
@@ -40,6 +42,9 @@ export async function showList(apiName, person) {
   /** @type {number | null} */
   let total = null;
 
+  const picked = selectionOf(type, person, () => void load());
+  /** @param {RecordData} record */
+  const drawn = (record) => row(record, columns(), person, type, picked.offered ? [picked.cell(record)] : []);
   const body = element('tbody', { role: 'rowgroup' });
   const head = element('thead', { role: 'rowgroup' });
   const table = element('table', { class: 'records', role: 'table', 'aria-label': type.labelPlural }, head, body);
@@ -47,7 +52,8 @@ export async function showList(apiName, person) {
   const said = element('div', { class: 'said' });
   const figures = element('span', {});
   const countAll = button(say('count'), () => void readTotal(), { class: 'quiet small' });
-  const footer = element('p', { class: 'actions figures', hidden: true }, figures, countAll);
+  const download = button(say('downloadCsv'), () => void saveAsCsv(), { class: 'quiet small' });
+  const footer = element('p', { class: 'actions figures', hidden: true }, figures, countAll, download);
   const more = button(say('showMore'), () => void readMore(true), { class: 'quiet small more', hidden: true });
   const active = element('div', { class: 'chips' });
   const panel = element('div', {});
@@ -70,6 +76,7 @@ export async function showList(apiName, person) {
     reading = new AbortController();
     const { signal } = reading;
     total = null;
+    picked.reset();
     drawHead();
     drawChips();
     fill(said);
@@ -77,8 +84,8 @@ export async function showList(apiName, person) {
     delete document.body.dataset['shown'];
     try {
       const fields = columns();
-      const page = await query(type, fields, { take: PAGE_SIZE, ...asked() }, signal);
-      fill(body, ...page.records.map((record) => row(record, fields, person, type)));
+      const page = await query(type, fields, { take: PAGE_SIZE, includeEtag: true, ...asked() }, signal);
+      fill(body, ...page.records.map(drawn));
       count = page.records.length;
       cursor = page.nextCursor;
       fill(place, ...(count === 0 ? [emptiness()] : [element('div', { class: 'sheet' }, table)]));
@@ -111,8 +118,8 @@ export async function showList(apiName, person) {
     fill(said);
     try {
       const fields = columns();
-      const page = await query(type, fields, { take: PAGE_SIZE, ...asked(), cursor }, signal);
-      const rows = page.records.map((record) => row(record, fields, person, type));
+      const page = await query(type, fields, { take: PAGE_SIZE, includeEtag: true, ...asked(), cursor }, signal);
+      const rows = page.records.map(drawn);
       body.append(...rows);
       count += rows.length;
       cursor = page.nextCursor;
@@ -135,6 +142,23 @@ export async function showList(apiName, person) {
       fill(said, failureBox(say('cannotShowMore'), error));
     } finally {
       countAll.toggleAttribute('disabled', false);
+    }
+  };
+
+  const saveAsCsv = async () => {
+    download.toggleAttribute('disabled', true);
+    try {
+      const { isCut } = await saveList(type, columns(), asked(), person, (saved) => {
+        download.textContent = say('rowsRead')(new Intl.NumberFormat(person.locale).format(saved));
+      });
+      announce(say('downloaded'));
+      const most = new Intl.NumberFormat(person.locale).format(ROWS_MAX);
+      fill(said, ...(isCut ? [element('p', { class: 'done' }, say('downloadCut')(most))] : []));
+    } catch (error) {
+      fill(said, failureBox(say('cannotShowMore'), error));
+    } finally {
+      download.textContent = say('downloadCsv');
+      download.toggleAttribute('disabled', false);
     }
   };
 
@@ -178,7 +202,7 @@ export async function showList(apiName, person) {
         ),
       );
     });
-    fill(head, element('tr', { role: 'row' }, ...cells));
+    fill(head, element('tr', { role: 'row' }, ...(picked.offered ? [picked.head()] : []), ...cells));
     fill(
       sortSelect,
       element('option', { value: '' }, say('newestFirst')),
@@ -346,6 +370,8 @@ export async function showList(apiName, person) {
       toolbar,
       active,
       panel,
+      picked.bar,
+      picked.place,
       place,
       said,
       footer,
@@ -444,11 +470,13 @@ function kindOf(field) {
  * @param {readonly Field[]} fields
  * @param {Person} person
  * @param {{ apiName: string }} type
+ * @param {readonly Node[]} [before] cells before the fields
  */
-export function row(record, fields, person, { apiName }) {
+export function row(record, fields, person, { apiName }, before = []) {
   return element(
     'tr',
     { role: 'row' },
+    ...before,
     ...fields.map((field) => {
       if (field.apiName === 'name')
         return element(

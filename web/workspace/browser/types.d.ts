@@ -111,6 +111,7 @@ export type Values = Record<string, unknown>;
 
 export interface RecordData extends Values {
   id: string;
+  _etag?: string;
   _expanded?: Record<string, { id: string; name: string | null } | null>;
 }
 
@@ -118,6 +119,12 @@ export interface RecordPage {
   records: RecordData[];
   total: number | null;
   nextCursor: string | null;
+}
+
+/** What became of a record of a request that writes several. */
+export interface WrittenRow {
+  index: number;
+  errors: { code: string; message: string }[];
 }
 
 export interface Transition {
