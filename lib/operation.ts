@@ -232,7 +232,7 @@ export interface Operation {
    * little, whatever they cost.
    */
   manyAtOnce?: true;
-  /** Takes `expand`, in the query or the body: each reference in it costs one unit more. */
+  /** Leads along references by `expand`, filters and order, in the query or the body: each costs one unit more. */
   expands?: true;
   /** Milliseconds that one statement of it may take in the database; default: 5,000 for reads, 25,000 for mutations. */
   statementTimeoutMs?: number;

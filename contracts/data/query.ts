@@ -94,7 +94,7 @@ export const listParameters = [
   expand,
   {
     name: 'where',
-    description: 'Field equality; null means blank.',
+    description: 'Equality of fields, or of `<reference>.<field>`; null means blank.',
     schema: WhereSchema,
     json: true,
     example: { city: 'Berlin' },
@@ -108,21 +108,22 @@ export const listParameters = [
   },
   {
     name: 'filters',
-    description: 'One group of conditions, joined by `logic`; groups cannot be nested.',
+    description:
+      'One group of conditions, joined by `logic`; groups cannot be nested. `field` is an apiName, or `<reference>.<field>` of the record that is referred to.',
     schema: FiltersSchema,
     json: true,
     example: EXAMPLE_FILTERS,
   },
   {
     name: 'sort',
-    description: 'Order of the records; default: newest first.',
+    description: 'Order of the records, by fields or `<reference>.<field>`; default: newest first.',
     schema: SortSchema,
     json: true,
     example: [{ id: 'name', desc: false }],
   },
   {
     name: 'orderBy',
-    description: 'One field apiName; alternative to `sort`.',
+    description: 'One field apiName, or `<reference>.<field>`; alternative to `sort`.',
     schema: Type.String(),
     example: 'name',
   },

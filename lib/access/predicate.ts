@@ -19,6 +19,16 @@ export type Predicate =
       readonly node: Predicate | null;
       readonly sharing: Predicate | null;
     }
+  /** What is asked of the record that a reference points to. */
+  | {
+      readonly kind: 'referenced';
+      readonly reference: FieldMeta;
+      readonly object: ObjectMeta;
+      readonly node: Predicate;
+      /** True for records without such a record: the reference is empty, or leads to one that does not match. */
+      readonly negated: boolean;
+      readonly sharing: Predicate | null;
+    }
   | { readonly kind: 'search'; readonly fields: readonly FieldMeta[]; readonly tokens: readonly string[] }
   | {
       readonly kind: 'ownedBy';

@@ -1,5 +1,5 @@
 /**
- * Adds the record access of the caller to a plan, by AND, on the queried object and on every related or expanded one.
+ * Adds the record access of the caller to a plan, by AND, on the queried object and on every other one that is read.
  * The only module that creates a ConstrainedPlan, and only a ConstrainedPlan can be compiled. Source:
  * docs/reference/access.md.
  */
@@ -12,7 +12,8 @@ import type { AggregatePlan, Constrained, ConstrainedPlan, Plan } from './types.
 /** The plan of a list or of one record. */
 export function constrain(plan: Plan, access: Access): ConstrainedPlan {
   const expand = plan.expand.map((expansion) => reached(expansion, access));
-  return reached({ ...plan, expand, filter: plan.filter && constrainNode(plan.filter, access) }, access);
+  const sort = plan.sort.map((key) => ({ ...key, through: key.through && reached(key.through, access) }));
+  return reached({ ...plan, expand, sort, filter: plan.filter && constrainNode(plan.filter, access) }, access);
 }
 
 /** The plan of groups. */
@@ -31,6 +32,12 @@ function constrainNode(node: Predicate, access: Access): Predicate {
       return {
         ...node,
         node: node.node && constrainNode(node.node, access),
+        sharing: reach(access, node.object.apiName, 'read'),
+      };
+    case 'referenced':
+      return {
+        ...node,
+        node: constrainNode(node.node, access),
         sharing: reach(access, node.object.apiName, 'read'),
       };
     default:

@@ -99,7 +99,12 @@ export function continuePlan(plan: Plan, request: ListRequest, seal: Seal): Plan
 }
 
 const sortShape = (plan: Plan): string =>
-  plan.sort.map(({ field, desc }) => `${field.apiName}:${valueTypeName(field)}:${desc ? 'desc' : 'asc'}`).join();
+  plan.sort
+    .map(({ field, desc, through }) => {
+      const path = through ? `${through.reference.apiName}.${field.apiName}` : field.apiName;
+      return `${path}:${valueTypeName(field)}:${desc ? 'desc' : 'asc'}`;
+    })
+    .join();
 
 const hashesOf = new WeakMap<ListRequest, readonly string[]>();
 

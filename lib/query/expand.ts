@@ -58,9 +58,30 @@ export function readExpand(
   return requests;
 }
 
-/** The references of an `expand` that has not been checked yet, no more than may be asked for. */
-export const referencesIn = (value: unknown): readonly string[] =>
-  (entriesOf(value) ?? []).slice(0, EXPAND_LIMITS.expand_max).map(([reference]) => reference);
+/**
+ * The references along which a query leads that has not been checked yet, by `expand`, filters or order: those of each
+ * no more than may be asked for.
+ */
+export function referencesIn(query: Readonly<Record<string, unknown>>): readonly string[] {
+  const { expand, where, whereIn, filters, sort, orderBy } = query;
+  const expanded = (entriesOf(expand) ?? []).map(([reference]) => reference);
+  const conditions = isObject(filters) ? filters['conditions'] : [];
+  const names = [
+    ...[where, whereIn].flatMap((one) => (isObject(one) ? Object.keys(one) : [])),
+    ...membersOf(conditions, 'field'),
+    ...membersOf(sort, 'id'),
+    orderBy,
+  ];
+  const followed = names.flatMap((name) => {
+    const dot = typeof name === 'string' ? name.indexOf('.') : -1;
+    return dot < 0 ? [] : [String(name).slice(0, dot)];
+  });
+  const upTo = (found: readonly string[]): string[] => [...new Set(found)].slice(0, EXPAND_LIMITS.expand_max);
+  return [...new Set([...upTo(expanded), ...upTo(followed)])];
+}
+
+const membersOf = (list: unknown, name: string): unknown[] =>
+  Array.isArray(list) ? list.map((one: unknown) => (isObject(one) ? one[name] : undefined)) : [];
 
 const isListOfNames = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.length > 0 && value.every((name) => typeof name === 'string' && name !== '');

@@ -21,6 +21,9 @@ const NOT_NULL: ReadonlySet<string> = new Set([
   'recordVersion',
 ]);
 
+/** Alias of the record that the sort key of this index is read from, when a reference leads to it. */
+export const sortAlias = (index: number): string => `j${index}`;
+
 /**
  * One or two ranges of an index, to be read one after the other. `last`: the sort values of the last record. With the
  * last record ('Ada', 'i1'), or (null, 'i1'):
@@ -37,12 +40,12 @@ export function rangesAfter(
   alias: string,
   bind: (value: SqlValue, type: string) => string,
 ): readonly [Range, ...Range[]] {
-  const keys = sort.map(({ field, desc }, index) => {
+  const keys = sort.map(({ field, desc, through }, index) => {
     const value = last[index] ?? null;
     return {
-      column: columnSql(field, alias),
+      column: columnSql(field, through ? sortAlias(index) : alias),
       desc,
-      nullable: !NOT_NULL.has(field.apiName),
+      nullable: through !== null || !NOT_NULL.has(field.apiName),
       bound: value === null ? null : bind(value, typeOf(field).bindType),
     };
   });

@@ -39,6 +39,7 @@ export function mergeBranches(plan: Plan & { readonly sharing: Predicate | null 
 const isNewestFirst = ({ sort: [first, second, ...rest] }: Plan): boolean =>
   rest.length === 0 &&
   first?.field.apiName === 'createdAt' &&
+  first.through === null &&
   second?.field.apiName === 'id' &&
   first.desc === second.desc;
 
@@ -54,6 +55,8 @@ export function isSelective(node: Predicate): boolean {
       if (operator !== 'eq' && operator !== 'in') return false;
       return field.apiName === 'id' || field.referenceTo.length > 0 || field.unique || field.externalId;
     }
+    case 'referenced':
+      return !node.negated && isSelective(node.node);
     case 'related':
     case 'search':
     case 'false':

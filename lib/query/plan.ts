@@ -5,8 +5,9 @@
  */
 
 import type { Predicate } from '../access/predicate.ts';
+import type { ObjectAccess } from '../access/types.ts';
 import { isReference, typeOf } from '../schema/field-types/registry.ts';
-import type { SqlValue } from '../schema/field-types/types.ts';
+import type { Operator, SqlValue } from '../schema/field-types/types.ts';
 import { requireField } from '../schema/lookup.ts';
 import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
 import { dateOfDay } from '../values/calendar.ts';
@@ -14,10 +15,28 @@ import { RELATIVE_DATES, relativeDays, startOfDay } from '../values/relative-dat
 import { filterable, operatorsFor, searchable, searchedByDefault, sortable } from './capabilities.ts';
 import { quoted, type RelatedValue } from './conditions.ts';
 import { LIST_LIMITS, searchTokens } from './parse.ts';
-import type { Condition, Expansion, ListRequest, NamingView, Plan, PlanOptions, QueryView, SortKey } from './types.ts';
+import type {
+  Condition,
+  Expansion,
+  Followed,
+  ListRequest,
+  NamingView,
+  Plan,
+  PlanOptions,
+  QueryView,
+  SortKey,
+} from './types.ts';
 import { Violations } from './violations.ts';
 
 type CompareOperator = Extract<Predicate, { kind: 'compare' }>['operator'];
+
+/** Operators that hold for an empty field, each with the one that holds when it does not. */
+const OPPOSITES: Partial<Record<Operator, CompareOperator>> = {
+  neq: 'eq',
+  not_in: 'in',
+  not_contains: 'contains',
+  is_blank: 'is_not_blank',
+};
 
 /**
  * The plan of a list, still without record access (lib/query/constrain.ts adds it). The caller has checked that the
@@ -27,6 +46,7 @@ type CompareOperator = Extract<Predicate, { kind: 'compare' }>['operator'];
  */
 export function planList(request: ListRequest, object: ObjectMeta, view: QueryView, options: PlanOptions = {}): Plan {
   const planner = new Planner(object, view, request.source);
+  planner.follows = true;
   const plan: Plan = {
     object,
     fields: planner.fields(request.fields),
@@ -87,6 +107,9 @@ export function planConditions(
 
 class Planner {
   readonly problems: Violations;
+  /** Conditions and order may lead along one reference. */
+  follows = false;
+  readonly #followed = new Set<string>();
   readonly #object: ObjectMeta;
   readonly #view: NamingView;
   readonly #source: ListRequest['source'];
@@ -119,8 +142,7 @@ class Planner {
       };
       const reference = this.#readable(this.#object, name);
       if (!reference) return invalid(pointer, name, `There is no field ${quoted(name)}.`);
-      const [to] = isReference(reference) ? reference.referenceTo : [];
-      const target = to === undefined ? undefined : this.#view.access.objects[to];
+      const target = this.#target(reference);
       if (!target)
         return invalid(pointer, name, `${name} cannot be expanded: it does not refer to records that you can read.`);
       const { object, readable } = target;
@@ -148,20 +170,21 @@ class Planner {
     const sorted: SortKey[] = [];
     let total = false; // with id the order is total
     for (const { field: name, desc, pointer } of keys ?? []) {
-      const field = this.#readable(this.#object, name);
+      const { field, through } = this.#named(name, this.#object, pointer);
       if (!field || !sortable(field)) {
         this.problems.add(pointer, 'SORT_INVALID', `Records cannot be sorted by ${quoted(name)}.`, { field: name });
         continue;
       }
-      if (!total) sorted.push({ field, desc });
+      if (!total) sorted.push({ field, desc, through });
       total ||= name === 'id';
     }
     if (total) return sorted;
     const id = requireField(this.#object, 'id');
     const last = sorted.at(-1);
-    if (last) return [...sorted, { field: id, desc: last.desc }];
+    if (last) return [...sorted, { field: id, desc: last.desc, through: null }];
     const createdAt = this.#object.fields.createdAt;
-    return [...(createdAt ? [{ field: createdAt, desc: true }] : []), { field: id, desc: true }];
+    const newest = createdAt ? [{ field: createdAt, desc: true, through: null }] : [];
+    return [...newest, { field: id, desc: true, through: null }];
   }
 
   #pointer(name: string): string {
@@ -170,6 +193,41 @@ class Planner {
 
   #readable(object: ObjectMeta, name: string): FieldMeta | undefined {
     return this.#view.access.objects[object.apiName]?.fields[name] ? object.fields[name] : undefined;
+  }
+
+  /** The object that a reference leads to, when the user can read it. */
+  #target(reference: FieldMeta): ObjectAccess | undefined {
+    const [to] = isReference(reference) ? reference.referenceTo : [];
+    return to === undefined ? undefined : this.#view.access.objects[to];
+  }
+
+  /**
+   * The field that a condition or the order names, of the record or, as `<reference>.<field>`, of one that it refers to;
+   * without a field there is none that the user can read.
+   */
+  #named(
+    name: string,
+    object: ObjectMeta,
+    pointer: string,
+  ): { readonly field: FieldMeta | undefined; readonly through: Followed | null } {
+    const dot = name.indexOf('.');
+    if (dot < 0 || !this.follows || object !== this.#object)
+      return { field: this.#readable(object, name), through: null };
+    const reference = this.#readable(object, name.slice(0, dot));
+    const target = reference && this.#target(reference);
+    const field = target && this.#readable(target.object, name.slice(dot + 1));
+    if (!reference || !target || !field) return { field: undefined, through: null };
+    this.#follow(reference.apiName, pointer);
+    return { field, through: { reference, object: target.object } };
+  }
+
+  #follow(reference: string, pointer: string): void {
+    const max = LIST_LIMITS.expand_max;
+    this.#followed.add(reference);
+    if (this.#followed.size === max + 1)
+      this.problems.add(pointer, 'PARAMETER_INVALID', `Filters and order may lead along at most ${max} references.`, {
+        details: { max },
+      });
   }
 
   #group(logic: 'and' | 'or', conditions: readonly Condition[], object: ObjectMeta): Predicate | null {
@@ -183,14 +241,14 @@ class Planner {
   #condition(condition: Condition, object: ObjectMeta): Predicate | null {
     const { id: conditionId, pointer, operator } = condition;
     const at = conditionId === null ? pointer : `${pointer}/field`;
-    const field = this.#readable(object, condition.field);
+    const { field, through } = this.#named(condition.field, object, at);
     const about = { field: condition.field, conditionId };
     if (!field) {
       this.problems.add(at, 'FILTER_FIELD_UNKNOWN', `There is no field ${quoted(condition.field)}.`, about);
       return null;
     }
     if (!filterable(field)) {
-      this.problems.add(at, 'FILTER_FIELD_NOT_FILTERABLE', `${field.apiName} cannot be used in filters.`, about);
+      this.problems.add(at, 'FILTER_FIELD_NOT_FILTERABLE', `${condition.field} cannot be used in filters.`, about);
       return null;
     }
     const allowed = operatorsFor(field);
@@ -198,11 +256,20 @@ class Planner {
       this.problems.add(
         conditionId === null ? pointer : `${pointer}/operator`,
         'FILTER_OPERATOR_UNSUPPORTED',
-        `The operator ${operator} is not supported for ${field.apiName}, a ${field.fieldType} field. Supported: ${allowed.join(', ')}.`,
+        `The operator ${operator} is not supported for ${condition.field}, a ${field.fieldType} field. Supported: ${allowed.join(', ')}.`,
         { ...about, details: { allowed } },
       );
       return null;
     }
+    const opposite = through ? OPPOSITES[operator] : undefined;
+    const node = this.#asked(condition, field, opposite ?? operator);
+    return through && node
+      ? { kind: 'referenced', ...through, node, negated: opposite !== undefined, sharing: null }
+      : node;
+  }
+
+  /** What the condition asks of the field; `operator`: its own, or the opposite. */
+  #asked(condition: Condition, field: FieldMeta, operator: Operator): Predicate | null {
     if (operator === 'in_related') return this.#related(condition, field);
     const values = this.#values(condition, field);
     return values && this.#compare(field, operator, values);

@@ -21,9 +21,9 @@ import { keyForm } from '../schema/matching.ts';
 import type { FieldMeta, ObjectMeta } from '../schema/snapshot.ts';
 import { memoize } from '../values/memoize.ts';
 import { identifier } from '../values/sql-text.ts';
-import { type Range, rangesAfter } from './keyset.ts';
+import { type Range, rangesAfter, sortAlias } from './keyset.ts';
 import { isSelective, isSparse, mergeBranches, type OwnedBy } from './merge.ts';
-import type { CompiledQuery, ConstrainedPlan } from './types.ts';
+import type { CompiledQuery, ConstrainedPlan, SortKey } from './types.ts';
 
 /** The statement of a page: first the columns of a record, then its sort keys, then versions and total. */
 export interface CompiledList extends CompiledQuery {
@@ -64,10 +64,11 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
   const conditions = [...filter, ...sharing];
   const { inner, outer, shown } = columns(plan);
   const expanded = plan.expand.length > 0 ? `, ${compiler.expanded(plan)}` : '';
-  // A formula has no column of the table, only one of the select list.
-  const order = orderSql(plan, (field) => `${field.formula ? '' : 'r.'}${identifier(field.apiName)}`);
+  // A formula and a field of another record have no column of the table, only one of the select list.
+  const order = orderSql(plan, (key, name) => `${key.field.formula || key.through ? '' : 'r.'}${name}`);
+  const joined = compiler.sortedThrough(plan);
   const rows: RowsSql = (where, limit = plan.take + 1) =>
-    `SELECT ${inner} FROM ${table} r${whereSql(where)} ORDER BY ${order} LIMIT ${limit}`;
+    `SELECT ${inner} FROM ${table} r${joined}${whereSql(where)} ORDER BY ${order} LIMIT ${limit}`;
   const ranges: readonly [Range, ...Range[]] =
     plan.after === null ? [[]] : rangesAfter(plan.sort, plan.after, 'r', (value, type) => compiler.bind(value, type));
   let page: string;
@@ -78,7 +79,7 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
     page += ` OFFSET ${compiler.bind(plan.skip, 'bigint')}`;
     compiler.plannedWithValues = true;
   }
-  const keys = plan.sort.map(({ field }, index) => `r.${identifier(field.apiName)} AS k${index}`).join(', ');
+  const keys = plan.sort.map((key, index) => `r.${sortColumn(key, index)} AS k${index}`).join(', ');
   const total = plan.includeTotal ? `, (SELECT count(*) FROM ${table} r${whereSql(conditions)}) AS total` : '';
   const text =
     `SELECT p.*, s.metadata_version, s.access_version${total} FROM ${compiler.schema}."_state" s ` +
@@ -98,10 +99,14 @@ export function compileList(plan: ConstrainedPlan, schema: string): CompiledList
 /** The rows of the table that meet the conditions, in order; `limit`: one more than the page has unless given. */
 type RowsSql = (where: readonly string[], limit?: string | number) => string;
 
-const orderSql = (plan: ConstrainedPlan, column: (field: FieldMeta) => string): string =>
-  plan.sort.map(({ field, desc }) => `${column(field)}${desc ? ' DESC' : ' ASC'}`).join(', ');
+const orderSql = (plan: ConstrainedPlan, column: (key: SortKey, name: string) => string): string =>
+  plan.sort.map((key, index) => `${column(key, sortColumn(key, index))}${key.desc ? ' DESC' : ' ASC'}`).join(', ');
 
-const orderOfPage = (plan: ConstrainedPlan): string => orderSql(plan, (field) => `r.${identifier(field.apiName)}`);
+const orderOfPage = (plan: ConstrainedPlan): string => orderSql(plan, (_, name) => `r.${name}`);
+
+/** Name of the column of a sort key in the rows of a page; no field of an object begins with an underscore. */
+const sortColumn = ({ field, through }: SortKey, index: number): string =>
+  through ? `"_sort${index}"` : identifier(field.apiName);
 
 /** A page merged from one index scan per branch. */
 function mergedPage(
@@ -116,7 +121,7 @@ function mergedPage(
   // and follows the index instead of sorting all records of a branch.
   const limit = compiler.bind(plan.take + 1, 'bigint');
   const parts = branches.map((branch) => `(${rows([...filter, compiler.condition(branch, 'r'), ...range], limit)})`);
-  const key = plan.sort.map(({ field }) => `r.${identifier(field.apiName)}`).join(', ');
+  const key = plan.sort.map((one, index) => `r.${sortColumn(one, index)}`).join(', ');
   // A record of several branches comes from each of them, and is shown once.
   return (
     `SELECT DISTINCT ON (${key}) * FROM (${parts.join(' UNION ALL ')}) r ` +
@@ -259,12 +264,15 @@ const columnsByShape = memoize((_fields: readonly FieldMeta[]) => new Map<string
 
 function columns(plan: ConstrainedPlan): Columns {
   const byShape = columnsByShape(plan.fields);
-  const sorted = plan.sort.map(({ field }) => field.apiName).join();
+  const sorted = plan.sort.map(({ field, through }) => `${through?.reference.apiName ?? ''}.${field.apiName}`).join();
   const expanded = plan.expand.map(({ reference }) => reference.apiName).join();
   const shape = `${plan.ieee754Compatible}${plan.includeEtag}${sorted} ${expanded}`;
   let found = byShape.get(shape);
   if (!found) {
-    const sortedBy = plan.sort.map(({ field }) => field);
+    const sortedBy = plan.sort.flatMap(({ field, through }) => (through ? [] : [field]));
+    const sortedThrough = plan.sort.flatMap((key, index) =>
+      key.through ? [`${columnSql(key.field, sortAlias(index))} AS ${sortColumn(key, index)}`] : [],
+    );
     const references = plan.expand.map(({ reference }) => reference);
     const made = new Set(sortedBy.filter((field) => field.formula));
     const names = new Set(
@@ -276,7 +284,7 @@ function columns(plan: ConstrainedPlan): Columns {
     const columnsOfTable = [...names].map((name) => `r.${identifier(name)}`);
     const formulas = [...made].map((field) => `${columnSql(field, 'r')} AS ${identifier(field.apiName)}`);
     found = {
-      inner: [...columnsOfTable, ...formulas].join(', '),
+      inner: [...columnsOfTable, ...formulas, ...sortedThrough].join(', '),
       outer: outputColumns(plan.fields, plan, { plain: true, made }),
       shown: plan.fields.length + (plan.includeEtag ? 1 : 0) + (references.length > 0 ? 1 : 0),
     };
@@ -362,6 +370,21 @@ class Compiler {
     return `(SELECT row_to_json(x) FROM (SELECT ${members.join(', ')}) x) AS "_expanded"`;
   }
 
+  /**
+   * Joins the records that a reference leads to and that the order goes by; one that the caller does not reach is
+   * absent, as behind an empty reference.
+   */
+  sortedThrough({ sort }: Pick<ConstrainedPlan, 'sort'>): string {
+    const joins = sort.map(({ through }, index) => {
+      if (!through) return '';
+      const { reference, object, sharing } = through;
+      const alias = sortAlias(index);
+      const reached = sharing ? ` AND (${this.condition(sharing, alias)}) IS TRUE` : '';
+      return ` LEFT JOIN ${this.table(object)} ${alias} ON ${alias}."id" = r.${identifier(reference.apiName)}${reached}`;
+    });
+    return joins.join('');
+  }
+
   /** A condition that is true for the records that match; unknown (null) counts as false, so it is never negated. */
   condition(node: Predicate, alias: string): string {
     switch (node.kind) {
@@ -375,6 +398,8 @@ class Compiler {
         return this.#compare(node, alias);
       case 'related':
         return this.#related(node, alias);
+      case 'referenced':
+        return this.#referenced(node, alias);
       case 'search':
         return this.#search(node, alias);
       case 'ownedBy':
@@ -503,6 +528,17 @@ class Compiler {
     ];
     const records = this.#relations?.records(node.object) ?? this.table(node.object);
     return `EXISTS (SELECT FROM ${records} ${inner}${whereSql(conditions)})`;
+  }
+
+  #referenced(node: Extract<Predicate, { kind: 'referenced' }>, alias: string): string {
+    const inner = `q${++this.#aliases}`;
+    const conditions = [
+      `${inner}."id" = ${alias}.${identifier(node.reference.apiName)}`,
+      this.condition(node.node, inner),
+      ...(node.sharing ? [`(${this.condition(node.sharing, inner)}) IS TRUE`] : []),
+    ];
+    const records = this.#relations?.records(node.object) ?? this.table(node.object);
+    return `${node.negated ? 'NOT ' : ''}EXISTS (SELECT FROM ${records} ${inner}${whereSql(conditions)})`;
   }
 
   /** Every word begins some word of some field. */

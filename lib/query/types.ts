@@ -77,9 +77,17 @@ export interface Expansion {
   readonly fields: readonly FieldMeta[];
 }
 
+/** A reference of a record whose record is filtered or sorted by. */
+export interface Followed {
+  readonly reference: FieldMeta;
+  readonly object: ObjectMeta;
+}
+
 export interface SortKey {
   readonly field: FieldMeta;
   readonly desc: boolean;
+  /** The field is one of the record that this reference points to; null: of the record itself. */
+  readonly through: Followed | null;
 }
 
 export interface Plan {
@@ -185,6 +193,13 @@ declare const constrained: unique symbol;
 /** A plan that carries the caller's record access. Made by lib/query/constrain.ts alone. */
 export type Constrained<P> = P & { readonly sharing: Predicate | null; readonly [constrained]: true };
 
+interface ConstrainedSortKey extends SortKey {
+  readonly through: Constrained<Followed> | null;
+}
+
 export type ConstrainedPlan = Constrained<
-  Omit<Plan, 'expand'> & { readonly expand: readonly Constrained<Expansion>[] }
+  Omit<Plan, 'expand' | 'sort'> & {
+    readonly expand: readonly Constrained<Expansion>[];
+    readonly sort: readonly ConstrainedSortKey[];
+  }
 >;

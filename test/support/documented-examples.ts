@@ -219,6 +219,9 @@ export const TRIED: Readonly<Record<string, Trial>> = {
 
   'docs/reference/querying.md#filters': listed('Invoice__c', (text) => text),
   'docs/reference/querying.md#related-records': listed('Account', (text) => `{"logic":"and","conditions":[${text}]}`),
+  'docs/reference/querying.md#fields-of-a-referenced-record': async (text, stage) => {
+    await accepted((await person(stage, 'sam')).post('/data/Invoice__c/query', JSON.parse(text)));
+  },
   'docs/reference/querying.md#expanding-references': async (text, stage) => {
     assert.ok((await contacts(stage, text)).length > 0);
   },

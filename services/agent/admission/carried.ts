@@ -8,6 +8,7 @@ import { operationRow } from '../../../contracts/operations.ts';
 import type { RequestContext } from '../../../lib/context.ts';
 import { isObject } from '../../../lib/json/objects.ts';
 import { relatedObjectsIn } from '../../../lib/query/conditions.ts';
+import { referencesIn } from '../../../lib/query/expand.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import type { AgentDeps } from '../deps.ts';
 
@@ -24,10 +25,12 @@ export async function withCarriedOut(
   const { operationId, objectApiName } = carried;
   const query = isObject(call.body) ? call.body['query'] : undefined;
   const related = isObject(query) ? relatedObjectsIn(query['filters']) : [];
+  const expanded = isObject(query) ? referencesIn(query) : [];
   return {
     ...call,
     pathParameters: { ...call.pathParameters, objectApiName, carriesOut: operationId },
     ...(related.length > 0 ? { related } : {}),
+    ...(expanded.length > 0 ? { expanded } : {}),
   };
 }
 

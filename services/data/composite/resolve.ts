@@ -55,11 +55,11 @@ function hasAny({ path, query, body }: OperationCall): boolean {
   return found;
 }
 
-/** The expanded references and related objects of a call, as a text to compare. */
+/** The followed references and related objects of a call, as a text to compare. */
 function readsOthers({ query, body }: OperationCall): string {
   const members = isObject(body) ? body : {};
   return JSON.stringify([
-    referencesIn(query['expand'] ?? members['expand']),
+    referencesIn({ ...members, ...query }),
     relatedObjectsIn(query['filters'] ?? members['filters']),
   ]);
 }

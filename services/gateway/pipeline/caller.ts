@@ -252,11 +252,11 @@ function checkUnknown(names: readonly string[], named: unknown): PlatformError {
   return new PlatformError(code, message, { errors: [violation('/operation', code, message)] });
 }
 
-/** Charges the expanded references, whose number is known once the form has been read. */
+/** Charges the references along which a query leads, whose number is known once the form has been read. */
 export function spendExpansions(gate: Gate, x: Call): void {
   const { asked, session } = x;
   if (!x.route.operation.expands || !asked) return;
-  x.expanded = referencesIn(asked.query['expand'] ?? (isObject(asked.body) ? asked.body['expand'] : undefined));
+  x.expanded = referencesIn(isObject(asked.body) ? asked.body : asked.query);
   const cost = expansionCost(x);
   if (session?.connection && cost > 0) gate.budgets.settle(session.connection, cost);
 }

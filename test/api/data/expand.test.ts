@@ -169,6 +169,57 @@ describe('expanded references over HTTP', function () {
     assert.equal(await ask('Other__c'), await ask('Nothing__c'));
   });
 
+  const names = ({ records }: Anything): string[] => records.map(({ name }: Anything) => name);
+
+  it('lead filters and order to one level of fields, as far as the caller sees the record', async () => {
+    const listed = async (who: Api, body: object): Promise<string[]> => names(good(await query(who, body)));
+    const filters = (field: string, operator: string, value?: unknown): object => ({
+      filters: { logic: 'and', conditions: [{ id: 'c', field, operator, value }] },
+    });
+    assert.deepEqual(await listed(sam, { where: { 'Other__c.Price__c': 12.5 } }), ['to open']);
+    assert.deepEqual(await listed(sam, { whereIn: { 'Other__c.name': ['open', 'secret'] } }), ['to open']);
+    assert.deepEqual(await listed(sam, filters('Other__c.Double__c', 'gte', 25)), ['to open']);
+    assert.deepEqual(await listed(ada, { where: { 'Other__c.name': 'secret' } }), ['to secret']);
+    for (const hidden of [filters('Other__c.Price__c', 'gt', 50), { where: { 'Other__c.name': 'secret' } }])
+      assert.deepEqual(await listed(sam, hidden), []);
+    const blank = ['open', 'to nothing', 'to secret'];
+    assert.deepEqual(await listed(sam, { where: { 'Other__c.name': null } }), blank);
+    assert.deepEqual(await listed(sam, filters('Other__c.name', 'neq', 'open')), blank);
+    const sort = (desc: boolean) => [{ id: 'Other__c.name', desc }, { id: 'name' }];
+    assert.deepEqual(await listed(sam, { sort: sort(false) }), ['to open', ...blank]);
+    assert.deepEqual(await listed(sam, { sort: sort(true) }), [...blank, 'to open']);
+    assert.deepEqual(names(good(await sam.get('/data/Deal__c?orderBy=Other__c.name&take=1'))), ['to open']);
+    const pages: string[] = [];
+    let cursor: string | null = null;
+    do {
+      const body = good(await query(sam, { sort: sort(true), take: 1, cursor }));
+      pages.push(...names(body));
+      cursor = body.nextCursor;
+    } while (cursor);
+    assert.deepEqual(pages, [...blank, 'to open']);
+  });
+
+  it('lead filters and order to no field that the caller cannot read', async () => {
+    const shape = ({ status, body }: Answer, name: string): string => {
+      assert.equal(status, 400);
+      return JSON.stringify({ ...body, requestId: '' }).replaceAll(name, '');
+    };
+    for (const asked of [
+      (name: string) => ({ where: { [name]: null } }),
+      (name: string) => ({ sort: [{ id: name }] }),
+    ]) {
+      const answer = async (name: string): Promise<string> => shape(await query(sam, asked(name)), name);
+      const unknown = await answer('Nothing__c');
+      for (const name of ['Other__c.Secret__c', 'Other__c.Nothing__c', 'Nothing__c.name', 'Other__c.Other__c.name'])
+        assert.equal(await answer(name), unknown, name);
+      // Sue cannot read the reference.
+      const sues = shape(await query(deals.as.sue, asked('Other__c.name')), 'Other__c.name');
+      assert.equal(sues, unknown);
+    }
+    const six = ['Other__c', 'Contact__c', 'ownerId', 'createdById', 'updatedById'].map((one) => [`${one}.id`, null]);
+    good(await query(sam, { where: Object.fromEntries(six) }));
+  });
+
   it('cost one additional unit each', async () => {
     const remaining = async (path: string): Promise<number> =>
       Number((await mia.get(path)).headers.get('x-ratelimit-remaining'));
@@ -178,6 +229,9 @@ describe('expanded references over HTTP', function () {
     const body = { take: 1, expand: { Other__c: ['id'], ownerId: ['id'] } };
     const last = Number((await query(mia, body)).headers.get('x-ratelimit-remaining'));
     assert.ok(after - last >= 2, `${after} then ${last}`);
+    const followed = { take: 1, where: { 'Other__c.name': 'x' }, sort: [{ id: 'ownerId.displayName' }] };
+    const end = Number((await query(mia, followed)).headers.get('x-ratelimit-remaining'));
+    assert.ok(last - end >= 3, `${last} then ${end}`);
   });
 
   it('count for the budget of a run, and lead an agent to no object that a policy denies', async () => {
@@ -193,6 +247,22 @@ describe('expanded references over HTTP', function () {
       await sam.post('/data/Deal__c/query', { expand: { Contact__c: ['name'] } }, options),
     ])
       assert.deepEqual([denied.status, denied.body.code], [403, 'AGENT_POLICY_DENIED'], denied.text);
+    const named = [{ id: 'c', field: 'Contact__c.name', operator: 'eq', value: 'Nora' }];
+    for (const asked of [
+      { sort: [{ id: 'Contact__c.name' }] },
+      { orderBy: 'Contact__c.name' },
+      { where: { 'Contact__c.name': 'Nora' } },
+      { whereIn: { 'Contact__c.name': ['Nora'] } },
+      { filters: { logic: 'and', conditions: named } },
+    ]) {
+      const denied = await sam.post('/data/Deal__c/query', asked, options);
+      assert.deepEqual([denied.status, denied.body.code], [403, 'AGENT_POLICY_DENIED'], denied.text);
+      good(await sam.post('/data/Deal__c/query', asked));
+      const parameters = new URLSearchParams();
+      for (const [name, value] of Object.entries(asked))
+        parameters.set(name, typeof value === 'string' ? value : JSON.stringify(value));
+      assert.equal((await sam.get(`/data/Deal__c?${parameters}`, options)).body.code, 'AGENT_POLICY_DENIED');
+    }
     good(await sam.get('/data/Deal__c?expand=Contact__c(name)'));
     // A name that the caller cannot read is unknown, whatever a policy says about its target.
     assert.equal((await sam.get('/data/Deal__c?expand=Nothing__c(name)', options)).status, 400);

@@ -132,6 +132,11 @@ describe('specification: hidden is unknown', function () {
         await alike(field, (name) => sam.get(`/data/${object}/${id}?expand=ownerId(id),${name}(id)`));
         const [from, reference] = REFERENCES[object];
         await alike(field, (name) => query(from, { expand: { [reference]: ['id', name] } }));
+        for (const asked of [
+          (name: string) => ({ where: { [`${reference}.${name}`]: null } }),
+          (name: string) => ({ orderBy: `${reference}.${name}` }),
+        ])
+          await alike(field, (name) => query(from, asked(name)));
         await alike(field, (name) => sam.get(`/data/${object}?orderBy=${name}&orderDirection=desc`));
         await alike(field, (name) => query(object, { sort: [{ id: 'id' }, { id: name, desc: true }] }));
         await alike(field, (name) => sam.get(`/data/${object}?search=abc&searchFields=name,${name}`));

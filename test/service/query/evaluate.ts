@@ -51,14 +51,12 @@ export function evaluate(query: RawQuery, object: ObjectMeta, tables: Tables): R
     }
     return query.search === undefined || found(query.search, query.searchFields ?? object.defaultSearchFields, row);
   });
-  const keys = (query.sort ?? [{ id: 'createdAt', desc: true }]).map(({ id, desc }) => ({
-    field: object.fields[id]!,
-    desc,
-  }));
-  keys.push({ field: object.fields['id']!, desc: keys.at(-1)!.desc });
+  const keys = [...(query.sort ?? [{ id: 'createdAt', desc: true }])];
+  keys.push({ id: 'id', desc: keys.at(-1)!.desc });
   return matching.sort((a, b) => {
-    for (const { field, desc } of keys) {
-      const [left, right] = [a[field.apiName] ?? null, b[field.apiName] ?? null];
+    for (const { id, desc } of keys) {
+      const { field, value: left } = named(id, a, object, tables);
+      const { value: right } = named(id, b, object, tables);
       const order =
         left === null || right === null ? Number(left === null) - Number(right === null) : compare(left, right, field);
       if (order !== 0) return desc ? -order : order;
@@ -79,14 +77,24 @@ function found(search: string, fields: readonly string[], row: Row): boolean {
   return wanted.every((prefix) => words.some((word) => word.startsWith(prefix)));
 }
 
+/** The field that `name` or `reference.name` stands for, and its value for the row. */
+function named(name: string, row: Row, object: ObjectMeta, tables: Tables): { field: FieldMeta; value: Value } {
+  const [first, second] = name.split('.') as [string, string?];
+  const field = object.fields[first]!;
+  const value = row[first] ?? null;
+  if (second === undefined) return { field, value };
+  const [to] = field.referenceTo as [string];
+  const target = tables.rows[to]!.find(({ id }) => id === value);
+  return { field: tables.objects[to]!.fields[second]!, value: target?.[second] ?? null };
+}
+
 function matches(
   { field: name, operator, value, valueTo }: RawCondition,
   row: Row,
   object: ObjectMeta,
   tables: Tables,
 ): boolean {
-  const field = object.fields[name]!;
-  const stored = row[name] ?? null;
+  const { field, value: stored } = named(name, row, object, tables);
   const blank =
     stored === null ||
     (typeof stored === 'string' && /^\s*$/.test(stored)) ||

@@ -1,4 +1,4 @@
-/** How PostgreSQL finds the records that are expanded: each by its id, however many records there are. */
+/** How PostgreSQL finds the records that references lead to, and which of them the caller reaches. */
 import assert from 'node:assert/strict';
 import { accessFor } from '../../../lib/access/rules.ts';
 import { constrain } from '../../../lib/query/constrain.ts';
@@ -96,5 +96,69 @@ describe('the plan of a list with expanded references', function () {
     const compiled = compileGet(constrain(plan, access), SCHEMA);
     for (const node of await scans(compiled.text, compiled.values))
       assert.match(node['Node Type'], /^Index (Only )?Scan$/);
+  });
+
+  const listed = async (raw: Record<string, unknown>): Promise<Record<string, unknown>[]> => {
+    const request = parseListQuery({ take: 200, fields: ['AccountId__c'], ...raw }, 'body');
+    const compiled = compileList(constrain(planList(request, order, view), access), SCHEMA);
+    const { writer } = await database().transaction((tx) => tx.page(compiled, '['));
+    writer.append(']');
+    return JSON.parse(writer.finish().toString()) as Record<string, unknown>[];
+  };
+  const filters = (operator: string, value?: unknown): Record<string, unknown> => ({
+    filters: { logic: 'and', conditions: [{ id: 'c', field: 'AccountId__c.name', operator, value }] },
+  });
+
+  /** Numbers of the accounts that the caller reaches. */
+  const own = async (): Promise<ReadonlySet<number>> => {
+    const { rows } = await database().pool.query<{ name: string }>(
+      `SELECT name FROM "${SCHEMA}"."Account" WHERE "ownerId" = $1`,
+      [USER_ID],
+    );
+    return new Set(rows.map(({ name }) => Number(name.slice(1))));
+  };
+
+  it('lets nobody find records by a referenced record that they do not reach', async () => {
+    assert.equal((await listed(filters('eq', 'x100'))).length, 1, 'an account of the caller');
+    assert.equal((await listed(filters('eq', 'x101'))).length, 0, 'an account of somebody else');
+    assert.equal((await listed(filters('is_not_blank'))).length, (await own()).size);
+    assert.equal((await listed({ ...filters('neq', 'x101'), includeTotal: true })).length, 200);
+    const blank = await listed({ ...filters('is_blank'), sort: [{ id: 'name', desc: false }] });
+    assert.equal(blank.length, 200);
+  });
+
+  it('orders records behind a referenced record that the caller does not reach as behind none', async () => {
+    const numberOf = ({ AccountId__c: id }: Record<string, unknown>): number =>
+      Number.parseInt(String(id).slice(-12), 16);
+    const sorted = await listed({ sort: [{ id: 'AccountId__c.name', desc: false }] });
+    const reached = await own();
+    const names = sorted.slice(0, reached.size).map((record) => `x${numberOf(record)}`);
+    assert.deepEqual(names, [...reached].map((n) => `x${n}`).toSorted());
+    const rest = sorted.slice(reached.size).map(numberOf);
+    assert.ok(rest.length > 100 && rest.every((n) => !reached.has(n)));
+    assert.deepEqual(
+      rest,
+      rest.toSorted((a, b) => a - b),
+      'by id, which says nothing about the accounts',
+    );
+    const turned = await listed({ sort: [{ id: 'AccountId__c.name', desc: true }] });
+    assert.ok(turned.every((record) => !reached.has(numberOf(record))));
+  });
+
+  it('finds records by a referenced record without reading all of them', async () => {
+    const request = parseListQuery(filters('eq', 'x100'), 'body');
+    const compiled = compileList(constrain(planList(request, order, view), access), SCHEMA);
+    await database().query(`CREATE INDEX ON "${SCHEMA}"."Account" (name);
+      CREATE INDEX ON "${SCHEMA}"."Order__c" ("AccountId__c"); ANALYZE;`);
+    const { rows } = await database().pool.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${compiled.text}`, [
+      ...compiled.values,
+    ]);
+    const read = nodesOf(rows[0]['QUERY PLAN'][0].Plan).filter((node) =>
+      ['Account', 'Order__c'].includes(node['Relation Name'] ?? ''),
+    );
+    assert.deepEqual(
+      read.map((node) => node['Node Type']),
+      ['Index Scan', 'Index Scan'],
+    );
   });
 });

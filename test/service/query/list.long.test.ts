@@ -155,6 +155,7 @@ describe(`list queries against a brute-force evaluation (QUERY_SEED=${seed})`, f
       const queries: [string, Record<string, unknown>][] = [
         ...queriesNaming(hidden).map((query) => [objectApiName, query] as [string, Record<string, unknown>]),
         [other, { expand: { Other__c: ['id', hidden] } }],
+        ...queriesFollowing(`Other__c.${hidden}`).map((query): [string, Record<string, unknown>] => [other, query]),
         [other, related({ objectApiName, field: hidden })],
         [
           other,
@@ -192,6 +193,15 @@ interface Listed {
 const related = (value: unknown): Record<string, unknown> => ({
   filters: { logic: 'and', conditions: [{ id: 'a', field: 'Other__c', operator: 'in_related', value }] },
 });
+
+const queriesFollowing = (field: string): Record<string, unknown>[] => [
+  { where: { [field]: 'x' } },
+  { where: { [field]: null } },
+  { whereIn: { [field]: ['x'] } },
+  { filters: { logic: 'or', conditions: [{ id: 'a', field, operator: 'gt', value: 1 }] } },
+  { sort: [{ id: field, desc: true }] },
+  { orderBy: field },
+];
 
 const queriesNaming = (field: string): Record<string, unknown>[] => [
   { where: { [field]: 'x' } },

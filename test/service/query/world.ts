@@ -355,6 +355,10 @@ function operandFor(g: Generate, field: FieldMeta, rows: readonly Row[]): unknow
 }
 
 function conditionFor(g: Generate, object: ObjectMeta, world: World, id: string, nested = false): RawCondition {
+  if (!nested && g(fc.nat, { max: 3 }) === 0) {
+    const { field, ...condition } = conditionFor(g, otherOf(object, world), world, id, true);
+    return { ...condition, field: `Other__c.${field}` };
+  }
   const fields = world.access.objects[object.apiName]!.readable.filter((field) => operatorsFor(field).length > 0);
   const field = pick(g, fields);
   const rows = world.rows[object.apiName]!;
@@ -403,6 +407,9 @@ function conditionFor(g: Generate, object: ObjectMeta, world: World, id: string,
 }
 
 /** A valid query on the object. */
+const otherOf = (object: ObjectMeta, world: World): ObjectMeta =>
+  world.objects[object.fields['Other__c']!.referenceTo[0]!]!;
+
 export function randomQuery(g: Generate, object: ObjectMeta, world: World): RawQuery {
   const query: RawQuery = {};
   const { readable } = world.access.objects[object.apiName]!;
@@ -433,8 +440,11 @@ export function randomQuery(g: Generate, object: ObjectMeta, world: World): RawQ
     query.searchFields = g(() => fc.subarray([...readableNames], { minLength: 1 }));
   }
   if (g(fc.nat, { max: 2 }) > 0) {
-    const sorted = g(() => fc.subarray(readable.filter(sortable), { minLength: 1, maxLength: 2 }));
-    query.sort = sorted.map((field) => ({ id: field.apiName, desc: g(fc.boolean) }));
+    const ofOther = world.access.objects[otherOf(object, world).apiName]!.readable.filter(sortable);
+    const names = readable.filter(sortable).map((field) => field.apiName);
+    if (g(fc.boolean)) names.push(...ofOther.map((field) => `Other__c.${field.apiName}`));
+    const sorted = g(() => fc.shuffledSubarray(names, { minLength: 1, maxLength: 2 }));
+    query.sort = sorted.map((name) => ({ id: name, desc: g(fc.boolean) }));
   }
   return query;
 }

@@ -91,10 +91,32 @@ describe('expand', () => {
   });
 
   it('is counted before it is checked, up to its limit', () => {
-    assert.deepEqual(referencesIn('a(b),c(d,e)'), ['a', 'c']);
-    assert.deepEqual(referencesIn({ a: ['b'], c: 5 }), ['a', 'c']);
-    assert.equal(referencesIn('a(b),b(b),c(b),d(b),e(b),f(b),g(b)').length, 5);
-    for (const wrong of [undefined, null, 5, '', 'a', 'a(', ['a'], true]) assert.deepEqual(referencesIn(wrong), []);
+    assert.deepEqual(referencesIn({ expand: 'a(b),c(d,e)' }), ['a', 'c']);
+    assert.deepEqual(referencesIn({ expand: { a: ['b'], c: 5 } }), ['a', 'c']);
+    assert.equal(referencesIn({ expand: 'a(b),b(b),c(b),d(b),e(b),f(b),g(b)' }).length, 5);
+    for (const wrong of [undefined, null, 5, '', 'a', 'a(', ['a'], true])
+      assert.deepEqual(referencesIn({ expand: wrong }), []);
+  });
+
+  it('counts each reference along which filters and order lead once', () => {
+    const conditions = [{ field: 'a.x' }, { field: 'x' }, { field: 5 }, null];
+    assert.deepEqual(
+      referencesIn({
+        expand: 'a(b)',
+        where: { 'b.x': 1, x: 2 },
+        whereIn: { 'c.x': [1], 'b.y': [1] },
+        filters: { conditions },
+        sort: [{ id: 'd.x' }, {}],
+      }),
+      ['a', 'b', 'c', 'd'],
+    );
+    assert.deepEqual(referencesIn({ orderBy: 'a.b' }), ['a']);
+    assert.equal(
+      referencesIn({ whereIn: Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`f${n}.x`, [1]])) }).length,
+      5,
+    );
+    for (const wrong of [null, 5, 'a.b', ['a.b'], { conditions: 'a.b' }])
+      assert.deepEqual(referencesIn({ where: 'a.b', whereIn: [1], filters: wrong, sort: wrong, orderBy: 5 }), []);
   });
 
   it('is parsed in bounded time for any text', () => {
