@@ -70,6 +70,7 @@ export function addObjects(program: Program): void {
 
 interface Described {
   fieldType: string;
+  valueType: string;
   length: number | null;
   precision: number | null;
   scale: number | null;
@@ -83,10 +84,10 @@ interface Described {
   calculated: boolean;
 }
 
-function typeText({ fieldType, length, precision, scale, referenceTo }: Described): string {
-  if (referenceTo.length) return `${fieldType} → ${referenceTo.join(', ')}`;
-  if (precision !== null) return `${fieldType}(${precision},${scale ?? 0})`;
-  return length === null ? fieldType : `${fieldType}(${length})`;
+function typeText({ valueType, length, precision, scale, referenceTo }: Described): string {
+  if (referenceTo.length) return `${valueType} → ${referenceTo.join(', ')}`;
+  if (precision !== null) return `${valueType}(${precision},${scale ?? 0})`;
+  return length === null ? valueType : `${valueType}(${length})`;
 }
 
 const rulesText = ({
@@ -96,13 +97,14 @@ const rulesText = ({
   creatable,
   updateable,
   calculated,
+  fieldType,
   picklistValues,
 }: Described): string =>
   [
     required && 'required',
     unique && 'unique',
     externalId && 'external id',
-    calculated ? 'computed' : !creatable && !updateable ? 'read only' : !updateable && 'only on create',
+    calculated ? `computed (${fieldType})` : !creatable && !updateable ? 'read only' : !updateable && 'only on create',
     picklistValues
       ?.filter(({ active }) => active)
       .map(({ value }) => value)

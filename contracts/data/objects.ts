@@ -21,6 +21,8 @@ const ObjectDescriptor = Type.Object(
   {
     apiName: Type.String(),
     label: Type.String({ description: 'For people, in the language of the answer.' }),
+    labelPlural: Type.String({ description: 'For people as well: several of its records.' }),
+    searchable: Type.Boolean({ description: 'Lists are meant to be searched: there are indexes for `search`.' }),
     capabilities: Capabilities,
   },
   { title: 'ObjectSummary' },
@@ -43,6 +45,7 @@ const FieldDescription = Type.Object(
   {
     apiName: Type.String(),
     fieldType: FieldTypeSchema,
+    valueType: FieldTypeSchema,
     readable: Type.Boolean(),
     editable: Type.Boolean({ description: 'creatable or updateable' }),
     label: Type.String(),
@@ -159,6 +162,10 @@ const ObjectDescription = Type.Object(
         label: Type.String(),
         default: Type.Boolean(),
         active: Type.Boolean(),
+        picklistValues: Type.Record(Type.String(), Type.Array(Type.String()), {
+          description:
+            'By apiName of a field: the values that it takes in records of this type; others take all of theirs.',
+        }),
       }),
     ),
     childRelationships: Type.Array(
@@ -214,6 +221,8 @@ export const OBJECT_OPERATIONS = [
           {
             apiName: 'Account',
             label: 'Account',
+            labelPlural: 'Accounts',
+            searchable: true,
             capabilities: { creatable: true, updateable: true, deletable: false, editable: true },
           },
         ],

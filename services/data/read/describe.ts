@@ -15,7 +15,7 @@ import {
   searchedByDefault,
   sortable,
 } from '../../../lib/query/capabilities.ts';
-import { fieldType, isNumbered, typeOf } from '../../../lib/schema/field-types/registry.ts';
+import { fieldType, isNumbered, typeOf, valueTypeName } from '../../../lib/schema/field-types/registry.ts';
 import { type Labels, PLURAL } from '../../../lib/schema/labels.ts';
 import { ownEntry } from '../../../lib/schema/lookup.ts';
 import { defaultRecordType, isWritable, RECORD_TYPE_FIELD } from '../../../lib/schema/record-types.ts';
@@ -29,9 +29,11 @@ import { describeLayouts, describeListViews } from './screens.ts';
 export function describeObjects(access: Access, scopes: ScopeSet, labels: Labels): { records: object[] } {
   return {
     records: Object.values(access.objects)
-      .map(({ object: { apiName, label } }) => ({
+      .map(({ object: { apiName, label, labelPlural, features } }) => ({
         apiName,
         label: labels.of('CustomObject', apiName, label),
+        labelPlural: labels.of('CustomObject', apiName, labelPlural, PLURAL),
+        searchable: features.search,
         capabilities: capabilities(access, apiName, scopes),
       }))
       .sort((a, b) => (a.apiName < b.apiName ? -1 : 1)),
@@ -69,11 +71,12 @@ export function describeObject(
     searchable: meta.features.search,
     defaultSearchFields: searchedByDefault(object).map((field) => field.apiName),
     stateModel: visibleModel(object)?.apiName ?? null,
-    recordTypes: meta.recordTypes.map(({ apiName, label, default: isDefault, active }) => ({
+    recordTypes: meta.recordTypes.map(({ apiName, label, default: isDefault, active, picklistValues }) => ({
       apiName,
       label: labels.of('RecordType', `${meta.apiName}.${apiName}`, label),
       default: isDefault,
       active,
+      picklistValues: Object.fromEntries(Object.entries(picklistValues).filter(([name]) => isReadable(name))),
     })),
     childRelationships: meta.childRelationships
       .filter(({ objectApiName, field }) => {
@@ -120,6 +123,7 @@ function describeField(
   return {
     apiName: field.apiName,
     fieldType: field.fieldType,
+    valueType: valueTypeName(field),
     readable: true,
     editable: creatable || updateable,
     label: labels.ofField(object.object.apiName, field),

@@ -159,8 +159,8 @@ describe('rules of fields', () => {
     it('are described, and can be filtered by', async () => {
       const { recordTypes, fields } = await describe_('Case__c');
       assert.deepEqual(recordTypes.slice(0, 2), [
-        { apiName: 'Idea', label: 'Idea', default: false, active: false },
-        { apiName: 'Old', label: 'Old', default: false, active: false },
+        { apiName: 'Idea', label: 'Idea', default: false, active: false, picklistValues: { Kind__c: ['wish'] } },
+        { apiName: 'Old', label: 'Old', default: false, active: false, picklistValues: {} },
       ]);
       const field = fields.find((item: Anything) => item.apiName === 'recordTypeApiName');
       assert.deepEqual([field.defaultValue, field.defaultedOnCreate], ['Support', true]);

@@ -25,8 +25,22 @@ describe('discovering objects', () => {
     assert.deepEqual(account, {
       apiName: 'Account',
       label: 'Account',
+      labelPlural: 'Accounts',
+      searchable: true,
       capabilities: { creatable: true, updateable: true, deletable: false, editable: true },
     });
+  });
+
+  it('describes the type of the values of formulas and rollups, and the picklist values of record types', async () => {
+    const { fields, recordTypes } = (await sam.get('/objects/Invoice__c/describe')).body;
+    const typesOf = (name: string): string[] => {
+      const { fieldType, valueType } = fields.find(({ apiName }: { apiName: string }) => apiName === name);
+      return [fieldType, valueType];
+    };
+    assert.deepEqual(typesOf('DaysOverdue__c'), ['formula', 'integer']);
+    assert.deepEqual(typesOf('Status__c'), ['picklist', 'picklist']);
+    const exported = recordTypes.find(({ apiName }: { apiName: string }) => apiName === 'Export');
+    assert.deepEqual(exported.picklistValues, { PaymentTerms__c: ['immediate', 'net14', 'prepaid'] });
   });
 
   it('shows every capability as false with data:read alone', async () => {

@@ -166,6 +166,8 @@ describe('API: translations', () => {
   it('GET /objects, the catalog and transitions follow; messages do not', async () => {
     const objects = await get('/objects', 'de');
     assert.equal(labelOf(objects.body.records, 'Claim__c'), 'Schaden');
+    const claim = objects.body.records.find(({ apiName }: { apiName: string }) => apiName === 'Claim__c');
+    assert.equal(claim.labelPlural, 'Schäden');
     assert.equal(objects.headers.get('content-language'), 'de');
     const catalog = await get('/analytics/catalog/Claim__c', 'de');
     assert.deepEqual(
