@@ -45,6 +45,7 @@ const SHARED = [
   'api.js',
   'format.js',
   'elements.js',
+  'language.js',
   'words.js',
 ];
 

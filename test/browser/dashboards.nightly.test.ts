@@ -31,6 +31,7 @@ const byStatus = {
 const EVERY_KIND: FakeDashboard = {
   name: 'Every kind',
   description: 'One widget of each kind.',
+  catalog: [{ field: 'IssueDate__c', fieldType: 'date' }],
   filters: [
     {
       filterKey: 'region',
@@ -172,7 +173,7 @@ describe('the page of dashboards in Chromium', () => {
       assert.ok(colours > 1, `${await chart.getAttribute('aria-label')}: ${colours} colours`);
       assert.match(
         String(await chart.getAttribute('aria-label')),
-        /chart, \d+ categor.*The table holds every value\.$/,
+        /chart, \d+ categor.*The table holds every value\. Enter opens the records of a value\.$/,
       );
     }
     assert.match(await page.innerText('.kind-metric'), /€1\.3M\s+€1,284,550\.25/);
@@ -216,7 +217,7 @@ describe('the page of dashboards in Chromium', () => {
     assert.match(notes, /first 3 of 600 rows/);
     assert.match(notes, /The total is hidden\./);
     assert.doesNotMatch(notes, /only some/);
-    assert.match(notes, /As of Nov 22, 2026, 10:30\sAM/);
+    assert.match(await page.innerText('.title .age'), /^As of Nov 22, 2026, 10:30\sAM$/);
   });
 
   describe('rows on further pages', () => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import type { Browser, Page } from 'playwright-core';
 import { findings, signIn, startChromium, type Visitor, visit } from '../support/chromium.ts';
 import { startPlatform, type TestPlatform } from '../support/platform.ts';
+import { until } from '../support/until.ts';
 
 /** Time from the first call of the page, which names the dashboard, to the last widget shown. */
 const OPENS_WITHIN_MS = 1_000;
@@ -122,6 +123,57 @@ describe('the dashboards of the demo in Chromium', () => {
     await page.waitForSelector('body[data-shown]');
     assert.notEqual(await page.locator('.big').first().innerText(), before);
     assert.equal(new URL(page.url()).search, `?filter.since=${since}`);
+  });
+
+  it('leads from a value of a table, a figure or a chart to exactly the records behind it', async () => {
+    const visitor = await visit(browser, platform.baseUrl, { reducedMotion: 'reduce' });
+    visitors.set('to records', visitor);
+    const { page } = visitor;
+    await page.goto(`${platform.baseUrl}/dashboards`);
+    await signIn(page, 'mia@demo.example');
+    await page.waitForSelector('.dashboards');
+    const listed = async (): Promise<string> => {
+      await page.waitForURL(/\/app\//);
+      await page.waitForSelector('.records');
+      let found: string | undefined;
+      await until(async () => {
+        const count = page.getByText('Count all');
+        if (await count.isVisible()) await count.click();
+        found = /^(?:[\d,]+ of (?=.* shown$)|(?=.* records?$))([\d,]+)/.exec(
+          await page.innerText('.figures span'),
+        )?.[1];
+        return found !== undefined;
+      });
+      return found!;
+    };
+    const back = async (): Promise<void> => {
+      await page.goBack();
+      await page.waitForSelector('body[data-shown]');
+    };
+    await open(page, 'Pipeline');
+    const cell = page.locator('.kind-pivot tbody td a').first();
+    const deals = await cell.innerText();
+    await cell.click();
+    assert.equal(await listed(), deals, 'by source and stage');
+    await back();
+    const figure = page.locator('.kind-metric .big a').first();
+    const openDeals = await figure.innerText();
+    await figure.click();
+    assert.equal(await listed(), openDeals, 'with the conditions of the widget');
+    await back();
+    await open(page, 'Sales overview');
+    const chart = page.locator('.widget', { hasText: 'Orders by channel' });
+    await chart.locator('.toggle').click();
+    const orders = await chart.locator('tbody td').first().innerText();
+    await chart.locator('.toggle').click();
+    await chart.locator('canvas').focus();
+    for (const key of ['ArrowRight', 'Enter']) await page.keyboard.press(key);
+    assert.equal(await listed(), orders, 'by keyboard, of a bar');
+    await back();
+    const box = (await chart.locator('canvas').boundingBox())!;
+    // The bar of the first channel, just above the axis.
+    await chart.locator('canvas').click({ position: { x: box.width * 0.22, y: box.height * 0.85 } });
+    assert.equal(await listed(), orders, 'by pointing at the bar');
   });
 
   it('has no serious findings of axe over real values', async () => {

@@ -13,8 +13,10 @@ const chartLibrary = readFileSync(new URL('chart.umd.min.js', import.meta.resolv
 export const DASHBOARDS_PAGE = appPage({
   label: 'dashboards',
   client: DASHBOARDS,
+  styles: ['lists.css'],
   modules: [
     'pages.js',
+    'words.js',
     'list.js',
     'dashboard.js',
     'filters.js',
@@ -22,6 +24,7 @@ export const DASHBOARDS_PAGE = appPage({
     'chart.js',
     'points.js',
     'tables.js',
+    'records.js',
     'result.js',
   ],
   library: ['chart-library.js', chartLibrary],

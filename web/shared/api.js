@@ -1,5 +1,6 @@
 /** Calls of the public API in the name of the person. */
 import { accessToken, SignInFailed, signInAgain } from './sign-in.js';
+import { common } from './words.js';
 
 /** Repeated after a wait that the answer names: too many calls at once, or a service that is just coming back. */
 const REPEATED = new Set([429, 503]);
@@ -169,7 +170,7 @@ async function send(path, { body, content, method, accept, key, etag, confirmati
   } catch (error) {
     if (signal?.aborted || error instanceof SignInFailed) throw error;
     report(0);
-    throw new CallFailed(0, 'NO_ANSWER', 'The platform cannot be reached. Check your connection and try again.');
+    throw new CallFailed(0, 'NO_ANSWER', common('noAnswer'));
   }
 }
 

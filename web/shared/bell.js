@@ -1,6 +1,7 @@
 /** The number of unread notifications in the header of every page for signed-in users. */
 import { byId } from './elements.js';
 import { hasScope, heldToken } from './sign-in.js';
+import { common } from './words.js';
 
 const PERIOD_MS = 60_000;
 const SHOWN_MAX = 99;
@@ -44,5 +45,5 @@ export function showUnread(count) {
   const badge = byId('unread');
   badge.hidden = count === 0;
   badge.textContent = count > SHOWN_MAX ? `${SHOWN_MAX}+` : String(count);
-  byId('bell').setAttribute('aria-label', count === 0 ? 'Notifications' : `Notifications, ${count} unread`);
+  byId('bell').setAttribute('aria-label', count === 0 ? common('notifications') : common('unread')(count));
 }

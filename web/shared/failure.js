@@ -1,6 +1,7 @@
 /** Boxes for errors: the message of the API, and each of its violations. */
 import { CallFailed } from './api.js';
 import { element, foreign, problem } from './elements.js';
+import { common } from './words.js';
 
 /**
  * @param {string} title
@@ -11,7 +12,7 @@ export function failureBox(title, error, ...more) {
   if (!(error instanceof CallFailed)) {
     // A defect of this page: logged to the console as well.
     reportError(error);
-    return problem(title, 'Something went wrong on this page.', ...more);
+    return problem(title, common('brokenPage'), ...more);
   }
   const named = error.errors.map(({ message }) => message).filter((message) => message !== error.message);
   return problem(

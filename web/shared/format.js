@@ -1,5 +1,7 @@
 /** Values as people of a place write them: numbers, money, days and buckets of time. */
 
+import { common } from './words.js';
+
 /** @import { Column, Granularity, Place } from './types.d.ts' */
 
 /** @type {Map<string, Intl.NumberFormat | Intl.DateTimeFormat>} */
@@ -100,7 +102,7 @@ function bucket(date, granularity, locale) {
   if (granularity === 'quarter') return `Q${Math.floor(day.getUTCMonth() / 3) + 1} ${year}`;
   if (granularity === 'month') return format({ month: 'short', year: 'numeric' }).format(day);
   const text = format({ dateStyle: 'medium' }).format(day);
-  return granularity === 'week' ? `Week of ${text}` : text;
+  return granularity === 'week' ? common('weekOf')(text) : text;
 }
 
 /**
@@ -112,7 +114,7 @@ function bucket(date, granularity, locale) {
  */
 export function text(value, column, place, granularity) {
   if (value === null || value === undefined || value === '') return '–';
-  if (typeof value === 'boolean') return value ? 'Yes' : 'No';
+  if (typeof value === 'boolean') return common(value ? 'yes' : 'no');
   if (Array.isArray(value)) return value.map((one) => text(one, column, place)).join(', ');
   if (typeof value === 'object') return JSON.stringify(value);
   if (column.role === 'measure' || NUMBERS.has(column.fieldType)) {

@@ -3,8 +3,9 @@ import { askIn, call } from './api.js';
 import { watchUnread } from './bell.js';
 import { button, byId, fill, foreign, problem } from './elements.js';
 import { knownLocale, knownTimezone } from './format.js';
+import { speakTo } from './language.js';
 import { accessToken, revoke } from './sign-in.js';
-import { speak } from './words.js';
+import { common } from './words.js';
 
 /** @import { Identity, Person } from './types.d.ts' */
 
@@ -20,16 +21,16 @@ export async function identify() {
   fill(byId('who'), foreign(user.displayName), ' · ', foreign(tenant.name));
   const locale = knownLocale(user.locale) ?? navigator.language;
   askIn(locale);
-  speak(locale);
+  speakTo(locale);
   return { locale, timezone: knownTimezone(user.timezone), userId: user.id, currency: tenant.defaultCurrency };
 }
 
 /** @param {Error} error the reason for a return without a token */
 export const signInProblem = (error) =>
   problem(
-    'You are not signed in',
+    common('notSignedIn'),
     error.message,
-    button('Sign in', () => void accessToken()),
+    button(common('signIn'), () => void accessToken()),
   );
 
 /**

@@ -2,6 +2,8 @@
  * Signs the person in: authorization code with PKCE, as a public client. The access token is held in memory alone and
  * is gone with the page; who has signed in with this browser gets the next one without being asked.
  */
+import { speakTo } from './language.js';
+import { common } from './words.js';
 
 const { base = '', client = '', scope = '', home = '' } = document.body.dataset;
 const WAITING = `${client}:`;
@@ -46,6 +48,7 @@ export function moveHome() {
  */
 export async function start(load) {
   if (moveHome()) return;
+  speakTo(navigator.language);
   await signInAs();
   const refused = await completeSignIn()
     .then(accessToken)
@@ -97,8 +100,7 @@ async function renew() {
  */
 export function signInAgain() {
   held = null;
-  if (Date.now() - Number(sessionStorage.getItem(LAST) ?? 0) < LOOP_MS)
-    throw new SignInFailed('The platform does not accept this sign-in. Try again in a moment.');
+  if (Date.now() - Number(sessionStorage.getItem(LAST) ?? 0) < LOOP_MS) throw new SignInFailed(common('signInRefused'));
   return leaveForSignIn();
 }
 
@@ -167,13 +169,8 @@ export async function completeSignIn() {
   if (waiting === null || answer.get('iss') !== base) return;
   const code = answer.get('code');
   if (code === null)
-    throw new SignInFailed(
-      answer.get('error') === 'access_denied'
-        ? 'You have canceled the sign-in.'
-        : 'The sign-in did not work. Try again in a moment.',
-    );
-  if (!(await redeem(code, verifier)))
-    throw new SignInFailed('The sign-in took too long or was used already. Sign in once more.');
+    throw new SignInFailed(common(answer.get('error') === 'access_denied' ? 'signInCanceled' : 'signInFailed'));
+  if (!(await redeem(code, verifier))) throw new SignInFailed(common('signInExpired'));
   sessionStorage.setItem(LAST, String(Date.now()));
 }
 

@@ -4,13 +4,14 @@ import { announce, button, byId, element, fill } from './elements.js';
 import { failureBox } from './failure.js';
 import { listen, signInProblem } from './navigation.js';
 import { SignInFailed } from './sign-in.js';
+import { common } from './words.js';
 
 /** @import { View } from './types.d.ts' */
 
 /**
  * @typedef {object} Views
  * @property {(main: HTMLElement, go: (address: string) => void) => Promise<View>} open makes the view of the address
- * @property {string} problem title of the box when it cannot be shown
+ * @property {string} problem title of the box when it cannot be shown; a getter where it depends on the user's language
  * @property {() => Node[]} [missing] shown where the API has found nothing
  */
 
@@ -18,7 +19,8 @@ import { SignInFailed } from './sign-in.js';
  * @param {Views} views
  * @returns {(refused: unknown) => Promise<void>} begins. `refused`: why there is no sign-in; null: there is one
  */
-export function showViews({ open, problem, missing }) {
+export function showViews(views) {
+  const { open, missing } = views;
   const main = byId('main');
   /** @type {View | null} */
   let shown = null;
@@ -56,19 +58,18 @@ export function showViews({ open, problem, missing }) {
 
   /** @param {unknown} error */
   const fail = (error) => {
-    document.title = 'Problem · ERP platform';
+    document.title = `${common('problem')} · ERP platform`;
     const status = error instanceof CallFailed ? error.status : null;
     if (error instanceof SignInFailed) fill(main, signInProblem(error));
     else if (missing && status === 404) fill(main, ...missing());
-    else if (status === 403)
-      fill(main, failureBox(problem, error, element('p', {}, 'An administrator of your company can change that.')));
+    else if (status === 403) fill(main, failureBox(views.problem, error, element('p', {}, common('askAdministrator'))));
     else
       fill(
         main,
         failureBox(
-          problem,
+          views.problem,
           error,
-          button('Try again', () => void show(true)),
+          button(common('tryAgain'), () => void show(true)),
         ),
       );
     announce(document.title);

@@ -1,6 +1,7 @@
 /** Preparation of a result by the dashboards page, before drawing. */
 import assert from 'node:assert/strict';
 import { WIDGET_TYPES } from '../../../contracts/analytics.ts';
+import { recordLinks } from '../../../web/dashboards/browser/records.js';
 import {
   chartData,
   continued,
@@ -11,9 +12,16 @@ import {
   slices,
   WRITTEN_KINDS,
 } from '../../../web/dashboards/browser/result.js';
-import type { Widget, WidgetResult } from '../../../web/dashboards/browser/types.d.ts';
+import type {
+  Dashboard,
+  FilterValue,
+  Group,
+  Widget,
+  WidgetQuery,
+  WidgetResult,
+} from '../../../web/dashboards/browser/types.d.ts';
 import { dayEnd, dayStart, fromClock, moment, number, onClock, text } from '../../../web/shared/format.js';
-import type { Column } from '../../../web/shared/types.d.ts';
+import type { Column, Granularity } from '../../../web/shared/types.d.ts';
 
 const PLACE = { locale: 'en', timezone: 'Europe/Berlin' };
 
@@ -233,12 +241,130 @@ describe('a pivot of a result', () => {
     assert.equal(corner, 'Region');
     assert.deepEqual([...heads.values()], ['Q1 2026', 'Q2 2026']);
     assert.deepEqual(
-      lines.map(({ label, cells }) => [label, [...heads.keys()].map((key) => cells.get(key) ?? null)]),
+      lines.map(({ label, cells }) => [label, [...heads.keys()].map((key) => cells.get(key)?.written ?? null)]),
       [
         ['north', ['€1.00', '€2.00']],
         ['north', [null, '$9.00']],
       ],
     );
+    const [, second] = [...heads.keys()];
+    assert.deepEqual(
+      lines.map(({ groups, cells }) => [groups, cells.get(second!)?.groups]),
+      [
+        [
+          [
+            { key: 'Region', value: 'north' },
+            { key: 'Currency', value: 'EUR' },
+          ],
+          [
+            { key: 'Region', value: 'north' },
+            { key: 'Day_quarter', value: '2026-04-01' },
+            { key: 'Currency', value: 'EUR' },
+          ],
+        ],
+        [
+          [
+            { key: 'Region', value: 'north' },
+            { key: 'Currency', value: 'USD' },
+          ],
+          [
+            { key: 'Region', value: 'north' },
+            { key: 'Day_quarter', value: '2026-04-01' },
+            { key: 'Currency', value: 'USD' },
+          ],
+        ],
+      ],
+    );
+  });
+});
+
+describe('the records behind a value', () => {
+  const filter = { label: '', objectApiName: 'Invoice__c', locked: false };
+  const dashboard = {
+    ...{ dashboardId: '', name: '', description: null, version: 'published', state: 'published' },
+    ...{ publishedAt: null, timezone: null, widgets: [] },
+    filters: [
+      { ...filter, filterKey: 'status', field: 'Status__c', operator: 'neq', value: 'draft' },
+      { ...filter, filterKey: 'paid', field: 'Paid__c', operator: 'is_blank' },
+      { ...filter, filterKey: 'due', field: 'Due__c', operator: 'between' },
+      { ...filter, filterKey: 'stage', field: 'Stage__c', operator: 'eq', value: 'open', objectApiName: 'Deal__c' },
+    ],
+  } satisfies Dashboard;
+  const types = new Map([
+    ['Day', 'date'],
+    ['At', 'dateTime'],
+  ]);
+  const conditionsOf = (
+    query: Partial<WidgetQuery>,
+    groups: Group[],
+    filterValues?: Record<string, FilterValue>,
+  ): unknown => {
+    const asked = { objectApiName: 'Invoice__c', dimensions: [], measures: [], ...query };
+    const behind = { dashboard, filterValues, types, timezone: 'Europe/Berlin' };
+    const address = recordLinks({ ...widget('bar'), query: asked }, behind)(groups);
+    if (address === null) return null;
+    const { pathname, searchParams } = new URL(address, 'http://host');
+    assert.equal(pathname, '/app/Invoice__c');
+    return JSON.parse(searchParams.get('filters')!);
+  };
+  const always = [
+    { field: 'Status__c', operator: 'neq', value: 'draft' },
+    { field: 'Paid__c', operator: 'is_blank' },
+  ];
+
+  it('hold the conditions of the widget, the filters of the dashboard that apply, and the groups of the value', () => {
+    const own = { field: 'Amount__c', operator: 'gt', value: 5 };
+    const groups = [
+      { key: 'Region', value: 'north' },
+      { key: 'Owner', value: null },
+      { key: 'Currency', value: 'EUR' },
+    ];
+    assert.deepEqual(
+      conditionsOf(
+        { filters: { logic: 'and', conditions: [own] }, dimensions: [{ field: 'Region' }, { field: 'Owner' }] },
+        groups,
+        { status: { value: 'sent' }, due: { value: '2026-01-01', valueTo: '2026-02-01' } },
+      ),
+      {
+        logic: 'and',
+        conditions: [
+          own,
+          { field: 'Status__c', operator: 'neq', value: 'sent' },
+          { field: 'Paid__c', operator: 'is_blank' },
+          { field: 'Due__c', operator: 'between', value: '2026-01-01', valueTo: '2026-02-01' },
+          { field: 'Region', operator: 'eq', value: 'north' },
+          { field: 'Owner', operator: 'is_blank' },
+          { field: 'Currency', operator: 'eq', value: 'EUR' },
+        ],
+      },
+    );
+  });
+
+  it('lie within the period of the value, to the last day or moment of it', () => {
+    const last = (granularity: Granularity, value: string, field = 'Day'): unknown => {
+      const found = conditionsOf({ dimensions: [{ field, granularity }] }, [{ key: `${field}_${granularity}`, value }]);
+      return (found as { conditions: object[] }).conditions.slice(always.length);
+    };
+    const between = (value: string, valueTo: string, field = 'Day') => [{ field, operator: 'between', value, valueTo }];
+    assert.deepEqual(last('day', '2026-03-30'), between('2026-03-30', '2026-03-30'));
+    assert.deepEqual(last('week', '2026-12-28'), between('2026-12-28', '2027-01-03'));
+    assert.deepEqual(last('month', '2028-02-01'), between('2028-02-01', '2028-02-29'));
+    assert.deepEqual(last('quarter', '2026-10-01'), between('2026-10-01', '2026-12-31'));
+    assert.deepEqual(last('year', '2026-01-01'), between('2026-01-01', '2026-12-31'));
+    // Clocks change on the last Sunday of March.
+    assert.deepEqual(
+      last('month', '2026-03-01', 'At'),
+      between('2026-02-28T23:00:00.000Z', '2026-03-31T21:59:59.999Z', 'At'),
+    );
+  });
+
+  it('have no address where a list could not show exactly them', () => {
+    const either = { logic: 'or', conditions: [always[0]!, always[1]!] };
+    assert.equal(conditionsOf({ filters: either }, []), null, 'either of two, and all of others');
+    const unknown = { dimensions: [{ field: 'Hidden', granularity: 'month' as const }] };
+    assert.equal(conditionsOf(unknown, [{ key: 'Hidden_month', value: '2026-03-01' }]), null, 'a day or a moment');
+    const many = Array.from({ length: 20 }, () => ({ field: 'Amount__c', operator: 'gt', value: 5 }));
+    assert.equal(conditionsOf({ filters: { logic: 'and', conditions: many } }, []), null, 'too many');
   });
 });
 

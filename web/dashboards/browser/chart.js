@@ -2,10 +2,12 @@
 
 import { number } from '../../shared/format.js';
 import { readByKeyboard } from './points.js';
-import { chartData, description, KINDS, SERIES_MAX, slices, unitOf } from './result.js';
+import { chartData, description, SERIES_MAX, slices, unitOf } from './result.js';
+import { say } from './words.js';
 
 /** @import { ChartConfiguration, ChartDataset } from 'chart.js' */
 /** @import { Column, Place } from '../../shared/types.d.ts' */
+/** @import { Links } from './tables.js' */
 /** @import { Series, Widget, WidgetResult } from './types.d.ts' */
 
 /** Longer names of categories stand better at the side. */
@@ -40,13 +42,26 @@ const shortened = (label, max = LABEL_MAX) => (label.length > max ? `${label.sli
  * @param {Widget} widget
  * @param {WidgetResult} result
  * @param {Place} place
+ * @param {Links} links
  */
-export function chartOf(widget, result, place) {
+export function chartOf(widget, result, place, links) {
   const data = chartData(result, widget, place);
-  const kind = KINDS.get(widget.type) ?? '';
+  const kind = say('kinds')[widget.type === 'funnel' && !narrows(data) ? 'bar' : widget.type] ?? '';
+  const { at } = slices(data, widget);
+  /**
+   * Address of the records of a point.
+   * @param {number} index
+   * @param {number | null} datasetIndex null: of all series at this place
+   */
+  const addressOf = (index, datasetIndex) => {
+    const category = widget.type === 'pie' ? (at[index] ?? -1) : index;
+    const { groups = [] } = datasetIndex === null ? {} : (data.series[datasetIndex] ?? {});
+    return category < 0 ? null : links([...data.groups.slice(category, category + 1), ...groups]);
+  };
   /** @param {number} value @param {Column} column */
   const written = (value, column) => number(value, column, place);
-  return { data, left: data.left, label: `${widget.title}. ${description(kind, data, written)}` };
+  const opens = data.categories.length > 0 && addressOf(0, 0) !== null ? ` ${say('enterOpens')}` : '';
+  return { data, addressOf, left: data.left, label: `${widget.title}. ${description(kind, data, written)}${opens}` };
 }
 
 /**
@@ -56,12 +71,30 @@ export function chartOf(widget, result, place) {
  * @param {Place} place
  * @returns {{ destroy(): void }}
  */
-export function draw(canvas, widget, { data }, place) {
+export function draw(canvas, widget, { data, addressOf }, place) {
   Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
   Chart.defaults.color = colour('--soft');
   Chart.defaults.borderColor = colour('--hair');
   const drawn = made(canvas, widget, data, place);
-  readByKeyboard(canvas, drawn);
+  /** @type {(index: number, datasetIndex: number | null) => void} */
+  const open = (index, datasetIndex) => {
+    const address = addressOf(index, datasetIndex);
+    if (address !== null) location.assign(address);
+  };
+  /** @param {MouseEvent} event */
+  const pointed = (event) => {
+    const [one] = drawn.getElementsAtEventForMode(event, 'nearest', { intersect: true }, false);
+    return one;
+  };
+  canvas.addEventListener('click', (event) => {
+    const one = pointed(event);
+    if (one) open(one.index, one.datasetIndex);
+  });
+  canvas.addEventListener('mousemove', (event) => {
+    const one = pointed(event);
+    canvas.classList.toggle('opens', one !== undefined && addressOf(one.index, one.datasetIndex) !== null);
+  });
+  readByKeyboard(canvas, drawn, open);
   return drawn;
 }
 
@@ -137,13 +170,22 @@ function pie(widget, data, place) {
 }
 
 /**
- * Bars about one middle: the wider, the more.
+ * No stage has more than the one before; otherwise bars that begin at one side are easier to compare.
+ * @param {import('./types.d.ts').ChartData} data
+ */
+const narrows = ({ series: [only] }) =>
+  (only?.values ?? []).every((value, at, values) => at === 0 || (value ?? 0) <= (values[at - 1] ?? 0));
+
+/**
+ * Bars about one middle where they narrow, else from one side: the wider, the more.
  * @param {ReturnType<typeof chartData>} data
  * @param {Place} place
  * @returns {ChartConfiguration<'bar', [number, number][], string>}
  */
-function funnel({ categories, series }, place) {
+function funnel(data, place) {
+  const { categories, series } = data;
   const [only] = series;
+  const centred = narrows(data);
   const values = (only?.values ?? []).map((value) => value ?? 0);
   const most = Math.max(1, ...values);
   const names = categories.map((category, index) => {
@@ -157,7 +199,7 @@ function funnel({ categories, series }, place) {
       datasets: [
         {
           label: only?.label ?? '',
-          data: values.map((value) => [-value / 2, value / 2]),
+          data: values.map((value) => (centred ? [-value / 2, value / 2] : [0, value])),
           backgroundColor: seriesColour(0),
           borderSkipped: false,
           borderRadius: 4,
@@ -170,7 +212,7 @@ function funnel({ categories, series }, place) {
       ...common(),
       indexAxis: 'y',
       scales: {
-        x: { display: false, min: -most / 2, max: most / 2 },
+        x: { display: false, min: centred ? -most / 2 : 0, max: centred ? most / 2 : most },
         y: { grid: { display: false }, border: { display: false }, ticks: { color: colour('--ink') } },
       },
       plugins: {
@@ -180,7 +222,7 @@ function funnel({ categories, series }, place) {
             title: ([item]) => categories[item?.dataIndex ?? 0] ?? '',
             label: ({ dataIndex }) => {
               const value = values[dataIndex] ?? 0;
-              const share = values[0] ? ` (${Math.round((value / values[0]) * 100)} % of the first)` : '';
+              const share = centred && values[0] ? ` (${say('ofFirst')(Math.round((value / values[0]) * 100))})` : '';
               return only ? ` ${number(value, only.column, place)}${share}` : '';
             },
           },

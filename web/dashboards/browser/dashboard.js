@@ -1,9 +1,19 @@
 /** One dashboard: its widgets on a grid of twelve columns, all asked for at once. */
 import { call } from '../../shared/api.js';
 import { announce, button, element, fill, foreign } from '../../shared/elements.js';
-import { knownTimezone } from '../../shared/format.js';
-import { filterFields, filterForm, filterValues, isFiltered, offerChoices, unknownFilters } from './filters.js';
+import { knownTimezone, moment } from '../../shared/format.js';
+import { common } from '../../shared/words.js';
+import {
+  catalogs,
+  filterFields,
+  filterForm,
+  filterValues,
+  isFiltered,
+  offerChoices,
+  unknownFilters,
+} from './filters.js';
 import { WidgetView } from './widget.js';
+import { say } from './words.js';
 
 /** @import { Place, View } from '../../shared/types.d.ts' */
 /** @import { Dashboard, FilterFields } from './types.d.ts' */
@@ -36,9 +46,17 @@ export async function showDashboard(main, dashboardId, place, go) {
     fill(restriction, foreign(message));
     form.before(restriction);
   };
-  const views = widgets.map((widget) => new WidgetView(dashboard, widget, where, restricted));
   const leaving = new AbortController();
+  const catalogOf = catalogs(leaving.signal);
+  const views = widgets.map((widget) => new WidgetView(dashboard, widget, where, catalogOf, restricted));
+  const age = element('p', { class: 'age' });
   let asking = new AbortController();
+
+  /** Said once, for the oldest result: all are asked for together. */
+  const drawAge = () => {
+    const [oldest] = views.flatMap(({ result }) => result?.computedAt ?? []).sort();
+    fill(age, ...(oldest ? [`${say('asOf')} `, element('time', { datetime: oldest }, moment(oldest, where))] : []));
+  };
 
   /** @param {FilterFields} fields @param {boolean} fresh */
   const run = async (fields, fresh) => {
@@ -50,26 +68,27 @@ export async function showDashboard(main, dashboardId, place, go) {
     const outcomes = await Promise.all(views.map((view) => view.run({ filterValues: values, fresh, signal })));
     if (signal.aborted) return;
     const failed = outcomes.filter((outcome) => outcome === 'failed').length;
-    const shown = `${outcomes.length - failed} of ${outcomes.length} widgets are shown.`;
-    announce(failed > 0 ? `${shown} ${failed} failed.` : shown);
+    drawAge();
+    const shown = say('shownOf')(outcomes.length - failed, outcomes.length);
+    announce(failed > 0 ? `${shown} ${say('failedToo')(failed)}` : shown);
     document.body.dataset['shown'] = String(outcomes.length - failed);
   };
-  const fields = filters.length > 0 ? filterFields(filters, leaving.signal) : Promise.resolve(new Map());
+  const fields = filters.length > 0 ? filterFields(filters, catalogOf) : Promise.resolve(new Map());
   const grid = element('div', { class: 'grid' }, ...views.map(({ section }) => section));
   const refresh = async () => run(await fields, true);
   const unknown = unknownFilters(filters, address);
   const notes = [
-    ...(where.timezone === own.timezone ? [] : [`Days and times are those of ${where.timezone}.`]),
-    ...(unknown.length > 0 ? [`This dashboard has no filter ${unknown.join(', ')}, which the address names.`] : []),
+    ...(where.timezone === own.timezone ? [] : [say('timesOf')(where.timezone)]),
+    ...(unknown.length > 0 ? [say('unknownFilters')(unknown.join(', '))] : []),
   ];
   fill(
     main,
-    ...heading(dashboard, () => void refresh()),
+    ...heading(dashboard, age, () => void refresh()),
     ...notes.map((note) => element('p', { class: 'note', dir: 'auto' }, note)),
     form,
     grid,
   );
-  if (views.length === 0) grid.replaceWith(element('p', { class: 'empty' }, 'This dashboard has no widgets yet.'));
+  if (views.length === 0) grid.replaceWith(element('p', { class: 'empty card' }, say('noWidgets')));
   const repaint = () => {
     for (const view of views) view.show();
   };
@@ -103,25 +122,24 @@ const search = (parameters) => (parameters.size > 0 ? `?${parameters}` : '');
 
 /**
  * @param {Dashboard} dashboard
+ * @param {HTMLElement} age
  * @param {() => void} refresh
  */
-function heading({ name, description, version, state }, refresh) {
-  const badge = version === 'draft' ? [element('span', { class: 'badge' }, 'Draft')] : [];
+function heading({ name, description, version, state }, age, refresh) {
+  const badge = version === 'draft' ? [element('span', { class: 'badge' }, say('draft'))] : [];
   const changed =
-    version === 'published' && state === 'modified'
-      ? [element('p', { class: 'note' }, 'There are changes that are not published yet.')]
-      : [];
+    version === 'published' && state === 'modified' ? [element('p', { class: 'note' }, say('unpublished'))] : [];
   return [
     element(
       'nav',
-      { class: 'crumbs', 'aria-label': 'Where you are' },
-      element('a', { href: '/dashboards' }, 'Dashboards'),
+      { class: 'trail', 'aria-label': common('whereYouAre') },
+      element('a', { href: '/dashboards' }, say('dashboards')),
     ),
     element(
       'div',
       { class: 'title' },
       element('h1', { tabindex: '-1' }, foreign(name), ...badge),
-      button('Refresh', refresh, { class: 'small' }),
+      element('div', { class: 'actions' }, age, button(say('refresh'), refresh, { class: 'quiet small' })),
     ),
     ...(description ? [element('p', { class: 'lead', dir: 'auto' }, description)] : []),
     ...changed,

@@ -5,48 +5,52 @@
 import { call } from '../../shared/api.js';
 import { element, fill, foreign } from '../../shared/elements.js';
 import { dayEnd, dayStart } from '../../shared/format.js';
+import { common } from '../../shared/words.js';
+import { WITHOUT_VALUE } from './records.js';
+import { say } from './words.js';
 
 /** @import { Catalog, Choice, DashboardFilter, FilterField, FilterFields, FilterValue, Widget, WidgetResult } from './types.d.ts' */
 
 const PREFIX = 'filter.';
 const UPPER = '.to';
-/** Conditions of these take no value. */
-const WITHOUT_VALUE = new Set(['is_blank', 'is_not_blank']);
 const LISTS = new Set(['in', 'not_in']);
 const RANGES = new Set(['between']);
 const NUMBERS = new Set(['integer', 'decimal', 'currency', 'percent']);
 const CHOICES_MAX = 200;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
-/** Operators as people say them; the others say themselves. */
-const SAID = new Map([
-  ['eq', 'is'],
-  ['neq', 'is not'],
-  ['gt', 'over'],
-  ['gte', 'from'],
-  ['lt', 'below'],
-  ['lte', 'up to'],
-  ['between', 'between'],
-  ['in', 'one of'],
-  ['not_in', 'none of'],
-]);
-
 /** @param {{ objectApiName: string, field: string }} named */
 const keyOf = ({ objectApiName, field }) => `${objectApiName}.${field}`;
 
 /**
- * @param {readonly DashboardFilter[]} filters
+ * Asks for the catalog of each object once. Without it a filter takes texts, which is better than no filter.
  * @param {AbortSignal} signal
+ * @returns {(objectApiName: string) => Promise<Catalog>}
+ */
+export function catalogs(signal) {
+  /** @type {Map<string, Promise<Catalog>>} */
+  const asked = new Map();
+  return (objectApiName) => {
+    const known = asked.get(objectApiName);
+    if (known) return known;
+    const asking = call(`/analytics/catalog/${encodeURIComponent(objectApiName)}`, { signal }).catch(() => ({
+      dimensions: [],
+    }));
+    asked.set(objectApiName, asking);
+    return asking;
+  };
+}
+
+/**
+ * @param {readonly DashboardFilter[]} filters
+ * @param {(objectApiName: string) => Promise<Catalog>} catalogOf
  * @returns {Promise<FilterFields>}
  */
-export async function filterFields(filters, signal) {
+export async function filterFields(filters, catalogOf) {
   const objects = [...new Set(filters.map(({ objectApiName }) => objectApiName))];
   const found = await Promise.all(
     objects.map(async (objectApiName) => {
-      // Without the catalog a filter takes texts, which is better than no filter.
-      const catalog = await /** @type {Promise<Catalog>} */ (
-        call(`/analytics/catalog/${encodeURIComponent(objectApiName)}`, { signal })
-      ).catch(() => ({ dimensions: [] }));
+      const catalog = await catalogOf(objectApiName);
       return catalog.dimensions.map(
         ({ field, ...takes }) => /** @type {const} */ ([keyOf({ objectApiName, field }), takes]),
       );
@@ -145,9 +149,9 @@ export const withoutEffect = (filters, values, { query }) =>
 const shown = (value) =>
   Array.isArray(value) ? value.join(', ') : value === undefined || value === null ? '' : String(value);
 
-const BOOLEANS = [
-  { value: 'true', label: 'Yes' },
-  { value: 'false', label: 'No' },
+const booleans = () => [
+  { value: 'true', label: common('yes') },
+  { value: 'false', label: common('no') },
 ];
 
 /**
@@ -159,10 +163,14 @@ const BOOLEANS = [
 function input(name, value, { fieldType, choices }, label) {
   const attributes = { name, id: name, 'aria-label': label };
   const written = shown(value);
-  const known = fieldType === 'boolean' ? BOOLEANS : choices;
+  const known = fieldType === 'boolean' ? booleans() : choices;
   if (known) {
     const isOther = written !== '' && known.every((choice) => choice.value !== written);
-    const options = [{ value: '', label: 'Any' }, ...known, ...(isOther ? [{ value: written, label: written }] : [])];
+    const options = [
+      { value: '', label: say('any') },
+      ...known,
+      ...(isOther ? [{ value: written, label: written }] : []),
+    ];
     return element(
       'select',
       attributes,
@@ -195,22 +203,22 @@ function field(filter, fields, address) {
   const { filterKey, label, operator, value, valueTo } = filter;
   const name = PREFIX + filterKey;
   if (isFixed(filter)) {
-    const said = SAID.get(operator) ?? operator.replaceAll('_', ' ');
-    const upper = valueTo === undefined ? [] : ['and', shown(valueTo)];
+    const said = say('operators')[operator] ?? operator.replaceAll('_', ' ');
+    const upper = valueTo === undefined ? [] : [say('and'), shown(valueTo)];
     const fixed = [said, shown(value), ...upper].filter(Boolean).join(' ');
     return element('p', { class: 'fixed' }, element('b', {}, foreign(label)), ' ', foreign(fixed));
   }
   const takes = fields.get(keyOf(filter));
   const single = (LISTS.has(operator) ? null : takes) ?? {};
   const isRange = RANGES.has(operator);
-  const lower = input(name, address.get(name) ?? value, single, isRange ? `${label}, from` : label);
-  const upper = isRange ? [input(name + UPPER, address.get(name + UPPER) ?? valueTo, single, `${label}, to`)] : [];
+  const lower = input(name, address.get(name) ?? value, single, isRange ? say('from')(label) : label);
+  const upper = isRange ? [input(name + UPPER, address.get(name + UPPER) ?? valueTo, single, say('upTo')(label))] : [];
   const parts = [
     element('label', { for: name }, foreign(label)),
-    isRange ? element('div', { class: 'range' }, lower, element('span', {}, 'to'), ...upper) : lower,
+    isRange ? element('div', { class: 'range' }, lower, element('span', {}, say('to')), ...upper) : lower,
     element('datalist', { id: `${name}-choices` }, ...(takes?.choices ?? []).map(option)),
   ];
-  if (LISTS.has(operator)) parts.push(element('span', { class: 'hint' }, 'Several: separate them by commas.'));
+  if (LISTS.has(operator)) parts.push(element('span', { class: 'hint' }, say('several')));
   return element('div', { class: 'filter' }, ...parts);
 }
 
@@ -235,12 +243,16 @@ export function filterForm(filters, fields, address, apply) {
   const actions = element(
     'div',
     { class: 'actions' },
-    element('button', { type: 'submit' }, 'Apply'),
-    element('button', { type: 'button', class: 'quiet', click: () => apply(new URLSearchParams(others)) }, 'Reset'),
+    element('button', { type: 'submit' }, say('apply')),
+    element(
+      'button',
+      { type: 'button', class: 'quiet', click: () => apply(new URLSearchParams(others)) },
+      say('reset'),
+    ),
   );
   return element(
     'form',
-    { class: 'filters', 'aria-label': 'Filters', submit },
+    { class: 'filters', 'aria-label': say('filters'), submit },
     ...filters.map((filter) => field(filter, fields, address)),
     ...(filters.every(isFixed) ? [] : [actions]),
   );

@@ -2,16 +2,12 @@
 import { call } from '../../shared/api.js';
 import { element, fill, foreign } from '../../shared/elements.js';
 import { moment } from '../../shared/format.js';
+import { say } from './words.js';
 
 /** @import { Place, View } from '../../shared/types.d.ts' */
 /** @import { DashboardList, DashboardSummary } from './types.d.ts' */
 
-const SCOPES = /** @type {const} */ ([
-  ['all', 'All'],
-  ['mine', 'Mine'],
-  ['shared', 'Shared with me'],
-  ['public', 'Public'],
-]);
+const SCOPES = /** @type {const} */ (['all', 'mine', 'shared', 'public']);
 const PAGE_SIZE = 25;
 
 /**
@@ -22,7 +18,7 @@ const PAGE_SIZE = 25;
  */
 export async function showList(main, place, go) {
   const address = new URLSearchParams(location.search);
-  const scope = SCOPES.find(([name]) => name === address.get('scope'))?.[0] ?? 'all';
+  const scope = SCOPES.find((name) => name === address.get('scope')) ?? 'all';
   const search = (address.get('search') ?? '').trim().slice(0, 100);
   const page = Math.max(1, Math.min(10_000, Math.trunc(Number(address.get('page') ?? 1)) || 1));
   const query = new URLSearchParams({
@@ -43,14 +39,14 @@ export async function showList(main, place, go) {
   const pages = Math.max(1, Math.ceil(list.total / PAGE_SIZE));
   fill(
     main,
-    element('h1', { tabindex: '-1' }, 'Dashboards'),
+    element('h1', { tabindex: '-1' }, say('dashboards')),
     controls(scope, search, linked, go),
     list.records.length === 0
-      ? element('p', { class: 'empty' }, search ? 'No dashboard matches.' : 'There is no dashboard for you here.')
+      ? emptiness(search !== '')
       : element('ul', { class: 'dashboards' }, ...list.records.map((one) => entry(one, where))),
     ...(pages > 1 ? [pager(page, pages, linked)] : []),
   );
-  return { title: 'Dashboards' };
+  return { title: say('dashboards') };
 }
 
 /**
@@ -60,10 +56,16 @@ export async function showList(main, place, go) {
  * @param {(address: string) => void} go
  */
 function controls(scope, search, linked, go) {
-  const tabs = SCOPES.map(([name, label]) =>
-    element('a', { href: linked({ scope: name }), ...(name === scope ? { 'aria-current': 'page' } : {}) }, label),
+  const tabs = SCOPES.map((name) =>
+    element(
+      'a',
+      { href: linked({ scope: name }), ...(name === scope ? { 'aria-current': 'page' } : {}) },
+      say('scopes')[name],
+    ),
   );
-  const input = element('input', { type: 'search', name: 'search', id: 'search', value: search, maxlength: '100' });
+  const input = element('input', {
+    ...{ type: 'search', name: 'search', id: 'search', value: search, maxlength: '100', 'aria-label': say('search') },
+  });
   /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
@@ -73,23 +75,38 @@ function controls(scope, search, linked, go) {
   return element(
     'div',
     { class: 'controls' },
-    element('nav', { class: 'tabs', 'aria-label': 'Which dashboards' }, ...tabs),
+    element('nav', { class: 'tabs', 'aria-label': say('whichDashboards') }, ...tabs),
     element(
       'form',
       { role: 'search', class: 'search', submit },
-      element('label', { for: 'search' }, 'Search'),
       input,
-      element('button', { type: 'submit', class: 'small' }, 'Search'),
+      element('button', { type: 'submit', class: 'quiet small' }, say('search')),
     ),
   );
 }
+
+/** @param {boolean} searched */
+const emptiness = (searched) =>
+  element(
+    'div',
+    { class: 'empty card' },
+    element('h2', {}, say(searched ? 'noMatch' : 'noDashboards')),
+    element('p', {}, say(searched ? 'noMatchHint' : 'noDashboardsHint')),
+    element(
+      'p',
+      { class: 'actions' },
+      searched
+        ? element('a', { href: '/dashboards' }, say('allDashboards'))
+        : element('a', { href: '/app' }, say('openRecords')),
+    ),
+  );
 
 /**
  * @param {DashboardSummary} dashboard
  * @param {Place} place
  */
 function entry({ dashboardId, name, description, state, updatedAt, widgetCount }, place) {
-  const badge = state === 'draft' ? [element('span', { class: 'badge' }, 'Draft')] : [];
+  const badge = state === 'draft' ? [element('span', { class: 'badge' }, say('draft'))] : [];
   return element(
     'li',
     {},
@@ -98,7 +115,7 @@ function entry({ dashboardId, name, description, state, updatedAt, widgetCount }
     element(
       'p',
       { class: 'age' },
-      `${widgetCount} ${widgetCount === 1 ? 'widget' : 'widgets'} · changed `,
+      `${say('widgets')(widgetCount)} · ${say('changed')} `,
       element('time', { datetime: updatedAt }, moment(updatedAt, place)),
     ),
   );
@@ -112,8 +129,8 @@ function entry({ dashboardId, name, description, state, updatedAt, widgetCount }
 const pager = (page, pages, linked) =>
   element(
     'nav',
-    { class: 'pager', 'aria-label': 'Pages' },
-    ...(page > 1 ? [element('a', { href: linked({ page: String(page - 1) }) }, 'Previous')] : []),
-    element('span', {}, `Page ${page} of ${pages}`),
-    ...(page < pages ? [element('a', { href: linked({ page: String(page + 1) }) }, 'Next')] : []),
+    { class: 'pager', 'aria-label': say('pages') },
+    ...(page > 1 ? [element('a', { href: linked({ page: String(page - 1) }) }, say('previous'))] : []),
+    element('span', {}, say('pageOf')(page, pages)),
+    ...(page < pages ? [element('a', { href: linked({ page: String(page + 1) }) }, say('next'))] : []),
   );

@@ -1,10 +1,11 @@
 /** The view of each address: the list, or a dashboard. */
 import { CallFailed } from '../../shared/api.js';
-import { problem } from '../../shared/elements.js';
+import { element, problem } from '../../shared/elements.js';
 import { identify } from '../../shared/navigation.js';
 import { showViews } from '../../shared/views.js';
 import { showDashboard } from './dashboard.js';
 import { showList } from './list.js';
+import { say } from './words.js';
 
 /** @import { Place } from '../../shared/types.d.ts' */
 
@@ -27,8 +28,13 @@ const beginViews = showViews({
     const [, , dashboardId] = location.pathname.split('/');
     return dashboardId ? showDashboard(main, dashboardId, place, go) : showList(main, place, go);
   },
-  problem: 'The dashboards cannot be shown',
-  missing: () => [problem('There is no such dashboard', 'It does not exist, or it is not shared with you.')],
+  get problem() {
+    return say('cannotShow');
+  },
+  missing: () => [
+    problem(say('missing'), say('missingHint')),
+    element('p', {}, element('a', { href: '/dashboards' }, say('allDashboards'))),
+  ],
 });
 
 /** @param {unknown} refused why there is no sign-in; null: there is one */

@@ -1,6 +1,6 @@
 /**
  * The points of a chart by keyboard: arrow keys go from one to the next, show what pointing at it shows, and tell it to
- * a screen reader.
+ * a screen reader. Enter opens the records behind.
  */
 import { announce } from '../../shared/elements.js';
 
@@ -22,8 +22,9 @@ const STEPS = {
 /**
  * @param {HTMLCanvasElement} canvas
  * @param {Chart} chart
+ * @param {(index: number, datasetIndex: number | null) => void} open the records of a point, or of all at one place
  */
-export function readByKeyboard(canvas, chart) {
+export function readByKeyboard(canvas, chart, open) {
   let at = -1;
   const leave = () => {
     if (at < 0) return;
@@ -35,6 +36,8 @@ export function readByKeyboard(canvas, chart) {
     if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
     if (event.key === 'Escape') leave();
     const points = pointsOf(chart);
+    const [current, ...others] = points[at] ?? [];
+    if (event.key === 'Enter' && current) open(current.index, others.length === 0 ? current.datasetIndex : null);
     const step = Object.hasOwn(STEPS, event.key) ? STEPS[event.key] : undefined;
     if (!step || points.length === 0) return;
     event.preventDefault();

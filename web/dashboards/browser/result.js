@@ -3,18 +3,13 @@
  * the series. Rows of several currencies stay apart, for the API gives each a row of its own.
  */
 import { numeric, text } from '../../shared/format.js';
+import { say } from './words.js';
 
 /** @import { Column, Granularity, Place } from '../../shared/types.d.ts' */
-/** @import { ChartData, Series, Widget, WidgetResult, Writer } from './types.d.ts' */
+/** @import { ChartData, Group, Series, Widget, WidgetResult, Writer } from './types.d.ts' */
 
 /** Kinds of widgets that are drawn. */
-export const KINDS = new Map([
-  ['bar', 'Bar chart'],
-  ['line', 'Line chart'],
-  ['area', 'Area chart'],
-  ['pie', 'Pie chart'],
-  ['funnel', 'Funnel chart'],
-]);
+export const KINDS = new Set(['bar', 'line', 'area', 'pie', 'funnel']);
 
 /** Kinds of widgets that are written. */
 export const WRITTEN_KINDS = new Set(['metric', 'table', 'pivot', 'text']);
@@ -115,7 +110,7 @@ export function writerOf(result, widget, place) {
     const value = row[index];
     const label = column.role === 'dimension' ? labelOf(result, column, value) : undefined;
     // Only records that the person can see have a name.
-    if (label === undefined && REFERENCES.has(column.fieldType) && value !== null) return 'Hidden record';
+    if (label === undefined && REFERENCES.has(column.fieldType) && value !== null) return say('hidden');
     return label ?? text(row[index], column, place, granularityOf(column, widget));
   };
 }
@@ -155,19 +150,28 @@ export function chartData(result, widget, place) {
   const time = first !== undefined && isTime(first.column, widget);
   const ordered = time ? sortedByTime(rows, first.index) : rows;
   // Distinguished by their values: two customers may have one name.
-  /** @type {Map<string, { label: string, index: number }>} */
+  /** @type {Map<string, { label: string, index: number, groups: Group[] }>} */
   const categories = new Map();
   /** @type {Map<string, Series>} */
   const series = new Map();
   for (const row of ordered) {
     const value = JSON.stringify(first ? row[first.index] : null);
-    const category = categories.get(value) ?? { label: first ? written(row, first.index) : '', index: categories.size };
+    const category = categories.get(value) ?? {
+      label: first ? written(row, first.index) : '',
+      index: categories.size,
+      groups: first ? [{ key: first.column.key, value: row[first.index] }] : [],
+    };
     categories.set(value, category);
     const name = others.map((at) => written(row, at.index)).join(' · ');
     for (const { column, index } of measures) {
       const label = name === '' ? column.label : measures.length === 1 ? name : `${name} · ${column.label}`;
       const key = JSON.stringify([column.key, ...others.map((at) => row[at.index])]);
-      const known = series.get(key) ?? { label, column: columnOf(row, index), values: [] };
+      const known = series.get(key) ?? {
+        label,
+        column: columnOf(row, index),
+        values: [],
+        groups: others.map((at) => ({ key: at.column.key, value: row[at.index] })),
+      };
       known.values[category.index] = numeric(row[index]);
       series.set(key, known);
     }
@@ -181,11 +185,21 @@ export function chartData(result, widget, place) {
     .slice(0, SINGLE.has(widget.type) ? 1 : SERIES_MAX);
   return {
     categories: [...categories.values()].map(({ label }) => label),
+    groups: [...categories.values()].flatMap(({ groups }) => groups),
     series: drawn,
     time,
     left: all.length - drawn.length,
   };
 }
+
+/**
+ * Values of the dimensions in a row.
+ * @param {WidgetResult} result
+ * @param {unknown[]} row
+ * @returns {Group[]}
+ */
+export const groupsOf = ({ columns }, row) =>
+  columns.flatMap(({ key, role }, index) => (role === 'dimension' ? [{ key, value: row[index] }] : []));
 
 /** @param {Column} column */
 export const unitOf = ({ fieldType, currency }) => (fieldType === 'percent' ? '%' : (currency ?? ''));
@@ -221,19 +235,21 @@ const sortedByTime = (rows, index) =>
  * The slices of a pie; small ones are put together where their sum means something.
  * @param {ChartData} data
  * @param {Widget} widget
- * @returns {{ labels: string[], values: number[] }}
+ * @returns {{ labels: string[], values: number[], at: number[] }} at: the category of each; -1: of several
  */
 export function slices({ categories, series }, widget) {
   const [only] = series;
   const values = (only?.values ?? []).map((value) => Math.max(0, value ?? 0));
   const additive = ADDITIVE.has(widget.query?.measures.find(({ key }) => key === only?.column.key)?.aggregation ?? '');
-  if (categories.length <= SLICES_MAX || !additive) return { labels: categories, values };
+  if (categories.length <= SLICES_MAX || !additive)
+    return { labels: categories, values, at: values.map((_, index) => index) };
   const order = values.map((_, index) => index).sort((a, b) => (values[b] ?? 0) - (values[a] ?? 0));
   const kept = order.slice(0, SLICES_MAX - 1);
   const rest = order.slice(SLICES_MAX - 1);
   return {
-    labels: [...kept.map((index) => categories[index] ?? ''), `${rest.length} others`],
+    labels: [...kept.map((index) => categories[index] ?? ''), say('others')(rest.length)],
     values: [...kept.map((index) => values[index] ?? 0), rest.reduce((sum, index) => sum + (values[index] ?? 0), 0)],
+    at: [...kept, -1],
   };
 }
 
@@ -244,9 +260,7 @@ export function slices({ categories, series }, widget) {
  * @param {(value: number, column: Column) => string} written
  */
 export function description(kind, { categories, series }, written) {
-  const parts = [
-    `${kind}, ${plural(categories.length, 'category', 'categories')}, ${plural(series.length, 'series', 'series')}.`,
-  ];
+  const parts = [`${kind}, ${say('categories')(categories.length)}, ${say('series')(series.length)}.`];
   for (const { label, values, column } of series.slice(0, 3)) {
     const found = values.flatMap((value, index) => (value === null ? [] : [{ value, index }]));
     const [some] = found;
@@ -254,16 +268,18 @@ export function description(kind, { categories, series }, written) {
     const most = found.reduce((a, b) => (b.value > a.value ? b : a), some);
     const least = found.reduce((a, b) => (b.value < a.value ? b : a), some);
     parts.push(
-      `${label}: highest ${written(most.value, column)} (${categories[most.index]}), ` +
-        `lowest ${written(least.value, column)} (${categories[least.index]}).`,
+      say('extremes')(
+        label,
+        written(most.value, column),
+        categories[most.index] ?? '',
+        written(least.value, column),
+        categories[least.index] ?? '',
+      ),
     );
   }
-  parts.push('The arrow keys go through the values. The table holds every value.');
+  parts.push(say('byKeys'));
   return parts.join(' ');
 }
-
-/** @param {number} count @param {string} one @param {string} many */
-const plural = (count, one, many) => `${count} ${count === 1 ? one : many}`;
 
 /**
  * Rows by the first dimension, columns by the others, as a pivot table has them.
@@ -290,13 +306,21 @@ export function pivot(result, widget, place) {
       const label = [name, ...(measures.length > 1 || name === '' ? [columns[measure]?.label ?? ''] : [])];
       heads.set(headOf(row, across, measure), label.filter((part) => part !== '').join(' · '));
     }
-  /** @type {Map<string, { label: string, cells: Map<string, string> }>} */
+  /** @type {Map<string, { label: string, groups: Group[], cells: Map<string, { written: string, groups: Group[] }> }>} */
   const lines = new Map();
   for (const row of result.rows) {
     const key = JSON.stringify([row[first], added < 0 ? null : row[added]]);
-    const line = lines.get(key) ?? { label: first < 0 ? 'All' : written(row, first), cells: new Map() };
+    const groups = groupsOf(result, row);
+    const keys = [first, added].map((at) => columns[at]?.key);
+    const line = lines.get(key) ?? {
+      label: first < 0 ? say('all') : written(row, first),
+      groups: groups.filter((one) => keys.includes(one.key)),
+      cells: new Map(),
+    };
     lines.set(key, line);
-    for (const measure of measures) line.cells.set(headOf(row, across, measure), written(row, measure));
+    for (const measure of measures) {
+      line.cells.set(headOf(row, across, measure), { written: written(row, measure), groups });
+    }
   }
   return { corner: columns[first]?.label ?? '', heads, lines: [...lines.values()] };
 }

@@ -36,8 +36,23 @@ export interface DashboardFilter {
   locked: boolean;
 }
 
+/** As of a list. */
+export interface Condition {
+  field: string;
+  operator: string;
+  value?: unknown;
+  valueTo?: unknown;
+}
+
+/** Value of a dimension, by the key of its column. */
+export interface Group {
+  key: string;
+  value: unknown;
+}
+
 export interface WidgetQuery {
   objectApiName: string;
+  filters?: { logic: string; conditions: Condition[] };
   dimensions: { field: string; granularity?: Granularity }[];
   measures: { key: string; aggregation: string; field?: string }[];
 }
@@ -111,10 +126,14 @@ export interface Series {
   /** A value for each category; null: there is none. */
   values: (number | null)[];
   column: Column;
+  /** Those that tell it from other series. */
+  groups: Group[];
 }
 
 export interface ChartData {
   categories: string[];
+  /** That of each category; none: the chart has no dimension. */
+  groups: Group[];
   series: Series[];
 }
 

@@ -4,14 +4,17 @@
  */
 import { CallFailed, call, inTurn } from '../../shared/api.js';
 import { announce, button, element, fill, foreign } from '../../shared/elements.js';
-import { moment } from '../../shared/format.js';
+import { common } from '../../shared/words.js';
 import { chartOf, draw } from './chart.js';
 import { withoutEffect } from './filters.js';
+import { recordLinks } from './records.js';
 import { continued, KINDS, named, WRITTEN_KINDS } from './result.js';
 import { figures, pivotTable, table } from './tables.js';
+import { say } from './words.js';
 
 /** @import { Place } from '../../shared/types.d.ts' */
-/** @import { Dashboard, FilterValue, Widget, WidgetResult } from './types.d.ts' */
+/** @import { Links } from './tables.js' */
+/** @import { Catalog, Dashboard, FilterValue, Widget, WidgetResult } from './types.d.ts' */
 
 /**
  * @typedef {object} Asked
@@ -22,10 +25,7 @@ import { figures, pivotTable, table } from './tables.js';
 
 /** Rows after which no further page is added: writing a longer table takes the browser more than a second. */
 const ROWS_MAX = 5_000;
-const BEGUN_ANEW = 'The list could not be continued where it ended, so it begins anew.';
 const ROWS_RESTRICTED = 'ROWS_RESTRICTED';
-const ADMINISTRATOR = 'An administrator of your company can change that.';
-const EDITOR = 'The owner of the dashboard or an administrator has to correct it.';
 
 /** A widget on the page. */
 export class WidgetView {
@@ -35,6 +35,8 @@ export class WidgetView {
   #result = null;
   /** The query of the result. @type {Asked | null} */
   #asked = null;
+  /** @type {Links} */
+  #links = () => null;
   /** Announcement about the rows; empty: none. */
   #news = '';
   /** The person has asked for the table. */
@@ -42,22 +44,24 @@ export class WidgetView {
   #body = element('div', { class: 'body' });
   #notes = element('div', { class: 'notes' });
   #toggle;
-  #more = button('Show more', () => void this.#continue(), { class: 'small more', hidden: true });
+  #more = button(common('showMore'), () => void this.#continue(), { class: 'quiet small more', hidden: true });
 
   /**
    * @param {Dashboard} dashboard
    * @param {Widget} widget
    * @param {Place} place
+   * @param {(objectApiName: string) => Promise<Catalog>} catalogOf
    * @param {(message: string) => void} restricted hears that rows were left out, which holds for the dashboard as a whole
    */
-  constructor(dashboard, widget, place, restricted) {
+  constructor(dashboard, widget, place, catalogOf, restricted) {
     this.dashboard = dashboard;
     this.widget = widget;
     this.place = place;
+    this.catalogOf = catalogOf;
     this.restricted = restricted;
     const heading = `widget-${widget.widgetKey}`;
     const title = element('h2', { id: heading }, foreign(widget.title));
-    this.#toggle = button('Table', () => this.#switch(), { class: 'toggle', hidden: true });
+    this.#toggle = button(say('tableButton'), () => this.#switch(), { class: 'toggle', hidden: true });
     const head = element('div', { class: 'head' }, title, this.#toggle);
     const { x, w, h } = widget.layout;
     this.section = element(
@@ -87,8 +91,12 @@ export class WidgetView {
     }
     this.#wait();
     try {
-      this.#result = named(await this.#ask(asked, null), this.widget);
+      const [result, types] = await Promise.all([this.#ask(asked, null), this.#fieldTypes()]);
+      this.#result = named(result, this.widget);
       this.#asked = asked;
+      this.#links = recordLinks(this.widget, {
+        ...{ dashboard: this.dashboard, filterValues: asked.filterValues, types, timezone: this.place.timezone },
+      });
       this.#news = news;
       this.show();
       return 'shown';
@@ -100,6 +108,17 @@ export class WidgetView {
     } finally {
       if (!asked.signal.aborted) this.section.removeAttribute('aria-busy');
     }
+  }
+
+  /**
+   * Whether a period is of days or of moments, the result does not say.
+   * @returns {Promise<Map<string, string>>}
+   */
+  async #fieldTypes() {
+    const { query } = this.widget;
+    if (!query?.dimensions.some(({ granularity }) => granularity)) return new Map();
+    const { dimensions } = await this.catalogOf(query.objectApiName);
+    return new Map(dimensions.map(({ field, fieldType }) => [field, fieldType]));
   }
 
   /** Shows the result that is there, in the colours of the moment. */
@@ -120,17 +139,17 @@ export class WidgetView {
     const empty = result.rows.length === 0;
     this.#toggle.hidden = !drawable || empty;
     if (!drawable && !WRITTEN_KINDS.has(widget.type))
-      fill(this.#body, element('p', { class: 'empty' }, 'This page does not know how to show this kind of widget.'));
-    else if (empty) fill(this.#body, element('p', { class: 'empty' }, 'There is nothing to show.'));
-    else if (widget.type === 'metric') fill(this.#body, figures(widget, result, place));
-    else if (widget.type === 'pivot') fill(this.#body, pivotTable(widget, result, place));
-    else if (!drawable || this.#asTable) fill(this.#body, table(widget, result, place));
+      fill(this.#body, element('p', { class: 'empty' }, say('unknownKind')));
+    else if (empty) fill(this.#body, this.#emptiness());
+    else if (widget.type === 'metric') fill(this.#body, figures(widget, result, place, this.#links));
+    else if (widget.type === 'pivot') fill(this.#body, pivotTable(widget, result, place, this.#links));
+    else if (!drawable || this.#asTable) fill(this.#body, table(widget, result, place, this.#links));
     else {
-      const chart = chartOf(widget, result, place);
+      const chart = chartOf(widget, result, place, this.#links);
       const canvas = element('canvas', {
         // A screen reader leaves the arrow keys to an application.
         role: 'application',
-        'aria-roledescription': 'chart',
+        'aria-roledescription': say('chart'),
         'aria-label': chart.label,
         tabindex: '0',
       });
@@ -182,25 +201,25 @@ export class WidgetView {
       const next = named(await this.#ask(asked, result.nextCursor), this.widget);
       const all = continued(result, next);
       if (all) this.#add(all);
-      else await this.run({ ...asked, fresh: true }, BEGUN_ANEW);
+      else await this.run({ ...asked, fresh: true }, say('begunAnew'));
     } catch (error) {
       if (asked.signal.aborted) return;
       if (!(error instanceof CallFailed)) throw error;
-      if (error.code.startsWith('CURSOR_')) await this.run({ ...asked, fresh: true }, BEGUN_ANEW);
-      else this.#add(result, `There was a problem with the next rows: ${error.message}`);
+      if (error.code.startsWith('CURSOR_')) await this.run({ ...asked, fresh: true }, say('begunAnew'));
+      else this.#add(result, say('nextFailed')(error.message));
     } finally {
       if (!asked.signal.aborted) this.section.removeAttribute('aria-busy');
     }
     if (asked.signal.aborted) return;
-    this.#body.querySelector('.table')?.scrollTo({ top: this.#news === BEGUN_ANEW ? 0 : scrolledTo });
+    this.#body.querySelector('.table')?.scrollTo({ top: this.#news === say('begunAnew') ? 0 : scrolledTo });
     if (hadFocus && this.#more.hidden) this.#focusBody();
     this.#tell();
   }
 
   /** Announces the rows to a screen reader. */
   #tell() {
-    const parts = [this.#result ? `${shownOf(this.#result)}.` : 'this widget cannot be shown.', this.#news];
-    if (!this.#more.hidden && this.#news === '') parts.push('Further rows can be added.');
+    const parts = [this.#result ? `${shownOf(this.#result)}.` : say('cannotTell'), this.#news];
+    if (!this.#more.hidden && this.#news === '') parts.push(say('canAdd'));
     announce(`${this.widget.title}: ${parts.filter(Boolean).join(' ')}`);
   }
 
@@ -214,6 +233,16 @@ export class WidgetView {
     this.show();
   }
 
+  #emptiness() {
+    const href = this.#links([]);
+    return element(
+      'p',
+      { class: 'empty' },
+      say('nothing'),
+      ...(href ? [' ', element('a', { href }, say('records'))] : []),
+    );
+  }
+
   #focusBody() {
     const target = this.#body.querySelector('.table, canvas, button');
     if (target instanceof HTMLElement) target.focus({ preventScroll: true });
@@ -223,7 +252,7 @@ export class WidgetView {
     this.section.setAttribute('aria-busy', 'true');
     // The present rows stay until they are replaced.
     if (this.#result) return;
-    fill(this.#body, element('p', { class: 'waiting' }, 'Loading…'));
+    fill(this.#body, element('p', { class: 'waiting' }, common('loading')));
   }
 
   /**
@@ -240,11 +269,11 @@ export class WidgetView {
       element(
         'div',
         { class: 'problem' },
-        element('h3', {}, 'This widget cannot be shown'),
+        element('h3', {}, say('failed')),
         element('p', {}, foreign(error.message), ' ', element('code', {}, error.code)),
         error.passes
-          ? button('Try again', () => void this.run({ ...asked, fresh: true }))
-          : element('p', {}, error.status === 403 ? ADMINISTRATOR : EDITOR),
+          ? button(common('tryAgain'), () => void this.run({ ...asked, fresh: true }))
+          : element('p', {}, error.status === 403 ? common('askAdministrator') : say('askEditor')),
       ),
     );
     fill(this.#notes);
@@ -252,7 +281,7 @@ export class WidgetView {
 
   #switch() {
     this.#asTable = !this.#asTable;
-    this.#toggle.textContent = this.#asTable ? 'Chart' : 'Table';
+    this.#toggle.textContent = say(this.#asTable ? 'chartButton' : 'tableButton');
     this.show();
   }
 
@@ -261,29 +290,24 @@ export class WidgetView {
    * @param {number} left
    */
   #say(result, left) {
-    const { rows, truncated, nextCursor, accessNotes, computedAt } = result;
+    const { rows, truncated, nextCursor, accessNotes } = result;
     this.#more.hidden = !nextCursor || rows.length >= ROWS_MAX;
     const notes = [];
     for (const { code, message } of accessNotes)
       if (code === ROWS_RESTRICTED) this.restricted(message);
       else notes.push(element('p', { class: 'note' }, foreign(message)));
-    if (truncated)
-      notes.unshift(element('p', { class: 'note' }, `Shows the first ${shownOf(result)}; there are more.`));
+    if (truncated) notes.unshift(element('p', { class: 'note' }, say('firstRows')(shownOf(result))));
     const idle = withoutEffect(this.dashboard.filters, this.#asked?.filterValues, this.widget);
     if (idle.length > 0)
-      notes.unshift(element('p', { class: 'note', dir: 'auto' }, `Not filtered by ${idle.join(', ')}.`));
+      notes.unshift(element('p', { class: 'note', dir: 'auto' }, say('notFilteredBy')(idle.join(', '))));
     if (this.#news !== '') notes.unshift(element('p', { class: 'note' }, this.#news));
-    if (left > 0)
-      notes.unshift(
-        element('p', { class: 'note' }, `${left} more series are in the table, which the chart leaves out.`),
-      );
-    const at = element('time', { datetime: computedAt }, moment(computedAt, this.place));
-    fill(this.#notes, ...notes, element('p', { class: 'age' }, 'As of ', at));
+    if (left > 0) notes.unshift(element('p', { class: 'note' }, say('seriesLeft')(left)));
+    fill(this.#notes, ...notes);
   }
 }
 
 /** @param {WidgetResult} result */
-const shownOf = ({ rows, rowCount }) => `${rows.length}${rowCount > rows.length ? ` of ${rowCount}` : ''} rows`;
+const shownOf = ({ rows, rowCount }) => say('rows')(rows.length, rowCount);
 
 /** @param {unknown} text */
 const paragraphs = (text) =>

@@ -435,7 +435,10 @@ function parsed(text) {
   if (text === null) return null;
   try {
     const { logic, conditions } = JSON.parse(text);
-    return Array.isArray(conditions) ? { logic: logic === 'or' ? 'or' : 'and', conditions } : null;
+    if (!Array.isArray(conditions)) return null;
+    // Other pages link here without ids, which queries take.
+    const named = conditions.map((condition, index) => ({ id: String(index), ...condition }));
+    return { logic: logic === 'or' ? 'or' : 'and', conditions: named };
   } catch {
     return null;
   }
