@@ -3,6 +3,7 @@
 import { createProgram, type Program } from './command.ts';
 import { addAccess } from './commands/access.ts';
 import { addAgent } from './commands/agent.ts';
+import { addApi } from './commands/api.ts';
 import { addAudit } from './commands/audit.ts';
 import { addBulk } from './commands/bulk.ts';
 import { addCalendar } from './commands/calendar.ts';
@@ -42,6 +43,7 @@ export function buildProgram(version: string): Program {
   addEvents(program);
   addWebhooks(program);
   addAgent(program);
+  addApi(program);
   addCompletion(program);
   return program;
 }

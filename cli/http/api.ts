@@ -7,12 +7,13 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Doubt, type Failed, type Intention, underKey, untilAnswered } from '../../client/attempts.ts';
 import {
+  OPERATIONS,
   type OperationId,
   type OperationInput,
   type OperationOutput,
   operationRow,
 } from '../../contracts/operations.ts';
-import { apiUrl, pathOf } from '../../lib/addresses.ts';
+import { API_PREFIX, apiUrl, pathOf } from '../../lib/addresses.ts';
 import type { Operation } from '../../lib/operation.ts';
 import type { StreamedBody } from '../../lib/streams.ts';
 import { ApiFailure, type ErrorBody, EXIT, Failure, usage } from '../failure.ts';
@@ -98,10 +99,18 @@ export interface ApiOptions {
 
 /** A request that is ready to be sent, but for token and key. */
 interface Prepared {
-  row: Operation;
+  row: Pick<Operation, 'method' | 'mutation' | 'scopes'>;
   url: URL;
   headers: Record<string, string>;
   body: string | Uint8Array<ArrayBuffer> | undefined;
+}
+
+/** A request as a person wrote it; `path` with its query, and with or without the prefix of the API. */
+interface WrittenRequest {
+  method: Operation['method'];
+  path: string;
+  body?: object | undefined;
+  headers: Readonly<Record<string, string>>;
 }
 
 interface LooseInput {
@@ -134,6 +143,36 @@ export class Api {
     // The contract tests hold every answer against the schema of its row, from which this type comes.
     const body = (reply.text === '' ? null : parseExact(reply.text)) as OperationOutput<Id>;
     return { status: reply.status, headers: reply.headers, text: reply.text, body };
+  }
+
+  /**
+   * Sends a request as it was written. A change gets an idempotency key, as one of `call` does; what is no operation is
+   * sent all the same, for the platform to refuse. Throws like `call`.
+   */
+  async send({ method, path, body, headers }: WrittenRequest): Promise<Reply> {
+    const root = apiUrl(this.#options.baseUrl);
+    const below = path.startsWith(`${API_PREFIX}/`) ? path.slice(API_PREFIX.length) : path;
+    const url = new URL(root + below);
+    if (!below.startsWith('/') || !url.href.startsWith(`${root}/`))
+      throw usage(`${path} is no path of the API.`, 'Write a path such as /identity or /data/Account?take=5.');
+    const row = operationAt(method, url.href.slice(root.length).replace(/[?#].*$/s, ''));
+    const mutation = row?.mutation ?? method !== 'GET';
+    if (mutation && this.#options.dryRun)
+      throw usage(
+        '--dry-run: a request that you write is sent as it is. POST /data/{objectApiName}/check tries a change.',
+      );
+    const request: Prepared = {
+      row: { method, mutation, scopes: row?.scopes ?? [] },
+      url,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      headers: {
+        accept: 'application/json',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(this.#options.agentRun === undefined ? {} : { 'x-agent-run-id': this.#options.agentRun }),
+        ...headers,
+      },
+    };
+    return mutation ? this.#change(request, {}) : this.#send(request);
   }
 
   /**
@@ -284,6 +323,18 @@ export class Api {
     if (reply.status < 300 || reply.status === 304) return reply;
     throw failureOf(reply, url);
   }
+}
+
+/** The operation of a path; one that names it literally wins over one with parameters. */
+function operationAt(method: string, path: string): Operation | undefined {
+  const parts = path.split('/');
+  const fits = ({ path: template }: Operation): boolean => {
+    const segments = template.split('/');
+    return segments.length === parts.length && segments.every((one, at) => one.startsWith('{') || one === parts[at]);
+  };
+  const parameters = ({ path: template }: Operation): number => template.split('{').length;
+  const found = OPERATIONS.filter((row) => row.method === method && fits(row));
+  return found.toSorted((a, b) => parameters(a) - parameters(b))[0];
 }
 
 const sha256 = (bytes: Uint8Array, encoding: 'hex' | 'base64'): string =>

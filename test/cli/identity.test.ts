@@ -36,6 +36,47 @@ describe('erp with a token', () => {
     assert.equal(stdout, `${await response.text()}\n`);
   });
 
+  it('sends requests as they are written, and changes under a key of their own', async () => {
+    const erp = keptErpOf(env);
+    const shown = await erp(['api', 'GET', '/identity']);
+    assert.deepEqual([shown.code, shown.stderr], [0, '']);
+    assert.match(JSON.parse(shown.stdout).user.username, /^ada@/);
+    assert.equal((await erp(['api', 'GET', '/api/v1/identity'])).stdout, shown.stdout);
+    const asked = ['api', 'POST', '/data/Account/query', '-d', '{"take": 1, "fields": ["name"]}'];
+    const found = JSON.parse((await erp(asked)).stdout);
+    assert.equal(found.records.length, 1);
+    const made = await erp(['api', 'POST', '/data/Account', '--data', '{"name": "By request"}', '--verbose']);
+    assert.equal(made.code, 0, made.stderr);
+    const { id, recordVersion } = JSON.parse(made.stdout);
+    assert.equal(recordVersion, 1);
+    const path = `/data/Account/${id}`;
+    const unmatched = await erp(['api', 'PATCH', path, '-d', '{"city": "Berlin"}']);
+    assert.equal(unmatched.code, 6);
+    assert.match(unmatched.stderr, /IF_MATCH_REQUIRED/);
+    const changed = await erp(['api', 'PATCH', path, '-d', '{"city": "Berlin"}', '-H', 'If-Match: "1"']);
+    assert.equal(JSON.parse(changed.stdout).city, 'Berlin', changed.stderr);
+    const lost = await erp(['api', 'GET', '/nowhere']);
+    assert.match(lost.stderr, /ROUTE_NOT_FOUND/);
+  });
+
+  it('sends them below the address of the API alone, and no headers of its own', async () => {
+    const erp = keptErpOf(env);
+    for (const path of [
+      'identity',
+      '/../../oauth2/jwks',
+      '/%2e%2e/%2e%2e/metrics',
+      '//example.com',
+      'https://example.com/',
+    ])
+      assert.notEqual((await erp(['api', 'GET', path])).code, 0, path);
+    for (const path of ['identity', '/../../oauth2/jwks', '/%2e%2e/%2e%2e/metrics', 'https://example.com/'])
+      assert.match((await erp(['api', 'GET', path])).stderr, /is no path of the API/, path);
+    for (const header of ['Authorization: Bearer x', 'idempotency-key: abcdefgh', 'none'])
+      assert.equal((await erp(['api', 'GET', '/identity', '-H', header])).code, 2, header);
+    assert.equal((await erp(['api', 'TRACE', '/identity'])).code, 2);
+    assert.equal((await erp(['api', 'DELETE', '/data/Account/x', '--dry-run'])).code, 2);
+  });
+
   it('exits with 3 and the request id when the token is refused, and never shows the token', async () => {
     const token = `${env['ERP_TOKEN']?.slice(0, -8)}AAAAAAAA`;
     const erp = keptErpOf({ ...env, ERP_TOKEN: token });

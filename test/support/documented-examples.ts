@@ -376,6 +376,7 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
 export const NOT_TRIED: Readonly<Record<string, string>> = {
   'docs/guides/invite-people.md#4-on-the-command-line':
     'test/cli/administration.test.ts runs these commands with its own people',
+  'docs/reference/cli.md#requests': 'test/cli/identity.test.ts sends such requests for its own records.',
   'CONTRIBUTING.md#run-and-test': 'Installs the packages and runs this suite.',
   'README.md#start 2': 'Runs this suite.',
   'docs/guides/build-an-application.md#5-open-it':
