@@ -394,6 +394,57 @@ describe('the workspace in Chromium', function () {
     await until(async () => (await page.locator('dialog[open]').count()) === 0);
   });
 
+  it('finds records of every object, goes anywhere and takes the next step, by one box and the keyboard', async () => {
+    const name = `Pälette ${randomUUID().slice(0, 8)}`;
+    const accountId = await account(name, { city: randomUUID() });
+    const id = await invoice({ AccountId__c: accountId });
+    const visitor = await open('/app/Invoice__c');
+    const { page, complaints } = visitor;
+    const chosen = (): Promise<string> => page.locator('.commands [aria-selected=true]').innerText();
+    const offers = (group: string): Promise<string[]> =>
+      page.getByRole('group', { name: group, exact: true }).getByRole('option').allInnerTexts();
+    const find = async (text: string): Promise<void> => {
+      await page.keyboard.press('Control+k');
+      await page.waitForSelector('.palette[open]');
+      await page.keyboard.type(text);
+    };
+    await page.focus('#search');
+    await find('');
+    assert.ok((await offers('On this page')).includes('New invoice'));
+    assert.ok((await offers('Other pages')).includes('Dashboards'));
+    await picture(visitor, 'palette');
+    await page.keyboard.press('ArrowUp');
+    assert.equal(
+      await page.getAttribute('#palette', 'aria-activedescendant'),
+      await page.locator('.commands [role=option]').last().getAttribute('id'),
+    );
+    await page.keyboard.press('Escape');
+    assert.equal(await page.evaluate('document.activeElement.id'), 'search');
+    await find(name);
+    await page.waitForSelector(`.commands [role=option]:has-text("${name}")`);
+    await picture(visitor, 'palette-records');
+    assert.match(await chosen(), new RegExp(`${name}\\s+Account`));
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`${platform.baseUrl}/app/Account/${accountId}`);
+    await page.waitForSelector(`h1:has-text("${name}"):focus`);
+    await find('new opp');
+    assert.match(await chosen(), /^New opportunity$/i);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/Opportunity__c\?view=new/);
+    await page.goto(`${platform.baseUrl}/app/Invoice__c/${id}`);
+    await shown(page);
+    await find('discard');
+    assert.deepEqual(await offers('On this page'), ['Discard']);
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.confirm, .title .badge:not(:text-is("Draft"))');
+    await find('<img src=x');
+    await page.waitForSelector('.palette [role=status]:has-text("Nothing found")');
+    assert.equal(await page.getAttribute('#palette', 'aria-expanded'), 'false');
+    await page.keyboard.press('Enter');
+    assert.ok(await page.isVisible('.palette'));
+    assert.deepEqual(complaints, []);
+  });
+
   it('shows the requests of the page as curl and as erp', async () => {
     const visitor = await open('/app/Invoice__c?list=Open');
     const { page } = visitor;
@@ -472,6 +523,11 @@ describe('the workspace in Chromium', function () {
       await page.click('.asked > button');
       await page.locator('.requests summary').first().click();
       await seen('requests');
+      await visitPage(`/app/Invoice__c/${id}`);
+      await page.locator('.find > button').click();
+      await page.fill('#palette', 'customer');
+      await page.waitForSelector('.palette [role=status]:has-text("found")');
+      await seen('palette');
       await visitPage('/app/Account?view=new');
       await seen('new');
     });

@@ -16,6 +16,7 @@ export const WORKSPACE_PAGE = appPage({
     'objects.js',
     'values.js',
     'requests.js',
+    'palette.js',
     'list.js',
     'selection.js',
     'spreadsheet.js',

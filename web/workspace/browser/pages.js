@@ -6,6 +6,7 @@ import { takeDrafts } from './drafts.js';
 import { showForm } from './form.js';
 import { showList } from './list.js';
 import { objects, typeOf } from './objects.js';
+import { paletteButton } from './palette.js';
 import { restoreById, showRecord } from './record.js';
 import { requestsDrawer, watchRequests } from './requests.js';
 import { say } from './words.js';
@@ -56,6 +57,7 @@ async function arrive(apiName) {
   const nav = element(
     'nav',
     { id: 'objects', class: 'objects', 'aria-label': say('objects') },
+    paletteButton(known, (address) => goTo(address)),
     element('details', { open: true }, element('summary', {}, say('objects')), list),
   );
   byId('main').before(nav);
