@@ -7,7 +7,7 @@ const PIECE_CHARS = 4 * 1024 * 1024;
  * @param {string} name
  * @param {Blob} content
  */
-export function saveBlob(name, content) {
+function saveBlob(name, content) {
   const address = URL.createObjectURL(content);
   const link = document.createElement('a');
   link.href = address;
