@@ -100,7 +100,23 @@ export const WEBHOOKS: AppClient = {
   scopes: ['data:read', 'events:manage', 'events:read', 'notifications:read'],
 };
 /** Each may read notifications: the header shows how many are unread. */
-export const APP_CLIENTS: readonly AppClient[] = [WORKSPACE, DASHBOARDS, IMPORTS, APPROVALS, WEBHOOKS, NOTIFICATIONS];
+export const ADMINISTRATION: AppClient = {
+  clientId: 'erp-admin',
+  title: 'Administration',
+  path: '/admin',
+  purpose: 'see why somebody may or may not open a record',
+  // setup:read asks about other users.
+  scopes: ['data:read', 'notifications:read', 'setup:read'],
+};
+export const APP_CLIENTS: readonly AppClient[] = [
+  WORKSPACE,
+  DASHBOARDS,
+  IMPORTS,
+  APPROVALS,
+  WEBHOOKS,
+  ADMINISTRATION,
+  NOTIFICATIONS,
+];
 
 /** The API reference, where operations can be tried out: a public client in the browser, where the operator wants it. */
 export const REFERENCE_CLIENT_ID = 'erp-api-reference';

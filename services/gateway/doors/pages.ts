@@ -8,6 +8,7 @@ import type { ServiceBroker } from 'moleculer';
 import { CALENDARS_ROOT, REFERENCE_PATH } from '../../../lib/addresses.ts';
 import type { PlatformError } from '../../../lib/errors/platform-error.ts';
 import type { Condition } from '../../../mixins/health.ts';
+import { ADMINISTRATION_PAGE } from '../../../web/administration/page.ts';
 import { APP_PAGE_HEADERS, type AppPage } from '../../../web/app-page.ts';
 import { APPROVALS_PAGE } from '../../../web/approvals/page.ts';
 import { HTML_TYPE } from '../../../web/assets.ts';
@@ -96,7 +97,15 @@ const PAGES = new Map<string, { label: string; answer: Page }>([
 
 export const PAGE_PATHS: readonly string[] = [...PAGES.keys()];
 
-const APP_PAGES = [APPROVALS_PAGE, DASHBOARDS_PAGE, EVENTS_PAGE, IMPORT_PAGE, NOTIFICATIONS_PAGE, WORKSPACE_PAGE];
+const APP_PAGES = [
+  ADMINISTRATION_PAGE,
+  APPROVALS_PAGE,
+  DASHBOARDS_PAGE,
+  EVENTS_PAGE,
+  IMPORT_PAGE,
+  NOTIFICATIONS_PAGE,
+  WORKSPACE_PAGE,
+];
 
 /** Pages that have addresses of their own below the first one. */
 export const PAGE_ROOTS: readonly string[] = [...APP_PAGES.map(({ root }) => root), REFERENCE_PATH];

@@ -66,7 +66,7 @@ describe('dashboards page', () => {
     }
   });
 
-  for (const page of ['/dashboards', '/app', '/approvals', '/events', '/import', '/notifications'])
+  for (const page of ['/dashboards', '/admin', '/app', '/approvals', '/events', '/import', '/notifications'])
     it(`loads every module that another one of ${page} imports`, async () => {
       const assets = assetsOf(await open(page));
       const imported = new Set<string>();
