@@ -99,7 +99,6 @@ export const WEBHOOKS: AppClient = {
   // data:read lists objects, and lets events be sent with values; events:read shows what was sent.
   scopes: ['data:read', 'events:manage', 'events:read', 'notifications:read'],
 };
-/** Each may read notifications: the header shows how many are unread. */
 export const ADMINISTRATION: AppClient = {
   clientId: 'erp-admin',
   title: 'Administration',
@@ -108,6 +107,7 @@ export const ADMINISTRATION: AppClient = {
   // setup:read asks about other users.
   scopes: ['data:read', 'notifications:read', 'setup:read'],
 };
+/** Each may read notifications: the header shows how many are unread. */
 export const APP_CLIENTS: readonly AppClient[] = [
   WORKSPACE,
   DASHBOARDS,

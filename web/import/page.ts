@@ -8,7 +8,7 @@ import { appPage } from '../app-page.ts';
 export const IMPORT_PAGE = appPage({
   label: 'import',
   client: IMPORTS,
-  shared: ['rows.js'],
+  shared: ['rows.js', 'save.js'],
   modules: [
     'pages.js',
     'form.js',

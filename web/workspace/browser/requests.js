@@ -1,6 +1,6 @@
 /** The drawer "What this screen asked": each request of the page, as curl and as erp. */
 import { watchCalls } from '../../shared/api.js';
-import { announce, button, element, fill } from '../../shared/elements.js';
+import { announce, button, element } from '../../shared/elements.js';
 import { say } from './words.js';
 
 /** @import { Call } from '../../shared/api.js' */
@@ -23,6 +23,8 @@ export function watchRequests() {
 /** The button that opens the drawer, in the footer of the page. */
 export function requestsDrawer() {
   const list = element('ol', { class: 'requests' });
+  /** @type {WeakMap<Call, Node>} */
+  const entries = new WeakMap();
   const hint = element('p', { class: 'hint' });
   const close = button(say('close'), () => dialog.close(), { class: 'quiet small' });
   const clear = button(
@@ -63,7 +65,13 @@ export function requestsDrawer() {
     count.textContent = String(calls.length);
     if (!dialog.open) return;
     hint.textContent = say(calls.length === 0 ? 'noRequests' : 'requestsHint');
-    fill(list, ...calls.map(entry));
+    // Entries stay: one that is open is being read while the page asks for more.
+    for (const call of calls.toReversed())
+      if (!entries.has(call)) {
+        entries.set(call, entry(call));
+        list.prepend(/** @type {Node} */ (entries.get(call)));
+      }
+    while (list.childElementCount > calls.length) list.lastElementChild?.remove();
   };
   drawn();
   return element('div', { class: 'asked' }, open, dialog);
