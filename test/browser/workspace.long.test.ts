@@ -437,7 +437,7 @@ describe('the workspace in Chromium', function () {
     assert.deepEqual(await offers('On this page'), ['Discard']);
     await page.keyboard.press('Enter');
     await page.waitForSelector('.confirm, .title .badge:not(:text-is("Draft"))');
-    await find('<img src=x');
+    await find('xqzw <b>');
     await page.waitForSelector('.palette [role=status]:has-text("Nothing found")');
     assert.equal(await page.getAttribute('#palette', 'aria-expanded'), 'false');
     await page.keyboard.press('Enter');
@@ -449,9 +449,9 @@ describe('the workspace in Chromium', function () {
     const visitor = await open('/app/Invoice__c?list=Open');
     const { page } = visitor;
     await page.click('.asked > button');
-    await page.locator('.requests summary').first().click();
+    await page.locator('.requests summary:has-text("/Invoice__c/query")').first().click();
     await picture(visitor, 'requests');
-    const [curl = '', erp = ''] = await page.locator('.requests li').first().locator('pre').allInnerTexts();
+    const [curl = '', erp = ''] = await page.locator('.requests details[open] pre').allInnerTexts();
     assert.match(curl, /^curl -s http.*\/api\/v1\/data\/Invoice__c\/query[\s\S]*Bearer \$TOKEN/);
     assert.match(erp, /^erp data list Invoice__c --fields .* --filters /);
     assert.doesNotMatch(await page.innerText('dialog'), /eyJ/);
