@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
+import { gunzipSync } from 'node:zlib';
 import { Client } from 'pg';
 import { CATALOGUE, type ErrorCode } from '../../../lib/errors/catalogue.ts';
 import type { Answer } from '../../support/client.ts';
@@ -109,7 +110,8 @@ function parseAnswers(bytes: Buffer): Answer[] {
     const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(line)?.[1]);
     const headers = new Headers(fields.map((field) => /^([^:]+): ?(.*)$/.exec(field)!.slice(1) as [string, string]));
     const length = status < 200 ? 0 : Number(headers.get('content-length') ?? 0);
-    const text = bytes.toString('utf8', end + 4, end + 4 + length);
+    const content = bytes.subarray(end + 4, end + 4 + length);
+    const text = (headers.get('content-encoding') === 'gzip' ? gunzipSync(content) : content).toString();
     at = end + 4 + length;
     if (status < 200) continue;
     const isJson = /^application\/(.*\+)?json/.test(headers.get('content-type') ?? '');
