@@ -72,6 +72,7 @@ export async function showDashboard(main, dashboardId, place, go) {
     const shown = say('shownOf')(outcomes.length - failed, outcomes.length);
     announce(failed > 0 ? `${shown} ${say('failedToo')(failed)}` : shown);
     document.body.dataset['shown'] = String(outcomes.length - failed);
+    await Promise.all(views.map((view) => view.linkPeriods()));
   };
   const fields = filters.length > 0 ? filterFields(filters, catalogOf) : Promise.resolve(new Map());
   const grid = element('div', { class: 'grid' }, ...views.map(({ section }) => section));

@@ -91,12 +91,9 @@ export class WidgetView {
     }
     this.#wait();
     try {
-      const [result, types] = await Promise.all([this.#ask(asked, null), this.#fieldTypes()]);
-      this.#result = named(result, this.widget);
+      this.#result = named(await this.#ask(asked, null), this.widget);
       this.#asked = asked;
-      this.#links = recordLinks(this.widget, {
-        ...{ dashboard: this.dashboard, filterValues: asked.filterValues, types, timezone: this.place.timezone },
-      });
+      this.#links = this.#linksBy(asked, new Map());
       this.#news = news;
       this.show();
       return 'shown';
@@ -111,14 +108,26 @@ export class WidgetView {
   }
 
   /**
-   * Whether a period is of days or of moments, the result does not say.
-   * @returns {Promise<Map<string, string>>}
+   * @param {Asked} asked
+   * @param {ReadonlyMap<string, string>} types
    */
-  async #fieldTypes() {
+  #linksBy({ filterValues }, types) {
+    const { dashboard, place } = this;
+    return recordLinks(this.widget, { dashboard, filterValues, types, timezone: place.timezone });
+  }
+
+  /**
+   * Leads from periods to their records, too. Whether these are of days or of moments the result does not say; its object is
+   * asked once all results are shown, for which nobody should wait.
+   */
+  async linkPeriods() {
     const { query } = this.widget;
-    if (!query?.dimensions.some(({ granularity }) => granularity)) return new Map();
+    const asked = this.#asked;
+    if (!asked || !query?.dimensions.some(({ granularity }) => granularity)) return;
     const { dimensions } = await this.catalogOf(query.objectApiName);
-    return new Map(dimensions.map(({ field, fieldType }) => [field, fieldType]));
+    if (asked !== this.#asked || asked.signal.aborted) return;
+    this.#links = this.#linksBy(asked, new Map(dimensions.map(({ field, fieldType }) => [field, fieldType])));
+    this.show();
   }
 
   /** Shows the result that is there, in the colours of the moment. */
