@@ -169,8 +169,8 @@ function randomGroups(g: Generate, world: World): Asked {
       .filter(({ aggregation, field }) => aggregation !== 'avg' || field !== 'duration__c')
       .map(({ key }) => key),
   ];
-  const conditions = randomQuery(g, object, world).filters?.conditions;
-  const filters = randomQuery(g, object, world).filters;
+  const conditions = randomQuery(g, object, world, { follows: false }).filters?.conditions;
+  const filters = randomQuery(g, object, world, { follows: false }).filters;
   return {
     objectApiName: 'Order__c',
     dimensions,

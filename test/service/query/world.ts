@@ -354,9 +354,15 @@ function operandFor(g: Generate, field: FieldMeta, rows: readonly Row[]): unknow
   return value;
 }
 
-function conditionFor(g: Generate, object: ObjectMeta, world: World, id: string, nested = false): RawCondition {
-  if (!nested && g(fc.nat, { max: 3 }) === 0) {
-    const { field, ...condition } = conditionFor(g, otherOf(object, world), world, id, true);
+function conditionFor(
+  g: Generate,
+  object: ObjectMeta,
+  world: World,
+  id: string,
+  { nested = false, follows = false } = {},
+): RawCondition {
+  if (follows && g(fc.nat, { max: 3 }) === 0) {
+    const { field, ...condition } = conditionFor(g, otherOf(object, world), world, id, { nested: true });
     return { ...condition, field: `Other__c.${field}` };
   }
   const fields = world.access.objects[object.apiName]!.readable.filter((field) => operatorsFor(field).length > 0);
@@ -395,7 +401,7 @@ function conditionFor(g: Generate, object: ObjectMeta, world: World, id: string,
         world.access.objects[related.apiName]!.readable.filter((item) => operatorsFor(item).includes('in_related')),
       );
       const conditions = Array.from({ length: g(fc.nat, { max: 2 }) }, (_, index) =>
-        conditionFor(g, related, world, `${id}.${index}`, true),
+        conditionFor(g, related, world, `${id}.${index}`, { nested: true }),
       );
       const value: Record<string, unknown> = { objectApiName: related.apiName, field: through.apiName };
       if (conditions.length > 0) Object.assign(value, { logic: pick(g, ['and', 'or']), conditions });
@@ -406,11 +412,11 @@ function conditionFor(g: Generate, object: ObjectMeta, world: World, id: string,
   }
 }
 
-/** A valid query on the object. */
 const otherOf = (object: ObjectMeta, world: World): ObjectMeta =>
   world.objects[object.fields['Other__c']!.referenceTo[0]!]!;
 
-export function randomQuery(g: Generate, object: ObjectMeta, world: World): RawQuery {
+/** A valid query on the object. `follows`: conditions may lead along a reference, as those of lists. */
+export function randomQuery(g: Generate, object: ObjectMeta, world: World, { follows = true } = {}): RawQuery {
   const query: RawQuery = {};
   const { readable } = world.access.objects[object.apiName]!;
   const rows = world.rows[object.apiName]!;
@@ -418,7 +424,7 @@ export function randomQuery(g: Generate, object: ObjectMeta, world: World): RawQ
     query.filters = {
       logic: pick(g, ['and', 'or']),
       conditions: Array.from({ length: g(fc.integer, { min: 1, max: 3 }) }, (_, index) =>
-        conditionFor(g, object, world, `c${index}`),
+        conditionFor(g, object, world, `c${index}`, { follows }),
       ),
     };
   const comparable = readable.filter((field) => operatorsFor(field).includes('eq'));
