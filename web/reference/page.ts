@@ -17,7 +17,7 @@ const library = (name: string): Buffer => readFileSync(new URL(import.meta.resol
 
 const MAIN = 'reference/browser/reference.js';
 /** Served at the paths they have in `web/`, by which they import each other. */
-const SCRIPTS = [MAIN, 'shared/sign-in.js'];
+const SCRIPTS = [MAIN, 'shared/sign-in.js', 'shared/language.js', 'shared/words.js'];
 
 export const REFERENCE_ASSETS = new Assets(REFERENCE_PATH, [
   ['swagger-ui-bundle.js', library('swagger-ui-bundle.js')],
