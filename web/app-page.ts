@@ -3,7 +3,7 @@ import { APP_CLIENTS, type AppClient, NOTIFICATIONS } from '../contracts/auth.ts
 import { escapeHtml } from '../lib/values/html.ts';
 import { BELL, BELL_STYLE, DESIGN, FORMS, TABLES } from '../lib/values/page-design.ts';
 import { framed, ICON_LINK } from '../lib/values/page-frame.ts';
-import { Assets, pagePolicy, webFile } from './assets.ts';
+import { Assets, pagePolicy, scriptsFrom, webFile } from './assets.ts';
 
 export interface AppPage {
   /** Name in log and metrics. */
@@ -21,12 +21,8 @@ interface AppPageParts {
   readonly label: string;
   /** As which users sign in. */
   readonly client: AppClient;
-  /** Modules of `shared/` besides those of all such pages. */
-  readonly shared?: readonly string[];
   /** Stylesheets of `shared/` before its own. */
   readonly styles?: readonly string[];
-  /** Its own modules, in the order in which they need each other; `main.js`, which starts, is not among them. */
-  readonly modules: readonly string[];
   /** Addresses below the first one, as a pattern; default: one for each id. */
   readonly below?: string;
   /** Script that is no module. */
@@ -35,32 +31,19 @@ interface AppPageParts {
   readonly withoutScripts: string;
 }
 
-/** Modules of all such pages, in the order in which they need each other. */
-const SHARED = [
-  'sign-in.js',
-  'views.js',
-  'navigation.js',
-  'bell.js',
-  'failure.js',
-  'api.js',
-  'format.js',
-  'elements.js',
-  'language.js',
-  'words.js',
-];
-
 export const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 
-/** Scripts import each other by relative paths, so they are served at the paths they have in `web/`. */
+/** The page loads `main.js` of its folder `browser/`, and all that this imports. */
 export function appPage(parts: AppPageParts): AppPage {
-  const { label, client, shared = [], styles = [], modules, below = UUID, library, withoutScripts } = parts;
+  const { label, client, styles = [], below = UUID, library, withoutScripts } = parts;
   const { clientId, path: root, scopes, title } = client;
   const others = APP_CLIENTS.filter((page) => page !== client && page !== NOTIFICATIONS)
     .map(({ path, title: other }) => `<a href="${path}">${other}</a>`)
     .join('');
   const bell = `<a id="bell" href="${NOTIFICATIONS.path}" aria-label="${NOTIFICATIONS.title}"${client === NOTIFICATIONS ? ' aria-current="page"' : ''}>${BELL}<span id="unread" hidden></span></a>`;
   const own = (name: string): string => `${label}/browser/${name}`;
-  const scripts = [...[...SHARED, ...shared].map((name) => `shared/${name}`), ...['main.js', ...modules].map(own)];
+  const main = own('main.js');
+  const scripts = scriptsFrom(main);
   const stylesheet = `${label}.css`;
   const assets = new Assets(root, [
     [
@@ -70,13 +53,13 @@ export function appPage(parts: AppPageParts): AppPage {
         ...[...styles.map((name) => `shared/${name}`), own(stylesheet)].map(webFile),
       ]),
     ],
-    ...scripts.map((path): [string, Buffer] => [path, webFile(path)]),
+    ...scripts,
     ...(library ? [library] : []),
   ]);
   const head = `${ICON_LINK}
 <link rel="stylesheet" href="${assets.address(stylesheet)}">
-${scripts.map((path) => `<link rel="modulepreload" href="${assets.address(path)}">`).join('\n')}
-<script type="module" src="${assets.address(own('main.js'))}"></script>${
+${[...scripts.keys()].map((path) => `<link rel="modulepreload" href="${assets.address(path)}">`).join('\n')}
+<script type="module" src="${assets.address(main)}"></script>${
     library ? `\n<script defer src="${assets.address(library[0])}"></script>` : ''
   }`;
   return {

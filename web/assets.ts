@@ -1,6 +1,7 @@
 /** Assets of our pages: files that are made once, at versioned addresses. */
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { posix } from 'node:path';
 import { strongEtag } from '../lib/values/etags.ts';
 import type { SharedAnswer } from './kept.ts';
 
@@ -43,6 +44,25 @@ type Asset = Omit<SharedAnswer, 'headers'>;
 
 /** A file below `web/`. */
 export const webFile = (path: string): Buffer => readFileSync(new URL(path, import.meta.url));
+
+/** Imports of a script of ours; those in comments name types alone. */
+const IMPORTS = /(?:^import\b[^;']*|\bimport\()'(\.[^']+\.js)'/gm;
+
+/**
+ * A script below `web/` and all that it imports, directly or not, in the order in which a browser finds them. They import
+ * each other by relative paths, so each is to be served at the path that it has in `web/`.
+ */
+export function scriptsFrom(entry: string): ReadonlyMap<string, Buffer> {
+  const found = new Map<string, Buffer>();
+  const waiting = new Set([entry]);
+  for (const path of waiting) {
+    const body = webFile(path);
+    found.set(path, body);
+    for (const [, specifier = ''] of body.toString().matchAll(IMPORTS))
+      waiting.add(posix.join(posix.dirname(path), specifier));
+  }
+  return found;
+}
 
 /** The files of a page, at `<root>/assets/<version>/<name>`. */
 export class Assets {

@@ -9,7 +9,6 @@ export const ADMINISTRATION_PAGE = appPage({
   label: 'administration',
   client: ADMINISTRATION,
   styles: ['lists.css'],
-  modules: ['pages.js', 'why.js', 'words.js'],
   below: 'why',
   withoutScripts: 'This page asks the platform with a script. Switch on JavaScript to use it.',
 });

@@ -8,6 +8,5 @@ import { appPage } from '../app-page.ts';
 export const APPROVALS_PAGE = appPage({
   label: 'approvals',
   client: APPROVALS,
-  modules: ['approvals.js', 'proposal.js'],
   withoutScripts: 'This page reads what waits for your approval with a script. Switch on JavaScript to use it.',
 });

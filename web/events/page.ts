@@ -8,8 +8,6 @@ import { appPage } from '../app-page.ts';
 export const EVENTS_PAGE = appPage({
   label: 'events',
   client: WEBHOOKS,
-  shared: ['fields.js'],
   styles: ['lists.css'],
-  modules: ['pages.js', 'list.js', 'form.js', 'subscription.js', 'deliveries.js', 'secret.js', 'words.js'],
   withoutScripts: 'This page reads your webhooks with a script. Switch on JavaScript to see them.',
 });

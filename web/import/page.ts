@@ -8,19 +8,5 @@ import { appPage } from '../app-page.ts';
 export const IMPORT_PAGE = appPage({
   label: 'import',
   client: IMPORTS,
-  shared: ['rows.js', 'save.js'],
-  modules: [
-    'pages.js',
-    'form.js',
-    'mapping.js',
-    'columns.js',
-    'look.js',
-    'jobs.js',
-    'job.js',
-    'problems.js',
-    'download.js',
-    'failure.js',
-    'file.js',
-  ],
   withoutScripts: 'This page reads your file with a script. Switch on JavaScript to use it.',
 });

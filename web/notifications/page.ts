@@ -9,6 +9,5 @@ export const NOTIFICATIONS_PAGE = appPage({
   label: 'notifications',
   client: NOTIFICATIONS,
   styles: ['lists.css'],
-  modules: ['pages.js', 'list.js', 'preferences.js'],
   withoutScripts: 'This page reads your notifications with a script. Switch on JavaScript to see them.',
 });

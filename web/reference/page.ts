@@ -10,19 +10,17 @@ import { strongEtag } from '../../lib/values/etags.ts';
 import { escapeHtml } from '../../lib/values/html.ts';
 import { DESIGN } from '../../lib/values/page-design.ts';
 import { framed, ICON_LINK } from '../../lib/values/page-frame.ts';
-import { Assets, HTML_TYPE, pagePolicy, webFile } from '../assets.ts';
+import { Assets, HTML_TYPE, pagePolicy, scriptsFrom, webFile } from '../assets.ts';
 import type { SharedAnswer } from '../kept.ts';
 
 const library = (name: string): Buffer => readFileSync(new URL(import.meta.resolve(`swagger-ui-dist/${name}`)));
 
 const MAIN = 'reference/browser/reference.js';
-/** Served at the paths they have in `web/`, by which they import each other. */
-const SCRIPTS = [MAIN, 'shared/sign-in.js', 'shared/language.js', 'shared/words.js'];
 
 export const REFERENCE_ASSETS = new Assets(REFERENCE_PATH, [
   ['swagger-ui-bundle.js', library('swagger-ui-bundle.js')],
   ['swagger-ui.css', library('swagger-ui.css')],
-  ...SCRIPTS.map((path): [string, Buffer] => [path, webFile(path)]),
+  ...scriptsFrom(MAIN),
   ['reference.css', Buffer.concat([Buffer.from(DESIGN), webFile('reference/browser/reference.css')])],
 ]);
 
