@@ -19,7 +19,7 @@ export type Predicate =
       readonly node: Predicate | null;
       readonly sharing: Predicate | null;
     }
-  /** What is asked of the record that a reference points to. */
+  /** Asks something of the record that a reference points to. */
   | {
       readonly kind: 'referenced';
       readonly reference: FieldMeta;

@@ -268,7 +268,7 @@ class Planner {
       : node;
   }
 
-  /** What the condition asks of the field; `operator`: its own, or the opposite. */
+  /** Makes the predicate of a condition on the field; `operator`: its own, or the opposite. */
   #asked(condition: Condition, field: FieldMeta, operator: Operator): Predicate | null {
     if (operator === 'in_related') return this.#related(condition, field);
     const values = this.#values(condition, field);

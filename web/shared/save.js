@@ -1,21 +1,7 @@
-/** Gives the user a file that the page has made or fetched. */
+/** Gives the user a file that the page has made. */
 
 /** Text is moved into blobs of this size, which the browser may keep on disk. */
 const PIECE_CHARS = 4 * 1024 * 1024;
-
-/**
- * @param {string} name
- * @param {Blob} content
- */
-function saveBlob(name, content) {
-  const address = URL.createObjectURL(content);
-  const link = document.createElement('a');
-  link.href = address;
-  link.download = name;
-  link.click();
-  // Revoked late: the download may not have started yet.
-  setTimeout(() => URL.revokeObjectURL(address), 60_000);
-}
 
 /**
  * @param {string} name
@@ -32,5 +18,11 @@ export async function saveTexts(name, type, texts) {
     pieces.push(new Blob([open]));
     open = '';
   }
-  saveBlob(name, new Blob([...pieces, open], { type }));
+  const address = URL.createObjectURL(new Blob([...pieces, open], { type }));
+  const link = document.createElement('a');
+  link.href = address;
+  link.download = name;
+  link.click();
+  // Revoked late: the download may not have started yet.
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }

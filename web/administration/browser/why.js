@@ -65,7 +65,7 @@ const explain = (object, record, userId, operation) =>
 const address = (parameters) => `/admin/why?${new URLSearchParams(parameters)}`;
 
 /**
- * What has been chosen, with a link to choose another one.
+ * Shows what has been chosen, with a link to choose another one.
  * @param {string} object
  * @param {string} id
  * @param {string} label
@@ -145,12 +145,12 @@ async function choose(object, parameter, label, { q = '', ...rest }, go) {
  * @param {Explanation} explanation
  */
 function verdict(operation, { allowed, steps }) {
-  const told = steps.filter(({ result, grantedBy }) => result === 'deny' || grantedBy.length > 0);
+  const deciding = steps.filter(({ result, grantedBy }) => result === 'deny' || grantedBy.length > 0);
   return element(
     'section',
     { class: 'card verdict' },
     element('h2', {}, say(allowed ? 'may' : 'mayNot')(say(operation))),
-    element('ul', {}, ...told.map(sentence)),
+    element('ul', {}, ...deciding.map(sentence)),
   );
 }
 

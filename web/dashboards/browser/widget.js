@@ -117,8 +117,8 @@ export class WidgetView {
   }
 
   /**
-   * Leads from periods to their records, too. Whether these are of days or of moments the result does not say; its object is
-   * asked once all results are shown, for which nobody should wait.
+   * Leads from periods to their records, too. The result does not say whether these are days or moments. The
+   * catalog of its object does, which is read after the results are shown, so that it delays none.
    */
   async linkPeriods() {
     const { query } = this.widget;

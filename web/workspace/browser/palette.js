@@ -282,7 +282,7 @@ export function paletteButton(known, go) {
 }
 
 /**
- * What is there to be pressed, as commands.
+ * Makes a command of each link and button.
  * @param {string} selector
  * @returns {Command[]}
  */

@@ -121,7 +121,7 @@ export interface RecordPage {
   nextCursor: string | null;
 }
 
-/** What became of a record of a request that writes several. */
+/** Says what became of a record of a request that writes several. */
 export interface WrittenRow {
   index: number;
   errors: { code: string; message: string }[];
