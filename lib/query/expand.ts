@@ -64,6 +64,8 @@ export function readExpand(
  */
 export function referencesIn(query: Readonly<Record<string, unknown>>): readonly string[] {
   const { expand, where, whereIn, filters, sort, orderBy } = query;
+  // Most requests name nothing of these, and every request for records comes here.
+  if ((expand ?? where ?? whereIn ?? filters ?? sort ?? orderBy) === undefined) return [];
   const expanded = (entriesOf(expand) ?? []).map(([reference]) => reference);
   const conditions = isObject(filters) ? filters['conditions'] : [];
   const names = [
