@@ -45,8 +45,8 @@ type Asset = Omit<SharedAnswer, 'headers'>;
 /** A file below `web/`. */
 export const webFile = (path: string): Buffer => readFileSync(new URL(path, import.meta.url));
 
-/** Imports of a script of ours; those in comments name types alone. */
-const IMPORTS = /(?:^import\b[^;']*|\bimport\()'(\.[^']+\.js)'/gm;
+/** Finds the imports of a script of ours, also those of types, whose modules are loaded anyway. */
+const IMPORTS = /(?:\bfrom |\bimport |\bimport\()'(\.[^'\n]+\.js)'/g;
 
 /**
  * A script below `web/` and all that it imports, directly or not, in the order in which a browser finds them. They import
